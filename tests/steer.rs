@@ -231,6 +231,24 @@ fn an_agent_that_ends_by_a_signal_or_a_code_ends_its_run_so() {
 }
 
 #[test]
+fn a_signal_to_the_worker_reaches_the_agent_and_a_stop_reaches_it_once() {
+    let stage = Stage::open(
+        "trap 'echo usr1 >> got' USR1; trap 'echo term >> got; turn done; exit 0' TERM; echo armed; while :; do sleep 0.1; done",
+    );
+    stage.fleet.eventually("it is ready", || {
+        stage.fleet.cli(["logs", &stage.task]).stdout.contains("armed").then_some(())
+    });
+    stage.fleet.cli(["kill", &stage.task, "--signal", "USR1"]).ok();
+    let got = || fs::read_to_string(stage.workspace.join("got")).unwrap_or_default();
+    stage.fleet.eventually("it has got the signal", || (got() == "usr1\n").then_some(()));
+    stage.fleet.cli(["reclaim", &stage.task]).ok();
+    stage.fleet.eventually("its run has ended", || {
+        (stage.fleet.show(&stage.task)["runs"][0]["outcome"] == "reclaimed").then_some(())
+    });
+    assert_eq!(got(), "usr1\nterm\n");
+}
+
+#[test]
 fn a_session_whose_program_is_missing_is_a_failure_of_the_lane() {
     let fleet = Fleet::offline();
     fleet.lane("agent", &playing("").replace("/bin/sh", "no-such-agent"));

@@ -4,9 +4,9 @@ use std::io::{self, PipeReader, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::low_level::pipe;
 
 /// The signals that the shim acts on.
@@ -95,17 +95,44 @@ pub(crate) fn child_pipe() -> io::Result<UnixStream> {
     register(SIGCHLD)
 }
 
-/// Lets a signal come and go. What this process executes has it as it was.
-pub(crate) fn outlive(signal: i32) -> io::Result<()> {
-    signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false))).map(drop)
+/// What a relay passes on to its agent. A stop of the run reaches the agent itself, and not the relay.
+const PASSED_ON: [i32; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
+
+/// The signals of a relay: a pipe that each makes readable, and which came. It needs no socket, which its policy may deny it.
+#[derive(Debug)]
+pub(crate) struct RelaySignals {
+    news: PipeReader,
+    came: Vec<(i32, Arc<AtomicBool>)>,
 }
 
-/// Returns the same for a process whose policy may deny it sockets.
-pub(crate) fn child_reader() -> io::Result<PipeReader> {
-    let (read, write) = io::pipe()?;
-    rustix::io::ioctl_fionbio(&read, true)?;
-    pipe::register(SIGCHLD, write)?;
-    Ok(read)
+impl RelaySignals {
+    /// Registers the handlers. What this process executes has the signals as they were.
+    pub(crate) fn register() -> io::Result<Self> {
+        let (news, write) = io::pipe()?;
+        rustix::io::ioctl_fionbio(&news, true)?;
+        let mut came = Vec::new();
+        for signal in PASSED_ON {
+            let flag = Arc::new(AtomicBool::new(false));
+            signal_hook::flag::register(signal, Arc::clone(&flag))?;
+            // Behind the flag: who reads the pipe finds it set.
+            pipe::register(signal, write.try_clone()?)?;
+            came.push((signal, flag));
+        }
+        pipe::register(SIGCHLD, write)?;
+        Ok(Self { news, came })
+    }
+
+    /// The signals to pass on that came since the last call. SIGCHLD is forgotten; the caller reaps after this.
+    pub(crate) fn take(&self) -> Vec<i32> {
+        drain(&self.news);
+        let came = self.came.iter().filter(|(_, flag)| flag.swap(false, Ordering::Relaxed));
+        came.map(|(signal, _)| *signal).collect()
+    }
+
+    /// Returns what to wait for.
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.news.as_fd()
+    }
 }
 
 /// Empties a pipe; returns whether there was anything in it.

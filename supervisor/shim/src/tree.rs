@@ -42,6 +42,8 @@ pub(crate) struct Tree {
     init: Option<Init>,
     work: Option<PathBuf>,
     killed: BTreeSet<(i32, u64)>,
+    /// A relay, which ends when its agent does.
+    relay: Option<i32>,
 }
 
 #[derive(Debug, Clone)]
@@ -56,10 +58,22 @@ impl Tree {
     /// Describes the tree below the calling process, whose children `worker` and `init` are; `work` is a cgroup
     /// directory.
     pub(crate) fn new(worker: i32, init: Option<Init>, work: Option<PathBuf>) -> Self {
-        Self { me: std::process::id().cast_signed(), worker, init, work, killed: BTreeSet::new() }
+        Self {
+            me: std::process::id().cast_signed(),
+            worker,
+            init,
+            work,
+            killed: BTreeSet::new(),
+            relay: None,
+        }
     }
 
-    /// Sends TERM, then CONT, to all: a stopped process does not get TERM before it goes on.
+    /// The same where the worker is the relay of an agent: it passes on what it gets, so TERM to it would reach the agent twice.
+    pub(crate) fn with_relay(self) -> Self {
+        Self { relay: Some(self.worker), ..self }
+    }
+
+    /// Sends TERM, then CONT, to all but a relay: a stopped process does not get TERM before it goes on.
     ///
     /// The walk is made twice before the first signal: a list of children that is read while one of them ends may
     /// lack another. What starts after that, perhaps to clean up, is left to end by itself or by KILL.
@@ -67,6 +81,7 @@ impl Tree {
         let mut members = self.members();
         let found: BTreeSet<_> = members.iter().map(Member::identity).collect();
         members.extend(self.members().into_iter().filter(|member| !found.contains(&member.identity())));
+        members.retain(|member| Some(member.pid) != self.relay);
         for signal in [Signal::TERM, Signal::CONT] {
             Self::signal(&members, signal);
         }

@@ -81,7 +81,10 @@ impl<'a> Watch<'a> {
             report: ReportPipe::new(worker.report),
             worker_pid: worker.pid,
             start_ticks: worker.start_ticks,
-            tree: Tree::new(worker.pid, init, work),
+            tree: match worker.channel {
+                Some(_) => Tree::new(worker.pid, init, work).with_relay(),
+                None => Tree::new(worker.pid, init, work),
+            },
             ending: Ending::new(spec.deadline_us, spec.grace_ms).with_silence(
                 boottime_us(),
                 spec.idle_ms,

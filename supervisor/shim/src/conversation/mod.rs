@@ -14,7 +14,7 @@ mod lines;
 mod stream_json;
 
 use std::fs::File;
-use std::io::{self, PipeReader, Read as _, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
@@ -22,7 +22,7 @@ use std::process::{Child, ChildStdout, Command, ExitCode, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use signal_hook::consts::SIGTERM;
+use rustix::process::{Pid, Signal, kill_process};
 
 use self::acp::Acp;
 use self::app_server::AppServer;
@@ -30,7 +30,7 @@ use self::input::Input;
 use self::lines::Lines;
 use self::stream_json::StreamJson;
 use crate::rundir::{Conversation, Form, Letter, Receipt, Received};
-use crate::signals;
+use crate::signals::RelaySignals;
 
 /// How long after the end of a turn a message that the agent has not confirmed keeps the conversation open.
 const CONFIRMED_WITHIN: Duration = Duration::from_secs(10);
@@ -93,7 +93,7 @@ pub(crate) struct Relay {
     receipts: File,
     log: File,
     speech: Box<dyn Speech>,
-    children: PipeReader,
+    signals: RelaySignals,
     /// Since when the conversation could end.
     idle_since: Option<Instant>,
     has_failed: bool,
@@ -120,9 +120,7 @@ impl Relay {
         (conversation, cwd): (&Conversation, &Path),
         ends: Ends,
     ) -> io::Result<Self> {
-        // The agent is ended by its own signal, and the relay after it.
-        signals::outlive(SIGTERM)?;
-        let children = signals::child_reader()?;
+        let signals = RelaySignals::register()?;
         let log = File::from(io::stdout().as_fd().try_clone_to_owned()?);
         let mut agent =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn()?;
@@ -150,7 +148,7 @@ impl Relay {
             receipts: ends.receipts,
             log,
             speech,
-            children,
+            signals,
             idle_since: None,
             has_failed: false,
             leaving: Leaving::No,
@@ -167,7 +165,7 @@ impl Relay {
         drop(prompt);
         self.input.queue(None, first);
         let status = loop {
-            signals::drain(&self.children);
+            self.pass_signals();
             let ended = self.agent.try_wait().ok().flatten();
             self.listen(if ended.is_some() { LAST_BYTES } else { READ_BYTES });
             if let Some(status) = ended {
@@ -187,6 +185,18 @@ impl Relay {
             return ExitCode::SUCCESS;
         }
         if self.has_failed && status.success() { ExitCode::FAILURE } else { end_as(status) }
+    }
+
+    /// Passes on the signals that were sent to the worker, which this process is for everybody else.
+    fn pass_signals(&self) {
+        // Not reaped yet, so the number is the agent's own.
+        let agent = i32::try_from(self.agent.id()).ok().and_then(Pid::from_raw);
+        for signal in self.signals.take() {
+            let signal = Signal::from_named_raw(signal);
+            if let (Some(agent), Some(signal)) = (agent, signal) {
+                kill_process(agent, signal).ok();
+            }
+        }
     }
 
     /// Passes on what the agent has written, up to a number of bytes.
@@ -294,8 +304,9 @@ impl Relay {
             Leaving::No => Leaving::Asked(Instant::now()),
             Leaving::Asked(since) if is_due(since) => {
                 // Not reaped yet, so the number is its own.
-                let pid = i32::try_from(self.agent.id()).ok().and_then(rustix::process::Pid::from_raw);
-                pid.map(|pid| rustix::process::kill_process(pid, rustix::process::Signal::TERM));
+                if let Some(agent) = i32::try_from(self.agent.id()).ok().and_then(Pid::from_raw) {
+                    kill_process(agent, Signal::TERM).ok();
+                }
                 Leaving::Terminated(Instant::now())
             }
             Leaving::Terminated(since) if is_due(since) => {
@@ -324,7 +335,7 @@ impl Relay {
         let timeout = due.and_then(|due| Timespec::try_from(due).ok());
         let read = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
         let letters = self.letters.as_ref().filter(|_| self.input.waiting() < INPUT_BYTES);
-        let sources: Vec<BorrowedFd<'_>> = std::iter::once(self.children.as_fd())
+        let sources: Vec<BorrowedFd<'_>> = std::iter::once(self.signals.fd())
             .chain(self.output.as_ref().map(AsFd::as_fd))
             .chain(letters.map(AsFd::as_fd))
             .collect();
