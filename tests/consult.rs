@@ -89,13 +89,13 @@ fn the_question_of_a_person_who_goes_away_is_archived() {
     fleet.lane("outside", "pull = true\n");
     fleet.start();
     let mut asker = fleet.command(["consult", "outside", "anybody?", "--timeout", "10m"]).spawn().unwrap();
-    let asked = || fleet.json(["list", "--assignee", "outside", "--archived"])[0].clone();
-    fleet.eventually("it is asked", || (asked()["status"] == "ready").then_some(()));
+    let question = || fleet.json(["list", "--assignee", "outside", "--archived"])[0].clone();
+    fleet.eventually("it is asked", || (question()["status"] == "ready").then_some(()));
 
     asker.kill().unwrap();
     asker.wait().unwrap();
 
-    fleet.eventually("it is archived", || (asked()["status"] == "archived").then_some(()));
+    fleet.eventually("it is archived", || (question()["status"] == "archived").then_some(()));
 }
 
 #[test]

@@ -10,6 +10,7 @@ use toml::{Table, Value};
 use crate::harness::{Fleet, skip};
 
 /// The program of a built-in lane.
+#[expect(clippy::struct_excessive_bools, reason = "each says something else of a program")]
 #[derive(Debug)]
 pub(super) struct Program {
     /// The lane, and the program.

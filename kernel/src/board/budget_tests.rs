@@ -135,7 +135,7 @@ fn a_budget_that_is_raised_frees_what_waits_for_it_and_one_that_is_lowered_holds
         bench.call(|board| board.apply_budgets()).unwrap();
     };
     apply(4);
-    assert_eq!(offered(&bench), [own.clone()]);
+    assert_eq!(offered(&bench), std::slice::from_ref(&own));
     apply(2);
     assert_eq!(offered(&bench), []);
     assert_eq!(holds(&bench)[0].reason, "3 requests of 2 (budgets.per_account.requests)");

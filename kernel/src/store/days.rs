@@ -59,10 +59,9 @@ impl Tx<'_> {
         let sql = format!(
             "INSERT INTO day_usage (scope, name, day, requests, bytes, tokens, cost_micros) \
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO UPDATE SET \
-               requests = min(requests + excluded.requests, {most}), bytes = min(bytes + excluded.bytes, {most}), \
-               tokens = min(tokens + excluded.tokens, {most}), \
-               cost_micros = min(cost_micros + excluded.cost_micros, {most}) RETURNING {COLUMNS}",
-            most = MOST
+               requests = min(requests + excluded.requests, {MOST}), bytes = min(bytes + excluded.bytes, {MOST}), \
+               tokens = min(tokens + excluded.tokens, {MOST}), \
+               cost_micros = min(cost_micros + excluded.cost_micros, {MOST}) RETURNING {COLUMNS}"
         );
         let [requests, bytes, tokens, cost] =
             [more.requests, more.bytes, more.tokens, more.cost_micros].map(|count| stored(count).min(MOST));

@@ -148,7 +148,7 @@ mod tests {
         let talk = async {
             let mut all = Vec::new();
             let send = async { while worker.write_all(&[1; 10]).await.is_ok() {} };
-            let (_, read) = tokio::join!(send, sink.read_to_end(&mut all));
+            let ((), read) = tokio::join!(send, sink.read_to_end(&mut all));
             read.map(|_| all.len())
         };
         let ((), read) = tokio::join!(relay(near, far, &passage), talk);

@@ -392,9 +392,12 @@ fn host_line(host: &HostEgress) -> String {
     let HostEgress { host, requests, throttled, unauthorized, sent_bytes, received_bytes } = host;
     let refusals = [(*throttled, "answered with 429"), (*unauthorized, "answered with 401 or 403")];
     let refusals = refusals.into_iter().filter(|(count, _)| *count > 0);
-    let refusals: String = refusals.map(|(count, what)| format!(", {count} {what}")).collect();
     let requests = Counted(*requests, "request");
-    format!("{host}: {requests}, {sent_bytes} bytes sent, {received_bytes} received{refusals}")
+    let mut line = format!("{host}: {requests}, {sent_bytes} bytes sent, {received_bytes} received");
+    for (count, what) in refusals {
+        line += &format!(", {count} {what}");
+    }
+    line
 }
 
 fn field(screen: &mut Screen, name: &str, value: &str) {

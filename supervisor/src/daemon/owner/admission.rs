@@ -107,7 +107,7 @@ impl Claim {
     }
 
     /// The same for the task of a question that is so deep; for none where it is no question.
-    pub(in crate::daemon) fn as_question(self, depth: Option<u32>) -> Self {
+    pub(in crate::daemon) fn for_question(self, depth: Option<u32>) -> Self {
         Claim { weight: depth.map_or(self.weight, Weight::Question), ..self }
     }
 

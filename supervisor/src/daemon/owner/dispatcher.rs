@@ -82,7 +82,7 @@ impl Dispatcher {
         let key = TaskKey { board: live.board.clone(), task: live.task.clone() };
         let who = (live.tenant.clone(), live.profile.clone());
         let claim =
-            Claim::taking(key.clone(), who, &live.workspace, needs).prepared().as_question(live.consult);
+            Claim::taking(key.clone(), who, &live.workspace, needs).prepared().for_question(live.consult);
         self.slots.insert(key, Slot { claim, live: Some(live), shim: None, stop_sent: None });
     }
 

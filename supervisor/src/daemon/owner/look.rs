@@ -47,7 +47,7 @@ pub(crate) fn look(
         if roster.resolve(&candidate.assignee, candidate.policy.as_deref(), &config).is_err() {
             return;
         }
-        let claim = Claim::of(board, &candidate, (roster, &config)).as_question(candidate.consult);
+        let claim = Claim::of(board, &candidate, (roster, &config)).for_question(candidate.consult);
         if room.admit(&claim).is_ok() {
             looked.admitted.push((candidate, claim));
         }

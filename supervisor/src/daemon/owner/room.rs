@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn a_question_starts_beside_its_asker_where_every_slot_is_taken_and_takes_none() {
         let full = |running: &[Claim]| room("max_running = 2\nper_tenant = 2\nper_profile = 2", running);
-        let question = claim(3, "a").as_question(Some(1));
+        let question = claim(3, "a").for_question(Some(1));
         let (admitted, _) = decide(full(&[claim(1, "a"), claim(2, "a")]), &[question.clone(), claim(4, "a")]);
         assert_eq!(admitted, ["t_00000003"]);
         let (admitted, _) = decide(full(&[claim(1, "a"), question]), &[claim(4, "a")]);
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn questions_have_half_as_many_slots_at_each_depth_of_all_of_a_tenant_and_of_a_profile() {
-        let at = |n, depth, tenant: &str| claim(n, tenant).as_question(Some(depth));
+        let at = |n, depth, tenant: &str| claim(n, tenant).for_question(Some(depth));
         for limits in
             ["max_running = 4", "max_running = 99\nper_tenant = 4", "max_running = 99\nper_profile = 4"]
         {
