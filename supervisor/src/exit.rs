@@ -79,6 +79,30 @@ impl Code {
         self.row().http
     }
 
+    /// What to do next where the refusal itself does not say.
+    pub(crate) fn next_step(self) -> &'static str {
+        match self {
+            Code::Failed => "`supervisor doctor` looks for what is wrong; the log of the daemon may say more",
+            Code::Usage | Code::Malformed | Code::Method | Code::TooLarge | Code::MediaType => {
+                "`supervisor --help` lists the commands, and each has a --help of its own"
+            }
+            Code::NotFound => "`supervisor list` shows the tasks, `supervisor boards list` the boards",
+            Code::Conflict => {
+                "`supervisor show <task>` says where a task stands, `supervisor status` the rest"
+            }
+            Code::Unreachable => "start one with: supervisor daemon",
+            Code::TryAgain | Code::Throttled => {
+                "try again in a moment; `supervisor status` says what is wrong"
+            }
+            Code::Exhausted => {
+                "`supervisor events` shows what was used; the operator sets the bounds in supervisor.toml"
+            }
+            Code::NotPermitted => {
+                "run the command as the user that owns the root, or choose another with --root DIR"
+            }
+        }
+    }
+
     /// The stable word in problem documents and JSON errors.
     pub(crate) fn word(self) -> &'static str {
         self.row().word

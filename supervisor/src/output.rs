@@ -28,7 +28,8 @@ impl Output {
         self.json
     }
 
-    /// Writes a refusal: its JSON to standard output where JSON was asked for, and words to standard error.
+    /// Writes a refusal: its JSON to standard output where JSON was asked for, and words to standard error,
+    /// with what to do next.
     pub(crate) fn fail(self, failure: &Failure) {
         if self.json
             && let Ok(text) = terminal::json(&serde_json::json!({ "error": Problem::from(failure) }))
@@ -41,9 +42,7 @@ impl Output {
             complain(&format!("{label} {}", printable_lines(text)));
         };
         tell(Ink::Red, "error:", &failure.message);
-        if let Some(hint) = &failure.hint {
-            tell(Ink::Cyan, "hint:", hint);
-        }
+        tell(Ink::Cyan, "hint:", failure.hint.as_deref().unwrap_or_else(|| failure.code.next_step()));
     }
 
     /// Writes warnings to standard error, where they do not mix with what a script reads.
