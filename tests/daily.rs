@@ -242,3 +242,58 @@ fn a_task_is_named_by_the_beginning_of_its_id() {
         fleet.cli(["show", shared]).refused(2, "is ambiguous");
     }
 }
+
+#[test]
+fn tasks_are_meant_by_what_they_have_in_common() {
+    let fleet = Fleet::offline();
+    let acme = fleet.create("an idea", "true", &["--tenant", "acme"]);
+    let other = fleet.create("other", "true", &[]);
+    let refused = fleet.cli(["cancel", "--status", "ready", "--tenant", "acme"]);
+    refused.refused(2, "1 task would be changed, and nobody is there to be asked");
+    let looked = fleet.cli(["cancel", "--status", "ready", "--dry-run"]).ok().stdout;
+    assert!(looked.contains(&acme) && looked.contains(&other), "{looked}");
+    assert_eq!(fleet.status_of(&acme), "ready");
+
+    fleet.cli(["cancel", "--tenant", "acme", "--yes"]).ok();
+
+    assert_eq!((fleet.status_of(&acme), fleet.status_of(&other)), ("blocked".to_owned(), "ready".to_owned()));
+    fleet.cli(["retry", "--assignee", "shell", "--status", "blocked", "-y"]).ok();
+    assert_eq!(fleet.status_of(&acme), "ready");
+    fleet.cli(["archive", "--search", "IDEA", "--since", "1h", "--yes"]).ok();
+    assert_eq!(
+        (fleet.status_of(&acme), fleet.status_of(&other)),
+        ("archived".to_owned(), "ready".to_owned())
+    );
+    let none = fleet.cli(["unblock", "--status", "blocked", "--yes"]).ok();
+    assert!(none.stderr.contains("No task matches"), "{none:?}");
+    fleet.cli(["cancel", "--yes", &other]).refused(2, "have something in common");
+    fleet.cli(["cancel", &other, "--status", "ready"]).refused(2, "");
+}
+
+#[test]
+fn an_attached_file_is_copied_out_and_replaces_none() {
+    for fleet in [Fleet::offline(), Fleet::boot()] {
+        let task = fleet.json(["create", "x"])["id"].as_str().unwrap().to_owned();
+        let file = fleet.home().join("notes.txt");
+        std::fs::write(&file, "read me\n").unwrap();
+        fleet.give(&file);
+        fleet.cli(["attach", &task, file.to_str().unwrap()]).ok();
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(fleet.cli(["attachments", "get", "1", "--output", "-"]).ok().stdout, "read me\n");
+        fleet.cli(["attach-get", "1"]).ok();
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "read me\n");
+        fleet.cli(["attachments", "get", "1"]).refused(4, "exists already");
+        fleet.cli(["attachments", "get", "9"]).refused(3, "no such attachment");
+    }
+}
+
+#[test]
+fn help_has_topics() {
+    let fleet = Fleet::offline();
+    for topic in ["states", "exit-codes", "times", "ids", "environment"] {
+        assert!(fleet.cli(["help", topic]).ok().stdout.lines().count() >= 3);
+        assert!(fleet.cli(["--help"]).ok().stdout.contains(&format!("supervisor help {topic}")));
+    }
+    assert!(fleet.cli(["help", "cancel"]).ok().stdout.contains("Usage: supervisor cancel"));
+    fleet.cli(["help", "nonsense"]).refused(2, "nonsense");
+}

@@ -70,6 +70,13 @@ fn the_help_shows_the_first_steps_and_the_exit_codes() {
       1 failed      4 conflict        75 try again
       2 usage       5 needs a person  77 not permitted
     run, wait, tail and logs --follow exit as the work did.
+
+    Topics:
+      supervisor help states        the states of a task, and what leads out of each
+      supervisor help exit-codes    what the exit codes of commands mean
+      supervisor help times         how times and durations are written
+      supervisor help ids           how tasks and runs are named
+      supervisor help environment   the variables that commands read
     ");
     assert_eq!(fleet.cli(["-h"]).ok().stdout, fleet.cli(["help"]).ok().stdout);
 }

@@ -36,12 +36,13 @@ macro_rules! table {
                     Comment,
                     Attach => attach::run,
                     Attachments,
+                    AttachGet => attach_get::run,
                     AttachRm,
                     Swarm,
-                    Retry,
-                    Cancel,
+                    Retry => matching::run,
+                    Cancel => matching::run,
                     Kill,
-                    Archive,
+                    Archive => matching::run,
                     Unarchive,
                     Reopen,
                 }
@@ -75,7 +76,7 @@ macro_rules! table {
                     Answer => answer::run,
                     Ask,
                     Consult,
-                    Unblock,
+                    Unblock => matching::run,
                 }
             }
             "Boards" {

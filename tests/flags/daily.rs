@@ -15,7 +15,39 @@ const KILL: Proof =
 const TREE: Proof = Test("tests/health.rs", "status_shows_the_processes_of_a_worker_and_its_title");
 const VERBOSE: Proof = Test("tests/health.rs", "the_layers_of_a_sandbox_are_shown_where_they_are_asked_for");
 
+const COMMON: Proof = Test("tests/daily.rs", "tasks_are_meant_by_what_they_have_in_common");
+const GET: Proof = Test("tests/daily.rs", "an_attached_file_is_copied_out_and_replaces_none");
+
 pub(super) const DAILY: &[Row] = &[
+    ("attach-get", "output", GET),
+    ("archive", "assignee", COMMON),
+    ("archive", "dry-run", COMMON),
+    ("archive", "search", COMMON),
+    ("archive", "since", COMMON),
+    ("archive", "status", COMMON),
+    ("archive", "tenant", COMMON),
+    ("archive", "yes", COMMON),
+    ("cancel", "assignee", COMMON),
+    ("cancel", "dry-run", COMMON),
+    ("cancel", "search", COMMON),
+    ("cancel", "since", COMMON),
+    ("cancel", "status", COMMON),
+    ("cancel", "tenant", COMMON),
+    ("cancel", "yes", COMMON),
+    ("retry", "assignee", COMMON),
+    ("retry", "dry-run", COMMON),
+    ("retry", "search", COMMON),
+    ("retry", "since", COMMON),
+    ("retry", "status", COMMON),
+    ("retry", "tenant", COMMON),
+    ("retry", "yes", COMMON),
+    ("unblock", "assignee", COMMON),
+    ("unblock", "dry-run", COMMON),
+    ("unblock", "search", COMMON),
+    ("unblock", "since", COMMON),
+    ("unblock", "status", COMMON),
+    ("unblock", "tenant", COMMON),
+    ("unblock", "yes", COMMON),
     ("cancel", "reason", Lines("cancel {ready}", "cancel {ready} --reason r")),
     ("kill", "reason", KILL),
     ("kill", "signal", KILL),

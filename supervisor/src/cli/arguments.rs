@@ -5,8 +5,9 @@ use kernel::BoardName;
 
 use super::CommandLine;
 use super::{
-    answer, attach, boards, call, create, dispatch, doctor, edit, follow, gc, lane, list, login, logs,
-    manual, mcp, pages, profile, restore, run, run_demo, serve, service, show, stop, transfer, wait,
+    answer, attach, attach_get, boards, call, create, dispatch, doctor, edit, follow, gc, lane, list, login,
+    logs, manual, matching, mcp, pages, profile, restore, run, run_demo, serve, service, show, stop,
+    transfer, wait,
 };
 use crate::demo;
 use crate::failure::Failure;

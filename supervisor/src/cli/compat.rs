@@ -2,13 +2,18 @@
 
 use std::ffi::{OsStr, OsString};
 
-/// Returns a command line in this program's words. `kanban` in front of the verb is dropped, and the `--color` of
-/// `boards create` is the board's, not the terminal's.
+/// Returns a command line in this program's words. `kanban` in front of the verb is dropped, the `--color` of
+/// `boards create` is the board's, not the terminal's, and `attachments get` is one word.
 pub(super) fn translated(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = words.into_iter().collect();
     let verb = first_verb(&words);
     if words.get(verb).is_some_and(|word| word == "kanban") {
         words.remove(verb);
+    }
+    if words.get(verb).is_some_and(|word| word == "attachments")
+        && words.get(verb + 1).is_some_and(|word| word == "get")
+    {
+        words.splice(verb..verb + 2, ["attach-get".into()]);
     }
     let create =
         words.windows(2).position(|pair| pair[0] == "boards" && (pair[1] == "create" || pair[1] == "new"));
@@ -49,6 +54,15 @@ mod tests {
         assert_eq!(words("supervisor kanban list kanban"), "supervisor list kanban");
         assert_eq!(words("supervisor --json --root /r kanban list"), "supervisor --json --root /r list");
         assert_eq!(words("supervisor --board kanban list"), "supervisor --board kanban list");
+    }
+
+    #[test]
+    fn to_get_an_attachment_is_a_verb_of_its_own() {
+        assert_eq!(words("supervisor attachments get 7"), "supervisor attach-get 7");
+        assert_eq!(
+            words("supervisor --json attachments t_0123abcd"),
+            "supervisor --json attachments t_0123abcd"
+        );
     }
 
     #[test]

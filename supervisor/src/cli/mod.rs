@@ -3,6 +3,7 @@
 mod answer;
 mod arguments;
 mod attach;
+mod attach_get;
 mod boards;
 mod compat;
 mod create;
@@ -19,6 +20,7 @@ mod list;
 mod login;
 mod logs;
 mod manual;
+mod matching;
 mod mcp;
 mod outcome;
 mod pages;
@@ -31,6 +33,7 @@ mod service;
 mod settle;
 mod show;
 mod stop;
+mod topics;
 mod transfer;
 mod wait;
 
@@ -54,6 +57,11 @@ use crate::paths::Root;
 /// Parses the command line and runs it.
 pub(crate) fn main() -> ExitCode {
     let words = compat::translated(std::env::args_os());
+    if let Some(text) = topics::asked(&words) {
+        // Help that nobody reads to the end is no failure.
+        drop(crate::terminal::print(text));
+        return ExitCode::SUCCESS;
+    }
     let parsed = matches(&words).and_then(|matches| {
         let cli = Cli::from_arg_matches(&matches)?;
         Ok((cli, inert::warnings(&matches)))
@@ -148,7 +156,9 @@ async fn call<V: Command>(client: &Client, mut verb: V, output: Output) -> Resul
 
 /// What the command line understands.
 pub(crate) fn command() -> clap::Command {
-    grouped::helped(prepared(<Cli as clap::CommandFactory>::command()))
+    let program = prepared(<Cli as clap::CommandFactory>::command());
+    let after = program.get_after_help().map(ToString::to_string).unwrap_or_default();
+    grouped::helped(program.after_help(format!("{after}\n\nTopics:\n{}", topics::listed().trim_end())))
 }
 
 /// A command in which a number may be negative wherever a value is taken, and an environment variable that is empty is not set.
@@ -279,7 +289,8 @@ mod tests {
             let explained = verbs.map(|verb| {
                 let name = format!("{above} {}", verb.get_name());
                 let after = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
-                assert!(after.contains(&name), "{name} has no example");
+                let has_example = after.contains("supervisor ") && after.contains(verb.get_name());
+                assert!(has_example, "{name} has no example");
                 assert!(verb.get_about().is_some(), "{name} has no description");
                 walk(verb, &name) + 1
             });

@@ -53,6 +53,7 @@ fn other_word(error: &Error, words: &[OsString]) -> Option<Failure> {
     }
     let mut command = super::command();
     let name = meant(&mut command, words).get_bin_name().unwrap_or("supervisor").to_owned();
+    let name = name.strip_suffix(" help").unwrap_or(&name);
     // From the least like it to the most.
     let like = match error.get(ContextKind::SuggestedSubcommand) {
         Some(ContextValue::Strings(like)) => like.as_slice(),

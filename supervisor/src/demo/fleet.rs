@@ -193,7 +193,11 @@ async fn settle(board: &mut Board, fleet: &[Member], progress: &Progress) -> Res
         })
         .await?;
     progress.done("fleet: one asks which currency; the answer is EUR");
-    let answer = Unblock { task_ids: vec![asks.clone()], reason: Some("currency: EUR".to_owned()) };
+    let answer = Unblock {
+        task_ids: vec![asks.clone()],
+        reason: Some("currency: EUR".to_owned()),
+        ..Unblock::default()
+    };
     board.call(&answer).await?;
     board
         .until("every tenant's task ends", |tasks| {

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use workspace::Loss;
 
 use super::bulk::{Bulk, One, outcome};
+use super::matching::{FLAGS, Matching, on_tasks};
 use crate::api::{Audience, Call, Effect, Verb, blocking};
 use crate::command::Command;
 use crate::failure::Failure;
@@ -18,6 +19,9 @@ use crate::gc::{self, Fate, Owner, Scratch};
 use crate::invocation::Invocation;
 use crate::paths::Root;
 use crate::terminal::Screen;
+
+/// The flags that name tasks otherwise than one by one.
+const OTHERWISE: [&str; 6] = ["rm", "status", "assignee", "tenant", "search", "since"];
 
 /// Archive tasks, or delete archived ones
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -35,13 +39,14 @@ reused. Children no longer wait for a deleted task.
 
 Examples:
   supervisor archive t_0123abcd t_4567cdef
+  supervisor archive --status done --yes
   supervisor archive t_0123abcd --detach
   supervisor archive --rm t_0123abcd t_4567cdef
   supervisor archive t_0123abcd --rm
   supervisor archive --rm t_0123abcd --discard-work")]
 pub(crate) struct Archive {
     /// The tasks
-    #[arg(value_name = "TASK", required_unless_present = "rm")]
+    #[arg(value_name = "TASK", required_unless_present_any = OTHERWISE, conflicts_with_all = FLAGS)]
     pub(crate) task_ids: Vec<TaskId>,
     /// Unlink open children first
     #[arg(long)]
@@ -52,7 +57,12 @@ pub(crate) struct Archive {
     /// With --rm: discard changes and commits that exist only in a task's worktree
     #[arg(long, requires = "rm")]
     pub(crate) discard_work: bool,
+    #[command(flatten)]
+    #[serde(skip)]
+    pub(crate) matching: Matching,
 }
+
+on_tasks!(Archive);
 
 impl Verb for Archive {
     const NAME: &'static str = "archive";

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bulk::{Bulk, outcome, shown};
+use super::matching::{FLAGS, Matching, on_tasks};
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
@@ -18,15 +19,21 @@ A worker gets SIGTERM, and SIGKILL after `worker.grace`. The task is then blocke
 
 Examples:
   supervisor cancel t_0123abcd
-  supervisor cancel t_0123abcd t_4567cdef --reason 'wrong branch'")]
+  supervisor cancel t_0123abcd t_4567cdef --reason 'wrong branch'
+  supervisor cancel --status ready,scheduled --tenant acme --dry-run")]
 pub(crate) struct Cancel {
     /// The tasks
-    #[arg(value_name = "TASK", required = true)]
+    #[arg(value_name = "TASK", required_unless_present_any = FLAGS, conflicts_with_all = FLAGS)]
     pub(crate) task_ids: Vec<TaskId>,
     /// Why; kept as a comment
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
+    #[command(flatten)]
+    #[serde(skip)]
+    pub(crate) matching: Matching,
 }
+
+on_tasks!(Cancel);
 
 impl Verb for Cancel {
     const NAME: &'static str = "cancel";

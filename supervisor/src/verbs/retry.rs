@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bulk::{Bulk, shown};
+use super::matching::{FLAGS, Matching, on_tasks};
 use super::reopen::begun;
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
@@ -20,15 +21,21 @@ attempts. A running task is taken back with `reclaim`.
 
 Examples:
   supervisor retry t_0123abcd
-  supervisor retry t_0123abcd t_4567cdef --reason 'the server is up again'")]
+  supervisor retry t_0123abcd t_4567cdef --reason 'the server is up again'
+  supervisor retry --status blocked --assignee shell --since 1d")]
 pub(crate) struct Retry {
     /// The tasks
-    #[arg(value_name = "TASK", required = true)]
+    #[arg(value_name = "TASK", required_unless_present_any = FLAGS, conflicts_with_all = FLAGS)]
     pub(crate) task_ids: Vec<TaskId>,
     /// What has changed; kept as a comment for the worker
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
+    #[command(flatten)]
+    #[serde(skip)]
+    pub(crate) matching: Matching,
 }
+
+on_tasks!(Retry);
 
 impl Verb for Retry {
     const NAME: &'static str = "retry";

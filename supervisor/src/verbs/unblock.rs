@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bulk::{Bulk, shown};
+use super::matching::{FLAGS, Matching, on_tasks};
 use crate::api::{Audience, Call, Effect, Scope, Tool, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
@@ -18,12 +19,17 @@ Examples:
   supervisor unblock t_0123abcd t_4567cdef --reason 'use PostgreSQL'")]
 pub(crate) struct Unblock {
     /// The tasks
-    #[arg(value_name = "TASK", required = true)]
+    #[arg(value_name = "TASK", required_unless_present_any = FLAGS, conflicts_with_all = FLAGS)]
     pub(crate) task_ids: Vec<TaskId>,
     /// What has changed, or the answer; kept as a comment for the worker
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
+    #[command(flatten)]
+    #[serde(skip)]
+    pub(crate) matching: Matching,
 }
+
+on_tasks!(Unblock);
 
 impl Verb for Unblock {
     const NAME: &'static str = "unblock";

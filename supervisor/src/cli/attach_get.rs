@@ -1,0 +1,49 @@
+//! `attach-get` at the command line: writes the file where the person wants it, and replaces none.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use crate::client::Client;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::terminal::printable;
+use crate::verbs::AttachGet;
+
+pub(super) async fn run(client: &Client, get: AttachGet, output: Output) -> Result<u8, Failure> {
+    let kept = client.call(&get).await?;
+    let stored = kept.stored_path.as_ref().map(PathBuf::from).ok_or_else(|| {
+        Failure::failed("the file cannot be read from here").hint("get it over the API: docs/api.md")
+    })?;
+    let mut from = File::open(&stored).map_err(|e| Failure::file("read", &stored, &e))?;
+    let to = get.output.unwrap_or_else(|| {
+        // The name of a file that a worker has attached leads nowhere else.
+        Path::new(&kept.file.filename).file_name().map_or_else(|| PathBuf::from("attachment"), PathBuf::from)
+    });
+    if to == Path::new("-") {
+        return match std::io::copy(&mut from, &mut std::io::stdout().lock()) {
+            Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+                Err(Failure::failed(format!("standard output cannot be written: {e}")))
+            }
+            Ok(_) | Err(_) => Ok(0),
+        };
+    }
+    let mut file = File::create_new(&to).map_err(|e| match e.kind() {
+        std::io::ErrorKind::AlreadyExists => {
+            Failure::new(Code::Conflict, format!("{} exists already", to.display()))
+                .hint("name another file with --output")
+        }
+        _ => Failure::file("write", &to, &e),
+    })?;
+    std::io::copy(&mut from, &mut file).map_err(|e| Failure::file("write", &to, &e))?;
+    if output.json() {
+        output.value(&kept)?;
+    } else {
+        output.text(&format!(
+            "Wrote {} ({} bytes)\n",
+            printable(&to.display().to_string()),
+            kept.file.size
+        ))?;
+    }
+    Ok(0)
+}

@@ -1,0 +1,83 @@
+//! Tasks that a command means by what they have in common, instead of by their ids.
+
+use kernel::{Profile, Status, TaskId, Tenant};
+
+use super::bulk::Bulk;
+use super::list::List;
+use super::texts;
+use crate::command::Command;
+use crate::time::since::Since;
+
+/// What the tasks have in common, and what to do with the answer.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Instead of tasks by their ids")]
+pub(crate) struct Matching {
+    /// All tasks in these statuses, separated by commas
+    #[arg(
+        long,
+        value_name = "STATUS",
+        value_delimiter = ',',
+        value_parser = texts::word::<Status>(Status::ALL.iter().map(|status| status.as_str()))
+    )]
+    status: Vec<Status>,
+    /// All tasks of this assignee
+    #[arg(long, value_name = "NAME")]
+    assignee: Option<Profile>,
+    /// All tasks of this tenant
+    #[arg(long, value_name = "NAME")]
+    tenant: Option<Tenant>,
+    /// All tasks with this text in the title or the body
+    #[arg(long, value_name = "TEXT")]
+    search: Option<String>,
+    /// All tasks that have changed since: 10m, 2h, 'yesterday', '2026-11-23 09:00'
+    #[arg(long, value_name = "WHEN")]
+    since: Option<Since>,
+    /// Print which tasks these are, and do nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Do not ask
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+}
+
+/// The flags that say what tasks have in common.
+pub(super) const FLAGS: [&str; 5] = ["status", "assignee", "tenant", "search", "since"];
+
+impl Matching {
+    /// The tasks as a list has them; none where nothing is said of them.
+    pub(crate) fn list(&self) -> Option<List> {
+        let Matching { status, assignee, tenant, search, since, .. } = self.clone();
+        let is_said = !status.is_empty()
+            || assignee.is_some()
+            || tenant.is_some()
+            || search.is_some()
+            || since.is_some();
+        is_said.then(|| List { status, assignee, tenant, search, since, ..List::default() })
+    }
+}
+
+/// A verb about tasks that may be named by what they have in common.
+pub(crate) trait OnTasks: Command<Reply = Bulk> + Clone {
+    /// What is said of the tasks.
+    fn matching(&self) -> &Matching;
+
+    /// The same request about these tasks.
+    fn about(&self, tasks: Vec<TaskId>) -> Self;
+}
+
+/// Makes a verb with `task_ids` and `matching` one about tasks.
+macro_rules! on_tasks {
+    ($verb:ident) => {
+        impl super::matching::OnTasks for $verb {
+            fn matching(&self) -> &super::matching::Matching {
+                &self.matching
+            }
+
+            fn about(&self, task_ids: Vec<kernel::TaskId>) -> Self {
+                $verb { task_ids, ..self.clone() }
+            }
+        }
+    };
+}
+
+pub(super) use on_tasks;
