@@ -26,6 +26,7 @@ use tokio_rustls::TlsConnector;
 use tokio_util::io::{InspectReader, InspectWriter};
 use tokio_util::task::AbortOnDropHandle;
 
+use super::credentials::{stays, without_credentials};
 use super::head::{HEADERS, LONGEST, TIME, brokered};
 use super::reach::{Unreached, reach, within};
 use super::relay::Activity;
@@ -48,10 +49,6 @@ const OF_THE_WAY: [&str; 12] = [
     "transfer-encoding",
     "upgrade",
 ];
-/// Headers by which services know who asks. The broker alone says it: a worker with a key of somebody else's could send what it
-/// knows to that account.
-const WHO_ASKS: [&str; 5] = ["authorization", "api-key", "cookie", "x-api-key", "x-goog-api-key"];
-
 type Body = UnsyncBoxBody<Bytes, hyper::Error>;
 
 /// Serves one request. `ahead` is what has been read of it.
@@ -126,7 +123,7 @@ async fn ask(
         let text = format!("neither the policy {name} nor the lane has a [[broker]] for {target}");
         return Err(said(StatusCode::NOT_FOUND, &text));
     }
-    let Ok(uri) = rest.parse::<PathAndQuery>().map(Uri::from) else {
+    let Ok(uri) = without_credentials(&rest).parse::<PathAndQuery>().map(Uri::from) else {
         return Err(said(StatusCode::BAD_REQUEST, "the path cannot be passed on"));
     };
     let mut passage = terms.meter.take(&target.to_string()).await.map_err(Unanswered::OverBudget)?;
@@ -226,7 +223,7 @@ fn passed_on(headers: &HeaderMap, brokers: &[&Broker]) -> HeaderMap {
         // Some servers read both as one.
         let name = name.replace('_', "-");
         let own = |broker: &&Broker| broker.header.to_string().replace('_', "-") == name;
-        WHO_ASKS.contains(&name.as_str()) || brokers.iter().any(own)
+        stays(&name) || brokers.iter().any(own)
     };
     without(headers, says_who)
 }

@@ -1,0 +1,166 @@
+//! What of a request says who asks, or that it is another request than it seems. None of it reaches a host that has a broker: the
+//! broker alone says who asks. A worker with a key of somebody else's could send what it knows to that account, and one that
+//! changes the method or the path of a request behind the proxy would do what nobody counted.
+//!
+//! Names are compared by their letters and digits alone: servers read `x_api_key`, `X-Api-Key` and `xApiKey` as one.
+
+/// Names of headers and of parameters that have a credential.
+const NAMES: [&str; 12] = [
+    "auth",
+    "bearer",
+    "cookie",
+    "cookie2",
+    "credential",
+    "credentials",
+    "jwt",
+    "key",
+    "passwd",
+    "pwd",
+    "sig",
+    "ticket",
+];
+/// How such names end.
+const ENDS: [&str; 11] = [
+    "accesskey",
+    "accesskeyid",
+    "apikey",
+    "authkey",
+    "authorization",
+    "credential",
+    "password",
+    "secret",
+    "signature",
+    "subscriptionkey",
+    "token",
+];
+/// Names that end so and have none: where a list goes on.
+const OF_PAGES: [&str; 4] = ["continuationtoken", "nextpagetoken", "nexttoken", "pagetoken"];
+/// Names that say that a request is another one.
+const OVERRIDES: [&str; 10] = [
+    "httpmethod",
+    "httpmethodoverride",
+    "xforwardedhost",
+    "xforwardedprefix",
+    "xhttpmethod",
+    "xhttpmethodoverride",
+    "xmethodoverride",
+    "xoriginalmethod",
+    "xoriginalurl",
+    "xrewriteurl",
+];
+
+/// Whether a header or a parameter of this name stays with the worker.
+pub(super) fn stays(name: &str) -> bool {
+    let plain = plain(name);
+    let has_credential = NAMES.contains(&plain.as_str()) || ENDS.iter().any(|end| plain.ends_with(end));
+    // Frameworks read the parameter `_method` as the method.
+    let is_override = OVERRIDES.contains(&plain.as_str()) || name.eq_ignore_ascii_case("_method");
+    (has_credential && !OF_PAGES.contains(&plain.as_str())) || is_override
+}
+
+/// The path with those parameters that reach a host.
+pub(super) fn without_credentials(path: &str) -> String {
+    let Some((path, query)) = path.split_once('?') else { return path.to_owned() };
+    // Both part parameters for some servers.
+    let is_kept = |pair: &&str| !stays(&decoded(pair.split_once('=').map_or(*pair, |(name, _)| name)));
+    let kept: Vec<&str> = query.split(['&', ';']).filter(is_kept).collect();
+    if kept.len() == query.split(['&', ';']).count() {
+        return format!("{path}?{query}");
+    }
+    if kept.is_empty() { path.to_owned() } else { format!("{path}?{}", kept.join("&")) }
+}
+
+/// The letters and digits of a name, small.
+fn plain(name: &str) -> String {
+    name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
+}
+
+/// A name without percent encoding, also where it is encoded more than once.
+fn decoded(name: &str) -> String {
+    let mut name = name.to_owned();
+    for _ in 0..3 {
+        let once = percent_encoding::percent_decode_str(&name).decode_utf8_lossy().into_owned();
+        if once == name {
+            break;
+        }
+        name = once;
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_says_who_asks_stays_however_it_is_written() {
+        for name in [
+            "Authorization",
+            "authorization",
+            "X-Api-Key",
+            "x_api_key",
+            "xApiKey",
+            "api-key",
+            "apikey",
+            "key",
+            "access_token",
+            "accessToken",
+            "Private-Token",
+            "X-Goog-Api-Key",
+            "Cookie",
+            "X-Amz-Security-Token",
+            "x-amz-signature",
+            "AWSAccessKeyId",
+            "client_secret",
+            "Ocp-Apim-Subscription-Key",
+            "token",
+            "X-HTTP-Method-Override",
+            "x_http_method_override",
+            "_method",
+            "X-Original-URL",
+            "auth",
+            "password",
+        ] {
+            assert!(stays(name), "{name}");
+        }
+        for name in [
+            "anthropic-version",
+            "anthropic-beta",
+            "openai-beta",
+            "idempotency-key",
+            "user-agent",
+            "accept",
+            "alt",
+            "pageToken",
+            "page_token",
+            "max_tokens",
+            "session_id",
+            "x-stainless-os",
+            "method",
+            "q",
+            "x-goog-api-client",
+            "content-encoding",
+            "monkey",
+        ] {
+            assert!(!stays(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn parameters_that_say_who_asks_are_taken_out_of_a_path_and_all_else_is_as_it_was() {
+        for (path, expected) in [
+            ("/v1?alt=sse&key=mine", "/v1?alt=sse"),
+            ("/v1?key=mine", "/v1"),
+            ("/v1?k%65y=mine&a=b%26key=c", "/v1?a=b%26key=c"),
+            ("/v1?k%2565y=mine&a=1", "/v1?a=1"),
+            ("/v1?a=1;access_token=mine;b=2", "/v1?a=1&b=2"),
+            ("/v1?a=1?key=x&KEY", "/v1?a=1?key=x"),
+            ("/v1?a=1;b=2", "/v1?a=1;b=2"),
+            ("/v1?", "/v1?"),
+            ("/key", "/key"),
+            ("/v1?pageToken=3&&x", "/v1?pageToken=3&&x"),
+        ] {
+            assert_eq!(without_credentials(path), expected, "{path}");
+        }
+    }
+}
