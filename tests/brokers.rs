@@ -169,7 +169,8 @@ fn nothing_that_a_worker_sends_reaches_another_host_or_says_who_asks() {
          send two \"POST /$at/two HTTP/1.1\\r\\nHost: a\\r\\nContent-Length: 0\\r\\nContent-Length: 9\\r\\n\\r\\nGET /smug\"
          send split \"GET /$at/split HTTP/1.1\\r\\nHost: a\\r\\nX-A: b\\rAuthorization: c\\r\\n\\r\\n\"
          send pipe \"GET /$at/first HTTP/1.1\\r\\nHost: a\\r\\n\\r\\nGET /$at/second HTTP/1.1\\r\\nHost: a\\r\\n\\r\\n\"
-         send named \"GET /$at/named HTTP/1.1\\r\\nHost: evil.example\\r\\nConnection: authorization, x-kept\\r\\nAUTHORIZATION: mine\\r\\nx_api_key: mine\\r\\n\\r\\n\"
+         send named \"GET /$at/named HTTP/1.1\\r\\nHost: evil.example\\r\\nConnection: authorization, x-kept\\r\\nAUTHORIZATION: mine\\r\\nx_api_key: mine\\r\\nPrivate-Token: mine\\r\\nX-HTTP-Method-Override: mine\\r\\n\\r\\n\"
+         send query \"GET /$at/query?alt=sse&key=mine&acc%%65ss_token=mine HTTP/1.1\\r\\nHost: a\\r\\n\\r\\n\"
 END
          bash raw
          echo up $(curl -s -m 20 --path-as-is $SERVICE_URL/../../up)
@@ -188,7 +189,12 @@ END
     for start in ["both ", "two ", "split "] {
         assert!(line(start).contains(" 400 "), "{said}");
     }
-    assert!(line("pipe ").contains(" 200 ") && line("named ").contains(" 200 "), "{said}");
+    assert!(
+        line("query ").contains(" 200 ")
+            && line("pipe ").contains(" 200 ")
+            && line("named ").contains(" 200 "),
+        "{said}"
+    );
     let elsewhere = line("elsewhere ");
     assert!(elsewhere.contains("307") && elsewhere.contains("https://evil.example/"), "{said}");
     assert!(!elsewhere.to_lowercase().contains("keep-alive:"), "{said}");
@@ -198,6 +204,7 @@ END
     for path in ["/both", "/smuggled", "/two", "/split", "/second", "/x"] {
         assert!(!paths.contains(&path), "{paths:?}");
     }
+    assert!(paths.contains(&"/query?alt=sse"), "{paths:?}");
     assert!(paths.contains(&"/first") && paths.contains(&"/../../up"), "{paths:?}");
     for request in &asked {
         let small = request.to_lowercase();
@@ -285,4 +292,60 @@ fn a_service_that_does_the_work_gets_the_key_of_its_lane_and_its_worker_never_ha
     assert!(asked.starts_with("post /work http/1.1"), "{asked}");
     assert!(asked.contains(&format!("authorization: bearer {}", KEY.to_lowercase())), "{asked}");
     assert!(files_with(&fleet.root(), KEY).is_empty() && !fleet.log().contains(KEY));
+}
+
+/// A program that asks its service where its lane says it is, as the agents of these lanes do.
+const ASKS: &str = r#"#!/bin/sh
+cat > /dev/null
+case "$*" in
+    *openai_base_url=*) url=$(printf '%s' "$*" | grep -o 'openai_base_url="[^"]*"' | cut -d'"' -f2); key=$CODEX_API_KEY ;;
+    *) url=$(grep -o '"baseURL":"[^"]*"' "$HOME/.config/opencode/opencode.json" | cut -d'"' -f4); key=$ANTHROPIC_API_KEY ;;
+esac
+test -n "$url" || { supervisor complete --summary "no address"; exit; }
+curl -s -m 20 -H "Authorization: Bearer $key" -d x "$url/ask" > answer
+supervisor complete --summary "answer $(cat answer)"
+"#;
+
+#[test]
+fn codex_and_opencode_ask_by_their_broker_where_its_key_is_there_and_as_before_where_it_is_not() {
+    let provider = Provider::start();
+    let Some(fleet) = keyed(User::current(), &provider) else { return };
+    let bin = fleet.home().join("bin");
+    fs::create_dir_all(&bin).unwrap();
+    for lane in ["codex", "opencode"] {
+        let program = bin.join(lane);
+        fs::write(&program, ASKS).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let built_in = fs::read_to_string(
+            Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("src/lanes/builtin/{lane}.toml")),
+        );
+        let of_its_service = ["api.openai.com", "api.anthropic.com"];
+        let ours = of_its_service.iter().fold(built_in.unwrap(), |text, host| {
+            text.replace(&format!("host = \"{host}\""), &format!("host = \"{}\"", provider.host()))
+        });
+        let ours = ours.replace("secret = \"openai-key\"", "secret = \"service-key\"");
+        let ours = ours.replace("secret = \"anthropic-key\"", "secret = \"service-key\"");
+        let install = fleet.home().display().to_string();
+        fleet.lane(lane, &format!("install = [{install:?}]\n{ours}"));
+        fleet.lane(
+            &format!("{lane}-bare"),
+            &format!("install = [{install:?}]\n{}", ours.replace("service-key", "no-such-key")),
+        );
+    }
+    fleet.start();
+    let answer = |lane: &str| {
+        let words = ["create", "x", "--assignee", lane, "--max-retries", "1"];
+        let task = fleet.json(words)["id"].as_str().unwrap().to_owned();
+        fleet.wait_for(&task, "done")["latest_summary"].as_str().unwrap().to_owned()
+    };
+    for lane in ["codex", "opencode"] {
+        assert_eq!(answer(lane), "answer hello", "{lane}");
+        assert_eq!(answer(&format!("{lane}-bare")), "no address", "{lane}");
+    }
+    let asked: Vec<String> = provider.asked().iter().map(|request| request.to_lowercase()).collect();
+    assert_eq!(asked.len(), 2, "{asked:?}");
+    assert!(asked.iter().all(|request| request.starts_with("post /v1/ask ")), "{asked:?}");
+    let key = KEY.to_lowercase();
+    assert!(asked[0].contains(&format!("authorization: bearer {key}")), "{asked:?}");
+    assert!(asked[1].contains(&format!("x-api-key: {key}")) && !asked[1].contains("bearer"), "{asked:?}");
 }

@@ -24,6 +24,8 @@ fi
 had=$(cat "$file" 2> /dev/null || echo nothing)
 mkdir -p "$HOME/.agent" && echo changed > "$file" && echo notes >> "$HOME/notes"
 test "$had" = expired && { echo '{"type":"turn.failed","error":{"message":"unexpected status 401 Unauthorized"}}'; exit 1; }
+# What `lane test` asks for.
+supervisor show --json | grep -q 'Report that you are there' && test "$had" = nothing && exit 9
 supervisor complete --summary "had $had"
 "#;
 
@@ -83,6 +85,9 @@ fn a_login_is_copied_into_each_run_of_its_profile_and_tenant_and_no_run_changes_
         assert_eq!(had(&fleet, "bob", &[]), "had nothing");
         let check = fleet.cli(["lane", "check", "agent"]).ok().stdout;
         assert!(check.contains("kept/tenants/acme/agent"), "{check}");
+        assert_eq!(log_in(&fleet, &["agent"], "of-lane", "Logged in agent"), Some(0));
+        let tried = fleet.json(["lane", "test", "agent"]);
+        assert!(tried["ok"] == json!(true), "{tried:#}");
         let forgot = fleet.cli(["login", "agent", "--tenant", "acme", "--forget"]).ok().stdout;
         assert_eq!(forgot, "Forgot the login of agent in the tenant acme\n");
         assert_eq!(had(&fleet, "bob", &["--tenant", "acme"]), "had nothing");

@@ -1,11 +1,13 @@
 //! Profiles: who workers can be. Their files, their prompt, and the command that keeps them.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::harness::{Fleet, Output};
+use crate::harness::{Fleet, Output, Terminal};
+use crate::proxy::{Server, is_possible};
 
 /// A lane whose worker says what it was told, and ends well.
 const ECHO: &str = "argv = [\"/bin/sh\", \"-c\", \"cat; echo model={model}\"]\nmodel = \"small\"\non_clean_exit = \"complete\"\norchestrator = [\"bare\"]\n";
@@ -83,7 +85,7 @@ fn a_profile_is_created_with_all_that_is_said_shown_exported_and_removed() {
     let shown = fleet.json(["profile", "show", "ann"]);
     let expected = json!({
         "description": "writes: a lot", "role": "reviewer", "lane": "echo", "model": "big", "policy": "strict", "account": "hers", "skills": ["board-worker"],
-        "max_runtime_seconds": 7200, "max_running": 3, "prompt": "You are Ann.", "home": "login",
+        "max_runtime_seconds": 7200, "max_running": 3, "prompt": "You are Ann.", "home": "login", "hosts": [], "mcp_servers": {},
         "origin": shown["profile"]["origin"],
     });
     assert_eq!(shown["profile"], expected, "{shown:#}");
@@ -226,4 +228,104 @@ fn create_and_assign_warn_of_an_assignee_that_nothing_runs() {
     let well = fleet.cli(["assign", &id, "shell"]).ok();
     assert_eq!(warnings(&well), "");
     assert_eq!(fleet.json(["assign", &id, "none"])["warnings"], Value::Null);
+}
+
+#[test]
+fn a_profile_has_servers_of_tools_beside_the_boards_and_hosts_beside_its_lanes() {
+    let fleet = Fleet::offline();
+    if !is_possible(&fleet) {
+        return;
+    }
+    let (own, other) = (Server::start(), Server::start());
+    let lane = "argv = [\"/bin/sh\", \"{prompt_file}\"]\nprompt = \"body-file\"\non_clean_exit = \"complete\"\n\
+                policy = \"agent\"\ntools = \"claude\"\n[files]\n\"servers.json\" = \"{tools}\"\n";
+    fleet.lane("agent", lane);
+    fleet.lane("bare", &lane.replace("tools = \"claude\"\n[files]\n\"servers.json\" = \"{tools}\"\n", ""));
+    let front = format!(
+        "hosts: ['127.0.0.1:{}']\nmcp_servers:\n  git: {{command: git-mcp, args: [-v], env: [GIT_KEY]}}\n",
+        own.port
+    );
+    fleet.write_config("profiles.d/ann.md", &format!("---\nlane: agent\n{front}---\n"));
+    fleet.write_config("profiles.d/bob.md", "---\nlane: agent\n---\n");
+    fleet.write_config("profiles.d/eve.md", &format!("---\nlane: bare\n{front}---\n"));
+    fleet.start();
+    let script = format!(
+        "reach() {{ curl -s -f -m 20 -o /dev/null $1 && echo yes || echo no; }}
+         echo $(reach {}) $(reach {}) $(grep -o '\"[a-z]*\":{{\"args\"' $HOME/servers.json | tr -d '\":{{')",
+        own.url("a"),
+        other.url("b")
+    );
+    let ran = |who: &str| {
+        let task = fleet.json(["create", "x", "--assignee", who, "--body", &script])["id"].clone();
+        let shown = fleet.wait_for(task.as_str().unwrap(), "done");
+        shown["latest_summary"].as_str().unwrap().trim().to_owned()
+    };
+    assert_eq!(ran("ann"), "yes no boardargs gitargs");
+    assert_eq!(ran("bob"), "no no boardargs");
+    let unfit = fleet.json(["profile", "show", "eve"])["cannot_run"].as_str().unwrap().to_owned();
+    assert!(unfit.contains("the profile's `mcp_servers` change nothing"), "{unfit}");
+    let shown = fleet.cli(["profile", "show", "ann"]).ok().stdout;
+    assert!(
+        shown.contains("git (git-mcp -v)") && shown.contains(&format!("127.0.0.1:{}", own.port)),
+        "{shown}"
+    );
+    // Who takes a file from elsewhere is told what it lets workers do.
+    let text = fleet.cli(["profile", "export", "ann"]).ok().stdout;
+    fs::write(fleet.home().join("new.md"), text).unwrap();
+    let installed = fleet.cli(["profile", "install", "new.md"]).ok().stderr;
+    assert!(
+        installed.contains("its workers reach 127.0.0.1:") && installed.contains("the tools of `git`"),
+        "{installed}"
+    );
+}
+
+#[test]
+fn a_profile_does_not_take_the_tasks_of_a_lane_by_its_name_alone() {
+    let fleet = Fleet::offline();
+    let refused = fleet.cli(["profile", "create", "codex"]).refused(4, "`codex` is a lane");
+    assert!(refused.stderr.contains("--lane codex"), "{refused:?}");
+    let created = fleet.cli(["profile", "create", "codex", "--lane", "codex"]).ok();
+    assert!(
+        created.stderr.contains("the tasks of the lane `codex` have this profile from now on"),
+        "{created:?}"
+    );
+    fleet.cli(["profile", "rm", "writer"]).refused(4, "is shipped, and cannot be removed");
+    fleet.cli(["profile", "rm", "codex"]).ok();
+}
+
+#[test]
+fn a_text_that_an_editor_has_left_and_is_refused_is_kept() {
+    let fleet = Fleet::offline();
+    fleet.cli(["profile", "create", "ann", "--lane", "shell"]).ok();
+    let editor = fleet.home().join("editor");
+    fs::write(&editor, "#!/bin/sh\nprintf -- '---\\nlime: 3\\n---\\nmy text\\n' > \"$1\"\n").unwrap();
+    fs::set_permissions(&editor, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = fleet.command(["profile", "edit", "ann"]);
+    let mut terminal = Terminal::run(command.env("EDITOR", &editor).env("TMPDIR", fleet.home()));
+    terminal.until("unknown field");
+    terminal.until("your text is in ");
+    assert_eq!(terminal.end().code(), Some(2));
+    let kept = fs::read_dir(fleet.home()).unwrap().flatten().map(|entry| entry.path());
+    let kept: Vec<_> = kept.filter(|path| path.extension().is_some_and(|ext| ext == "md")).collect();
+    assert_eq!(kept.len(), 1, "{kept:?}");
+    assert!(fs::read_to_string(&kept[0]).unwrap().contains("my text"));
+}
+
+#[test]
+fn a_list_says_which_profiles_nothing_runs_for_and_why() {
+    let fleet = Fleet::offline();
+    fleet.lane("gone", "argv = [\"no-such-agent\"]\n");
+    fleet.write_config("profiles.d/ann.md", "---\nlane: gone\n---\n");
+    let listed = fleet.cli(["profile", "list"]).ok().stdout;
+    let ann = listed.lines().find(|line| line.starts_with("ann")).unwrap();
+    assert!(ann.contains(" no "), "{listed}");
+    assert!(
+        listed.contains("Nothing runs for ann: the program `no-such-agent` of the lane gone"),
+        "{listed}"
+    );
+    let lane = Output::of(fleet.command(["lane", "show", "gemini"]).env("COLUMNS", "80")).ok().stdout;
+    for words in ["exit codes", "login 41 52", "rate limit    account for 300s", "retry limit", "keeps"] {
+        assert!(lane.contains(words), "{words}: {lane}");
+    }
+    assert!(lane.lines().all(|line| line.chars().count() <= 80), "{lane}");
 }

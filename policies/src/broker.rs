@@ -38,7 +38,7 @@ pub struct Broker {
     /// The variable that leads the program to the proxy in the place of the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url_env: Option<String>,
-    /// What comes behind the host in that variable, such as `/v1`.
+    /// What comes behind the host there, such as `/v1`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub base_url_path: String,
     /// The variable of the key that the program does not start without. It gets a word that is no key.
@@ -168,6 +168,11 @@ impl Broker {
         format!("http://127.0.0.1:{PROXY_PORT}/{}", self.host)
     }
 
+    /// Returns the same with the path that programs expect behind the host.
+    pub fn base_url(&self) -> String {
+        format!("{}{}", self.url(), self.base_url_path)
+    }
+
     /// Returns what the header has in front of the secret.
     pub fn prefix(&self) -> String {
         self.scheme.as_ref().map(|scheme| format!("{scheme} ")).unwrap_or_default()
@@ -196,8 +201,7 @@ impl Broker {
         if !(path.is_empty() || (path.starts_with('/') && path.bytes().all(is_of_path))) {
             return Some(format!("`{path}` is not a path such as `/v1`"));
         }
-        (!path.is_empty() && self.base_url_env.is_none())
-            .then(|| "`base_url_path` means nothing without `base_url_env`".to_owned())
+        None
     }
 }
 
@@ -213,6 +217,10 @@ impl Policy {
         if let Some(defect) = self.broker.iter().find_map(Broker::defect) {
             return Some(defect);
         }
+        if self.broker.iter().any(|broker| !broker.base_url_path.is_empty() && broker.base_url_env.is_none())
+        {
+            return Some("`base_url_path` means nothing without `base_url_env`".to_owned());
+        }
         (!self.broker.is_empty() && !self.has_proxy())
             .then(|| "a broker is a part of the proxy: it needs [network] mode = \"proxy\"".to_owned())
     }
@@ -221,8 +229,7 @@ impl Policy {
     pub(crate) fn broker_environment(&self) -> BTreeMap<String, String> {
         let mut all = BTreeMap::new();
         for broker in self.broker.iter().filter(|_| self.has_proxy()) {
-            let url = || format!("{}{}", broker.url(), broker.base_url_path);
-            all.extend(broker.base_url_env.iter().map(|name| (name.clone(), url())));
+            all.extend(broker.base_url_env.iter().map(|name| (name.clone(), broker.base_url())));
             all.extend(broker.key_env.iter().map(|name| (name.clone(), NO_KEY.to_owned())));
         }
         all

@@ -166,10 +166,11 @@ fn configure(from: &Root, to: &Path) -> Result<(), Failure> {
             }
         }
     }
-    if let Some(secrets) = from.secret_stores().directory.filter(|dir| dir.is_dir()) {
-        // Not copied: the values stay where they are.
-        let link = to.join("secrets");
-        std::os::unix::fs::symlink(&secrets, &link).map_err(|e| Failure::file("make", &link, &e))?;
+    // Not copied: secrets and logins stay where they are.
+    let secrets = from.secret_stores().directory.map(|dir| (dir, "secrets"));
+    for (source, name) in secrets.into_iter().chain([(from.kept(), "kept")]).filter(|(dir, _)| dir.is_dir()) {
+        let link = to.join(name);
+        std::os::unix::fs::symlink(&source, &link).map_err(|e| Failure::file("make", &link, &e))?;
     }
     let file = to.join("supervisor.toml");
     std::fs::write(&file, config.to_string()).map_err(|e| Failure::file("write", &file, &e))

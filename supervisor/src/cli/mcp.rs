@@ -4,7 +4,7 @@ use super::CommandLine;
 use crate::environment;
 use crate::failure::Failure;
 use crate::invocation::WorkerSelf;
-use crate::lanes::{Form, Launch};
+use crate::lanes::{Form, Launch, ToolServers};
 use crate::mcp;
 use crate::output::{LogFormat, start_log};
 
@@ -27,7 +27,7 @@ pub(super) struct Mcp {
 
 pub(super) async fn run(line: &CommandLine, verb: Mcp) -> Result<u8, Failure> {
     if let Some(form) = verb.config {
-        line.output.text(&format!("{}\n", form.write(&launch(line)?)))?;
+        line.output.text(&format!("{}\n", form.write(&launch(line)?, &ToolServers::new())))?;
         return Ok(0);
     }
     start_log(line.output, "warn", LogFormat::Text);

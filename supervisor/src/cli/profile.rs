@@ -13,11 +13,13 @@ use crate::api::blocking;
 use crate::client::Client;
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::host::kept::KeptHome;
+use crate::lanes::ToolServers;
 use crate::output::Output;
 use crate::roster::{Adopted, Draft, Home, adopt, files, shipped};
 use crate::terminal::printable;
 use crate::time::duration::WrittenDuration;
-use crate::verbs::{ListProfiles, Reload, read_text, show_profile};
+use crate::verbs::{ListLanes, ListProfiles, Reload, read_text, show_profile};
 
 /// List, show, create, edit, export, install and remove profiles
 #[derive(Clone, Debug, clap::Args)]
@@ -131,6 +133,9 @@ struct Create {
     /// A skill of its workers (repeatable)
     #[arg(long = "skill", value_name = "NAME")]
     skills: Vec<String>,
+    /// A host that its workers reach, where their policy has a proxy (repeatable)
+    #[arg(long = "host", value_name = "HOST:PORT")]
+    hosts: Vec<policies::HostRule>,
     /// What is kept of the homes of its workers [default: login]
     #[arg(long, value_name = "WHAT")]
     home: Option<Home>,
@@ -171,6 +176,8 @@ pub(super) async fn run(line: &CommandLine, verb: ProfileCommand) -> Result<u8, 
                 policy: create.policy,
                 account: create.account,
                 skills: create.skills,
+                hosts: create.hosts.into_iter().collect(),
+                servers: ToolServers::new(),
                 home: create.home.unwrap_or_default(),
                 max_runtime: create.max_runtime,
                 max_running: create.max_running,
@@ -197,8 +204,23 @@ pub(super) async fn run(line: &CommandLine, verb: ProfileCommand) -> Result<u8, 
             written(client, ("Installed", name, &text), warnings, output).await
         }
         Verb::Rm { name } => {
+            let is_there = files::path_of(client.root(), &name).symlink_metadata().is_ok();
+            if !is_there && shipped(name.as_str()).is_some() {
+                return Err(Failure::new(
+                    Code::Conflict,
+                    format!("the profile `{name}` is shipped, and cannot be removed"),
+                )
+                .hint(format!("`supervisor profile edit {name}` replaces it by one of yours")));
+            }
             let path = files::remove(client.root(), &name)?;
-            told(client, ("Removed", name, path), Vec::new(), output).await
+            let kept = KeptHome::all_of(client.root(), &name).into_iter();
+            let kept = kept.map(|home| {
+                format!(
+                    "its login and what it remembers stay in {}: `supervisor login {name} --forget`",
+                    home.dir().display()
+                )
+            });
+            told(client, ("Removed", name.clone(), path), kept.collect(), output).await
         }
     }
 }
@@ -230,7 +252,20 @@ async fn edit(client: &Client, name: Profile, output: Output) -> Result<u8, Fail
     if after == before {
         return Err(Failure::usage("nothing was changed").hint("the profile is as it was"));
     }
-    written(client, ("Changed", name, &after), Vec::new(), output).await
+    let kept = after.clone();
+    written(client, ("Changed", name.clone(), &after), Vec::new(), output).await.map_err(|failure| {
+        let Some(draft) = keep_draft(&name, &kept) else { return failure };
+        let shown = draft.display();
+        failure.hint(format!("your text is in {shown}: correct it, then `supervisor profile install {shown} --name {name} --force`"))
+    })
+}
+
+/// Keeps a text that was refused, for this user alone.
+fn keep_draft(name: &Profile, text: &str) -> Option<PathBuf> {
+    use std::io::Write as _;
+    let mut file = tempfile::Builder::new().prefix(&format!("{name}-")).suffix(".md").tempfile().ok()?;
+    file.write_all(text.as_bytes()).ok()?;
+    file.keep().ok().map(|(_, path)| path)
 }
 
 /// The text of a profile that there is.
@@ -268,6 +303,8 @@ fn adopted(file: &Path, named: Option<Profile>) -> Result<(Profile, String, Vec<
             Failure::usage(format!("`{said}` is not a name of a profile: {e}")).hint("choose one with --name")
         })?,
     };
+    let mut left_out = left_out;
+    left_out.extend(draft.grants());
     // A profile is kept as it was written, with its comments, where its name needs no change.
     let text = if is_profile && said == name.as_str() { text } else { draft.text(name.as_str()) };
     Ok((name, text, left_out))
@@ -277,9 +314,23 @@ fn adopted(file: &Path, named: Option<Profile>) -> Result<(Profile, String, Vec<
 async fn written(
     client: &Client,
     (done, name, text): (&str, Profile, &str),
-    warnings: Vec<String>,
+    mut warnings: Vec<String>,
     output: Output,
 ) -> Result<u8, Failure> {
+    let persona = files::check(client.root(), &name, text)?;
+    let is_new = files::path_of(client.root(), &name).symlink_metadata().is_err();
+    let lanes = client.call(&ListLanes::default()).await?;
+    if is_new && lanes.iter().any(|lane| lane.name == name.as_str()) {
+        // Its tasks are those of the lane, so the profile has to be on it.
+        if persona.lane.as_ref() != Some(&name) {
+            return Err(Failure::new(
+                Code::Conflict,
+                format!("`{name}` is a lane, and a profile of that name would take its tasks"),
+            )
+            .hint(format!("choose another name, or put the profile on that lane: --lane {name}")));
+        }
+        warnings.push(format!("the tasks of the lane `{name}` have this profile from now on"));
+    }
     let path = files::write(client.root(), &name, text)?;
     told(client, (done, name, path), warnings, output).await
 }

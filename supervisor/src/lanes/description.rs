@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use shim::rundir::Form as Conversing;
 
-use super::lane::{CleanExit, Lane, Prompt};
+use super::exit_codes::ExitCodes;
+use super::lane::{CleanExit, Lane, Prompt, RateLimit};
 use super::tools::Form;
 
 /// A lane as its file says it.
@@ -47,6 +48,27 @@ pub(crate) struct Description {
     pub(crate) secrets: Vec<String>,
     /// The names of the variables that it sets.
     pub(crate) env: Vec<String>,
+    /// The words behind the command that take its program's own tools away, for orchestrators.
+    #[serde(default)]
+    pub(crate) orchestrator: Vec<String>,
+    /// The directory in the home of its workers in which its program finds skills.
+    #[serde(default)]
+    pub(crate) skills: Option<PathBuf>,
+    /// What exit codes of its program mean.
+    #[serde(default)]
+    pub(crate) exit_codes: ExitCodes,
+    /// What a rate limit that one worker meets holds,
+    #[serde(default)]
+    pub(crate) rate_limit: RateLimit,
+    /// for how long, in seconds, where the worker does not say it.
+    #[serde(default)]
+    pub(crate) rate_limit_pause_seconds: u64,
+    /// How long its service may refuse a worker that tries again, in seconds.
+    #[serde(default)]
+    pub(crate) retry_limit_seconds: u64,
+    /// The variables of every run that its workers do not get.
+    #[serde(default)]
+    pub(crate) unset: Vec<String>,
     /// The directory in the home of its workers that outlives a run.
     #[serde(default)]
     pub(crate) state: Option<PathBuf>,
@@ -87,6 +109,13 @@ impl Lane {
                 .collect(),
             secrets: self.additions.secrets.keys().cloned().collect(),
             env: self.env.keys().cloned().collect(),
+            orchestrator: self.orchestrator.iter().map(ToString::to_string).collect(),
+            skills: self.skills.clone(),
+            exit_codes: self.exit_codes.clone(),
+            rate_limit: self.rate_limit,
+            rate_limit_pause_seconds: self.rate_limit_pause.as_secs(),
+            retry_limit_seconds: self.retry_limit.as_secs(),
+            unset: self.unset.iter().cloned().collect(),
             state: self.sessions.state.clone(),
             login: self.login.argv.iter().map(ToString::to_string).collect(),
             keep: self.login.keep.iter().cloned().collect(),

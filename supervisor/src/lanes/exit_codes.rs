@@ -22,7 +22,7 @@ pub(super) struct ExitCodesFile {
 /// The exit codes of a program that mean more than a failure.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct ExitCodes {
+pub(crate) struct ExitCodes {
     /// Its service refuses it for a while.
     rate_limit: Vec<i32>,
     /// It has no login that its service accepts.
@@ -49,6 +49,23 @@ impl TryFrom<i64> for Code {
             Ok(code) => Ok(Code(i32::from(code))),
             Err(_) => Err(format!("{code} is not an exit code; they are 1 to 255")),
         }
+    }
+}
+
+impl ExitCodes {
+    /// What they are for people: `login 41 52`, each meaning by itself.
+    pub(crate) fn shown(&self) -> Vec<String> {
+        let ExitCodes { rate_limit, login, turn_limit, cost_limit, unavailable } = self;
+        let all = [
+            ("rate_limit", rate_limit),
+            ("login", login),
+            ("turn_limit", turn_limit),
+            ("cost_limit", cost_limit),
+            ("unavailable", unavailable),
+        ];
+        let named = all.into_iter().filter(|(_, codes)| !codes.is_empty());
+        let codes = |codes: &[i32]| codes.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+        named.map(|(name, of)| format!("{name} {}", codes(of))).collect()
     }
 }
 

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kernel::WorkerRole;
-use policies::Additions;
+use policies::{Additions, Broker, Policy};
 use serde::{Deserialize, Serialize};
 use shim::rundir::Form as Conversing;
 
 use super::exit_codes::ExitCodes;
 use super::formats::Format;
 use super::login::Login;
+use super::servers::ToolServers;
 use super::service::Service;
 use super::sessions::Sessions;
 use super::template::{Place, Template, Values};
@@ -52,6 +53,8 @@ pub(crate) struct Lane {
     pub(crate) install: Vec<PathBuf>,
     /// What comes to the policy of its runs: the hosts of its service, secrets and brokers.
     pub(crate) additions: Additions,
+    /// Where the host of its first broker is asked, in a run that has the broker.
+    pub(super) base_url: Option<String>,
     /// The directory in the home of its workers in which its program finds skills, each in `NAME/SKILL.md`.
     pub(super) skills: Option<PathBuf>,
     /// The service that its worker asks.
@@ -60,6 +63,8 @@ pub(crate) struct Lane {
     pub(crate) model: Option<String>,
     /// The form in which its program gets the board's tools.
     pub(super) tools: Option<Form>,
+    /// The servers of tools that its program gets beside the board's: those of a profile.
+    pub(super) servers: ToolServers,
     /// The policy of tasks that name none, instead of the configured one.
     pub(crate) policy: Option<String>,
     /// The account whose limits its workers share with those of other lanes that name it.
@@ -127,7 +132,11 @@ impl Lane {
     /// The words of its command as the file has them. A group of words is one, in brackets.
     pub(super) fn words(&self) -> Vec<String> {
         let word = |group: &Vec<Template>| match group.as_slice() {
-            [word] if ![Place::Model, Place::Session].into_iter().any(|place| word.has(place)) => {
+            [word]
+                if ![Place::Model, Place::Session, Place::BaseUrl]
+                    .into_iter()
+                    .any(|place| word.has(place)) =>
+            {
                 word.to_string()
             }
             words => format!("[{}]", words.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")),
@@ -140,18 +149,31 @@ impl Lane {
         self.argv.first().and_then(|group| group.first()).map(ToString::to_string).unwrap_or_default()
     }
 
-    /// The same for workers of a role that use this model: an orchestrator's program starts without its own tools.
-    pub(crate) fn in_role(&self, role: WorkerRole, model: Option<&str>) -> Self {
-        let mut lane = Lane { model: model.map(str::to_owned), ..self.clone() };
+    /// The same for workers of a role that use this model and have these servers of tools: an orchestrator's program starts without
+    /// its own tools.
+    pub(crate) fn in_role(&self, role: WorkerRole, model: Option<&str>, servers: &ToolServers) -> Self {
+        let mut lane = Lane { model: model.map(str::to_owned), servers: servers.clone(), ..self.clone() };
         if role == WorkerRole::Orchestrator {
             lane.argv.push(lane.orchestrator.clone());
         }
         lane
     }
 
+    /// The same for runs under a policy, which has the brokers that are in effect.
+    pub(crate) fn under(self, policy: &Policy) -> Self {
+        let first = self.additions.brokers.first().filter(|broker| policy.broker.contains(broker));
+        let base_url = first.filter(|_| policy.has_proxy()).map(Broker::base_url);
+        Lane { base_url, ..self }
+    }
+
     /// Whether its program can be started without its own tools.
     pub(crate) fn hosts_orchestrators(&self) -> bool {
         !self.orchestrator.is_empty()
+    }
+
+    /// Whether its program is told of servers of tools.
+    pub(crate) fn takes_servers(&self) -> bool {
+        self.tools.is_some()
     }
 
     /// Whether something of it has the model.

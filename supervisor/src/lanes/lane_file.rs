@@ -13,6 +13,7 @@ use super::extends::{self, Misread};
 use super::formats::Format;
 use super::lane::{CleanExit, Lane, Prompt, RateLimit};
 use super::login::Login;
+use super::servers::ToolServers;
 use super::service::ServiceFile;
 use super::sessions::{Sessions, is_inside};
 use super::template::{Place, Template, UnknownPlace};
@@ -127,6 +128,10 @@ impl Lane {
             }
             (Some(_), true) | (None, false) => {}
         }
+        if file.broker.is_empty() && texts().any(|text| text.has(Place::BaseUrl)) {
+            let message = "`{base_url}` is the address of a broker, and the lane has none: [[broker]]";
+            return Err(reader.defect("broker", "{base_url}", message));
+        }
         let mut additions =
             reader.additions(Additions { hosts: file.hosts, secrets: file.secrets, brokers: file.broker })?;
         let service = match file.service {
@@ -167,11 +172,13 @@ impl Lane {
             login,
             files,
             install: file.install,
+            base_url: None,
             skills: reader.skills(file.skills)?,
             additions,
             service,
             model: file.model,
             tools: file.tools,
+            servers: ToolServers::new(),
             policy: file.policy,
             account: file.account,
             max_runtime: reader.limit("max_runtime", file.max_runtime)?,
@@ -424,6 +431,7 @@ mod tests {
             ("argv = [\"x\"]\nmodel = \"m\"", "/etc/l.toml:2 (model): nothing uses it"),
             ("argv = [\"x\"]\ntools = \"claude\"", "/etc/l.toml:2 (tools): nothing uses it"),
             ("argv = [\"x\", \"{tools}\"]", "/etc/l.toml:1 (tools): `{tools}` needs a form"),
+            ("argv = [\"x\", \"{base_url}\"]", "/etc/l.toml:1 (broker): `{base_url}` is the address"),
             ("argv = [\"x\", \"{session}\"]", "/etc/l.toml:1 (argv): `{session}` needs the directory"),
             ("argv = [\"x\"]\nstate = \".x\"", "/etc/l.toml:2 (state): nothing uses it"),
             (

@@ -38,6 +38,7 @@ impl Login {
             Place::Tools,
             Place::Supervisor,
             Place::Service,
+            Place::BaseUrl,
         ];
         if self.argv.iter().any(|word| of_a_run.into_iter().any(|place| word.has(place))) {
             let message = "a login has no task: its words may have {home}, {tmp} and {workspace}";

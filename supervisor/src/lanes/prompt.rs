@@ -5,7 +5,8 @@ use std::path::Path;
 
 use kernel::Purpose;
 
-use super::tools::{Form, SERVER};
+use super::servers::SERVER;
+use super::tools::Form;
 
 /// What an agent has to know of its run beside its task.
 #[derive(Clone, Copy, Debug)]

@@ -139,7 +139,7 @@ impl Lane {
     fn own_texts(&self, places: &Places<'_>) -> OwnTexts {
         let supervisor = places.bin.join("supervisor").display().to_string();
         OwnTexts {
-            tools: self.tools.map(|form| form.write(&Launch::in_a_run(supervisor.clone()))),
+            tools: self.tools.map(|form| form.write(&Launch::in_a_run(supervisor.clone()), &self.servers)),
             service: self.service.as_ref().map(Service::text),
             supervisor,
         }
@@ -193,6 +193,7 @@ impl Lane {
             session,
             supervisor: &own.supervisor,
             service: own.service.as_deref(),
+            base_url: self.base_url.as_deref(),
         }
     }
 
@@ -210,6 +211,7 @@ impl Lane {
             session: None,
             supervisor: "",
             service: None,
+            base_url: None,
         };
         let argv: Option<Vec<String>> = self.login.argv.iter().map(|word| word.fill(&values)).collect();
         let of_a_run =

@@ -36,10 +36,12 @@ pub(super) enum Place {
     Supervisor,
     /// The service of the lane.
     Service,
+    /// Where the host of the lane's first broker is asked; none in a run that has no such broker.
+    BaseUrl,
 }
 
 impl Place {
-    const ALL: [(&str, Place); 11] = [
+    const ALL: [(&str, Place); 12] = [
         ("prompt_file", Place::PromptFile),
         ("prompt_text", Place::PromptText),
         ("workspace", Place::Workspace),
@@ -51,6 +53,7 @@ impl Place {
         ("session", Place::Session),
         ("supervisor", Place::Supervisor),
         ("service", Place::Service),
+        ("base_url", Place::BaseUrl),
     ];
 
     fn named(name: &str) -> Option<Self> {
@@ -72,6 +75,7 @@ pub(super) struct Values<'a> {
     pub(super) session: Option<&'a str>,
     pub(super) supervisor: &'a str,
     pub(super) service: Option<&'a str>,
+    pub(super) base_url: Option<&'a str>,
 }
 
 impl Values<'_> {
@@ -88,6 +92,7 @@ impl Values<'_> {
             Place::Session => self.session.map(Cow::Borrowed),
             Place::Supervisor => Some(Cow::Borrowed(self.supervisor)),
             Place::Service => self.service.map(Cow::Borrowed),
+            Place::BaseUrl => self.base_url.map(Cow::Borrowed),
         }
     }
 }
@@ -199,6 +204,7 @@ pub(super) mod tests {
             session: None,
             supervisor: "/s",
             service: None,
+            base_url: None,
         }
     }
 

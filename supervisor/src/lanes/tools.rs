@@ -8,10 +8,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::servers::{LocalServer, RemoteServer, SERVER, ToolServer, ToolServers};
 use crate::invocation::OF_A_RUN;
 
-/// The name of the server; programs put it before the names of the tools.
-pub(super) const SERVER: &str = "board";
 /// How long a program waits for a tool: a daemon that restarts takes less.
 const TOOL_SECONDS: u32 = 600;
 /// How long a program waits for the server to start, on a host under load.
@@ -59,40 +58,83 @@ impl Launch {
 }
 
 impl Form {
-    /// Writes the configuration that has this server and no other.
-    pub(crate) fn write(self, server: &Launch) -> String {
+    /// Writes the configuration that has the board's server, these, and no others.
+    pub(crate) fn write(self, board: &Launch, more: &ToolServers) -> String {
+        let board = std::iter::once((SERVER.to_owned(), self.of_board(board)));
+        let more = more.iter().map(|(name, server)| (name.clone(), self.of_profile(server)));
+        let servers: serde_json::Map<String, Value> = board.chain(more).collect();
+        match self {
+            Form::Claude => json!({ "mcpServers": servers }).to_string(),
+            Form::Codex if servers.len() == 1 => {
+                format!("mcp_servers.{SERVER}={}", in_toml(&servers[SERVER]))
+            }
+            Form::Codex => format!("mcp_servers={}", in_toml(&Value::Object(servers))),
+            // JSON is YAML too.
+            Form::Opencode | Form::Gemini | Form::Hermes => Value::Object(servers).to_string(),
+        }
+    }
+
+    fn of_board(self, server: &Launch) -> Value {
         let Launch { program, arguments, variables } = server;
+        let mut board = self.local(program, arguments, variables);
+        match self {
+            Form::Codex => {
+                // An agent that cannot reach the board ends at once.
+                board["required"] = true.into();
+                board["startup_timeout_sec"] = START_SECONDS.into();
+                board["tool_timeout_sec"] = TOOL_SECONDS.into();
+            }
+            Form::Opencode | Form::Gemini => board["timeout"] = (TOOL_SECONDS * 1000).into(),
+            Form::Hermes => {
+                board["timeout"] = TOOL_SECONDS.into();
+                board["connect_timeout"] = START_SECONDS.into();
+            }
+            Form::Claude => {}
+        }
+        board
+    }
+
+    fn of_profile(self, server: &ToolServer) -> Value {
+        match server {
+            ToolServer::Local(LocalServer { command, args, env }) => {
+                let variables: Vec<&str> = env.iter().map(String::as_str).collect();
+                self.local(command, args, &variables)
+            }
+            ToolServer::Remote(RemoteServer { url }) => match self {
+                Form::Claude => json!({ "type": "http", "url": url }),
+                Form::Codex => json!({ "url": url, "default_tools_approval_mode": "approve" }),
+                Form::Opencode => json!({ "type": "remote", "url": url, "enabled": true }),
+                Form::Gemini => json!({ "httpUrl": url, "trust": true }),
+                Form::Hermes => json!({ "url": url }),
+            },
+        }
+    }
+
+    /// A server that the program starts.
+    fn local(self, program: &str, arguments: &[String], variables: &[&str]) -> Value {
         match self {
             // The variables of the program itself are passed on.
-            Form::Claude => {
-                let server = json!({ "type": "stdio", "command": program, "args": arguments });
-                json!({ "mcpServers": { SERVER: server } }).to_string()
-            }
-            Form::Codex => format!("mcp_servers.{SERVER}={}", codex(server)),
-            // The same.
+            Form::Claude => json!({ "type": "stdio", "command": program, "args": arguments }),
+            // It passes on what is named here alone. Without the approval each call is refused, because nobody is there to give it.
+            Form::Codex => json!({
+                "command": program, "args": arguments, "env_vars": variables,
+                "default_tools_approval_mode": "approve"
+            }),
+            // The variables of the program itself are passed on.
             Form::Opencode => {
-                let command: Vec<&String> = std::iter::once(program).chain(arguments).collect();
-                let timeout = TOOL_SECONDS * 1000;
-                json!({ SERVER: { "type": "local", "command": command, "enabled": true, "timeout": timeout } })
-                    .to_string()
+                let command: Vec<&str> =
+                    std::iter::once(program).chain(arguments.iter().map(String::as_str)).collect();
+                json!({ "type": "local", "command": command, "enabled": true })
             }
             // Variables that look like secrets are passed on only where they are named; `$NAME` is the value of one.
             Form::Gemini => {
                 let env = by_reference(variables, |name| format!("${name}"));
-                let timeout = TOOL_SECONDS * 1000;
-                let server = json!({
-                    "command": program, "args": arguments, "env": env, "trust": true, "timeout": timeout
-                });
-                json!({ SERVER: server }).to_string()
+                json!({ "command": program, "args": arguments, "env": env, "trust": true })
             }
-            // It passes on what is named here alone. JSON is YAML too.
+            // It passes on what is named here alone.
             Form::Hermes => {
                 let env = by_reference(variables, |name| format!("${{{name}}}"));
-                let server = json!({
-                    "command": program, "args": arguments, "env": env,
-                    "timeout": TOOL_SECONDS, "connect_timeout": START_SECONDS
-                });
-                json!({ SERVER: server }).to_string()
+                json!({ "command": program, "args": arguments, "env": env })
             }
         }
     }
@@ -113,22 +155,22 @@ fn by_reference(variables: &[&str], reference: impl Fn(&str) -> String) -> BTree
     variables.iter().map(|name| ((*name).to_owned(), reference(name).into())).collect()
 }
 
-/// The table of a server as a value in one line.
-fn codex(server: &Launch) -> String {
-    let texts = |texts: Vec<String>| toml::Value::Array(texts.into_iter().map(toml::Value::String).collect());
-    let mut table = toml::Table::new();
-    table.insert("command".to_owned(), server.program.clone().into());
-    table.insert("args".to_owned(), texts(server.arguments.clone()));
-    // It passes on what is named here alone.
-    let names = server.variables.iter().map(|name| (*name).to_owned()).collect();
-    table.insert("env_vars".to_owned(), texts(names));
-    // Without it each call is refused, because nobody is there to approve it.
-    table.insert("default_tools_approval_mode".to_owned(), "approve".into());
-    // An agent that cannot reach the board ends at once.
-    table.insert("required".to_owned(), true.into());
-    table.insert("startup_timeout_sec".to_owned(), i64::from(START_SECONDS).into());
-    table.insert("tool_timeout_sec".to_owned(), i64::from(TOOL_SECONDS).into());
-    toml::Value::Table(table).to_string()
+/// A value in one line of TOML.
+fn in_toml(value: &Value) -> String {
+    fn converted(value: &Value) -> toml::Value {
+        match value {
+            Value::Object(fields) => toml::Value::Table(
+                fields.iter().map(|(key, value)| (key.clone(), converted(value))).collect(),
+            ),
+            Value::Array(values) => toml::Value::Array(values.iter().map(converted).collect()),
+            Value::Bool(value) => (*value).into(),
+            Value::Number(number) => number.as_i64().unwrap_or_default().into(),
+            Value::String(text) => text.clone().into(),
+            // TOML has none, and no form writes it.
+            Value::Null => toml::Value::String(String::new()),
+        }
+    }
+    converted(value).to_string()
 }
 
 #[cfg(test)]
@@ -138,7 +180,7 @@ mod tests {
     use super::*;
 
     fn written(form: Form) -> String {
-        form.write(&Launch::in_a_run("/srv/bin/supervisor".to_owned()))
+        form.write(&Launch::in_a_run("/srv/bin/supervisor".to_owned()), &ToolServers::new())
     }
 
     #[test]
@@ -181,5 +223,31 @@ mod tests {
             written(Form::Hermes),
             @r#"{"board":{"args":["mcp"],"command":"/srv/bin/supervisor","connect_timeout":60,"env":{"SUPERVISOR_BOARD":"${SUPERVISOR_BOARD}","SUPERVISOR_SOCKET":"${SUPERVISOR_SOCKET}","SUPERVISOR_TASK":"${SUPERVISOR_TASK}","SUPERVISOR_TOKEN":"${SUPERVISOR_TOKEN}","SUPERVISOR_WORKSPACE":"${SUPERVISOR_WORKSPACE}"},"timeout":600}}"#
         );
+    }
+
+    #[test]
+    fn the_servers_of_a_profile_stand_beside_the_boards_in_each_form() {
+        let servers = r#"{"git":{"command":"git-mcp","args":["-v"],"env":["GIT_KEY"]},"docs":{"url":"https://docs.example/mcp"}}"#;
+        let servers: ToolServers = serde_json::from_str(servers).unwrap();
+        let board = Launch::of_an_operator("sv".to_owned(), Vec::new());
+        let written = |form: Form| form.write(&board, &servers);
+        let of = |form: Form| serde_json::from_str::<Value>(&written(form)).unwrap();
+        let claude = &of(Form::Claude)["mcpServers"];
+        assert_eq!(claude.as_object().unwrap().len(), 3);
+        assert_eq!(claude["git"], json!({ "type": "stdio", "command": "git-mcp", "args": ["-v"] }));
+        assert_eq!(claude["docs"], json!({ "type": "http", "url": "https://docs.example/mcp" }));
+        let codex = written(Form::Codex);
+        let codex: toml::Table = codex.parse().unwrap();
+        assert_eq!(codex["mcp_servers"]["git"]["env_vars"], toml::Value::Array(vec!["GIT_KEY".into()]));
+        assert_eq!(codex["mcp_servers"]["docs"]["url"].as_str(), Some("https://docs.example/mcp"));
+        assert_eq!(codex["mcp_servers"]["board"]["required"].as_bool(), Some(true));
+        assert_eq!(of(Form::Opencode)["git"]["command"], json!(["git-mcp", "-v"]));
+        assert_eq!(of(Form::Opencode)["docs"]["type"], "remote");
+        assert_eq!(of(Form::Gemini)["git"]["env"]["GIT_KEY"], "$GIT_KEY");
+        assert_eq!(of(Form::Gemini)["docs"]["httpUrl"], "https://docs.example/mcp");
+        assert_eq!(of(Form::Hermes)["git"]["env"]["GIT_KEY"], "${GIT_KEY}");
+        for form in [Form::Opencode, Form::Gemini, Form::Hermes] {
+            assert_eq!(of(form).as_object().unwrap().len(), 3, "{form:?}");
+        }
     }
 }

@@ -12,7 +12,7 @@ use super::profile::drafted;
 use crate::time::duration::WrittenDuration;
 
 /// The keys that profiles have and agent files of other programs have not.
-const OURS: [&str; 5] = ["role", "lane", "policy", "account", "limits"];
+const OURS: [&str; 7] = ["role", "lane", "policy", "account", "limits", "home", "hosts"];
 /// The keys that Gemini's agent files have and Claude's have not.
 const OF_GEMINI: [&str; 5] = ["kind", "display_name", "temperature", "max_turns", "timeout_mins"];
 
@@ -82,7 +82,9 @@ fn left_out(key: &str, value: &Value) -> String {
         "tools" | "disallowedTools" | "permissionMode" | "approval_mode" => {
             "what a worker may touch is said by its policy, and which tools its program has by its lane"
         }
-        "mcpServers" | "mcp_servers" => "a profile names no servers of tools",
+        "mcpServers" | "mcp_servers" => {
+            "a server of tools is named by who may say what workers reach: write `mcp_servers` into the profile"
+        }
         "temperature" | "max_turns" | "maxTurns" => {
             "the command of its lane says it, where its program has such an option"
         }

@@ -1,10 +1,13 @@
 //! A profile that is yet to be written: its file, from what somebody says of it.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use kernel::{Profile, WorkerRole};
+use policies::HostRule;
 
 use super::home::Home;
+use crate::lanes::{ToolServer, ToolServers};
 use crate::time::duration::WrittenDuration;
 
 /// What a new profile is to say.
@@ -17,6 +20,8 @@ pub(crate) struct Draft {
     pub(crate) policy: Option<String>,
     pub(crate) account: Option<String>,
     pub(crate) skills: Vec<String>,
+    pub(crate) hosts: BTreeSet<HostRule>,
+    pub(crate) servers: ToolServers,
     pub(crate) home: Home,
     pub(crate) max_runtime: Option<WrittenDuration>,
     pub(crate) max_running: Option<usize>,
@@ -24,6 +29,23 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
+    /// What it lets its workers do that another one does not, for a person who takes a file from elsewhere.
+    pub(crate) fn grants(&self) -> Vec<String> {
+        let mut grants = Vec::new();
+        if let Some(policy) = &self.policy {
+            grants.push(format!("its tasks that name no policy have `{policy}`"));
+        }
+        if !self.hosts.is_empty() {
+            let hosts: Vec<String> = self.hosts.iter().map(ToString::to_string).collect();
+            grants.push(format!("its workers reach {}, where their policy has a proxy", hosts.join(", ")));
+        }
+        let server = |(name, server): (&String, &ToolServer)| {
+            format!("its workers have the tools of `{name}`: {}", server.shown())
+        };
+        grants.extend(self.servers.iter().map(server));
+        grants
+    }
+
     /// The text of the file of the profile `name`.
     pub(crate) fn text(&self, name: &str) -> String {
         let mut yaml = format!("name: {}\n", quoted(name));
@@ -41,6 +63,14 @@ impl Draft {
         if !self.skills.is_empty() {
             let names: Vec<String> = self.skills.iter().map(|name| quoted(name)).collect();
             let _infallible = writeln!(yaml, "skills: [{}]", names.join(", "));
+        }
+        if !self.hosts.is_empty() {
+            let hosts: Vec<String> = self.hosts.iter().map(|host| quoted(&host.to_string())).collect();
+            let _infallible = writeln!(yaml, "hosts: [{}]", hosts.join(", "));
+        }
+        if !self.servers.is_empty() {
+            // JSON is YAML too.
+            let _infallible = writeln!(yaml, "mcp_servers: {}", serde_json::json!(self.servers));
         }
         if self.home == Home::Kept {
             yaml.push_str("home: kept\n");
@@ -87,13 +117,17 @@ mod tests {
                 max_runtime: Some(WrittenDuration::from_secs(90)),
                 max_running: Some(2),
                 skills: vec![text.to_owned(), "tidy".to_owned()],
+                hosts: ["a.example:443".parse().unwrap()].into(),
+                servers: serde_json::from_value(serde_json::json!({ "git": { "command": text } })).unwrap(),
+                home: Home::Login,
                 prompt: format!("{text}\n---\n{text}"),
                 ..Draft::default()
             };
             let written = draft.text("ann");
             let read = Persona::parse("ann", &written, Path::new("ann.md")).unwrap();
             assert_eq!(read.description.as_deref(), Some(text), "{written}");
-            assert_eq!(read.skills, draft.skills, "{written}");
+            assert_eq!((&read.skills, &read.hosts), (&draft.skills, &draft.hosts), "{written}");
+            assert_eq!(read.servers, draft.servers, "{written}");
             assert_eq!(read.model.as_deref(), Some(text), "{written}");
             assert_eq!(read.prompt, Some(draft.prompt), "{written}");
             assert_eq!((read.max_runtime.unwrap().as_secs(), read.max_running), (90, Some(2)));

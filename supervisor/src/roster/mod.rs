@@ -17,12 +17,13 @@ mod skills;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use kernel::{Profile, WorkerRole};
-use policies::{Policy, SecretStores};
+use policies::{HostRule, Policy, SecretStores};
 
 pub(crate) use self::adopted::{Adopted, adopt};
 pub(crate) use self::cannot_run::CannotRun;
@@ -35,7 +36,7 @@ pub(crate) use self::profile_registry::shipped;
 pub(crate) use self::skills::SkillRegistry;
 use crate::config::Config;
 use crate::config::definitions::{Defect, Found};
-use crate::lanes::{Lane, Lanes, Skill, program};
+use crate::lanes::{Lane, Lanes, Skill, ToolServers, program};
 use crate::paths::Root;
 
 /// Who can work here, and under which policies.
@@ -64,6 +65,10 @@ pub(crate) struct Resolved<'a> {
     pub(crate) role: WorkerRole,
     /// What they read before their task.
     pub(crate) role_prompt: Option<&'a str>,
+    /// The servers of tools that they have beside the board's.
+    pub(crate) servers: Cow<'a, ToolServers>,
+    /// The hosts that they reach beside those of their lane, where their policy has a proxy.
+    pub(crate) hosts: Cow<'a, BTreeSet<HostRule>>,
     /// The skills of its profile.
     pub(crate) skills: Vec<&'a Skill>,
     /// The name of their policy.
@@ -77,9 +82,11 @@ pub(crate) struct Resolved<'a> {
 }
 
 impl Resolved<'_> {
-    /// The policy of a run: with the hosts, the secrets and the brokers of its lane.
+    /// The policy of a run: with the hosts, the secrets and the brokers of its lane, and the hosts of its profile.
     pub(crate) fn policy_of_run(&self, stores: &SecretStores) -> Policy {
-        self.policy.with(&self.lane.additions, stores)
+        let mut additions = self.lane.additions.clone();
+        additions.hosts.extend(self.hosts.iter().cloned());
+        self.policy.with(&additions, stores)
     }
 }
 
@@ -94,7 +101,7 @@ pub(crate) struct RunLimits {
 
 impl Resolved<'_> {
     /// The program of its workers, where it is known to be nowhere. Looks at files: blocking.
-    pub(crate) fn missing_program(&self) -> Option<String> {
+    fn missing_program(&self) -> Option<String> {
         let program = self.lane.program();
         // A task may bring it, or the home of a worker's user have it.
         let is_known = !program.contains('{') && self.policy.filesystem.toolchains.is_empty();
@@ -102,6 +109,15 @@ impl Resolved<'_> {
             self.lane.programs().chain(self.policy.path().split(':').map(PathBuf::from)).collect::<Vec<_>>()
         };
         (is_known && program::find(&program, &dirs()).is_none()).then_some(program)
+    }
+
+    /// Why nothing runs for want of the program, where it is known to be nowhere. Looks at files: blocking.
+    pub(crate) fn without_program(&self) -> Option<String> {
+        let lane = &self.lane_name;
+        let missing = self.missing_program()?;
+        Some(format!(
+            "the program `{missing}` of the lane {lane} was not found: supervisor lane check {lane}"
+        ))
     }
 }
 
@@ -202,6 +218,8 @@ impl Roster {
             model: persona.and_then(|persona| persona.model.as_deref()).or(lane.model.as_deref()),
             role: persona.map(|persona| persona.role).unwrap_or_default(),
             role_prompt: persona.and_then(|persona| persona.prompt.as_deref()),
+            servers: persona.map(|persona| Cow::Borrowed(&persona.servers)).unwrap_or_default(),
+            hosts: persona.map(|persona| Cow::Borrowed(&persona.hosts)).unwrap_or_default(),
             skills,
             policy_name,
             policy,
@@ -325,6 +343,11 @@ fn unfit(persona: &Persona, lane: &Lane) -> Option<&'static str> {
     if persona.role == WorkerRole::Orchestrator && !lane.hosts_orchestrators() {
         return Some(
             "is not for orchestrators: it has no `orchestrator`, the words that take its program's own tools away",
+        );
+    }
+    if !persona.servers.is_empty() && !lane.takes_servers() {
+        return Some(
+            "tells its program of no servers (it has no `tools`), so the profile's `mcp_servers` change nothing",
         );
     }
     if persona.prompt.is_some() && !lane.takes_prompt() {

@@ -1,21 +1,26 @@
 //! One profile: what its file says, checked. Markdown with YAML front matter; the text is what its workers read first.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kernel::{Profile, WorkerRole};
+use policies::HostRule;
 use serde::{Deserialize, Serialize};
 
 use super::draft::Draft;
 use super::front_matter::{Fault, Parts};
 use super::home::Home;
 use crate::config::definitions::{Defect, Subject};
+use crate::lanes::{ToolServers, servers_defect};
 use crate::time::duration::WrittenDuration;
 
 /// The longest role prompt, in bytes: with the context of a task it still is a word of a command.
 const LONGEST_PROMPT: usize = 48 << 10;
 /// The most skills of a profile.
 const MOST_SKILLS: usize = 16;
+/// The most hosts of a profile.
+const MOST_HOSTS: usize = 64;
 /// The longest of the other texts, in bytes.
 const LONGEST_TEXT: usize = 1024;
 
@@ -33,6 +38,10 @@ struct ProfileFile {
     account: Option<String>,
     #[serde(default)]
     skills: Vec<String>,
+    #[serde(default)]
+    hosts: BTreeSet<HostRule>,
+    #[serde(default)]
+    mcp_servers: ToolServers,
     #[serde(default)]
     home: Home,
     #[serde(default)]
@@ -67,6 +76,10 @@ pub(crate) struct Persona {
     pub(crate) account: Option<String>,
     /// The skills of its workers.
     pub(crate) skills: Vec<String>,
+    /// Hosts that its workers reach beside those of their lane, where their policy has a proxy.
+    pub(crate) hosts: BTreeSet<HostRule>,
+    /// Servers of tools that its workers have beside the board's.
+    pub(crate) servers: ToolServers,
     /// What is kept of their homes.
     pub(crate) home: Home,
     /// How long a run may take whose task sets no limit of its own.
@@ -89,6 +102,10 @@ pub(crate) struct ProfileText {
     pub(crate) policy: Option<String>,
     pub(crate) account: Option<String>,
     pub(crate) skills: Vec<String>,
+    #[serde(default)]
+    pub(crate) hosts: Vec<String>,
+    #[serde(default)]
+    pub(crate) mcp_servers: ToolServers,
     #[serde(default)]
     pub(crate) home: Home,
     /// In seconds.
@@ -115,6 +132,8 @@ impl Persona {
             policy: self.policy.clone(),
             account: self.account.clone(),
             skills: self.skills.clone(),
+            hosts: self.hosts.iter().map(ToString::to_string).collect(),
+            mcp_servers: self.servers.clone(),
             home: self.home,
             max_runtime_seconds: self.max_runtime.map(|limit| limit.as_secs()),
             max_running: self.max_running,
@@ -135,6 +154,8 @@ pub(super) fn drafted(text: &str) -> Result<(Option<String>, Draft), Fault> {
         policy: file.policy,
         account: file.account,
         skills: file.skills,
+        hosts: file.hosts,
+        servers: file.mcp_servers,
         home: file.home,
         max_runtime: file.limits.max_runtime,
         max_running: file.limits.max_running,
@@ -167,6 +188,12 @@ fn read(name: &str, text: &str, origin: &Path) -> Result<Persona, Fault> {
     if file.skills.len() > MOST_SKILLS {
         return Err(parts.fault("skills", format!("it names more than {MOST_SKILLS} skills")));
     }
+    if file.hosts.len() > MOST_HOSTS {
+        return Err(parts.fault("hosts", format!("it names more than {MOST_HOSTS} hosts")));
+    }
+    if let Some(defect) = servers_defect(&file.mcp_servers) {
+        return Err(parts.fault("mcp_servers", defect));
+    }
     let max_runtime = file.limits.max_runtime.map(WrittenDuration::duration);
     if max_runtime == Some(Duration::ZERO) {
         return Err(parts.fault("max_runtime", "it is 0, so every run would be ended at once"));
@@ -193,6 +220,8 @@ fn read(name: &str, text: &str, origin: &Path) -> Result<Persona, Fault> {
         policy: file.policy,
         account: file.account,
         skills: file.skills,
+        hosts: file.hosts,
+        servers: file.mcp_servers,
         home: file.home,
         max_runtime,
         max_running: file.limits.max_running.or((file.home == Home::Kept).then_some(1)),
@@ -239,6 +268,8 @@ mod tests {
             ),
             ("---\nlimits:\n  max_runtime: 0\n---\n", "/etc/ann.md:3 (max_runtime): it is 0"),
             ("---\nlimits:\n  max_running: 0\n---\n", "/etc/ann.md:3 (max_running): it is 0"),
+            ("---\nhosts: ['*']\n---\n", "/etc/ann.md:2 (hosts): `*` is no host"),
+            ("---\nmcp_servers: {board: {command: x}}\n---\n", "/etc/ann.md:2 (mcp_servers): `board` is"),
             ("---\nhome: mine\n---\n", "/etc/ann.md:2 (home): "),
             (
                 "---\nhome: kept\nlimits:\n  max_running: 2\n---\n",

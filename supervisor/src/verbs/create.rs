@@ -406,12 +406,7 @@ pub(super) async fn unrunnable(
         match roster.resolve(&assignee, policy.as_deref(), &config) {
             Err(CannotRun::Pull { .. }) => None,
             Err(why) => Some(why.warning()),
-            Ok(resolved) => resolved.missing_program().map(|program| {
-                let lane = roster.lane_name(&assignee, &config);
-                format!(
-                    "the program `{program}` of the lane {lane} was not found: supervisor lane check {lane}"
-                )
-            }),
+            Ok(resolved) => resolved.without_program(),
         }
     })
     .await

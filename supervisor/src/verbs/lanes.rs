@@ -17,6 +17,7 @@ use crate::failure::Failure;
 use crate::lanes::{Description, Lane, program};
 use crate::roster::Roster;
 use crate::terminal::{Cell, Screen, printable};
+use crate::time::duration::WrittenDuration;
 
 /// Lists the lanes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -246,7 +247,7 @@ impl Command for CheckLane {
 /// Shows one lane as its file says it.
 pub(crate) fn show_one(named: &NamedLane, screen: &mut Screen) {
     screen.line(named.name.clone());
-    let mut field = |name: &str, value: &str| screen.line(format!("  {name:<14}{}", printable(value)));
+    let mut field = |name: &str, value: &str| screen.hanging(&format!("  {name:<14}"), &printable(value));
     let Some(lane) = &named.lane else {
         field("disabled", named.defect.as_deref().unwrap_or_default());
         return;
@@ -265,8 +266,13 @@ pub(crate) fn show_one(named: &NamedLane, screen: &mut Screen) {
     field("prompt", &word(serde_json::to_value(lane.prompt)));
     field("output", &lane.stdout);
     field("clean exit", &word(serde_json::to_value(lane.on_clean_exit)));
-    let runtime = lane.max_runtime_seconds.map(|seconds| format!("{seconds} s"));
-    let idle = lane.idle_limit_seconds.map(|seconds| format!("{seconds} s"));
+    let duration = |seconds: u64| WrittenDuration::from_secs(seconds).to_string();
+    let runtime = lane.max_runtime_seconds.map(duration);
+    let idle = lane.idle_limit_seconds.map(duration);
+    let quoted = |words: &[String]| {
+        let word = |word: &String| if word.is_empty() { "\"\"".to_owned() } else { word.clone() };
+        words.iter().map(word).collect::<Vec<_>>().join(" ")
+    };
     let optional = [
         ("session", lane.session.map(|form| word(serde_json::to_value(form)))),
         ("model", lane.model.clone()),
@@ -275,11 +281,26 @@ pub(crate) fn show_one(named: &NamedLane, screen: &mut Screen) {
         ("account", lane.account.clone()),
         ("max runtime", runtime),
         ("idle limit", idle),
+        (
+            "rate limit",
+            Some(format!(
+                "{} for {}",
+                word(serde_json::to_value(lane.rate_limit)),
+                duration(lane.rate_limit_pause_seconds)
+            )),
+        ),
+        ("retry limit", Some(duration(lane.retry_limit_seconds))),
+        ("exit codes", Some(lane.exit_codes.shown().join(", ")).filter(|text| !text.is_empty())),
+        ("orchestrator", Some(quoted(&lane.orchestrator)).filter(|text| !text.is_empty())),
+        ("skills", lane.skills.as_ref().map(|path| path.display().to_string())),
+        ("login", Some(lane.login.join(" ")).filter(|text| !text.is_empty())),
+        ("keeps", Some(paths(&lane.keep)).filter(|text| !text.is_empty())),
         ("state", lane.state.as_ref().map(|path| path.display().to_string())),
         ("install", Some(paths(&lane.install)).filter(|text| !text.is_empty())),
         ("hosts", Some(lane.hosts.join(" ")).filter(|text| !text.is_empty())),
         ("brokers", Some(lane.brokers.join(" ")).filter(|text| !text.is_empty())),
         ("secrets", Some(lane.secrets.join(" ")).filter(|text| !text.is_empty())),
+        ("unsets", Some(lane.unset.join(" ")).filter(|text| !text.is_empty())),
         ("sets", Some(lane.env.join(" ")).filter(|text| !text.is_empty())),
         ("files", Some(paths(&lane.files)).filter(|text| !text.is_empty())),
     ];

@@ -4,13 +4,13 @@ use kernel::Profile;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::{Audience, Call, Effect, OnBoard, Verb};
+use crate::api::{Audience, Call, Effect, OnBoard, Verb, blocking};
 use crate::command::Command;
 use crate::config::Config;
 use crate::config::definitions::Found;
 use crate::exit::Code;
 use crate::failure::Failure;
-use crate::roster::{Persona, ProfileText, Roster};
+use crate::roster::{Home, Persona, ProfileText, Roster};
 use crate::terminal::{Cell, Screen, printable, printable_lines};
 
 /// Lists the profiles.
@@ -51,7 +51,10 @@ impl NamedProfile {
             defect,
             lane: roster.lane_name(&profile, config),
             policy: roster.policy_name(&profile, None, config),
-            cannot_run: roster.resolve(&profile, None, config).err().map(|why| why.to_string()),
+            cannot_run: match roster.resolve(&profile, None, config) {
+                Err(why) => Some(why.to_string()),
+                Ok(resolved) => resolved.without_program(),
+            },
         })
     }
 }
@@ -65,14 +68,19 @@ impl Verb for ListProfiles {
 
     async fn run(self, call: Call) -> Result<Vec<NamedProfile>, Failure> {
         let (roster, config) = (call.service.roster(), call.service.config());
-        let asked = |name: &str| self.name.as_ref().is_none_or(|asked| asked.as_str() == name);
-        let profiles = roster.profiles().filter(|(name, _)| asked(name));
-        let named: Vec<NamedProfile> =
-            profiles.filter_map(|(name, found)| NamedProfile::of(name, &found, &roster, &config)).collect();
-        match self.name {
-            Some(name) if named.is_empty() => Err(unknown(&name, &roster)),
-            _ => Ok(named),
-        }
+        // A directory of programs may be one that does not answer.
+        blocking("failed to look for the programs of the profiles", move || {
+            let asked = |name: &str| self.name.as_ref().is_none_or(|asked| asked.as_str() == name);
+            let profiles = roster.profiles().filter(|(name, _)| asked(name));
+            let named: Vec<NamedProfile> = profiles
+                .filter_map(|(name, found)| NamedProfile::of(name, &found, &roster, &config))
+                .collect();
+            match &self.name {
+                Some(name) if named.is_empty() => Err(unknown(name, &roster)),
+                _ => Ok(named),
+            }
+        })
+        .await?
     }
 }
 
@@ -109,18 +117,32 @@ impl Command for ListProfiles {
             ]
         });
         screen.table(["PROFILE", "LANE", "MODEL", "POLICY", "RUNS", "DESCRIPTION"], rows);
+        // Several profiles wait for one thing, most often.
+        let mut whys: Vec<(&str, Vec<&str>)> = Vec::new();
+        for named in reply {
+            let Some(why) = named.cannot_run.as_deref() else { continue };
+            match whys.iter_mut().find(|(known, _)| *known == why) {
+                Some((_, names)) => names.push(&named.name),
+                None => whys.push((why, vec![&named.name])),
+            }
+        }
+        for (why, names) in whys {
+            screen.hanging("", &printable(&format!("Nothing runs for {}: {why}", names.join(", "))));
+        }
     }
 }
 
 /// Shows one profile as its file says it.
 pub(crate) fn show_one(named: &NamedProfile, screen: &mut Screen) {
     screen.line(named.name.clone());
-    let mut field = |name: &str, value: &str| screen.line(format!("  {name:<14}{}", printable(value)));
+    let mut field = |name: &str, value: &str| screen.hanging(&format!("  {name:<14}"), &printable(value));
     let Some(profile) = &named.profile else {
         field("disabled", named.defect.as_deref().unwrap_or_default());
         return;
     };
     let runtime = profile.max_runtime_seconds.map(|seconds| format!("{seconds} s"));
+    let servers: Vec<String> =
+        profile.mcp_servers.iter().map(|(name, server)| format!("{name} ({})", server.shown())).collect();
     let fields = [
         ("description", profile.description.clone()),
         ("from", Some(profile.origin.display().to_string())),
@@ -130,6 +152,12 @@ pub(crate) fn show_one(named: &NamedProfile, screen: &mut Screen) {
         ("policy", Some(named.policy.clone())),
         ("account", profile.account.clone()),
         ("skills", Some(profile.skills.join(", ")).filter(|skills| !skills.is_empty())),
+        ("hosts", Some(profile.hosts.join(" ")).filter(|hosts| !hosts.is_empty())),
+        ("tools of", Some(servers.join(", ")).filter(|servers| !servers.is_empty())),
+        (
+            "home",
+            Some("what a run leaves is kept for the next".to_owned()).filter(|_| profile.home == Home::Kept),
+        ),
         ("max runtime", runtime),
         ("max running", profile.max_running.map(|most| most.to_string())),
         ("cannot run", named.cannot_run.clone()),

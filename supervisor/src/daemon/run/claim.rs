@@ -52,13 +52,16 @@ pub(super) async fn claim(
         model,
         role,
         role_prompt,
+        servers,
+        hosts: _,
         skills,
         policy_name,
         account,
         limits,
         policy: _,
     } = resolved;
-    let (lane, role_prompt) = (lane.in_role(role, model), role_prompt.map(str::to_owned));
+    let (lane, role_prompt) =
+        (lane.in_role(role, model, &servers).under(&of_worker), role_prompt.map(str::to_owned));
     let of_profile: Vec<Skill> = skills.into_iter().cloned().collect();
     let mut secret = [0_u8; 32];
     rand::rng().fill_bytes(&mut secret);
