@@ -52,7 +52,7 @@ impl Matching {
             || tenant.is_some()
             || search.is_some()
             || since.is_some();
-        is_said.then(|| List { status, assignee, tenant, search, since, ..List::default() })
+        is_said.then(|| List { assignee, status, search, since, tenant, ..List::default() })
     }
 }
 

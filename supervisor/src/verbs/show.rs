@@ -395,7 +395,7 @@ fn host_line(host: &HostEgress) -> String {
     let requests = Counted(*requests, "request");
     let mut line = format!("{host}: {requests}, {sent_bytes} bytes sent, {received_bytes} received");
     for (count, what) in refusals {
-        line += &format!(", {count} {what}");
+        line = format!("{line}, {count} {what}");
     }
     line
 }

@@ -116,16 +116,14 @@ fn answer(id: &Value, method: &str, params: &Value) -> Vec<u8> {
     let allows = |option: &&Value| option["kind"].as_str().is_some_and(|kind| kind.starts_with("allow"));
     let option = params["options"].as_array().and_then(|options| options.iter().find(allows));
     let chosen = option.filter(|_| method == "session/request_permission");
-    line(&match chosen {
-        Some(option) => {
-            let outcome = json!({ "outcome": "selected", "optionId": option["optionId"] });
-            json!({ "id": id, "result": { "outcome": outcome } })
-        }
-        None => {
-            let error = json!({ "code": -32601, "message": format!("nobody answers {method} here") });
-            json!({ "id": id, "error": error })
-        }
-    })
+    let answer = if let Some(option) = chosen {
+        let outcome = json!({ "outcome": "selected", "optionId": option["optionId"] });
+        json!({ "id": id, "result": { "outcome": outcome } })
+    } else {
+        let error = json!({ "code": -32601, "message": format!("nobody answers {method} here") });
+        json!({ "id": id, "error": error })
+    };
+    line(&answer)
 }
 
 fn line(value: &Value) -> Vec<u8> {
