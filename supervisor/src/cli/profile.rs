@@ -61,7 +61,7 @@ Examples:
         name: Profile,
     },
     /// Create a profile
-    Create(Create),
+    Create(Box<Create>),
     /// Change a profile in $VISUAL or $EDITOR
     #[command(after_help = "\
 Examples:

@@ -106,14 +106,7 @@ pub(super) async fn claim(
         let files_dir = logs.run_files(&board_name, run.id);
         let place = |file: &kernel::Attachment| Some(files::place_of(&files_dir, file).display().to_string());
         let context = board.context(&id, ContextLimits::default(), &place)?.text;
-        let before = if resumes { board.session_before(&run)? } else { None };
-        let before = before.filter(|(_, session)| session::is_word(session));
-        let resume = before.map(|(last, session)| {
-            board
-                .news(&id, last, ContextLimits::default(), &place)
-                .map(|news| Resume { session, news: news.text })
-        });
-        let resume = resume.transpose()?;
+        let resume = if resumes { resume(board, &run, &place)? } else { None };
         let files = board.files_of_run(&id)?;
         // All that is needed is read here: a claim that is committed must not fail afterwards.
         Ok(ClaimedTask { run, task, context, resume, files, own_uid: given.own_uid, deadline })
@@ -144,6 +137,18 @@ pub(super) async fn claim(
         workplaces,
         cancel,
     })
+}
+
+/// The session that a run goes on in, if an earlier one has left one, and what has happened since.
+fn resume(
+    board: &kernel::Board<'_>,
+    run: &Run,
+    place: &dyn Fn(&kernel::Attachment) -> Option<String>,
+) -> Result<Option<Resume>, kernel::Error> {
+    let before = board.session_before(run)?.filter(|(_, session)| session::is_word(session));
+    let Some((last, session)) = before else { return Ok(None) };
+    let news = board.news(&run.task_id, last, ContextLimits::default(), place)?;
+    Ok(Some(Resume { session, news: news.text }))
 }
 
 /// The skills of a run: those of its profile, and those that its task names. One that does not exist is left out, because a claim
