@@ -118,7 +118,7 @@ fn a_goal_with_a_check_ends_when_that_passes_and_one_without_asks_at_its_limit()
 
     let warned =
         fleet.json(["create", "x", "--assignee", "shell", "--goal", "--triage"])["warnings"].to_string();
-    assert!(warned.contains("keeps no sessions"), "{warned}");
+    assert!(warned.contains("cannot resume a session"), "{warned}");
     let warned =
         fleet.json(["create", "x", "--assignee", "shell", "--goal-max-turns", "2", "--triage"])["warnings"]
             .to_string();
