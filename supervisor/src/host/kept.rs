@@ -75,7 +75,7 @@ impl KeptHome {
         Ok(found)
     }
 
-    /// Keeps a file: whoever reads it meanwhile has the old one or the new one.
+    /// Keeps a file: a reader meanwhile has the old one or the new one.
     pub(crate) fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), Failure> {
         let whole = self.dir.join(path);
         let dir = whole.parent().unwrap_or(&self.dir);

@@ -382,7 +382,9 @@ fn no_session(assignee: Option<&Profile>, call: &Call) -> Option<String> {
     let lane = roster.resolve(assignee, None, &config).ok()?.lane;
     let name = roster.lane_name(assignee, &config);
     lane.state().is_none().then(|| {
-        format!("the lane {name} cannot resume a session, so each turn begins with the whole context of the task")
+        format!(
+            "the lane {name} cannot resume a session, so each turn begins with the whole context of the task"
+        )
     })
 }
 

@@ -56,7 +56,7 @@ impl Weight {
     }
 }
 
-/// How many slots there are at a depth where there are so many for tasks.
+/// The number of slots at each depth, of the number of slots for tasks.
 ///
 /// A question takes none of the slots of who waits for it: were it to wait for one, both could wait for each other. Each depth has its
 /// own, half as many as there are for tasks and at least one. Those of the deepest depth ask nobody and come to their end, so those above them

@@ -1,4 +1,4 @@
-//! The bells of live runs: whoever puts something on the board for the agent of a run rings, and the run's own task looks.
+//! The bells of live runs: a change of the board that concerns the agent of a run rings its bell, and the run's own task looks.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,7 +1,7 @@
 //! What a person reads of a line that an agent writes: its words, the calls of its tools and what came of them, and what it has used.
 //!
 //! What has a form that nobody here knows, and what a person need not read, is left out; a line that is no JSON is shown as it is. All of it
-//! is the worker's word, and whoever prints it makes it printable.
+//! is the worker's word, and has to be made printable before it is printed.
 
 use serde_json::Value;
 
