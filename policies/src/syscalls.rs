@@ -177,6 +177,8 @@ pub(crate) fn compile(
     for command in TERMINAL {
         add(&mut rules, libc::SYS_ioctl, vec![is(1, command)?])?;
     }
+    // A run does not say where its own environment and command line are, which others read in /proc.
+    add(&mut rules, libc::SYS_prctl, vec![is(0, bits(libc::PR_SET_MM))?])?;
     let fast_open = bits(libc::MSG_FASTOPEN);
     for (number, argument) in [(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)] {
         add(&mut rules, number, vec![has(argument, fast_open)?])?;

@@ -27,6 +27,8 @@ fn raw_system_calls_are_refused() {
         ("mq_open", "my $n='policies'.$$; my $i=syscall(240,$n,0102,0600,0); syscall(241,$n) if $i>=0; $i"),
         ("pidfd_getfd", "my $p=syscall(434,$$,0); syscall(438,$p,0,0)"),
         ("process_vm_readv", "my $b='x'x8; my $v=pack('pQ',$b,8); syscall(310,$$,$v,1,$v,1,0)"),
+        // PR_SET_MM with PR_SET_MM_MAP_SIZE, which only asks.
+        ("prctl", "my $s=pack('L',0); syscall(157,35,15,$s,0,0)"),
         ("userfaultfd", "syscall(323,1)"),
     ];
     for lab in labs() {
