@@ -20,6 +20,10 @@ pub(super) struct Input {
     ends: VecDeque<(u32, u64)>,
     /// How many of those are in the pipe.
     told: usize,
+    /// The answers to the agent that are not in the pipe whole: where each ends, counted as `said`, and its length.
+    answers: VecDeque<(u64, usize)>,
+    /// The sum of those lengths.
+    answering: usize,
 }
 
 impl Input {
@@ -32,6 +36,8 @@ impl Input {
             said: 0,
             ends: VecDeque::new(),
             told: 0,
+            answers: VecDeque::new(),
+            answering: 0,
         }
     }
 
@@ -45,10 +51,26 @@ impl Input {
         self.waiting.len()
     }
 
-    /// Adds bytes; those of a message have its number.
+    /// How many bytes of answers to the agent wait for room.
+    pub(super) fn answering(&self) -> usize {
+        self.answering
+    }
+
+    /// Adds what the agent's own words call for.
+    pub(super) fn answer(&mut self, number: Option<u32>, bytes: Vec<u8>) {
+        if self.is_open() {
+            self.answering += bytes.len();
+            self.answers.push_back((self.said + bytes.len() as u64, bytes.len()));
+        }
+        self.queue(number, bytes);
+    }
+
+    /// Adds bytes; those of a message have its number. Nothing waits for room in an input that is not open.
     pub(super) fn queue(&mut self, number: Option<u32>, bytes: Vec<u8>) {
         self.said += bytes.len() as u64;
-        self.waiting.extend(bytes);
+        if self.is_open() {
+            self.waiting.extend(bytes);
+        }
         if let Some(number) = number {
             self.ends.push_back((number, self.said));
         }
@@ -71,9 +93,12 @@ impl Input {
                 // The agent has closed its input, or has ended.
                 Err(_) => {
                     self.is_broken = true;
-                    self.waiting.clear();
+                    self.drop_waiting();
                 }
             }
+        }
+        while let Some((_, length)) = self.answers.pop_front_if(|(end, _)| *end <= self.written) {
+            self.answering -= length;
         }
         let done: Vec<u32> = self
             .ends
@@ -94,7 +119,13 @@ impl Input {
     /// Says nothing more.
     pub(super) fn close(&mut self) {
         self.pipe = None;
+        self.drop_waiting();
+    }
+
+    fn drop_waiting(&mut self) {
         self.waiting.clear();
+        self.answers.clear();
+        self.answering = 0;
     }
 
     /// The messages in the pipe that an agent which has ended has not read whole. An input that was closed has been read, as far as

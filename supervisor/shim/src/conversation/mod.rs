@@ -42,6 +42,8 @@ const READ_BYTES: usize = 16 * 1024;
 const LAST_BYTES: usize = 1024 * 1024;
 /// While more waits for room in the agent's input, no further message is read.
 const INPUT_BYTES: usize = 1024 * 1024;
+/// While more answers to the agent wait for room in its input, its output is not read: each of its lines may call for one.
+const ANSWER_BYTES: usize = 1024 * 1024;
 /// The longest message, as it is read.
 const LETTER_BYTES: usize = 4 * 1024 * 1024;
 
@@ -167,7 +169,11 @@ impl Relay {
         let status = loop {
             self.pass_signals();
             let ended = self.agent.try_wait().ok().flatten();
-            self.listen(if ended.is_some() { LAST_BYTES } else { READ_BYTES });
+            if ended.is_some() {
+                self.listen(LAST_BYTES);
+            } else if self.hears() {
+                self.listen(READ_BYTES);
+            }
             if let Some(status) = ended {
                 break status;
             }
@@ -197,6 +203,12 @@ impl Relay {
                 kill_process(agent, signal).ok();
             }
         }
+    }
+
+    /// Whether the agent's output is read: not while it asks and asks, and reads no answer. Messages that wait do not count,
+    /// because an agent may say much before it reads one.
+    fn hears(&self) -> bool {
+        self.input.answering() < ANSWER_BYTES
     }
 
     /// Passes on what the agent has written, up to a number of bytes.
@@ -237,7 +249,7 @@ impl Relay {
             self.tell(number, Receipt::Refused);
         }
         for (number, said) in heard.say {
-            self.input.queue(number, said);
+            self.input.answer(number, said);
         }
         if let Some(why) = heard.failed {
             writeln!(io::stderr(), "error: {why}").ok();
@@ -336,7 +348,7 @@ impl Relay {
         let read = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
         let letters = self.letters.as_ref().filter(|_| self.input.waiting() < INPUT_BYTES);
         let sources: Vec<BorrowedFd<'_>> = std::iter::once(self.signals.fd())
-            .chain(self.output.as_ref().map(AsFd::as_fd))
+            .chain(self.output.as_ref().filter(|_| self.hears()).map(AsFd::as_fd))
             .chain(letters.map(AsFd::as_fd))
             .collect();
         let mut polled: Vec<PollFd<'_>> = sources.into_iter().map(read).collect();
@@ -354,4 +366,56 @@ fn end_as(status: ExitStatus) -> ExitCode {
         signal_hook::low_level::emulate_default_handler(signal).ok();
     }
     ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A relay of a program that speaks ACP.
+    fn relay(script: &str) -> Relay {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]);
+        let conversation = Conversation { form: Form::Acp, id: "first".to_owned(), resumed: None };
+        let (letters, _) = io::pipe().unwrap();
+        let receipts = File::options().write(true).open("/dev/null").unwrap();
+        let ends = Ends { letters: File::from(std::os::fd::OwnedFd::from(letters)), receipts };
+        let mut relay = Relay::start(&mut command, (&conversation, Path::new("/")), ends).unwrap();
+        relay.log = File::options().write(true).open("/dev/null").unwrap();
+        relay
+    }
+
+    #[test]
+    fn an_agent_that_asks_and_reads_no_answer_is_not_listened_to() {
+        let mut relay = relay(&format!("yes '{{\"id\":1,\"method\":\"{}\"}}'", "m".repeat(2000)));
+        while relay.hears() {
+            relay.listen(READ_BYTES);
+            relay.write();
+        }
+        // What one look at the output calls for is the most that comes on top.
+        assert!(relay.input.waiting() < ANSWER_BYTES + 4 * READ_BYTES, "{} bytes", relay.input.waiting());
+        assert!(relay.output.is_some());
+        // The answers of an agent that has closed its input, or whose conversation is over, wait nowhere.
+        relay.input.close();
+        assert!(relay.hears());
+        for _ in 0..100 {
+            relay.listen(READ_BYTES);
+        }
+        assert_eq!((relay.input.waiting(), relay.input.answering()), (0, 0));
+        relay.agent.kill().unwrap();
+        relay.agent.wait().unwrap();
+    }
+
+    #[test]
+    fn an_agent_that_reads_its_answers_is_listened_to_again() {
+        let mut relay = relay("exec cat > /dev/null");
+        relay.input.answer(None, vec![b'x'; ANSWER_BYTES]);
+        assert!(!relay.hears());
+        while !relay.hears() || relay.input.waiting() > 0 {
+            relay.write();
+        }
+        assert_eq!(relay.input.answering(), 0);
+        relay.input.close();
+        relay.agent.wait().unwrap();
+    }
 }
