@@ -5,6 +5,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use procfs::process::Process;
 use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
+use crate::host::proc_file::{self, read_bounded};
+
 /// A process, told apart from any later one with its pid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
@@ -59,7 +61,10 @@ pub(super) fn mentioning(text: &str) -> Census {
 
 fn mentions(pid: i32, text: &[u8]) -> bool {
     let holds = |bytes: &[u8]| bytes.windows(text.len()).any(|window| window == text);
-    let file = |name: &str| std::fs::read(format!("/proc/{pid}/{name}")).is_ok_and(|bytes| holds(&bytes));
+    let file = |name: &str| {
+        let path = format!("/proc/{pid}/{name}");
+        read_bounded(path.as_ref(), proc_file::ENVIRONMENT).is_ok_and(|file| holds(&file.bytes))
+    };
     let link = |name: &str| {
         std::fs::read_link(format!("/proc/{pid}/{name}")).is_ok_and(|path| holds(path.as_os_str().as_bytes()))
     };

@@ -11,6 +11,7 @@ use policies::Controller;
 use sha2::{Digest as _, Sha256};
 
 use super::controllers::{self, Handed, Unit, make};
+use super::proc_file::{self, read_bounded};
 
 /// What the name of a root's directory of groups begins with.
 pub(crate) const PREFIX: &str = "supervisor-";
@@ -140,7 +141,8 @@ fn own_unit() -> Result<Unit, String> {
 
 fn unit_of(process: &Path) -> Result<Unit, String> {
     let environ = process.join("environ");
-    let environment = std::fs::read(&environ).map_err(|e| format!("{}: {e}", environ.display()))?;
+    let environment = read_bounded(&environ, proc_file::ENVIRONMENT);
+    let environment = environment.map_err(|e| format!("{}: {e}", environ.display()))?.bytes;
     Ok(Unit::of(&mount_point()?, &group_of(&process.join("cgroup"))?, &environment))
 }
 
@@ -160,8 +162,9 @@ pub(crate) fn controllers_of(daemon: Option<i32>) -> Result<Handed, String> {
 
 /// The group of the run that a process belongs to, by the leaf that it is in.
 pub(crate) fn run_of(pid: i32) -> Option<PathBuf> {
-    let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
-    let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let groups = read_bounded(Path::new(&format!("/proc/{pid}/cgroup")), proc_file::KERNEL).ok()?.bytes;
+    let own = String::from_utf8(groups).ok()?;
+    let own = own.lines().find_map(|line| line.strip_prefix("0::/"))?;
     let leaf = own.split('/').position(|name| name == "work" || name == "shim")?;
     let run: PathBuf = own.split('/').take(leaf).collect();
     // Only groups that daemons of this host make have the digest of a root above them.

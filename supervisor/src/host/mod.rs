@@ -11,6 +11,7 @@ pub(crate) mod job;
 pub(crate) mod kept;
 pub(crate) mod neighbours;
 pub(crate) mod own_directory;
+pub(crate) mod proc_file;
 pub(crate) mod readiness;
 pub(crate) mod remove;
 pub(crate) mod service_link;

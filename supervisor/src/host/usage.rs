@@ -1,11 +1,14 @@
 //! What a run's processes use, read through procfs. For show only: never proof of life.
 
 use std::cell::OnceCell;
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use procfs::process::{Process, Stat};
 use serde::{Deserialize, Serialize};
+
+use super::proc_file::{self, read_bounded};
 
 /// What the processes of one run use now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,29 +79,15 @@ impl Sampler {
 
     /// The processes of a run, each before those that it has started, and how many more there are than `most`.
     pub(crate) fn tree(&self, cgroup: Option<&Path>, worker: Option<i32>, most: usize) -> Tree {
-        let mut left: Vec<Stat> = self.pids(cgroup, worker).into_iter().filter_map(stat).collect();
-        left.sort_by_key(|stat| stat.starttime);
-        let mut tree = Tree { processes: Vec::new(), more: left.len().saturating_sub(most) };
-        let known: Vec<i32> = left.iter().map(|stat| stat.pid).collect();
-        let mut next: Vec<(i32, usize)> =
-            left.iter().filter(|stat| !known.contains(&stat.ppid)).rev().map(|stat| (stat.pid, 0)).collect();
-        while let Some((pid, depth)) = next.pop() {
-            let Some(at) = left.iter().position(|stat| stat.pid == pid) else { continue };
-            let stat = left.remove(at);
-            next.extend(
-                left.iter().filter(|child| child.ppid == pid).rev().map(|child| (child.pid, depth + 1)),
-            );
-            if tree.processes.len() < most {
-                tree.processes.push(self.seen(&stat, depth));
-            }
-        }
-        tree
+        let found: Vec<Stat> = self.pids(cgroup, worker).into_iter().filter_map(stat).collect();
+        let more = found.len().saturating_sub(most);
+        let first = in_order(found).into_iter().take(most);
+        Tree { processes: first.map(|(stat, depth)| self.seen(&stat, depth)).collect(), more }
     }
 
     fn seen(&self, stat: &Stat, depth: usize) -> Seen {
-        let command = Process::new(stat.pid).and_then(|process| process.cmdline()).unwrap_or_default();
         // A kernel thread and a process that has ended have none.
-        let command = if command.is_empty() { format!("[{}]", stat.comm) } else { command.join(" ") };
+        let command = command_line(stat.pid).unwrap_or_else(|| format!("[{}]", stat.comm));
         let command = command.chars().take(LONGEST_COMMAND).collect();
         Seen {
             pid: stat.pid,
@@ -142,6 +131,75 @@ impl Sampler {
     }
 }
 
+/// Processes, each before those that it has started, with the number of them that are above it.
+fn in_order(mut found: Vec<Stat>) -> Vec<(Stat, usize)> {
+    // The youngest first, because the last of a list is taken from it first.
+    found.sort_by_key(|stat| Reverse(stat.starttime));
+    let known: HashSet<i32> = found.iter().map(|stat| stat.pid).collect();
+    let mut next = Vec::new();
+    let mut children: HashMap<i32, Vec<Stat>> = HashMap::new();
+    for stat in found {
+        if known.contains(&stat.ppid) {
+            children.entry(stat.ppid).or_default().push(stat);
+        } else {
+            next.push((stat, 0));
+        }
+    }
+    let mut ordered = Vec::new();
+    while let Some((stat, depth)) = next.pop() {
+        next.extend(children.remove(&stat.pid).into_iter().flatten().map(|child| (child, depth + 1)));
+        ordered.push((stat, depth));
+    }
+    ordered
+}
+
+/// The beginning of a command line; none where a process has none.
+fn command_line(pid: i32) -> Option<String> {
+    let path = format!("/proc/{pid}/cmdline");
+    let bytes = read_bounded(path.as_ref(), proc_file::COMMAND).ok()?.bytes;
+    let words = bytes.split(|byte| *byte == 0).filter(|word| !word.is_empty());
+    let words: Vec<_> = words.map(String::from_utf8_lossy).collect();
+    (!words.is_empty()).then(|| words.join(" "))
+}
+
 fn stat(pid: i32) -> Option<Stat> {
     Process::new(pid).ok()?.stat().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn of_a_long_command_line_the_beginning_is_read() {
+        let long = "x".repeat(64 * 1024);
+        let mut child =
+            Command::new("/bin/sh").args(["-c", "read line", &long]).stdin(Stdio::piped()).spawn().unwrap();
+        let pid = child.id().cast_signed();
+        let read = loop {
+            let read = command_line(pid).unwrap_or_default();
+            // Between its fork and its exec a child has its parent's command line.
+            if read.contains("read line") {
+                break read;
+            }
+        };
+        assert!(read.len() <= proc_file::COMMAND && read.ends_with('x'), "{} bytes", read.len());
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn each_process_is_shown_before_those_that_it_has_started() {
+        let own = Process::myself().unwrap().stat().unwrap();
+        let made = |pid, ppid, starttime| {
+            let mut stat = own.clone();
+            (stat.pid, stat.ppid, stat.starttime) = (pid, ppid, starttime);
+            stat
+        };
+        let found = vec![made(5, 3, 9), made(2, 1, 1), made(4, 2, 3), made(3, 2, 2), made(9, 7, 4)];
+        let order: Vec<_> = in_order(found).iter().map(|(stat, depth)| (stat.pid, *depth)).collect();
+        assert_eq!(order, [(2, 0), (3, 1), (5, 2), (4, 1), (9, 0)]);
+    }
 }

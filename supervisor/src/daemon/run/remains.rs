@@ -58,9 +58,15 @@ fn unknown(found: &[survivors::Survivor]) -> Remains {
 pub(super) fn mark_of(run: &Run, dir: Option<&RunDir>, root: &str) -> Mark {
     let started = dir.and_then(|dir| dir.started().ok().flatten());
     let session = started.map(|started| started.pid).or(run.worker_pid);
-    let note = dir.and_then(|dir| Note::read(dir.path())).filter(|note| note.exclusive_uid);
-    let uid = note.and_then(|note| note.identity).map(|(uid, _)| uid);
-    Mark { nonce: run.nonce.clone(), root: root.to_owned(), session, uid }
+    let note = dir.and_then(|dir| Note::read(dir.path()));
+    let own = rustix::process::geteuid();
+    let user = match &note {
+        Some(note) => Some(note.identity.map_or(own.as_raw(), |(uid, _)| uid)),
+        // Only root gives workers other users.
+        None => (!own.is_root()).then_some(own.as_raw()),
+    };
+    let uid = note.filter(|note| note.exclusive_uid).and_then(|note| note.identity).map(|(uid, _)| uid);
+    Mark { nonce: run.nonce.clone(), root: root.to_owned(), session, uid, user }
 }
 
 /// Ends all that can be found of a run, because a person wants its claim freed. Blocking.

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use procfs::process::Process;
 use rustix::process::Signal;
 
+use crate::host::proc_file::{Beginning, ENVIRONMENT, read_bounded, users};
 use crate::host::{cgroup, watch};
 
 /// What the environment of workers calls the root that they are of.
@@ -27,6 +28,8 @@ pub(super) struct Mark {
     pub(super) session: Option<i32>,
     /// The user that no other run of this host has.
     pub(super) uid: Option<u32>,
+    /// The user of the run, whom others may have; none where nobody knows.
+    pub(super) user: Option<u32>,
 }
 
 /// One process.
@@ -43,7 +46,8 @@ pub(super) struct Survivor {
 enum Belongs {
     /// It carries the mark.
     Surely,
-    /// It shares a session or a user with the run, or carries its mark for another root: one is a copy of the other.
+    /// It shares a session or a user with the run, or carries its mark for another root: one is a copy of the other. Or
+    /// its environment is longer than what is read of it, and it can be of the run's user.
     Perhaps,
 }
 
@@ -60,7 +64,7 @@ impl Mark {
         let stat = process.stat().ok().filter(|stat| !matches!(stat.state, 'Z' | 'X'))?;
         let is_alike = || {
             self.session.is_some_and(|session| stat.session == session)
-                || self.uid.is_some_and(|uid| process.uid().is_ok_and(|own| own == uid))
+                || self.uid.is_some_and(|uid| users(process.pid()).is_some_and(|own| own.contains(&uid)))
         };
         let belongs = self.on(process.pid()).or_else(|| is_alike().then_some(Belongs::Perhaps))?;
         Some(Survivor { pid: process.pid(), start_ticks: stat.starttime, name: stat.comm, belongs })
@@ -69,13 +73,28 @@ impl Mark {
     /// Whose a process is by the mark that it carries; none where it carries none.
     fn on(&self, pid: i32) -> Option<Belongs> {
         let nonce = self.nonce.as_ref().filter(|nonce| !nonce.is_empty())?;
-        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let path = format!("/proc/{pid}/environ");
+        let Beginning { bytes: environment, is_cut } = read_bounded(path.as_ref(), ENVIRONMENT).ok()?;
         let is_marked = environment.windows(nonce.len()).any(|window| window == nonce.as_bytes());
         let mut words = environment.split(|byte| *byte == 0);
         let root = words.find_map(|word| word.strip_prefix(ROOT_ID.as_bytes())?.strip_prefix(b"="));
         // A release before this one named none.
         let is_ours = root.is_none_or(|root| root == self.root.as_bytes());
-        is_marked.then_some(if is_ours { Belongs::Surely } else { Belongs::Perhaps })
+        match (is_marked, is_ours) {
+            (true, true) => Some(Belongs::Surely),
+            (true, false) => Some(Belongs::Perhaps),
+            (false, _) => (is_cut && self.may_be_of(pid)).then_some(Belongs::Perhaps),
+        }
+    }
+
+    /// Whether a process can be the run's by its user: where the mark may stand in what was not read, it is not proved
+    /// that the process is another's.
+    ///
+    /// The real user decides. What a run starts keeps it, also in a set-user-ID program, and nobody gets that of
+    /// another user without that one's privilege. So no other user of the host makes a run wait by a long environment,
+    /// nor by giving one to a set-user-ID program. Where the user of the run is not known, anybody's process counts.
+    fn may_be_of(&self, pid: i32) -> bool {
+        users(pid).is_some_and(|[real, ..]| self.user.is_none_or(|user| user == real))
     }
 
     /// Kills what carries the mark. Returns all that was found before.
@@ -126,7 +145,8 @@ mod tests {
     }
 
     fn mark(nonce: &str) -> Mark {
-        Mark { nonce: Some(nonce.to_owned()), root: "1:2".to_owned(), session: None, uid: None }
+        let user = Some(rustix::process::getuid().as_raw());
+        Mark { nonce: Some(nonce.to_owned()), root: "1:2".to_owned(), session: None, uid: None, user }
     }
 
     #[test]
@@ -179,6 +199,32 @@ mod tests {
         let found = alike.kill().unwrap();
         let one: Vec<_> = found.into_iter().filter(|survivor| survivor.pid == pid).collect();
         assert!(named(&one).ends_with("perhaps another's)"), "{one:?}");
+        assert!(matches!(child.try_wait(), Ok(None)), "it lives");
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_process_of_the_runs_user_with_a_long_environment_is_perhaps_the_runs() {
+        let mut command = Command::new("sleep");
+        command.arg("600").stdin(Stdio::null()).stdout(Stdio::null());
+        // A single variable may have 128 KiB.
+        for number in 0..20 {
+            command.env(format!("LONG_{number}"), "x".repeat(100 * 1024));
+        }
+        let mut child = command.spawn().unwrap();
+        let pid = child.id().cast_signed();
+        let own = mark(&uuid::Uuid::new_v4().to_string());
+        let look = |mark: &Mark| mark.find().unwrap().into_iter().find(|survivor| survivor.pid == pid);
+        // Between its fork and its exec a child has its parent's environment.
+        while look(&own).is_none() {
+            std::thread::yield_now();
+        }
+        let of = |user| look(&Mark { user, ..own.clone() }).map(|survivor| survivor.belongs);
+        assert_eq!(of(own.user), Some(Belongs::Perhaps));
+        assert_eq!(of(None), Some(Belongs::Perhaps), "nobody knows the run's user");
+        assert_eq!(of(own.user.map(|user| user + 1)), None, "it is another user's");
+        own.kill().unwrap();
         assert!(matches!(child.try_wait(), Ok(None)), "it lives");
         child.kill().unwrap();
         child.wait().unwrap();

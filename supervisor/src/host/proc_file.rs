@@ -1,0 +1,66 @@
+//! Files of other processes in `/proc`, which those processes make as long as they like.
+//!
+//! A process moves the borders of its environment and of its command line over all of its memory (`PR_SET_MM_MAP` of
+//! `prctl(2)`), so such a file is read up to a limit only.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+
+/// What is read of an environment.
+pub(crate) const ENVIRONMENT: usize = 1024 * 1024;
+/// What is read of a command line.
+pub(crate) const COMMAND: usize = 4 * 1024;
+/// What is read of what the kernel itself writes: the status of a process, its cgroups.
+pub(crate) const KERNEL: usize = 64 * 1024;
+
+/// The beginning of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Beginning {
+    pub(crate) bytes: Vec<u8>,
+    /// Whether there is more.
+    pub(crate) is_cut: bool,
+}
+
+/// Reads a file up to a limit.
+pub(crate) fn read_bounded(path: &Path, limit: usize) -> io::Result<Beginning> {
+    let most = u64::try_from(limit).map_or(u64::MAX, |limit| limit.saturating_add(1));
+    let mut bytes = Vec::new();
+    File::open(path)?.take(most).read_to_end(&mut bytes)?;
+    let is_cut = bytes.len() > limit;
+    bytes.truncate(limit);
+    Ok(Beginning { bytes, is_cut })
+}
+
+/// The real, effective, saved and file-system user of a process; none where it has ended.
+///
+/// Whose its files in `/proc` are says less: those of a process that may not be dumped are root's.
+pub(crate) fn users(pid: i32) -> Option<[u32; 4]> {
+    let path = format!("/proc/{pid}/status");
+    let status = read_bounded(Path::new(&path), KERNEL).ok()?.bytes;
+    let line = status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"Uid:"))?;
+    let users = str::from_utf8(line).ok()?.split_whitespace().map_while(|word| word.parse().ok());
+    users.collect::<Vec<_>>().try_into().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_is_read_than_the_limit() {
+        let zero = read_bounded(Path::new("/dev/zero"), 4).unwrap();
+        assert_eq!(zero, Beginning { bytes: vec![0; 4], is_cut: true });
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "text").unwrap();
+        let whole = read_bounded(file.path(), 4).unwrap();
+        assert_eq!(whole, Beginning { bytes: b"text".to_vec(), is_cut: false });
+    }
+
+    #[test]
+    fn the_users_of_a_process_are_those_of_its_status() {
+        let own = std::process::id().cast_signed();
+        assert_eq!(users(own).map(|users| users[0]), Some(rustix::process::getuid().as_raw()));
+        assert_eq!(users(0), None);
+    }
+}
