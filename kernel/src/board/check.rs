@@ -9,7 +9,7 @@ use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::id::{Profile, TaskId};
 use crate::model::limits;
-use crate::model::outcome::{Ending, Outcome};
+use crate::model::outcome::{EndCause, Ending, OnCleanExit, Outcome};
 use crate::model::run::{Purpose, Run};
 use crate::model::status::{Status, Then};
 use crate::model::task::{Check, Task};
@@ -100,15 +100,21 @@ impl Board<'_> {
         Ok(())
     }
 
-    /// Keeps how many turns toward its goal a task has taken.
-    pub(super) fn count_turn(&self, id: &TaskId, from: &Standing, decision: &Decision) -> Result<(), Error> {
-        match decision.turn {
-            Some(turn) => self.set(id, &Field::GoalTurns(turn)),
-            None if from.goal_turns > 0
-                && matches!(decision.outcome, Outcome::Completed | Outcome::Blocked) =>
-            {
-                self.set(id, &Field::GoalTurns(0))
-            }
+    /// Keeps how many turns toward its goal a task has taken, the last one as well. Somebody who lets it go on grants as many again.
+    pub(super) fn count_turn(
+        &self,
+        run: &Run,
+        from: &Standing,
+        decision: &Decision,
+        ending: &Ending,
+    ) -> Result<(), Error> {
+        let is_last = run.purpose == Purpose::Work
+            && matches!(decision.outcome, Outcome::Completed | Outcome::Blocked)
+            && matches!(ending.cause, EndCause::Exited { code: 0 })
+            && matches!(ending.result_policy, OnCleanExit::TurnEnded { .. });
+        let last = from.goal_by_verdict().filter(|_| is_last).map(GoalTurns::turn);
+        match decision.turn.or(last) {
+            Some(turn) => self.set(&run.task_id, &Field::GoalTurns(turn)),
             None => Ok(()),
         }
     }

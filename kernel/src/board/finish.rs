@@ -63,7 +63,7 @@ impl Board<'_> {
         let record = Record::new(kind, payload, SYSTEM).of(id).blocking(blocking.as_ref());
         self.prepare(&run, &decision)?;
         let to = self.shift(&run.task_id, &from, change, record)?;
-        self.count(&run, &from, &decision)?;
+        self.count(&run, &from, &decision, &ending)?;
         let replaces = if is_outside { self.tx.gather_tries(&run.task_id, id)? } else { None };
         let finished = Finished {
             retry_at: decision.retry_at(),
@@ -119,7 +119,7 @@ impl Board<'_> {
     }
 
     /// Keeps the task's counters.
-    fn count(&self, run: &Run, from: &Standing, decision: &Decision) -> Result<(), Error> {
+    fn count(&self, run: &Run, from: &Standing, decision: &Decision, ending: &Ending) -> Result<(), Error> {
         let id = &run.task_id;
         if decision.failures != from.failures {
             self.set(id, &Field::Failures(decision.failures))?;
@@ -128,7 +128,7 @@ impl Board<'_> {
             self.set(id, &Field::LastError(decision.error.as_deref()))?;
         }
         self.count_check(id, from, decision.outcome)?;
-        self.count_turn(id, from, decision)?;
+        self.count_turn(run, from, decision, ending)?;
         if matches!(decision.outcome, Outcome::Completed | Outcome::Approved | Outcome::CheckPassed) {
             self.set(id, &Field::LastError(None))?;
             self.set_blocks(id, Recurrence::default())?;

@@ -49,19 +49,20 @@ fn a_worker_goes_on_turn_by_turn_until_it_reports_or_a_person_is_asked() {
 
     assert_eq!((last.outcome, last.status), (Outcome::Blocked, Status::Blocked));
     let task = bench.task(&id);
-    assert_eq!((task.block_kind, task.goal_turns), (Some(BlockKind::NeedsInput), 0));
+    assert_eq!((task.block_kind, task.goal_turns), (Some(BlockKind::NeedsInput), 3));
     let asked = task.question.unwrap().text;
     assert_eq!(asked, "the goal was not reached within 3 turns. May it go on for as many again?");
     bench.check();
 
     let of = id.clone();
     bench.call(move |board| board.unblock(&of, None, &alice())).unwrap();
+    assert_eq!(bench.task(&id).goal_turns, 0);
     assert_eq!(turn(&bench, &id).status, Status::Ready, "it has as many turns again");
     let run = bench.start(&id);
     let (of, bob) = (id.clone(), Actor::worker("bob", run, id.clone(), None));
     bench.call(move |board| board.complete(&of, Handoff::default(), None, &bob)).unwrap();
     assert_eq!(turn_ended(&bench, run).status, Status::Done, "a verdict goes before the end of a turn");
-    assert_eq!(bench.task(&id).goal_turns, 0);
+    assert_eq!(bench.task(&id).goal_turns, 2);
     bench.check();
 }
 

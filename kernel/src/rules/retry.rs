@@ -342,11 +342,12 @@ fn with_tail(error: String, ending: &Ending) -> String {
     }
 }
 
-/// The last thing that the worker wrote to its standard error, in a line.
+/// The last error that the worker wrote to its standard error, in a line; else the last thing. A program may say what to do after it.
 pub(crate) fn last_line(ending: &Ending) -> Option<String> {
     let tail = ending.stderr_tail.as_deref()?;
-    let line = tail.lines().rev().find(|line| !line.trim().is_empty())?;
-    Some(line.trim().chars().take(300).collect())
+    let lines = || tail.lines().rev().map(str::trim).filter(|line| !line.is_empty());
+    let line = lines().find(|line| line.starts_with("error:")).or_else(|| lines().next())?;
+    Some(line.chars().take(300).collect())
 }
 
 #[cfg(test)]
@@ -453,6 +454,10 @@ mod tests {
         let ending = Ending { stderr_tail: Some(tail), denied: Some(denied), ..exited() };
         let error = decide(None, None, &ending, tally(), NOW).error.unwrap();
         assert_eq!(error, format!("exit code 1: {}; it denied", "x".repeat(300)));
+        let tail = "error: first\nerror: unknown field `sumary`\nhint: its page describes it\n".to_owned();
+        let ending = Ending { stderr_tail: Some(tail), ..exited() };
+        let error = decide(None, None, &ending, tally(), NOW).error.unwrap();
+        assert_eq!(error, "exit code 1: error: unknown field `sumary`", "a hint is no reason");
     }
 
     #[test]
