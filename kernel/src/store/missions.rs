@@ -44,7 +44,7 @@ impl Tx<'_> {
                m.more_runtime, m.more_cost, count(*) AS runs \
              FROM task_runs r INDEXED BY task_runs_open_tenant CROSS JOIN tasks t ON t.id = r.task_id \
                CROSS JOIN missions m ON m.name = coalesce(t.mission, t.id) \
-             WHERE r.ended_at IS NULL GROUP BY m.name ORDER BY m.name",
+             WHERE EXISTS (SELECT 1 FROM missions) AND r.ended_at IS NULL GROUP BY m.name ORDER BY m.name",
             [now],
             |row| Ok((row.get("name")?, read(row)?, row.get::<_, i64>("runs")?.max(1).unsigned_abs())),
         )
