@@ -22,6 +22,11 @@ if [ "$1" = login ]; then
     exit 0
 fi
 had=$(cat "$file" 2> /dev/null || echo nothing)
+# Where the lane keeps sessions, their directory is a link. The first run of a task leaves a login in it for the next.
+if [ -L "$HOME/.agent" ] && [ ! -e "$HOME/.agent/again" ]; then
+    touch "$HOME/.agent/again" && rm -f "$file" && echo planted > "$file"
+    supervisor block "had $had" --kind needs_input > /dev/null; exit 0
+fi
 mkdir -p "$HOME/.agent" && echo changed > "$file" && echo notes >> "$HOME/notes"
 test "$had" = expired && { echo '{"type":"turn.failed","error":{"message":"unexpected status 401 Unauthorized"}}'; exit 1; }
 # What `lane test` asks for.
@@ -30,6 +35,10 @@ supervisor complete --summary "had $had"
 "#;
 
 fn fleet(user: User, more: &str) -> Fleet {
+    fleet_with(user, "argv = [\"agent\"]", more)
+}
+
+fn fleet_with(user: User, argv: &str, more: &str) -> Fleet {
     let fleet = Fleet::offline_as(user);
     let bin = fleet.home().join("bin");
     fs::create_dir_all(&bin).unwrap();
@@ -40,7 +49,7 @@ fn fleet(user: User, more: &str) -> Fleet {
     fleet.lane(
         "agent",
         &format!(
-            "argv = [\"agent\"]\nstdout = \"codex-jsonl\"\ninstall = [{:?}]\nlogin = [\"agent\", \"login\", {root:?}]\n\
+            "{argv}\nstdout = \"codex-jsonl\"\ninstall = [{:?}]\nlogin = [\"agent\", \"login\", {root:?}]\n\
              keep = [\".agent/auth.json\", \"notes\"]\naccount = \"main\"\n{more}",
             fleet.home().display().to_string()
         ),
@@ -93,6 +102,37 @@ fn a_login_is_copied_into_each_run_of_its_profile_and_tenant_and_no_run_changes_
         assert_eq!(had(&fleet, "bob", &["--tenant", "acme"]), "had nothing");
         assert_eq!(fleet.cli(["login", "agent", "--tenant", "acme", "--forget"]).code, 3);
         assert!(!fleet.root().join("homes/.login").exists() && !fleet.root().join("kept/.run").exists());
+    }
+}
+
+#[test]
+fn what_a_run_leaves_in_the_place_of_a_login_among_its_sessions_is_no_login_of_the_next() {
+    for user in User::all() {
+        let fleet = fleet_with(user, "argv = [\"agent\", [\"{session}\"]]\nstate = \".agent\"", "");
+        fleet.start();
+        let begun = |had: &str| {
+            let words = ["create", "work", "--assignee", "agent"];
+            let task = fleet.json(words)["id"].as_str().unwrap().to_owned();
+            let shown = fleet.wait_for(&task, "blocked");
+            assert!(shown.to_string().contains(had), "{shown:#}");
+            let left = fleet.root().join("sessions/default").join(&task).join("agent/auth.json");
+            assert_eq!(fs::read_to_string(&left).unwrap(), "planted\n");
+            (task, left)
+        };
+        let went_on = |task: &str| {
+            fleet.cli(["unblock", task]).ok();
+            fleet.wait_for(task, "done")["latest_summary"].as_str().unwrap().to_owned()
+        };
+        let (without, _) = begun("had nothing");
+        assert_eq!(went_on(&without), "had nothing");
+        assert_eq!(log_in(&fleet, &["agent"], "of-agent", "Logged in agent"), Some(0));
+        let (with, _) = begun("had of-agent");
+        assert_eq!(went_on(&with), "had of-agent");
+        let (forgotten, left) = begun("had of-agent");
+        fleet.cli(["login", "agent", "--forget"]).ok();
+        assert!(!left.exists(), "a login that is forgotten is in no session of a task that waits");
+        assert!(left.with_file_name("again").exists(), "the rest of its session stays");
+        assert_eq!(went_on(&forgotten), "had nothing");
     }
 }
 

@@ -73,11 +73,15 @@ fn a_profile_is_created_with_all_that_is_said_shown_exported_and_removed() {
         "--max-runtime",
         "2h",
         "--max-running",
-        "3",
+        "1",
         "--skill",
         "board-worker",
         "--role",
         "reviewer",
+        "--home",
+        "kept",
+        "--host",
+        "tools.example:443",
     ];
     let created = fleet.cli(create.iter().chain(&more).chain(&["--prompt-file", "role.md"])).ok();
     assert!(created.stdout.starts_with("Created ann  ") && created.stderr.is_empty(), "{created:?}");
@@ -85,7 +89,7 @@ fn a_profile_is_created_with_all_that_is_said_shown_exported_and_removed() {
     let shown = fleet.json(["profile", "show", "ann"]);
     let expected = json!({
         "description": "writes: a lot", "role": "reviewer", "lane": "echo", "model": "big", "policy": "strict", "account": "hers", "skills": ["board-worker"],
-        "max_runtime_seconds": 7200, "max_running": 3, "prompt": "You are Ann.", "home": "login", "hosts": [], "mcp_servers": {},
+        "max_runtime_seconds": 7200, "max_running": 1, "prompt": "You are Ann.", "home": "kept", "hosts": ["tools.example:443"], "mcp_servers": {},
         "origin": shown["profile"]["origin"],
     });
     assert_eq!(shown["profile"], expected, "{shown:#}");

@@ -255,6 +255,8 @@ fn the_units_are_printed_for_anybody_and_installed_by_root_alone() {
                 "{printed}"
             );
         }
+        let both = run(&["service", "install", "--print", "--no-start"]);
+        assert_eq!(both.code, 2, "nothing is installed that could start later: {}", both.stderr);
         let named = run(&["--root", "/srv/fleet", "service", "install"]);
         assert_eq!(named.code, 2, "{}", named.stderr);
         if !is_root {

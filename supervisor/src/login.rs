@@ -10,7 +10,7 @@ use std::process::Stdio;
 
 use kernel::{BoardId, Profile, Tenant};
 use policies::{Additions, Arrangement, BoardAccess, Closed, Identity, Policy, Surroundings};
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+use rustix::termios::{OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcsetattr};
 use shim::lock_file::LockFile;
 use shim::rundir::{RunDir, RunSpec, Stdin, VERSION};
 use tokio::process::Command;
@@ -287,7 +287,8 @@ async fn attended(run: &Path) -> Result<Option<i32>, Failure> {
     }
 }
 
-/// The modes of the terminal as they were: a program that was ended may have changed them.
+/// The modes of the terminal as they were: a program that was ended may have changed them. What was typed for it and is not read is
+/// none of the shell's, which would take it for commands.
 struct Modes(Option<Termios>);
 
 impl Modes {
@@ -298,9 +299,11 @@ impl Modes {
 
 impl Drop for Modes {
     fn drop(&mut self) {
-        if let Some(modes) = &self.0 {
-            tcsetattr(rustix::stdio::stdin(), OptionalActions::Drain, modes).ok();
-        }
+        let terminal = rustix::stdio::stdin();
+        match &self.0 {
+            Some(modes) => tcsetattr(terminal, OptionalActions::Flush, modes).ok(),
+            None => tcflush(terminal, QueueSelector::IFlush).ok(),
+        };
     }
 }
 

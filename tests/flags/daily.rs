@@ -16,6 +16,14 @@ const TREE: Proof = Test("tests/health.rs", "status_shows_the_processes_of_a_wor
 const VERBOSE: Proof = Test("tests/health.rs", "the_layers_of_a_sandbox_are_shown_where_they_are_asked_for");
 
 const COMMON: Proof = Test("tests/daily.rs", "tasks_are_meant_by_what_they_have_in_common");
+const FORGET: Proof = Test(
+    "tests/logins.rs",
+    "a_login_is_copied_into_each_run_of_its_profile_and_tenant_and_no_run_changes_it",
+);
+const PROFILE: Proof =
+    Test("tests/profiles.rs", "a_profile_is_created_with_all_that_is_said_shown_exported_and_removed");
+const UNITS: Proof =
+    Test("tests/service.rs", "the_units_are_printed_for_anybody_and_installed_by_root_alone");
 const GET: Proof = Test("tests/daily.rs", "an_attached_file_is_copied_out_and_replaces_none");
 
 pub(super) const DAILY: &[Row] = &[
@@ -49,13 +57,24 @@ pub(super) const DAILY: &[Row] = &[
     ("unblock", "tenant", COMMON),
     ("unblock", "yes", COMMON),
     ("cancel", "reason", Lines("cancel {ready}", "cancel {ready} --reason r")),
+    (
+        "daemon",
+        "log-format",
+        Test("tests/service.rs", "the_log_is_one_json_object_a_line_where_that_is_asked_for"),
+    ),
     ("kill", "reason", KILL),
     ("kill", "signal", KILL),
     ("list", "columns", Lines("list", "list --columns id,age")),
     ("list", "format", Lines("list", "list --format tsv")),
     ("list", "search", Lines("list", "list --search done")),
     ("list", "since", Lines("list", "list --since 2100-01-01")),
+    ("login", "forget", FORGET),
+    ("login", "tenant", FORGET),
+    ("profile create", "home", PROFILE),
+    ("profile create", "host", PROFILE),
     ("retry", "reason", Lines("retry {done}", "retry {done} --reason r")),
+    ("service install", "no-start", UNITS),
+    ("service install", "print", UNITS),
     ("show", "verbose", VERBOSE),
     ("status", "tree", TREE),
     ("logs", "follow", FOLLOW),

@@ -1,5 +1,6 @@
-//! Placing a file in a directory that a worker may have written, without ever leaving it.
+//! Placing a file in a directory that a worker may have written, and taking one away there, without ever leaving it.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
@@ -31,6 +32,15 @@ pub enum PlacingError {
         /// What stands there.
         path: PathBuf,
     },
+    /// It could not be removed.
+    #[error("remove {}", path.display())]
+    Remove {
+        /// The path given.
+        path: PathBuf,
+        /// The kernel's answer.
+        #[source]
+        source: io::Error,
+    },
     /// It could not be written.
     #[error("write {}", path.display())]
     Write {
@@ -48,20 +58,13 @@ pub enum PlacingError {
 /// # Errors
 /// Where something else stands in the way, or the file cannot be written; what was there is unchanged then.
 pub fn place(dir: &Path, path: &Path, bytes: &[u8]) -> Result<(), PlacingError> {
-    let outside = || PlacingError::Outside { path: path.to_owned() };
-    if path.components().any(|part| !matches!(part, Component::Normal(_))) {
-        return Err(outside());
-    }
-    let name = path.file_name().ok_or_else(outside)?;
     let wrong = |errno: Errno| PlacingError::Write { path: path.to_owned(), source: errno.into() };
+    let (parents, name) = inside(path)?;
     let mut at = open::directory(dir).map_err(PlacingError::Directory)?.fd;
     let mut shown = PathBuf::new();
-    for part in path.parent().unwrap_or(Path::new("")).components() {
+    for part in parents.components() {
         shown.push(part);
-        at = enter(&at, Path::new(part.as_os_str())).map_err(|errno| match errno {
-            Errno::NOTDIR | Errno::LOOP => PlacingError::InTheWay { path: shown.clone() },
-            errno => wrong(errno),
-        })?;
+        at = enter(&at, Path::new(part.as_os_str())).map_err(|errno| in_the_way(errno, &shown, wrong))?;
     }
     // An earlier try may have left one.
     match unlinkat(&at, DRAFT, AtFlags::empty()) {
@@ -75,13 +78,55 @@ pub fn place(dir: &Path, path: &Path, bytes: &[u8]) -> Result<(), PlacingError> 
     placed.map_err(|source| PlacingError::Write { path: path.to_owned(), source })
 }
 
+/// Takes away what is at `path` beneath `dir` in the place of a file: a link goes, and what it leads to stays. A directory there is no
+/// file, and stays. No symbolic link is followed.
+///
+/// # Errors
+/// Where something else than a directory stands on the way, or the file cannot be removed.
+pub fn remove(dir: &Path, path: &Path) -> Result<(), PlacingError> {
+    let wrong = |errno: Errno| PlacingError::Remove { path: path.to_owned(), source: errno.into() };
+    let (parents, name) = inside(path)?;
+    let mut at = open::directory(dir).map_err(PlacingError::Directory)?.fd;
+    let mut shown = PathBuf::new();
+    for part in parents.components() {
+        shown.push(part);
+        at = match openat(&at, part.as_os_str(), DIRECTORY, Mode::empty()) {
+            Ok(next) => next,
+            Err(Errno::NOENT) => return Ok(()),
+            Err(errno) => return Err(in_the_way(errno, &shown, wrong)),
+        };
+    }
+    match unlinkat(&at, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT | Errno::ISDIR) => Ok(()),
+        Err(errno) => Err(wrong(errno)),
+    }
+}
+
+/// How a directory on the way is opened.
+const DIRECTORY: OFlags =
+    OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// The directories of a path, and the name of its file. The path leads out of nothing.
+fn inside(path: &Path) -> Result<(&Path, &OsStr), PlacingError> {
+    let is_inside = path.components().all(|part| matches!(part, Component::Normal(_)));
+    let name = path.file_name().filter(|_| is_inside);
+    let name = name.ok_or_else(|| PlacingError::Outside { path: path.to_owned() })?;
+    Ok((path.parent().unwrap_or(Path::new("")), name))
+}
+
+fn in_the_way(errno: Errno, path: &Path, otherwise: impl FnOnce(Errno) -> PlacingError) -> PlacingError {
+    match errno {
+        Errno::NOTDIR | Errno::LOOP => PlacingError::InTheWay { path: path.to_owned() },
+        errno => otherwise(errno),
+    }
+}
+
 /// Opens a directory beneath another one, and makes it where nothing is there.
 fn enter(at: &OwnedFd, name: &Path) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    match openat(at, name, flags, Mode::empty()) {
+    match openat(at, name, DIRECTORY, Mode::empty()) {
         Err(Errno::NOENT) => {
             mkdirat(at, name, Mode::RWXU)?;
-            openat(at, name, flags, Mode::empty())
+            openat(at, name, DIRECTORY, Mode::empty())
         }
         opened => opened,
     }
@@ -108,6 +153,33 @@ mod tests {
         let meta = fs_err::symlink_metadata(top.join(path)).unwrap();
         assert!(meta.is_file() && meta.permissions().mode() & 0o777 == 0o600);
         assert!(!top.join(".x/y").join(DRAFT).exists());
+    }
+
+    #[test]
+    fn what_is_in_the_place_of_a_file_goes_and_what_a_link_leads_to_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().canonicalize().unwrap();
+        let (home, other) = (top.join("home"), top.join("other"));
+        for made in [&home, &other, &home.join(".x"), &home.join("directory")] {
+            fs_err::create_dir(made).unwrap();
+        }
+        fs_err::write(other.join("auth.json"), "other").unwrap();
+        fs_err::write(home.join(".x/auth.json"), "planted").unwrap();
+        symlink(other.join("auth.json"), home.join("auth.json")).unwrap();
+        symlink(&other, home.join("way")).unwrap();
+        for path in [".x/auth.json", "auth.json"] {
+            remove(&home, Path::new(path)).unwrap();
+            assert!(fs_err::symlink_metadata(home.join(path)).is_err(), "{path}");
+        }
+        for path in ["auth.json", "none/auth.json", "directory"] {
+            remove(&home, Path::new(path)).unwrap();
+        }
+        let removed = remove(&home, Path::new("way/auth.json"));
+        assert!(matches!(removed, Err(PlacingError::InTheWay { .. })), "{removed:?}");
+        let removed = remove(&home, Path::new("../other/auth.json"));
+        assert!(matches!(removed, Err(PlacingError::Outside { .. })), "{removed:?}");
+        assert!(home.join("directory").is_dir());
+        assert_eq!(fs_err::read(other.join("auth.json")).unwrap(), b"other");
     }
 
     #[test]

@@ -7,11 +7,11 @@ use kernel::{Profile, Tenant};
 use serde::Serialize;
 
 use super::CommandLine;
+use super::forget::{Forgotten, forget};
 use super::restore::refuse_worker;
 use crate::client::Client;
 use crate::exit::Code;
 use crate::failure::Failure;
-use crate::host::kept::KeptHome;
 use crate::login::{LoggedIn, Login as Order};
 use crate::output::Output;
 use crate::terminal::printable;
@@ -56,7 +56,7 @@ pub(super) async fn run(line: &CommandLine, verb: Login) -> Result<u8, Failure> 
     let (client, output) = (&line.client()?, line.output);
     refuse_worker(client)?;
     if verb.forget {
-        return forget(client, &verb, output);
+        return forget_kept(client, &verb, output).await;
     }
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Err(Failure::usage("`login` is for a person at a terminal, and this is none")
@@ -80,10 +80,12 @@ pub(super) async fn run(line: &CommandLine, verb: Login) -> Result<u8, Failure> 
     Ok(0)
 }
 
-fn forget(client: &Client, verb: &Login, output: Output) -> Result<u8, Failure> {
+async fn forget_kept(client: &Client, verb: &Login, output: Output) -> Result<u8, Failure> {
     let Login { name, tenant, forget: _ } = verb;
     let whose = tenant.as_ref().map(|tenant| format!(" in the tenant {tenant}")).unwrap_or_default();
-    if !KeptHome::of(client.root(), name, tenant.as_ref()).forget()? {
+    let Forgotten { was_kept, left } = forget(client, name, tenant.as_ref()).await?;
+    output.warn(&left);
+    if !was_kept {
         return Err(Failure::new(Code::NotFound, format!("nothing is kept for {name}{whose}"))
             .hint(format!("look into {}", client.root().kept().display())));
     }

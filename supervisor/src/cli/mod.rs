@@ -12,6 +12,7 @@ mod doctor;
 mod edit;
 mod follow;
 mod foreign;
+mod forget;
 mod gc;
 mod grouped;
 mod inert;

@@ -69,7 +69,7 @@ pub(crate) enum Task {
         /// The file.
         taking: Taking,
     },
-    /// Become a user and place files in a directory of its own.
+    /// Become a user, and take files away and place others in a directory of its own.
     Place {
         /// The user, if another one.
         identity: Option<policies::Identity>,
@@ -137,9 +137,11 @@ pub(crate) struct Taking {
 }
 
 /// Files that are to be placed in a directory.
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 pub(crate) struct Placing {
     pub(crate) dir: PathBuf,
+    /// Files from the directory on that go before any is placed.
+    pub(crate) gone: Vec<PathBuf>,
     /// Each file from the directory on, with its content in hex.
     pub(crate) files: Vec<(PathBuf, String)>,
 }

@@ -15,9 +15,8 @@ use hyper::body::{Bytes, Frame, Incoming, SizeHint};
 use hyper::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::uri::PathAndQuery;
 use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode, Uri};
+use hyper::{Method, Request, Response, StatusCode, Uri, header};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use kernel::SpentBudget;
 use policies::{Broker, Host, Target};
 use rustls::pki_types::ServerName;
 use serde_json::json;
@@ -28,9 +27,10 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::credentials::{stays, without_credentials};
 use super::head::{HEADERS, LONGEST, TIME, brokered};
+use super::meter::NotTaken;
 use super::reach::{Unreached, reach, within};
 use super::relay::Activity;
-use super::terms::{Terms, over_budget, refused};
+use super::terms::{RETRY_AFTER, Terms, UNKNOWN, over_budget, refused};
 
 /// The longest head of an answer, and how much of one is read ahead, in bytes.
 const ANSWER_HEAD: usize = 64 << 10;
@@ -86,7 +86,12 @@ async fn exchange(request: Request<Incoming>, terms: &Terms, activity: &Arc<Acti
             own_answer(status, &format!("{target} {why}"))
         }
         Err(Unanswered::Said(status, text)) => own_answer(status, &text),
-        Err(Unanswered::OverBudget(spent)) => spent_answer(&over_budget(terms, &spent)),
+        Err(Unanswered::NotTaken(NotTaken::Spent(spent))) => spent_answer(&over_budget(terms, &spent)),
+        Err(Unanswered::NotTaken(NotTaken::Unknown)) => {
+            let mut answer = own_answer(StatusCode::SERVICE_UNAVAILABLE, UNKNOWN);
+            answer.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER.into());
+            answer
+        }
     }
 }
 
@@ -94,7 +99,7 @@ async fn exchange(request: Request<Incoming>, terms: &Terms, activity: &Arc<Acti
 enum Unanswered {
     Unreached(Target, Unreached),
     Said(StatusCode, String),
-    OverBudget(SpentBudget),
+    NotTaken(NotTaken),
 }
 
 impl Unanswered {
@@ -126,7 +131,7 @@ async fn ask(
     let Ok(uri) = without_credentials(&rest).parse::<PathAndQuery>().map(Uri::from) else {
         return Err(said(StatusCode::BAD_REQUEST, "the path cannot be passed on"));
     };
-    let mut passage = terms.meter.take(&target.to_string()).await.map_err(Unanswered::OverBudget)?;
+    let mut passage = terms.meter.take(&target.to_string()).await.map_err(Unanswered::NotTaken)?;
     let mut headers = passed_on(request.headers(), &brokers);
     for broker in &brokers {
         headers.insert(HOST, value(broker.host.to_string().as_bytes(), &target)?);

@@ -6,9 +6,10 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 use super::broker;
 use super::head::{self, Kind, Request};
+use super::meter::NotTaken;
 use super::reach::{Unreached, reach};
 use super::relay::relay;
-use super::terms::{Terms, over_budget, refused};
+use super::terms::{RETRY_AFTER, Terms, UNKNOWN, over_budget, refused};
 use super::verdict;
 
 /// How long an answer of the proxy's own may take to be read.
@@ -30,7 +31,13 @@ pub(super) async fn serve(mut worker: impl AsyncRead + AsyncWrite + Unpin, terms
     }
     let mut passage = match terms.meter.take(&target.to_string()).await {
         Ok(passage) => passage,
-        Err(spent) => return answer(worker, "402 Payment Required", &over_budget(terms, &spent)).await,
+        Err(NotTaken::Spent(spent)) => {
+            return answer(worker, "402 Payment Required", &over_budget(terms, &spent)).await;
+        }
+        Err(NotTaken::Unknown) => {
+            let status = format!("503 Service Unavailable\r\nRetry-After: {RETRY_AFTER}");
+            return answer(worker, &status, UNKNOWN).await;
+        }
     };
     let reached = reach(&terms.policy, &terms.lookups, &target).await;
     let mut server = match reached {

@@ -17,6 +17,15 @@ use super::tally::{Line, Tally};
 /// How old what the board has said may be when a request is decided.
 const FRESH: Duration = Duration::from_secs(1);
 
+/// Why a request is not let through.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum NotTaken {
+    /// This budget is spent.
+    Spent(SpentBudget),
+    /// What the run and its payers have used could never be read. Another try may succeed after [`FRESH`].
+    Unknown,
+}
+
 /// Asks the board how a run and its payers stand. Blocking.
 pub(super) type Ask = Arc<dyn Fn() -> io::Result<Balance> + Send + Sync>;
 
@@ -70,6 +79,8 @@ pub(super) struct Meter {
 /// What the board has said last.
 #[derive(Default)]
 struct Own {
+    /// Whether it has said anything.
+    is_known: bool,
     run: Consumed,
     payers: Vec<Arc<Purse>>,
 }
@@ -94,22 +105,27 @@ impl Meter {
         })
     }
 
-    /// Lets a request to a host through, or says which budget is spent.
-    pub(super) async fn take(self: &Arc<Self>, host: &str) -> Result<Passage, SpentBudget> {
+    /// Lets a request to a host through, or says which budget is spent. With budgets nothing passes before the board has said what is
+    /// used.
+    pub(super) async fn take(self: &Arc<Self>, host: &str) -> Result<Passage, NotTaken> {
         let budgets = &self.quotas.get().budgets;
-        if *budgets != Budgets::default() {
+        let is_bounded = *budgets != Budgets::default();
+        if is_bounded {
             self.refresh().await;
         }
         let own = self.own();
+        if is_bounded && !own.is_known {
+            return Err(NotTaken::Unknown);
+        }
         let mut run = own.run.max(self.through());
         run.requests = run.requests.saturating_add(self.pending.load(Ordering::Relaxed));
         if let Some(spent) = budgets.spent_by_run(&run) {
-            return Err(spent);
+            return Err(NotTaken::Spent(spent));
         }
         // Nothing comes between the look and the count: this holds the lock, and purses are locked in the order of their payers.
         let mut purses: Vec<MutexGuard<'_, DayUse>> = own.payers.iter().map(|purse| purse.used()).collect();
         if let Some(spent) = purses.iter().find_map(|used| budgets.spent_on_day(used)) {
-            return Err(spent);
+            return Err(NotTaken::Spent(spent));
         }
         for used in &mut purses {
             used.consumed.requests = used.consumed.requests.saturating_add(1);
@@ -129,7 +145,7 @@ impl Meter {
         let ask = Arc::clone(&self.ask);
         match tokio::task::spawn_blocking(move || ask()).await.map_err(io::Error::other).flatten() {
             Ok(balance) => self.learn(&balance),
-            // It goes on with what is known.
+            // It goes on with what is known, if anything is.
             Err(error) => tracing::warn!(%error, "budget_not_read"),
         }
         *known = Some(Instant::now());
@@ -137,6 +153,7 @@ impl Meter {
 
     fn learn(&self, balance: &Balance) {
         let mut own = self.own();
+        own.is_known = true;
         own.run = balance.run;
         own.payers = balance.payers.iter().map(|day| self.purses.of(self.board, day)).collect();
         for (purse, day) in own.payers.iter().zip(&balance.payers) {
@@ -230,5 +247,40 @@ impl Drop for Passage {
             let mut used = purse.used();
             used.consumed.requests = used.consumed.requests.saturating_sub(1);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn no_request_passes_before_the_board_has_said_what_is_used_and_later_ones_go_on_with_that() {
+        let mut quotas = kernel::Quotas::default();
+        quotas.budgets.per_run.requests = Some(2);
+        let quotas = SharedQuotas::new(quotas);
+        let fails = Arc::new(AtomicBool::new(true));
+        let is_failing = Arc::clone(&fails);
+        let ask: Ask = Arc::new(move || {
+            let is_failing = is_failing.load(Ordering::Relaxed);
+            if is_failing { Err(io::Error::other("not readable")) } else { Ok(Balance::default()) }
+        });
+        let board = BoardId(uuid::Uuid::nil());
+        let meter = Meter::new(board, Arc::default(), quotas.clone(), Arc::default(), ask);
+        let take = async || meter.take("a.example:443").await.map(|mut passage| passage.reached());
+        for _ in 0..2 {
+            assert_eq!(take().await, Err(NotTaken::Unknown));
+        }
+        fails.store(false, Ordering::Relaxed);
+        tokio::time::advance(FRESH).await;
+        assert_eq!(take().await, Ok(()));
+        fails.store(true, Ordering::Relaxed);
+        tokio::time::advance(FRESH).await;
+        assert_eq!(take().await, Ok(()), "it goes on with what is known");
+        assert!(matches!(take().await, Err(NotTaken::Spent(_))));
+        quotas.set(kernel::Quotas::default());
+        assert_eq!(take().await, Ok(()), "without a budget nothing has to be known");
     }
 }

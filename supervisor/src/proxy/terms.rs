@@ -55,6 +55,13 @@ pub(super) fn refused(terms: &Terms, refusal: &Refusal) -> String {
     text
 }
 
+/// Says that a request is not let through because what is used could not be read.
+pub(super) const UNKNOWN: &str =
+    "what the budgets have left cannot be read at the moment; the log of the supervisor says why; try again";
+
+/// After how many seconds a request that was answered with [`UNKNOWN`] may be tried again.
+pub(super) const RETRY_AFTER: u16 = 1;
+
 /// Counts a request that a spent budget refuses, has that noted where it is new, and says it.
 pub(super) fn over_budget(terms: &Terms, spent: &SpentBudget) -> String {
     let text =

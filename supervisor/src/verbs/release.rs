@@ -14,7 +14,8 @@ use crate::terminal::{Screen, printable};
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
-A mission that was paused at a limit may have as much again when it is released.
+A mission that was paused at a limit may have as much again when it is released, and
+a tenant or an account whose budget of the day is spent as much again for today.
 
 Exit code: 4 if anything named is not held; nothing is released then.
 
@@ -22,6 +23,7 @@ Examples:
   supervisor release t_0123abcd
   supervisor release --profile reviewer
   supervisor release --account main --reason 'the invoice is paid'
+  supervisor release --tenant acme --reason 'today it may cost twice as much'
   supervisor release --mission t_0123abcd")]
 pub(crate) struct Release {
     /// The tasks

@@ -45,7 +45,8 @@ pub(super) struct Inhabitant<'a> {
 }
 
 /// Copies what is kept for the assignee of a run into its home, and into the directory of its sessions, `state`, where a file lies
-/// there: that is a directory of its own, which earlier runs of the task have written. Returns what is kept of it afterwards.
+/// there: that is a directory of its own, which earlier runs of the task have written. What they have left there in the place of such a
+/// file goes, so that a run has what is kept or nothing. Returns what is kept of it afterwards.
 pub(super) fn place(
     root: &Root,
     who: Inhabitant<'_>,
@@ -62,14 +63,18 @@ pub(super) fn place(
         files: lane.kept_files().iter().map(|path| (path.clone(), None)).collect(),
     };
     let files = keeping.kept(root).map_err(|e| LaunchError::refusal(STAGE, Environment::Root, e))?;
-    let mut by_place: BTreeMap<PathBuf, Vec<(PathBuf, String)>> = BTreeMap::new();
+    let mut by_place: BTreeMap<PathBuf, Placing> = BTreeMap::new();
+    // The home is new, and has nothing yet.
+    for (dir, inside) in keeping.files.keys().filter_map(|path| keeping.in_sessions(path)) {
+        by_place.entry(dir).or_default().gone.push(inside);
+    }
     for (path, file) in files {
         let (dir, inside) = keeping.place_of(&path);
-        by_place.entry(dir).or_default().push((inside, hex::encode(file.bytes)));
+        by_place.entry(dir).or_default().files.push((inside, hex::encode(file.bytes)));
         keeping.files.insert(path, Some(file.changed));
     }
-    for (dir, files) in by_place {
-        job::place(identity, Placing { dir, files }).map_err(|failure| match failure.cause {
+    for (dir, placing) in by_place {
+        job::place(identity, Placing { dir, ..placing }).map_err(|failure| match failure.cause {
             Cause::NotTaken => LaunchError::task(STAGE, failure.message),
             _ => LaunchError::workspace(STAGE, Environment::Root, failure),
         })?;
@@ -86,11 +91,13 @@ impl Keeping {
 
     /// The real directory of a file, and where it is in that.
     fn place_of(&self, path: &Path) -> (PathBuf, PathBuf) {
-        let inside = self.state.as_ref().and_then(|(at, dir)| Some((dir, path.strip_prefix(at).ok()?)));
-        match inside {
-            Some((dir, inside)) => (dir.clone(), inside.to_owned()),
-            None => (self.home.clone(), path.to_owned()),
-        }
+        self.in_sessions(path).unwrap_or_else(|| (self.home.clone(), path.to_owned()))
+    }
+
+    /// The same of a file that lies among the sessions.
+    fn in_sessions(&self, path: &Path) -> Option<(PathBuf, PathBuf)> {
+        let (at, dir) = self.state.as_ref()?;
+        Some((dir.clone(), path.strip_prefix(at).ok()?.to_owned()))
     }
 
     /// Keeps what the run has changed. What somebody else has changed since it began stays as it is: a person who has logged in, or

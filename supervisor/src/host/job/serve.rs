@@ -11,6 +11,7 @@ use nix::unistd::{Pid, getppid, setsid};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use shim::shortage::is_shortage;
 use workspace::Job;
+use workspace::placing::{self, PlacingError};
 
 use super::{Cause, JobFailure, MEMORY, Placing, Reply, Taking, Task};
 
@@ -123,18 +124,23 @@ fn copy_out(taking: &Taking) -> Reply {
     }
 }
 
-fn place(placing: &Placing) -> Reply {
-    let failed = |message| Reply::Failed(JobFailure { cause: Cause::NotTaken, message, hint: None });
-    for (path, text) in &placing.files {
+fn place(order: &Placing) -> Reply {
+    let failed = |e: &PlacingError| {
+        let cause = if is_shortage(e) { Cause::Shortage } else { Cause::NotTaken };
+        Reply::Failed(JobFailure { cause, message: crate::failure::with_causes(e), hint: None })
+    };
+    for path in &order.gone {
+        if let Err(e) = placing::remove(&order.dir, path) {
+            return failed(&e);
+        }
+    }
+    for (path, text) in &order.files {
         let Ok(bytes) = hex::decode(text) else {
-            return failed(format!("{} is not in hex", path.display()));
+            let message = format!("{} is not in hex", path.display());
+            return Reply::Failed(JobFailure { cause: Cause::NotTaken, message, hint: None });
         };
-        if let Err(e) = workspace::placing::place(&placing.dir, path, &bytes) {
-            let message = crate::failure::with_causes(&e);
-            if is_shortage(&e) {
-                return Reply::Failed(JobFailure { cause: Cause::Shortage, message, hint: None });
-            }
-            return failed(message);
+        if let Err(e) = placing::place(&order.dir, path, &bytes) {
+            return failed(&e);
         }
     }
     Reply::Placed

@@ -1,0 +1,84 @@
+//! `login --forget`: what is kept for an assignee goes, and the copies of it among the sessions of tasks.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use kernel::{BoardName, Profile, Status, Task, Tenant};
+use policies::Identity;
+
+use crate::client::Client;
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::host::job::{self, Placing};
+use crate::host::kept::KeptHome;
+use crate::roster::Roster;
+use crate::terminal::printable;
+use crate::verbs::List;
+
+/// What was forgotten.
+#[derive(Debug)]
+pub(super) struct Forgotten {
+    /// Whether anything was kept.
+    pub(super) was_kept: bool,
+    /// Where a copy may be left, and why.
+    pub(super) left: Vec<String>,
+}
+
+/// Forgets what is kept for an assignee in a tenant, or without one. A run under way keeps its copy until it ends; the next one has none.
+pub(super) async fn forget(
+    client: &Client,
+    name: &Profile,
+    tenant: Option<&Tenant>,
+) -> Result<Forgotten, Failure> {
+    let was_kept = KeptHome::of(client.root(), name, tenant).forget()?;
+    let root = client.root();
+    let (config, roster) = (Config::load(root)?, Roster::load(root));
+    let mut left = Vec::new();
+    for board in root.board_names()? {
+        let list = List { tenant: tenant.cloned(), ..List::default() };
+        let tasks = Client::new(root.clone(), board.clone(), None).call(&list).await?.split().0;
+        let waits = |task: &Task| task.tenant.as_ref() == tenant && task.status != Status::Running;
+        for task in tasks.iter().filter(|task| waits(task)) {
+            for (dir, gone) in copies((client, &board, task), name, (&roster, &config)) {
+                if let Err(why) = remove(&dir, gone) {
+                    left.push(format!(
+                        "a copy may be left in {}: {why}",
+                        printable(&dir.display().to_string())
+                    ));
+                }
+            }
+        }
+    }
+    Ok(Forgotten { was_kept, left })
+}
+
+/// The directories of sessions of a task that an assignee's login was copied into, with the files of it.
+fn copies(
+    (client, board, task): (&Client, &BoardName, &Task),
+    name: &Profile,
+    (roster, config): (&Roster, &Config),
+) -> BTreeMap<PathBuf, Vec<PathBuf>> {
+    let base = client.root().sessions(board).join(task.id.as_str());
+    let entries = std::fs::read_dir(base).into_iter().flatten().flatten();
+    let of_entry = |entry: std::fs::DirEntry| {
+        let profile: Profile = entry.file_name().to_str()?.parse().ok()?;
+        let resolved = roster.resolve(&profile, None, config).ok()?;
+        if profile != *name && resolved.lane_name != *name {
+            return None;
+        }
+        let state = resolved.lane.state()?;
+        let inside = |path: &PathBuf| Some(path.strip_prefix(state).ok()?.to_owned());
+        Some((entry.path(), resolved.lane.kept_files().iter().filter_map(inside).collect()))
+    };
+    entries.filter_map(of_entry).collect()
+}
+
+/// Removes files of a directory, as its owner.
+fn remove(dir: &Path, gone: Vec<PathBuf>) -> Result<(), String> {
+    let meta = std::fs::symlink_metadata(dir).map_err(|e| e.to_string())?;
+    let identity = Identity { uid: meta.uid(), gid: meta.gid() };
+    let identity = (identity.uid != nix::unistd::geteuid().as_raw()).then_some(identity);
+    let placing = Placing { dir: dir.to_owned(), gone, ..Placing::default() };
+    job::place(identity, placing).map_err(|failure| failure.message)
+}
