@@ -241,6 +241,13 @@ fn a_signal_to_the_worker_reaches_the_agent_and_a_stop_reaches_it_once() {
     stage.fleet.cli(["kill", &stage.task, "--signal", "USR1"]).ok();
     let got = || fs::read_to_string(stage.workspace.join("got")).unwrap_or_default();
     stage.fleet.eventually("it has got the signal", || (got() == "usr1\n").then_some(()));
+    // What would stop its relay alone is refused.
+    for signal in ["STOP", "WINCH", "ALRM"] {
+        let why = format!(
+            "{signal} would not reach its agent, whose session takes HUP, INT, QUIT, TERM, USR1, USR2"
+        );
+        stage.fleet.cli(["kill", &stage.task, "--signal", signal]).refused(4, &why);
+    }
     stage.fleet.cli(["reclaim", &stage.task]).ok();
     stage.fleet.eventually("its run has ended", || {
         (stage.fleet.show(&stage.task)["runs"][0]["outcome"] == "reclaimed").then_some(())

@@ -6,8 +6,10 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::low_level::pipe;
+
+use crate::rundir::Conversation;
 
 /// The signals that the shim acts on.
 #[derive(Debug)]
@@ -95,10 +97,8 @@ pub(crate) fn child_pipe() -> io::Result<UnixStream> {
     register(SIGCHLD)
 }
 
-/// What a relay passes on to its agent. A stop of the run reaches the agent itself, and not the relay.
-const PASSED_ON: [i32; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
-
-/// The signals of a relay: a pipe that each makes readable, and which came. It needs no socket, which its policy may deny it.
+/// The signals that a relay passes on to its agent: a pipe that each makes readable, and which came. It needs no socket, which its
+/// policy may deny it. A stop of the run reaches the agent itself, and not the relay.
 #[derive(Debug)]
 pub(crate) struct RelaySignals {
     news: PipeReader,
@@ -111,7 +111,7 @@ impl RelaySignals {
         let (news, write) = io::pipe()?;
         rustix::io::ioctl_fionbio(&news, true)?;
         let mut came = Vec::new();
-        for signal in PASSED_ON {
+        for signal in Conversation::SIGNALS {
             let flag = Arc::new(AtomicBool::new(false));
             signal_hook::flag::register(signal, Arc::clone(&flag))?;
             // Behind the flag: who reads the pipe finds it set.

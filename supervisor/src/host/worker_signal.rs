@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use rustix::process::Signal;
-use shim::rundir::{ProcessStat, RunDir, RunDirError};
+use shim::rundir::{Conversation, ProcessStat, RunDir, RunDirError};
 
 use super::watch;
 
@@ -14,6 +14,11 @@ pub(crate) enum SignalError {
     NotStarted,
     #[error("its worker has ended")]
     Ended,
+    #[error("{signal} would not reach its agent, whose session takes {}", names(&Conversation::SIGNALS))]
+    NotPassedOn {
+        /// The signal.
+        signal: String,
+    },
     #[error("its run directory cannot be read")]
     RunDir(#[source] RunDirError),
     #[error("the signal was not delivered")]
@@ -23,10 +28,15 @@ pub(crate) enum SignalError {
 /// Signals the first process of a run's worker, and returns its pid. Blocking.
 ///
 /// # Errors
-/// Fails where the worker has not started or has ended.
+/// Fails where the worker has not started or has ended, and where the signal would reach the relay of a session alone.
+/// KILL is not refused: the run ends with its relay.
 pub(crate) fn send(run_dir: &Path, signal: Signal) -> Result<i32, SignalError> {
-    let started = RunDir::open(run_dir).and_then(|dir| dir.started()).map_err(SignalError::RunDir)?;
-    let started = started.ok_or(SignalError::NotStarted)?;
+    let dir = RunDir::open(run_dir).map_err(SignalError::RunDir)?;
+    let started = dir.started().map_err(SignalError::RunDir)?.ok_or(SignalError::NotStarted)?;
+    let has_session = dir.spec().map_err(SignalError::RunDir)?.conversation.is_some();
+    if has_session && signal != Signal::KILL && !Conversation::SIGNALS.contains(&signal.as_raw()) {
+        return Err(SignalError::NotPassedOn { signal: names(&[signal.as_raw()]) });
+    }
     let handle = watch::open(started.pid).map_err(SignalError::Delivery)?.ok_or(SignalError::Ended)?;
     // The handle means one process for good: the worker, if that process began when the worker did.
     let is_worker = ProcessStat::of(started.pid).is_ok_and(|stat| stat.start_ticks == started.start_ticks);
@@ -35,4 +45,13 @@ pub(crate) fn send(run_dir: &Path, signal: Signal) -> Result<i32, SignalError> {
     }
     watch::signal(&handle, signal).map_err(SignalError::Delivery)?;
     Ok(started.pid)
+}
+
+/// Signals for a person, without the beginning that all names have.
+fn names(signals: &[i32]) -> String {
+    let name = |signal: &i32| match nix::sys::signal::Signal::try_from(*signal) {
+        Ok(signal) => signal.as_str().trim_start_matches("SIG").to_owned(),
+        Err(_) => signal.to_string(),
+    };
+    signals.iter().map(name).collect::<Vec<_>>().join(", ")
 }

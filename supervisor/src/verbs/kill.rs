@@ -22,7 +22,8 @@ Without --signal it is `cancel` without the time to clean up: the worker and all
 it has started get SIGKILL, and the task is blocked until `retry` or `archive`.
 
 With --signal the first process of the worker gets that signal, and nothing else is
-done: how the run ends, and what becomes of the task, is up to the worker.
+done: how the run ends, and what becomes of the task, is up to the worker. An agent
+that takes messages gets HUP, INT, QUIT, TERM, USR1, USR2 and KILL, and no other.
 
 Examples:
   supervisor kill t_0123abcd
@@ -116,7 +117,7 @@ async fn send(call: &Call, tasks: Vec<TaskId>, signal: SignalName) -> Result<Bul
                 Some(run) => deliver(call, run, signal)
                     .await?
                     .map(|pid| (task.status, Some(format!("{signal} was sent to process {pid}"))))
-                    .map_err(|why| no_worker(&id, &with_causes(&why))),
+                    .map_err(|why| not_delivered(&id, &why)),
                 None => Err(no_worker(&id, "it is not running")),
             },
             Err(error) => Err(error),
@@ -157,6 +158,16 @@ async fn deliver(call: &Call, run: RunId, signal: SignalName) -> Result<Result<i
         return Err(Failure::usage(format!("{signal} has no name on this host")));
     };
     blocking("the signal was not sent", move || worker_signal::send(&dir, signal)).await
+}
+
+fn not_delivered(id: &TaskId, why: &SignalError) -> kernel::Error {
+    if matches!(why, SignalError::NotPassedOn { .. }) {
+        return kernel::Error::Conflict {
+            message: format!("{id} gets no signal: {why}"),
+            hint: Some(format!("name one of those, or end the run: `supervisor kill {id}`")),
+        };
+    }
+    no_worker(id, &with_causes(why))
 }
 
 fn no_worker(id: &TaskId, why: &str) -> kernel::Error {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
 use super::VERSION;
 
@@ -16,6 +17,12 @@ pub struct Conversation {
     /// The session in which it goes on, where the form says that and not the command.
     #[serde(default)]
     pub resumed: Option<String>,
+}
+
+impl Conversation {
+    /// The signals that reach the agent of a conversation by its relay, which is the run's first process. Any other would
+    /// reach the relay alone.
+    pub const SIGNALS: [i32; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
 }
 
 /// The forms in which programs take messages.
