@@ -113,6 +113,20 @@ fn a_completion_that_names_files_or_commits_which_do_not_exist_is_refused_and_th
     }
 }
 
+/// Nothing is looked for that the board would not take: none of these names exists, and the refusal is about their number.
+#[test]
+fn a_completion_that_names_too_many_files_is_refused_before_any_is_looked_for() {
+    let fleet = Fleet::boot();
+    let script = r#"names=$(for n in $(seq 101); do echo --artifact $n; done)
+        supervisor complete --summary lie $names 2> said; echo "exit $?" >> said
+        supervisor request-review --summary lie $names 2>> said; echo "exit $?" >> said
+        supervisor complete --summary "$(cat said)" "#;
+    let id = fleet.create("names", script, &[]);
+    let said = fleet.wait_for(&id, "done")["latest_summary"].as_str().unwrap().to_owned();
+    assert_eq!(said.matches("101 entries, the limit is 100").count(), 2, "{said}");
+    assert_eq!(said.matches("exit 2").count(), 2, "{said}");
+}
+
 /// What a worker writes into its own `.git` does not have the supervisor read for it what it may not read itself.
 #[test]
 fn a_repository_that_a_worker_says_is_elsewhere_is_not_read_there() {

@@ -27,7 +27,7 @@ impl Board<'_> {
         expected_run: Option<RunId>,
         actor: &Actor,
     ) -> Result<Settled, Error> {
-        verdict::validate(&handoff)?;
+        handoff.within_limits()?;
         self.require_made(&handoff, actor)?;
         let task = self.task_for(id, actor)?;
         if task.approval.state == Some(ApprovalState::Required) {

@@ -53,7 +53,7 @@ impl Board<'_> {
         expected_run: Option<RunId>,
         actor: &Actor,
     ) -> Result<Settled, Error> {
-        validate(&handoff)?;
+        handoff.within_limits()?;
         self.require_made(&handoff, actor)?;
         self.decide(id, Verdict::Complete(handoff), expected_run, actor)
     }
@@ -318,20 +318,4 @@ fn reason(verdict: &Verdict) -> Option<String> {
         Verdict::RequestChanges { reason } => preview(Some(reason)),
         Verdict::Approve | Verdict::Archive { .. } | Verdict::Move { .. } => None,
     }
-}
-
-pub(super) fn validate(handoff: &Handoff) -> Result<(), Error> {
-    limits::maybe("summary", handoff.summary.as_deref(), limits::SUMMARY)?;
-    limits::maybe("result", handoff.result.as_deref(), limits::SUMMARY)?;
-    limits::metadata(handoff.metadata.as_ref())?;
-    if handoff.artifacts.len() > limits::ARTIFACTS {
-        let count = handoff.artifacts.len();
-        let limit = limits::ARTIFACTS;
-        return Err(Error::invalid(
-            "artifacts",
-            format!("{count} entries, the limit is {limit}"),
-            "pack them",
-        ));
-    }
-    handoff.artifacts.iter().try_for_each(|path| limits::bytes("artifacts", path, limits::WORD))
 }

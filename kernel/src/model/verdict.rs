@@ -4,7 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::model::error::Error;
 use crate::model::id::Profile;
+use crate::model::limits;
 use crate::model::outcome::BlockKind;
 use crate::model::words::words;
 
@@ -23,6 +25,25 @@ pub struct Handoff {
     /// Files in the workspace that are to be kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<String>,
+}
+
+impl Handoff {
+    /// Refuses one whose texts or lists are too long. Who has to look for what it names asks this first.
+    pub fn within_limits(&self) -> Result<(), Error> {
+        limits::maybe("summary", self.summary.as_deref(), limits::SUMMARY)?;
+        limits::maybe("result", self.result.as_deref(), limits::SUMMARY)?;
+        limits::metadata(self.metadata.as_ref())?;
+        if self.artifacts.len() > limits::ARTIFACTS {
+            let count = self.artifacts.len();
+            let limit = limits::ARTIFACTS;
+            return Err(Error::invalid(
+                "artifacts",
+                format!("{count} entries, the limit is {limit}"),
+                "pack them",
+            ));
+        }
+        self.artifacts.iter().try_for_each(|path| limits::bytes("artifacts", path, limits::WORD))
+    }
 }
 
 /// Work that is handed to a reviewer.

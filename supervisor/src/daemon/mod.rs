@@ -35,7 +35,7 @@ pub(crate) use owner::room::Room;
 pub(crate) use owner::snapshot::{Snapshot, Waiting};
 pub(crate) use owner::stopping::{StopMode, StopPlan};
 pub(crate) use owner::why::ask as ask_why;
-pub(crate) use run::claimed::require as require_claimed;
+pub(crate) use run::claimed::{Search, search as search_claimed};
 pub(crate) use run::external::provide as provide_external;
 pub(crate) use run::files::{place_of, provide};
 pub(crate) use run::key::TaskKey;

@@ -2,6 +2,7 @@
 
 pub(crate) mod details;
 pub(crate) mod leases;
+mod looks;
 mod wholeness;
 
 use std::any::Any;
@@ -18,6 +19,7 @@ use tokio::sync::watch;
 use workspace::WorkspaceSpec;
 
 use self::leases::ExternalLeases;
+use self::looks::Looks;
 use crate::config::Config;
 use crate::config::definitions::Defect;
 use crate::failpoint;
@@ -151,6 +153,7 @@ pub(crate) struct Service {
     /// Held while a board is opened, which may take long: what is open already is had meanwhile.
     opening: Mutex<()>,
     refused: Mutex<BTreeMap<BoardName, Failure>>,
+    looks: Looks,
 }
 
 impl Service {
@@ -168,11 +171,17 @@ impl Service {
             boards: Mutex::default(),
             opening: Mutex::default(),
             refused: Mutex::default(),
+            looks: Looks::default(),
         }
     }
 
     pub(crate) fn root(&self) -> &Root {
         &self.root
+    }
+
+    /// The looks into workspaces that workers ask for.
+    pub(crate) fn looks(&self) -> &Looks {
+        &self.looks
     }
 
     /// The users that the tasks of its boards may have.

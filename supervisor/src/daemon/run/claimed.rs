@@ -10,6 +10,7 @@ use kernel::limits::ATTACHMENT;
 use kernel::{BoardName, Handoff, RunId};
 use serde_json::Value;
 use shim::rundir::RunDir;
+use tokio_util::sync::CancellationToken;
 use workspace::{Claims, Job, Outcome, Unfounded};
 
 use super::note::Note;
@@ -24,18 +25,35 @@ const SHORTEST: usize = 7;
 /// More commits are not looked for.
 const COMMITS: usize = 100;
 
-/// Refuses a handoff of a live run that names what does not exist. Blocking.
-pub(crate) fn require(root: &Root, board: &BoardName, run: RunId, handoff: &Handoff) -> Result<(), Failure> {
+/// What became of the search for what a handoff names.
+#[derive(Debug)]
+pub(crate) enum Search {
+    /// All of it is there, or nobody here can look for it.
+    Founded,
+    /// Something is not there.
+    Unfounded(Failure),
+    /// It did not come to an end.
+    CutShort(String),
+}
+
+/// Looks for what a handoff of a live run names, until it is given up. Blocking.
+pub(crate) fn search(
+    root: &Root,
+    board: &BoardName,
+    run: RunId,
+    handoff: &Handoff,
+    cancel: &CancellationToken,
+) -> Search {
     let commits = commits(handoff.metadata.as_ref());
     if handoff.artifacts.is_empty() && commits.is_empty() {
-        return Ok(());
+        return Search::Founded;
     }
     // One that is claimed from outside has none: nobody here knows where its worker has its files.
     let dir = root.run_dir(board, run);
-    let Some(spec) = RunDir::open(&dir).ok().and_then(|dir| dir.spec().ok()) else { return Ok(()) };
-    let Some(note) = Note::read(&dir) else { return Ok(()) };
+    let Some(spec) = RunDir::open(&dir).ok().and_then(|dir| dir.spec().ok()) else { return Search::Founded };
+    let Some(note) = Note::read(&dir) else { return Search::Founded };
     if note.identity.is_none() && nix::unistd::geteuid().is_root() {
-        return Ok(());
+        return Search::Founded;
     }
     let in_git = note.begun.is_some();
     let claims = Claims {
@@ -49,13 +67,10 @@ pub(crate) fn require(root: &Root, board: &BoardName, run: RunId, handoff: &Hand
         .begun
         .as_ref()
         .map_or_else(|| (job::system_reads(), vec![claims.workspace.clone()]), super::evidence::Begun::reach);
-    match job::work(note.identity(), read, write, Job::FindClaims { claims }) {
-        Ok(Outcome::Unfounded(Some(unfounded))) => Err(refused(&unfounded)),
-        Ok(_) => Ok(()),
-        Err(failure) => {
-            tracing::warn!(%run, error = %failure.message, "claims_not_looked_for");
-            Ok(())
-        }
+    match job::work_unless(cancel, note.identity(), read, write, Job::FindClaims { claims }) {
+        Ok(Outcome::Unfounded(Some(unfounded))) => Search::Unfounded(refused(&unfounded)),
+        Ok(_) => Search::Founded,
+        Err(failure) => Search::CutShort(failure.message),
     }
 }
 

@@ -1,0 +1,187 @@
+//! Looks into the workspace of a live run on behalf of its worker: one at a time for each run, a few for all, on threads of
+//! their own and within a limit. What a worker asks for so keeps no thread that reads the boards.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use kernel::{BoardName, RunId};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio_util::sync::CancellationToken;
+
+/// Looks at the same time. Each is a thread that waits, and a process.
+const AT_ONCE: usize = 4;
+/// How long a look may take: what a worker names is found in milliseconds. On a loaded host the process has to start, too.
+const LONGEST: Duration = Duration::from_secs(3);
+/// How long a look may wait for others before it is left out.
+const TURN: Duration = Duration::from_secs(15);
+/// The runs that are remembered because a look was cut short. One that is forgotten is looked at and warned of once more.
+const REMEMBERED: usize = 1000;
+
+/// A run of a board.
+pub(crate) type RunOfBoard = (BoardName, RunId);
+
+/// The looks that are under way.
+#[derive(Debug)]
+pub(crate) struct Looks {
+    all: Arc<Semaphore>,
+    /// The runs whose workers look, or wait for that.
+    runs: Mutex<BTreeMap<RunOfBoard, Arc<Semaphore>>>,
+    cut_short: Mutex<BTreeSet<RunOfBoard>>,
+}
+
+/// Both turns: the run's own, and the one among all.
+#[derive(Debug)]
+struct Turn {
+    _own: OwnedSemaphorePermit,
+    _shared: OwnedSemaphorePermit,
+}
+
+impl Default for Looks {
+    fn default() -> Self {
+        Looks { all: Arc::new(Semaphore::new(AT_ONCE)), runs: Mutex::default(), cut_short: Mutex::default() }
+    }
+}
+
+impl Looks {
+    /// Looks, and returns what was found, or why nothing was. Who does not wait for it any more cancels it; its turn ends when
+    /// the look has really ended.
+    pub(crate) async fn look<T: Send + 'static>(
+        &self,
+        run: &RunOfBoard,
+        work: impl FnOnce(&CancellationToken) -> T + Send + 'static,
+    ) -> Result<T, String> {
+        let turn = match tokio::time::timeout(TURN, self.turn(run)).await {
+            Ok(Some(turn)) => turn,
+            Ok(None) => return Err("nobody looks any more".to_owned()),
+            Err(_) => return Err(format!("its turn did not come within {} s", TURN.as_secs())),
+        };
+        let cancel = CancellationToken::new();
+        let _given_up = cancel.clone().drop_guard();
+        let (done, found) = oneshot::channel();
+        let look = move || {
+            let found = work(&cancel);
+            drop(turn);
+            // Nobody waits for it where its request has gone.
+            drop(done.send(found));
+        };
+        let thread = std::thread::Builder::new().name("look".to_owned()).spawn(look);
+        thread.map_err(|error| format!("no thread was started: {error}"))?;
+        match tokio::time::timeout(LONGEST, found).await {
+            Ok(Ok(found)) => Ok(found),
+            Ok(Err(_)) => Err("it came to nothing".to_owned()),
+            Err(_) => Err(format!("it was not done within {} s", LONGEST.as_secs())),
+        }
+    }
+
+    async fn turn(&self, run: &RunOfBoard) -> Option<Turn> {
+        let own = {
+            let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+            // Who looks or waits has a share of it.
+            runs.retain(|_, own| Arc::strong_count(own) > 1);
+            Arc::clone(runs.entry(run.clone()).or_insert_with(|| Arc::new(Semaphore::new(1))))
+        };
+        let own = own.acquire_owned().await.ok()?;
+        let shared = Arc::clone(&self.all).acquire_owned().await.ok()?;
+        Some(Turn { _own: own, _shared: shared })
+    }
+
+    /// Remembers that a look of a run was cut short. Returns whether that is new.
+    pub(crate) fn note_cut_short(&self, run: RunOfBoard) -> bool {
+        let mut runs = self.cut_short.lock().unwrap_or_else(PoisonError::into_inner);
+        if runs.len() >= REMEMBERED && !runs.contains(&run) {
+            runs.pop_first();
+        }
+        runs.insert(run)
+    }
+
+    /// Whether a look of a run was cut short: its next would be, too.
+    pub(crate) fn was_cut_short(&self, run: &RunOfBoard) -> bool {
+        self.cut_short.lock().unwrap_or_else(PoisonError::into_inner).contains(run)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc;
+
+    use super::*;
+
+    fn run(number: i64) -> RunOfBoard {
+        (BoardName::default(), RunId(number))
+    }
+
+    /// One thread for all that blocks, as hard as it can be.
+    fn narrow() -> tokio::runtime::Runtime {
+        tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .max_blocking_threads(1)
+            .enable_all()
+            .build()
+            .unwrap()
+    }
+
+    #[test]
+    fn a_run_has_one_look_at_a_time_also_when_its_clients_hang_up() {
+        narrow().block_on(async {
+            let looks = Arc::new(Looks::default());
+            let (at_work, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+            let (begun, begins) = mpsc::channel();
+            let (end, ends) = mpsc::channel::<()>();
+            let ends = Arc::new(Mutex::new(ends));
+            let start = || {
+                let (looks, at_work, most) = (Arc::clone(&looks), Arc::clone(&at_work), Arc::clone(&most));
+                let (begun, ends) = (begun.clone(), Arc::clone(&ends));
+                tokio::spawn(async move {
+                    looks
+                        .look(&run(1), move |cancel| {
+                            most.fetch_max(at_work.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                            begun.send(cancel.clone()).unwrap();
+                            ends.lock().unwrap().recv().unwrap();
+                            at_work.fetch_sub(1, Ordering::SeqCst);
+                        })
+                        .await
+                })
+            };
+            let first = start();
+            let cancel = begins.recv().unwrap();
+            first.abort();
+            cancel.cancelled().await;
+            // The look that nobody waits for has not ended: the next ones wait, and hang up, too.
+            for _ in 0..5 {
+                let next = start();
+                tokio::task::yield_now().await;
+                next.abort();
+            }
+            let last = start();
+            assert_eq!(looks.look(&run(2), |_| "another run").await, Ok("another run"));
+            let read = tokio::task::spawn_blocking(|| "a read").await;
+            assert_eq!(read.unwrap(), "a read", "no look keeps the thread of the reads");
+            assert!(begins.try_recv().is_err(), "the run has a second look");
+            end.send(()).unwrap();
+            begins.recv().unwrap();
+            end.send(()).unwrap();
+            last.await.unwrap().unwrap();
+            assert_eq!(most.load(Ordering::SeqCst), 1);
+        });
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_look_that_does_not_end_is_cut_short_and_the_run_is_noted_once() {
+        let looks = Looks::default();
+        let (end, ends) = mpsc::channel::<()>();
+        let cut = looks.look(&run(1), move |_| ends.recv()).await.unwrap_err();
+        assert!(cut.contains("not done within 3 s"), "{cut}");
+        let cut = looks.look(&run(1), |_| Ok(())).await.map(|_: Result<(), ()>| ()).unwrap_err();
+        assert!(cut.contains("its turn did not come"), "{cut}");
+        end.send(()).unwrap();
+        assert!(!looks.was_cut_short(&run(1)));
+        assert!(looks.note_cut_short(run(1)));
+        assert!(!looks.note_cut_short(run(1)) && looks.was_cut_short(&run(1)));
+        for number in 2..3 * i64::try_from(REMEMBERED).unwrap() {
+            looks.note_cut_short(run(number));
+        }
+        assert_eq!(looks.cut_short.lock().unwrap().len(), REMEMBERED);
+    }
+}
