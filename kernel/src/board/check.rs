@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::edit::Edit;
 use super::{Board, SYSTEM, preview, verdict};
 use crate::model::actor::{ActorKind, Label};
+use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::id::{Profile, TaskId};
@@ -16,7 +17,8 @@ use crate::model::task::{Check, Task};
 use crate::model::verdict::Handoff;
 use crate::rules::check;
 use crate::rules::implied::{self, Proof};
-use crate::rules::retry::{Checked, Decision, Errand, GoalTurns};
+use crate::rules::retry::{Checked, Decision, Errand};
+use crate::rules::turns::{self, GoalTurns};
 use crate::store::fields::Field;
 use crate::store::tasks::Standing;
 
@@ -98,6 +100,18 @@ impl Board<'_> {
             self.set(id, &Field::FailedChecks(0))?;
         }
         Ok(())
+    }
+
+    /// How many turns in a row were over at once where this run ends one: the work, and its check where it has one.
+    pub(super) fn hasty_turns(&self, run: &Run, ended_at: Timestamp) -> Result<u32, Error> {
+        let own = ended_at.since(run.started_at);
+        let mut before = self.tx.lengths_of_turns(&run.task_id, run.id)?.into_iter();
+        let last = match run.purpose {
+            Purpose::Work => own,
+            Purpose::Check => own.saturating_add(before.next().unwrap_or_default()),
+            Purpose::Review => return Ok(0),
+        };
+        Ok(turns::hasty(std::iter::once(last).chain(before)))
     }
 
     /// Keeps how many turns toward its goal a task has taken, the last one as well. Somebody who lets it go on grants as many again.
@@ -194,10 +208,7 @@ fn require_limit(limit: u32, check: Option<()>) -> Result<(), Error> {
     if check.is_none() {
         return Err(Error::invalid("max_checks", "the task has no check", HINT));
     }
-    if limit == 0 {
-        return Err(Error::invalid("max_checks", "it is zero", "give 1 or more; 3 is the default"));
-    }
-    Ok(())
+    turns::require_number("max_checks", limit, "3 is the default")
 }
 
 /// The details of the event of a failed check.

@@ -17,6 +17,7 @@ use crate::rules::authority;
 use crate::rules::links;
 use crate::rules::readiness::{Waits, gate};
 use crate::rules::transition::next;
+use crate::rules::turns;
 use crate::store::events::NewEvent;
 use crate::store::tasks::Birth;
 
@@ -151,8 +152,8 @@ fn cost(new: &NewTask) -> Cost {
 }
 
 fn validate(new: &NewTask) -> Result<(), Error> {
-    if new.goal.max_turns == Some(0) {
-        return Err(Error::invalid("goal_max_turns", "it is zero", "give 1 or more; 20 is the default"));
+    if let Some(number) = new.goal.max_turns {
+        turns::require_number("goal_max_turns", number, "20 is the default")?;
     }
     limits::title(&new.title)?;
     limits::maybe("body", new.body.as_deref(), limits::BODY)?;

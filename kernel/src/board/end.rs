@@ -16,7 +16,7 @@ use crate::model::quota::Bound;
 use crate::model::run::Run;
 use crate::model::status::{Change, Then};
 use crate::model::verdict::Blocking;
-use crate::rules::retry::Decision;
+use crate::rules::retry::{self, Decision};
 use crate::store::attachments::Origin;
 
 /// How many lost artifacts a comment names one by one. The events name all of them.
@@ -99,15 +99,9 @@ impl Board<'_> {
         let run = self.expect_run(id)?;
         let from = self.standing(&run.task_id)?;
         let error = format!("its end could not be recorded as reported: {refusal}");
-        let decision = Decision {
-            outcome: Outcome::Lost,
-            then: Then::Blocked(BlockKind::GaveUp),
-            failures: from.failures,
-            review_at: None,
-            error: Some(error.clone()),
-            handoff: None,
-            turn: None,
-        };
+        let then = Then::Blocked(BlockKind::GaveUp);
+        let decision =
+            Decision { error: Some(error.clone()), ..retry::plain(Outcome::Lost, then, from.failures) };
         let payload = json!({ "outcome": decision.outcome, "error": error, "verdict": run.verdict });
         let blocking = Blocking { kind: BlockKind::GaveUp, reason: Some(error), question: None };
         let record = Record::new(EventKind::Lost, payload, SYSTEM).of(id).blocking(&blocking);

@@ -15,7 +15,7 @@ use crate::model::verdict::{Blocking, Verdict};
 use crate::rules::check;
 use crate::rules::implied;
 use crate::rules::recurrence::{Limited, Recurrence};
-use crate::rules::retry::{self, Decision, Tally};
+use crate::rules::retry::{Decision, Tally};
 use crate::store::delays::Delay;
 use crate::store::fields::Field;
 use crate::store::runs::Close;
@@ -34,6 +34,9 @@ impl Board<'_> {
             return Ok(Finished { already_finished: true, ..first });
         }
         let from = self.standing(&run.task_id)?;
+        // Between the claim and now, whatever the clocks did meanwhile.
+        let ended_at =
+            ending.ended_at.unwrap_or(self.now()).clamp(run.started_at.min(self.now()), self.now());
         let tally = Tally {
             failures: from.failures,
             max_retries: from.max_retries,
@@ -42,8 +45,8 @@ impl Board<'_> {
             awaits: self.awaited(&run)?,
             errand: self.errand(&run, &from)?,
             goal: from.goal_by_verdict(),
-            // Between the claim and now, whatever the clocks did meanwhile.
-            ended_at: ending.ended_at.unwrap_or(self.now()).clamp(run.started_at.min(self.now()), self.now()),
+            hasty: self.hasty_turns(&run, ended_at)?,
+            ended_at,
         };
         let ending = self.as_told_by_worker(&run, ending)?;
         let ending = self.as_budget_says(&run, ending)?;
@@ -171,10 +174,8 @@ impl Board<'_> {
 
     /// Keeps the end of the pause before another try on the clock since boot, which nobody sets.
     fn delay(&self, run: &Run, decision: &Decision, tally: Tally) -> Result<(), Error> {
-        let pause_ends = tally.ended_at.after(retry::pause(decision.failures));
-        let Some(at) =
-            decision.retry_at().filter(|at| *at == pause_ends && decision.failures > tally.failures)
-        else {
+        let pause_ends = tally.ended_at.after(decision.pause);
+        let Some(at) = decision.retry_at().filter(|at| *at == pause_ends && !decision.pause.is_zero()) else {
             return Ok(());
         };
         let boot_id = self.clock.boot_id();

@@ -1,9 +1,11 @@
 //! What a goal promises.
 
+use std::time::Duration;
+
 use crate::testing::{Bench, alice, checked, titled};
 use crate::{
-    Actor, BlockKind, ContextLimits, EndCause, Ending, EventFilter, Finished, Goal, Handoff, NewTask,
-    OnCleanExit, Outcome, RunId, Status, TaskId,
+    Actor, BlockKind, Clock as _, ContextLimits, EndCause, Ending, Error, EventFilter, Finished, Goal,
+    Handoff, NewTask, OnCleanExit, Outcome, RunId, Status, TaskId,
 };
 
 const WELL: EndCause = EndCause::Exited { code: 0 };
@@ -19,8 +21,10 @@ fn turn_ended(bench: &Bench, run: RunId) -> Finished {
     bench.call(move |board| board.finish_run(run, ending)).unwrap()
 }
 
+/// A turn that takes its time.
 fn turn(bench: &Bench, id: &TaskId) -> Finished {
     let run = bench.start(id);
+    bench.clock.advance(Duration::from_secs(30));
     turn_ended(bench, run)
 }
 
@@ -106,4 +110,82 @@ fn what_is_no_end_of_a_turn_counts_as_it_does_without_a_goal() {
     let refused = bench.call(|board| board.create(goal(titled("never"), Some(0)), &alice())).unwrap_err();
     assert!(refused.to_string().contains("goal_max_turns"), "{refused}");
     bench.check();
+}
+
+#[test]
+fn turns_that_are_over_at_once_back_off_and_one_that_took_its_time_ends_that() {
+    let bench = Bench::new();
+    let id = bench.create(goal(titled("green"), Some(1000))).id;
+    let crash = bench.start(&id);
+    bench.finish(crash, EndCause::Exited { code: 1 });
+    let pauses: Vec<u64> = (0..12)
+        .map(|_| {
+            let run = bench.start(&id);
+            let ended = turn_ended(&bench, run);
+            let Some(at) = ended.retry_at else { return 0 };
+            assert_eq!(ended.status, Status::Scheduled);
+            let pause = at.since(bench.clock.now());
+            assert_eq!(bench.wake(), [], "it waits");
+            bench.clock.advance(pause);
+            assert_eq!(bench.wake(), [id.clone()]);
+            pause.as_secs()
+        })
+        .collect();
+    assert_eq!(pauses, [0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
+    assert_eq!(bench.task(&id).consecutive_failures, 1, "a turn is no success");
+    let run = bench.start(&id);
+    bench.clock.advance(Duration::from_secs(61));
+    assert_eq!(turn_ended(&bench, run).retry_at, None);
+    let run = bench.start(&id);
+    assert_eq!(turn_ended(&bench, run).retry_at, None, "the first one after it");
+    bench.check();
+}
+
+#[test]
+fn a_check_that_fails_at_once_backs_off_like_a_turn() {
+    let bench = Bench::new();
+    let id = bench.create(checked("false", Some(5))).id;
+    for pause in [None, Some(1), Some(2)] {
+        let work = bench.start(&id);
+        let result_policy = OnCleanExit::Complete { summary: None };
+        let ending = Ending { result_policy, ..Ending::new(WELL) };
+        bench.call(move |board| board.finish_run(work, ending)).unwrap();
+        let check = bench.start(&id);
+        let ended = bench.finish(check, EndCause::Exited { code: 1 });
+        assert_eq!(ended.retry_at.map(|at| at.since(bench.clock.now()).as_secs()), pause);
+        bench.clock.advance(Duration::from_secs(pause.unwrap_or(0)));
+        bench.wake();
+    }
+    bench.check();
+}
+
+#[test]
+fn turns_have_an_upper_limit_which_is_lower_for_what_workers_make() {
+    let bench = Bench::new();
+    let refusal = |new: NewTask, actor: Actor| {
+        let refused = bench.call(move |board| board.create(new, &actor)).unwrap_err();
+        assert!(matches!(refused, Error::Invalid { .. }), "{refused}");
+        refused.to_string()
+    };
+    bench.create(goal(titled("long"), Some(1000)));
+    let refused = refusal(goal(titled("endless"), Some(1001)), alice());
+    assert!(refused.contains("goal_max_turns") && refused.contains("the limit is 1000"), "{refused}");
+    let refused = refusal(checked("false", Some(1001)), alice());
+    assert!(refused.contains("max_checks") && refused.contains("the limit is 1000"), "{refused}");
+    for (own, most) in
+        [(titled("own"), 20), (goal(titled("own"), Some(3)), 3), (goal(titled("own"), Some(30)), 20)]
+    {
+        let own = bench.create(own).id;
+        let run = bench.start(&own);
+        let bob = Actor::worker("bob", run, own, None);
+        let refused = refusal(goal(titled("child"), Some(most + 1)), bob.clone());
+        assert!(refused.contains(&format!("the limit is {most}")), "{refused}");
+        let refused = refusal(checked("false", Some(21)), bob.clone());
+        assert!(refused.contains("the limit is 20"), "{refused}");
+        for wanted in [None, Some(most)] {
+            let (child, bob) = (goal(titled("child"), wanted), bob.clone());
+            let made = bench.call(move |board| board.create(child, &bob)).unwrap();
+            assert_eq!(made.task.goal.turns(), Some(most));
+        }
+    }
 }

@@ -24,6 +24,10 @@ pub const ATTACHMENTS: usize = 1000;
 pub const MESSAGES: u32 = 1000;
 /// The files that a run may declare as parts of its result.
 pub const ARTIFACTS: usize = 100;
+/// The turns toward a goal, or the failed checks in a row, after which a person is asked.
+pub const TURNS: u32 = 1000;
+/// The same of a task that a worker makes.
+pub const TURNS_BY_WORKER: u32 = 20;
 /// The tasks that a worker may say that it has made.
 pub const CARDS: usize = 100;
 /// The parents of one task.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::clock::{Timestamp, optional_seconds};
 use crate::model::id::{Profile, RunId, TaskId, Tenant};
+use crate::model::limits;
 use crate::model::outcome::{ApprovalClass, ApprovalState, BlockKind};
 use crate::model::run::Purpose;
 use crate::model::status::{InitialState, Status};
@@ -45,7 +46,7 @@ impl Check {
     pub fn limit(&self, goal: &Goal) -> u32 {
         match goal.turns() {
             Some(turns) => self.max_checks.map_or(turns, |checks| checks.min(turns)),
-            None => self.max_checks.unwrap_or(DEFAULT_MAX_CHECKS),
+            None => self.max_checks.unwrap_or(DEFAULT_MAX_CHECKS).min(limits::TURNS),
         }
     }
 }
@@ -75,12 +76,12 @@ pub struct Goal {
 }
 
 /// How many turns a worker takes toward its goal where its task does not say it.
-const TURNS: u32 = 20;
+const DEFAULT_TURNS: u32 = 20;
 
 impl Goal {
     /// Returns how many turns a worker may take before somebody is asked; none where it has no goal.
     pub fn turns(&self) -> Option<u32> {
-        self.mode.then(|| self.max_turns.unwrap_or(TURNS))
+        self.mode.then(|| self.max_turns.unwrap_or(DEFAULT_TURNS).min(limits::TURNS))
     }
 }
 

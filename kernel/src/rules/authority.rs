@@ -8,6 +8,7 @@ use crate::model::outcome::StopReason;
 use crate::model::run::{Holder, Purpose, Run};
 use crate::model::task::{NewTask, SCRATCH, Task};
 use crate::rules::mission;
+use crate::rules::turns;
 
 /// Refuses a caller that does not see this tenant: to it, the task does not exist.
 pub(crate) fn may_see(actor: &Actor, task: &Task) -> Result<(), Error> {
@@ -160,6 +161,7 @@ pub(crate) fn bound_new_task(
         ));
     }
     new.policy = policy;
+    turns::bound(own, new)?;
     new.lineage.depth = own.lineage.depth.saturating_add(1);
     mission::depth(new.lineage.depth, missions)?;
     new.lineage.mission = Some(own.mission().to_owned());

@@ -30,7 +30,9 @@ pub(crate) fn decide(
     now: Timestamp,
 ) -> Decision {
     let decision = match tally.errand {
-        Errand::Check(checked) if verdict.is_none() && stop.is_none() => by_check(checked, ending, tally),
+        Errand::Check(checked) if verdict.is_none() && stop.is_none() => {
+            by_check(checked, ending, tally, now)
+        }
         Errand::Work | Errand::Review | Errand::Check(_) => None,
     };
     decision.unwrap_or_else(|| retry::decide(verdict, stop, ending, tally, now))
@@ -38,18 +40,10 @@ pub(crate) fn decide(
 
 /// What the end of a check says of the work; none where it says nothing: the check did not run, or not to its end, for a reason
 /// that is not its own.
-fn by_check(checked: Checked, ending: &Ending, tally: Tally) -> Option<Decision> {
+fn by_check(checked: Checked, ending: &Ending, tally: Tally, now: Timestamp) -> Option<Decision> {
     let failure = match &ending.cause {
         EndCause::Exited { code: 0 } => {
-            return Some(Decision {
-                outcome: Outcome::CheckPassed,
-                then: checked.proved,
-                failures: tally.failures,
-                review_at: None,
-                error: None,
-                handoff: None,
-                turn: None,
-            });
+            return Some(retry::plain(Outcome::CheckPassed, checked.proved, tally.failures));
         }
         EndCause::Exited { code } => format!("exit code {code}"),
         // What an exit code means to a lane it does not mean to a check.
@@ -74,13 +68,7 @@ fn by_check(checked: Checked, ending: &Ending, tally: Tally) -> Option<Decision>
         error.push_str(&more);
     }
     let gave_up = checked.failed.saturating_add(1) >= checked.limit;
-    Some(Decision {
-        outcome: Outcome::CheckFailed,
-        then: if gave_up { Then::Blocked(BlockKind::GaveUp) } else { Then::Again(tally.gate) },
-        failures: tally.failures,
-        review_at: None,
-        error: Some(error),
-        handoff: None,
-        turn: None,
-    })
+    let (pause, again) = retry::after_turn(tally, now);
+    let then = if gave_up { Then::Blocked(BlockKind::GaveUp) } else { again };
+    Some(Decision { pause, error: Some(error), ..retry::plain(Outcome::CheckFailed, then, tally.failures) })
 }

@@ -6,7 +6,7 @@ use crate::model::outcome::{BlockKind, EndCause, Ending, OnCleanExit, OwnLimit};
 use crate::model::run::{Purpose, Run};
 use crate::model::task::Goal;
 use crate::model::verdict::{Blocking, Handoff, Question, ReviewRequest, Verdict};
-use crate::rules::retry::GoalTurns;
+use crate::rules::turns::GoalTurns;
 
 /// How a goal is proved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

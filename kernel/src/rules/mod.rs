@@ -15,4 +15,5 @@ pub(crate) mod recurrence;
 pub(crate) mod remedy;
 pub(crate) mod retry;
 pub(crate) mod transition;
+pub(crate) mod turns;
 pub(crate) mod waiting;

@@ -8,6 +8,7 @@ use crate::model::outcome::{BlockKind, EndCause, Ending, Fault, OnCleanExit, Out
 use crate::model::status::{Gate, Then, WasDone};
 use crate::model::verdict::{Destination, Handoff, Verdict};
 use crate::rules::recurrence::Recurrence;
+use crate::rules::turns::GoalTurns;
 
 /// The first failure is tried again at once; from the second on the pause doubles from here.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -32,27 +33,8 @@ pub(crate) struct Tally {
     pub(crate) ended_at: Timestamp,
     /// The goal of its worker, if it has one.
     pub(crate) goal: Option<GoalTurns>,
-}
-
-/// How far a worker has come toward a goal that nothing but its own verdict proves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct GoalTurns {
-    /// The turns before this one.
-    pub(crate) taken: u32,
-    /// How many there may be before somebody is asked.
-    pub(crate) limit: u32,
-}
-
-impl GoalTurns {
-    /// The number of this turn.
-    pub(crate) fn turn(self) -> u32 {
-        self.taken.saturating_add(1)
-    }
-
-    /// Whether no more follows this one.
-    pub(crate) fn is_last(self) -> bool {
-        self.turn() >= self.limit
-    }
+    /// Turns in a row that were over at once, with this one.
+    pub(crate) hasty: u32,
 }
 
 /// What a run was for, with what its end needs to know of that.
@@ -83,6 +65,8 @@ pub(crate) struct Decision {
     pub(crate) then: Then,
     /// Counted failures in a row from now on.
     pub(crate) failures: u32,
+    /// The pause before the next try, which counts from the end of this one.
+    pub(crate) pause: Duration,
     /// When a task that goes back to review or to its check is looked at again, if later than now.
     pub(crate) review_at: Option<Timestamp>,
     /// What went wrong, if anything did.
@@ -164,8 +148,17 @@ pub(crate) fn decide(
     }
 }
 
-fn plain(outcome: Outcome, then: Then, failures: u32) -> Decision {
-    Decision { outcome, then, failures, review_at: None, error: None, handoff: None, turn: None }
+pub(crate) fn plain(outcome: Outcome, then: Then, failures: u32) -> Decision {
+    Decision {
+        outcome,
+        then,
+        failures,
+        pause: Duration::ZERO,
+        review_at: None,
+        error: None,
+        handoff: None,
+        turn: None,
+    }
 }
 
 /// An end that counts as no failure.
@@ -242,7 +235,7 @@ fn by_cause(ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
                 ..plain(Outcome::Completed, Then::Done, 0)
             },
             // What a run with this policy comes to is a verdict: `implied`.
-            OnCleanExit::TurnEnded { .. } if tally.goal.is_some() => next_turn(tally),
+            OnCleanExit::TurnEnded { .. } if tally.goal.is_some() => next_turn(tally, now),
             OnCleanExit::Review { .. } | OnCleanExit::TurnEnded { .. } | OnCleanExit::Unreported => failed(
                 Outcome::Unreported,
                 &with_trouble("the worker exited without complete, block or request-review", ending),
@@ -290,17 +283,30 @@ fn by_cause(ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
     }
 }
 
-/// A turn that has not reached the goal is followed by another one, and is no failure.
-fn next_turn(tally: Tally) -> Decision {
+/// A turn that has not reached the goal is followed by another one. It is no failure, and no success: failures before it count on.
+fn next_turn(tally: Tally, now: Timestamp) -> Decision {
     let goal = tally.goal.unwrap_or(GoalTurns { taken: 0, limit: 0 });
     let error = format!("turn {} of {} ended without a verdict: it goes on", goal.turn(), goal.limit);
-    Decision { error: Some(error), turn: Some(goal.turn()), ..plain(Outcome::Unreported, again(tally), 0) }
+    let (pause, then) = after_turn(tally, now);
+    Decision {
+        pause,
+        error: Some(error),
+        turn: Some(goal.turn()),
+        ..plain(Outcome::Unreported, then, tally.failures)
+    }
+}
+
+/// The pause after a turn that has proved nothing, and where its task goes.
+pub(crate) fn after_turn(tally: Tally, now: Timestamp) -> (Duration, Then) {
+    let pause = pause(tally.hasty);
+    (pause, later(Tally { errand: Errand::Work, ..tally }, tally.ended_at.after(pause), now))
 }
 
 fn failed(outcome: Outcome, error: &str, ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
     let failures = tally.failures.saturating_add(1);
     let limit = tally.max_retries.unwrap_or(ending.failure_limit);
-    let at = tally.ended_at.after(pause(failures));
+    let pause = pause(failures);
+    let at = tally.ended_at.after(pause);
     let then = if failures >= limit { Then::Blocked(BlockKind::GaveUp) } else { later(tally, at, now) };
     let error = match &ending.denied {
         Some(denied) => format!("{error}; {}", denied.text),
@@ -308,7 +314,7 @@ fn failed(outcome: Outcome, error: &str, ending: &Ending, tally: Tally, now: Tim
     };
     let looks_again = matches!(then, Then::Review | Then::Again(Gate::Check(_)));
     let review_at = (looks_again && at > now).then_some(at);
-    Decision { error: Some(error), review_at, ..plain(outcome, then, failures) }
+    Decision { error: Some(error), pause, review_at, ..plain(outcome, then, failures) }
 }
 
 /// Tries again at `at`, unless parents are open: then they decide. A review is tried again from review, and a check as one.
@@ -368,6 +374,7 @@ mod tests {
             errand: Errand::Work,
             ended_at: NOW,
             goal: None,
+            hasty: 0,
         }
     }
 
@@ -468,16 +475,12 @@ mod tests {
         assert_eq!((failed.outcome, failed.failures, failed.turn), (Outcome::Unreported, 2, None));
         let goal = Some(GoalTurns { taken: 2, limit: 5 });
         let next = decide(None, None, &ending, Tally { goal, ..tally() }, NOW);
-        assert_eq!(
-            (next.outcome, next.then, next.failures),
-            (Outcome::Unreported, Then::Again(Gate::Open), 0)
-        );
+        assert_eq!((next.outcome, next.then), (Outcome::Unreported, Then::Again(Gate::Open)));
+        assert_eq!(next.failures, 1, "it is no success");
         assert_eq!(
             (next.turn, next.error.as_deref()),
             (Some(3), Some("turn 3 of 5 ended without a verdict: it goes on"))
         );
-        let crashed = decide(None, None, &exited(), Tally { goal, ..tally() }, NOW);
-        assert_eq!((crashed.failures, crashed.turn), (2, None), "what fails is no turn");
     }
 
     #[test]

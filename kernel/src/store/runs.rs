@@ -220,6 +220,20 @@ impl Tx<'_> {
         )
     }
 
+    /// How long the latest turns of a task before this run took, the last one first, up to one that came to anything else. There
+    /// are more of them than make the longest pause.
+    pub(crate) fn lengths_of_turns(&self, task: &TaskId, before: RunId) -> Result<Vec<Duration>, Error> {
+        let turns: Vec<(bool, Timestamp, Timestamp)> = self.conn.list(
+            "read the lengths of turns",
+            "SELECT outcome IN ('completed', 'unreported'), started_at, ended_at FROM task_runs \
+         WHERE task_id = ?1 AND id < ?2 AND purpose = 'work' AND ended_at IS NOT NULL ORDER BY id DESC LIMIT 30",
+            params![task, before],
+            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+        )?;
+        let turns = turns.into_iter().take_while(|(is_turn, ..)| *is_turn);
+        Ok(turns.map(|(_, from, to)| to.since(from)).collect())
+    }
+
     /// Lists the open runs of these tasks that were asked to end.
     pub(crate) fn ending_runs_of(&self, tasks: &[&TaskId]) -> Result<Vec<(TaskId, RunId)>, Error> {
         let tasks = to_json(&tasks)?;

@@ -1,0 +1,97 @@
+//! Turns toward a goal: how many there are, and which are over so soon that the next one waits.
+
+use std::time::Duration;
+
+use crate::model::error::Error;
+use crate::model::limits;
+use crate::model::task::{NewTask, Task};
+
+/// A turn that is over sooner has hardly begun.
+const HASTY: Duration = Duration::from_secs(10);
+/// A turn that took longer has done something: those before it do not count.
+const EARNEST: Duration = Duration::from_mins(1);
+
+/// How far a worker has come toward a goal that nothing but its own verdict proves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct GoalTurns {
+    /// The turns before this one.
+    pub(crate) taken: u32,
+    /// How many there may be before somebody is asked.
+    pub(crate) limit: u32,
+}
+
+impl GoalTurns {
+    /// The number of this turn.
+    pub(crate) fn turn(self) -> u32 {
+        self.taken.saturating_add(1)
+    }
+
+    /// Whether no more follows this one.
+    pub(crate) fn is_last(self) -> bool {
+        self.turn() >= self.limit
+    }
+}
+
+/// Refuses a number of turns, or of failed checks, that means nothing or has no end. `usual` says what counts without one.
+pub(crate) fn require_number(field: &'static str, number: u32, usual: &str) -> Result<(), Error> {
+    if number == 0 {
+        return Err(Error::invalid(field, "it is zero", format!("give 1 or more; {usual}")));
+    }
+    require_at_most(field, number, limits::TURNS, usual)
+}
+
+fn require_at_most(field: &'static str, number: u32, most: u32, usual: &str) -> Result<(), Error> {
+    if number <= most {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        field,
+        format!("{number} is too large, the limit is {most}"),
+        format!("give less; {usual}"),
+    ))
+}
+
+/// Limits how often the worker of a task tries that a worker makes: no more often than the maker itself, where that has a goal.
+pub(crate) fn bound(own: &Task, new: &mut NewTask) -> Result<(), Error> {
+    let most = own.goal.turns().map_or(limits::TURNS_BY_WORKER, |own| own.min(limits::TURNS_BY_WORKER));
+    if let Some(number) = new.check.max_checks {
+        require_at_most("max_checks", number, limits::TURNS_BY_WORKER, "a person may give more")?;
+    }
+    if let Some(number) = new.goal.max_turns {
+        return require_at_most("goal_max_turns", number, most, "a person may give more");
+    }
+    if new.goal.mode {
+        new.goal.max_turns = Some(most);
+    }
+    Ok(())
+}
+
+/// Counts the turns in a row that were over at once, the last one first; none where that one was not.
+pub(crate) fn hasty(lengths: impl IntoIterator<Item = Duration>) -> u32 {
+    let mut lengths = lengths.into_iter().peekable();
+    if lengths.peek().is_none_or(|last| *last >= HASTY) {
+        return 0;
+    }
+    let count = lengths.take_while(|length| *length <= EARNEST).filter(|length| *length < HASTY).count();
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_of_seconds_count_until_one_of_more_than_a_minute() {
+        let counted = |lengths: &[u64]| hasty(lengths.iter().map(|length| Duration::from_secs(*length)));
+        for (lengths, count) in [
+            (&[][..], 0),
+            (&[0], 1),
+            (&[10, 0, 0], 0),
+            (&[9, 1, 0], 3),
+            (&[1, 30, 1], 2),
+            (&[1, 60, 61, 1, 1], 1),
+        ] {
+            assert_eq!(counted(lengths), count, "{lengths:?}");
+        }
+    }
+}
