@@ -129,6 +129,22 @@ fn a_daemon_that_dies_at_any_named_point_loses_nothing_and_repeats_nothing() {
     }
 }
 
+/// The first claim of a root, before which no run was.
+#[test]
+fn a_daemon_that_dies_at_its_first_claim_has_that_task_run_once() {
+    let fleet = Fleet::offline();
+    let journal = Journal::of(&fleet, 8, "");
+    let tasks = create(&fleet, 1, &Journal::script("true"));
+    launch(&fleet, Some("after-claim:1"));
+    fleet.eventually("the daemon has died", || has_died(&fleet).then_some(()));
+    fleet.reap_daemon();
+    assert_eq!(journal.ended(), 0);
+    fleet.start();
+    fleet.eventually("the task is done", || all_done(&fleet, &journal, 1).then_some(()));
+    journal.audit(&fleet, &tasks, Attempts::One);
+    nothing_is_left(&fleet);
+}
+
 #[test]
 fn a_daemon_that_is_killed_at_random_moments_loses_nothing_and_repeats_nothing() {
     let (count, kills) = (setting("CRASH_TASKS", 100), setting("CRASH_KILLS", 200));
