@@ -61,6 +61,10 @@ fn a_created_task_is_listed_and_shown_and_create_says_what_keeps_it_from_running
     Created t_[id]  weigh (ready)
     warning: no profile or lane `ghost` exists here, so the task waits for a worker that claims it; the assignees are: analyst, backend-eng, claude, codex, gemini, hermes, http, opencode, ops, orchestrator, researcher, reviewer, shell, writer
     ");
+    for filter in [["--search", "zzz"], ["--since", "2099-01-01 09:00"], ["--status", "done"]] {
+        let listed = fleet.cli([&["list"][..], &filter].concat()).ok().stdout;
+        assert_eq!(listed, "No task matches.\n", "{filter:?}");
+    }
     assert_snapshot!(said(&["create", "name it"]), @r"
     Created t_[id]  name it (ready)
     warning: nobody is assigned, so nothing runs it: supervisor assign <id> <assignee>

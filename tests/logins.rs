@@ -79,7 +79,7 @@ fn a_login_is_copied_into_each_run_of_its_profile_and_tenant_and_no_run_changes_
         let fleet = fleet(user, "");
         fleet.write_config("profiles.d/ann.md", "---\nlane: agent\n---\nYou are Ann.\n");
         fleet.write_config("profiles.d/bob.md", "---\nlane: agent\n---\nYou are Bob.\n");
-        let kept = "Logged in ann  .agent/auth.json";
+        let kept = "Kept the login of ann: .agent/auth.json";
         assert_eq!(log_in(&fleet, &["ann"], "of-ann", kept), Some(0));
         fleet.start();
         assert_eq!(had(&fleet, "ann", &[]), "had of-ann");
@@ -88,17 +88,17 @@ fn a_login_is_copied_into_each_run_of_its_profile_and_tenant_and_no_run_changes_
         assert_eq!(had(&fleet, "bob", &[]), "had nothing");
         assert_eq!(had(&fleet, "agent", &[]), "had nothing");
         // That of a lane is that of its profiles, in its tenant.
-        let kept = "Logged in agent in the tenant acme";
+        let kept = "Kept the login of agent (tenant acme): .agent/auth.json";
         assert_eq!(log_in(&fleet, &["agent", "--tenant", "acme"], "of-acme", kept), Some(0));
         assert_eq!(had(&fleet, "bob", &["--tenant", "acme"]), "had of-acme");
         assert_eq!(had(&fleet, "bob", &[]), "had nothing");
         let check = fleet.cli(["lane", "check", "agent"]).ok().stdout;
         assert!(check.contains("kept/tenants/acme/agent"), "{check}");
-        assert_eq!(log_in(&fleet, &["agent"], "of-lane", "Logged in agent"), Some(0));
+        assert_eq!(log_in(&fleet, &["agent"], "of-lane", "Kept the login of agent"), Some(0));
         let tried = fleet.json(["lane", "test", "agent"]);
         assert!(tried["ok"] == json!(true), "{tried:#}");
         let forgot = fleet.cli(["login", "agent", "--tenant", "acme", "--forget"]).ok().stdout;
-        assert_eq!(forgot, "Forgot the login of agent in the tenant acme\n");
+        assert_eq!(forgot, "Removed all that was kept for agent (tenant acme), its login as well\n");
         assert_eq!(had(&fleet, "bob", &["--tenant", "acme"]), "had nothing");
         assert_eq!(fleet.cli(["login", "agent", "--tenant", "acme", "--forget"]).code, 3);
         assert!(!fleet.root().join("homes/.login").exists() && !fleet.root().join("kept/.run").exists());
@@ -125,7 +125,7 @@ fn what_a_run_leaves_in_the_place_of_a_login_among_its_sessions_is_no_login_of_t
         };
         let (without, _) = begun("had nothing");
         assert_eq!(went_on(&without), "had nothing");
-        assert_eq!(log_in(&fleet, &["agent"], "of-agent", "Logged in agent"), Some(0));
+        assert_eq!(log_in(&fleet, &["agent"], "of-agent", "Kept the login of agent"), Some(0));
         let (with, _) = begun("had of-agent");
         assert_eq!(went_on(&with), "had of-agent");
         let (forgotten, left) = begun("had of-agent");
@@ -155,9 +155,12 @@ fn a_login_that_fails_keeps_nothing_and_says_so() {
         second.until("another login is under way");
         assert_eq!(second.end().code(), Some(75));
         interrupted.press("x\n");
-        interrupted.until("Logged in agent");
+        interrupted.until("Kept the login of agent");
         assert_eq!(interrupted.end().code(), Some(0));
         assert!(fleet.processes_with("sleep 1000").is_empty(), "all that a login starts ends with it");
+        let mut nobody = Terminal::run(&mut fleet.command(["login", "nosuch"]));
+        nobody.until("no profile or lane `nosuch` exists here");
+        assert_eq!(nobody.end().code(), Some(3));
         let check = fleet.cli(["login", "shell"]);
         assert_eq!(check.code, 2);
     }
@@ -167,7 +170,7 @@ fn a_login_that_fails_keeps_nothing_and_says_so() {
 fn a_login_releases_the_hold_of_one_that_was_not_accepted_and_nothing_else() {
     let fleet = fleet(User::current(), "");
     fleet.start();
-    assert_eq!(log_in(&fleet, &["agent"], "expired", "Logged in agent"), Some(0));
+    assert_eq!(log_in(&fleet, &["agent"], "expired", "Kept the login of agent"), Some(0));
     let words = ["create", "work", "--assignee", "agent"];
     let task = fleet.json(words)["id"].as_str().unwrap().to_owned();
     fleet.eventually("its account is held", || {
@@ -189,7 +192,7 @@ fn a_home_that_is_kept_is_the_next_runs_of_the_same_profile_and_tenant() {
     for user in User::all() {
         let fleet = fleet(user, "");
         fleet.write_config("profiles.d/ann.md", "---\nlane: agent\nhome: kept\n---\nYou are Ann.\n");
-        assert_eq!(log_in(&fleet, &["agent"], "of-lane", "Logged in agent"), Some(0));
+        assert_eq!(log_in(&fleet, &["agent"], "of-lane", "Kept the login of agent"), Some(0));
         fleet.start();
         assert_eq!(had(&fleet, "ann", &["--tenant", "acme"]), "had nothing");
         assert_eq!(had(&fleet, "ann", &["--tenant", "acme"]), "had changed");
@@ -199,7 +202,7 @@ fn a_home_that_is_kept_is_the_next_runs_of_the_same_profile_and_tenant() {
         let notes = fleet.root().join("kept/tenants/acme/ann/notes");
         assert_eq!(fs::read_to_string(&notes).unwrap(), "notes\nnotes\n");
         assert_eq!(fs::metadata(&notes).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(log_in(&fleet, &["agent"], "renewed", "Logged in agent"), Some(0));
+        assert_eq!(log_in(&fleet, &["agent"], "renewed", "Kept the login of agent"), Some(0));
         assert_eq!(had(&fleet, "ann", &[]), "had renewed", "a newer login counts");
         let shown = fleet.json(["profile", "show", "ann"]);
         assert_eq!(

@@ -229,6 +229,13 @@ fn create_and_assign_warn_of_an_assignee_that_nothing_runs() {
     assert!(fleet.json(["assign", &id, "ann"])["warnings"].to_string().contains("no-such-agent"));
     let unknown = fleet.cli(["assign", &id, "ghost"]).ok();
     assert!(warnings(&unknown).contains("no profile or lane `ghost` exists here"), "{unknown:?}");
+    fleet.write_config("lanes.d/late.toml", "argv = [\"true\"]\n");
+    let unread = "late.toml is not read yet: supervisor service reload";
+    let late = fleet.cli(["assign", &id, "late"]).ok();
+    assert!(warnings(&late).contains(unread), "{late:?}");
+    fleet.cli(["lane", "show", "late"]).refused(3, unread);
+    fleet.write_config("profiles.d/later.md", "---\nlane: shell\n---\n");
+    fleet.cli(["profile", "show", "later"]).refused(3, "later.md is not read yet: supervisor service reload");
     let well = fleet.cli(["assign", &id, "shell"]).ok();
     assert_eq!(warnings(&well), "");
     assert_eq!(fleet.json(["assign", &id, "none"])["warnings"], Value::Null);

@@ -109,6 +109,13 @@ fn a_message_reaches_the_running_agent_once_and_all_say_what_became_of_it() {
         assert!(text.contains("Messages to the agent") && text.contains(": delivered"), "{text}");
         let log = stage.fleet.cli(["log", &stage.task]).ok().stdout;
         assert!(log.contains("[supervisor: message 1 was taken up by the agent]"), "{log}");
+        let attached = stage.fleet.cli(["attach", &stage.task, "--json"]).ok().stdout;
+        let lines: Vec<Value> = attached.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert!(!lines.is_empty(), "{attached}");
+        for line in &lines {
+            // The agent's own, each of which is JSON here.
+            assert!(line["line"].as_str().unwrap().starts_with('{'), "{attached}");
+        }
     }
 }
 

@@ -64,7 +64,12 @@ impl Login<'_> {
         let config = Config::load(root)?;
         let support = detect_support().await?;
         let roster = Roster::load(root).on(&support);
-        let resolved = roster.resolve(self.assignee, None, &config)?;
+        let resolved = roster.resolve(self.assignee, None, &config).map_err(|why| {
+            // No state forbids it: the caller has named nothing that there is.
+            let code = why.is_unknown().then_some(Code::NotFound);
+            let failure = Failure::from(why);
+            Failure { code: code.unwrap_or(failure.code), ..failure }
+        })?;
         let lane = resolved.lane;
         if !lane.has_login() {
             return Err(no_login(lane, &resolved.lane_name, root));

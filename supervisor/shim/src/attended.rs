@@ -38,8 +38,9 @@ pub fn main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
+/// Says why. The caller says that it is an error.
 fn not_executed(why: &dyn std::fmt::Display) -> ExitCode {
-    writeln!(io::stderr(), "error: the command was not executed: {why}").ok();
+    writeln!(io::stderr(), "the command was not executed: {why}").ok();
     ExitCode::from(NOT_EXECUTED)
 }
 

@@ -12,17 +12,25 @@ use crate::output::Output;
 use crate::terminal::{Cell, printable};
 use crate::time::duration::brief;
 use crate::time::timestamp;
-use crate::verbs::{Column, Format, List, show_next, status_ink};
+use crate::verbs::{Column, Format, List, Listed, show_next, status_ink};
 
 /// The columns where only a format is chosen.
 const DEFAULT: [Column; 6] =
     [Column::Id, Column::Status, Column::Assignee, Column::Age, Column::Attempts, Column::Title];
 
 pub(super) async fn run(client: &Client, mut list: List, output: Output) -> Result<u8, Failure> {
-    if output.json() || (list.columns.is_empty() && list.format.is_none()) {
+    if output.json() {
         return pages::run(client, list, output).await;
     }
     list.localize(client.here())?;
+    if list.columns.is_empty() && list.format.is_none() {
+        let (rows, next) = pages::all(client, &list).await?;
+        if rows.is_empty() && list.chooses() {
+            output.text("No task matches.\n")?;
+            return Ok(0);
+        }
+        return output.reply::<List>(&Listed::Page { rows, next });
+    }
     let columns = if list.columns.is_empty() { DEFAULT.to_vec() } else { list.columns.clone() };
     list.attempts = columns.contains(&Column::Attempts);
     list.why |= columns.contains(&Column::Why);

@@ -16,6 +16,7 @@ mod profile_registry;
 mod skills;
 #[cfg(test)]
 mod tests;
+mod unread;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -34,6 +35,7 @@ pub(crate) use self::profile::{Persona, ProfileText};
 use self::profile_registry::ProfileRegistry;
 pub(crate) use self::profile_registry::shipped;
 pub(crate) use self::skills::SkillRegistry;
+pub(crate) use self::unread::{unread, unread_lane, unread_profile};
 use crate::config::Config;
 use crate::config::definitions::{Defect, Found};
 use crate::lanes::{Lane, Lanes, Skill, ToolServers, program};

@@ -35,7 +35,8 @@ in its context.
 
 With a task alone, what its agent writes is shown as it happens, over all attempts,
 until the task waits for somebody. In a terminal, a line that is typed is sent to the
-agent as by `steer`. With --json, each line as the agent wrote it.
+agent as by `steer`. With --json, an object a line: {\"run_id\": …, \"line\": \"…\"}, with
+what the agent wrote as it wrote it, without empty lines and the supervisor's own.
 
 Examples:
   supervisor attach t_0123abcd spec.pdf --content-type application/pdf

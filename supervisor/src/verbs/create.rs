@@ -17,7 +17,7 @@ use crate::daemon::{Presence, check_workspace};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::roster::CannotRun;
+use crate::roster::{CannotRun, unread};
 use crate::service::details;
 use crate::terminal::{Ink, Screen, printable};
 use crate::time::duration::WrittenDuration;
@@ -402,11 +402,15 @@ pub(super) async fn unrunnable(
     call: &Call,
 ) -> Result<Option<String>, Failure> {
     let (roster, config) = (call.service.roster(), call.service.config());
-    let (assignee, policy) = (assignee.clone(), policy.map(str::to_owned));
+    let (assignee, policy, root) = (assignee.clone(), policy.map(str::to_owned), call.service.root().clone());
     // A directory of programs may be one that does not answer.
     blocking("failed to look for its program", move || {
         match roster.resolve(&assignee, policy.as_deref(), &config) {
             Err(CannotRun::Pull { .. }) => None,
+            Err(why) if why.is_unknown() => Some(match unread(&root, &assignee) {
+                Some(unread) => format!("{why}: {unread}"),
+                None => why.warning(),
+            }),
             Err(why) => Some(why.warning()),
             Ok(resolved) => resolved.without_program(),
         }

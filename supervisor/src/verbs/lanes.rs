@@ -15,7 +15,8 @@ use crate::doctor::{Check, Report, Verdict};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::lanes::{Description, Lane, program};
-use crate::roster::Roster;
+use crate::paths::Root;
+use crate::roster::{Roster, unread_lane};
 use crate::terminal::{Cell, Screen, printable};
 use crate::time::duration::WrittenDuration;
 
@@ -61,16 +62,19 @@ impl Verb for ListLanes {
         let lanes = roster.lanes().all().filter(|(name, _)| asked(name));
         let named: Vec<NamedLane> = lanes.filter_map(|(name, found)| NamedLane::of(name, &found)).collect();
         match self.name {
-            Some(name) if named.is_empty() => Err(unknown(&name, &roster)),
+            Some(name) if named.is_empty() => Err(unknown(&name, &roster, call.service.root())),
             _ => Ok(named),
         }
     }
 }
 
-fn unknown(name: &Profile, roster: &Roster) -> Failure {
+fn unknown(name: &Profile, roster: &Roster, root: &Root) -> Failure {
     let known: Vec<&str> = roster.lanes().names().collect();
-    Failure::new(Code::NotFound, format!("no lane `{name}` exists here"))
-        .hint(format!("the lanes are: {}; lanes.d/{name}.toml would add it", known.join(", ")))
+    let failure = Failure::new(Code::NotFound, format!("no lane `{name}` exists here"));
+    if let Some(unread) = unread_lane(root, name) {
+        return failure.hint(unread);
+    }
+    failure.hint(format!("the lanes are: {}; lanes.d/{name}.toml would add it", known.join(", ")))
 }
 
 impl Command for ListLanes {
@@ -117,7 +121,7 @@ impl Verb for CheckLane {
                 let check = Check::new("file", Verdict::Error, defect.to_string()).hint(defect.hint());
                 return Ok(Report { ok: false, checks: vec![check] });
             }
-            Found::Absent => return Err(unknown(&self.name, &roster)),
+            Found::Absent => return Err(unknown(&self.name, &roster, call.service.root())),
         };
         let file = Check::new("file", Verdict::Ok, lane.origin().display().to_string());
         let mut checks = vec![file];

@@ -132,6 +132,19 @@ pub(crate) enum Format {
     Tsv,
 }
 
+impl List {
+    /// Whether it asks for some of the tasks.
+    pub(crate) fn chooses(&self) -> bool {
+        let words = [&self.search, &self.session, &self.workflow_template_id, &self.step_key, &self.cursor];
+        self.mine
+            || self.assignee.is_some()
+            || !self.status.is_empty()
+            || self.since.is_some()
+            || self.tenant.is_some()
+            || words.into_iter().any(Option::is_some)
+    }
+}
+
 impl Row for Task {
     const ROWS: &'static str = "tasks";
 }

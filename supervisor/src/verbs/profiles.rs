@@ -10,7 +10,8 @@ use crate::config::Config;
 use crate::config::definitions::Found;
 use crate::exit::Code;
 use crate::failure::Failure;
-use crate::roster::{Home, Persona, ProfileText, Roster};
+use crate::paths::Root;
+use crate::roster::{Home, Persona, ProfileText, Roster, unread_profile};
 use crate::terminal::{Cell, Screen, printable, printable_lines};
 
 /// Lists the profiles.
@@ -76,7 +77,7 @@ impl Verb for ListProfiles {
                 .filter_map(|(name, found)| NamedProfile::of(name, &found, &roster, &config))
                 .collect();
             match &self.name {
-                Some(name) if named.is_empty() => Err(unknown(name, &roster)),
+                Some(name) if named.is_empty() => Err(unknown(name, &roster, call.service.root())),
                 _ => Ok(named),
             }
         })
@@ -84,11 +85,14 @@ impl Verb for ListProfiles {
     }
 }
 
-fn unknown(name: &Profile, roster: &Roster) -> Failure {
+fn unknown(name: &Profile, roster: &Roster, root: &Root) -> Failure {
     let known: Vec<&str> = roster.profiles().map(|(name, _)| name).collect();
     let failure = Failure::new(Code::NotFound, format!("there is no profile `{name}`"));
     if roster.knows(name) {
         return failure.hint(format!("it is a lane: `supervisor lane show {name}`"));
+    }
+    if let Some(unread) = unread_profile(root, name) {
+        return failure.hint(unread);
     }
     let add = format!("`supervisor profile create {name}` adds it");
     failure.hint(if known.is_empty() {

@@ -39,7 +39,7 @@ pub(crate) struct Steer {
     pub(crate) task_id: TaskId,
     /// What the agent is told
     pub(crate) message: String,
-    /// How long to wait until the agent has taken it up; it is delivered later all the same
+    /// How long to wait until the agent has taken it up; the message stays queued after that
     #[arg(long, value_name = "DURATION", default_value = TIMEOUT)]
     #[serde(default = "timeout")]
     pub(crate) timeout: WrittenDuration,

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::units::{MAIN, UnitFile, files, is_own};
+use super::units::{MAIN, UnitFile, editor, files, is_own};
 use crate::environment;
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -27,7 +27,7 @@ pub(super) fn install(manager: Manager, start: Start, output: Output) -> Result<
     }
     let files = wanted(manager)?;
     for file in &files {
-        refuse_foreign(&file.path)?;
+        refuse_foreign(manager, &file.path)?;
     }
     for file in &files {
         write(file)?;
@@ -73,7 +73,7 @@ pub(super) fn uninstall(manager: Manager, output: Output) -> Result<u8, Failure>
         .hint("a package's units are removed with the package"));
     }
     for file in &there {
-        refuse_foreign(&file.path)?;
+        refuse_foreign(manager, &file.path)?;
     }
     systemctl(manager, &["disable", "--now", MAIN])?;
     for file in &there {
@@ -213,14 +213,14 @@ fn require_systemd(manager: Manager) -> Result<(), Failure> {
 }
 
 /// Refuses to touch a unit that a person or a package has written.
-fn refuse_foreign(path: &Path) -> Result<(), Failure> {
+fn refuse_foreign(manager: Manager, path: &Path) -> Result<(), Failure> {
     match std::fs::read_to_string(path) {
         Ok(text) if is_own(&text) => Ok(()),
         Ok(_) => Err(Failure::new(
             Code::Conflict,
             format!("{} was not written by `supervisor service install`", path.display()),
         )
-        .hint("move it away first; settings of your own belong into: systemctl edit supervisor")),
+        .hint(format!("move it away first; settings of your own belong into: {}", editor(manager)))),
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
         Err(e) => Err(Failure::file("read", path, &e)),
     }

@@ -28,7 +28,8 @@ stops the service and removes the units; boards and configuration stay.
 used: the daemon goes on with what it had of that file before. `systemctl reload`
 runs it.
 
-Exit code of `status`: 0 if the service is active, else 3.
+Exit code of `status`: 0 if the service is active, 3 if it is not, 1 if no service
+manager runs here.
 
 Examples:
   supervisor service install --print

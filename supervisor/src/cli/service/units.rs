@@ -5,7 +5,15 @@ use std::path::{Path, PathBuf};
 use crate::host::service_manager::Manager;
 
 /// What the first line of an installed file says: a file without it is somebody else's.
-const MARK: &str = "# Written by `supervisor service install`, which replaces it; settings of your own: systemctl edit supervisor\n";
+const MARK: &str = "# Written by `supervisor service install`, which replaces it; settings of your own: ";
+
+/// The command by which a person adds settings of their own.
+pub(super) fn editor(manager: Manager) -> &'static str {
+    match manager {
+        Manager::System => "systemctl edit supervisor",
+        Manager::User => "systemctl --user edit supervisor",
+    }
+}
 
 /// The units of a kind of service, by name.
 const SYSTEM: [(&str, &str); 2] = [
@@ -36,7 +44,7 @@ pub(super) fn files(manager: Manager, program: &Path, dir: &Path) -> Vec<UnitFil
     let program = escaped(program);
     let file = |(name, text): (&str, &str)| UnitFile {
         path: dir.join(name),
-        text: format!("{MARK}{}", text.replace(shipped, &program)),
+        text: format!("{MARK}{}\n{}", editor(manager), text.replace(shipped, &program)),
     };
     units.into_iter().map(file).collect()
 }
@@ -65,6 +73,8 @@ mod tests {
         for (manager, option) in [(Manager::System, "--system"), (Manager::User, "--user")] {
             for file in files(manager, Path::new("/opt/supervisor/bin/supervisor"), Path::new("/units")) {
                 assert!(is_own(&file.text));
+                let first = file.text.lines().next().unwrap();
+                assert_eq!(first.contains("systemctl --user edit"), manager == Manager::User, "{first}");
                 let commands =
                     file.text.lines().filter(|line| line.starts_with("Exec") && line.contains("supervisor"));
                 for command in commands {

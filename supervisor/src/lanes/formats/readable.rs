@@ -65,15 +65,18 @@ fn note(text: impl Into<String>) -> Readable {
     Readable::Note(text.into())
 }
 
+/// The beginning of a session, with the model where the agent names one.
+fn session(line: &Value) -> Readable {
+    let model = text(line, "/model").map(|_| format!(", model {}", short(&line["model"])));
+    note(format!("session {}{}", short(&line["session_id"]), model.unwrap_or_default()))
+}
+
 /// A line of `claude-stream-json`.
 pub(super) fn claude(line: &Value) -> Vec<Readable> {
     let blocks = || line.pointer("/message/content").and_then(Value::as_array).into_iter().flatten();
     let kind = |value: &Value| value["type"].as_str().unwrap_or_default().to_owned();
     match (kind(line).as_str(), line["subtype"].as_str()) {
-        ("system", Some("init")) => {
-            let named = |key| short(&line[key]);
-            vec![note(format!("session {}, model {}", named("session_id"), named("model")))]
-        }
+        ("system", Some("init")) => vec![session(line)],
         ("system", Some("api_retry")) => {
             vec![note(format!("its service refuses it ({}), it tries again", short(&line["error_status"])))]
         }
@@ -188,9 +191,7 @@ pub(super) fn opencode(line: &Value) -> Vec<Readable> {
 /// A line of `gemini-stream-json`.
 pub(super) fn gemini(line: &Value) -> Vec<Readable> {
     let read = match line["type"].as_str().unwrap_or_default() {
-        "init" => {
-            Some(note(format!("session {}, model {}", short(&line["session_id"]), short(&line["model"]))))
-        }
+        "init" => Some(session(line)),
         "message" if line["role"] == "assistant" => words(text(line, "/content")),
         "tool_use" => Some(call(&short(&line["tool_name"]), &line["parameters"])),
         "tool_result" => Some(outcome(&line["output"])),
@@ -261,8 +262,14 @@ mod tests {
             ],
         );
         assert_eq!(opencode, [r#"Call("bash ls")"#, r#"Outcome("a")"#]);
-        let gemini = read(gemini, &[r#"{"type":"message","role":"assistant","content":"Hi."}"#]);
-        assert_eq!(gemini, [r#"Words("Hi.")"#]);
+        let gemini = read(
+            gemini,
+            &[
+                r#"{"type":"init","session_id":"s","model":""}"#,
+                r#"{"type":"message","role":"assistant","content":"Hi."}"#,
+            ],
+        );
+        assert_eq!(gemini, [r#"Note("session s")"#, r#"Words("Hi.")"#]);
     }
 
     #[test]

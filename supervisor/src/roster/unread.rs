@@ -1,0 +1,26 @@
+//! What a person has written for a name that a daemon does not know yet: it reads its configuration at its start and at a reload.
+
+use std::path::Path;
+
+use kernel::Profile;
+
+use crate::paths::Root;
+
+/// What to do about the file of a name that is unknown, if there is one.
+pub(crate) fn unread(root: &Root, name: &Profile) -> Option<String> {
+    unread_profile(root, name).or_else(|| unread_lane(root, name))
+}
+
+/// The same, of a lane alone.
+pub(crate) fn unread_lane(root: &Root, name: &Profile) -> Option<String> {
+    of_file(&root.lanes_dir().join(format!("{name}.toml")))
+}
+
+/// The same, of a profile alone.
+pub(crate) fn unread_profile(root: &Root, name: &Profile) -> Option<String> {
+    of_file(&root.profiles_dir().join(format!("{name}.md")))
+}
+
+fn of_file(path: &Path) -> Option<String> {
+    path.is_file().then(|| format!("{} is not read yet: supervisor service reload", path.display()))
+}
