@@ -32,8 +32,13 @@ fn a_cancelled_task_stays_until_it_is_retried() {
     assert_eq!(shown["runs"][0]["outcome"], "cancelled", "{shown:#}");
     assert!(shown["comments"].to_string().contains("wrong branch"), "{shown:#}");
     assert!(fleet.processes_with(&marker(&task)).is_empty());
-    assert_eq!(fleet.cli(["wait", &task]).code, 5);
+    assert!(shown["why"]["text"].as_str().unwrap().starts_with("cancelled by "), "{shown:#}");
+    assert!(shown["why"]["text"].as_str().unwrap().ends_with(": wrong branch"), "{shown:#}");
+    let waited = [fleet.cli(["wait", &task]).code, fleet.cli(["tail", &task]).code];
+    assert_eq!(waited, [5, 5]);
     fleet.cli(["cancel", &task]).refused(4, "cannot cancel");
+    let killed = fleet.cli(["kill", "-9", &task]).refused(4, "not running");
+    assert!(killed.stderr.contains(&format!("supervisor archive {task}")), "{}", killed.stderr);
     fleet.cli(["retry", &task]).ok();
     fleet.eventually("it runs again", || (fleet.show(&task)["runs"].as_array()?.len() == 2).then_some(()));
     fleet.cli(["cancel", &task]).ok();
@@ -52,7 +57,7 @@ fn a_killed_worker_is_gone_at_once_with_all_that_it_has_started() {
         let task = fleet.create("stubborn", STUBBORN, &[]);
         begun(&fleet, &task);
         let sent = fleet.cli(["kill", "--signal", "usr1", &task]).ok();
-        assert!(sent.stdout.contains("SIGUSR1 was sent to process"), "{sent:?}");
+        assert!(sent.stdout.starts_with("Sent SIGUSR1 to process "), "{sent:?}");
         fleet.eventually("the worker has got it", || {
             fleet.cli(["logs", &task]).stdout.contains("poked").then_some(())
         });

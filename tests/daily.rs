@@ -57,6 +57,7 @@ fn run_shows_what_a_command_writes_and_ends_as_it_does() {
         let blocked = fleet.cli(["run", "supervisor block 'which one?'; sleep 100"]);
         assert_eq!(blocked.code, 5, "{blocked:?}");
         assert!(blocked.stderr.contains("which one?"), "{blocked:?}");
+        assert!(!blocked.stderr.contains("?;"), "{blocked:?}");
     }
 }
 
@@ -91,6 +92,7 @@ fn run_detached_prints_the_id_and_wait_ends_as_the_task_does() {
     assert_eq!((waited.code, waited.stdout.lines().count()), (3, 2), "{waited:?}");
     assert_eq!(fleet.cli(["wait", "--any", &slow, &bad]).code, 3);
     fleet.cli(["wait", &slow, &good, "--timeout", "1s"]).refused(75, &slow);
+    assert_eq!(fleet.cli(["wait", &good, &bad, "--timeout", "0"]).code, 3);
 
     let waiting = spawned(&fleet, &["wait", "--json", &slow]);
     open(&workspace);
@@ -151,6 +153,28 @@ fn run_assigns_to_whom_the_configuration_names_and_works_in_the_directory_that_i
 }
 
 #[test]
+fn run_refuses_an_option_or_an_assignee_that_nobody_knows() {
+    let fleet = Fleet::boot();
+    let refused = fleet.cli(["run", "--detatch", "--", "echo", "hi"]).refused(2, "--detatch");
+    assert!(refused.stderr.contains("'--detach'"), "{}", refused.stderr);
+    let refused = fleet.cli(["run", "--assignee", "shel", "true"]).refused(2, "no lane or profile");
+    assert!(refused.stderr.contains("is `shell` meant?"), "{}", refused.stderr);
+    assert_eq!(fleet.json(["list"]), json!([]));
+    assert_eq!(fleet.cli(["run", "echo", "-n", "--json", "-x"]).ok().stdout, "--json -x");
+}
+
+#[test]
+fn an_option_that_names_the_root_beats_the_variable_and_two_are_refused() {
+    let fleet = Fleet::offline();
+    fleet.cli(["--system", "status"]).refused(2, "cannot be used with '--system'");
+    let mut command = std::process::Command::new(fleet.binary());
+    fleet.dress(&mut command);
+    command.args(["--user", "create", "x"]).env("SUPERVISOR_ROOT", fleet.root());
+    crate::harness::Output::of(&mut command).ok();
+    assert_eq!(fleet.json(["list"]), json!([]), "the variable names another root");
+}
+
+#[test]
 fn logs_of_several_tasks_say_who_wrote_each_line_and_end_as_their_runs_do() {
     let fleet = Fleet::boot();
     let first = fleet.create("a", "echo one; echo two; printf three", &[]);
@@ -191,10 +215,8 @@ fn following_a_log_or_the_events_of_a_task_ends_with_it() {
 
     let (code, said, _) = ended(logs);
     assert_eq!((code, said.as_str()), (9, "begun\nover\n"));
-    fleet.wait_for(&task, "blocked");
-    fleet.cli(["archive", &task]).ok();
     let (code, said, _) = ended(tail);
-    assert_eq!((code, said.lines().last().unwrap().contains("archived")), (1, true), "{said}");
+    assert_eq!((code, said.contains("gave_up")), (9, true), "{said}");
     let done = fleet.create("works", "true", &[]);
     fleet.wait_for(&done, "done");
     assert!(fleet.cli(["tail", &done]).ok().stdout.contains("completed"));
@@ -235,6 +257,11 @@ fn a_task_is_named_by_the_beginning_of_its_id() {
         let shown = fleet.show(short);
         assert_eq!((&shown["task"]["id"], &shown["task"]["status"]), (&json!(id), &json!("archived")));
         assert!(shown["comments"].to_string().contains("t_1 is a word"), "{shown:#}");
+        let file = fleet.home().join("x.txt");
+        std::fs::write(&file, "x").unwrap();
+        fleet.give(&file);
+        fleet.cli(["attach", short, file.to_str().unwrap()]).ok();
+        fleet.cli(["attach", "nope"]).refused(2, "`nope` is no id of a task");
         fleet.cli(["show", "t_00000"]).refused(3, "no such task: t_00000");
         // Of 20 ids, two begin with the same of 16 digits.
         let is_shared = |short: &&str| ids.iter().filter(|id| id.starts_with(*short)).count() > 1;

@@ -4,6 +4,7 @@ use std::fs::DirBuilder;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use clap::parser::ValueSource;
 use kernel::{BoardId, BoardName, RunId, TaskId};
 
 use crate::failure::Failure;
@@ -38,8 +39,23 @@ pub(crate) struct RootChoice {
     pub(crate) user: bool,
 }
 
+/// Two options of one command line name two roots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the argument '--root <DIR>' cannot be used with '{0}'")]
+pub(crate) struct TwoRoots(&'static str);
+
 impl RootChoice {
-    /// The root that was asked for: `--root` (or `SUPERVISOR_ROOT`), then `--system`/`--user`, then by uid.
+    /// The same choice without the root of the environment, where an option names another one.
+    pub(crate) fn of_options_first(self, source: Option<ValueSource>) -> Result<Self, TwoRoots> {
+        let option = if self.system { "--system" } else { "--user" };
+        match (self.system || self.user, source) {
+            (true, Some(ValueSource::CommandLine)) => Err(TwoRoots(option)),
+            (true, _) => Ok(RootChoice { root: None, ..self }),
+            (false, _) => Ok(self),
+        }
+    }
+
+    /// The root that was asked for: `--root`, `--system` or `--user`, then `SUPERVISOR_ROOT`, then by uid.
     pub(crate) fn resolve(&self, env: impl Fn(&str) -> Option<PathBuf>) -> Result<Root, Failure> {
         if let Some(dir) = &self.root {
             let dir = std::path::absolute(dir).map_err(|e| Failure::file("resolve the root", dir, &e))?;
@@ -390,6 +406,19 @@ mod tests {
         assert_eq!(root.operator_socket(), Path::new("/srv/x/run/supervisor.sock"));
         assert_eq!(root.config_file(), Path::new("/srv/x/supervisor.toml"));
         assert_eq!(root.dir(), Path::new("/srv/x"));
+    }
+
+    #[test]
+    fn an_option_beats_the_root_of_the_environment_and_two_options_are_refused() {
+        let choice = |source| {
+            let choice = RootChoice { root: Some("/srv/x".into()), system: true, user: false };
+            choice.of_options_first(Some(source))
+        };
+        let root = choice(ValueSource::EnvVariable).unwrap().resolve(|_| None).unwrap();
+        assert_eq!(root.dir(), Path::new("/var/lib/supervisor"));
+        assert_eq!(choice(ValueSource::CommandLine).unwrap_err(), TwoRoots("--system"));
+        let alone = RootChoice { root: Some("/srv/x".into()), ..RootChoice::default() };
+        assert!(alone.of_options_first(Some(ValueSource::EnvVariable)).unwrap().root.is_some());
     }
 
     #[test]

@@ -6,9 +6,10 @@ use crate::model::actor::Actor;
 use crate::model::error::Error;
 use crate::model::id::TaskId;
 use crate::model::outcome::{BlockKind, StopReason};
-use crate::model::status::{Change, Gate, State};
+use crate::model::status::{Change, Gate, State, Status};
 use crate::model::verdict::Blocking;
 use crate::rules::recurrence::Recurrence;
+use crate::rules::waiting::CANCELLED_BY;
 
 impl Board<'_> {
     /// Puts a task into the queue that gave up, was cancelled or blocked, waits for another attempt, or is done. Its failures
@@ -36,9 +37,9 @@ impl Board<'_> {
         let task = self.for_person(id, actor, "cancel a task")?;
         let Some(run) = task.current_run_id else {
             let change = Change::Blocked { kind: BlockKind::NeedsInput };
-            super::legal(id, self.standing(id)?.state, change).map_err(|error| named(error, "cancel"))?;
+            super::legal(id, self.standing(id)?.state, change).map_err(not_cancelled)?;
             let said = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-            let reason = Some(format!("{} cancelled the task{said}", actor.name));
+            let reason = Some(format!("{CANCELLED_BY}{}{said}", actor.name));
             let blocking = Blocking { kind: BlockKind::NeedsInput, reason, question: None };
             return self.block(id, blocking, None, actor);
         };
@@ -50,6 +51,17 @@ impl Board<'_> {
         }
         self.keep_reason(id, "CANCELLED", reason, actor)?;
         self.stop_run(run, StopReason::Cancelled, reason, actor)
+    }
+}
+
+/// The refusal to end what does not go on anyway.
+fn not_cancelled(error: Error) -> Error {
+    match named(error, "cancel") {
+        Error::Illegal { task, status: status @ (Status::Blocked | Status::Triage), change, .. } => {
+            let hint = Some(format!("it does not run; `supervisor archive {task}` takes it off the board"));
+            Error::Illegal { task, status, change, hint }
+        }
+        other => other,
     }
 }
 

@@ -77,6 +77,7 @@ fn a_cancelled_run_ends_and_its_task_is_blocked_until_it_is_retried() {
     let outcome = bench.readers.with(|view| view.run(run)).unwrap().unwrap().outcome;
     assert_eq!((bench.task(&id).status, outcome), (Status::Blocked, Some(Outcome::Cancelled)));
     assert!(last_comment(&bench, &id).ends_with("CANCELLED: wrong branch"));
+    assert_eq!(bench.task(&id).block_reason.as_deref(), Some("cancelled by alice: wrong branch"));
     assert_eq!(retry(&bench, &id).unwrap().task.status, Status::Ready);
     bench.check();
 }
@@ -91,9 +92,10 @@ fn a_task_that_waits_is_cancelled_at_once_and_however_often() {
             assert_eq!(cancel(&bench, id).unwrap().effect, Effect::Now);
             let task = bench.task(id);
             assert_eq!(task.status, Status::Blocked);
-            assert!(task.block_reason.unwrap().ends_with("cancelled the task: wrong branch"));
+            assert_eq!(task.block_reason.as_deref(), Some("cancelled by alice: wrong branch"));
             let error = cancel(&bench, id).unwrap_err();
             assert!(error.to_string().contains("cannot cancel"), "{error}");
+            assert!(error.hint().unwrap().contains(&format!("supervisor archive {id}")), "{error:?}");
             retry(&bench, id).unwrap();
         }
     }

@@ -7,6 +7,7 @@ use crate::model::clock::Timestamp;
 use crate::model::counted::Counted;
 use crate::model::error::Error;
 use crate::model::event::EventKind;
+use crate::model::filter::EventFilter;
 use crate::model::id::{RunId, TaskId};
 use crate::model::outcome::{BlockKind, Denied, Ending, Finished, Outcome};
 use crate::model::run::Run;
@@ -16,6 +17,7 @@ use crate::rules::check;
 use crate::rules::implied;
 use crate::rules::recurrence::{Limited, Recurrence};
 use crate::rules::retry::{Decision, Tally};
+use crate::rules::waiting::CANCELLED_BY;
 use crate::store::delays::Delay;
 use crate::store::fields::Field;
 use crate::store::runs::Close;
@@ -53,7 +55,7 @@ impl Board<'_> {
         let is_outside = run.verdict.is_none() && run.stop_reason.is_none() && ending.cause.is_outside();
         let run = implied::with_verdict(run, &ending, from.proof_of_goal());
         let decision = check::decide(run.verdict.as_ref(), run.stop_reason, &ending, tally, self.now());
-        let decision = self.proved(&run, &from, decision)?;
+        let decision = self.by_whom(&run, self.proved(&run, &from, decision)?)?;
         let change = Change::Ended { run: id, outcome: decision.outcome, then: decision.then };
         let blocking = blocking(&run, &decision, &from);
         let (mut kind, mut payload) = record(&run, &decision, &ending, &from, tally.ended_at);
@@ -89,6 +91,25 @@ impl Board<'_> {
         self.drop_consults_of(id)?;
         self.tx.forget_usage(id)?;
         Ok(finished)
+    }
+
+    /// Says who cancelled a run, and why.
+    fn by_whom(&self, run: &Run, decision: Decision) -> Result<Decision, Error> {
+        if decision.outcome != Outcome::Cancelled || decision.error.is_none() {
+            return Ok(decision);
+        }
+        let filter = EventFilter {
+            task: Some(run.task_id.clone()),
+            kinds: vec![EventKind::StopRequested.to_string()],
+            limit: 1,
+            newest_first: true,
+            ..EventFilter::default()
+        };
+        let asked = self.tx.list_events(&filter)?.rows.pop().filter(|event| event.run_id == Some(run.id));
+        let Some(payload) = asked.and_then(|event| event.payload) else { return Ok(decision) };
+        let Some(by) = payload["by"].as_str() else { return Ok(decision) };
+        let why = payload["reason"].as_str().map(|why| format!(": {why}")).unwrap_or_default();
+        Ok(Decision { error: Some(format!("{CANCELLED_BY}{by}{why}")), ..decision })
     }
 
     /// Whether a parent of a run's task is open, or was done while the run went on.

@@ -158,6 +158,9 @@ fn in_review(task: &Task, nonspawnable: Option<&String>, now: Timestamp) -> Wait
 /// How the reason of a block begins where somebody is to look at the work, by a convention of workers.
 const REVIEW_REQUIRED: &str = "review-required:";
 
+/// How the reason of a block begins where a person cancelled the task.
+pub(crate) const CANCELLED_BY: &str = "cancelled by ";
+
 fn blocked(task: &Task) -> Waiting {
     let kind = task.block_kind.map_or("", |kind| kind.as_str());
     let reason = task.block_reason.as_deref().unwrap_or("no reason given");
@@ -166,7 +169,10 @@ fn blocked(task: &Task) -> Waiting {
         let choices = question.choices.iter().enumerate();
         let choices: Vec<String> = choices.map(|(at, choice)| format!("{}: {choice}", at + 1)).collect();
         let choices = if choices.is_empty() { String::new() } else { format!(" [{}]", choices.join(", ")) };
-        let text = format!("{kind}: {}{choices}; `supervisor answer {}`", question.text, task.id);
+        let asked = format!("{}{choices}", question.text.trim_end());
+        // A sentence that has ended gets no semicolon.
+        let mark = if asked.ends_with(['?', '.', '!']) { "" } else { ";" };
+        let text = format!("{kind}: {asked}{mark} `supervisor answer {}`", task.id);
         return Waiting::new(WaitingCode::Question, text);
     }
     if let Some(what) = reason.strip_prefix(REVIEW_REQUIRED) {
@@ -176,6 +182,9 @@ fn blocked(task: &Task) -> Waiting {
             task.id
         );
         return Waiting::new(WaitingCode::Review, text);
+    }
+    if reason.starts_with(CANCELLED_BY) {
+        return Waiting::new(WaitingCode::Blocked, reason);
     }
     // The reasons of the first two are the board's own, and need no kind before them.
     let (code, text) = match task.block_kind {
@@ -353,6 +362,8 @@ mod tests {
             question: Some(question.clone()),
             ..task(Status::Blocked)
         };
+        let asked = waiting(&blocked(BlockKind::NeedsInput), &[]).unwrap().text;
+        assert!(asked.starts_with("needs_input: which? `supervisor answer t_"), "{asked}");
         assert_eq!(code(&blocked(BlockKind::NeedsInput), &[]), Some(WaitingCode::Question));
         assert_eq!(code(&blocked(BlockKind::Capability), &[]), Some(WaitingCode::Blocked));
         assert_eq!(code(&blocked(BlockKind::Approval), &[]), Some(WaitingCode::Approval));

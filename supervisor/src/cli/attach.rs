@@ -8,6 +8,7 @@ use tokio::sync::mpsc;
 
 use super::outcome;
 use crate::client::Client;
+use crate::command::Command as _;
 use crate::failure::Failure;
 use crate::lanes::{Format, Readable};
 use crate::output::Output;
@@ -25,8 +26,16 @@ const LINE_BYTES: usize = 4 * 1024 * 1024;
 pub(super) async fn run(client: &Client, verb: Attach, output: Output) -> Result<u8, Failure> {
     match verb.task_alone(client.here()) {
         Some(task) => follow(client, task, output).await,
-        None => super::call(client, verb, output).await,
+        None => send_file(client, verb, output).await,
     }
+}
+
+/// Attaches a file. Its task is named in the address of the request, where only a whole id has a meaning.
+async fn send_file(client: &Client, mut verb: Attach, output: Output) -> Result<u8, Failure> {
+    verb.localize(client.here())?;
+    let ids: Vec<TaskId> = verb.task_id.iter().cloned().collect();
+    verb.task_id = client.whole_ids(&ids).await?.pop();
+    output.reply::<Attach>(&client.call(&verb).await?)
 }
 
 /// Shows the runs of a task as they happen, the latest from its beginning on, until nothing starts another one by itself. Returns what became of

@@ -1,9 +1,10 @@
-//! Compatibility with the grammar of `hermes kanban`, where it differs from this program's.
+//! Compatibility with the grammar of `hermes kanban` and of kill(1), where it differs from this program's.
 
 use std::ffi::{OsStr, OsString};
 
 /// Returns a command line in this program's words. `kanban` in front of the verb is dropped, the `--color` of
-/// `boards create` is the board's, not the terminal's, and `attachments get` is one word.
+/// `boards create` is the board's, not the terminal's, `attachments get` is one word, and `-9` and `-KILL` directly behind `kill`
+/// are its signal.
 pub(super) fn translated(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = words.into_iter().collect();
     let verb = first_verb(&words);
@@ -15,6 +16,11 @@ pub(super) fn translated(words: impl IntoIterator<Item = OsString>) -> Vec<OsStr
     {
         words.splice(verb..verb + 2, ["attach-get".into()]);
     }
+    if words.get(verb).is_some_and(|word| word == "kill")
+        && let Some(signal) = words.get(verb + 1).and_then(|word| signal(word))
+    {
+        words[verb + 1] = signal;
+    }
     let create =
         words.windows(2).position(|pair| pair[0] == "boards" && (pair[1] == "create" || pair[1] == "new"));
     for word in words.iter_mut().skip(create.map_or(usize::MAX, |at| at.saturating_add(2))) {
@@ -23,6 +29,15 @@ pub(super) fn translated(words: impl IntoIterator<Item = OsString>) -> Vec<OsStr
         }
     }
     words
+}
+
+/// The option for a signal that is written as kill(1) has it: a number, or a name in capital letters.
+fn signal(word: &OsStr) -> Option<OsString> {
+    let name = word.to_str()?.strip_prefix('-')?;
+    let is_number = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
+    let is_name =
+        name.len() > 1 && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
+    (is_number || is_name).then(|| format!("--signal={name}").into())
 }
 
 /// Where the first word stands that is neither an option nor the value of one.
@@ -54,6 +69,19 @@ mod tests {
         assert_eq!(words("supervisor kanban list kanban"), "supervisor list kanban");
         assert_eq!(words("supervisor --json --root /r kanban list"), "supervisor --json --root /r list");
         assert_eq!(words("supervisor --board kanban list"), "supervisor --board kanban list");
+    }
+
+    #[test]
+    fn a_signal_is_written_as_for_kill_1() {
+        assert_eq!(words("supervisor kill -9 t_0123abcd"), "supervisor kill --signal=9 t_0123abcd");
+        assert_eq!(
+            words("supervisor --json kill -SIGUSR1 t_1"),
+            "supervisor --json kill --signal=SIGUSR1 t_1"
+        );
+        for line in ["supervisor kill -s HUP t_1", "supervisor kill t_1", "supervisor create x --priority -9"]
+        {
+            assert_eq!(words(line), line);
+        }
     }
 
     #[test]

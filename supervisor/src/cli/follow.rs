@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kernel::{EventId, Profile, Status as TaskStatus, TaskId, Tenant};
+use kernel::{EventId, Profile, TaskId, Tenant};
 
 use super::{CommandLine, outcome};
 use crate::client::Client;
@@ -39,10 +39,10 @@ pub(super) struct Watch {
     since: Option<EventId>,
 }
 
-/// Follow the events of one task until it is done or archived
+/// Follow the events of one task until it is over or waits for a person
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
-It exits as `wait` does: with 0 if the task is done.
+It ends when `wait` would, and exits as that does: with 0 if the task is done.
 
 Examples:
   supervisor tail t_0123abcd")]
@@ -84,13 +84,13 @@ pub(super) async fn tail(line: &CommandLine, tail: Tail) -> Result<u8, Failure> 
     loop {
         // Its last event is there when its status is: what is read afterwards has all of them.
         let shown = client.call(&show).await?;
-        let is_over = matches!(shown.task.status, TaskStatus::Done | TaskStatus::Archived);
-        events.wait = if is_over { 0 } else { WAIT_SECONDS };
+        let over = outcome::of_task(&shown);
+        events.wait = if over.is_some() { 0 } else { WAIT_SECONDS };
         let page = client.call(&events).await?;
         tell(&page, output)?;
         events.since = page.cursor;
-        if is_over && page.events.is_empty() {
-            return Ok(outcome::of_task(&shown).unwrap_or_default());
+        if let Some(code) = over.filter(|_| page.events.is_empty()) {
+            return Ok(code);
         }
     }
 }

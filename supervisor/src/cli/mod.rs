@@ -64,7 +64,9 @@ pub(crate) fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let parsed = matches(&words).and_then(|matches| {
-        let cli = Cli::from_arg_matches(&matches)?;
+        let mut cli = Cli::from_arg_matches(&matches)?;
+        let root = cli.global.root.of_options_first(matches.value_source("root"));
+        cli.global.root = root.map_err(|two| command().error(ErrorKind::ArgumentConflict, two))?;
         Ok((cli, inert::warnings(&matches)))
     });
     let (cli, warnings) = match parsed {

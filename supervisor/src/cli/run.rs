@@ -1,6 +1,6 @@
 //! `run`: creates a task for a command, shows what it writes, and ends as it does.
 
-use kernel::{Profile, RunId, TaskId, Tenant};
+use kernel::{Profile, RunId, TaskId, Tenant, WaitingCode};
 
 use super::{CommandLine, create, logs, outcome, wait};
 use crate::client::Client;
@@ -10,9 +10,10 @@ use crate::exit::Code;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::owner::OwnerLock;
+use crate::roster::nearest;
 use crate::terminal::{complain, cut, printable};
 use crate::time::duration::WrittenDuration;
-use crate::verbs::{Create, Events, Show, Shown};
+use crate::verbs::{Assignees, Create, Events, Listed, Show, Shown};
 
 /// How long one question waits at the daemon. What a task waits for may change without an event of it.
 const WAIT_SECONDS: u64 = 2;
@@ -25,7 +26,8 @@ const INTERRUPTED: u8 = 130;
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Options come before the command. One argument is a script for sh, or the prompt of an
-agent; several are a command with its arguments. Ctrl-C ends only the display: the task goes on. Unless
+agent; several are a command with its arguments. An option that is not known is refused: write -- before
+a command that begins with `-`. The command reads nothing from standard input. Ctrl-C ends only the display: the task goes on. Unless
 --max-retries says otherwise, a command that fails is not tried again.
 
 Exit code: that of the command; 5 if a person has to act (a question, a review).
@@ -38,7 +40,7 @@ Examples:
   supervisor wait $(supervisor run --detach -- make test)")]
 pub(super) struct Run {
     /// The command and its arguments
-    #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true)]
     command: Vec<String>,
     /// Print the id of the task, and do not wait
     #[arg(long, short)]
@@ -92,6 +94,9 @@ pub(super) async fn run(line: &CommandLine, run: Run) -> Result<u8, Failure> {
         )
         .hint("start one with: supervisor daemon; or create the task for later with --detach"));
     }
+    if let Some(assignee) = &new.assignee {
+        require_known(client, assignee).await?;
+    }
     new.localize(client.here())?;
     let created = client.call(&new).await?;
     output.warn(&created.warnings);
@@ -132,6 +137,23 @@ impl Run {
     }
 }
 
+/// Refuses an assignee that nothing here has: what nobody runs would be waited for without an end.
+async fn require_known(client: &Client, assignee: &Profile) -> Result<(), Failure> {
+    let Listed::Rows(lines) = client.call(&Assignees::default()).await? else { return Ok(()) };
+    let known: Vec<String> = lines.into_iter().filter(|line| line.on_disk).map(|line| line.name).collect();
+    if known.iter().any(|name| name == assignee.as_str()) {
+        return Ok(());
+    }
+    let near = nearest(assignee.as_str(), known);
+    let near = near.map(|near| format!("is `{near}` meant? ")).unwrap_or_default();
+    Err(Failure::usage(format!(
+        "no lane or profile has the name `{assignee}`, so nothing here would run the command"
+    ))
+    .hint(format!(
+        "{near}`supervisor assignees` lists all names; --detach creates the task for a worker that claims it"
+    )))
+}
+
 /// The workspace of the current directory.
 fn here() -> Result<String, Failure> {
     let here = std::env::current_dir()
@@ -158,7 +180,7 @@ async fn follow(client: &Client, task: &TaskId, output: Output) -> Result<Shown,
     let show = Show { task_id: Some(task.clone()), ..Show::default() };
     let mut events = Events { task: Some(task.clone()), limit: 1000, ..Events::default() };
     let mut seen = RunId(0);
-    let mut told = None;
+    let mut told: Option<WaitingCode> = None;
     loop {
         // The cursor is taken before the look, so that a start in between cuts the wait short.
         events.since = client.call(&events).await?.cursor;
@@ -174,13 +196,18 @@ async fn follow(client: &Client, task: &TaskId, output: Output) -> Result<Shown,
         if outcome::of_task(&shown).is_some() {
             return Ok(shown);
         }
-        let why = shown.why.as_ref().map(crate::diagnosis::why::line);
-        if events.wait > 0 && why.is_some() && why != told {
-            complain(&format!("{task} waits: {}", printable(why.as_deref().unwrap_or_default())));
-            told = why;
+        // Its text may count the seconds.
+        if let Some(why) = shown.why.as_ref().filter(|why| events.wait > 0 && told != Some(why.code)) {
+            complain(&printable(&waits(task, &crate::diagnosis::why::line(why))));
+            told = Some(why.code);
         }
         events.wait = WAIT_SECONDS;
     }
+}
+
+/// Says what a task waits for, in a sentence.
+fn waits(task: &TaskId, why: &str) -> String {
+    if why.starts_with("waits ") { format!("{task} {why}") } else { format!("{task} waits: {why}") }
 }
 
 fn end(shown: &Shown, output: Output) -> Result<u8, Failure> {
@@ -190,14 +217,23 @@ fn end(shown: &Shown, output: Output) -> Result<u8, Failure> {
     } else if code != 0 {
         let task = &shown.task;
         complain(&format!("{} {}{}", task.id, task.status, wait::ending(shown)));
-        complain(&format!("supervisor show {}; supervisor retry {}", task.id, task.id));
+        let is_asked = shown.why.as_ref().is_some_and(|why| why.code == WaitingCode::Question);
+        let next = if is_asked { "answer" } else { "retry" };
+        complain(&format!("supervisor show {}; supervisor {next} {}", task.id, task.id));
     }
     Ok(code)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::script;
+    use super::{script, waits};
+
+    #[test]
+    fn a_wait_is_said_once() {
+        let task = "t_0123abcd".parse().unwrap();
+        assert_eq!(waits(&task, "waits for bob"), "t_0123abcd waits for bob");
+        assert_eq!(waits(&task, "starts in 57 s"), "t_0123abcd waits: starts in 57 s");
+    }
 
     fn of(words: &[&str]) -> String {
         script(words.iter().map(|word| (*word).to_owned()).collect()).unwrap()

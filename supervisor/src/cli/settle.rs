@@ -40,17 +40,25 @@ impl Settling {
         &self.open
     }
 
+    /// Returns the next task of those to be looked at that has settled, with its exit code, and waits for none.
+    pub(super) async fn settled(&mut self, client: &Client) -> Result<Option<(Shown, u8)>, Failure> {
+        while let Some(task) = self.due.front().cloned() {
+            let shown = client.call(&Show { task_id: Some(task.clone()), ..Show::default() }).await?;
+            self.due.pop_front();
+            if let Some(code) = outcome::of_task(&shown) {
+                self.open.retain(|open| *open != task);
+                return Ok(Some((shown, code)));
+            }
+        }
+        Ok(None)
+    }
+
     /// Returns the next task that has settled, with its exit code; none when there are no more. Cancel-safe: a look that is
     /// interrupted is repeated.
     pub(super) async fn next(&mut self, client: &Client) -> Result<Option<(Shown, u8)>, Failure> {
         while !self.open.is_empty() {
-            while let Some(task) = self.due.front().cloned() {
-                let shown = client.call(&Show { task_id: Some(task.clone()), ..Show::default() }).await?;
-                self.due.pop_front();
-                if let Some(code) = outcome::of_task(&shown) {
-                    self.open.retain(|open| *open != task);
-                    return Ok(Some((shown, code)));
-                }
+            if let Some(settled) = self.settled(client).await? {
+                return Ok(Some(settled));
             }
             let page = client.call(&self.events).await?;
             self.events.since = page.cursor;

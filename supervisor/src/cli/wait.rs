@@ -59,11 +59,18 @@ pub(super) async fn run(line: &CommandLine, mut wait: Wait) -> Result<u8, Failur
     // Events name the tasks by their whole ids.
     wait.task_ids = client.whole_ids(&wait.task_ids).await?;
     let mut settling = Settling::of(client, &wait.task_ids).await?;
+    let mut told = Told { wait: &wait, codes: vec![0; wait.task_ids.len()], output: line.output };
+    // What has ended already is told however short the time is.
+    while let Some((shown, code)) = settling.settled(client).await? {
+        if told.tell(&shown, code)? {
+            return Ok(code);
+        }
+    }
     let Some(limit) = wait.timeout else {
-        return all(client, &mut settling, &wait, line.output).await;
+        return told.all(client, &mut settling).await;
     };
     let limit = limit.duration();
-    if let Ok(code) = tokio::time::timeout(limit, all(client, &mut settling, &wait, line.output)).await {
+    if let Ok(code) = tokio::time::timeout(limit, told.all(client, &mut settling)).await {
         return code;
     }
     let open: Vec<&str> = settling.open().iter().map(TaskId::as_str).collect();
@@ -73,38 +80,49 @@ pub(super) async fn run(line: &CommandLine, mut wait: Wait) -> Result<u8, Failur
         .hint(format!("supervisor wait {open}")))
 }
 
-async fn all(client: &Client, settling: &mut Settling, wait: &Wait, output: Output) -> Result<u8, Failure> {
-    if OwnerLock::owner(client.root()).is_none() && client.worker().is_none() {
-        complain("warning: no daemon is running, so nothing runs them: supervisor daemon");
-    }
-    let mut codes = vec![0; wait.task_ids.len()];
-    while let Some((shown, code)) = settling.next(client).await? {
-        tell(&shown, code, output)?;
-        if wait.any {
-            return Ok(code);
-        }
-        for (of, task) in codes.iter_mut().zip(&wait.task_ids) {
-            if *task == shown.task.id {
-                *of = code;
-            }
-        }
-    }
-    Ok(codes.into_iter().find(|code| *code != 0).unwrap_or_default())
+/// What was told of the tasks so far.
+struct Told<'a> {
+    wait: &'a Wait,
+    /// The exit code of each task in the given order.
+    codes: Vec<u8>,
+    output: Output,
 }
 
-fn tell(shown: &Shown, exit_code: u8, output: Output) -> Result<(), Failure> {
-    let task = &shown.task;
-    if output.json() {
-        return output.value(&Ended {
-            task_id: &task.id,
-            status: task.status,
-            outcome: shown.runs.last().and_then(|run| run.outcome),
-            exit_code,
-            summary: shown.latest_summary.as_deref(),
-            why: shown.why.as_ref(),
-        });
+impl Told<'_> {
+    /// Waits for the tasks that are left. Returns the exit code of them all.
+    async fn all(&mut self, client: &Client, settling: &mut Settling) -> Result<u8, Failure> {
+        let has_daemon = OwnerLock::owner(client.root()).is_some() || client.worker().is_some();
+        if !has_daemon && !settling.open().is_empty() {
+            complain("warning: no daemon is running, so nothing runs them: supervisor daemon");
+        }
+        while let Some((shown, code)) = settling.next(client).await? {
+            if self.tell(&shown, code)? {
+                return Ok(code);
+            }
+        }
+        Ok(self.codes.iter().copied().find(|code| *code != 0).unwrap_or_default())
     }
-    output.text(&format!("{}  {}{}\n", task.id, task.status, ending(shown)))
+
+    /// Prints how a task has ended. Returns whether that is enough.
+    fn tell(&mut self, shown: &Shown, exit_code: u8) -> Result<bool, Failure> {
+        let task = &shown.task;
+        for (code, _) in self.codes.iter_mut().zip(&self.wait.task_ids).filter(|(_, id)| **id == task.id) {
+            *code = exit_code;
+        }
+        if self.output.json() {
+            self.output.value(&Ended {
+                task_id: &task.id,
+                status: task.status,
+                outcome: shown.runs.last().and_then(|run| run.outcome),
+                exit_code,
+                summary: shown.latest_summary.as_deref(),
+                why: shown.why.as_ref(),
+            })?;
+        } else {
+            self.output.text(&format!("{}  {}{}\n", task.id, task.status, ending(shown)))?;
+        }
+        Ok(self.wait.any)
+    }
 }
 
 /// What a task that has ended came to, in a line behind its status: its result, or why it does not go on.

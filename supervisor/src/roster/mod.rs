@@ -133,6 +133,12 @@ impl RunLimits {
     }
 }
 
+/// The name that is most like one that nobody has, where one is like it.
+pub(crate) fn nearest(wanted: &str, names: Vec<String>) -> Option<String> {
+    let near = names.into_iter().map(|name| (strsim::damerau_levenshtein(wanted, &name), name));
+    near.min().filter(|(distance, name)| *distance <= (name.len() / 3).max(1)).map(|(_, name)| name)
+}
+
 impl Roster {
     /// The built-in lanes and policies and those of the configuration.
     pub(crate) fn load(root: &Root) -> Self {
@@ -295,8 +301,7 @@ impl Roster {
 
     /// The name that is most like one that nobody has, where one is like it.
     pub(crate) fn nearest(&self, wanted: &str) -> Option<String> {
-        let near = self.names().into_iter().map(|name| (strsim::damerau_levenshtein(wanted, &name), name));
-        near.min().filter(|(distance, name)| *distance <= (name.len() / 3).max(1)).map(|(_, name)| name)
+        nearest(wanted, self.names())
     }
 
     /// The names of all assignees that are known here, also of those that cannot run.

@@ -241,6 +241,13 @@ impl Command for Attach {
         let mut words = std::mem::take(&mut self.words);
         let path = PathBuf::from(words.pop().unwrap_or_default());
         let task = match words.pop() {
+            None if here.worker().is_none() => {
+                let word = path.display();
+                return Err(Failure::usage(format!(
+                    "`{word}` is no id of a task, and a file needs a task before it"
+                ))
+                .hint(format!("for a file: supervisor attach t_0123abcd {word}")));
+            }
             None => None,
             Some(word) => {
                 let word = word.to_string_lossy();

@@ -3,12 +3,12 @@
 use std::fmt;
 use std::str::FromStr;
 
-use kernel::{RunId, TaskId};
+use kernel::{RunId, Status, TaskId};
 use nix::sys::signal::Signal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bulk::{Bulk, outcome, shown};
+use super::bulk::{Bulk, Sent, outcome, shown};
 use crate::api::{Audience, Call, Effect, Verb, blocking};
 use crate::command::Command;
 use crate::failure::{Failure, with_causes};
@@ -28,7 +28,8 @@ that takes messages gets HUP, INT, QUIT, TERM, USR1, USR2 and KILL, and no other
 Examples:
   supervisor kill t_0123abcd
   supervisor kill t_0123abcd t_4567cdef --reason 'it wrote to the wrong disk'
-  supervisor kill --signal USR1 t_0123abcd")]
+  supervisor kill --signal USR1 t_0123abcd
+  supervisor kill -9 t_0123abcd   (the same as --signal 9)")]
 pub(crate) struct Kill {
     /// The tasks
     #[arg(value_name = "TASK", required = true)]
@@ -110,21 +111,26 @@ async fn send(call: &Call, tasks: Vec<TaskId>, signal: SignalName) -> Result<Bul
     let ids = tasks.clone();
     let found =
         call.read(move |view| Ok(ids.iter().map(|id| view.expect_task(id)).collect::<Vec<_>>())).await?;
-    let mut attempts = Vec::new();
+    let (mut attempts, mut sent) = (Vec::new(), Vec::new());
     for (id, task) in tasks.into_iter().zip(found) {
-        let attempt = match task {
+        let delivered = match task {
             Ok(task) => match task.current_run_id {
                 Some(run) => deliver(call, run, signal)
                     .await?
-                    .map(|pid| (task.status, Some(format!("{signal} was sent to process {pid}"))))
-                    .map_err(|why| not_delivered(&id, &why)),
-                None => Err(no_worker(&id, "it is not running")),
+                    .map(|pid| (task.status, pid))
+                    .map_err(|why| not_delivered(&id, task.status, &why)),
+                None => Err(no_worker(&id, task.status, "it is not running")),
             },
             Err(error) => Err(error),
         };
-        attempts.push((id, attempt));
+        sent.push(delivered.as_ref().ok().map(|(_, pid)| Sent { signal: signal.to_string(), pid: *pid }));
+        attempts.push((id, delivered.map(|(status, _)| (status, None))));
     }
-    Ok(Bulk::collect(attempts)?)
+    let mut bulk = Bulk::collect(attempts)?;
+    for (one, sent) in bulk.results.iter_mut().zip(sent) {
+        one.sent = sent;
+    }
+    Ok(bulk)
 }
 
 /// Cancels the runs of tasks, and leaves their workers no time.
@@ -135,8 +141,9 @@ async fn end(call: &Call, tasks: Vec<TaskId>, reason: Option<String>) -> Result<
     let bulk = call
         .write(move |board, actor| {
             Bulk::each(board, tasks, |board, id| {
-                if board.expect_task(id)?.current_run_id.is_none() {
-                    return Err(no_worker(id, "it is not running"));
+                let task = board.expect_task(id)?;
+                if task.current_run_id.is_none() {
+                    return Err(no_worker(id, task.status, "it is not running"));
                 }
                 Ok(outcome(&board.cancel(id, reason.as_deref(), actor)?))
             })
@@ -160,22 +167,29 @@ async fn deliver(call: &Call, run: RunId, signal: SignalName) -> Result<Result<i
     blocking("the signal was not sent", move || worker_signal::send(&dir, signal)).await
 }
 
-fn not_delivered(id: &TaskId, why: &SignalError) -> kernel::Error {
+fn not_delivered(id: &TaskId, status: Status, why: &SignalError) -> kernel::Error {
     if matches!(why, SignalError::NotPassedOn { .. }) {
         return kernel::Error::Conflict {
             message: format!("{id} gets no signal: {why}"),
             hint: Some(format!("name one of those, or end the run: `supervisor kill {id}`")),
         };
     }
-    no_worker(id, &with_causes(why))
+    no_worker(id, status, &with_causes(why))
 }
 
-fn no_worker(id: &TaskId, why: &str) -> kernel::Error {
+fn no_worker(id: &TaskId, status: Status, why: &str) -> kernel::Error {
+    let end = match status {
+        Status::Todo | Status::Scheduled | Status::Ready => {
+            format!("; a task that waits is ended with `supervisor cancel {id}`")
+        }
+        Status::Blocked | Status::Triage | Status::Review | Status::Done => {
+            format!("; `supervisor archive {id}` takes it off the board")
+        }
+        Status::Running | Status::Archived => String::new(),
+    };
     kernel::Error::Conflict {
         message: format!("{id} has no worker that gets a signal: {why}"),
-        hint: Some(format!(
-            "`supervisor show {id}`; a task that waits is ended with `supervisor cancel {id}`"
-        )),
+        hint: Some(format!("`supervisor show {id}`{end}")),
     }
 }
 
