@@ -56,13 +56,13 @@ impl Board<'_> {
 
 /// The refusal to end what does not go on anyway.
 fn not_cancelled(error: Error) -> Error {
-    match named(error, "cancel") {
-        Error::Illegal { task, status: status @ (Status::Blocked | Status::Triage), change, .. } => {
-            let hint = Some(format!("it does not run; `supervisor archive {task}` takes it off the board"));
-            Error::Illegal { task, status, change, hint }
-        }
-        other => other,
-    }
+    let error = named(error, "cancel");
+    let Error::Illegal { task, status: status @ (Status::Blocked | Status::Triage), change, .. } = error
+    else {
+        return error;
+    };
+    let hint = Some(format!("it does not run; `supervisor archive {task}` takes it off the board"));
+    Error::Illegal { task, status, change, hint }
 }
 
 /// The same refusal, of the change that was asked for.

@@ -127,7 +127,7 @@ fn turns_that_are_over_at_once_back_off_and_one_that_took_its_time_ends_that() {
             let pause = at.since(bench.clock.now());
             assert_eq!(bench.wake(), [], "it waits");
             bench.clock.advance(pause);
-            assert_eq!(bench.wake(), [id.clone()]);
+            assert_eq!(bench.wake(), std::slice::from_ref(&id));
             pause.as_secs()
         })
         .collect();
