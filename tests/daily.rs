@@ -160,7 +160,7 @@ fn run_refuses_an_option_or_an_assignee_that_nobody_knows() {
     let refused = fleet.cli(["run", "--assignee", "shel", "true"]).refused(2, "no lane or profile");
     assert!(refused.stderr.contains("is `shell` meant?"), "{}", refused.stderr);
     assert_eq!(fleet.json(["list"]), json!([]));
-    assert_eq!(fleet.cli(["run", "echo", "-n", "--json", "-x"]).ok().stdout, "--json -x");
+    assert_eq!(fleet.cli(["run", "echo", "-n", "--json", "-x"]).ok().stdout, "--json -x\n");
 }
 
 #[test]

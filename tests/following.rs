@@ -64,7 +64,7 @@ fn a_kind_that_no_event_has_is_refused_with_the_kinds_that_there_are() {
         fleet.json(["create", "a"]);
         let refused =
             fleet.cli(["events", "--kind", "created", "--kind", "bogus"]).refused(2, "has the kind `bogus`");
-        assert!(refused.stderr.contains("blocked, cancelled, "), "{}", refused.stderr);
+        assert!(refused.stderr.contains("blocked, budget_spent, cancelled, "), "{}", refused.stderr);
         let watched = fleet.cli(["watch", "--kinds", "bogus"]);
         assert!(watched.code == 2 && watched.stderr.contains("has the kind `bogus`"), "{}", watched.stderr);
     }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
 
 use serde_json::json;
 
@@ -164,6 +165,22 @@ fn a_login_that_fails_keeps_nothing_and_says_so() {
         let check = fleet.cli(["login", "shell"]);
         assert_eq!(check.code, 2);
     }
+}
+
+#[test]
+fn what_was_typed_and_not_read_at_a_login_is_none_of_the_shells() {
+    let fleet = fleet(User::current(), "");
+    let script = r#""$0" --root "$1" login agent; printf 'next? '; read -r line; echo "got: $line""#;
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", script]).arg(fleet.binary()).arg(fleet.root());
+    fleet.dress(&mut command);
+    let mut terminal = Terminal::run(&mut command);
+    terminal.until("code: ");
+    terminal.press("of-agent\ntouch planted\n");
+    terminal.until("next? ");
+    terminal.press("typed later\n");
+    terminal.until("got: typed later");
+    assert_eq!(terminal.end().code(), Some(0));
 }
 
 #[test]

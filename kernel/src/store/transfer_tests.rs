@@ -27,6 +27,9 @@ const MESSAGE: &str = "
     INSERT INTO run_messages (run_id, number, task_id, author, body, state, created_at, changed_at)
         SELECT id, 1, task_id, 'alice', 'b', 'written', 1, 1 FROM task_runs LIMIT 1";
 
+/// What went through the proxy of a run.
+const EGRESS: &str = "INSERT INTO run_egress (run_id, egress) SELECT id, '{}' FROM task_runs LIMIT 1";
+
 /// A board with something in every table.
 fn full() -> Bench {
     let bench = Bench::new();
@@ -74,6 +77,7 @@ fn full() -> Bench {
             board.tx.add_usage(crate::RunId(1), crate::Bound::Comments, 1)?;
             board.tx.conn.execute_batch(DELAY).unwrap();
             board.tx.conn.execute_batch(MESSAGE).unwrap();
+            board.tx.conn.execute_batch(EGRESS).unwrap();
             board.fold_events(crate::Timestamp::from_micros(i64::MAX), 1)?;
             Ok(())
         })
