@@ -68,7 +68,7 @@ pub(crate) async fn run(
     install_binary(&root)?;
     // The probe has ended before the daemon changes its group.
     let support = detect_support().await?;
-    let (cgroups, controllers) = serve_cgroups(&root, extent);
+    let (cgroups, Handed { controllers, gap }) = serve_cgroups(&root, extent);
     let support = support.with_controllers(controllers);
     let (reports, runs) = Reports::queue();
     let (link, inbox) = open_link(runs);
@@ -90,6 +90,9 @@ pub(crate) async fn run(
     let spares = spares_of(extent, cgroups.as_ref().ok());
     let ways = (listeners.port(), Arc::clone(&doors), WaysOut::new(descriptors, service.quotas()));
     let host = make_host(&root, support, cgroups, spares, ways).await?;
+    if let Some(why) = gap {
+        tracing::info!(%why, "limits_not_held");
+    }
     let context = Arc::new(Context {
         service: Arc::clone(&service),
         host,
@@ -215,19 +218,14 @@ fn doorway(
     })
 }
 
-/// The groups of the root's runs, and the controllers that are handed on to them. Who starts no run makes none.
-fn serve_cgroups(root: &Root, extent: Extent) -> (Result<Cgroups, String>, BTreeSet<policies::Controller>) {
+/// The groups of the root's runs, and what is handed on to them. Who starts no run makes none.
+fn serve_cgroups(root: &Root, extent: Extent) -> (Result<Cgroups, String>, Handed) {
     if extent == Extent::Ending {
-        return (Err("no run is started".to_owned()), BTreeSet::new());
+        return (Err("no run is started".to_owned()), Handed::default());
     }
     match Cgroups::serve(root.dir()) {
-        Ok((cgroups, Handed { controllers, gap })) => {
-            if let Some(why) = gap {
-                tracing::info!(%why, "limits_not_held");
-            }
-            (Ok(cgroups), controllers)
-        }
-        Err(why) => (Err(why), BTreeSet::new()),
+        Ok((cgroups, handed)) => (Ok(cgroups), handed),
+        Err(why) => (Err(why), Handed::default()),
     }
 }
 

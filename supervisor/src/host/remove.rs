@@ -38,11 +38,16 @@ impl std::fmt::Display for Stays {
 
 impl From<RunDirError> for Stays {
     fn from(error: RunDirError) -> Self {
-        Stays { is_shortage: shortage::is_shortage(&error), why: crate::failure::with_causes(&error) }
+        Stays::of(&error)
     }
 }
 
 impl Stays {
+    /// It failed with an error.
+    pub(crate) fn of(error: &(dyn std::error::Error + 'static)) -> Self {
+        Stays { is_shortage: shortage::is_shortage(error), why: crate::failure::with_causes(error) }
+    }
+
     /// It did not come to a try.
     pub(crate) fn because(why: &dyn std::fmt::Display) -> Self {
         Stays { is_shortage: false, why: why.to_string() }

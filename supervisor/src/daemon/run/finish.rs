@@ -254,13 +254,9 @@ async fn keep_files(context: &Context, board: &BoardHandle, key: &TaskKey, run: 
 async fn close_workspace(context: &Context, board: &BoardHandle, key: &TaskKey) {
     let base = context.host.root.workspaces(board.name());
     let Ok(name) = workspace::Name::new(key.task.as_str()) else { return };
-    let closed = tokio::task::spawn_blocking(move || workspace::close_scratch(&base, &name));
-    match closed.await {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => {
-            tracing::warn!(task = %key, error = %crate::failure::with_causes(&error), "workspace_not_closed");
-        }
-        Err(panic) => tracing::warn!(task = %key, error = %panic, "workspace_not_closed"),
+    let closed = with_room(move || workspace::close_scratch(&base, &name).map_err(|e| Stays::of(&e)));
+    if let Err(error) = closed.await {
+        tracing::warn!(task = %key, %error, "workspace_not_closed");
     }
 }
 
@@ -295,7 +291,7 @@ async fn clean_places(context: &Context, board: &BoardHandle, run: kernel::RunId
     }
 }
 
-/// Removes something, off the runtime's threads, and tries again while the host lacks what that takes, [`TRIES`] times at
+/// Removes or closes something, off the runtime's threads, and tries again while the host lacks what that takes, [`TRIES`] times at
 /// most: the end of the run waits for it.
 async fn with_room(removal: impl Fn() -> Result<(), Stays> + Send + Sync + 'static) -> Result<(), Stays> {
     let removal = Arc::new(removal);
