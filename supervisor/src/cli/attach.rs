@@ -7,12 +7,13 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::outcome;
+use super::reading::{Begun, readable};
 use crate::client::Client;
 use crate::command::Command as _;
 use crate::failure::Failure;
-use crate::lanes::{Format, Readable};
+use crate::lanes::Format;
 use crate::output::Output;
-use crate::terminal::{Ink, complain, printable, printable_lines, printable_output};
+use crate::terminal::{Ink, complain, printable};
 use crate::time::duration::WrittenDuration;
 use crate::verbs::{Attach, Events, Log, Show, Steer};
 
@@ -20,8 +21,6 @@ use crate::verbs::{Attach, Events, Log, Show, Steer};
 const TYPED: usize = 4;
 /// How long one question waits at the daemon.
 const WAIT_SECONDS: u64 = 30;
-/// A line of an agent that is longer is shown in pieces.
-const LINE_BYTES: usize = 4 * 1024 * 1024;
 
 pub(super) async fn run(client: &Client, verb: Attach, output: Output) -> Result<u8, Failure> {
     match verb.task_alone(client.here()) {
@@ -44,7 +43,7 @@ async fn follow(client: &Client, task: TaskId, output: Output) -> Result<u8, Fai
     let mut typed = typed(output);
     let mut log = Log { task_id: Some(task.clone()), offset: Some(0), wait: WAIT_SECONDS, ..Log::default() };
     let mut news = Events { task: Some(task.clone()), limit: 1000, ..Events::default() };
-    let mut stream = Stream { output, run: None, format: None, begun: String::new(), has_said_end: false };
+    let mut stream = Stream { output, run: None, format: None, begun: Begun::default(), has_said_end: false };
     loop {
         let piece = until(client.call(&log), client, &task, &mut typed).await?;
         if log.run != piece.run_id {
@@ -126,8 +125,7 @@ struct Stream {
     output: Output,
     run: Option<RunId>,
     format: Option<Format>,
-    /// A line whose end has not come.
-    begun: String,
+    begun: Begun,
     has_said_end: bool,
 }
 
@@ -142,17 +140,11 @@ impl Stream {
 
     /// Shows the lines that end in a piece.
     fn show(&mut self, piece: &str) -> Result<(), Failure> {
-        self.begun.push_str(piece);
-        while let Some(end) = self.begun.find('\n') {
-            let line: String = self.begun.drain(..=end).collect();
-            self.line(line.trim_end_matches('\n'))?;
-        }
-        if self.begun.len() > LINE_BYTES { self.rest() } else { Ok(()) }
+        self.begun.take(piece).iter().try_for_each(|line| self.line(line))
     }
 
     fn rest(&mut self) -> Result<(), Failure> {
-        let rest = std::mem::take(&mut self.begun);
-        if rest.is_empty() { Ok(()) } else { self.line(&rest) }
+        self.begun.rest().map_or(Ok(()), |rest| self.line(&rest))
     }
 
     /// Says how the run ended, once.
@@ -176,21 +168,7 @@ impl Stream {
             }
             return self.output.value(&json!({ "run_id": self.run, "line": line }));
         }
-        let screen = self.output.screen();
-        let Some(read) = self.format.and_then(|format| format.readable(line)) else {
-            return if line.trim().is_empty() { Ok(()) } else { self.text(&printable_output(line)) };
-        };
-        for one in read {
-            let text = match one {
-                Readable::Words(text) => printable_lines(&text),
-                Readable::Heard(text) => screen.paint(Ink::Bold, &format!("> {}", printable_lines(&text))),
-                Readable::Call(text) => screen.paint(Ink::Cyan, &format!("→ {}", printable(&text))),
-                Readable::Outcome(text) => screen.paint(Ink::Dim, &format!("← {}", printable(&text))),
-                Readable::Note(text) => screen.paint(Ink::Dim, &format!("[{}]", printable(&text))),
-            };
-            self.text(&text)?;
-        }
-        Ok(())
+        self.output.text(&readable(line, self.format, self.output))
     }
 
     fn note(&self, text: &str) -> Result<(), Failure> {
@@ -199,10 +177,6 @@ impl Stream {
             return Ok(());
         }
         let text = self.output.screen().paint(Ink::Dim, &format!("[{text}]"));
-        self.text(&text)
-    }
-
-    fn text(&self, line: &str) -> Result<(), Failure> {
-        self.output.text(&format!("{line}\n"))
+        self.output.text(&format!("{text}\n"))
     }
 }

@@ -3,10 +3,12 @@
 use futures_util::future::try_join_all;
 use kernel::{RunId, TaskId, Timestamp};
 
+use super::reading::{Begun, readable};
 use super::{CommandLine, outcome, pages};
 use crate::client::Client;
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::lanes::Format;
 use crate::output::Output;
 use crate::terminal::{Ink, complain, printable_output};
 use crate::time::since::Since;
@@ -123,17 +125,20 @@ pub(super) struct Source {
     begun: String,
     /// Whether the last line that was printed has an end.
     at_line_start: bool,
+    /// Where the stream of an agent is shown as a person reads it: its line that has no end yet.
+    read: Option<Begun>,
+    format: Option<Format>,
 }
 
 impl Source {
     fn new(label: Option<String>, log: Log) -> Self {
-        Source { log, label, begun: String::new(), at_line_start: true }
+        Source { log, label, begun: String::new(), at_line_start: true, read: None, format: None }
     }
 
-    /// The whole log of one run.
+    /// The whole log of one run, that of an agent as a person reads it.
     pub(super) fn of_run(task: &TaskId, run: RunId) -> Self {
         let log = Log { task_id: Some(task.clone()), run: Some(run), offset: Some(0), ..Log::default() };
-        Source::new(None, log)
+        Source { read: Some(Begun::default()), ..Source::new(None, log) }
     }
 
     /// Shows what there is. In JSON it is one piece.
@@ -207,6 +212,11 @@ impl Source {
         if piece.text.is_empty() {
             return Ok(());
         }
+        self.format = piece.stdout.filter(|format| format.is_of_events());
+        if let Some(read) = self.read.as_mut().filter(|_| self.format.is_some()) {
+            let lines = read.take(&piece.text);
+            return lines.iter().try_for_each(|line| output.text(&readable(line, self.format, output)));
+        }
         self.at_line_start = piece.text.ends_with('\n');
         let text = printable_output(&piece.text);
         let Some(label) = &self.label else { return output.text(&text) };
@@ -219,6 +229,9 @@ impl Source {
 
     /// Ends the last line.
     fn finish(&mut self, output: Output) -> Result<(), Failure> {
+        if let Some(rest) = self.read.as_mut().and_then(Begun::rest) {
+            return output.text(&readable(&rest, self.format, output));
+        }
         if std::mem::replace(&mut self.at_line_start, true) || output.json() {
             return Ok(());
         }

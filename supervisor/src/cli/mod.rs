@@ -26,6 +26,7 @@ mod mcp;
 mod outcome;
 mod pages;
 mod profile;
+mod reading;
 mod refused;
 mod restore;
 mod run;

@@ -103,6 +103,11 @@ impl Format {
         self.0.refused.is_some()
     }
 
+    /// Whether it is a stream of events, which a person does not read as it is.
+    pub(crate) fn is_of_events(self) -> bool {
+        self.0.readable.is_some()
+    }
+
     /// What a person reads of a line of the log; none where it is read as it is: in another form, or not the program's.
     pub(crate) fn readable(self, line: &str) -> Option<Vec<Readable>> {
         let event = serde_json::from_str(line).ok().filter(serde_json::Value::is_object)?;

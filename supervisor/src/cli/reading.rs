@@ -1,0 +1,62 @@
+//! The stream of an agent, as a person reads it.
+
+use crate::lanes::{Format, Readable};
+use crate::output::Output;
+use crate::terminal::{Ink, printable, printable_lines, printable_output};
+
+/// A line that is longer is shown in pieces.
+const LINE_BYTES: usize = 4 * 1024 * 1024;
+
+/// What was written so far of a line that has no end yet.
+#[derive(Debug, Default)]
+pub(super) struct Begun(String);
+
+impl Begun {
+    /// Takes a piece of a stream, and returns the lines that are whole by now.
+    pub(super) fn take(&mut self, piece: &str) -> Vec<String> {
+        self.0.push_str(piece);
+        let whole = self.0.rfind('\n').map_or(0, |end| end + 1);
+        let mut lines: Vec<String> = self.0[..whole].lines().map(str::to_owned).collect();
+        self.0.drain(..whole);
+        if self.0.len() > LINE_BYTES {
+            lines.extend(self.rest());
+        }
+        lines
+    }
+
+    /// What is left when nothing comes any more.
+    pub(super) fn rest(&mut self) -> Option<String> {
+        let rest = std::mem::take(&mut self.0);
+        (!rest.is_empty()).then_some(rest)
+    }
+}
+
+/// What is shown of a line, each with its newline: the words and the calls of an agent; any other line as it is, unless it is empty.
+pub(super) fn readable(line: &str, format: Option<Format>, output: Output) -> String {
+    let screen = output.screen();
+    let Some(read) = format.and_then(|format| format.readable(line)) else {
+        return if line.trim().is_empty() { String::new() } else { printable_output(line) + "\n" };
+    };
+    let shown = |one| match one {
+        Readable::Words(text) => printable_lines(&text),
+        Readable::Heard(text) => screen.paint(Ink::Bold, &format!("> {}", printable_lines(&text))),
+        Readable::Call(text) => screen.paint(Ink::Cyan, &format!("→ {}", printable(&text))),
+        Readable::Outcome(text) => screen.paint(Ink::Dim, &format!("← {}", printable(&text))),
+        Readable::Note(text) => screen.paint(Ink::Dim, &format!("[{}]", printable(&text))),
+    };
+    read.into_iter().map(|one| shown(one) + "\n").collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Begun;
+
+    #[test]
+    fn lines_come_out_when_they_are_whole() {
+        let mut begun = Begun::default();
+        assert!(begun.take("{\"a\"").is_empty());
+        assert_eq!(begun.take(":1}\n\nsecond\nthi"), ["{\"a\":1}", "", "second"]);
+        assert_eq!(begun.rest().as_deref(), Some("thi"));
+        assert_eq!(begun.rest(), None);
+    }
+}
