@@ -26,6 +26,18 @@ pub fn is_shortage_number(number: i32) -> bool {
     )
 }
 
+/// What was had; none where it cannot be had, whatever the host has.
+///
+/// # Errors
+/// The host lacks something for now: that says nothing of what was looked for.
+pub fn unless_short<T, E: Error + 'static>(tried: Result<T, E>) -> Result<Option<T>, E> {
+    match tried {
+        Ok(had) => Ok(Some(had)),
+        Err(error) if is_shortage(&error) => Err(error),
+        Err(_) => Ok(None),
+    }
+}
+
 /// The number of the first system error among an error and its causes.
 pub(crate) fn number_of(error: &(dyn Error + 'static)) -> Option<i32> {
     let mut next = Some(error);
@@ -56,5 +68,13 @@ mod tests {
         assert!(is_shortage(&Errno::EMFILE));
         assert!(is_shortage(&rustix::io::Errno::NFILE));
         assert!(!is_shortage(&io::Error::from_raw_os_error(Errno::EACCES as i32)));
+    }
+
+    #[test]
+    fn a_lack_is_no_absence() {
+        let failed = |number: Errno| Err::<(), _>(io::Error::from_raw_os_error(number as i32));
+        assert!(unless_short(failed(Errno::EMFILE)).is_err());
+        assert_eq!(unless_short(failed(Errno::ENOENT)).unwrap(), None);
+        assert_eq!(unless_short(Ok::<_, io::Error>(1)).unwrap(), Some(1));
     }
 }

@@ -9,6 +9,7 @@ use kernel::{BoardName, RunId};
 use nix::errno::Errno;
 use policies::Controller;
 use sha2::{Digest as _, Sha256};
+use shim::shortage::unless_short;
 
 use super::controllers::{self, Handed, Unit, make};
 use super::proc_file::{self, read_bounded};
@@ -117,7 +118,9 @@ impl Cgroups {
             if let Err(error) = kill(&group) {
                 tracing::warn!(path = %group.display(), %error, "cgroup_not_emptied");
             }
-            remove_run(&group);
+            if let Err(error) = remove_run(&group) {
+                tracing::warn!(path = %group.display(), %error, "cgroup_not_removed");
+            }
         }
     }
 
@@ -173,23 +176,19 @@ pub(crate) fn run_of(pid: i32) -> Option<PathBuf> {
     is_ours.then(|| base.join(run))
 }
 
-/// Removes the group of a run whose processes are gone.
-pub(crate) fn remove_run(group: &Path) {
+/// Removes the group of a run whose processes are gone. What stays is swept by the next daemon.
+pub(crate) fn remove_run(group: &Path) -> io::Result<()> {
     let until = Instant::now() + REMOVAL;
     loop {
-        remove_tree(&group.join("work"));
+        unless_short(remove_tree(&group.join("work")))?;
         drop(std::fs::remove_dir(group.join("shim")));
         match std::fs::remove_dir(group) {
             Err(e) if e.raw_os_error() == Some(Errno::EBUSY as i32) && Instant::now() < until => {
                 // A killed process is in its group until it has been taken down.
-                drop(wait_for_change(group));
+                unless_short(wait_for_change(group))?;
             }
-            Err(e) if e.kind() != io::ErrorKind::NotFound => {
-                // The next daemon sweeps it.
-                tracing::warn!(path = %group.display(), error = %e, "cgroup_not_removed");
-                return;
-            }
-            Ok(()) | Err(_) => return,
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+            Ok(()) | Err(_) => return Ok(()),
         }
     }
 }
@@ -213,13 +212,14 @@ pub(crate) fn wait_for_change(group: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn remove_tree(group: &Path) {
-    if let Ok(entries) = std::fs::read_dir(group) {
-        for entry in entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
-            remove_tree(&entry.path());
+fn remove_tree(group: &Path) -> io::Result<()> {
+    for entry in std::fs::read_dir(group)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            unless_short(remove_tree(&entry.path()))?;
         }
     }
-    drop(std::fs::remove_dir(group));
+    std::fs::remove_dir(group)
 }
 
 /// Whether the processes of a group are stopped.

@@ -1,10 +1,11 @@
 //! What a run has left whose shim is dead: its cgroup or pid namespace is ended, with proof, and its directory removed.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use shim::rundir::{LockGuard, PidRecord, ProcessIdentity, ProcessStat, RunDir};
+use shim::shortage::unless_short;
 
 use super::{cgroup, watch};
 
@@ -13,9 +14,8 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(2);
 
 /// Ends what a dead shim has left, by what its run directory records. Blocking.
 pub(crate) fn end(dir: &RunDir, pid: &PidRecord) -> Result<(), String> {
-    let group = dir.spec().ok().and_then(|spec| spec.cgroup).filter(|group| group.exists());
-    if let Some(group) = &group {
-        empty_group(group)?;
+    if let Some(group) = group_of(dir)? {
+        empty_group(&group)?;
     }
     match &pid.init {
         Some(init) => end_namespace(init),
@@ -27,19 +27,25 @@ pub(crate) fn end(dir: &RunDir, pid: &PidRecord) -> Result<(), String> {
 /// still holds.
 pub(crate) fn remove(dir: &RunDir, guard: LockGuard) -> Result<(), String> {
     let boot = shim::rundir::boot_id().map_err(|e| format!("the boot id cannot be read: {e}"))?;
-    if let Ok(Some(pid)) = dir.pid()
-        && pid.boot_id == boot
-    {
+    let pid = unless_short(dir.pid()).map_err(|e| crate::failure::with_causes(&e))?.flatten();
+    if let Some(pid) = pid.filter(|pid| pid.boot_id == boot) {
         end(dir, &pid)?;
     }
-    if let Some(group) = dir.spec().ok().and_then(|spec| spec.cgroup)
-        && group.exists()
-    {
+    if let Some(group) = group_of(dir)? {
         cgroup::kill(&group).map_err(|e| e.to_string())?;
-        cgroup::remove_run(&group);
+        cgroup::remove_run(&group).map_err(|e| e.to_string())?;
     }
     dir.revoke(guard).map_err(|e| crate::failure::with_causes(&e))?;
     dir.remove().map_err(|e| crate::failure::with_causes(&e))
+}
+
+/// The group that a run was started in, while that exists.
+///
+/// # Errors
+/// The host lacks something for now.
+pub(crate) fn group_of(dir: &RunDir) -> Result<Option<PathBuf>, String> {
+    let spec = unless_short(dir.spec()).map_err(|e| crate::failure::with_causes(&e))?;
+    Ok(spec.and_then(|spec| spec.cgroup).filter(|group| group.exists()))
 }
 
 /// Kills the first process of a pid namespace, and with it all others, and waits until the kernel says that they are gone.

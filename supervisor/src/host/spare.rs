@@ -123,7 +123,9 @@ impl Drop for Spare {
             child.wait().ok();
         }
         if let Some(group) = self.group.take() {
-            cgroup::remove_run(&group);
+            if let Err(error) = cgroup::remove_run(&group) {
+                tracing::warn!(path = %group.display(), %error, "cgroup_not_removed");
+            }
         }
     }
 }

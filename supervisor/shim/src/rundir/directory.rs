@@ -225,8 +225,16 @@ impl RunDir {
     /// Reads how the run ended; none when there is no record, or not a whole one.
     ///
     /// A record says nothing about now as long as the lock is held.
-    pub fn exit(&self) -> Option<ExitRecord> {
-        exit::decode(&fs::read(self.path.join(EXIT)).ok()?)
+    ///
+    /// # Errors
+    /// It cannot be read for now, which says nothing of how the run ended.
+    pub fn exit(&self) -> Result<Option<ExitRecord>, RunDirError> {
+        let path = self.path.join(EXIT);
+        match fs::read(&path) {
+            Ok(bytes) => Ok(exit::decode(&bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(RunDirError::Read { path, source }),
+        }
     }
 
     /// Opens the place for the exit record and reserves its space.
@@ -368,6 +376,16 @@ mod tests {
         let _guard = run.lock().unwrap();
         assert!(run.is_revoked().unwrap());
         assert_eq!(run.pid().unwrap(), None);
+    }
+
+    #[test]
+    fn a_record_that_cannot_be_read_for_now_says_nothing_of_the_end() {
+        let place = tempfile::tempdir().unwrap();
+        let run = RunDir::open(place.path()).unwrap();
+        assert_eq!(run.exit().unwrap(), None);
+        // A read of it fails with EIO, as that of a bad disk.
+        std::os::unix::fs::symlink("/proc/self/mem", place.path().join(EXIT)).unwrap();
+        assert!(crate::shortage::is_shortage(&run.exit().unwrap_err()));
     }
 
     #[test]

@@ -11,9 +11,8 @@ use std::path::{Path, PathBuf};
 use kernel::limits::ATTACHMENT;
 use kernel::{Blobs, Digest, Handed, LostArtifact, NewAttachment, Published, Run, Verdict};
 use policies::Identity;
-use shim::rundir::RunDir;
 
-use super::note::Note;
+use super::records::Records;
 use crate::host::job;
 
 /// What became of the declared files of a run.
@@ -45,16 +44,14 @@ impl Taken {
 }
 
 /// Takes the declared files of a run. Blocking. Fails where the host lacks something for now: then it is tried again.
-pub(in crate::daemon) fn take(run: &Run, run_dir: &Path, blobs: &Blobs) -> Result<Taken, String> {
+pub(super) fn take(run: &Run, records: &Records, blobs: &Blobs) -> Result<Taken, String> {
     let mut taken = Taken::default();
-    let dir = RunDir::open(run_dir).ok();
-    let note = dir.as_ref().and_then(|dir| Note::read(dir.path()));
-    let identity = note.as_ref().and_then(Note::identity);
-    let told = dir.and_then(|dir| dir.spec().ok()).map(|spec| spec.cwd);
+    let identity = records.identity();
+    let told = records.spec.as_ref().map(|spec| spec.cwd.clone());
     let workspace = told.or_else(|| run.workspace_path.as_ref().map(PathBuf::from));
     for path in run.verdict.iter().flat_map(Verdict::artifacts) {
         let lose = |reason: String| LostArtifact { path: path.clone(), reason };
-        let Some(workspace) = workspace.as_deref().filter(|_| note.is_some()) else {
+        let Some(workspace) = workspace.as_deref().filter(|_| records.note.is_some()) else {
             taken.handed.lost.push(lose("nothing is known of the run's workspace any more".to_owned()));
             continue;
         };

@@ -9,11 +9,10 @@ use std::path::{Path, PathBuf};
 use kernel::limits::ATTACHMENT;
 use kernel::{BoardName, Handoff, RunId};
 use serde_json::Value;
-use shim::rundir::RunDir;
 use tokio_util::sync::CancellationToken;
 use workspace::{Claims, Job, Outcome, Unfounded};
 
-use super::note::Note;
+use super::records::Records;
 use crate::failure::Failure;
 use crate::host::job;
 use crate::paths::Root;
@@ -50,8 +49,11 @@ pub(crate) fn search(
     }
     // One that is claimed from outside has none: nobody here knows where its worker has its files.
     let dir = root.run_dir(board, run);
-    let Some(spec) = RunDir::open(&dir).ok().and_then(|dir| dir.spec().ok()) else { return Search::Founded };
-    let Some(note) = Note::read(&dir) else { return Search::Founded };
+    let records = match Records::read(&dir) {
+        Ok(records) => records,
+        Err(why) => return Search::CutShort(why),
+    };
+    let Records { spec: Some(spec), note: Some(note), .. } = records else { return Search::Founded };
     if note.identity.is_none() && nix::unistd::geteuid().is_root() {
         return Search::Founded;
     }

@@ -61,7 +61,9 @@ pub(crate) fn provide(
 ) -> Result<(), Failure> {
     let dir = root.run_files(board, run);
     // Without a note or a directory there is no worker that could ask.
-    let Some(note) = Note::read(&root.run_dir(board, run)).filter(|_| dir.is_dir()) else { return Ok(()) };
+    let note = Note::read(&root.run_dir(board, run))
+        .map_err(|e| Failure::failed(format!("the note of run {run} cannot be read: {e}")))?;
+    let Some(note) = note.filter(|_| dir.is_dir()) else { return Ok(()) };
     place(&dir, note.identity(), files, blobs).map_err(|e| Failure::failed(e.error))
 }
 

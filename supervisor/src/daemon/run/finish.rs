@@ -7,15 +7,15 @@ use std::time::Duration;
 use kernel::{Digest, Ending, Extent, Finished, LostArtifact, Purpose, Run, Sweep, Verdict};
 use serde_json::Value;
 use shim::rundir::RunDir;
-use shim::shortage::is_shortage;
+use shim::shortage::unless_short;
 
 use super::artifacts::{self, Taken};
 use super::context::{Context, RETRY, submit};
 use super::evidence;
 use super::key::TaskKey;
 use super::live::Phase;
-use super::messages;
 use super::note::Note;
+use super::records::Records;
 use super::release::{Next, Trouble};
 use super::report::Report;
 use super::seal;
@@ -40,26 +40,26 @@ pub(super) async fn finish(
     run: &Run,
     mut ending: Ending,
 ) {
-    let mut taken = seal(context, board, key, run).await;
+    let path = context.host.root.run_dir(board.name(), run.id);
+    let records = Arc::new(Records::of(context, key, path.clone()).await);
+    let mut taken = seal(context, key, run, &records).await;
     failpoint::pass("after-seal");
-    ending.evidence = gather_evidence(context, board, run).await;
-    taken.join(take_artifacts(context, board, key, run).await);
+    ending.evidence = gather_evidence(run, &records).await;
+    taken.join(take_artifacts(context, board, key, run, &records).await);
     let taken = Arc::new(taken);
     failpoint::pass("after-artifacts");
     context.host.ways.close((board.id(), run.id));
-    keep_files(context, board, key, run).await;
-    clean_places(context, board, run.id).await;
+    keep_files(context, key, run, &records).await;
+    clean_places(context, board, run.id, &records).await;
     close_workspace(context, board, key).await;
     failpoint::pass("before-finish");
-    let path = context.host.root.run_dir(board.name(), run.id);
     let (mut reported, mut pause) = (false, RETRY);
     let finished: Option<Finished> = loop {
         let (id, ending) = (run.id, ending.clone());
-        let taken = Arc::clone(&taken);
+        let (taken, records) = (Arc::clone(&taken), Arc::clone(&records));
         // Together: a daemon that dies before this takes the files again, and one that dies after it has them.
-        let news = RunDir::open(&path).map(|dir| messages::last_news(&dir)).unwrap_or_default();
         let told = submit(board, move |board| {
-            board.record_messages(id, &news)?;
+            board.record_messages(id, &records.news)?;
             board.end_run(id, &ending, &taken.handed)
         });
         match told.await {
@@ -97,12 +97,9 @@ pub(super) async fn finish(
     }
     // The board knows how the run ended, so its directory has nothing left to tell.
     let removed = with_room(move || {
-        let opened = match RunDir::open(&path) {
-            // Gone, or another root's.
-            Err(error) if !is_shortage(&error) => return Ok(()),
-            opened => opened?,
-        };
-        Ok(opened.remove()?)
+        // Another one is gone, or another root's.
+        let Some(dir) = unless_short(RunDir::open(&path)).map_err(|e| Stays::of(&e))? else { return Ok(()) };
+        dir.remove().map_err(|e| Stays::of(&e))
     });
     if let Err(error) = removed.await {
         tracing::warn!(task = %key, %error, "run_directory_not_removed");
@@ -153,15 +150,11 @@ async fn remove_workspace(context: &Context, board: &BoardHandle, key: &TaskKey)
 }
 
 /// Takes over what the run did in a worktree, as often as the host needs.
-async fn seal(context: &Context, board: &BoardHandle, key: &TaskKey, run: &Run) -> Taken {
-    let path = context.host.root.run_dir(board.name(), run.id);
-    if RunDir::open(&path).is_err() {
-        // Gone, or a copy: then the worktree is another root's, whose worker may be at work in it.
-        return Taken::default();
-    }
-    let Some(note) = Note::read(&path) else { return Taken::default() };
-    let identity = note.identity();
-    let Some(worktree) = note.worktree else { return Taken::default() };
+async fn seal(context: &Context, key: &TaskKey, run: &Run, records: &Records) -> Taken {
+    let identity = records.identity();
+    // The worktree of a copied directory is another root's, whose worker may be at work in it.
+    let worktree = records.note.as_ref().and_then(|note| note.worktree.clone());
+    let Some(worktree) = worktree else { return Taken::default() };
     loop {
         let worktree = worktree.clone();
         let sealed = tokio::task::spawn_blocking(move || seal::seal(worktree, identity)).await;
@@ -183,20 +176,22 @@ async fn seal(context: &Context, board: &BoardHandle, key: &TaskKey, run: &Run) 
 }
 
 /// Finds what the run did in git. What proves the work has done none.
-async fn gather_evidence(context: &Context, board: &BoardHandle, run: &Run) -> Option<Value> {
+async fn gather_evidence(run: &Run, records: &Records) -> Option<Value> {
     if run.purpose == Purpose::Check {
         return None;
     }
-    let path = context.host.root.run_dir(board.name(), run.id);
-    // One that cannot be opened is gone, or another root's.
-    RunDir::open(&path).ok()?;
-    let note = Note::read(&path)?;
-    let (begun, identity) = (note.begun.clone()?, note.identity());
+    let (begun, identity) = (records.note.as_ref()?.begun.clone()?, records.identity());
     tokio::task::spawn_blocking(move || evidence::gather(&begun, identity)).await.ok()
 }
 
 /// Takes what the run declared out of its workspace, as often as the host needs. Most runs declare nothing.
-async fn take_artifacts(context: &Context, board: &BoardHandle, key: &TaskKey, run: &Run) -> Taken {
+async fn take_artifacts(
+    context: &Context,
+    board: &BoardHandle,
+    key: &TaskKey,
+    run: &Run,
+    records: &Arc<Records>,
+) -> Taken {
     let id = run.id;
     let mut trouble = Trouble::new(context, board, key, run);
     loop {
@@ -210,9 +205,8 @@ async fn take_artifacts(context: &Context, board: &BoardHandle, key: &TaskKey, r
             }
             Ok(run) => {
                 lost.extend(run.verdict.iter().flat_map(Verdict::artifacts).cloned());
-                let path = context.host.root.run_dir(board.name(), id);
-                let blobs = board.blobs().clone();
-                let taken = tokio::task::spawn_blocking(move || artifacts::take(&run, &path, &blobs));
+                let (records, blobs) = (Arc::clone(records), board.blobs().clone());
+                let taken = tokio::task::spawn_blocking(move || artifacts::take(&run, &records, &blobs));
                 match taken.await {
                     Ok(Ok(taken)) => return taken,
                     Ok(Err(why)) => format!("its artifacts cannot be kept: {why}"),
@@ -231,15 +225,9 @@ async fn take_artifacts(context: &Context, board: &BoardHandle, key: &TaskKey, r
 }
 
 /// Keeps what the run has changed of its home, where its profile says so. What cannot be kept is said in the log: the run is over all the same.
-async fn keep_files(context: &Context, board: &BoardHandle, key: &TaskKey, run: &Run) {
-    let path = context.host.root.run_dir(board.name(), run.id);
-    // One that cannot be opened is gone, or another root's.
-    if RunDir::open(&path).is_err() {
-        return;
-    }
-    let Some(note) = Note::read(&path) else { return };
-    let (identity, root) = (note.identity(), context.host.root.clone());
-    let Some(keeping) = note.keeping else { return };
+async fn keep_files(context: &Context, key: &TaskKey, run: &Run, records: &Records) {
+    let (identity, root) = (records.identity(), context.host.root.clone());
+    let Some(keeping) = records.note.as_ref().and_then(|note| note.keeping.clone()) else { return };
     let kept = tokio::task::spawn_blocking(move || keeping.keep(&root, identity)).await;
     let error = match kept {
         Ok(Ok(())) => return,
@@ -263,26 +251,25 @@ async fn close_workspace(context: &Context, board: &BoardHandle, key: &TaskKey) 
 /// Removes the cgroup, the door and the private places of a run of which nothing lives any more.
 ///
 /// They are named after the run, so they are found even where its directory is gone.
-async fn clean_places(context: &Context, board: &BoardHandle, run: kernel::RunId) {
+async fn clean_places(context: &Context, board: &BoardHandle, run: kernel::RunId, records: &Records) {
     let (name, id) = (board.name(), board.id());
     let private = context.host.root.run_home(name, run);
-    let run_dir = context.host.root.run_dir(name, run);
     let own = context.host.cgroups.as_ref().ok().map(|cgroups| cgroups.run(name, run));
+    // A daemon that runs in another group than its predecessor knows that one's groups from the spec alone.
+    let told = records.spec.as_ref().and_then(|spec| spec.cgroup.clone());
+    let groups: BTreeSet<_> = own.into_iter().chain(told).collect();
+    let noted = records.note.as_ref().map(Note::identity);
     let doors = Arc::clone(&context.host.doors);
     let cleaned = with_room(move || {
         doors.close((id, run));
-        // A daemon that runs in another group than its predecessor knows that one's groups from the spec alone.
-        let told = RunDir::open(&run_dir).ok().and_then(|dir| dir.spec().ok()).and_then(|spec| spec.cgroup);
-        for group in own.clone().into_iter().chain(told) {
-            if group.exists() {
-                cgroup::remove_run(&group);
-            }
+        for group in groups.iter().filter(|group| group.exists()) {
+            cgroup::remove_run(group).map_err(|e| Stays::of(&e))?;
         }
         if !private.exists() {
             return Ok(());
         }
-        match Note::read(&run_dir) {
-            Some(note) => remove::remove_private(&private, note.identity()),
+        match noted {
+            Some(identity) => remove::remove_private(&private, identity),
             None => remove::remove_forgotten(&private),
         }
     });

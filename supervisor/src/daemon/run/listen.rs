@@ -53,9 +53,14 @@ async fn listen(
     (key, run): (&TaskKey, RunId),
     (dir, watched): (&RunDir, &Watched),
 ) -> Infallible {
-    let path = dir.path().to_owned();
-    let note = tokio::task::spawn_blocking(move || Note::read(&path)).await;
-    let Some(rules) = note.ok().flatten().map(|note| note.rules).filter(EndingRules::is_heard) else {
+    let note = loop {
+        let path = dir.path().to_owned();
+        match tokio::task::spawn_blocking(move || Note::read(&path)).await {
+            Ok(Ok(note)) => break note,
+            Ok(Err(_)) | Err(_) => tokio::time::sleep(PAUSE).await,
+        }
+    };
+    let Some(rules) = note.map(|note| note.rules).filter(EndingRules::is_heard) else {
         return std::future::pending().await;
     };
     let (rules, dir) = (Arc::new(rules), Arc::new(dir.clone()));

@@ -7,7 +7,8 @@ use std::convert::Infallible;
 
 use kernel::{MessageNews, MessageState, Readers, RunId};
 use rustix::process::Signal;
-use shim::rundir::{Letter, MessagesRecord, Receipt, RunDir};
+use shim::rundir::{Letter, MessagesRecord, Receipt, RunDir, RunDirError};
+use shim::shortage::unless_short;
 
 use super::context::{Context, RETRY, submit};
 use super::key::TaskKey;
@@ -93,8 +94,12 @@ fn post(readers: &Readers, run: RunId, dir: &RunDir, after: u32) -> Result<(u32,
 }
 
 /// What the shim of a run has recorded of its messages. Blocking.
-pub(super) fn last_news(dir: &RunDir) -> Vec<MessageNews> {
-    dir.messages().ok().flatten().map(|record| news_of(&record)).unwrap_or_default()
+///
+/// # Errors
+/// The host lacks something for now.
+pub(super) fn last_news(dir: &RunDir) -> Result<Vec<MessageNews>, RunDirError> {
+    let record = unless_short(dir.messages())?.flatten();
+    Ok(record.map(|record| news_of(&record)).unwrap_or_default())
 }
 
 fn news_of(record: &MessagesRecord) -> Vec<MessageNews> {

@@ -26,6 +26,7 @@ pub(super) mod place;
 pub(super) mod pokes;
 mod private;
 pub(crate) mod provision;
+mod records;
 pub(super) mod recover;
 mod release;
 mod remains;

@@ -1,11 +1,13 @@
 //! What the daemon itself keeps in the directory of a run.
 
+use std::io;
 use std::path::Path;
 
 use kernel::Profile;
 use policies::Identity;
 use serde::{Deserialize, Serialize};
 use shim::rundir::write_json;
+use shim::shortage::unless_short;
 use workspace::Worktree;
 
 use super::evidence::Begun;
@@ -41,9 +43,13 @@ pub(in crate::daemon) struct Note {
 const FILE: &str = "daemon.json";
 
 impl Note {
-    /// Reads the note of a run; none where the run never got that far.
-    pub(in crate::daemon) fn read(dir: &Path) -> Option<Self> {
-        serde_json::from_slice(&std::fs::read(dir.join(FILE)).ok()?).ok()
+    /// Reads the note of a run; none where the run never got that far, or where it is no note.
+    ///
+    /// # Errors
+    /// The host lacks something for now: that says nothing of the note.
+    pub(in crate::daemon) fn read(dir: &Path) -> io::Result<Option<Self>> {
+        let bytes = unless_short(std::fs::read(dir.join(FILE)))?;
+        Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
     }
 
     /// Writes it.

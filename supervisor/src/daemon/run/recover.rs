@@ -149,7 +149,9 @@ fn sweep_homes(context: &Arc<Context>, board: &BoardHandle, open: &[Run]) {
 pub(in crate::daemon) fn groups_of(context: &Context, board: &BoardName, run: &Run) -> BTreeSet<PathBuf> {
     let mut groups = context.host.groups(board, run.id);
     if !context.host.root.run_dir(board, run.id).exists() {
-        match remains::mark_of(run, None, &context.host.root_id).find() {
+        let mark = remains::mark_of(run, None, &context.host.root_id);
+        let found = mark.and_then(|mark| mark.find().map_err(|e| e.to_string()));
+        match found {
             Ok(found) => groups.extend(survivors::groups(&found)),
             Err(error) => tracing::warn!(run = %run.id, %error, "processes_not_listed"),
         }

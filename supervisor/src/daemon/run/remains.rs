@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use kernel::Run;
 use shim::rundir::{PidRecord, RunDir};
+use shim::shortage::unless_short;
 
 use super::note::Note;
 use super::survivors::{self, Mark};
@@ -54,11 +55,15 @@ fn unknown(found: &[survivors::Survivor]) -> Remains {
     Remains::Unknown { found: survivors::named(found), watch: found.first().map(|one| one.pid) }
 }
 
-/// The marks of a run that the board and its directory know.
-pub(super) fn mark_of(run: &Run, dir: Option<&RunDir>, root: &str) -> Mark {
-    let started = dir.and_then(|dir| dir.started().ok().flatten());
-    let session = started.map(|started| started.pid).or(run.worker_pid);
-    let note = dir.and_then(|dir| Note::read(dir.path()));
+/// The marks of a run that the board and its directory know. Blocking.
+///
+/// # Errors
+/// The directory cannot be read for now. Without what it knows, processes of the run would go unseen.
+pub(super) fn mark_of(run: &Run, dir: Option<&RunDir>, root: &str) -> Result<Mark, String> {
+    let unread = |e: &dyn std::error::Error| crate::failure::with_causes(e);
+    let started = dir.map(|dir| unless_short(dir.started())).transpose().map_err(|e| unread(&e))?;
+    let session = started.flatten().flatten().map(|started| started.pid).or(run.worker_pid);
+    let note = dir.map(|dir| Note::read(dir.path())).transpose().map_err(|e| unread(&e))?.flatten();
     let own = rustix::process::geteuid();
     let user = match &note {
         Some(note) => Some(note.identity.map_or(own.as_raw(), |(uid, _)| uid)),
@@ -66,7 +71,7 @@ pub(super) fn mark_of(run: &Run, dir: Option<&RunDir>, root: &str) -> Mark {
         None => (!own.is_root()).then_some(own.as_raw()),
     };
     let uid = note.filter(|note| note.exclusive_uid).and_then(|note| note.identity).map(|(uid, _)| uid);
-    Mark { nonce: run.nonce.clone(), root: root.to_owned(), session, uid, user }
+    Ok(Mark { nonce: run.nonce.clone(), root: root.to_owned(), session, uid, user })
 }
 
 /// Ends all that can be found of a run, because a person wants its claim freed. Blocking.

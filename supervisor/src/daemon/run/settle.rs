@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use kernel::{Clock, EndCause, Ending, Run, Timestamp};
 use shim::rundir::{Cause, ExitRecord, FailedStart, LockState, RunDir, RunDirError};
+use shim::shortage::unless_short;
 
 use super::note::Note;
 use super::remains::{self, Cleared, Remains};
 use super::survivors;
-use crate::host::{cgroup, job};
+use crate::host::{cgroup, ended as leftover, job};
 use crate::lanes::{EndingRules, read_ending};
 
 /// What a run directory says once nobody holds its lock.
@@ -78,9 +79,9 @@ pub(super) fn prove(known: &mut Known) -> Result<Proof, String> {
         LockState::Held => return Ok(Proof::Alive),
         LockState::Free(guard) => guard,
     };
-    let note = Note::read(&known.path);
-    if let Some(record) = dir.exit() {
-        let boot = dir.pid().ok().flatten().map(|pid| pid.boot_id);
+    let note = Note::read(&known.path).map_err(|e| text(&e))?;
+    if let Some(record) = dir.exit().map_err(|e| text(&e))? {
+        let boot = unless_short(dir.pid()).map_err(|e| text(&e))?.flatten().map(|pid| pid.boot_id);
         let same_boot = boot.is_none_or(|boot| boot == known.boot_id);
         let ended_at = ended_at(&record, same_boot, &kernel::SystemClock);
         let stdout = dir.stdout(&record).map_err(|e| text(&e))?;
@@ -99,7 +100,7 @@ pub(super) fn prove(known: &mut Known) -> Result<Proof, String> {
         if !is_damage(&e) {
             return Err(why);
         }
-        let mark = remains::mark_of(&known.run, Some(&dir), &known.root);
+        let mark = remains::mark_of(&known.run, Some(&dir), &known.root)?;
         let found = mark.find().map_err(|e| format!("the processes cannot be listed: {e}"))?;
         let watch = found.first().map(|survivor| survivor.pid);
         let why = format!("the shim was killed, and its record is damaged: failed to {why}");
@@ -117,7 +118,7 @@ pub(super) fn prove(known: &mut Known) -> Result<Proof, String> {
     if pid.boot_id != known.boot_id {
         return Ok(ended(Ending::new(EndCause::LostReboot)));
     }
-    let mark = remains::mark_of(&known.run, Some(&dir), &known.root);
+    let mark = remains::mark_of(&known.run, Some(&dir), &known.root)?;
     Ok(match remains::prove(&dir, &pid, &mark)? {
         Remains::Nothing => lost(note.as_ref()),
         Remains::Unknown { found, watch } => {
@@ -148,7 +149,7 @@ fn without_directory(known: &mut Known) -> Result<Proof, String> {
     if known.run.boot_id.as_ref().is_some_and(|boot| *boot != known.boot_id) {
         return Ok(ended(Ending::new(EndCause::LostReboot)));
     }
-    let mark = remains::mark_of(&known.run, None, &known.root);
+    let mark = remains::mark_of(&known.run, None, &known.root)?;
     let found = mark.find().map_err(|e| format!("the processes cannot be listed: {e}"))?;
     known.groups.extend(survivors::groups(&found));
     let populated =
@@ -177,12 +178,14 @@ fn without_directory(known: &mut Known) -> Result<Proof, String> {
 /// Names what is still there.
 pub(super) fn clear(known: &Known) -> Result<Cleared, String> {
     let dir = match RunDir::open(&known.path) {
-        Ok(dir) => Some(dir),
         // Another root's.
         Err(RunDirError::Copied { .. }) => return Ok(Cleared::Nothing),
-        Err(_) => None,
+        opened => unless_short(opened).map_err(|e| crate::failure::with_causes(&e))?,
     };
-    remains::clear(&remains::mark_of(&known.run, dir.as_ref(), &known.root), &known.groups)
+    let mark = remains::mark_of(&known.run, dir.as_ref(), &known.root)?;
+    let own = dir.as_ref().map(leftover::group_of).transpose()?.flatten();
+    let groups = known.groups.iter().cloned().chain(own).collect();
+    remains::clear(&mark, &groups)
 }
 
 fn survivors_unknown(run: &Run, why: &str, found: &str) -> String {
