@@ -8,6 +8,7 @@ mod http;
 mod http_lane;
 
 mod abuse;
+mod admission;
 mod agents;
 mod answers;
 mod api;

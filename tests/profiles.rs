@@ -82,6 +82,8 @@ fn a_profile_is_created_with_all_that_is_said_shown_exported_and_removed() {
         "kept",
         "--host",
         "tools.example:443",
+        "--pool",
+        "gpu",
     ];
     let created = fleet.cli(create.iter().chain(&more).chain(&["--prompt-file", "role.md"])).ok();
     assert!(created.stdout.starts_with("Created ann  ") && created.stderr.is_empty(), "{created:?}");
@@ -89,7 +91,7 @@ fn a_profile_is_created_with_all_that_is_said_shown_exported_and_removed() {
     let shown = fleet.json(["profile", "show", "ann"]);
     let expected = json!({
         "description": "writes: a lot", "role": "reviewer", "lane": "echo", "model": "big", "policy": "strict", "account": "hers", "skills": ["board-worker"],
-        "max_runtime_seconds": 7200, "max_running": 1, "prompt": "You are Ann.", "home": "kept", "hosts": ["tools.example:443"], "mcp_servers": {},
+        "max_runtime_seconds": 7200, "max_running": 1, "pools": ["gpu"], "prompt": "You are Ann.", "home": "kept", "hosts": ["tools.example:443"], "mcp_servers": {},
         "origin": shown["profile"]["origin"],
     });
     assert_eq!(shown["profile"], expected, "{shown:#}");

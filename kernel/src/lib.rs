@@ -63,8 +63,8 @@ pub use model::event::EventKind;
 pub use model::filter::{Archived, EventFilter, Excerpt, Filter, Page, Sort};
 pub use model::hold::{Hold, HoldKind, HoldOn, HoldScope, NewHold, Within};
 pub use model::id::{
-    AttachmentId, BoardId, BoardName, CommentId, Digest, EventId, ParseError, Profile, RequestId, RunId,
-    TaskId, Tenant,
+    AttachmentId, BoardId, BoardName, CommentId, Digest, EventId, ParseError, Pool, Profile, RequestId,
+    RunId, TaskId, Tenant,
 };
 pub use model::limits;
 pub use model::log::{Folded, Horizon};

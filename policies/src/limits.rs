@@ -85,6 +85,24 @@ impl FromStr for ByteSize {
     }
 }
 
+/// In the largest unit of which there is one, with a digit behind the point below ten: `1.5 GiB`, `64 MiB`.
+impl fmt::Display for ByteSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (mut whole, mut rest, mut unit) = (self.0, 0, "B");
+        for next in ["KiB", "MiB", "GiB", "TiB"] {
+            if whole < 1024 {
+                break;
+            }
+            (rest, whole, unit) = (whole % 1024 * 10 / 1024, whole / 1024, next);
+        }
+        if whole < 10 && unit != "B" {
+            write!(f, "{whole}.{rest} {unit}")
+        } else {
+            write!(f, "{whole} {unit}")
+        }
+    }
+}
+
 impl fmt::Debug for ByteSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} B", self.0)

@@ -259,6 +259,7 @@ pub(super) const TABLE: &[Row] = &[
     ("profile create", "max-runtime", PROFILE),
     ("profile create", "model", PROFILE),
     ("profile create", "policy", PROFILE),
+    ("profile create", "pool", PROFILE),
     ("profile create", "prompt-file", PROFILE),
     ("profile create", "role", PROFILE),
     ("profile create", "skill", PROFILE),

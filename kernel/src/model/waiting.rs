@@ -46,8 +46,14 @@ words! {
         Starting => "starting",
         /// Those before it are looked at first.
         Turn => "turn",
-        /// As many run as may run: in all, of its tenant or of its profile.
+        /// As many run as may run: in all, of its tenant, of its profile or of its lane.
         Slot => "slot",
+        /// Every place of a pool that it needs is taken.
+        Pool => "pool",
+        /// The host has less free memory, or more load, than the configuration asks for.
+        Headroom => "headroom",
+        /// The configuration says that nothing is started.
+        Disabled => "disabled",
         /// Another task works in its directory.
         Workspace => "workspace",
         /// What every run of its kind needs is broken.

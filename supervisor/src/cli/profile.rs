@@ -145,6 +145,9 @@ struct Create {
     /// At most this many of its workers at once
     #[arg(long, value_name = "N")]
     max_running: Option<usize>,
+    /// A pool of which each of its workers needs a place (repeatable)
+    #[arg(long = "pool", value_name = "NAME")]
+    pools: Vec<kernel::Pool>,
     /// A file with the text that its workers read before their task, or `-`
     #[arg(long, value_name = "FILE")]
     prompt_file: Option<PathBuf>,
@@ -181,6 +184,7 @@ pub(super) async fn run(line: &CommandLine, verb: ProfileCommand) -> Result<u8, 
                 home: create.home.unwrap_or_default(),
                 max_runtime: create.max_runtime,
                 max_running: create.max_running,
+                pools: create.pools.into_iter().collect(),
                 prompt,
             };
             let text = draft.text(create.name.as_str());

@@ -1,20 +1,20 @@
 //! `supervisor.toml`: limits of admission, worker uids, grace. Unknown keys are errors that name the line.
 
+pub(crate) mod admission;
 mod budgets;
 pub(crate) mod definitions;
 mod missions;
 pub(crate) mod settings;
 pub(crate) mod uid_map;
 
-use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::time::Duration;
 
-use kernel::{Bound, MissionLimits, Profile, Quotas, Tenant};
+use kernel::{Bound, MissionLimits, Profile, Quotas};
 use serde::Deserialize;
 
+use self::admission::{DispatchConfig, Limits, Pools};
 use self::budgets::BudgetsConfig;
 use self::definitions::{Defect, Subject};
 use self::missions::MissionConfig;
@@ -29,6 +29,10 @@ use crate::time::duration::WrittenDuration;
 pub(crate) struct Config {
     /// How many workers may run at once.
     pub(crate) limits: Limits,
+    /// Of what there are few places, by name, and how many.
+    pub(crate) pools: Pools,
+    /// When workers are started.
+    pub(crate) dispatch: DispatchConfig,
     /// How workers are run.
     pub(crate) worker: WorkerConfig,
     /// What callers of the API may have at once.
@@ -132,22 +136,6 @@ impl QuotaConfig {
         }
         quotas
     }
-}
-
-/// Caps on live workers. Reloaded on SIGHUP.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Limits {
-    /// All workers of this daemon. Default: four per CPU, at least 4 and at most 32.
-    pub(crate) max_running: Option<usize>,
-    /// Workers of one tenant at once.
-    pub(crate) per_tenant: Option<usize>,
-    /// Workers of one profile at once.
-    pub(crate) per_profile: Option<usize>,
-    /// Workers of single profiles, before `per_profile`.
-    pub(crate) profiles: BTreeMap<Profile, usize>,
-    /// Workers of single tenants, before `per_tenant`.
-    pub(crate) tenants: BTreeMap<Tenant, usize>,
 }
 
 /// Bounds of the API. No honest worker meets them. Reloaded on SIGHUP.
@@ -303,30 +291,6 @@ impl Default for WorkerConfig {
     }
 }
 
-impl Limits {
-    /// How many workers of a tenant may run at once, where that is limited.
-    pub(crate) fn of_tenant(&self, tenant: &Tenant) -> Option<usize> {
-        self.tenants.get(tenant).copied().or(self.per_tenant)
-    }
-
-    /// How many workers of a profile may run at once, where that is limited: by what is configured for it, else by its own
-    /// file, else by what is configured for all.
-    pub(crate) fn of_profile(&self, profile: &Profile, own: Option<usize>) -> Option<usize> {
-        self.profiles.get(profile).copied().or(own).or(self.per_profile)
-    }
-
-    /// The cap on all workers.
-    pub(crate) fn total(&self) -> usize {
-        self.max_running.unwrap_or_else(|| {
-            // Asked once: the answer is read from the cgroup's files, and this is called for each event.
-            static CPUS: OnceLock<usize> = OnceLock::new();
-            let cpus =
-                CPUS.get_or_init(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get));
-            (cpus * 4).clamp(4, 32)
-        })
-    }
-}
-
 impl WorkerConfig {
     /// The grace between SIGTERM and SIGKILL.
     pub(crate) fn grace(&self) -> Duration {
@@ -380,7 +344,12 @@ impl Config {
     fn unusable(&self) -> Option<String> {
         let at_least_one = "set it to 1 or more, or leave it out";
         if self.limits.max_running == Some(0) {
-            return Some(format!("limits.max_running is 0, so nothing would ever run; {at_least_one}"));
+            return Some(format!(
+                "limits.max_running is 0, so nothing would ever run; {at_least_one}, or say enabled = false in [dispatch]"
+            ));
+        }
+        if let Some(why) = self.dispatch.unusable() {
+            return Some(why);
         }
         if let Some(path) = self.proxy.ca.as_ref().filter(|path| !path.is_absolute()) {
             return Some(format!("proxy.ca = \"{}\" is not an absolute path", path.display()));
@@ -442,21 +411,6 @@ mod tests {
         assert_eq!(config.limits.total(), 3);
         assert_eq!(config.worker.max_runtime.duration().as_secs(), 7200);
         assert_eq!(config.worker.grace().as_secs(), 7);
-    }
-
-    #[test]
-    fn a_cap_for_what_can_be_no_tenant_or_profile_is_refused() {
-        let config = load("[limits]\ntenants = { acme = 2 }\nprofiles = { shell = 3 }\n").unwrap();
-        assert_eq!(config.limits.of_tenant(&"acme".parse().unwrap()), Some(2));
-        assert_eq!(config.limits.of_profile(&"shell".parse().unwrap(), Some(9)), Some(3));
-        assert_eq!(config.limits.of_profile(&"other".parse().unwrap(), Some(9)), Some(9));
-        for text in ["tenants = { \"\" = 2 }", "tenants = { \"a b\" = 2 }", "profiles = { \"\" = 2 }"] {
-            let failure = load(&format!("[limits]\n{text}\n")).unwrap_err();
-            assert!(
-                failure.message.contains("supervisor.toml:2") && failure.message.contains("1 to 64 of"),
-                "{failure}"
-            );
-        }
     }
 
     #[test]

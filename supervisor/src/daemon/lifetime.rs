@@ -300,7 +300,7 @@ fn recover_all(
         }
         for one in recovered {
             live.extend(recover::groups_of(context, name, &one.run));
-            dispatcher.adopt(one.live, one.needs);
+            dispatcher.adopt(one.live, one.needs, one.share);
         }
     }
     if let Ok(cgroups) = &context.host.cgroups

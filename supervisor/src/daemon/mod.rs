@@ -32,7 +32,7 @@ pub(crate) use owner::extent::Extent;
 pub(crate) use owner::link::OwnerLink;
 pub(crate) use owner::look::look;
 pub(crate) use owner::room::Room;
-pub(crate) use owner::snapshot::{Snapshot, Waiting};
+pub(crate) use owner::snapshot::{PoolUse, Snapshot, Waiting};
 pub(crate) use owner::stopping::{StopMode, StopPlan};
 pub(crate) use owner::why::ask as ask_why;
 pub(crate) use run::claimed::{Search, search as search_claimed};

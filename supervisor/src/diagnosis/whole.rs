@@ -16,7 +16,9 @@ pub(super) async fn wrong(call: &Call) -> Result<Vec<Finding>, Failure> {
     let holds = call.read(|view| view.holds()).await?;
     found.extend(holds.iter().filter(|hold| hold.kind == HoldKind::Budget).map(spent));
     if let Some(daemon) = OwnerLink::of(&call.service) {
-        found.extend(daemon.ask(Event::Look).await?.paused.as_deref().map(paused));
+        let why = daemon.ask(Event::Look).await?.paused;
+        let of_whom = if call.service.config().dispatch.enabled { paused } else { disabled };
+        found.extend(why.as_deref().map(of_whom));
     }
     Ok(found)
 }
@@ -59,4 +61,11 @@ fn paused(why: &str) -> Finding {
     let told = ("nothing is started".to_owned(), why.to_owned());
     let actions = vec![Remedy::command("check the host and the root", "doctor").suggested()];
     Finding::of_root("the daemon".to_owned(), now("dispatch_paused", Severity::Critical, told, actions))
+}
+
+/// A daemon that is configured to start nothing.
+fn disabled(why: &str) -> Finding {
+    let told = ("dispatch is disabled".to_owned(), why.to_owned());
+    let actions = vec![Remedy::command("read the configuration again", "service reload").suggested()];
+    Finding::of_root("the daemon".to_owned(), now("dispatch_disabled", Severity::Warning, told, actions))
 }

@@ -6,6 +6,7 @@ pub(crate) mod denial;
 pub(crate) mod ended;
 pub(crate) mod examine;
 pub(crate) mod handback;
+pub(crate) mod headroom;
 pub(crate) mod home;
 pub(crate) mod job;
 pub(crate) mod kept;

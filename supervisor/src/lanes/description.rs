@@ -1,7 +1,9 @@
 //! What a lane is, as its file says it, for people and programs.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use kernel::Pool;
 use serde::{Deserialize, Serialize};
 use shim::rundir::Form as Conversing;
 
@@ -37,6 +39,12 @@ pub(crate) struct Description {
     pub(crate) max_runtime_seconds: Option<u64>,
     /// In seconds; none where its workers may be silent.
     pub(crate) idle_limit_seconds: Option<u64>,
+    /// How many of its workers run at once, unless the configuration says it.
+    #[serde(default)]
+    pub(crate) max_running: Option<usize>,
+    /// The pools of which each of its workers needs a place.
+    #[serde(default)]
+    pub(crate) pools: BTreeSet<Pool>,
     /// The hosts that its runs reach where their policy has a proxy.
     #[serde(default)]
     pub(crate) hosts: Vec<String>,
@@ -100,6 +108,8 @@ impl Lane {
             account: self.account.clone(),
             max_runtime_seconds: self.max_runtime.map(|limit| limit.as_secs()),
             idle_limit_seconds: self.idle_limit.map(|limit| limit.as_secs()),
+            max_running: self.max_running,
+            pools: self.pools.clone(),
             hosts: self.additions.hosts.iter().map(ToString::to_string).collect(),
             brokers: self
                 .additions

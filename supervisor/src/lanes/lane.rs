@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use kernel::WorkerRole;
+use kernel::{Pool, WorkerRole};
 use policies::{Additions, Broker, Policy};
 use serde::{Deserialize, Serialize};
 use shim::rundir::Form as Conversing;
@@ -73,6 +73,10 @@ pub(crate) struct Lane {
     pub(crate) max_runtime: Option<Duration>,
     /// How long its worker may write nothing.
     pub(crate) idle_limit: Option<Duration>,
+    /// How many of its workers run at once, unless the configuration says it.
+    pub(crate) max_running: Option<usize>,
+    /// The pools of which each of its workers needs a place.
+    pub(crate) pools: BTreeSet<Pool>,
     /// Whom the limit of a service that one worker met holds up.
     pub(super) rate_limit: RateLimit,
     /// How long, where the worker does not say it.

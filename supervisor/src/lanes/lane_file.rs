@@ -1,9 +1,11 @@
 //! The file of a lane, and what can be wrong in it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use kernel::Pool;
 use policies::{Additions, Broker, HostRule, Secret};
 use serde::Deserialize;
 use shim::rundir::Form as Conversing;
@@ -18,6 +20,7 @@ use super::service::ServiceFile;
 use super::sessions::{Sessions, is_inside};
 use super::template::{Place, Template, UnknownPlace};
 use super::tools::Form;
+use super::variable::{is_reserved, is_variable};
 use crate::config::definitions::{Defect, Subject};
 use crate::time::duration::WrittenDuration;
 
@@ -69,6 +72,9 @@ struct LaneFile {
     account: Option<String>,
     max_runtime: Option<WrittenDuration>,
     idle_limit: Option<WrittenDuration>,
+    max_running: Option<NonZeroUsize>,
+    #[serde(default)]
+    pools: BTreeSet<Pool>,
     #[serde(default)]
     rate_limit: RateLimit,
     #[serde(default = "rate_limit_pause")]
@@ -92,9 +98,6 @@ enum Words {
     One(String),
     Group(Vec<String>),
 }
-
-/// Variables that are the supervisor's own.
-const RESERVED: [&str; 3] = ["HOME", "PATH", "TMPDIR"];
 
 impl Lane {
     /// Reads the definition of the lane `name`; `origin` is the file that holds it.
@@ -183,19 +186,13 @@ impl Lane {
             account: file.account,
             max_runtime: reader.limit("max_runtime", file.max_runtime)?,
             idle_limit: reader.limit("idle_limit", file.idle_limit)?,
+            max_running: file.max_running.map(NonZeroUsize::get),
+            pools: file.pools,
             rate_limit: file.rate_limit,
             rate_limit_pause: file.rate_limit_pause.duration(),
             retry_limit: file.retry_limit.duration(),
         })
     }
-}
-
-fn is_variable(name: &str) -> bool {
-    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-}
-
-fn is_reserved(name: &str) -> bool {
-    RESERVED.contains(&name) || name.starts_with("SUPERVISOR_")
 }
 
 /// Checks one file, and names its places.
@@ -428,6 +425,8 @@ mod tests {
             ),
             ("argv = [\"x\"]\nsession = \"pty\"", "/etc/l.toml:2 (session): unknown variant `pty`"),
             ("argv = [\"x\"]\nidle_limit = 0", "/etc/l.toml:2 (idle_limit): it is 0"),
+            ("argv = [\"x\"]\nmax_running = 0", "/etc/l.toml:2 (max_running): "),
+            ("argv = [\"x\"]\npools = [\"a b\"]", "/etc/l.toml:2 (pools): "),
             ("argv = [\"x\"]\nmodel = \"m\"", "/etc/l.toml:2 (model): nothing uses it"),
             ("argv = [\"x\"]\ntools = \"claude\"", "/etc/l.toml:2 (tools): nothing uses it"),
             ("argv = [\"x\", \"{tools}\"]", "/etc/l.toml:1 (tools): `{tools}` needs a form"),

@@ -25,6 +25,7 @@ mod skill;
 mod start;
 mod template;
 mod tools;
+mod variable;
 
 pub(crate) use self::check::performer as check_performer;
 pub(crate) use self::description::Description;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use kernel::{Profile, WorkerRole};
+use kernel::{Pool, Profile, WorkerRole};
 use policies::HostRule;
 
 use super::home::Home;
@@ -25,6 +25,7 @@ pub(crate) struct Draft {
     pub(crate) home: Home,
     pub(crate) max_runtime: Option<WrittenDuration>,
     pub(crate) max_running: Option<usize>,
+    pub(crate) pools: BTreeSet<Pool>,
     pub(crate) prompt: String,
 }
 
@@ -75,6 +76,10 @@ impl Draft {
         if self.home == Home::Kept {
             yaml.push_str("home: kept\n");
         }
+        if !self.pools.is_empty() {
+            let names: Vec<String> = self.pools.iter().map(|pool| quoted(pool.as_str())).collect();
+            let _infallible = writeln!(yaml, "pools: [{}]", names.join(", "));
+        }
         if self.max_runtime.is_some() || self.max_running.is_some() {
             yaml.push_str("limits:\n");
         }
@@ -120,6 +125,7 @@ mod tests {
                 hosts: ["a.example:443".parse().unwrap()].into(),
                 servers: serde_json::from_value(serde_json::json!({ "git": { "command": text } })).unwrap(),
                 home: Home::Login,
+                pools: ["gpu".parse().unwrap()].into(),
                 prompt: format!("{text}\n---\n{text}"),
                 ..Draft::default()
             };
@@ -131,6 +137,7 @@ mod tests {
             assert_eq!(read.model.as_deref(), Some(text), "{written}");
             assert_eq!(read.prompt, Some(draft.prompt), "{written}");
             assert_eq!((read.max_runtime.unwrap().as_secs(), read.max_running), (90, Some(2)));
+            assert_eq!(read.pools, draft.pools, "{written}");
         }
         assert_eq!(Draft::default().text("ann"), "---\nname: ann\n---\n");
     }

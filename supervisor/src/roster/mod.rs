@@ -13,6 +13,7 @@ mod home;
 mod policy_registry;
 mod profile;
 mod profile_registry;
+mod share;
 mod skills;
 #[cfg(test)]
 mod tests;
@@ -34,6 +35,7 @@ pub(crate) use self::policy_registry::PolicyRegistry;
 pub(crate) use self::profile::{Persona, ProfileText};
 use self::profile_registry::ProfileRegistry;
 pub(crate) use self::profile_registry::shipped;
+pub(crate) use self::share::Share;
 pub(crate) use self::skills::SkillRegistry;
 pub(crate) use self::unread::{unread, unread_lane, unread_profile};
 use crate::config::Config;
@@ -278,9 +280,22 @@ impl Roster {
         self.persona(assignee).map(|persona| persona.role).unwrap_or_default()
     }
 
-    /// How many workers of an assignee may run at once by its profile.
-    pub(crate) fn max_running(&self, assignee: &Profile) -> Option<usize> {
-        self.persona(assignee)?.max_running
+    /// What each run of an assignee takes of what is limited, whether it can run or not.
+    pub(crate) fn share(&self, assignee: &Profile, config: &Config) -> Share {
+        let name = self.lane_name(assignee, config);
+        let persona = self.persona(assignee);
+        let lane = match self.lanes.find(&name) {
+            Found::Usable(lane) => Some(lane),
+            Found::Disabled(_) | Found::Absent => None,
+        };
+        let of_profile = persona.iter().flat_map(|persona| &persona.pools);
+        let of_lane = lane.iter().flat_map(|lane| &lane.pools);
+        Share {
+            pools: of_profile.chain(of_lane).cloned().collect(),
+            most_of_profile: persona.and_then(|persona| persona.max_running),
+            most_of_lane: lane.and_then(|lane| lane.max_running),
+            lane: Some(name),
+        }
     }
 
     /// The skills that there are.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use kernel::{Profile, WorkerRole};
+use kernel::{Pool, Profile, WorkerRole};
 use policies::HostRule;
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +44,8 @@ struct ProfileFile {
     mcp_servers: ToolServers,
     #[serde(default)]
     home: Home,
+    #[serde(default)]
+    pools: BTreeSet<Pool>,
     #[serde(default)]
     limits: LimitsFile,
 }
@@ -86,6 +88,8 @@ pub(crate) struct Persona {
     pub(crate) max_runtime: Option<Duration>,
     /// How many of its workers run at once, unless the configuration says it.
     pub(crate) max_running: Option<usize>,
+    /// The pools of which each of its workers needs a place, beside those of its lane.
+    pub(crate) pools: BTreeSet<Pool>,
     /// What its workers read before their task.
     pub(crate) prompt: Option<String>,
 }
@@ -111,6 +115,8 @@ pub(crate) struct ProfileText {
     /// In seconds.
     pub(crate) max_runtime_seconds: Option<u64>,
     pub(crate) max_running: Option<usize>,
+    #[serde(default)]
+    pub(crate) pools: BTreeSet<Pool>,
     pub(crate) prompt: Option<String>,
 }
 
@@ -137,6 +143,7 @@ impl Persona {
             home: self.home,
             max_runtime_seconds: self.max_runtime.map(|limit| limit.as_secs()),
             max_running: self.max_running,
+            pools: self.pools.clone(),
             prompt: self.prompt.clone(),
         }
     }
@@ -159,6 +166,7 @@ pub(super) fn drafted(text: &str) -> Result<(Option<String>, Draft), Fault> {
         home: file.home,
         max_runtime: file.limits.max_runtime,
         max_running: file.limits.max_running,
+        pools: file.pools,
         prompt: parts.body.to_owned(),
     };
     Ok((file.name, draft))
@@ -225,6 +233,7 @@ fn read(name: &str, text: &str, origin: &Path) -> Result<Persona, Fault> {
         home: file.home,
         max_runtime,
         max_running: file.limits.max_running.or((file.home == Home::Kept).then_some(1)),
+        pools: file.pools,
         prompt: (!prompt.is_empty()).then(|| prompt.to_owned()),
     })
 }

@@ -1,5 +1,7 @@
 //! What assignees resolve to, and why they cannot run.
 
+use kernel::Pool;
+
 use super::*;
 use crate::config::definitions::{Effect, Subject};
 use crate::failure::Failure;
@@ -139,11 +141,14 @@ fn an_assignee_resolves_to_its_lane_policy_account_and_limits() {
 fn a_profile_resolves_to_its_lane_and_what_it_says_goes_before_what_the_lane_says() {
     let bench = Bench::new();
     let lane = "argv = [\"agent\", [\"-m\", \"{model}\"]]\nmodel = \"small\"\naccount = \"main\"\npolicy = \"strict\"\n";
-    bench.write("lanes.d/agent.toml", &format!("max_runtime = \"9h\"\n{lane}"));
+    bench.write(
+        "lanes.d/agent.toml",
+        &format!("max_runtime = \"9h\"\nmax_running = 5\npools = [\"gpu\"]\n{lane}"),
+    );
     bench.write("profiles.d/least.md", "---\nlane: agent\n---\n");
     bench.write(
         "profiles.d/ann.md",
-        "---\nlane: agent\nmodel: big\npolicy: network\naccount: hers\nlimits: {max_runtime: 2h, max_running: 3}\n---\nYou \
+        "---\nlane: agent\nmodel: big\npolicy: network\naccount: hers\npools: [licence, gpu]\nlimits: {max_runtime: 2h, max_running: 3}\n---\nYou \
          are Ann.\n",
     );
     bench.write("profiles.d/free.md", "---\ndescription: on the configured lane\n---\n");
@@ -160,7 +165,13 @@ fn a_profile_resolves_to_its_lane_and_what_it_says_goes_before_what_the_lane_say
     let hers = (Some("big"), "network".to_owned(), Some("hers"), Some("You are Ann."));
     assert_eq!(told("ann"), (hers, 2));
     let ann = "ann".parse().unwrap();
-    assert_eq!(roster.max_running(&ann), Some(3));
+    let share = roster.share(&ann, &config);
+    assert_eq!((share.most_of_profile, share.most_of_lane), (Some(3), Some(5)));
+    assert_eq!(share.lane, Some("agent".parse().unwrap()));
+    assert_eq!(share.pools.iter().map(Pool::as_str).collect::<Vec<_>>(), ["gpu", "licence"]);
+    let share = roster.share(&"free".parse().unwrap(), &config);
+    assert_eq!(share.pools.iter().map(Pool::as_str).collect::<Vec<_>>(), ["gpu"]);
+    assert_eq!(roster.share(&"nobody".parse().unwrap(), &config).pools, BTreeSet::new());
     assert_eq!(roster.lane_name(&ann, &config).as_str(), "agent");
     let accounts = roster.accounts(&config);
     let account = |name: &str| accounts.get(&name.parse().unwrap()).map(String::as_str);

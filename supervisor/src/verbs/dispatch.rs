@@ -11,6 +11,7 @@ use crate::command::Command;
 use crate::daemon::{Claim, Event, OwnerLink, Room, TaskKey, Waiting, look};
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::host::headroom;
 use crate::roster::Roster;
 use crate::terminal::{Cell, Screen, printable};
 
@@ -156,7 +157,7 @@ impl Command for Dispatch {
         }
         for capped in &reply.skipped_per_profile_capped {
             let (profile, current) = (&capped.assignee, capped.current);
-            let why = format!("waits for a slot of profile {profile}: {current} of {current} are taken");
+            let why = format!("waits for a slot of profile {profile}: {current} are taken");
             screen.hanging(&format!("{}  ", capped.task_id), &printable(&why));
         }
         for waiting in &reply.waiting {
@@ -187,7 +188,7 @@ async fn room(call: &Call, roster: Arc<Roster>) -> Result<Room, Failure> {
             ours.map(claim).collect::<Result<Vec<Claim>, kernel::Error>>()
         })
         .await?;
-    Ok(Room::beside(&running, call.service.config()))
+    Ok(Room::beside(&running, call.service.config()).measured(headroom::read))
 }
 
 /// What a pass would do now: the same look as the daemon's, and the same reasons.
@@ -238,13 +239,13 @@ async fn plan(call: &Call, max: Option<usize>) -> Result<Dispatched, Failure> {
             let who = (task.tenant, Some(profile.clone()));
             let claim = Claim::new(key, who, (policy, &task.workspace), (&roster, &config));
             let refusal = room.refusal(&claim);
-            match (why, refusal) {
-                (None, Some(refusal)) if refusal.reach == Reach::Profile => {
-                    let current = room.full_profile(&claim).unwrap_or_default();
+            match (why, refusal, room.full_profile(&claim)) {
+                (None, Some(refusal), Some(current)) if refusal.reach == Reach::Profile => {
                     let assignee = profile.to_string();
-                    plan.skipped_per_profile_capped.push(Capped { task_id: task.id, assignee, current });
+                    let capped = Capped { task_id: task.id, assignee, current };
+                    plan.skipped_per_profile_capped.push(capped);
                 }
-                (why, refusal) => {
+                (why, refusal, _) => {
                     let why = why.or(refusal.map(|refusal| refusal.why));
                     let turn = || {
                         kernel::Waiting::new(

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use kernel::{HoldScope, Profile};
+use kernel::{HoldScope, Pool, Profile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -277,6 +277,7 @@ pub(crate) fn show_one(named: &NamedLane, screen: &mut Screen) {
         let word = |word: &String| if word.is_empty() { "\"\"".to_owned() } else { word.clone() };
         words.iter().map(word).collect::<Vec<_>>().join(" ")
     };
+    let pools = lane.pools.iter().map(Pool::as_str).collect::<Vec<_>>().join(", ");
     let optional = [
         ("session", lane.session.map(|form| word(serde_json::to_value(form)))),
         ("model", lane.model.clone()),
@@ -285,6 +286,8 @@ pub(crate) fn show_one(named: &NamedLane, screen: &mut Screen) {
         ("account", lane.account.clone()),
         ("max runtime", runtime),
         ("idle limit", idle),
+        ("max running", lane.max_running.map(|most| most.to_string())),
+        ("pools", Some(pools).filter(|pools| !pools.is_empty())),
         (
             "rate limit",
             Some(format!(

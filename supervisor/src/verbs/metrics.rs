@@ -171,10 +171,23 @@ fn of_daemon(measured: &mut Measured, service: &Service, snapshot: &Snapshot) {
         [Sample::of([], service.config().limits.total())],
     );
     measured.gauge("workers", "Live runs by board and state.", workers);
+    let pools = || {
+        snapshot.pools.iter().map(|pool| (pool.name.as_str(), pool.taken, pool.places.unwrap_or_default()))
+    };
+    measured.gauge(
+        "pool_places",
+        "Places of a pool.",
+        pools().map(|(pool, _, places)| Sample::of([("pool", pool)], places)),
+    );
+    measured.gauge(
+        "pool_taken",
+        "Places of a pool that runs have.",
+        pools().map(|(pool, taken, _)| Sample::of([("pool", pool)], taken)),
+    );
     let paused = i64::from(snapshot.paused.is_some());
     measured.gauge(
         "paused",
-        "Whether nothing is started because the host lacks something.",
+        "Whether nothing is started: the host lacks something, or dispatch is disabled.",
         [Sample::of([], paused)],
     );
     let stopping = i64::from(snapshot.stopping.is_some());

@@ -1,6 +1,6 @@
 //! `profiles`: who there is that workers can be. `supervisor profile` sends it.
 
-use kernel::Profile;
+use kernel::{Pool, Profile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -147,6 +147,7 @@ pub(crate) fn show_one(named: &NamedProfile, screen: &mut Screen) {
     let runtime = profile.max_runtime_seconds.map(|seconds| format!("{seconds} s"));
     let servers: Vec<String> =
         profile.mcp_servers.iter().map(|(name, server)| format!("{name} ({})", server.shown())).collect();
+    let pools = profile.pools.iter().map(Pool::as_str).collect::<Vec<_>>().join(", ");
     let fields = [
         ("description", profile.description.clone()),
         ("from", Some(profile.origin.display().to_string())),
@@ -164,6 +165,7 @@ pub(crate) fn show_one(named: &NamedProfile, screen: &mut Screen) {
         ),
         ("max runtime", runtime),
         ("max running", profile.max_running.map(|most| most.to_string())),
+        ("pools", Some(pools).filter(|pools| !pools.is_empty())),
         ("cannot run", named.cannot_run.clone()),
     ];
     for (name, value) in fields {

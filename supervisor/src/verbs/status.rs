@@ -15,7 +15,7 @@ pub(super) use self::screen::bytes_brief;
 use crate::api::{Audience, Call, Effect, Verb, blocking};
 use crate::command::Command;
 use crate::config::definitions::Defect;
-use crate::daemon::{Broken, Event, LiveRun, OwnerLink, Phase, Snapshot};
+use crate::daemon::{Broken, Event, LiveRun, OwnerLink, Phase, PoolUse, Snapshot};
 use crate::failure::Failure;
 use crate::host::usage::{Sampler, Tree, Usage};
 use crate::owner::OwnerLock;
@@ -69,6 +69,9 @@ pub(crate) struct DaemonLine {
     pub(crate) memory_bytes: Option<u64>,
     /// How many workers may run at once.
     pub(crate) slots: usize,
+    /// How much of each pool is taken.
+    #[serde(default)]
+    pub(crate) pools: Vec<PoolUse>,
     /// Why nothing is started, where nothing is.
     pub(crate) paused: Option<String>,
     /// Whether it is stopping, and how.
@@ -287,6 +290,7 @@ fn daemon_line(snapshot: &Snapshot, slots: usize, commits: u64) -> DaemonLine {
         uptime_seconds: start_us.map_or(0, |start| boottime_us().saturating_sub(start) / 1_000_000),
         memory_bytes: own.map(|stat| stat.rss.saturating_mul(page)),
         slots,
+        pools: snapshot.pools.clone(),
         paused: snapshot.paused.clone(),
         stopping: snapshot.stopping.clone(),
         wakeups: snapshot.wakeups,

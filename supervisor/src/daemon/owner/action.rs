@@ -17,6 +17,8 @@ pub(crate) struct BoardWork {
     pub(in crate::daemon) admitted: Vec<(Candidate, Claim)>,
     /// Whether others could start but for what runs or broke.
     pub(in crate::daemon) left: bool,
+    /// Whether something could start but for the memory or the load of the host.
+    pub(in crate::daemon) lacks_headroom: bool,
     /// How many tasks with an assignee are ready, those that may start included.
     pub(in crate::daemon) ready: u64,
     /// Tasks whose assignee names no lane here, with that in words, where it is not noted yet.

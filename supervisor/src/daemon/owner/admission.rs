@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use kernel::{BoardName, Candidate, Profile, Reach, Tenant, Waiting, WaitingCode};
+use kernel::{BoardName, Candidate, Pool, Profile, Reach, Tenant, Waiting, WaitingCode};
 use workspace::WorkspaceSpec;
 
-use crate::config::{Config, Limits};
+use super::snapshot::PoolUse;
+use crate::config::Config;
+use crate::config::admission::{Limits, Pools};
 use crate::daemon::run::environment::{Environment, Needs};
 use crate::daemon::run::key::TaskKey;
-use crate::roster::Roster;
+use crate::roster::{Roster, Share};
 
 /// How many worktrees of one tenant are made at the same time.
 const PREPARING: usize = 2;
@@ -20,8 +22,9 @@ pub(crate) struct Claim {
     pub(in crate::daemon) key: TaskKey,
     pub(in crate::daemon) tenant: Option<Tenant>,
     pub(in crate::daemon) profile: Option<Profile>,
-    /// How many of its profile may run at once by the file of that.
-    pub(in crate::daemon) of_profile: Option<usize>,
+    /// Its lane, the pools of which it takes a place, and how many of its profile and of its lane may run at once by the files
+    /// of these.
+    pub(in crate::daemon) share: Share,
     /// The place that it needs for itself: the directory of a `dir` workspace, as it is named. A name that leads through a
     /// symbolic link is refused at creation and at the start, and a look at the file system could wait for one that does
     /// not answer.
@@ -39,7 +42,7 @@ pub(crate) struct Claim {
 pub(in crate::daemon) enum Weight {
     /// A slot, and its place.
     Slot,
-    /// Its place alone: nobody knows whether anything of it still runs.
+    /// Its place, and its places of pools: nobody knows whether anything of it still runs.
     PlaceAlone,
     /// A slot of questions that are this deep, and its place: the run that waits for its answer has a slot of another depth.
     Question(u32),
@@ -82,23 +85,23 @@ impl Claim {
         known: (&Roster, &Config),
     ) -> Self {
         let needs = profile.as_ref().map(|profile| Needs::of(&key, profile, policy, workspace, known));
-        let of_profile = profile.as_ref().and_then(|profile| known.0.max_running(profile));
-        Claim { of_profile, ..Self::taking(key, (tenant, profile), workspace, needs) }
+        let share = profile.as_ref().map(|profile| known.0.share(profile, known.1)).unwrap_or_default();
+        Self::taking(key, (tenant, profile), workspace, (needs, share))
     }
 
-    /// What a task takes of which it is known what it needs.
+    /// What a task takes of which it is known what it needs, and what it takes of what is limited.
     pub(in crate::daemon) fn taking(
         key: TaskKey,
         (tenant, profile): (Option<Tenant>, Option<Profile>),
         workspace: &str,
-        needs: Option<Needs>,
+        (needs, share): (Option<Needs>, Share),
     ) -> Self {
         let (place, preparing) = match workspace.parse() {
             Ok(WorkspaceSpec::Directory(path)) => (Some(path), None),
             Ok(WorkspaceSpec::Worktree { repository }) => (None, repository),
             Ok(WorkspaceSpec::Scratch) | Err(_) => (None, None),
         };
-        Claim { key, tenant, profile, of_profile: None, place, needs, preparing, weight: Weight::Slot }
+        Claim { key, tenant, profile, share, place, needs, preparing, weight: Weight::Slot }
     }
 
     /// The environments that it depends on.
@@ -136,10 +139,12 @@ impl Refusal {
 #[derive(Clone, Debug, Default)]
 pub(in crate::daemon) struct Tally {
     keys: BTreeSet<TaskKey>,
-    /// What is taken at each depth: of all, of each tenant and of each profile.
+    /// What is taken at each depth: of all, of each tenant, of each profile and of each lane.
     total: BTreeMap<u32, usize>,
     tenants: BTreeMap<(u32, Tenant), usize>,
     profiles: BTreeMap<(u32, Profile), usize>,
+    lanes: BTreeMap<(u32, Profile), usize>,
+    pools: BTreeMap<Pool, usize>,
     places: BTreeMap<PathBuf, (TaskKey, Option<Tenant>)>,
     preparing: BTreeMap<PathBuf, (TaskKey, Option<Tenant>)>,
     preparing_of: BTreeMap<Option<Tenant>, usize>,
@@ -160,6 +165,10 @@ impl Tally {
         if let Some(place) = &claim.place {
             self.places.insert(place.clone(), (claim.key.clone(), claim.tenant.clone()));
         }
+        // What may still run may still use them.
+        for pool in &claim.share.pools {
+            *self.pools.entry(pool.clone()).or_default() += 1;
+        }
         let Some(depth) = claim.weight.depth() else { return };
         *self.total.entry(depth).or_default() += 1;
         if let Some(tenant) = &claim.tenant {
@@ -167,6 +176,9 @@ impl Tally {
         }
         if let Some(profile) = &claim.profile {
             *self.profiles.entry((depth, profile.clone())).or_default() += 1;
+        }
+        if let Some(lane) = &claim.share.lane {
+            *self.lanes.entry((depth, lane.clone())).or_default() += 1;
         }
         if let Some(repository) = &claim.preparing {
             self.preparing.insert(repository.clone(), (claim.key.clone(), claim.tenant.clone()));
@@ -192,13 +204,29 @@ impl Tally {
         self.profiles.get(&(depth, profile.clone())).copied().unwrap_or_default()
     }
 
+    /// How many places of each pool are taken, of those that there are and of those that runs have.
+    pub(in crate::daemon) fn pools(&self, pools: &Pools) -> Vec<PoolUse> {
+        let names: BTreeSet<&Pool> = pools.keys().chain(self.pools.keys()).collect();
+        let pool_use = |name: &Pool| PoolUse {
+            name: name.clone(),
+            taken: self.pools.get(name).copied().unwrap_or_default(),
+            places: pools.get(name).copied(),
+        };
+        names.into_iter().map(pool_use).collect()
+    }
+
     /// Why a task may not start beside what is taken.
-    pub(in crate::daemon) fn refusal(&self, claim: &Claim, limits: &Limits) -> Option<Refusal> {
+    pub(in crate::daemon) fn refusal(&self, claim: &Claim, config: &Config) -> Option<Refusal> {
         if self.keys.contains(&claim.key) {
             return Some(Refusal::new(Reach::Task, Waiting::new(WaitingCode::Starting, "is being started")));
         }
-        if let Some(refusal) = claim.weight.depth().and_then(|depth| self.no_slot(claim, depth, limits)) {
+        if let Some(refusal) =
+            claim.weight.depth().and_then(|depth| self.no_slot(claim, depth, &config.limits))
+        {
             return Some(refusal);
+        }
+        if let Some(why) = self.no_pool(claim, &config.pools) {
+            return Some(Refusal::new(Reach::Profile, Waiting::new(WaitingCode::Pool, why)));
         }
         self.no_place(claim)
     }
@@ -206,29 +234,52 @@ impl Tally {
     /// Why there is no slot for a task.
     fn no_slot(&self, claim: &Claim, depth: u32, limits: &Limits) -> Option<Refusal> {
         let of_questions = if depth == 0 { "" } else { " for questions" };
-        let slot = |reach, text: String| Some(Refusal::new(reach, Waiting::new(WaitingCode::Slot, text)));
-        let total = slots(limits.total(), depth);
-        if self.total_at(depth) >= total {
-            let text =
-                format!("waits for a slot{of_questions}: {total} of {total} are taken (limits.max_running)");
-            return slot(Reach::Everything, text);
+        // A cap that was lowered can be lower than what runs.
+        let full = |taken: usize, cap: usize, of: &str, key: &str| {
+            let cap = slots(cap, depth);
+            let text = format!("waits for a slot{of_questions}{of}: {taken} of {cap} are taken{key}");
+            (taken >= cap).then(|| Waiting::new(WaitingCode::Slot, text))
+        };
+        if let Some(why) = full(self.total_at(depth), limits.total(), "", " (limits.max_running)") {
+            return Some(Refusal::new(Reach::Everything, why));
         }
         if let Some(tenant) = &claim.tenant
-            && let Some(cap) = limits.of_tenant(tenant).map(|cap| slots(cap, depth))
-            && self.tenants.get(&(depth, tenant.clone())).copied().unwrap_or_default() >= cap
+            && let Some(cap) = limits.of_tenant(tenant)
+            && let taken = self.tenants.get(&(depth, tenant.clone())).copied().unwrap_or_default()
+            && let Some(why) = full(taken, cap, &format!(" of tenant {tenant}"), "")
         {
-            let text = format!("waits for a slot{of_questions} of tenant {tenant}: {cap} of {cap} are taken");
-            return slot(Reach::Tenant, text);
+            return Some(Refusal::new(Reach::Tenant, why));
         }
         if let Some(profile) = &claim.profile
-            && let Some(cap) = limits.of_profile(profile, claim.of_profile).map(|cap| slots(cap, depth))
-            && self.of_profile_at(depth, profile) >= cap
+            && let Some(cap) = limits.of_profile(profile, claim.share.most_of_profile)
+            && let taken = self.of_profile_at(depth, profile)
+            && let Some(why) = full(taken, cap, &format!(" of profile {profile}"), "")
         {
-            let text =
-                format!("waits for a slot{of_questions} of profile {profile}: {cap} of {cap} are taken");
-            return slot(Reach::Profile, text);
+            return Some(Refusal::new(Reach::Profile, why));
+        }
+        if let Some(lane) = &claim.share.lane
+            && let Some(cap) = limits.of_lane(lane, claim.share.most_of_lane)
+            && let taken = self.lanes.get(&(depth, lane.clone())).copied().unwrap_or_default()
+            && let Some(why) = full(taken, cap, &format!(" of lane {lane}"), "")
+        {
+            return Some(Refusal::new(Reach::Profile, why));
         }
         None
+    }
+
+    /// Why there is no place for a task in a pool of its profile or of its lane. A question needs one as every run does: there are no
+    /// more of them than there are.
+    fn no_pool(&self, claim: &Claim, pools: &Pools) -> Option<String> {
+        claim.share.pools.iter().find_map(|pool| {
+            let taken = self.pools.get(pool).copied().unwrap_or_default();
+            match pools.get(pool) {
+                Some(places) if taken < *places => None,
+                Some(places) => Some(format!("waits for pool {pool}: {taken} of {places} in use")),
+                None => Some(format!(
+                    "waits for pool {pool}: the configuration has no such pool; write {pool} = 1 into [pools]"
+                )),
+            }
+        })
     }
 
     /// Why somebody else has the place of a task.

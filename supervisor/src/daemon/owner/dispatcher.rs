@@ -7,8 +7,9 @@ mod show;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
-use kernel::{BoardName, Candidate, Reach, StopReason, Timestamp};
+use kernel::{BoardName, Candidate, Reach, StopReason, Timestamp, WaitingCode};
 
 use self::boards::{BoardState, Look};
 use super::action::{Action, BoardWork};
@@ -23,6 +24,11 @@ use crate::daemon::run::attempt::{Attempt, Terms};
 use crate::daemon::run::environment::Needs;
 use crate::daemon::run::key::TaskKey;
 use crate::daemon::run::live::{LiveRun, ShimHandle};
+use crate::host::headroom::{self, Gauge};
+use crate::roster::Share;
+
+/// How long a host that has too little memory or too much load is given before it is looked at again.
+const MEASURE: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 struct Slot {
@@ -44,6 +50,10 @@ pub(in crate::daemon) struct Dispatcher {
     stopping: Option<StopMode>,
     drain_until: Option<Timestamp>,
     backoff: Backoff,
+    /// How the host is measured.
+    gauge: Gauge,
+    /// When tasks that wait for memory or a lower load are looked at again.
+    measure_at: Option<Timestamp>,
     armed: Option<Timestamp>,
     wakeups: u64,
     config: Arc<Config>,
@@ -61,6 +71,8 @@ impl Dispatcher {
             stopping: None,
             drain_until: None,
             backoff: Backoff::default(),
+            gauge: headroom::read,
+            measure_at: None,
             armed: None,
             wakeups: 0,
             config,
@@ -78,11 +90,11 @@ impl Dispatcher {
     }
 
     /// Adds a run that an earlier daemon started.
-    pub(in crate::daemon) fn adopt(&mut self, live: LiveRun, needs: Option<Needs>) {
+    pub(in crate::daemon) fn adopt(&mut self, live: LiveRun, needs: Option<Needs>, share: Share) {
         let key = TaskKey { board: live.board.clone(), task: live.task.clone() };
         let who = (live.tenant.clone(), live.profile.clone());
-        let claim =
-            Claim::taking(key.clone(), who, &live.workspace, needs).prepared().for_question(live.consult);
+        let claim = Claim::taking(key.clone(), who, &live.workspace, (needs, share));
+        let claim = claim.prepared().for_question(live.consult);
         self.slots.insert(key, Slot { claim, live: Some(live), shim: None, stop_sent: None });
     }
 
@@ -154,6 +166,7 @@ impl Dispatcher {
     fn room(&self) -> Room {
         Room::beside(self.slots.values().map(|slot| &slot.claim), Arc::clone(&self.config))
             .known(&self.backoff, self.stopping)
+            .measured(self.gauge)
             .limited(self.budget())
     }
 
@@ -170,6 +183,9 @@ impl Dispatcher {
         state.waiting = work.ready;
         if !self.backoff.is_paused() {
             actions.extend(state.wake_if_due(board, now));
+        }
+        if work.lacks_headroom {
+            self.measure_later(now);
         }
         for (task, why) in work.unknown {
             actions.push(Action::NoteNonspawnable(TaskKey { board: board.clone(), task }, why));
@@ -198,11 +214,17 @@ impl Dispatcher {
                     self.backoff.try_environments(&claim.key, claim.environments());
                     let charge = self.backoff.charge(&claim.key);
                     let terms = Terms { needs: claim.needs, charge };
+                    let share = claim.share;
                     self.slots.insert(claim.key, slot);
-                    actions.push(Action::Start(board.clone(), Box::new(Attempt { candidate, terms })));
+                    actions.push(Action::Start(board.clone(), Box::new(Attempt { candidate, share, terms })));
                 }
-                // Something else may start in its place.
-                Err(refusal) => overtaken |= refusal.reach != Reach::Everything,
+                Err(refusal) => {
+                    if refusal.why.code == WaitingCode::Headroom {
+                        self.measure_later(now);
+                    }
+                    // Something else may start in its place.
+                    overtaken |= refusal.reach != Reach::Everything;
+                }
             }
         }
         if let Some(state) = self.boards.get_mut(board) {
@@ -221,6 +243,11 @@ impl Dispatcher {
         actions
     }
 
+    /// Looks at the host again in a while: something waits for memory or a lower load, and nothing tells when there is.
+    fn measure_later(&mut self, now: Timestamp) {
+        self.measure_at.get_or_insert(now.after(MEASURE));
+    }
+
     /// How many more tasks a pass with a limit may start.
     fn budget(&self) -> Option<usize> {
         match self.extent {
@@ -233,7 +260,9 @@ impl Dispatcher {
     fn tick(&mut self, now: Timestamp) -> Vec<Action> {
         self.armed = None;
         let mut actions = Vec::new();
-        if self.backoff.expire(now) {
+        // A clock that was set back far has the look come too late.
+        let measure = self.measure_at.take_if(|at| *at <= now || *at > now.after(MEASURE)).is_some();
+        if self.backoff.expire(now) || measure {
             actions.extend(self.read_all());
         }
         if !self.backoff.is_paused() {
@@ -248,7 +277,7 @@ impl Dispatcher {
         // A board that cannot be written cannot wake what is due either; the end of the pause looks again.
         let paused = self.backoff.is_paused();
         let wakes = self.boards.values().filter_map(|state| state.next_wake).filter(|_| !paused);
-        let nearest = wakes.chain(self.backoff.nearest()).min();
+        let nearest = wakes.chain(self.backoff.nearest()).chain(self.measure_at).min();
         if nearest != self.armed {
             self.armed = nearest;
             actions.push(Action::Arm(nearest));

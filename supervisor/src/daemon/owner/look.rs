@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Answer, BoardName, Candidate, Reach, TaskId, Timestamp, View};
+use kernel::{Answer, BoardName, Candidate, Reach, TaskId, Timestamp, View, WaitingCode};
 
 use super::action::BoardWork;
 use super::admission::Claim;
@@ -29,6 +29,8 @@ pub(crate) struct Looked {
     pub(crate) admitted: Vec<(Candidate, Claim)>,
     /// Whether something could start but for what runs or broke.
     pub(crate) left: bool,
+    /// Whether something could start but for the memory or the load of the host.
+    pub(in crate::daemon) lacks_headroom: bool,
     /// Whether there are tasks whose assignee is no lane here.
     pub(in crate::daemon) foreign: bool,
 }
@@ -48,8 +50,9 @@ pub(crate) fn look(
             return;
         }
         let claim = Claim::of(board, &candidate, (roster, &config)).for_question(candidate.consult);
-        if room.admit(&claim).is_ok() {
-            looked.admitted.push((candidate, claim));
+        match room.admit(&claim) {
+            Ok(()) => looked.admitted.push((candidate, claim)),
+            Err(refusal) => looked.lacks_headroom |= refusal.why.code == WaitingCode::Headroom,
         }
     })?;
     if room.is_closed() {
@@ -79,7 +82,8 @@ pub(crate) fn look(
             }
         }
     })?;
-    refused.remove(&kernel::WaitingCode::Starting);
+    refused.remove(&WaitingCode::Starting);
+    looked.lacks_headroom |= refused.contains(&WaitingCode::Headroom);
     looked.left = !refused.is_empty();
     Ok(looked)
 }
@@ -109,6 +113,7 @@ pub(in crate::daemon) fn read_board(
                 Ok(BoardWork {
                     admitted: looked.admitted,
                     left: looked.left,
+                    lacks_headroom: looked.lacks_headroom,
                     ready: view.ready_count()?,
                     unknown,
                     noted,

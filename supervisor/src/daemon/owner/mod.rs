@@ -8,6 +8,7 @@ pub(super) mod dispatcher;
 pub(super) mod event;
 pub(super) mod event_loop;
 pub(super) mod extent;
+mod headroom;
 pub(super) mod link;
 pub(super) mod look;
 pub(super) mod pass;

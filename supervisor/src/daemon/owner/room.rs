@@ -7,9 +7,16 @@ use kernel::{Reach, Waiting, WaitingCode};
 
 use super::admission::{Claim, Refusal, Tally};
 use super::backoff::{Allowance, Backoff};
+use super::headroom::lack;
+use super::snapshot::PoolUse;
 use super::stopping::StopMode;
 use crate::config::Config;
 use crate::daemon::run::environment::Environment;
+use crate::host::headroom::Gauge;
+
+/// What every task waits for while nothing is to be started.
+pub(in crate::daemon) const DISABLED: &str =
+    "dispatch.enabled is false in the configuration; set it to true, then `supervisor service reload`";
 
 /// Everything that decides whether a task may start, at one moment. What it admits takes its place in it.
 #[derive(Clone, Debug)]
@@ -21,6 +28,8 @@ pub(crate) struct Room {
     backoff: Backoff,
     /// Broken environments that a task admitted before tries.
     probed: BTreeSet<Environment>,
+    /// What the host has too little of.
+    lack: Option<Waiting>,
     config: Arc<Config>,
 }
 
@@ -34,6 +43,7 @@ impl Room {
             stopping: None,
             backoff: Backoff::default(),
             probed: BTreeSet::new(),
+            lack: None,
             config,
         }
     }
@@ -41,6 +51,17 @@ impl Room {
     /// The same room as its owner knows it: what broke, what is tried again later, and whether it stops.
     pub(in crate::daemon) fn known(self, backoff: &Backoff, stopping: Option<StopMode>) -> Self {
         Room { backoff: backoff.clone(), stopping, ..self }
+    }
+
+    /// The same room on a host that is measured now, where the configuration asks for that.
+    pub(crate) fn measured(self, gauge: Gauge) -> Self {
+        let lack = lack(&self.config.dispatch, gauge);
+        Room { lack, ..self }
+    }
+
+    /// How much of each pool is taken.
+    pub(in crate::daemon) fn pools(&self) -> Vec<PoolUse> {
+        self.tally.pools(&self.config.pools)
     }
 
     /// The same room, for at most this many more tasks.
@@ -57,6 +78,7 @@ impl Room {
     /// Whether no task at all may start.
     pub(in crate::daemon) fn is_closed(&self) -> bool {
         self.stopping.is_some()
+            || !self.config.dispatch.enabled
             || self.backoff.is_paused()
             || self.is_spent()
             || self.tally.is_full(&self.config.limits)
@@ -70,7 +92,7 @@ impl Room {
     pub(crate) fn full_profile(&self, claim: &Claim) -> Option<usize> {
         let profile = claim.profile.as_ref()?;
         let current = self.tally.of_profile(profile);
-        let cap = self.config.limits.of_profile(profile, claim.of_profile);
+        let cap = self.config.limits.of_profile(profile, claim.share.most_of_profile);
         cap.filter(|cap| current >= *cap).map(|_| current)
     }
 
@@ -79,6 +101,9 @@ impl Room {
         if let Some(mode) = self.stopping {
             let text = format!("nothing is started any more: the daemon is {}", mode.word());
             return Some(Refusal::new(Reach::Everything, Waiting::new(WaitingCode::Stopping, text)));
+        }
+        if !self.config.dispatch.enabled {
+            return Some(Refusal::new(Reach::Everything, Waiting::new(WaitingCode::Disabled, DISABLED)));
         }
         let paused = match self.backoff.allowance() {
             Allowance::Nothing => true,
@@ -94,8 +119,11 @@ impl Room {
         if let Some(breakage) = self.backoff.breakage(&claim.key, claim.environments(), &self.probed) {
             return Some(Refusal::new(Reach::Task, breakage));
         }
-        if let Some(refusal) = self.tally.refusal(claim, &self.config.limits) {
+        if let Some(refusal) = self.tally.refusal(claim, &self.config) {
             return Some(refusal);
+        }
+        if let Some(lack) = &self.lack {
+            return Some(Refusal::new(Reach::Everything, lack.clone()));
         }
         self.is_spent().then(|| {
             let text = "waits for another pass: this one starts no more";
@@ -123,13 +151,15 @@ mod tests {
     use super::*;
     use crate::daemon::run::environment::Needs;
     use crate::daemon::run::key::TaskKey;
+    use crate::host::headroom::Reading;
+    use crate::roster::Share;
 
     fn claim(n: u32, tenant: &str) -> Claim {
         Claim {
             key: TaskKey { board: BoardName::default(), task: format!("t_{n:08x}").parse().unwrap() },
             tenant: Some(tenant.parse().unwrap()),
             profile: Some("shell".parse().unwrap()),
-            of_profile: None,
+            share: Share::default(),
             place: None,
             needs: Some(Needs::scratch("shell")),
             preparing: None,
@@ -138,7 +168,18 @@ mod tests {
     }
 
     fn room(limits: &str, running: &[Claim]) -> Room {
-        Room::beside(running, Arc::new(toml::from_str(&format!("[limits]\n{limits}")).unwrap()))
+        configured(&format!("[limits]\n{limits}"), running)
+    }
+
+    fn configured(text: &str, running: &[Claim]) -> Room {
+        Room::beside(running, Arc::new(toml::from_str(text).unwrap()))
+    }
+
+    /// A claim of a run in a lane that takes a place of these pools.
+    fn pooled(n: u32, lane: &str, pools: &[&str]) -> Claim {
+        let pools = pools.iter().map(|pool| pool.parse().unwrap()).collect();
+        let share = Share { lane: Some(lane.parse().unwrap()), pools, ..Share::default() };
+        Claim { share, ..claim(n, "a") }
     }
 
     /// What is admitted of these, and how the others are refused.
@@ -209,6 +250,98 @@ mod tests {
         let (admitted, refused) = decide(room("max_running = 9\nper_tenant = 1", &[]), &ready);
         assert_eq!(admitted, ["t_00000001", "t_00000003"]);
         assert!(refused[0].why.text.contains("tenant a") && refused[0].reach == Reach::Tenant);
+    }
+
+    #[test]
+    fn a_lane_has_a_cap_on_the_workers_of_all_its_profiles() {
+        let of = |n, lane: &str, profile: &str| Claim {
+            profile: Some(profile.parse().unwrap()),
+            ..pooled(n, lane, &[])
+        };
+        let ready = [of(2, "claude", "b"), of(3, "claude", "c"), of(4, "codex", "d")];
+        let (admitted, refused) = decide(room("lanes = { claude = 2 }", &[of(1, "claude", "a")]), &ready);
+        assert_eq!(admitted, ["t_00000002", "t_00000004"]);
+        assert_eq!(refused[0].why.text, "waits for a slot of lane claude: 2 of 2 are taken");
+        let own = |n| Claim {
+            share: Share { most_of_lane: Some(1), ..pooled(n, "claude", &[]).share },
+            ..claim(n, "a")
+        };
+        assert_eq!(decide(room("per_lane = 9", &[own(1)]), &[own(2)]).0.len(), 0);
+        assert_eq!(decide(room("lanes = { claude = 2 }", &[own(1)]), &[own(2)]).0.len(), 1);
+    }
+
+    #[test]
+    fn a_cap_that_was_lowered_says_how_many_run() {
+        let running: Vec<Claim> = (1..=4).map(|n| claim(n, "a")).collect();
+        let (_, refused) = decide(room("max_running = 2", &running), &[claim(5, "a")]);
+        assert_eq!(refused[0].why.text, "waits for a slot: 4 of 2 are taken (limits.max_running)");
+    }
+
+    #[test]
+    fn a_run_has_one_place_of_each_pool_that_it_names() {
+        let text = "[pools]\ngpu = 1\nlicence = 2\n[limits]\nmax_running = 9";
+        let running = [pooled(1, "a", &["gpu", "licence"])];
+        let ready = [
+            pooled(2, "a", &["gpu"]),
+            pooled(3, "b", &["licence"]),
+            pooled(4, "b", &["licence"]),
+            claim(5, "a"),
+        ];
+        let (admitted, refused) = decide(configured(text, &running), &ready);
+        assert_eq!(admitted, ["t_00000003", "t_00000005"]);
+        let told: Vec<_> =
+            refused.iter().map(|refusal| (refusal.why.code, refusal.why.text.as_str())).collect();
+        assert_eq!(
+            told,
+            [
+                (WaitingCode::Pool, "waits for pool gpu: 1 of 1 in use"),
+                (WaitingCode::Pool, "waits for pool licence: 2 of 2 in use"),
+            ]
+        );
+        let pools = configured(text, &running).pools();
+        let told: Vec<_> = pools.iter().map(|one| (one.name.as_str(), one.taken, one.places)).collect();
+        assert_eq!(told, [("gpu", 1, Some(1)), ("licence", 1, Some(2))]);
+    }
+
+    #[test]
+    fn a_pool_that_is_not_configured_starts_nothing_and_a_question_has_no_place_beside_it() {
+        let (_, refused) = decide(configured("", &[]), &[pooled(1, "a", &["gpu"])]);
+        assert!(refused[0].why.text.contains("no such pool"), "{refused:?}");
+        let one = "[pools]\ngpu = 1";
+        let question = pooled(2, "a", &["gpu"]).for_question(Some(1));
+        assert_eq!(decide(configured(one, &[pooled(1, "a", &["gpu"])]), &[question]).0.len(), 0);
+        // What may still live may still use it.
+        let unknown = Claim { weight: Weight::PlaceAlone, ..pooled(1, "a", &["gpu"]) };
+        assert_eq!(decide(configured(one, &[unknown]), &[pooled(2, "a", &["gpu"])]).0.len(), 0);
+    }
+
+    #[test]
+    fn nothing_is_admitted_where_dispatch_is_disabled() {
+        let room = configured("[dispatch]\nenabled = false", &[]);
+        assert!(room.is_closed());
+        let (admitted, refused) = decide(room, &[claim(1, "a")]);
+        assert_eq!((admitted.len(), refused[0].why.code), (0, WaitingCode::Disabled));
+    }
+
+    #[test]
+    fn a_host_with_too_little_memory_or_too_much_load_admits_nothing() {
+        let busy = || Reading { available: Some(1 << 30), load: Some(2.0) };
+        let asked = |text: &str| configured(&format!("[dispatch]\n{text}"), &[]).measured(busy);
+        for text in ["", "min_free_memory = \"1GiB\"", "max_load = 2.0"] {
+            assert_eq!(decide(asked(text), &[claim(1, "a")]).0.len(), 1, "{text}");
+        }
+        for (text, told) in [
+            (
+                "min_free_memory = \"2GiB\"",
+                "waits for memory: 1.0 GiB available, dispatch.min_free_memory is 2.0 GiB",
+            ),
+            ("max_load = 1.5", "waits for a lower load: 2.00 for each processor, dispatch.max_load is 1.50"),
+        ] {
+            let (admitted, refused) = decide(asked(text), &[claim(1, "a")]);
+            assert_eq!((admitted.len(), refused[0].why.text.as_str()), (0, told));
+            assert_eq!((refused[0].why.code, refused[0].reach), (WaitingCode::Headroom, Reach::Everything));
+            assert!(!asked(text).is_closed(), "whether something waits for it has to be seen");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What the owner loop shows of itself: the live runs, what is broken, and why nothing is started.
 
-use kernel::{BoardName, TaskId};
+use kernel::{BoardName, Pool, TaskId};
 use serde::{Deserialize, Serialize};
 
 use super::backoff::Broken;
@@ -14,6 +14,16 @@ pub(crate) struct Waiting {
     pub(crate) why: kernel::Waiting,
 }
 
+/// How much of a pool is taken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PoolUse {
+    pub(crate) name: Pool,
+    /// The places that runs have.
+    pub(crate) taken: usize,
+    /// The places that there are; none where the configuration has no such pool.
+    pub(crate) places: Option<usize>,
+}
+
 /// The daemon at one moment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Snapshot {
@@ -23,6 +33,8 @@ pub(crate) struct Snapshot {
     pub(crate) paused: Option<String>,
     /// Whether the daemon is stopping.
     pub(crate) stopping: Option<String>,
+    /// How much of each pool is taken.
+    pub(crate) pools: Vec<PoolUse>,
     /// What several tasks need and what does not work.
     pub(crate) broken: Vec<Broken>,
     /// How often the owner loop has woken up since the start.

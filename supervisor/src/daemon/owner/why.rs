@@ -47,6 +47,7 @@ mod tests {
     use crate::daemon::run::report::Report;
     use crate::exit::Code;
     use crate::failure::Failure;
+    use crate::roster::Share;
 
     fn config(text: &str) -> Arc<Config> {
         Arc::new(toml::from_str(text).unwrap())
@@ -61,7 +62,7 @@ mod tests {
             key(n),
             (None, Some("shell".parse().unwrap())),
             workspace,
-            Some(Needs::scratch("shell")),
+            (Some(Needs::scratch("shell")), Share::default()),
         )
     }
 
@@ -84,20 +85,24 @@ mod tests {
         Timestamp::from_micros(1_000_000)
     }
 
-    /// A daemon that has started these tasks.
-    fn running(config: Arc<Config>, extent: Extent, ready: &[(u32, &str)]) -> Dispatcher {
-        let mut dispatcher = Dispatcher::new(vec![BoardName::default()], extent, config);
-        let admitted = ready.iter().map(|(n, workspace)| candidate(*n, workspace)).collect();
-        let work = BoardWork {
-            admitted,
+    /// What a look found that admitted these tasks.
+    fn looked(admitted: &[(u32, &str)]) -> BoardWork {
+        BoardWork {
+            admitted: admitted.iter().map(|(n, workspace)| candidate(*n, workspace)).collect(),
             left: false,
+            lacks_headroom: false,
             ready: 0,
             unknown: Vec::new(),
             noted: now(),
             to_stop: Vec::new(),
             next_wake: None,
-        };
-        dispatcher.decide(Event::BoardRead(BoardName::default(), Ok(Box::new(work))), now());
+        }
+    }
+
+    /// A daemon that has started these tasks.
+    fn running(config: Arc<Config>, extent: Extent, ready: &[(u32, &str)]) -> Dispatcher {
+        let mut dispatcher = Dispatcher::new(vec![BoardName::default()], extent, config);
+        dispatcher.decide(Event::BoardRead(BoardName::default(), Ok(Box::new(looked(ready)))), now());
         dispatcher
     }
 
@@ -184,5 +189,25 @@ mod tests {
         let mut daemon = running(config(""), Extent::Forever, &[]);
         let asked = daemon.decide(Event::ClockSet, now());
         assert!(asked.iter().any(|action| matches!(action, Action::Read(..))), "{asked:?}");
+    }
+
+    #[test]
+    fn the_host_is_looked_at_again_while_something_waits_for_it_and_only_then() {
+        let read = |work: BoardWork| Event::BoardRead(BoardName::default(), Ok(Box::new(work)));
+        let reads = |actions: &[Action]| actions.iter().any(|action| matches!(action, Action::Read(..)));
+        let at = |seconds| now().after(std::time::Duration::from_secs(seconds));
+        let mut daemon = running(config(""), Extent::Forever, &[]);
+        let idle = daemon.decide(read(looked(&[])), now());
+        assert!(!idle.iter().any(|action| matches!(action, Action::Arm(_))), "{idle:?}");
+        let short = daemon.decide(read(BoardWork { lacks_headroom: true, ..looked(&[]) }), now());
+        assert!(
+            short.iter().any(|action| matches!(action, Action::Arm(Some(when)) if *when == at(2))),
+            "{short:?}"
+        );
+        assert!(!reads(&daemon.decide(Event::Tick, at(1))));
+        assert!(reads(&daemon.decide(Event::Tick, at(2))));
+        let over = daemon.decide(read(looked(&[])), at(2));
+        assert!(!over.iter().any(|action| matches!(action, Action::Arm(Some(_)))), "{over:?}");
+        assert!(!reads(&daemon.decide(Event::Tick, at(9))));
     }
 }

@@ -3,12 +3,15 @@
 use kernel::Candidate;
 
 use super::environment::Needs;
+use crate::roster::Share;
 
 /// A task that is to be started.
 #[derive(Debug)]
 pub(in crate::daemon) struct Attempt {
     /// The task.
     pub(in crate::daemon) candidate: Candidate,
+    /// What it takes of what is limited.
+    pub(in crate::daemon) share: Share,
     /// Where a fault of its start may lie.
     pub(in crate::daemon) terms: Terms,
 }

@@ -14,7 +14,7 @@ use super::session::{self, Resume};
 use crate::api::hash_token;
 use crate::failure::Failure;
 use crate::lanes::Skill;
-use crate::roster::{Resolved, Roster};
+use crate::roster::{Resolved, Roster, Share};
 use crate::service::BoardHandle;
 use crate::time::duration::WrittenDuration;
 
@@ -36,7 +36,7 @@ struct ClaimedTask {
 pub(super) async fn claim(
     context: &Context,
     board: &BoardHandle,
-    candidate: Candidate,
+    (candidate, share): (Candidate, Share),
     roster: &Roster,
     cancel: CancellationToken,
 ) -> Result<Order, Failure> {
@@ -126,6 +126,7 @@ pub(super) async fn claim(
         files: claimed.files,
         lane,
         lane_name,
+        share,
         home,
         role_prompt,
         skills,

@@ -37,7 +37,7 @@ use crate::host::spare::{Spare, Spares};
 use crate::lanes::{EndingRules, Facts, Lane, Places, Skill, Start, Terms};
 use crate::paths::Root;
 use crate::proxy::WaysOut;
-use crate::roster::{Home, RunLimits};
+use crate::roster::{Home, RunLimits, Share};
 
 /// What a run needs to know of the daemon that starts it.
 #[derive(Debug)]
@@ -117,6 +117,8 @@ pub(in crate::daemon) struct Order {
     pub(in crate::daemon) files: Vec<kernel::Attachment>,
     pub(in crate::daemon) lane: Lane,
     pub(in crate::daemon) lane_name: kernel::Profile,
+    /// What it takes of what is limited.
+    pub(in crate::daemon) share: Share,
     pub(in crate::daemon) home: Home,
     /// What the worker reads before its task.
     pub(in crate::daemon) role_prompt: Option<String>,
@@ -226,6 +228,7 @@ pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, L
         begun,
         reviewer: order.config.review.profile.clone(),
         keeping,
+        share: Some(order.share.clone()),
         failure_limit: order.limits.failure_limit,
     };
     note.write(&path).map_err(|e| LaunchError::system(STAGE, &e))?;

@@ -13,6 +13,7 @@ use workspace::Worktree;
 use super::evidence::Begun;
 use super::kept_files::Keeping;
 use crate::lanes::EndingRules;
+use crate::roster::Share;
 
 /// What the daemon itself keeps in a run directory, for the end of the run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -36,6 +37,9 @@ pub(in crate::daemon) struct Note {
     /// What of its home is kept.
     #[serde(default)]
     pub(in crate::daemon) keeping: Option<Keeping>,
+    /// What it takes of what is limited; none in the note of an earlier release.
+    #[serde(default)]
+    pub(in crate::daemon) share: Option<Share>,
     /// Counted failures in a row until the task is blocked.
     pub(in crate::daemon) failure_limit: u32,
 }

@@ -12,11 +12,14 @@ use super::context::Context;
 use super::environment::Needs;
 use super::key::TaskKey;
 use super::live::LiveRun;
+use super::note::Note;
 use super::run_task::adopt;
 use super::{remains, survivors};
+use crate::config::Config;
 use crate::failure::Failure;
 use crate::host::{ended, remove};
 use crate::proxy::Served;
+use crate::roster::{Roster, Share};
 use crate::service::BoardHandle;
 
 /// A run that an earlier daemon started, and that this one sees to its end.
@@ -27,6 +30,8 @@ pub(in crate::daemon) struct Recovered {
     pub(in crate::daemon) live: LiveRun,
     /// What it needs in common with others; none where nothing is known of its profile.
     pub(in crate::daemon) needs: Option<Needs>,
+    /// What it takes of what is limited.
+    pub(in crate::daemon) share: Share,
 }
 
 /// Classifies every open run of a board, and returns them. Each one gets a task that sees it to its end; nothing is
@@ -47,6 +52,7 @@ pub(in crate::daemon) fn recover(
             .profile
             .as_ref()
             .map(|profile| Needs::of(&key, profile, run.policy.as_deref(), &live.workspace, known));
+        let share = share(context, board.name(), run, known);
         let terms = Terms { needs: needs.clone(), charge: Charge::Environment };
         tracing::info!(task = %key, run = %run.id, "recovering");
         take_over(context, board.name(), run);
@@ -58,12 +64,19 @@ pub(in crate::daemon) fn recover(
             // Its worker asks in vain until the next daemon. It works on, and its end is seen.
             tracing::error!(task = %key, run = %run.id, %error, "door_not_made");
         }
-        recovered.push(Recovered { run: run.clone(), live, needs });
+        recovered.push(Recovered { run: run.clone(), live, needs, share });
         context.tasks.spawn(adopt(Arc::clone(context), Arc::clone(board), key, run.clone(), terms));
     }
     sweep(context, board, &runs);
     sweep_homes(context, board, &runs);
     Ok(recovered)
+}
+
+/// What a run took when it began; where nothing says it, what it would take now.
+fn share(context: &Context, board: &BoardName, run: &Run, (roster, config): (&Roster, &Config)) -> Share {
+    let note = Note::read(&context.host.root.run_dir(board, run.id));
+    let now = || run.profile.as_ref().map(|profile| roster.share(profile, config));
+    note.and_then(|note| note.share).or_else(now).unwrap_or_default()
 }
 
 /// Gives a run that goes on its limits again. A run whose policy asks for one that cannot be held is ended, as it would be

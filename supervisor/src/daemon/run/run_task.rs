@@ -35,9 +35,9 @@ pub(in crate::daemon) async fn run_task(
     roster: Arc<Roster>,
     cancel: CancellationToken,
 ) {
-    let Attempt { candidate, terms } = attempt;
+    let Attempt { candidate, share, terms } = attempt;
     let key = TaskKey { board: board.name().clone(), task: candidate.task.clone() };
-    let order = match claim(&context, &board, candidate, &roster, cancel).await {
+    let order = match claim(&context, &board, (candidate, share), &roster, cancel).await {
         Ok(order) => order,
         Err(failure) => {
             if failure.code != Code::Conflict {

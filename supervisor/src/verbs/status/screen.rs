@@ -6,7 +6,7 @@ use kernel::{Counted, Purpose, Timestamp};
 
 use super::health::Health;
 use super::{StatusReport, WorkerLine};
-use crate::daemon::Phase;
+use crate::daemon::{Phase, PoolUse};
 use crate::host::usage::{Seen, Tree};
 use crate::terminal::{Cell, Ink, Screen, cut, printable};
 use crate::time::duration::brief;
@@ -92,6 +92,10 @@ fn show_daemon(reply: &StatusReport, screen: &mut Screen) {
             let label = screen.paint(Ink::Red, "degraded");
             screen.hanging(&format!("  {label}: "), &printable(&reply.troubles.join("; ")));
         }
+        if !daemon.pools.is_empty() {
+            let pools: Vec<String> = daemon.pools.iter().map(pool).collect();
+            screen.hanging("  pools: ", &printable(&pools.join(", ")));
+        }
         for (label, text) in [("paused", &daemon.paused), ("stopping", &daemon.stopping)] {
             if let Some(text) = text {
                 let label = screen.paint(Ink::Red, label);
@@ -113,6 +117,12 @@ fn show_daemon(reply: &StatusReport, screen: &mut Screen) {
         let label = screen.paint(Ink::Red, "nothing is written");
         screen.hanging(&format!("  {label}: "), &printable(trouble));
     }
+}
+
+/// How much of a pool is taken.
+fn pool(of: &PoolUse) -> String {
+    let places = of.places.map_or_else(|| "none configured".to_owned(), |places| places.to_string());
+    format!("{} {} of {places}", of.name, of.taken)
 }
 
 /// The columns that a worker has on a wide terminal, and those on a narrow one. What the title has no room for is cut.
@@ -206,18 +216,7 @@ fn cpu_brief(time: Duration) -> String {
 
 /// A size in three digits or so: `512 B`, `14 KiB`, `2.1 GiB`.
 pub(in crate::verbs) fn bytes_brief(bytes: u64) -> String {
-    let mut whole = bytes;
-    let mut rest = 0;
-    let mut unit = "B";
-    for next in ["KiB", "MiB", "GiB", "TiB"] {
-        if whole < 1024 {
-            break;
-        }
-        rest = whole % 1024 * 10 / 1024;
-        whole /= 1024;
-        unit = next;
-    }
-    if whole < 10 && unit != "B" { format!("{whole}.{rest} {unit}") } else { format!("{whole} {unit}") }
+    policies::ByteSize(bytes).to_string()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use kernel::{TaskId, WaitingCode};
 
 use super::super::admission::{Claim, Weight};
-use super::super::room::Room;
+use super::super::room::{DISABLED, Room};
 use super::super::snapshot::Snapshot;
 use super::Dispatcher;
 use crate::daemon::run::live::{LiveRun, Phase};
@@ -55,7 +55,7 @@ impl Dispatcher {
         if broken > 0 {
             line = format!("{line}, {broken} broken");
         }
-        let paused = self.backoff.why().map(|why| format!("paused: {why}"));
+        let paused = self.paused().map(|why| format!("paused: {why}"));
         for text in paused.into_iter().chain(self.stopping.map(|mode| mode.word().to_owned())) {
             line.push_str("; ");
             line.push_str(&text);
@@ -63,13 +63,20 @@ impl Dispatcher {
         line
     }
 
+    /// Why nothing is started, where nothing is.
+    fn paused(&self) -> Option<String> {
+        let disabled = (!self.config.dispatch.enabled).then(|| DISABLED.to_owned());
+        disabled.or_else(|| self.backoff.why())
+    }
+
     pub(super) fn snapshot(&self) -> Snapshot {
         let mut live: Vec<LiveRun> = self.slots.values().filter_map(|slot| slot.live.clone()).collect();
         live.sort_by_key(|run| (run.started_at, run.run));
         Snapshot {
             live,
-            paused: self.backoff.why(),
+            paused: self.paused(),
             stopping: self.stopping.map(|mode| mode.word().to_owned()),
+            pools: self.room().pools(),
             broken: self.backoff.broken(),
             wakeups: self.wakeups,
         }

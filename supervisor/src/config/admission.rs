@@ -1,0 +1,134 @@
+//! `[limits]`, `[pools]` and `[dispatch]`: what may run at once, and when anything is started. All reloaded on SIGHUP: what runs goes on,
+//! also where it is more than a new cap.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use kernel::{Pool, Profile, Tenant};
+use policies::ByteSize;
+use serde::Deserialize;
+
+/// How many places each pool has. One without places is closed.
+pub(crate) type Pools = BTreeMap<Pool, usize>;
+
+/// Caps on live workers.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Limits {
+    /// All workers of this daemon. Default: four per CPU, at least 4 and at most 32.
+    pub(crate) max_running: Option<usize>,
+    /// Workers of one tenant at once.
+    pub(crate) per_tenant: Option<usize>,
+    /// Workers of one profile at once.
+    pub(crate) per_profile: Option<usize>,
+    /// Workers of one lane at once, of all its profiles.
+    pub(crate) per_lane: Option<usize>,
+    /// Workers of single profiles, before `per_profile`.
+    pub(crate) profiles: BTreeMap<Profile, usize>,
+    /// Workers of single tenants, before `per_tenant`.
+    pub(crate) tenants: BTreeMap<Tenant, usize>,
+    /// Workers of single lanes, before `per_lane`.
+    pub(crate) lanes: BTreeMap<Profile, usize>,
+}
+
+impl Limits {
+    /// How many workers of a tenant may run at once, where that is limited.
+    pub(crate) fn of_tenant(&self, tenant: &Tenant) -> Option<usize> {
+        self.tenants.get(tenant).copied().or(self.per_tenant)
+    }
+
+    /// How many workers of a profile may run at once, where that is limited: by what is configured for it, else by its own
+    /// file, else by what is configured for all.
+    pub(crate) fn of_profile(&self, profile: &Profile, own: Option<usize>) -> Option<usize> {
+        self.profiles.get(profile).copied().or(own).or(self.per_profile)
+    }
+
+    /// The same for the workers of a lane.
+    pub(crate) fn of_lane(&self, lane: &Profile, own: Option<usize>) -> Option<usize> {
+        self.lanes.get(lane).copied().or(own).or(self.per_lane)
+    }
+
+    /// The cap on all workers.
+    pub(crate) fn total(&self) -> usize {
+        self.max_running.unwrap_or_else(|| {
+            // Asked once: the answer is read from the cgroup's files, and this is called for each event.
+            static CPUS: OnceLock<usize> = OnceLock::new();
+            let cpus =
+                CPUS.get_or_init(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get));
+            (cpus * 4).clamp(4, 32)
+        })
+    }
+}
+
+/// When workers are started.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct DispatchConfig {
+    /// Whether anything is started. What runs goes on in any case.
+    pub(crate) enabled: bool,
+    /// Nothing is started while the host has less memory available.
+    pub(crate) min_free_memory: Option<ByteSize>,
+    /// Nothing is started while the load of the last minute is higher, for each processor.
+    pub(crate) max_load: Option<f64>,
+}
+
+impl Default for DispatchConfig {
+    fn default() -> Self {
+        DispatchConfig { enabled: true, min_free_memory: None, max_load: None }
+    }
+}
+
+impl DispatchConfig {
+    /// Why it cannot be used, and what to write instead.
+    pub(super) fn unusable(&self) -> Option<String> {
+        let load = self.max_load.filter(|load| !(load.is_finite() && *load > 0.0))?;
+        Some(format!(
+            "dispatch.max_load = {load} is no load above 0, so nothing would ever start; write one such as 1.5, for each processor, or leave it out"
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::Config;
+
+    fn read(text: &str) -> Result<Config, String> {
+        toml::from_str(text).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn what_is_configured_for_one_goes_before_its_own_file_and_that_before_what_is_for_all() {
+        let config = read("[limits]\nper_lane = 9\ntenants = { acme = 2 }\nprofiles = { shell = 3 }\nlanes = { shell = 4 }\n").unwrap();
+        let limits = config.limits;
+        let (shell, other) = ("shell".parse().unwrap(), "other".parse().unwrap());
+        assert_eq!(limits.of_tenant(&"acme".parse().unwrap()), Some(2));
+        assert_eq!(limits.of_profile(&shell, Some(9)), Some(3));
+        assert_eq!(limits.of_profile(&other, Some(9)), Some(9));
+        assert_eq!(limits.of_lane(&shell, Some(7)), Some(4));
+        assert_eq!((limits.of_lane(&other, Some(7)), limits.of_lane(&other, None)), (Some(7), Some(9)));
+    }
+
+    #[test]
+    fn a_cap_for_what_can_be_no_tenant_profile_lane_or_pool_is_refused() {
+        for text in [
+            "[limits]\ntenants = { \"\" = 2 }",
+            "[limits]\ntenants = { \"a b\" = 2 }",
+            "[limits]\nprofiles = { \"\" = 2 }",
+            "[limits]\nlanes = { \"\" = 2 }",
+            "[pools]\n\"a b\" = 2",
+        ] {
+            let message = read(text).unwrap_err();
+            assert!(message.contains("line 2") && message.contains("1 to 64 of"), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_load_that_nothing_could_stay_below_is_refused() {
+        for load in ["0.0", "-1.0", "nan"] {
+            let config = read(&format!("[dispatch]\nmax_load = {load}\n")).unwrap();
+            assert!(config.unusable().unwrap().contains("dispatch.max_load"), "{load}");
+        }
+        let config = read("[dispatch]\nmax_load = 1.5\nmin_free_memory = \"2GiB\"\n").unwrap();
+        assert_eq!((config.unusable(), config.dispatch.enabled), (None, true));
+    }
+}

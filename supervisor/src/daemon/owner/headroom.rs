@@ -1,0 +1,47 @@
+//! Whether the host has room for one more worker, by the memory and the load that the configuration asks for.
+
+use kernel::{Waiting, WaitingCode};
+use policies::ByteSize;
+
+use crate::config::admission::DispatchConfig;
+use crate::host::headroom::Gauge;
+
+/// What the host has too little of; none where nothing is asked for. Reads the gauge only where something is.
+pub(super) fn lack(wanted: &DispatchConfig, gauge: Gauge) -> Option<Waiting> {
+    if wanted.min_free_memory.is_none() && wanted.max_load.is_none() {
+        return None;
+    }
+    let reading = gauge();
+    let lack = |text: String| Some(Waiting::new(WaitingCode::Headroom, text));
+    if let Some(least) = wanted.min_free_memory {
+        match reading.available.map(ByteSize) {
+            Some(available) if available >= least => {}
+            Some(available) => {
+                return lack(format!(
+                    "waits for memory: {available} available, dispatch.min_free_memory is {least}"
+                ));
+            }
+            None => {
+                return lack(
+                    "waits for memory: /proc/meminfo cannot be read (dispatch.min_free_memory)".to_owned(),
+                );
+            }
+        }
+    }
+    if let Some(most) = wanted.max_load {
+        match reading.load {
+            Some(load) if load <= most => {}
+            Some(load) => {
+                return lack(format!(
+                    "waits for a lower load: {load:.2} for each processor, dispatch.max_load is {most:.2}"
+                ));
+            }
+            None => {
+                return lack(
+                    "waits for a lower load: /proc/loadavg cannot be read (dispatch.max_load)".to_owned(),
+                );
+            }
+        }
+    }
+    None
+}
