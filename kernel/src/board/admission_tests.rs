@@ -16,7 +16,13 @@ struct Caps {
     total: usize,
     tenant: usize,
     profile: usize,
+    /// The places of a pool that the runs of two of the profiles need.
+    pool: usize,
     broken: Option<&'static str>,
+}
+
+fn is_pooled(candidate: &Candidate) -> bool {
+    candidate.assignee.as_str() != "p2"
 }
 
 #[derive(Default)]
@@ -39,6 +45,9 @@ impl Taken {
             return Some(Reach::Tenant);
         }
         if count(&|one| one.assignee == candidate.assignee) >= caps.profile {
+            return Some(Reach::Profile);
+        }
+        if is_pooled(candidate) && count(&is_pooled) >= caps.pool {
             return Some(Reach::Profile);
         }
         let place = candidate.workspace.starts_with("dir:");
@@ -71,12 +80,8 @@ fn row() -> impl Strategy<Value = Row> {
 
 fn caps() -> impl Strategy<Value = Caps> {
     let broken = prop::option::of(prop::sample::select(vec!["worktree:/r", "dir:/a"]));
-    (1_usize..12, 1_usize..6, 1_usize..8, broken).prop_map(|(total, tenant, profile, broken)| Caps {
-        total,
-        tenant,
-        profile,
-        broken,
-    })
+    (1_usize..12, 1_usize..6, 1_usize..8, 0_usize..6, broken)
+        .prop_map(|(total, tenant, profile, pool, broken)| Caps { total, tenant, profile, pool, broken })
 }
 
 fn board(rows: &[Row]) -> (Bench, Vec<Candidate>) {
