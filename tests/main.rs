@@ -17,6 +17,7 @@ mod attachments;
 mod board;
 mod boards;
 mod bounds;
+mod breakers;
 mod brokers;
 mod budgets;
 mod cancelled;

@@ -220,7 +220,7 @@ fn payer_of(hold: &Hold) -> Option<Payer> {
         HoldScope::Tenant => PayerKind::Tenant,
         HoldScope::Account => PayerKind::Account,
         HoldScope::Profile => PayerKind::Profile,
-        HoldScope::Task | HoldScope::Mission => return None,
+        HoldScope::Task | HoldScope::Mission | HoldScope::Environment | HoldScope::Host => return None,
     };
     Some(Payer { scope, name: hold.name.clone() })
 }

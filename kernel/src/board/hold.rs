@@ -99,7 +99,7 @@ impl Board<'_> {
             match hold.kind {
                 HoldKind::Limit => self.grant_mission(&hold.name)?,
                 HoldKind::Budget => self.grant_budget(hold)?,
-                HoldKind::Manual | HoldKind::RateLimit | HoldKind::Login => {}
+                HoldKind::Manual | HoldKind::RateLimit | HoldKind::Login | HoldKind::Breaker => {}
             }
             self.end_hold(hold, reason.unwrap_or("released"), None, &actor.label())?;
         }
@@ -216,7 +216,11 @@ impl Board<'_> {
         let told = self.holds()?.into_iter().any(|hold| hold.run_id == Some(run.id) && hold.kind == kind);
         let (is_shared, reason) = match kind {
             // Without an account the task alone waits, and it has its time already.
-            HoldKind::RateLimit | HoldKind::Manual | HoldKind::Limit | HoldKind::Budget => {
+            HoldKind::RateLimit
+            | HoldKind::Manual
+            | HoldKind::Limit
+            | HoldKind::Budget
+            | HoldKind::Breaker => {
                 (ending.siblings == Siblings::Hold && run.account.is_some(), "was refused")
             }
             // A login is that of the account, or of all the lane's workers.
@@ -238,7 +242,7 @@ impl Board<'_> {
         for hold in self.holds()?.into_iter().filter(|hold| hold.stance(now) == Stance::Open) {
             let reason = match hold.kind {
                 HoldKind::Manual | HoldKind::Limit | HoldKind::Budget => "its time has come",
-                HoldKind::RateLimit | HoldKind::Login => "a run is served again",
+                HoldKind::RateLimit | HoldKind::Login | HoldKind::Breaker => "a run is served again",
             };
             self.end_hold(&hold, reason, None, SYSTEM)?;
         }
@@ -271,12 +275,21 @@ impl Board<'_> {
                 Some(first) if self.task(&first)?.is_some() => Some(first),
                 Some(_) | None => run.map(|run| run.task_id.clone()),
             },
-            HoldScope::Profile | HoldScope::Tenant | HoldScope::Account => run.map(|run| run.task_id.clone()),
+            HoldScope::Profile
+            | HoldScope::Tenant
+            | HoldScope::Account
+            | HoldScope::Environment
+            | HoldScope::Host => run.map(|run| run.task_id.clone()),
         };
         let known = task.as_ref().map(|id| self.expect_task(id)).transpose()?.and_then(|task| task.tenant);
         let tenant = match hold.scope {
             HoldScope::Tenant => hold.name.parse::<Tenant>().ok(),
-            HoldScope::Task | HoldScope::Profile | HoldScope::Account | HoldScope::Mission => known,
+            HoldScope::Task
+            | HoldScope::Profile
+            | HoldScope::Account
+            | HoldScope::Mission
+            | HoldScope::Environment
+            | HoldScope::Host => known,
         };
         let event = NewEvent {
             task: task.as_ref(),

@@ -32,6 +32,7 @@ mod approval;
 mod archive;
 mod attach;
 mod attempt;
+mod breaker;
 mod bring_back;
 mod budget;
 mod charge;

@@ -26,6 +26,8 @@ words! {
         Limit => "limit",
         /// A tenant or an account has used up its budget of a day, and waits for the next one.
         Budget => "budget",
+        /// Starts have failed too often in a row, and wait until one succeeds or a person says that they may go on.
+        Breaker => "breaker",
     }
 }
 
@@ -43,6 +45,10 @@ words! {
         Account => "account",
         /// A task that a person made, and all that workers make below it.
         Mission => "mission",
+        /// All tasks that need one thing: the program of a lane, a policy, a directory. The daemon knows which do.
+        Environment => "environment",
+        /// All tasks of the host.
+        Host => "host",
     }
 }
 
@@ -80,7 +86,12 @@ impl std::fmt::Display for HoldOn {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.scope {
             HoldScope::Task => f.write_str(&self.name),
-            HoldScope::Profile | HoldScope::Tenant | HoldScope::Account | HoldScope::Mission => {
+            HoldScope::Host => f.write_str("the host"),
+            HoldScope::Profile
+            | HoldScope::Tenant
+            | HoldScope::Account
+            | HoldScope::Mission
+            | HoldScope::Environment => {
                 write!(f, "{} {}", self.scope, self.name)
             }
         }
@@ -156,7 +167,8 @@ impl Hold {
         let lasts = self.until.is_none_or(|until| until > now);
         match (self.kind, self.probe_run) {
             _ if lasts => Stance::Closed,
-            (HoldKind::RateLimit | HoldKind::Login, None) => Stance::Probe,
+            // Whether a breaker lets one try, the daemon decides.
+            (HoldKind::Breaker, _) | (HoldKind::RateLimit | HoldKind::Login, None) => Stance::Probe,
             (HoldKind::RateLimit | HoldKind::Login, Some(_))
             | (HoldKind::Manual | HoldKind::Limit | HoldKind::Budget, _) => Stance::Open,
         }
@@ -170,6 +182,8 @@ impl Hold {
             HoldScope::Tenant => target.tenant.map(Tenant::as_str),
             HoldScope::Account => target.account,
             HoldScope::Mission => Some(target.mission),
+            // Which tasks these are on, the daemon knows.
+            HoldScope::Environment | HoldScope::Host => None,
         };
         name == Some(self.name.as_str()) && self.within.reaches(target.tenant)
     }
@@ -183,7 +197,12 @@ impl Hold {
     pub fn release_arguments(&self) -> String {
         match self.scope {
             HoldScope::Task => self.name.clone(),
-            HoldScope::Profile | HoldScope::Tenant | HoldScope::Account | HoldScope::Mission => {
+            HoldScope::Host => "--host".to_owned(),
+            HoldScope::Profile
+            | HoldScope::Tenant
+            | HoldScope::Account
+            | HoldScope::Mission
+            | HoldScope::Environment => {
                 format!("--{} {}", self.scope, self.name)
             }
         }
@@ -213,6 +232,10 @@ impl Hold {
                     self.reason
                 );
                 (WaitingCode::Hold, text)
+            }
+            (HoldKind::Breaker, _) => {
+                let text = format!("waits for {} to work again ({}); {release} tries it at once", self.on(), self.reason);
+                (WaitingCode::Environment, text)
             }
             (HoldKind::RateLimit, Some(run)) => {
                 let text = format!("waits for run {run}, which tries whether {} is served again", self.on());

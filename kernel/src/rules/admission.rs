@@ -227,6 +227,8 @@ impl Closed {
                     HoldScope::Tenant => drop(closed.tenants.insert(hold.name)),
                     HoldScope::Account => closed.accounts.push((hold.name, hold.within)),
                     HoldScope::Mission => drop(closed.missions.insert(hold.name)),
+                    // The daemon refuses what needs them.
+                    HoldScope::Environment | HoldScope::Host => {}
                 }
             }
         }

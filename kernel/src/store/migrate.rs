@@ -28,6 +28,7 @@ const STEPS: &[M<'static>] = &[
     M::up(include_str!("migrations/0015.sql")),
     M::up(include_str!("migrations/0016.sql")),
     M::up(include_str!("migrations/0017.sql")),
+    M::up(include_str!("migrations/0019.sql")),
 ];
 
 /// Returns every migration that there is.

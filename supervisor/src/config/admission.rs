@@ -8,6 +8,8 @@ use kernel::{Pool, Profile, Tenant};
 use policies::ByteSize;
 use serde::Deserialize;
 
+use crate::time::duration::WrittenDuration;
+
 /// How many places each pool has. One without places is closed.
 pub(crate) type Pools = BTreeMap<Pool, usize>;
 
@@ -70,11 +72,20 @@ pub(crate) struct DispatchConfig {
     pub(crate) min_free_memory: Option<ByteSize>,
     /// Nothing is started while the load of the last minute is higher, for each processor.
     pub(crate) max_load: Option<f64>,
+    /// So many runs in a row that fail at once within `death_window` stop every start for a while; 0 for never.
+    pub(crate) max_deaths: usize,
+    pub(crate) death_window: WrittenDuration,
 }
 
 impl Default for DispatchConfig {
     fn default() -> Self {
-        DispatchConfig { enabled: true, min_free_memory: None, max_load: None }
+        DispatchConfig {
+            enabled: true,
+            min_free_memory: None,
+            max_load: None,
+            max_deaths: 100,
+            death_window: WrittenDuration::from_secs(60),
+        }
     }
 }
 

@@ -15,6 +15,7 @@ pub(super) async fn wrong(call: &Call) -> Result<Vec<Finding>, Failure> {
     let mut found: Vec<Finding> = call.service.defects().iter().map(defective).collect();
     let holds = call.read(|view| view.holds()).await?;
     found.extend(holds.iter().filter(|hold| hold.kind == HoldKind::Budget).map(spent));
+    found.extend(holds.iter().filter(|hold| hold.kind == HoldKind::Breaker).map(open));
     if let Some(daemon) = OwnerLink::of(&call.service) {
         let why = daemon.ask(Event::Look).await?.paused;
         let of_whom = if call.service.config().dispatch.enabled { paused } else { disabled };
@@ -52,6 +53,21 @@ fn spent(hold: &Hold) -> Finding {
         run_id: hold.run_id,
         data: json!({ "scope": hold.scope, "name": hold.name, "until": hold.until }),
         ..now("budget_spent", Severity::Warning, (title, hold.reason.clone()), actions)
+    };
+    Finding::of_root(hold.on().to_string(), diagnostic)
+}
+
+/// A breaker that is open.
+fn open(hold: &Hold) -> Finding {
+    let title = "it failed too often in a row, and is tried seldom".to_owned();
+    let actions = vec![
+        Remedy::command("see what is broken", "status"),
+        Remedy::command("have it tried at once", format!("release {}", hold.release_arguments())).suggested(),
+    ];
+    let diagnostic = Diagnostic {
+        first_seen_at: hold.created_at,
+        data: json!({ "scope": hold.scope, "name": hold.name, "until": hold.until }),
+        ..now("breaker_open", Severity::Error, (title, hold.reason.clone()), actions)
     };
     Finding::of_root(hold.on().to_string(), diagnostic)
 }

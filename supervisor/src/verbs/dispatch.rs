@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kernel::{Filter, Holder, Reach, Run, RunId, Status, TaskId, WaitingCode};
+use kernel::{Clock as _, Filter, Holder, Reach, Run, RunId, Status, TaskId, WaitingCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -176,6 +176,7 @@ async fn room(call: &Call, roster: Arc<Roster>) -> Result<Room, Failure> {
     }
     let board = call.board()?.name().clone();
     let config = call.service.config();
+    let (name, holds) = (board.clone(), call.read(|view| view.holds()).await?);
     let running = call
         .read(move |view| {
             let ours = view.open_runs()?.into_iter().filter(|run| run.holder == Holder::Supervisor);
@@ -188,7 +189,8 @@ async fn room(call: &Call, roster: Arc<Roster>) -> Result<Room, Failure> {
             ours.map(claim).collect::<Result<Vec<Claim>, kernel::Error>>()
         })
         .await?;
-    Ok(Room::beside(&running, call.service.config()).measured(headroom::read))
+    let room = Room::beside(&running, call.service.config()).measured(headroom::read);
+    Ok(room.keeping(&name, &holds, kernel::SystemClock.now()))
 }
 
 /// What a pass would do now: the same look as the daemon's, and the same reasons.

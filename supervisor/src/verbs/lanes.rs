@@ -155,7 +155,11 @@ impl Verb for CheckLane {
         let held = holds.into_iter().filter(|hold| match hold.scope {
             HoldScope::Account => account.as_deref() == Some(hold.name.as_str()),
             HoldScope::Profile => hold.name == profile,
-            HoldScope::Task | HoldScope::Tenant | HoldScope::Mission => false,
+            HoldScope::Task
+            | HoldScope::Tenant
+            | HoldScope::Mission
+            | HoldScope::Environment
+            | HoldScope::Host => false,
         });
         checks.extend(held.map(|hold| {
             Check::new(

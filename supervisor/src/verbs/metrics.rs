@@ -198,6 +198,12 @@ fn of_daemon(measured: &mut Measured, service: &Service, snapshot: &Snapshot) {
         "What tasks need and what does not work.",
         [Sample::of([], broken)],
     );
+    let open = snapshot.broken.iter().filter(|broken| broken.release.is_some()).count();
+    measured.gauge(
+        "breakers_open",
+        "What tasks need and what has failed so often that it is tried seldom.",
+        [Sample::of([], open)],
+    );
     measured.counter(
         "wakeups",
         "Events that the owner loop has decided.",

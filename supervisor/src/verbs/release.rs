@@ -1,6 +1,6 @@
 //! `release`: what is held may start again.
 
-use kernel::{TaskId, Tenant};
+use kernel::{HoldOn, HoldScope, TaskId, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::{Screen, printable};
 
-/// Release holds early, including those of a rate limit
+/// Release holds early, including those of a rate limit and open breakers
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
@@ -24,7 +24,9 @@ Examples:
   supervisor release --profile reviewer
   supervisor release --account main --reason 'the invoice is paid'
   supervisor release --tenant acme --reason 'today it may cost twice as much'
-  supervisor release --mission t_0123abcd")]
+  supervisor release --mission t_0123abcd
+  supervisor release --environment program:claude/default
+  supervisor release --host")]
 pub(crate) struct Release {
     /// The tasks
     #[arg(value_name = "TASK", num_args = 0..)]
@@ -32,6 +34,14 @@ pub(crate) struct Release {
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) on: On,
+    /// What has failed to start too often, as `status` and `holds` name it: it is tried at once
+    #[arg(long, value_name = "NAME")]
+    #[serde(default)]
+    pub(crate) environment: Option<String>,
+    /// The host, where too many starts have died at once: dispatch goes on
+    #[arg(long)]
+    #[serde(default)]
+    pub(crate) host: bool,
     /// Why
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
@@ -55,10 +65,14 @@ impl Verb for Release {
     type Reply = Vec<kernel::Hold>;
 
     async fn run(self, call: Call) -> Result<Vec<kernel::Hold>, Failure> {
-        let named = self.on.all(self.task_ids);
+        let mut named = self.on.all(self.task_ids);
+        named.extend(self.environment.map(|name| HoldOn { scope: HoldScope::Environment, name }));
+        if self.host {
+            named.push(HoldOn { scope: HoldScope::Host, name: "host".to_owned() });
+        }
         if named.is_empty() {
             return Err(Failure::usage("nothing to release is named").hint(
-                "name tasks, or --profile, --tenant, --account or --mission; `supervisor holds` lists what is held",
+                "name tasks, or --profile, --tenant, --account, --mission, --environment or --host; `supervisor holds` lists what is held",
             ));
         }
         let (reason, logged_in) = (self.reason, self.logged_in);

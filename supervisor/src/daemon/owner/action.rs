@@ -1,9 +1,10 @@
 //! What the owner loop reads of a board, and the actions that it decides on.
 
-use kernel::{BoardName, Candidate, Run, TaskId, Timestamp};
+use kernel::{BoardName, Candidate, Hold, Run, TaskId, Timestamp};
 use shim::rundir::StopRequest;
 
 use super::admission::Claim;
+use super::backoff::Kept;
 use super::room::Room;
 use crate::daemon::run::attempt::Attempt;
 use crate::daemon::run::key::TaskKey;
@@ -27,6 +28,8 @@ pub(crate) struct BoardWork {
     pub(in crate::daemon) noted: Timestamp,
     /// Runs that are to be ended.
     pub(in crate::daemon) to_stop: Vec<Run>,
+    /// The breakers that the board keeps.
+    pub(in crate::daemon) breakers: Vec<Hold>,
     /// When the board next wants to be woken.
     pub(in crate::daemon) next_wake: Option<Timestamp>,
 }
@@ -49,6 +52,8 @@ pub(in crate::daemon) enum Action {
     Stop(TaskKey, ShimHandle, StopRequest),
     /// Record that nothing here can run a task.
     NoteNonspawnable(TaskKey, String),
+    /// Have a board keep a breaker, or keep it no more.
+    Keep(BoardName, Kept),
     /// Set the timer.
     Arm(Option<Timestamp>),
     /// Tell the person at the terminal.

@@ -3,15 +3,24 @@
 //! Three things can stop starts: the host or the board (everything waits), an environment (what needs it waits, see
 //! [`Environment`]), and a task alone. Each of the first two is tried by one start at a time, its probe.
 
+mod host;
+mod kept;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use kernel::{BoardName, Timestamp, Waiting, WaitingCode};
 
+pub(in crate::daemon) use self::host::Died;
+use self::host::HostBreaker;
+pub(in crate::daemon) use self::kept::Kept;
 use super::wait::{FIRST, Wait, after};
 use crate::daemon::run::attempt::Charge;
 use crate::daemon::run::environment::Environment;
 use crate::daemon::run::key::TaskKey;
 
+/// After so many failures in a row the breaker of an environment is open: its board keeps it, also for the next daemon, and it is tried
+/// seldom.
+const OPEN: u32 = 5;
 /// The most suspects that are remembered. A forgotten one trips its environment again, and is suspected again.
 const SUSPECTS: usize = 4096;
 
@@ -19,10 +28,25 @@ const SUSPECTS: usize = 4096;
 #[derive(Clone, Debug)]
 struct Breaker {
     wait: Wait,
-    /// Whose start failed last.
-    by: TaskKey,
+    /// The board that keeps it while it is open: that of the task whose start failed first.
+    board: BoardName,
+    /// Whether that board was seen to have it. A person who releases it there closes it.
+    is_kept: bool,
+    /// Whose start failed last; none where an earlier daemon has seen it.
+    by: Option<TaskKey>,
     /// Whose start tries it.
     probe: Option<TaskKey>,
+}
+
+impl Breaker {
+    fn is_open(&self) -> bool {
+        self.wait.times >= OPEN
+    }
+
+    /// The command that has it tried at once, where it is open.
+    fn release(&self, environment: &Environment) -> Option<String> {
+        self.is_open().then(|| kept::release(&self.board, &environment.hold()))
+    }
 }
 
 /// How much may be started now.
@@ -44,6 +68,9 @@ pub(crate) struct Broken {
     pub(crate) why: String,
     /// When it is tried again; none while it is tried.
     pub(crate) until: Option<Timestamp>,
+    /// The command that has it tried at once, where it has failed so often that it is tried seldom.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) release: Option<String>,
 }
 
 /// Why nothing, or not everything, is started.
@@ -61,6 +88,10 @@ pub(in crate::daemon) struct Backoff {
     suspects: BTreeSet<TaskKey>,
     /// What stops single tasks.
     deferred: BTreeMap<TaskKey, Wait>,
+    /// What stops every start because too many have died at once.
+    host: HostBreaker,
+    /// Breakers that boards are to keep, or to keep no more.
+    kept: Vec<(BoardName, Kept)>,
 }
 
 impl Default for Backoff {
@@ -72,6 +103,8 @@ impl Default for Backoff {
             broken: BTreeMap::new(),
             suspects: BTreeSet::new(),
             deferred: BTreeMap::new(),
+            host: HostBreaker::default(),
+            kept: Vec::new(),
         }
     }
 }
@@ -106,9 +139,18 @@ impl Backoff {
         why: String,
         now: Timestamp,
     ) {
-        let times = self.broken.get(&environment).map_or(0, |breaker| breaker.wait.times);
-        let wait = self.wait(why, times, now);
-        self.broken.insert(environment, Breaker { wait, by, probe: None });
+        let before = self.broken.get(&environment);
+        let times = before.map_or(0, |breaker| breaker.wait.times);
+        let (board, is_kept) =
+            before.map_or((by.board.clone(), false), |before| (before.board.clone(), before.is_kept));
+        let wait = if times.saturating_add(1) < OPEN {
+            self.wait(why, times, now)
+        } else {
+            let wait = Wait::seldom(why, times, now);
+            self.kept.push((board.clone(), Kept::open(environment.hold(), &wait)));
+            wait
+        };
+        self.broken.insert(environment, Breaker { wait, board, is_kept, by: Some(by), probe: None });
     }
 
     /// A command runs: whatever kept its start, and those of its environment, from working is over. True if something
@@ -125,11 +167,14 @@ impl Backoff {
         for environment in needs {
             if let Some(breaker) = self.broken.remove(environment) {
                 freed = true;
-                if breaker.by != *key {
+                if breaker.is_open() {
+                    self.kept.push((breaker.board, Kept::Closed(environment.hold())));
+                }
+                if let Some(by) = breaker.by.filter(|by| by != key) {
                     if self.suspects.len() == SUSPECTS {
                         self.suspects.clear();
                     }
-                    self.suspects.insert(breaker.by);
+                    self.suspects.insert(by);
                 }
             }
         }
@@ -141,6 +186,7 @@ impl Backoff {
         for breaker in self.broken.values_mut().filter(|breaker| breaker.probe.as_ref() == Some(key)) {
             breaker.probe = None;
         }
+        self.host.tried(key);
     }
 
     /// To whom a failure of an environment is charged, if a task is started now.
@@ -153,18 +199,24 @@ impl Backoff {
         self.pause = None;
     }
 
-    /// Forgets what single tasks and environments waited for: the configuration is another one.
+    /// Forgets what single tasks and environments waited for: the configuration is another one. What is open stays so, and is tried
+    /// at once.
     pub(in crate::daemon) fn forget(&mut self) {
         self.deferred.clear();
-        self.broken.clear();
         self.suspects.clear();
+        self.broken.retain(|_, breaker| breaker.is_open());
+        for breaker in self.broken.values_mut() {
+            breaker.wait.until = None;
+        }
+        self.host.try_now();
     }
 
     /// Forgets what the tasks of a board waited for.
     pub(in crate::daemon) fn forget_board(&mut self, board: &BoardName) {
         self.deferred.retain(|key, _| &key.board != board);
         self.suspects.retain(|key| &key.board != board);
-        self.broken.retain(|_, breaker| &breaker.by.board != board);
+        self.broken.retain(|_, breaker| &breaker.board != board);
+        self.host.forget_board(board);
     }
 
     /// What a task waits for by itself, if it does.
@@ -186,12 +238,16 @@ impl Backoff {
         needs.into_iter().find_map(|environment| {
             let breaker = self.broken.get(environment)?;
             let text = format!("waits for {environment} to work again ({})", breaker.wait.why);
+            let text = match breaker.release(environment) {
+                Some(release) => format!("{text}; `{release}` has it tried at once"),
+                None => text,
+            };
             if breaker.probe.is_some() || probed.contains(environment) {
                 let text = format!("{text}; another task is trying it");
                 return Some(Waiting::new(WaitingCode::Environment, text));
             }
             let until = breaker.wait.until?;
-            let is_second_look = breaker.wait.times == 1 && breaker.by != *key;
+            let is_second_look = breaker.wait.times == 1 && breaker.by.as_ref() != Some(key);
             (!is_second_look).then(|| Waiting::new(WaitingCode::Environment, text).until(until))
         })
     }
@@ -215,6 +271,7 @@ impl Backoff {
                 breaker.probe = Some(key.clone());
             }
         }
+        self.host.begin_probe(key);
     }
 
     pub(in crate::daemon) fn broken(&self) -> Vec<Broken> {
@@ -222,6 +279,7 @@ impl Backoff {
             what: environment.to_string(),
             why: breaker.wait.why.clone(),
             until: breaker.wait.until,
+            release: breaker.release(environment),
         };
         self.broken.iter().map(told).collect()
     }
@@ -258,9 +316,15 @@ impl Backoff {
         }
     }
 
-    /// Why nothing is started, where nothing is.
+    /// Why nothing is started for now, where nothing is.
     pub(in crate::daemon) fn why(&self) -> Option<String> {
         self.pause.as_ref().map(|pause| pause.why.clone())
+    }
+
+    /// What every task waits for because too many starts have died at once; none where one may start to try. One is enough, so
+    /// that none may where one is admitted.
+    pub(in crate::daemon) fn deaths(&self, admitted: usize) -> Option<Waiting> {
+        self.host.refusal(admitted)
     }
 
     /// Ends the waits whose time has come. True if there was one.
@@ -268,13 +332,15 @@ impl Backoff {
         let breakers = self.broken.values_mut().map(|breaker| &mut breaker.wait);
         let waits = self.pause.iter_mut().chain(self.deferred.values_mut()).chain(breakers);
         // All of them: the first that is over is not the only one.
-        waits.filter_map(|wait| wait.expire(now).then_some(())).count() > 0
+        let over = waits.filter_map(|wait| wait.expire(now).then_some(())).count() > 0;
+        self.expire_host(now) || over
     }
 
     /// When the next wait ends.
     pub(in crate::daemon) fn nearest(&self) -> Option<Timestamp> {
         let breakers = self.broken.values().map(|breaker| &breaker.wait);
-        self.pause.iter().chain(self.deferred.values()).chain(breakers).filter_map(|wait| wait.until).min()
+        let waits = self.pause.iter().chain(self.deferred.values()).chain(breakers);
+        waits.filter_map(|wait| wait.until).chain(self.host.nearest()).min()
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use kernel::{BoardName, Clock as _, Timestamp};
 
+use super::backoff::Kept;
 use super::event::Event;
 use super::link::OwnerLink;
 use crate::daemon::run::context::{Context, submit};
@@ -49,6 +50,27 @@ pub(in crate::daemon) fn apply_budgets(context: &Context) {
             }
         };
         writer.submit(|board| board.apply_budgets(), applied);
+    }
+}
+
+/// Has a board keep a breaker, or keep it no more. The jobs of one board are done in the order in which they are asked for.
+pub(in crate::daemon) fn keep_breaker(context: &Context, board: &BoardName, kept: Kept) {
+    let Ok(handle) = context.service.board(board) else { return };
+    let Ok(writer) = handle.writer() else { return };
+    let done = |result: Result<(), kernel::Error>| {
+        if let Err(error) = result {
+            tracing::warn!(%error, "breaker_not_kept");
+        }
+    };
+    match kept {
+        Kept::Open(on, why, until) => {
+            tracing::warn!(%board, %on, why, "breaker_open");
+            writer.submit(move |board| board.open_breaker(&on, &why, until).map(drop), done);
+        }
+        Kept::Closed(on) => {
+            tracing::info!(%board, %on, "breaker_closed");
+            writer.submit(move |board| board.close_breaker(&on), done);
+        }
     }
 }
 

@@ -34,6 +34,8 @@ const MEASURE: Duration = Duration::from_secs(2);
 struct Slot {
     claim: Claim,
     live: Option<LiveRun>,
+    /// Since when its command runs; of one that an earlier daemon started, since when it was claimed.
+    since: Option<Timestamp>,
     shim: Option<ShimHandle>,
     stop_sent: Option<StopReason>,
 }
@@ -95,7 +97,8 @@ impl Dispatcher {
         let who = (live.tenant.clone(), live.profile.clone());
         let claim = Claim::taking(key.clone(), who, &live.workspace, (needs, share));
         let claim = claim.prepared().for_question(live.consult);
-        self.slots.insert(key, Slot { claim, live: Some(live), shim: None, stop_sent: None });
+        let since = Some(live.started_at);
+        self.slots.insert(key, Slot { claim, live: Some(live), since, shim: None, stop_sent: None });
     }
 
     /// Decides what an event means. `now` is the real-time clock.
@@ -155,6 +158,7 @@ impl Dispatcher {
                 Vec::new()
             }
         };
+        actions.extend(self.backoff.to_keep().into_iter().map(|(board, kept)| Action::Keep(board, kept)));
         self.arm(&mut actions);
         if self.is_done() {
             actions.push(Action::Finish);
@@ -175,6 +179,9 @@ impl Dispatcher {
         for run in &work.to_stop {
             let key = TaskKey { board: board.clone(), task: run.task_id.clone() };
             actions.extend(self.stop_run(&key, run.stop_reason.unwrap_or(StopReason::Kill)));
+        }
+        if self.backoff.learn(board, &work.breakers) {
+            actions.extend(self.read_all());
         }
         let state = self.boards.entry(board.clone()).or_default();
         state.next_wake = work.next_wake;
@@ -210,7 +217,8 @@ impl Dispatcher {
             match room.admit(&claim) {
                 Ok(()) => {
                     self.started += 1;
-                    let slot = Slot { claim: claim.clone(), live: None, shim: None, stop_sent: None };
+                    let slot =
+                        Slot { claim: claim.clone(), live: None, since: None, shim: None, stop_sent: None };
                     self.backoff.try_environments(&claim.key, claim.environments());
                     let charge = self.backoff.charge(&claim.key);
                     let terms = Terms { needs: claim.needs, charge };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kernel::Clock as _;
 
 use super::action::Action;
-use super::board::{apply_budgets, note_nonspawnable, wake_board};
+use super::board::{apply_budgets, keep_breaker, note_nonspawnable, wake_board};
 use super::dispatcher::Dispatcher;
 use super::event::Event;
 use super::link::{Inbox, OwnerLink};
@@ -74,6 +74,7 @@ pub(in crate::daemon) async fn own(
                 Action::GiveUp(key) => context.starts.give_up(&key),
                 Action::Stop(key, shim, request) => run_task::stop(context, key, &shim, &request),
                 Action::NoteNonspawnable(key, why) => note_nonspawnable(context, key, why),
+                Action::Keep(board, kept) => keep_breaker(context, &board, kept),
                 Action::Arm(at) => timer.set(at).map_err(failed)?,
                 Action::Say(text) => crate::terminal::complain(&text),
                 Action::LimitDrain => limit_drain(context, link),

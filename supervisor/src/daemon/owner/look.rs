@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Answer, BoardName, Candidate, Reach, TaskId, Timestamp, View, WaitingCode};
+use kernel::{Answer, BoardName, Candidate, HoldKind, Reach, TaskId, Timestamp, View, WaitingCode};
 
 use super::action::BoardWork;
 use super::admission::Claim;
@@ -118,6 +118,7 @@ pub(in crate::daemon) fn read_board(
                     unknown,
                     noted,
                     to_stop: view.runs_to_stop()?,
+                    breakers: view.holds()?.into_iter().filter(|hold| hold.kind == HoldKind::Breaker).collect(),
                     next_wake: view.next_wake()?.into_iter().chain(view.next_mission_limit(&missions)?).min(),
                 })
             });

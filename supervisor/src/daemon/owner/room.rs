@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use kernel::{Reach, Waiting, WaitingCode};
+use kernel::{BoardName, Hold, Reach, Timestamp, Waiting, WaitingCode};
 
 use super::admission::{Claim, Refusal, Tally};
 use super::backoff::{Allowance, Backoff};
@@ -53,6 +53,13 @@ impl Room {
         Room { backoff: backoff.clone(), stopping, ..self }
     }
 
+    /// The same room with the breakers that a board keeps, where no daemon knows them.
+    pub(crate) fn keeping(mut self, board: &BoardName, holds: &[Hold], now: Timestamp) -> Self {
+        self.backoff.learn(board, holds);
+        self.backoff.expire(now);
+        self
+    }
+
     /// The same room on a host that is measured now, where the configuration asks for that.
     pub(crate) fn measured(self, gauge: Gauge) -> Self {
         let lack = lack(&self.config.dispatch, gauge);
@@ -80,6 +87,7 @@ impl Room {
         self.stopping.is_some()
             || !self.config.dispatch.enabled
             || self.backoff.is_paused()
+            || self.backoff.deaths(self.admitted).is_some()
             || self.is_spent()
             || self.tally.is_full(&self.config.limits)
     }
@@ -113,6 +121,9 @@ impl Room {
         if let Some(obstacle) = self.backoff.obstacle().filter(|_| paused) {
             return Some(Refusal::new(Reach::Everything, obstacle));
         }
+        if let Some(deaths) = self.backoff.deaths(self.admitted) {
+            return Some(Refusal::new(Reach::Everything, deaths));
+        }
         if let Some(deferral) = self.backoff.deferral(&claim.key) {
             return Some(Refusal::new(Reach::Task, deferral));
         }
@@ -145,8 +156,6 @@ impl Room {
 
 #[cfg(test)]
 mod tests {
-    use kernel::BoardName;
-
     use super::super::admission::Weight;
     use super::*;
     use crate::daemon::run::environment::Needs;

@@ -1,4 +1,4 @@
-//! One reason to wait, and how long: twice as long with each try, up to a minute.
+//! One reason to wait, and how long: twice as long with each try, up to a minute, and seldom at last.
 
 use std::time::Duration;
 
@@ -8,6 +8,8 @@ use kernel::Timestamp;
 pub(super) const FIRST: Duration = Duration::from_secs(1);
 /// The longest wait.
 const LONGEST: Duration = Duration::from_mins(1);
+/// The wait of what has failed so often that its breaker is open.
+pub(super) const SELDOM: Duration = Duration::from_mins(10);
 /// By how much a wait is shorter at most, so that what broke at once is not tried again at once.
 const JITTER: f64 = 0.2;
 
@@ -18,19 +20,35 @@ pub(super) struct Wait {
     /// Until when; none once that is over and a new try is due or under way.
     pub(super) until: Option<Timestamp>,
     pub(super) times: u32,
+    /// How long it is in all.
+    pause: Duration,
 }
 
 impl Wait {
     /// The wait after this many earlier ones. `chance` is from 0 to 1.
     pub(super) fn again(why: String, times: u32, now: Timestamp, chance: f64) -> Self {
         let pause = FIRST.saturating_mul(1_u32.checked_shl(times).unwrap_or(u32::MAX)).min(LONGEST);
-        let pause = pause.mul_f64(1.0 - JITTER * chance);
-        Wait { why, until: Some(after(now, pause)), times: times.saturating_add(1) }
+        Wait::lasting(why, times, now, pause.mul_f64(1.0 - JITTER * chance))
+    }
+
+    /// The wait after so many earlier ones that the next try would tell nothing new: a long one.
+    pub(super) fn seldom(why: String, times: u32, now: Timestamp) -> Self {
+        Wait::lasting(why, times, now, SELDOM)
+    }
+
+    /// A wait that an earlier daemon has begun, after this many.
+    pub(super) fn taken_over(why: String, times: u32, until: Timestamp) -> Self {
+        Wait { why, until: Some(until), times, pause: SELDOM }
+    }
+
+    /// A wait of this length after so many earlier ones.
+    pub(super) fn lasting(why: String, times: u32, now: Timestamp, pause: Duration) -> Self {
+        Wait { why, until: Some(after(now, pause)), times: times.saturating_add(1), pause }
     }
 
     /// Ends the wait if its time has come, or if the clock was set so far back that it never would.
     pub(super) fn expire(&mut self, now: Timestamp) -> bool {
-        let over = self.until.is_some_and(|until| until <= now || until > after(now, LONGEST));
+        let over = self.until.is_some_and(|until| until <= now || until > after(now, self.pause));
         if over {
             self.until = None;
         }

@@ -95,6 +95,7 @@ mod tests {
             unknown: Vec::new(),
             noted: now(),
             to_stop: Vec::new(),
+            breakers: Vec::new(),
             next_wake: None,
         }
     }

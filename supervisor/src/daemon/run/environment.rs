@@ -58,6 +58,49 @@ impl fmt::Display for Environment {
     }
 }
 
+impl Environment {
+    /// The name by which a person and the board know it: `program:agent/default`, `dir:/srv/app`.
+    pub(in crate::daemon) fn name(&self) -> String {
+        match self {
+            Self::Program { lane, policy, as_owner_of: None } => format!("program:{lane}/{policy}"),
+            Self::Program { lane, policy, as_owner_of: Some(path) } => {
+                format!("program:{lane}/{policy}@{}", path.display())
+            }
+            Self::Secrets { lane } => format!("secrets:{lane}"),
+            Self::Policy(name) => format!("policy:{name}"),
+            Self::Directory(path) => format!("dir:{}", path.display()),
+            Self::Repository(path) => format!("repository:{}", path.display()),
+            Self::Workspaces(board) => format!("workspaces:{board}"),
+            Self::Root => "root".to_owned(),
+        }
+    }
+
+    /// The environment of a name; none for a text that is no name of one.
+    pub(in crate::daemon) fn named(name: &str) -> Option<Self> {
+        if name == "root" {
+            return Some(Self::Root);
+        }
+        let (kind, rest) = name.split_once(':').filter(|(_, rest)| !rest.is_empty())?;
+        Some(match kind {
+            "program" => {
+                let (lane, rest) = rest.split_once('/')?;
+                // No policy has such a sign in its name.
+                let (policy, path) = match rest.split_once('@') {
+                    Some((policy, path)) => (policy, Some(PathBuf::from(path))),
+                    None => (rest, None),
+                };
+                Self::Program { lane: lane.to_owned(), policy: policy.to_owned(), as_owner_of: path }
+            }
+            "secrets" => Self::Secrets { lane: rest.to_owned() },
+            "policy" => Self::Policy(rest.to_owned()),
+            "dir" => Self::Directory(rest.into()),
+            "repository" => Self::Repository(rest.into()),
+            "workspaces" => Self::Workspaces(rest.parse().ok()?),
+            _ => return None,
+        })
+    }
+}
+
 /// The environment of one run, by which what its failure concerns is found again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Needs {
@@ -122,5 +165,34 @@ impl Needs {
         let policy = Environment::Policy("default".to_owned());
         let secrets = Environment::Secrets { lane: lane.to_owned() };
         Needs { program, secrets, policy, place: Environment::Workspaces(BoardName::default()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_environment_is_found_again_by_its_name() {
+        let program = |path: Option<&str>| Environment::Program {
+            lane: "agent".to_owned(),
+            policy: "default".to_owned(),
+            as_owner_of: path.map(PathBuf::from),
+        };
+        for environment in [
+            program(None),
+            program(Some("/srv/a b")),
+            Environment::Secrets { lane: "agent".to_owned() },
+            Environment::Policy("default".to_owned()),
+            Environment::Directory("/srv/x:y".into()),
+            Environment::Repository("/srv/x".into()),
+            Environment::Workspaces(BoardName::default()),
+            Environment::Root,
+        ] {
+            assert_eq!(Environment::named(&environment.name()), Some(environment));
+        }
+        for wrong in ["", "host", "dir:", "program:agent", "other:x"] {
+            assert_eq!(Environment::named(wrong), None, "{wrong}");
+        }
     }
 }

@@ -42,7 +42,8 @@ pub(super) fn show(reply: &StatusReport, screen: &mut Screen) {
             let again = broken.until.map_or_else(String::new, |at| {
                 format!(" (tried again at {})", crate::time::timestamp::soon(at, reply.now))
             });
-            let text = format!("{}{again}", broken.why);
+            let release = broken.release.as_ref().map(|command| format!("; at once: {command}"));
+            let text = format!("{}{again}{}", broken.why, release.unwrap_or_default());
             screen.hanging(&format!("{}: ", printable(&broken.what)), &printable(&text));
         }
     }

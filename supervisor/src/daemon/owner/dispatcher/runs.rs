@@ -1,8 +1,9 @@
 //! What runs report: how far they have come, and what kept them from starting.
 
-use kernel::{Finished, StopReason, Timestamp};
+use kernel::{Finished, Outcome, StopReason, Timestamp};
 use shim::rundir::StartedRecord;
 
+use super::super::backoff::Died;
 use super::super::stopping::StopMode;
 use super::{Action, Dispatcher, TaskKey};
 use crate::daemon::run::environment::Needs;
@@ -23,8 +24,8 @@ impl Dispatcher {
                 Vec::new()
             }
             Report::Launched(shim) => self.launched(&key, shim),
-            Report::Started(record) => self.started(&key, &record),
-            Report::Ended(finished) => self.ended(key, finished.as_ref()),
+            Report::Started(record) => self.started(&key, &record, now),
+            Report::Ended(finished) => self.ended(key, finished.as_ref(), now),
             Report::ClaimFailed(failure) => self.claim_failed(key, failure, now),
             Report::Shortage(why) => {
                 self.backoff.shortage(why, now);
@@ -63,8 +64,12 @@ impl Dispatcher {
         self.read_all()
     }
 
-    fn started(&mut self, key: &TaskKey, record: &StartedRecord) -> Vec<Action> {
-        let slot = self.slots.get_mut(key);
+    fn started(&mut self, key: &TaskKey, record: &StartedRecord, now: Timestamp) -> Vec<Action> {
+        let mut slot = self.slots.get_mut(key);
+        if let Some(slot) = &mut slot {
+            slot.since = Some(now);
+        }
+        self.backoff.lives(key, now);
         let needs = slot.as_ref().and_then(|slot| slot.claim.needs.clone());
         if let Some(live) = slot.and_then(|slot| slot.live.as_mut()) {
             live.pid = Some(record.pid);
@@ -107,9 +112,19 @@ impl Dispatcher {
         actions
     }
 
-    fn ended(&mut self, key: TaskKey, finished: Option<&Finished>) -> Vec<Action> {
-        self.slots.remove(&key);
+    fn ended(&mut self, key: TaskKey, finished: Option<&Finished>, now: Timestamp) -> Vec<Action> {
+        let since = self.slots.remove(&key).and_then(|slot| slot.since);
+        let is_over = match finished.map(|finished| finished.outcome) {
+            Some(
+                Outcome::Crashed | Outcome::Unreported | Outcome::OutOfMemory | Outcome::SpawnFailed,
+            ) => self.backoff.died(&key, Died { since, now }, &self.config.dispatch),
+            Some(_) => self.backoff.ended_well(&key),
+            None => false,
+        };
         self.backoff.tried(&key);
+        if is_over {
+            return self.read_all();
+        }
         // A finished run changes its board, which brings a read; one that never was frees a slot all the same, and a
         // free slot matters to every board.
         if finished.is_some() && self.boards.len() == 1 {
