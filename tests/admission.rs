@@ -141,3 +141,21 @@ fn a_task_waits_for_memory_and_says_so() {
     reload(&fleet, "[dispatch]\nmin_free_memory = 1\nmax_load = 100000.0\n");
     fleet.wait_for(&task, "done");
 }
+
+#[test]
+fn a_task_names_a_pool_itself_and_what_needs_none_starts_past_it() {
+    let fleet = Fleet::offline();
+    fleet.configure("[pools]\ngpu = 1\n");
+    fleet.start();
+    let first = fleet.create("first", "exec sleep 600", &["--pool", "gpu"]);
+    fleet.wait_for(&first, "running");
+    let second = fleet.create("second", "true", &["--pool", "gpu", "--priority", "9"]);
+    assert_eq!(fleet.show(&second)["task"]["pools"], json!(["gpu"]));
+    fleet.wait_for(&fleet.create("free", "true", &[]), "done");
+    waits(&fleet, &second, "waits for pool gpu: 1 of 1 in use");
+    fleet.restart();
+    waits(&fleet, &second, "waits for pool gpu: 1 of 1 in use");
+    fleet.cli(["cancel", &first]).ok();
+    fleet.wait_for(&second, "done");
+    fleet.cli(["create", "x", "--pool", "a b"]).refused(2, "is not a valid pool");
+}

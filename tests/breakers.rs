@@ -143,7 +143,8 @@ fn a_host_on_which_every_start_dies_starts_nothing() {
     let fleet = Fleet::offline();
     let strict = "[limits]\nmax_running = 1\n[dispatch]\nmax_deaths = 3\n";
     fleet.configure(strict);
-    let tasks: Vec<String> = (0..8).map(|_| fleet.create("dies", "exit 1", &["--max-retries", "1"])).collect();
+    let tasks: Vec<String> =
+        (0..8).map(|_| fleet.create("dies", "exit 1", &["--max-retries", "1"])).collect();
     fleet.start();
 
     let stopped = |of: u64| {

@@ -109,6 +109,8 @@ fn board(rows: &[Row]) -> (Bench, Vec<Candidate>) {
             tenant: task.tenant,
             priority: task.priority,
             created_at: task.created_at,
+            line: if task.workspace == "scratch" { String::new() } else { task.workspace.clone() },
+            pools: task.pools,
             workspace: task.workspace,
             policy: task.policy,
             consult: None,
@@ -206,4 +208,53 @@ fn the_first_of_a_line_follows_every_change_of_its_tasks() {
     bench.call(move |board| board.archive(&id, crate::Detach::Refuse, &alice()).map(drop)).unwrap();
     assert_eq!(bench.offered(1, &Accounts::new()), Vec::new());
     bench.check();
+}
+
+#[test]
+fn tasks_that_name_the_same_pools_are_a_line_and_what_is_full_is_not_read_further() {
+    let bench = Bench::new();
+    let pool: crate::Pool = "gpu".parse().unwrap();
+    let named = |pools: &[&crate::Pool]| NewTask {
+        assignee: Some("p0".parse().unwrap()),
+        pools: pools.iter().map(|pool| (*pool).clone()).collect(),
+        ..titled("one")
+    };
+    for _ in 0..41 {
+        bench.create(named(&[&pool]));
+    }
+    let free = bench.create(named(&[])).id;
+    let offered = |full: bool| {
+        let mut offered = Vec::new();
+        let mut answer = |candidate: &Candidate| {
+            offered.push(candidate.task.clone());
+            let is_refused = full && candidate.pools.contains(&pool);
+            if is_refused { Answer::Left(Reach::Line) } else { Answer::Taken }
+        };
+        bench
+            .readers
+            .with(|view| view.offer(&Accounts::new(), &crate::testing::checker(), &mut answer))
+            .unwrap();
+        offered
+    };
+    let told = offered(true);
+    assert_eq!((told.len(), told.contains(&free)), (2, true), "one of the line, and what needs no pool");
+    assert_eq!(offered(false).len(), 42);
+}
+
+#[test]
+fn a_worker_names_no_pool_that_its_own_task_does_not_name() {
+    let bench = Bench::new();
+    let pools = |name: &str| std::iter::once(name.parse::<crate::Pool>().unwrap()).collect::<BTreeSet<_>>();
+    let own = bench
+        .create(NewTask { pools: pools("gpu"), assignee: Some("bob".parse().unwrap()), ..titled("own") })
+        .id;
+    let run = bench.start(&own);
+    let bob = crate::Actor::worker("bob", run, own, None);
+    let create = |name: &str| {
+        let (new, bob) = (NewTask { pools: pools(name), ..titled("child") }, bob.clone());
+        bench.call(move |board| board.create(new, &bob))
+    };
+    assert_eq!(create("gpu").unwrap().task.pools, pools("gpu"));
+    let refused = create("licence").unwrap_err().to_string();
+    assert!(refused.contains("licence"), "{refused}");
 }

@@ -7,7 +7,7 @@ use super::charge::Cost;
 use crate::model::actor::Actor;
 use crate::model::error::Error;
 use crate::model::event::EventKind;
-use crate::model::id::{TaskId, Tenant};
+use crate::model::id::{Pool, TaskId, Tenant};
 use crate::model::limits;
 use crate::model::outcome::BlockKind;
 use crate::model::quota::Bound;
@@ -148,6 +148,7 @@ fn cost(new: &NewTask) -> Cost {
         .text(new.body.iter().chain(&new.notes).map(String::as_str))
         .text(new.words().map(|(_, word)| word))
         .text(new.skills.iter().chain(&new.artifacts).map(String::as_str))
+        .text(new.pools.iter().map(Pool::as_str))
         .links(new.parents.len())
 }
 
@@ -178,6 +179,10 @@ fn validate(new: &NewTask) -> Result<(), Error> {
     super::check::validate(&new.check)?;
     list("skills", &new.skills)?;
     list("artifacts", &new.artifacts)?;
+    if new.pools.len() > limits::POOLS {
+        let (count, most) = (new.pools.len(), limits::POOLS);
+        return Err(Error::invalid("pools", format!("{count} pools, the limit is {most}"), "name fewer"));
+    }
     if new.parents.len() > limits::PARENTS {
         return Err(links::too_many_parents(new.parents.len()));
     }

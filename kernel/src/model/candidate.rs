@@ -1,9 +1,9 @@
 //! Tasks that may be started: where they come from, and what the caller says of each.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::clock::Timestamp;
-use crate::model::id::{Profile, TaskId, Tenant};
+use crate::model::id::{Pool, Profile, TaskId, Tenant};
 
 /// A task that may be started.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +20,11 @@ pub struct Candidate {
     pub created_at: Timestamp,
     /// Its workspace as it was asked for.
     pub workspace: String,
+    /// The tasks of its tenant and assignee that need the same directory or repository, and name the same pools, are one line; empty
+    /// for one that needs none and names none.
+    pub line: String,
+    /// The pools that it names.
+    pub pools: BTreeSet<Pool>,
     /// Its policy.
     pub policy: Option<String>,
     /// The mission that it belongs to, where it is not the first task of one.
@@ -63,8 +68,7 @@ pub enum Answer {
 pub enum Reach {
     /// This task.
     Task,
-    /// The tasks of its tenant and assignee that need the same directory or repository; for one that needs none, all
-    /// those of its tenant and assignee that need none.
+    /// The tasks of its line.
     Line,
     /// The tasks of its assignee.
     Profile,

@@ -234,7 +234,11 @@ impl Hold {
                 (WaitingCode::Hold, text)
             }
             (HoldKind::Breaker, _) => {
-                let text = format!("waits for {} to work again ({}); {release} tries it at once", self.on(), self.reason);
+                let text = format!(
+                    "waits for {} to work again ({}); {release} tries it at once",
+                    self.on(),
+                    self.reason
+                );
                 (WaitingCode::Environment, text)
             }
             (HoldKind::RateLimit, Some(run)) => {

@@ -32,6 +32,8 @@ pub const TURNS_BY_WORKER: u32 = 20;
 pub const CARDS: usize = 100;
 /// The parents of one task.
 pub const PARENTS: usize = 1000;
+/// The pools that a task may name.
+pub const POOLS: usize = 16;
 /// The children of one task: they are promoted in one transaction.
 pub const CHILDREN: usize = 10_000;
 /// The rows of one kind in one reply: comments, runs, tasks. Events are shorter, and have a limit of their own.

@@ -1,12 +1,13 @@
 //! A logical unit of work.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::clock::{Timestamp, optional_seconds};
-use crate::model::id::{Profile, RunId, TaskId, Tenant};
+use crate::model::id::{Pool, Profile, RunId, TaskId, Tenant};
 use crate::model::limits;
 use crate::model::outcome::{ApprovalClass, ApprovalState, BlockKind};
 use crate::model::run::Purpose;
@@ -138,6 +139,8 @@ pub struct NewTask {
     pub idempotency_key: Option<String>,
     /// The skills its worker should have.
     pub skills: Vec<String>,
+    /// The pools of which each of its runs takes a place.
+    pub pools: BTreeSet<Pool>,
     /// When it may start.
     pub not_before: Option<Timestamp>,
     /// Who asked for it; the actor when absent.
@@ -235,6 +238,9 @@ pub struct Task {
     pub result: Option<String>,
     /// The skills its worker should have.
     pub skills: Vec<String>,
+    /// The pools of which each of its runs takes a place, beside those of its profile and its lane.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub pools: BTreeSet<Pool>,
     /// The workspace as it was asked for.
     pub workspace: String,
     /// What it waits for, when blocked.

@@ -144,7 +144,7 @@ impl TenantQueue {
         let Some(source) = self.sources.get(at) else { return };
         if source.source == Source::Heads {
             let lane = source.lane.clone();
-            let behind = Source::Line(candidate.workspace.clone());
+            let behind = Source::Line(candidate.line.clone());
             self.sources.push(Stream { after: Some(candidate.clone()), ..Stream::new(&lane, behind) });
         }
     }
@@ -156,8 +156,8 @@ impl TenantQueue {
             Source::Heads => {}
             Source::Line(_) => source.end(),
             Source::Reviews | Source::Checks => {
-                source.closed.insert(candidate.workspace.clone());
-                source.waiting.retain(|one| one.workspace != candidate.workspace);
+                source.closed.insert(candidate.line.clone());
+                source.waiting.retain(|one| one.line != candidate.line);
             }
         }
     }
@@ -171,7 +171,7 @@ struct Stream {
     /// The last one that was read.
     after: Option<Candidate>,
     ended: bool,
-    /// Workspaces of reviews and checks that are not on offer. These have no lines: they are read, and left out here.
+    /// Lines of reviews and checks that are not on offer. No index has these: they are read, and left out here.
     closed: BTreeSet<String>,
 }
 
@@ -200,7 +200,7 @@ impl Stream {
             if let Some(last) = page.last() {
                 self.after = Some(last.clone());
             }
-            self.waiting.extend(page.into_iter().filter(|one| !self.closed.contains(&one.workspace)));
+            self.waiting.extend(page.into_iter().filter(|one| !self.closed.contains(&one.line)));
         }
         Ok(())
     }

@@ -148,6 +148,12 @@ pub(crate) fn bound_new_task(
     } else {
         run.policy.as_ref().or(own.policy.as_ref()).cloned()
     };
+    if let Some(pool) = new.pools.difference(&own.pools).next() {
+        return Err(Error::forbidden(
+            format!("a worker's task may name no pool that its own does not name, such as {pool}"),
+            "leave the pool out; its profile and its lane name what they need",
+        ));
+    }
     if new.policy.is_some() && new.policy != policy {
         return Err(Error::forbidden(
             "a worker's task may have no other policy than its own",

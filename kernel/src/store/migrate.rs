@@ -29,6 +29,7 @@ const STEPS: &[M<'static>] = &[
     M::up(include_str!("migrations/0016.sql")),
     M::up(include_str!("migrations/0017.sql")),
     M::up(include_str!("migrations/0019.sql")),
+    M::up(include_str!("migrations/0020.sql")),
 ];
 
 /// Returns every migration that there is.

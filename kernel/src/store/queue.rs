@@ -4,7 +4,7 @@
 
 use rusqlite::{Row, params};
 
-use super::convert::{StoredTenant, text_or_none};
+use super::convert::{StoredTenant, json, text_or_none};
 use super::delays::PAUSES;
 use super::statement::Statement as _;
 use super::tx::Tx;
@@ -13,23 +13,23 @@ use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::{Profile, TaskId, Tenant};
 
-const READY: &str = "SELECT t.id, t.assignee, t.tenant, t.priority, t.created_at, t.workspace, t.policy, t.mission, t.consult \
+const READY: &str = "SELECT t.id, t.assignee, t.tenant, t.priority, t.created_at, t.workspace, t.line, t.pools, t.policy, t.mission, t.consult \
      FROM tasks t INDEXED BY tasks_ready WHERE t.status = 'ready' AND t.assignee IS NOT NULL \
      AND t.tenant = ?1 AND t.assignee = ?2 AND t.line = ?3";
 
-const HEADS: &str = "SELECT t.id, t.assignee, t.tenant, t.priority, t.created_at, t.workspace, t.policy, t.mission, t.consult \
+const HEADS: &str = "SELECT t.id, t.assignee, t.tenant, t.priority, t.created_at, t.workspace, t.line, t.pools, t.policy, t.mission, t.consult \
      FROM line_heads h INDEXED BY line_heads_order CROSS JOIN tasks t ON t.id = h.task \
      WHERE h.tenant = ?1 AND h.assignee = ?2 AND ?3 NOT NULL";
 
 /// Under the policy of the work: a worker that names its reviewer must not widen what runs on its files.
-const REVIEWS: &str = "SELECT t.id, t.reviewer AS assignee, t.tenant, t.priority, t.created_at, t.workspace, t.mission, t.consult, \
+const REVIEWS: &str = "SELECT t.id, t.reviewer AS assignee, t.tenant, t.priority, t.created_at, t.workspace, t.line, t.pools, t.mission, t.consult, \
      coalesce(t.policy, (SELECT r.policy FROM task_runs r WHERE r.task_id = t.id AND r.purpose = 'work' \
        ORDER BY r.id DESC LIMIT 1)) AS policy \
      FROM tasks t INDEXED BY tasks_review WHERE t.status = 'review' AND t.reviewer IS NOT NULL \
      AND t.tenant = ?1 AND t.reviewer = ?2 AND ifnull(t.not_before, 0) <= ?3 AND t.unchecked_run IS NULL";
 
 /// Under the policy of the work as well: what the work may not touch, its proof may not either.
-const CHECKS: &str = "SELECT t.id, ?2 AS assignee, t.tenant, t.priority, t.created_at, t.workspace, t.mission, t.consult, \
+const CHECKS: &str = "SELECT t.id, ?2 AS assignee, t.tenant, t.priority, t.created_at, t.workspace, t.line, t.pools, t.mission, t.consult, \
      coalesce(t.policy, (SELECT r.policy FROM task_runs r WHERE r.id = t.unchecked_run)) AS policy \
      FROM tasks t INDEXED BY tasks_check WHERE t.status = 'review' AND t.unchecked_run IS NOT NULL \
      AND t.tenant = ?1 AND ifnull(t.not_before, 0) <= ?3";
@@ -45,7 +45,7 @@ impl Tx<'_> {
             after.map_or((i64::MIN, ""), |last| (last.created_at.as_micros(), last.task.as_str()));
         self.conn.list(
             "look for questions",
-            "SELECT t.id, t.assignee, t.tenant, t.priority, t.created_at, t.workspace, t.policy, t.mission, t.consult \
+            "SELECT t.id, t.assignee, t.tenant, t.priority, t.created_at, t.workspace, t.line, t.pools, t.policy, t.mission, t.consult \
              FROM tasks t INDEXED BY tasks_consults WHERE t.consult IS NOT NULL AND t.status = 'ready' \
                AND t.assignee IS NOT NULL AND (t.created_at, t.id) > (?1, ?2) ORDER BY t.created_at, t.id LIMIT ?3",
             params![created_at, id, i64::try_from(limit).unwrap_or(i64::MAX)],
@@ -218,6 +218,8 @@ fn candidate(row: &Row<'_>) -> rusqlite::Result<Candidate> {
         priority: row.get("priority")?,
         created_at: row.get("created_at")?,
         workspace: row.get("workspace")?,
+        line: row.get("line")?,
+        pools: json(row, "pools")?.unwrap_or_default(),
         policy: row.get("policy")?,
         mission: row.get("mission")?,
         consult: row.get("consult")?,

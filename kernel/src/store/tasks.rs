@@ -19,7 +19,7 @@ use crate::model::verdict::{Blocking, Question, Verdict};
 columns! {
     COLUMNS, read_columns -> Task from "t.";
     "t.": workspace, title, body, assignee, reviewer, work_by, status, priority, tenant as optional, workspace_path,
-        branch_name, created_by, created_at, started_at, completed_at, result, skills as list, block_kind,
+        branch_name, created_by, created_at, started_at, completed_at, result, skills as list, pools as list, block_kind,
         block_reason, question as json, consecutive_failures, last_failure_error, current_run_id, failed_checks,
         unchecked_run, goal_turns;
     "r.": claim_lock, claim_expires, worker_pid, last_heartbeat_at;
@@ -156,6 +156,7 @@ impl Tx<'_> {
     pub(crate) fn insert_task(&self, task: &NewTask, birth: &Birth<'_>) -> Result<(), Error> {
         let (kind, until) = columns_of(birth.state);
         let (skills, artifacts) = (to_json(&task.skills)?, to_json(&task.artifacts)?);
+        let pools = to_json(&task.pools)?;
         let plain: &[(&str, &dyn ToSql)] = &[
             ("id", birth.id),
             ("title", &task.title),
@@ -173,6 +174,7 @@ impl Tx<'_> {
             ("created_at", &birth.now),
             ("updated_at", &birth.now),
             ("skills", &skills),
+            ("pools", &pools),
             ("idempotency_key", &task.idempotency_key),
             ("notes", &task.notes),
             ("artifacts", &artifacts),

@@ -24,7 +24,7 @@ mod run;
 mod watchdog;
 
 pub(crate) use lifetime::run;
-pub(crate) use owner::admission::Claim;
+pub(crate) use owner::admission::{Asked, Claim};
 pub(crate) use owner::backoff::Broken;
 pub(crate) use owner::board::REPLY_AGE;
 pub(crate) use owner::event::Event;

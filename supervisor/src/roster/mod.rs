@@ -295,6 +295,7 @@ impl Roster {
             most_of_profile: persona.and_then(|persona| persona.max_running),
             most_of_lane: lane.and_then(|lane| lane.max_running),
             lane: Some(name),
+            of_task: BTreeSet::new(),
         }
     }
 

@@ -14,10 +14,22 @@ pub(crate) struct Share {
     /// The pools of which it has a place.
     #[serde(default)]
     pub(crate) pools: BTreeSet<Pool>,
+    /// Those of them that its task alone names.
+    #[serde(skip)]
+    pub(crate) of_task: BTreeSet<Pool>,
     /// How many runs of the assignee there may be at once by the file of its profile.
     #[serde(skip)]
     pub(crate) most_of_profile: Option<usize>,
     /// How many runs of the lane there may be at once by its file.
     #[serde(skip)]
     pub(crate) most_of_lane: Option<usize>,
+}
+
+impl Share {
+    /// The same for the run of a task that names pools itself.
+    pub(crate) fn with(mut self, pools: &BTreeSet<Pool>) -> Self {
+        self.of_task = pools.difference(&self.pools).cloned().collect();
+        self.pools.extend(self.of_task.iter().cloned());
+        self
+    }
 }

@@ -5,7 +5,7 @@ use std::str::FromStr as _;
 
 use kernel::{
     ActorKind, Approval, ApprovalClass, ApprovalState, Check, Client, Goal, InitialState, Label, Limits,
-    NewTask, Profile, Status, Task, TaskId, Tenant,
+    NewTask, Pool, Profile, Status, Task, TaskId, Tenant,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -101,6 +101,10 @@ pub(crate) struct Create {
     /// A skill for the worker to load (repeatable)
     #[arg(long = "skill", value_name = "NAME")]
     pub(crate) skills: Vec<String>,
+    /// A pool of the configuration of which each run takes a place (repeatable)
+    #[arg(long = "pool", value_name = "NAME")]
+    #[serde(default)]
+    pub(crate) pools: Vec<Pool>,
     /// Block the task after this many counted failures in a row; 0 and 1: after the first
     #[arg(long, value_name = "N")]
     pub(crate) max_retries: Option<u32>,
@@ -187,6 +191,7 @@ impl Create {
             initial_state: initial,
             idempotency_key: self.idempotency_key,
             skills: self.skills,
+            pools: self.pools.into_iter().collect(),
             not_before: self.not_before.map(When::timestamp),
             created_by: self.created_by,
             policy: self.policy,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
-use crate::daemon::{Claim, Event, OwnerLink, Room, TaskKey, Waiting, look};
+use crate::daemon::{Asked, Claim, Event, OwnerLink, Room, TaskKey, Waiting, look};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::host::headroom;
@@ -181,10 +181,10 @@ async fn room(call: &Call, roster: Arc<Roster>) -> Result<Room, Failure> {
         .read(move |view| {
             let ours = view.open_runs()?.into_iter().filter(|run| run.holder == Holder::Supervisor);
             let claim = |run: Run| {
-                let workspace = view.expect_task(&run.task_id)?.workspace;
+                let task = view.expect_task(&run.task_id)?;
                 let key = TaskKey { board: board.clone(), task: run.task_id };
-                let policy = run.policy.as_deref();
-                Ok(Claim::new(key, (run.tenant, run.profile), (policy, &workspace), (&roster, &config)))
+                let asked = Asked { policy: run.policy.as_deref(), ..Asked::by(&task) };
+                Ok(Claim::new(key, (run.tenant, run.profile), asked, (&roster, &config)))
             };
             ours.map(claim).collect::<Result<Vec<Claim>, kernel::Error>>()
         })
@@ -238,8 +238,8 @@ async fn plan(call: &Call, max: Option<usize>) -> Result<Dispatched, Failure> {
                 }
             }
             let key = TaskKey { board: board.clone(), task: task.id.clone() };
-            let who = (task.tenant, Some(profile.clone()));
-            let claim = Claim::new(key, who, (policy, &task.workspace), (&roster, &config));
+            let who = (task.tenant.clone(), Some(profile.clone()));
+            let claim = Claim::new(key, who, Asked::by(&task), (&roster, &config));
             let refusal = room.refusal(&claim);
             match (why, refusal, room.full_profile(&claim)) {
                 (None, Some(refusal), Some(current)) if refusal.reach == Reach::Profile => {

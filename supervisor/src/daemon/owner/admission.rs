@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use kernel::{BoardName, Candidate, Pool, Profile, Reach, Tenant, Waiting, WaitingCode};
+use kernel::{BoardName, Candidate, Pool, Profile, Reach, Task, Tenant, Waiting, WaitingCode};
 use workspace::WorkspaceSpec;
 
 use super::snapshot::PoolUse;
@@ -15,6 +15,22 @@ use crate::roster::{Roster, Share};
 
 /// How many worktrees of one tenant are made at the same time.
 const PREPARING: usize = 2;
+
+/// What a task asks for that decides what it takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked<'a> {
+    pub(crate) policy: Option<&'a str>,
+    pub(crate) workspace: &'a str,
+    /// The pools that it names itself.
+    pub(crate) pools: &'a BTreeSet<Pool>,
+}
+
+impl<'a> Asked<'a> {
+    /// What a task asks for.
+    pub(crate) fn by(task: &'a Task) -> Self {
+        Asked { policy: task.policy.as_deref(), workspace: &task.workspace, pools: &task.pools }
+    }
+}
 
 /// What a task takes while it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,19 +89,25 @@ impl Claim {
     pub(crate) fn of(board: &BoardName, candidate: &Candidate, known: (&Roster, &Config)) -> Self {
         let key = TaskKey { board: board.clone(), task: candidate.task.clone() };
         let who = (candidate.tenant.clone(), Some(candidate.assignee.clone()));
-        Self::new(key, who, (candidate.policy.as_deref(), &candidate.workspace), known)
+        let asked = Asked {
+            policy: candidate.policy.as_deref(),
+            workspace: &candidate.workspace,
+            pools: &candidate.pools,
+        };
+        Self::new(key, who, asked, known)
     }
 
-    /// What a task takes: of a tenant and for a profile, under a policy where it names one, in a workspace. Looks at no
+    /// What a task takes: of a tenant and for a profile, with what it asks for. Looks at no
     /// file: one that does not answer would hold up all others.
     pub(crate) fn new(
         key: TaskKey,
         (tenant, profile): (Option<Tenant>, Option<Profile>),
-        (policy, workspace): (Option<&str>, &str),
+        Asked { policy, workspace, pools }: Asked<'_>,
         known: (&Roster, &Config),
     ) -> Self {
         let needs = profile.as_ref().map(|profile| Needs::of(&key, profile, policy, workspace, known));
-        let share = profile.as_ref().map(|profile| known.0.share(profile, known.1)).unwrap_or_default();
+        let share =
+            profile.as_ref().map(|profile| known.0.share(profile, known.1)).unwrap_or_default().with(pools);
         Self::taking(key, (tenant, profile), workspace, (needs, share))
     }
 
@@ -225,8 +247,9 @@ impl Tally {
         {
             return Some(refusal);
         }
-        if let Some(why) = self.no_pool(claim, &config.pools) {
-            return Some(Refusal::new(Reach::Profile, Waiting::new(WaitingCode::Pool, why)));
+        if let Some((pool, why)) = self.no_pool(claim, &config.pools) {
+            let reach = if claim.share.of_task.contains(pool) { Reach::Line } else { Reach::Profile };
+            return Some(Refusal::new(reach, Waiting::new(WaitingCode::Pool, why)));
         }
         self.no_place(claim)
     }
@@ -267,10 +290,10 @@ impl Tally {
         None
     }
 
-    /// Why there is no place for a task in a pool of its profile or of its lane. A question needs one as every run does: there are no
+    /// Why there is no place for a task in a pool of its own, of its profile or of its lane, and in which. A question needs one as every run does: there are no
     /// more of them than there are.
-    fn no_pool(&self, claim: &Claim, pools: &Pools) -> Option<String> {
-        claim.share.pools.iter().find_map(|pool| {
+    fn no_pool<'a>(&self, claim: &'a Claim, pools: &Pools) -> Option<(&'a Pool, String)> {
+        let why = |pool: &Pool| {
             let taken = self.pools.get(pool).copied().unwrap_or_default();
             match pools.get(pool) {
                 Some(places) if taken < *places => None,
@@ -279,7 +302,11 @@ impl Tally {
                     "waits for pool {pool}: the configuration has no such pool; write {pool} = 1 into [pools]"
                 )),
             }
-        })
+        };
+        // One of the profile's or the lane's first: it reaches further.
+        let (of_task, shared): (Vec<&Pool>, Vec<&Pool>) =
+            claim.share.pools.iter().partition(|pool| claim.share.of_task.contains(*pool));
+        shared.into_iter().chain(of_task).find_map(|pool| Some((pool, why(pool)?)))
     }
 
     /// Why somebody else has the place of a task.

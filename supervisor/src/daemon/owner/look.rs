@@ -118,7 +118,11 @@ pub(in crate::daemon) fn read_board(
                     unknown,
                     noted,
                     to_stop: view.runs_to_stop()?,
-                    breakers: view.holds()?.into_iter().filter(|hold| hold.kind == HoldKind::Breaker).collect(),
+                    breakers: view
+                        .holds()?
+                        .into_iter()
+                        .filter(|hold| hold.kind == HoldKind::Breaker)
+                        .collect(),
                     next_wake: view.next_wake()?.into_iter().chain(view.next_mission_limit(&missions)?).min(),
                 })
             });

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use kernel::{Filter, Status, TaskId, Waiting};
 
-use super::admission::Claim;
+use super::admission::{Asked, Claim};
 use super::dispatcher::Dispatcher;
 use super::extent::Extent;
 use crate::daemon::run::context::Context;
@@ -35,9 +35,9 @@ pub(in crate::daemon) fn left_waiting(
         let ready = Filter { statuses: vec![Status::Ready], limit: MOST, ..Filter::default() };
         let tasks = service.board(&name)?.readers().with(|view| view.tasks(&ready))?.tasks;
         let claims = tasks.into_iter().map(|task| {
-            let key = TaskKey { board: name.clone(), task: task.id };
-            let who = (task.tenant, task.assignee);
-            Claim::new(key, who, (task.policy.as_deref(), &task.workspace), (&roster, &config))
+            let key = TaskKey { board: name.clone(), task: task.id.clone() };
+            let who = (task.tenant.clone(), task.assignee.clone());
+            Claim::new(key, who, Asked::by(&task), (&roster, &config))
         });
         let told: BTreeMap<TaskId, Waiting> = dispatcher.why(claims.collect());
         Ok(told.into_iter().map(|(task, why)| (TaskKey { board: name.clone(), task }, why)).collect())

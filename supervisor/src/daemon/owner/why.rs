@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kernel::{BoardName, Profile, Task, TaskId, Waiting};
 
-use super::admission::Claim;
+use super::admission::{Asked, Claim};
 use super::event::Event;
 use super::link::OwnerLink;
 use crate::config::Config;
@@ -24,9 +24,9 @@ pub(crate) async fn ask(
     // The place of a task is looked up in the file system.
     let claims = tokio::task::spawn_blocking(move || -> Vec<Claim> {
         let claim = |(task, profile): (Task, Option<Profile>)| {
-            let key = TaskKey { board: board.clone(), task: task.id };
-            let who = (task.tenant, profile);
-            Claim::new(key, who, (task.policy.as_deref(), &task.workspace), (&roster, &config))
+            let key = TaskKey { board: board.clone(), task: task.id.clone() };
+            let who = (task.tenant.clone(), profile);
+            Claim::new(key, who, Asked::by(&task), (&roster, &config))
         };
         tasks.into_iter().map(claim).collect()
     });
@@ -36,6 +36,8 @@ pub(crate) async fn ask(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use kernel::{Timestamp, WaitingCode};
 
     use super::super::action::{Action, BoardWork};
@@ -74,6 +76,8 @@ mod tests {
             priority: 0,
             created_at: now(),
             workspace: workspace.to_owned(),
+            line: String::new(),
+            pools: BTreeSet::new(),
             policy: None,
             mission: None,
             consult: None,

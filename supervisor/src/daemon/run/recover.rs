@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kernel::{BoardName, Holder, Purpose, Run, RunId, Task};
+use kernel::{BoardName, Holder, Pool, Purpose, Run, RunId, Task};
 use shim::rundir::{LockState, RunDir, RunDirError, StopReason, StopRequest, VERSION};
 
 use super::attempt::{Charge, Terms};
@@ -52,7 +52,8 @@ pub(in crate::daemon) fn recover(
             .profile
             .as_ref()
             .map(|profile| Needs::of(&key, profile, run.policy.as_deref(), &live.workspace, known));
-        let share = share(context, board.name(), run, known);
+        let named = task.as_ref().map(|task| task.pools.clone()).unwrap_or_default();
+        let share = share(context, (board.name(), run), &named, known);
         let terms = Terms { needs: needs.clone(), charge: Charge::Environment };
         tracing::info!(task = %key, run = %run.id, "recovering");
         take_over(context, board.name(), run);
@@ -73,10 +74,15 @@ pub(in crate::daemon) fn recover(
 }
 
 /// What a run took when it began; where nothing says it, what it would take now.
-fn share(context: &Context, board: &BoardName, run: &Run, (roster, config): (&Roster, &Config)) -> Share {
+fn share(
+    context: &Context,
+    (board, run): (&BoardName, &Run),
+    named: &BTreeSet<Pool>,
+    (roster, config): (&Roster, &Config),
+) -> Share {
     let note = Note::read(&context.host.root.run_dir(board, run.id));
     let now = || run.profile.as_ref().map(|profile| roster.share(profile, config));
-    note.and_then(|note| note.share).or_else(now).unwrap_or_default()
+    note.and_then(|note| note.share).unwrap_or_else(|| now().unwrap_or_default().with(named))
 }
 
 /// Gives a run that goes on its limits again. A run whose policy asks for one that cannot be held is ended, as it would be

@@ -6,8 +6,8 @@ use std::time::Duration;
 use kernel::{BoardName, Timestamp, Waiting, WaitingCode};
 
 use super::super::wait::{Wait, after};
-use super::kept::{self, Kept};
 use super::Backoff;
+use super::kept::{self, Kept};
 use crate::config::admission::DispatchConfig;
 use crate::daemon::run::key::TaskKey;
 
@@ -56,7 +56,8 @@ impl HostBreaker {
     pub(super) fn refusal(&self, admitted: usize) -> Option<Waiting> {
         let open = self.open.as_ref()?;
         let release = kept::release(&open.board, &kept::host());
-        let text = format!("waits for dispatch to go on: {}; `{release}` has it go on at once", open.wait.why);
+        let text =
+            format!("waits for dispatch to go on: {}; `{release}` has it go on at once", open.wait.why);
         match open.wait.until {
             Some(until) => Some(Waiting::new(WaitingCode::Host, text).until(until)),
             None if open.probe.is_none() && admitted == 0 => None,
@@ -231,7 +232,11 @@ mod tests {
         assert_eq!(backoff.deaths(0), None, "one has ended well in between");
         die(&mut backoff, 5, 22);
         let told = backoff.deaths(0).unwrap();
-        assert!(told.text.contains("3 runs in a row failed within 2 s") && told.text.contains("t_00000005"), "{}", told.text);
+        assert!(
+            told.text.contains("3 runs in a row failed within 2 s") && told.text.contains("t_00000005"),
+            "{}",
+            told.text
+        );
         assert!(told.text.contains("`supervisor release --host`"), "{}", told.text);
         assert_eq!((told.until, backoff.nearest()), (Some(at(82)), Some(at(82))));
         assert!(matches!(&backoff.to_keep()[..], [(_, Kept::Open(_, _, until))] if *until == at(82)));

@@ -115,9 +115,9 @@ impl Dispatcher {
     fn ended(&mut self, key: TaskKey, finished: Option<&Finished>, now: Timestamp) -> Vec<Action> {
         let since = self.slots.remove(&key).and_then(|slot| slot.since);
         let is_over = match finished.map(|finished| finished.outcome) {
-            Some(
-                Outcome::Crashed | Outcome::Unreported | Outcome::OutOfMemory | Outcome::SpawnFailed,
-            ) => self.backoff.died(&key, Died { since, now }, &self.config.dispatch),
+            Some(Outcome::Crashed | Outcome::Unreported | Outcome::OutOfMemory | Outcome::SpawnFailed) => {
+                self.backoff.died(&key, Died { since, now }, &self.config.dispatch)
+            }
             Some(_) => self.backoff.ended_well(&key),
             None => false,
         };
