@@ -73,14 +73,14 @@ pub(in crate::daemon) fn recover(
     Ok(recovered)
 }
 
-/// What a run took when it began; where nothing says it, what it would take now.
+/// What a run took when it began; where nothing says it, or the host lacks what it takes to read that, what it would take now.
 fn share(
     context: &Context,
     (board, run): (&BoardName, &Run),
     named: &BTreeSet<Pool>,
     (roster, config): (&Roster, &Config),
 ) -> Share {
-    let note = Note::read(&context.host.root.run_dir(board, run.id));
+    let note = Note::read(&context.host.root.run_dir(board, run.id)).ok().flatten();
     let now = || run.profile.as_ref().map(|profile| roster.share(profile, config));
     note.and_then(|note| note.share).unwrap_or_else(|| now().unwrap_or_default().with(named))
 }
