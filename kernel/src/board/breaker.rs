@@ -26,3 +26,52 @@ impl Board<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{Bench, alice};
+    use crate::{HoldKind, HoldOn, HoldScope, Timestamp};
+
+    fn on(name: &str) -> HoldOn {
+        HoldOn { scope: HoldScope::Environment, name: name.to_owned() }
+    }
+
+    fn at(bench: &Bench, seconds: u64) -> Timestamp {
+        crate::Clock::now(&*bench.clock).after(std::time::Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn a_breaker_is_one_hold_that_is_renewed_and_keeps_nothing_from_starting_here() {
+        let bench = Bench::new();
+        let task = bench.ready();
+        for (why, seconds) in [("no /bin/agent", 600), ("still none", 1200)] {
+            let until = at(&bench, seconds);
+            bench.call(move |board| board.open_breaker(&on("program:agent/default"), why, until)).unwrap();
+        }
+        let holds = bench.readers.with(|view| view.holds()).unwrap();
+        let told: Vec<_> = holds.iter().map(|hold| (hold.kind, hold.reason.as_str())).collect();
+        assert_eq!(told, [(HoldKind::Breaker, "still none")]);
+        assert_eq!(holds[0].release_arguments(), "--environment program:agent/default");
+        bench.start(&task);
+
+        bench.call(|board| board.close_breaker(&on("another"))).unwrap();
+        assert_eq!(bench.readers.with(|view| view.holds()).unwrap().len(), 1);
+        bench.call(|board| board.close_breaker(&on("program:agent/default"))).unwrap();
+        assert_eq!(bench.readers.with(|view| view.holds()).unwrap().len(), 0);
+    }
+
+    #[test]
+    fn a_person_releases_a_breaker_and_time_does_not() {
+        let bench = Bench::new();
+        let host = HoldOn { scope: HoldScope::Host, name: "host".to_owned() };
+        let (opened, until) = (host.clone(), at(&bench, 60));
+        bench.call(move |board| board.open_breaker(&opened, &"x".repeat(9000), until)).unwrap();
+        bench.clock.advance(std::time::Duration::from_secs(3600));
+        bench.wake();
+        let holds = bench.readers.with(|view| view.holds()).unwrap();
+        assert_eq!((holds.len(), holds[0].reason.len()), (1, crate::limits::WORD));
+        let released = bench.call(move |board| board.release(&host, None, &alice())).unwrap();
+        assert_eq!(released[0].release_arguments(), "--host");
+        assert_eq!(bench.readers.with(|view| view.holds()).unwrap().len(), 0);
+    }
+}

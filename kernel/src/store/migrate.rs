@@ -95,4 +95,33 @@ mod tests {
         let sound: String = conn.pragma_query_value(None, "integrity_check", |row| row.get(0)).unwrap();
         assert_eq!((tasks, sound.as_str()), (2, "ok"));
     }
+
+    #[test]
+    fn a_board_of_the_seventeenth_schema_keeps_its_lines_and_takes_breakers_and_pools() {
+        let mut conn = Connection::open_in_memory().unwrap();
+        let steps = super::migrations();
+        steps.to_version(&mut conn, 17).unwrap();
+        let insert = "INSERT INTO tasks (id, title, status, assignee, workspace, created_at, updated_at)";
+        let ready = |id: &str| format!("{insert} VALUES ('{id}', 'x', 'ready', 'a', 'dir:/w', 0, 0)");
+        conn.execute(&ready("t_00000001"), []).unwrap();
+        let breaker = "INSERT INTO holds (kind, scope, name, reason, placed_by, until, created_at) \
+             VALUES ('breaker', 'environment', 'root', 'x', 'system', 1, 0)";
+        conn.execute(breaker, []).unwrap_err();
+
+        steps.to_latest(&mut conn).unwrap();
+
+        conn.execute(breaker, []).unwrap();
+        conn.execute(&ready("t_00000002"), []).unwrap();
+        let pooled = ready("t_00000003")
+            .replace("workspace,", "workspace, pools,")
+            .replace("'dir:/w',", "'dir:/w', '[\"gpu\"]',");
+        conn.execute(&pooled, []).unwrap();
+        let mut heads = conn.prepare("SELECT line, task FROM line_heads ORDER BY line").unwrap();
+        let heads = heads.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+        let heads: Vec<(String, String)> = heads.map(Result::unwrap).collect();
+        let lines = [("dir:/w", "t_00000001"), ("dir:/w [\"gpu\"]", "t_00000003")];
+        assert_eq!(heads, lines.map(|(line, task)| (line.to_owned(), task.to_owned())));
+        let sound: String = conn.pragma_query_value(None, "integrity_check", |row| row.get(0)).unwrap();
+        assert_eq!(sound, "ok");
+    }
 }
