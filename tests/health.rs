@@ -83,6 +83,48 @@ fn status_shows_the_processes_of_a_worker_and_its_title() {
 }
 
 #[test]
+fn status_shows_what_workers_said_last_and_those_that_are_asked_for_in_their_order() {
+    let fleet = Fleet::offline();
+    fleet.lane("other", "argv = [\"/bin/sh\", \"{prompt_file}\"]\nprompt = \"body-file\"");
+    fleet.start();
+    let script = format!(
+        "supervisor heartbeat --note 'one of three'; supervisor heartbeat --note 'two of three'; {GATED}"
+    );
+    let first = fleet.create("zebras", &script, &[]);
+    let workspace = begun(&fleet, &first);
+    let second = fleet.json(["create", "ants", "--assignee", "other", "--body", GATED]);
+    let second = second["id"].as_str().unwrap().to_owned();
+    let other = begun(&fleet, &second);
+    let listed = |args: &[&str]| {
+        let said = fleet.cli([&["status"], args].concat()).stdout;
+        let of = |id: &String| said.find(id.as_str());
+        (of(&first), of(&second), said)
+    };
+
+    let (a, b, said) = listed(&[]);
+    assert!(a < b && said.contains("“two of three”") && !said.contains("one of three"), "{said}");
+    let (a, b, said) = listed(&["--sort", "title"]);
+    assert!(b < a, "{said}");
+    let (a, b, said) = listed(&["--assignee", "other"]);
+    assert!(a.is_none() && b.is_some() && said.contains("2 of "), "{said}");
+
+    fleet.kill_daemon();
+    let (a, b, said) = listed(&[]);
+    assert!(
+        a < b && said.contains("zebras") && said.contains("ants") && said.contains("two of three"),
+        "{said}"
+    );
+    fleet.start();
+    for (workspace, task) in [(workspace, first), (other, second)] {
+        std::fs::write(Path::new(&workspace).join("go"), "").unwrap();
+        fleet.eventually("it has ended", || {
+            let ended = fleet.show(&task)["runs"][0]["ended_at"].is_number();
+            ended.then_some(())
+        });
+    }
+}
+
+#[test]
 fn the_layers_of_a_sandbox_are_shown_where_they_are_asked_for() {
     let fleet = Fleet::boot();
     let task = fleet.create("x", "echo 7", &[]);

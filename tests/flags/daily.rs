@@ -26,6 +26,12 @@ const UNITS: Proof =
     Test("tests/service.rs", "the_units_are_printed_for_anybody_and_installed_by_root_alone");
 const GET: Proof = Test("tests/daily.rs", "an_attached_file_is_copied_out_and_replaces_none");
 
+const ORDERED: Proof = Test(
+    "tests/health.rs",
+    "status_shows_what_workers_said_last_and_those_that_are_asked_for_in_their_order",
+);
+const STATIC: Proof = Test("tests/help.rs", "completions_and_manual_pages_cover_every_verb");
+
 pub(super) const DAILY: &[Row] = &[
     ("attach-get", "output", GET),
     ("archive", "assignee", COMMON),
@@ -64,6 +70,7 @@ pub(super) const DAILY: &[Row] = &[
     ),
     ("kill", "reason", KILL),
     ("kill", "signal", KILL),
+    ("completions", "static", STATIC),
     ("list", "columns", Lines("list", "list --columns id,age")),
     ("list", "format", Lines("list", "list --format tsv")),
     ("list", "search", Lines("list", "list --search done")),
@@ -76,6 +83,8 @@ pub(super) const DAILY: &[Row] = &[
     ("service install", "no-start", UNITS),
     ("service install", "print", UNITS),
     ("show", "verbose", VERBOSE),
+    ("status", "assignee", ORDERED),
+    ("status", "sort", ORDERED),
     ("status", "tree", TREE),
     ("logs", "follow", FOLLOW),
     ("logs", "run", FOLLOW),

@@ -145,6 +145,10 @@ reads! {
     runs_to_stop: runs_to_stop() -> Vec<Run>;
     /// Returns events, oldest first, and whether there are more than the filter lets through at once.
     some_events: list_events(filter: &EventFilter) -> Excerpt<Event>;
+    /// Returns what the worker of a run said last with a heartbeat, as far as that is among the latest events of its task.
+    last_note: last_note(task: &TaskId, run: RunId) -> Option<String>;
+    /// Returns the first tenants with tasks whose names begin with a text, in their order.
+    tenants_from: tenants_from(beginning: &str, limit: u32) -> Vec<String>;
     /// Returns the id of the last event; zero when there is none.
     last_event: last_event() -> EventId;
     /// Returns how many tasks with an assignee are ready.

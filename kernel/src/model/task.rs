@@ -322,6 +322,21 @@ fn is_zero(count: &u32) -> bool {
 }
 
 impl Task {
+    /// Returns whether it goes on only if a person does something.
+    pub fn waits_for_a_person(&self) -> bool {
+        match self.status {
+            Status::Blocked | Status::Triage => true,
+            // A check and a profile that reviews start by themselves.
+            Status::Review => self.reviewer.is_none() && self.unchecked_run.is_none(),
+            Status::Todo
+            | Status::Scheduled
+            | Status::Ready
+            | Status::Running
+            | Status::Done
+            | Status::Archived => false,
+        }
+    }
+
     /// Returns the mission that it belongs to, by the task that a person made.
     pub fn mission(&self) -> &str {
         self.lineage.mission.as_deref().unwrap_or(self.id.as_str())

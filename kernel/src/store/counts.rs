@@ -39,6 +39,13 @@ impl Tx<'_> {
         self.conn.list("count tasks by status", sql, tenant, |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
+    /// Returns the first tenants with tasks whose names begin with a text, in their order.
+    pub(crate) fn tenants_from(&self, beginning: &str, limit: u32) -> Result<Vec<String>, Error> {
+        let sql = "SELECT tenant FROM tenant_counts WHERE tenant >= ?1 AND substr(tenant, 1, length(?1)) = ?1 \
+                   AND tenant <> '' AND entries > 0 ORDER BY tenant LIMIT ?2";
+        self.conn.list("list tenants", sql, (beginning, limit), |row| row.get(0))
+    }
+
     /// Returns the number of tasks by assignee and status, for at most `names` assignees whose names come after a name. For a
     /// tenant it reads each of its tasks.
     pub(crate) fn count_by_assignee(

@@ -26,6 +26,9 @@ pub(crate) enum Logged {
     Deleted,
 }
 
+/// How far back the last note of a run is looked for: a worker may write any number of other events after it.
+const LATEST_EVENTS: i64 = 100;
+
 /// One row to append.
 pub(crate) struct NewEvent<'a> {
     pub(crate) task: Option<&'a TaskId>,
@@ -96,6 +99,16 @@ impl Tx<'_> {
     pub(crate) fn has_events_of(&self, kind: &str) -> Result<bool, Error> {
         let sql = "SELECT EXISTS (SELECT 1 FROM task_events WHERE kind = ?1)";
         self.conn.value("look for a kind of events", sql, [kind])
+    }
+
+    /// What the worker of a run said last with a heartbeat, as far as that is among the latest events of its task.
+    pub(crate) fn last_note(&self, task: &TaskId, run: RunId) -> Result<Option<String>, Error> {
+        let sql = "SELECT payload ->> 'note' FROM \
+                   (SELECT id, run_id, kind, payload FROM task_events WHERE task_id = ?1 ORDER BY id DESC LIMIT ?2) \
+                   WHERE run_id = ?3 AND kind = ?4 AND payload ->> 'note' IS NOT NULL ORDER BY id DESC LIMIT 1";
+        let heartbeat = EventKind::Heartbeat.as_str();
+        let params = params![task, LATEST_EVENTS, run, heartbeat];
+        self.conn.find("read the last note of a run", sql, params, |row| row.get(0))
     }
 
     pub(crate) fn last_event(&self) -> Result<EventId, Error> {

@@ -43,9 +43,12 @@ pub(super) fn of_task(shown: &Shown) -> Option<u8> {
         Status::Archived if task.is_done() => Some(0),
         Status::Archived => Some(Code::Failed.exit()),
         Status::Blocked if task.block_kind == Some(BlockKind::GaveUp) => Some(failed()),
-        Status::Blocked | Status::Triage => Some(NEEDS_A_PERSON),
-        // A check and a profile that reviews start by themselves.
-        Status::Review if task.reviewer.is_none() && task.unchecked_run.is_none() => Some(NEEDS_A_PERSON),
-        Status::Review | Status::Todo | Status::Scheduled | Status::Ready | Status::Running => None,
+        Status::Blocked
+        | Status::Triage
+        | Status::Review
+        | Status::Todo
+        | Status::Scheduled
+        | Status::Ready
+        | Status::Running => task.waits_for_a_person().then_some(NEEDS_A_PERSON),
     }
 }

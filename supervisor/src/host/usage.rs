@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::proc_file::{self, read_bounded};
 
 /// What the processes of one run use now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Usage {
     /// Processor time of the processes that live, in microseconds.
     pub(crate) cpu_us: u64,

@@ -1,16 +1,18 @@
 //! `status`: the daemon, its live workers, and what waits for what.
 
 mod health;
+mod order;
 mod screen;
 
 use std::collections::BTreeMap;
 
-use kernel::{Clock as _, Hold, HoldKind, Holder, Tenant, Timestamp};
+use kernel::{Clock as _, Hold, HoldKind, Holder, Profile, Tenant, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use shim::rundir::boottime_us;
 
 use self::health::Health;
+use self::order::Order;
 pub(super) use self::screen::bytes_brief;
 use crate::api::{Audience, Call, Effect, Verb, blocking};
 use crate::command::Command;
@@ -40,12 +42,19 @@ Below a worker stand the layers of its sandbox if one is missing, and what holds
 Examples:
   supervisor status
   supervisor status --tree
+  supervisor status --assignee shell --sort memory
   supervisor status --watch
   supervisor status --tenant acme --json")]
 pub(crate) struct Status {
     /// Only workers, counts, slots and waiting tasks of this tenant
     #[arg(long, value_name = "NAME")]
     pub(crate) tenant: Option<Tenant>,
+    /// Only workers of this assignee
+    #[arg(long, value_name = "NAME")]
+    pub(crate) assignee: Option<Profile>,
+    /// The order of the workers [default: age]
+    #[arg(long, value_name = "ORDER", value_enum)]
+    pub(crate) sort: Option<Order>,
     /// Show the processes of each worker
     #[arg(long)]
     pub(crate) tree: bool,
@@ -69,6 +78,9 @@ pub(crate) struct DaemonLine {
     pub(crate) memory_bytes: Option<u64>,
     /// How many workers may run at once.
     pub(crate) slots: usize,
+    /// How many run now.
+    #[serde(default)]
+    pub(crate) taken: usize,
     /// How much of each pool is taken.
     #[serde(default)]
     pub(crate) pools: Vec<PoolUse>,
@@ -91,6 +103,9 @@ pub(crate) struct WorkerLine {
     /// Until its deadline, in seconds.
     pub(crate) left_seconds: Option<u64>,
     pub(crate) usage: Option<Usage>,
+    /// What it said last with a heartbeat.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) last_note: Option<String>,
     /// Its processes, where they were asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tree: Option<Tree>,
@@ -164,13 +179,14 @@ impl Verb for Status {
         let board_troubles = troubles(&call);
         let board_trouble = board_troubles.get(&board).cloned();
         let tenant = self.tenant.clone();
+        let is_alone = snapshot.is_none();
         let read = call
             .read(move |view| {
                 let tenant = tenant.as_ref();
                 let counts = view.tasks_by_status(tenant)?;
                 let spent = view.holds()?.into_iter().filter(|hold| hold.kind == HoldKind::Budget);
                 let spent: Vec<Hold> = spent.collect();
-                let open = view.open_runs_with_spent()?;
+                let open = Open::read(&view, is_alone)?;
                 Ok((counts, open, view.waiting_tasks(tenant, TOLD)?, spent))
             })
             .await;
@@ -183,7 +199,13 @@ impl Verb for Status {
             Some(tenant) => limits.of_tenant(tenant).map_or(limits.total(), |cap| cap.min(limits.total())),
             None => limits.total(),
         };
-        let daemon = snapshot.as_ref().map(|snapshot| daemon_line(snapshot, slots, commits));
+        let is_of_tenant = |run: &LiveRun| self.tenant.is_none() || run.tenant == self.tenant;
+        let daemon = snapshot.as_ref().map(|snapshot| {
+            // Nobody knows whether those that are left out still run; they take no slot.
+            let takes_slot = |run: &&LiveRun| is_of_tenant(run) && run.phase != Phase::Unknown;
+            let taken = snapshot.live.iter().filter(takes_slot).count();
+            DaemonLine { slots, taken, commits, ..daemon_line(snapshot) }
+        });
         let mut waiting = Vec::new();
         let explained = crate::diagnosis::why::explain(&call, told).await;
         for task in unless_troubled(explained, board_trouble.as_ref())? {
@@ -197,23 +219,27 @@ impl Verb for Status {
             Some(mut snapshot) => {
                 // Heartbeats and usage go to the board; the owner loop does not follow them.
                 for run in &mut snapshot.live {
-                    let known = open.iter().find(|known| run.board == board && known.id == run.run);
+                    let known = open.runs.iter().find(|known| run.board == board && known.id == run.run);
                     run.last_heartbeat_at = known.and_then(|known| known.last_heartbeat_at);
                     run.spent = known.and_then(|known| known.spent.clone());
                     run.egress = known.and_then(|known| known.egress.clone());
                 }
                 snapshot.live
             }
-            None => open
-                .into_iter()
-                .filter(|run| run.holder == Holder::Supervisor)
-                .map(|run| orphan(&board, &run))
-                .collect(),
+            None => {
+                let own = open.runs.iter().filter(|run| run.holder == Holder::Supervisor);
+                own.map(|run| orphan(&board, run, open.tasks.get(&run.task_id))).collect()
+            }
         };
-        let live =
-            live.into_iter().filter(|run| self.tenant.is_none() || run.tenant == self.tenant).collect();
+        let is_asked_about =
+            |run: &LiveRun| is_of_tenant(run) && (self.assignee.is_none() || run.profile == self.assignee);
+        let live = live.into_iter().filter(is_asked_about).collect();
         let tree = self.tree.then_some(TREE);
-        let workers = blocking("procfs could not be read", move || measure(live, now, tree)).await?;
+        let mut workers = blocking("procfs could not be read", move || measure(live, now, tree)).await?;
+        for worker in workers.iter_mut().filter(|worker| worker.run.board == board) {
+            worker.last_note = open.notes.get(&worker.run.run).cloned();
+        }
+        order::sort(&mut workers, self.sort.unwrap_or(Order::Age));
         let root = call.service.root().dir().to_owned();
         let holder = daemon
             .is_none()
@@ -279,7 +305,8 @@ pub(super) fn troubles(call: &Call) -> BTreeMap<kernel::BoardName, String> {
     open.iter().filter_map(|board| trouble(board)).collect()
 }
 
-fn daemon_line(snapshot: &Snapshot, slots: usize, commits: u64) -> DaemonLine {
+/// The daemon itself, without what depends on the question.
+fn daemon_line(snapshot: &Snapshot) -> DaemonLine {
     let own = procfs::process::Process::myself().and_then(|process| process.stat()).ok();
     let page = procfs::page_size();
     let start_us =
@@ -289,21 +316,46 @@ fn daemon_line(snapshot: &Snapshot, slots: usize, commits: u64) -> DaemonLine {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         uptime_seconds: start_us.map_or(0, |start| boottime_us().saturating_sub(start) / 1_000_000),
         memory_bytes: own.map(|stat| stat.rss.saturating_mul(page)),
-        slots,
+        slots: 0,
+        taken: 0,
         pools: snapshot.pools.clone(),
         paused: snapshot.paused.clone(),
         stopping: snapshot.stopping.clone(),
         wakeups: snapshot.wakeups,
-        commits,
+        commits: 0,
+    }
+}
+
+/// What the board knows of its open runs.
+#[derive(Default)]
+struct Open {
+    runs: Vec<kernel::Run>,
+    /// What their workers said last.
+    notes: BTreeMap<kernel::RunId, String>,
+    /// Their tasks, where no daemon knows them.
+    tasks: BTreeMap<kernel::TaskId, kernel::Task>,
+}
+
+impl Open {
+    fn read(view: &kernel::View<'_>, with_tasks: bool) -> Result<Self, kernel::Error> {
+        let mut open = Open { runs: view.open_runs_with_spent()?, ..Open::default() };
+        // Who has shown no sign of life has said nothing.
+        for run in open.runs.iter().filter(|run| run.last_heartbeat_at.is_some()) {
+            open.notes.extend(view.last_note(&run.task_id, run.id)?.map(|note| (run.id, note)));
+        }
+        for run in open.runs.iter().filter(|_| with_tasks) {
+            open.tasks.extend(view.task(&run.task_id)?.map(|task| (run.task_id.clone(), task)));
+        }
+        Ok(open)
     }
 }
 
 /// An open run as the board alone knows it, while no daemon runs.
-fn orphan(board: &kernel::BoardName, run: &kernel::Run) -> LiveRun {
+fn orphan(board: &kernel::BoardName, run: &kernel::Run, task: Option<&kernel::Task>) -> LiveRun {
     LiveRun {
         phase: Phase::Running,
         note: Some("no daemon watches it; the next one takes it over".to_owned()),
-        ..LiveRun::of(board, run, None)
+        ..LiveRun::of(board, run, task)
     }
 }
 
@@ -315,6 +367,7 @@ fn measure(live: Vec<LiveRun>, now: Timestamp, tree: Option<usize>) -> Vec<Worke
             age_seconds: (now.as_micros() - run.started_at.as_micros()).max(0).unsigned_abs() / 1_000_000,
             left_seconds: run.deadline_us.map(|deadline| deadline.saturating_sub(boottime) / 1_000_000),
             usage: sampler.usage(run.cgroup.as_deref(), run.pid),
+            last_note: None,
             tree: tree.map(|most| sampler.tree(run.cgroup.as_deref(), run.pid, most)),
             run,
         })

@@ -6,13 +6,15 @@ use kernel::{Counted, Purpose, Timestamp};
 
 use super::health::Health;
 use super::{StatusReport, WorkerLine};
-use crate::daemon::{Phase, PoolUse};
+use crate::daemon::{LiveRun, Phase, PoolUse};
 use crate::host::usage::{Seen, Tree};
 use crate::terminal::{Cell, Ink, Screen, cut, printable};
 use crate::time::duration::brief;
 
 /// How much of its title a task that waits has in front of the reason.
 const LONGEST_TITLE: usize = 40;
+/// How much of its last note a worker has below it.
+const LONGEST_NOTE: usize = 200;
 /// How much room a title needs at least to have a column on a wide terminal.
 const SHORTEST_TITLE: usize = 20;
 
@@ -85,8 +87,7 @@ fn show_daemon(reply: &StatusReport, screen: &mut Screen) {
             daemon.version,
             brief(Duration::from_secs(daemon.uptime_seconds)),
             daemon.pid,
-            // Nobody knows whether those that are left out still run; they take no slot.
-            reply.workers.iter().filter(|worker| worker.run.phase != Phase::Unknown).count(),
+            daemon.taken,
             daemon.slots
         ));
         if !reply.troubles.is_empty() {
@@ -149,15 +150,19 @@ fn show_workers(reply: &StatusReport, screen: &mut Screen) {
     screen.list_with_details(NARROW, rows.collect());
 }
 
-/// What its agent has used, which layers of its sandbox are missing, what holds it up, and its processes: a line where there is
+/// What it said last, what its agent has used, which layers of its sandbox are missing, what holds it up, and its processes: a line where there is
 /// something to say.
 fn details(worker: &WorkerLine) -> Vec<Vec<String>> {
     let run = &worker.run;
     let sandbox = run.sandbox.as_ref().filter(|_| run.sandbox_lacks).map(|sandbox| format!("[{sandbox}]"));
     let spent = run.spent.as_ref().map(crate::verbs::amounts);
     let egress = run.egress.as_ref().map(crate::verbs::passed);
-    let pieces =
-        [spent, egress, sandbox, run.note.clone()].into_iter().flatten().map(|piece| printable(&piece));
+    let said = worker
+        .last_note
+        .as_ref()
+        .map(|note| format!("“{}”", cut(note.lines().next().unwrap_or_default(), LONGEST_NOTE)));
+    let pieces = [said, spent, egress, sandbox, run.note.clone()];
+    let pieces = pieces.into_iter().flatten().map(|piece| printable(&piece));
     let processes = worker.tree.iter().flat_map(processes).map(|process| vec![process]);
     [pieces.collect()].into_iter().chain(processes).collect()
 }
@@ -174,16 +179,21 @@ fn processes(tree: &Tree) -> Vec<String> {
     tree.processes.iter().map(line).chain(more).collect()
 }
 
-fn worker_row(worker: &WorkerLine, now: Timestamp) -> [Cell; 12] {
-    let run = &worker.run;
-    let (state, ink) = match run.phase {
+/// How far a run has come, in a word.
+fn worker_state(run: &LiveRun) -> (&'static str, Ink) {
+    match run.phase {
         Phase::Starting => ("starting", Ink::Yellow),
         Phase::Running if run.purpose == Purpose::Check => ("checking", Ink::Green),
         Phase::Running => ("running", Ink::Green),
         Phase::Ending => ("ending", Ink::Yellow),
         Phase::Settling => ("settling", Ink::Red),
         Phase::Unknown => ("unknown", Ink::Red),
-    };
+    }
+}
+
+fn worker_row(worker: &WorkerLine, now: Timestamp) -> [Cell; 12] {
+    let run = &worker.run;
+    let (state, ink) = worker_state(run);
     let short = |seconds: u64| brief(Duration::from_secs(seconds)).replace(' ', "");
     let beat = run
         .last_heartbeat_at
