@@ -13,8 +13,10 @@ fn a_pass_without_a_daemon_runs_everything_to_its_end_chains_included() {
         let second = fleet.create("second", "echo two", &["--parent", &first]);
         let failing = fleet.create("failing", "exit 3", &["--max-retries", "1"]);
 
-        let pass = fleet.json(["dispatch"]);
+        let said = fleet.cli(["dispatch", "--json"]);
 
+        assert_eq!(said.code, 3, "that of the task which gave up");
+        let pass = said.json();
         let outcome = |task: &str| {
             let of_task = |one: &&Value| one["task_id"] == task;
             pass["spawned"].as_array().unwrap().iter().find(of_task).unwrap()["outcome"].clone()

@@ -3,10 +3,10 @@
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
-use kernel::{Event, EventId, EventKind, Holder, WaitingCode};
+use kernel::{Event, EventId, EventKind, Holder, Run, WaitingCode};
 
-use super::pages;
 use super::settle::newest;
+use super::{outcome, pages};
 use crate::client::Client;
 use crate::config::Tuning;
 use crate::daemon::{self, Extent, TaskKey};
@@ -16,7 +16,7 @@ use crate::output::{LogFormat, Output, start_log};
 use crate::owner::OwnerLock;
 use crate::resources::surface;
 use crate::terminal::complain;
-use crate::verbs::{Dispatch, Dispatched, Events, Runs, Show, Spawned};
+use crate::verbs::{Dispatch, Dispatched, Events, Runs, Show, Shown, Spawned};
 
 /// When a person who waits in front of a terminal wants to hear what for.
 const LONG: Duration = Duration::from_secs(2);
@@ -27,11 +27,13 @@ pub(super) async fn run(client: &Client, verb: Dispatch, output: Output) -> Resu
         return output.reply::<Dispatch>(&plan);
     }
     let pass = std::pin::pin!(pass(client, verb));
-    let dispatched = patiently(pass).await?;
-    output.reply::<Dispatch>(&dispatched)
+    let (dispatched, code) = patiently(pass).await?;
+    output.reply::<Dispatch>(&dispatched)?;
+    Ok(code)
 }
 
-async fn pass(client: &Client, verb: Dispatch) -> Result<Dispatched, Failure> {
+/// Makes a pass. Returns what it did, and the exit code of the first task that it started and that is not done.
+async fn pass(client: &Client, verb: Dispatch) -> Result<(Dispatched, u8), Failure> {
     if OwnerLock::owner(client.root()).is_none() {
         return be_the_daemon(client, &verb).await;
     }
@@ -40,13 +42,25 @@ async fn pass(client: &Client, verb: Dispatch) -> Result<Dispatched, Failure> {
     }
     let before = newest(client).await?;
     let mut dispatched = client.call(&verb).await?;
+    let mut code = 0;
     for spawned in &mut dispatched.spawned {
-        wait_for(client, spawned).await?;
+        let came_to = wait_for(client, spawned).await?;
+        code = first_failure(code, came_to);
     }
     for event in since(client, before).await? {
         dispatched.count(&event);
     }
-    Ok(dispatched)
+    Ok((dispatched, code))
+}
+
+/// The exit code of several tasks: that of the first one that has another than 0.
+fn first_failure(before: u8, next: u8) -> u8 {
+    if before == 0 { next } else { before }
+}
+
+/// The exit code of a task that a pass has run: what became of it, or of the run where the task goes on by itself.
+fn code_of(shown: &Shown, run: &Run) -> u8 {
+    outcome::of_task(shown).unwrap_or_else(|| outcome::of_run(run))
 }
 
 /// Waits for a pass, and tells a person who has waited for a while what for.
@@ -62,8 +76,8 @@ async fn patiently<T>(mut pass: impl Future<Output = T> + Unpin) -> T {
     pass.await
 }
 
-/// Waits until a run that a daemon has started is over.
-async fn wait_for(client: &Client, spawned: &mut Spawned) -> Result<(), Failure> {
+/// Waits until a run that a daemon has started is over. Returns the exit code of its task.
+async fn wait_for(client: &Client, spawned: &mut Spawned) -> Result<u8, Failure> {
     let mut events = Events { task: Some(spawned.task_id.clone()), limit: 1000, ..Events::default() };
     loop {
         // The cursor is taken before the look, so that an end in between cuts the wait short.
@@ -74,14 +88,15 @@ async fn wait_for(client: &Client, spawned: &mut Spawned) -> Result<(), Failure>
         match run {
             Some(run) if run.ended_at.is_none() => events.wait = 30,
             Some(run) => {
-                spawned.outcome = run.outcome;
-                spawned.error = run.error;
                 let shown =
                     client.call(&Show { task_id: Some(spawned.task_id.clone()), ..Show::default() }).await?;
+                let code = code_of(&shown, &run);
                 spawned.status = Some(shown.task.status);
-                return Ok(());
+                spawned.outcome = run.outcome;
+                spawned.error = run.error;
+                return Ok(code);
             }
-            None => return Ok(()),
+            None => return Ok(0),
         }
     }
 }
@@ -120,7 +135,7 @@ impl Dispatched {
     }
 }
 
-async fn be_the_daemon(client: &Client, verb: &Dispatch) -> Result<Dispatched, Failure> {
+async fn be_the_daemon(client: &Client, verb: &Dispatch) -> Result<(Dispatched, u8), Failure> {
     let before = newest(client).await?;
     if crate::environment::variable("RUST_LOG").is_some() {
         start_log(Output::new(false, crate::terminal::Colour::Never), "info", LogFormat::Text);
@@ -130,6 +145,7 @@ async fn be_the_daemon(client: &Client, verb: &Dispatch) -> Result<Dispatched, F
         daemon::run(client.root().clone(), Extent::UntilIdle(verb.max), tuning, mcp::mount(surface()), || {})
             .await?;
     let mut dispatched = Dispatched::default();
+    let mut code = 0;
     for event in since(client, before).await? {
         dispatched.count(&event);
         let kind = event.kind.parse();
@@ -145,6 +161,7 @@ async fn be_the_daemon(client: &Client, verb: &Dispatch) -> Result<Dispatched, F
         };
         let show = Show { task_id: Some(task_id.clone()), ..Show::default() };
         let shown = client.call(&show).await?;
+        code = first_failure(code, code_of(&shown, &run));
         dispatched.spawned.push(Spawned {
             task_id,
             assignee: run.profile.map(|profile| profile.to_string()),
@@ -168,5 +185,5 @@ async fn be_the_daemon(client: &Client, verb: &Dispatch) -> Result<Dispatched, F
             waiting.why = why.clone();
         }
     }
-    Ok(dispatched)
+    Ok((dispatched, code))
 }

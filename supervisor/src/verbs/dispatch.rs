@@ -25,6 +25,9 @@ const LOOK: u32 = 10_000;
 With a running daemon, which starts ready tasks by itself, dispatch waits for the live
 runs. Without one, it acts as the daemon until nothing is left to do.
 
+Exit code: 0 if all that it started is done, else that of the first task that is
+not, as `wait` has it.
+
 Examples:
   supervisor dispatch
   supervisor dispatch --dry-run
