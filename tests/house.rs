@@ -41,7 +41,7 @@ const KERNEL: [(&str, &[&str]); 6] = [
 ];
 
 /// The rooms of the daemon, and which others each may name. Files outside of them may name any.
-const DAEMON: [(&str, &[&str]); 2] = [("run", &[]), ("owner", &["run"])];
+const DAEMON: [(&str, &[&str]); 3] = [("run", &[]), ("owner", &["run"]), ("simulation", &["run", "owner"])];
 
 fn house() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()

@@ -7,7 +7,7 @@
 //!   signals ─┘
 //! ```
 //!
-//! It has two rooms, and `owner` names `run` but not the other way round (`tests/house.rs`):
+//! It has two rooms, and `owner` names `run` but not the other way round (`tests/house.rs`); `simulation` tests both:
 //!
 //! ```text
 //!   owner   the owner loop, and the rules by which it decides
@@ -21,6 +21,8 @@
 mod lifetime;
 mod owner;
 mod run;
+#[cfg(test)]
+mod simulation;
 mod watchdog;
 
 pub(crate) use lifetime::run;
@@ -34,7 +36,7 @@ pub(crate) use owner::look::look;
 pub(crate) use owner::room::Room;
 pub(crate) use owner::snapshot::{PoolUse, Snapshot, Waiting};
 pub(crate) use owner::stopping::{StopMode, StopPlan};
-pub(crate) use owner::why::ask as ask_why;
+pub(crate) use owner::why::{ask as ask_why, left_open, merged};
 pub(crate) use run::claimed::{Search, search as search_claimed};
 pub(crate) use run::external::provide as provide_external;
 pub(crate) use run::files::{place_of, provide};

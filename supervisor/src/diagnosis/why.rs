@@ -9,9 +9,8 @@ use std::sync::Arc;
 use kernel::{Profile, Status, Task, TaskId, Waiting, WaitingCode};
 
 use crate::api::Call;
-use crate::daemon::{OwnerLink, ask_why};
+use crate::daemon::{OwnerLink, ask_why, left_open, merged};
 use crate::failure::Failure;
-use crate::lanes::check_performer;
 use crate::roster::CannotRun;
 use crate::time::timestamp;
 
@@ -30,7 +29,8 @@ pub(crate) async fn explain(call: &Call, tasks: Vec<Task>) -> Result<Vec<Task>, 
             Ok(tasks)
         })
         .await?;
-    let open: Vec<(Task, Option<Profile>)> = tasks.iter().filter_map(left_open).collect();
+    let open: Vec<(Task, Option<Profile>)> =
+        tasks.iter().filter_map(|task| Some((task.clone(), left_open(task)?))).collect();
     if open.is_empty() {
         return Ok(tasks);
     }
@@ -49,52 +49,16 @@ pub(crate) async fn explain(call: &Call, tasks: Vec<Task>) -> Result<Vec<Task>, 
         None => None,
     };
     for task in &mut tasks {
-        let Some((_, profile)) = left_open(task) else { continue };
-        let answer = match (cannot_run.get(&task.id), &answers) {
-            (Some(why), _) if task.status == Status::Review && why.is_claimed() => {
-                Some(Waiting::new(WaitingCode::Review, why.to_string()))
-            }
-            (Some(why), _) => Some(why.waiting()),
-            (None, Some(answers)) => answers.get(&task.id).cloned(),
-            (None, None) => Some(no_daemon(task)),
+        let Some(profile) = left_open(task) else { continue };
+        let answer = match &answers {
+            Some(answers) => answers.get(&task.id).cloned(),
+            None => Some(no_daemon(task)),
         };
-        // A run that goes on has nothing to wait for.
-        let about_runs =
-            [WaitingCode::Ending, WaitingCode::Survivors, WaitingCode::Stuck, WaitingCode::NoDaemon];
-        let answer =
-            answer.filter(|answer| task.status != Status::Running || about_runs.contains(&answer.code));
-        if let Some(answer) = answer {
-            task.why = Some(match (task.status, profile) {
-                (Status::Review, Some(_)) if task.unchecked_run.is_some() => {
-                    Waiting { text: format!("its check is to run: {}", answer.text), ..answer }
-                }
-                (Status::Review, Some(reviewer)) => {
-                    Waiting { text: format!("waits for a review by {reviewer}: {}", answer.text), ..answer }
-                }
-                _ => answer,
-            });
+        if let Some(told) = merged(task, profile.as_ref(), cannot_run.get(&task.id), answer) {
+            task.why = Some(told);
         }
     }
     Ok(tasks)
-}
-
-/// A task that the board lets run, or would, with its assignee.
-fn left_open(task: &Task) -> Option<(Task, Option<Profile>)> {
-    let code = task.why.as_ref().map(|why| why.code);
-    let held = task.why.as_ref().is_some_and(|why| why.until.is_some());
-    let profile = match (task.status, code) {
-        // What nothing could run when the board was told, something may run by now.
-        (Status::Ready, None | Some(WaitingCode::Nonspawnable)) | (Status::Running, _) => {
-            task.assignee.clone()
-        }
-        (Status::Review, Some(WaitingCode::Check)) if !held => Some(check_performer()),
-        (Status::Review, Some(WaitingCode::Review)) if !held && task.reviewer.is_some() => {
-            task.reviewer.clone()
-        }
-        _ => return None,
-    };
-    let is_external = task.status == Status::Running && task.claim_expires.is_some();
-    (!is_external).then(|| (task.clone(), profile))
 }
 
 fn no_daemon(task: &Task) -> Waiting {

@@ -109,6 +109,14 @@ impl Default for Backoff {
     }
 }
 
+#[cfg(test)]
+impl Backoff {
+    /// The same with its numbers from elsewhere.
+    pub(in crate::daemon) fn drawing(self, chance: fn() -> f64) -> Self {
+        Backoff { chance, ..self }
+    }
+}
+
 impl Backoff {
     fn wait(&self, why: String, times: u32, now: Timestamp) -> Wait {
         Wait::again(why, times, now, (self.chance)())

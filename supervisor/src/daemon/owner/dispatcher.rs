@@ -81,6 +81,12 @@ impl Dispatcher {
         }
     }
 
+    /// The same with its numbers at random from elsewhere.
+    #[cfg(test)]
+    pub(in crate::daemon) fn drawing(self, chance: fn() -> f64) -> Self {
+        Dispatcher { backoff: self.backoff.drawing(chance), ..self }
+    }
+
     /// Takes new settings into use.
     pub(in crate::daemon) fn reconfigure(&mut self, config: Arc<Config>) -> Vec<Action> {
         self.config = config;

@@ -88,6 +88,32 @@ pub(crate) fn look(
     Ok(looked)
 }
 
+/// Reads what a board has to do beside what runs. Blocking. `noted` is from when on tasks are looked for whose assignee is no
+/// lane.
+pub(in crate::daemon) fn work(
+    view: &View<'_>,
+    board: &BoardName,
+    room: &mut Room,
+    roster: &Roster,
+    noted: Timestamp,
+) -> Result<BoardWork, kernel::Error> {
+    let looked = look(view, board, room, roster)?;
+    let missions = room.config().mission_limits();
+    let (unknown, noted) =
+        if looked.foreign { unknown(view, (roster, &room.config()), noted)? } else { (Vec::new(), noted) };
+    Ok(BoardWork {
+        admitted: looked.admitted,
+        left: looked.left,
+        lacks_headroom: looked.lacks_headroom,
+        ready: view.ready_count()?,
+        unknown,
+        noted,
+        to_stop: view.runs_to_stop()?,
+        breakers: view.holds()?.into_iter().filter(|hold| hold.kind == HoldKind::Breaker).collect(),
+        next_wake: view.next_wake()?.into_iter().chain(view.next_mission_limit(&missions)?).min(),
+    })
+}
+
 /// Looks at a board on another thread, and sends what there is to do as an event.
 pub(in crate::daemon) fn read_board(
     (context, link): (&Arc<Context>, &OwnerLink),
@@ -103,28 +129,7 @@ pub(in crate::daemon) fn read_board(
             let read = board.readers().with(|view| {
                 // First: what may start next must find them taken.
                 board.external_leases().follow(shared.service.root(), &name, view)?;
-                let looked = look(view, &name, &mut room, &roster)?;
-                let missions = room.config().mission_limits();
-                let (unknown, noted) = if looked.foreign {
-                    unknown(view, (&roster, &room.config()), noted)?
-                } else {
-                    (Vec::new(), noted)
-                };
-                Ok(BoardWork {
-                    admitted: looked.admitted,
-                    left: looked.left,
-                    lacks_headroom: looked.lacks_headroom,
-                    ready: view.ready_count()?,
-                    unknown,
-                    noted,
-                    to_stop: view.runs_to_stop()?,
-                    breakers: view
-                        .holds()?
-                        .into_iter()
-                        .filter(|hold| hold.kind == HoldKind::Breaker)
-                        .collect(),
-                    next_wake: view.next_wake()?.into_iter().chain(view.next_mission_limit(&missions)?).min(),
-                })
+                work(view, &name, &mut room, &roster, noted)
             });
             read.map(Box::new).map_err(Failure::from)
         });

@@ -4,14 +4,67 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kernel::{BoardName, Profile, Task, TaskId, Waiting};
+use kernel::{BoardName, Profile, Status, Task, TaskId, Waiting, WaitingCode};
 
 use super::admission::{Asked, Claim};
 use super::event::Event;
 use super::link::OwnerLink;
 use crate::config::Config;
 use crate::daemon::run::key::TaskKey;
-use crate::roster::Roster;
+use crate::lanes::check_performer;
+use crate::roster::{CannotRun, Roster};
+
+/// Says of a task of which the board has said what it waits for whether the daemon is to be asked as well, and about whom: the board
+/// lets it run, or would.
+pub(crate) fn left_open(task: &Task) -> Option<Option<Profile>> {
+    let code = task.why.as_ref().map(|why| why.code);
+    let held = task.why.as_ref().is_some_and(|why| why.until.is_some());
+    let profile = match (task.status, code) {
+        // What nothing could run when the board was told, something may run by now.
+        (Status::Ready, None | Some(WaitingCode::Nonspawnable)) | (Status::Running, _) => {
+            task.assignee.clone()
+        }
+        (Status::Review, Some(WaitingCode::Check)) if !held => Some(check_performer()),
+        (Status::Review, Some(WaitingCode::Review)) if !held && task.reviewer.is_some() => {
+            task.reviewer.clone()
+        }
+        _ => return None,
+    };
+    let is_external = task.status == Status::Running && task.claim_expires.is_some();
+    (!is_external).then_some(profile)
+}
+
+/// What a task waits for that is left open to the daemon: by why nothing can run it, else by the daemon's answer. None where it
+/// waits for nothing beside what the board has said.
+pub(crate) fn merged(
+    task: &Task,
+    profile: Option<&Profile>,
+    cannot_run: Option<&CannotRun>,
+    answer: Option<Waiting>,
+) -> Option<Waiting> {
+    let answer = match cannot_run {
+        Some(why) if task.status == Status::Review && why.is_claimed() => {
+            Some(Waiting::new(WaitingCode::Review, why.to_string()))
+        }
+        Some(why) => Some(why.waiting()),
+        None => answer,
+    };
+    // A run that goes on has nothing to wait for.
+    let about_runs = [WaitingCode::Ending, WaitingCode::Survivors, WaitingCode::Stuck, WaitingCode::NoDaemon];
+    let answer = answer?;
+    if task.status == Status::Running && !about_runs.contains(&answer.code) {
+        return None;
+    }
+    Some(match (task.status, profile) {
+        (Status::Review, Some(_)) if task.unchecked_run.is_some() => {
+            Waiting { text: format!("its check is to run: {}", answer.text), ..answer }
+        }
+        (Status::Review, Some(reviewer)) => {
+            Waiting { text: format!("waits for a review by {reviewer}: {}", answer.text), ..answer }
+        }
+        _ => answer,
+    })
+}
 
 /// Asks why these tasks do not run, each with who would run it. None where the daemon is gone.
 pub(crate) async fn ask(
@@ -38,7 +91,7 @@ pub(crate) async fn ask(
 mod tests {
     use std::collections::BTreeSet;
 
-    use kernel::{Timestamp, WaitingCode};
+    use kernel::Timestamp;
 
     use super::super::action::{Action, BoardWork};
     use super::super::dispatcher::Dispatcher;

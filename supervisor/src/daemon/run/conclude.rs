@@ -15,8 +15,9 @@ use super::live::Phase;
 use super::release::{Release, is_decided, wait_for_release};
 use super::remains::Cleared;
 use super::report::Report;
-use super::settle::{self, Known, Proof, Shim};
+use super::settle::{Known, Proof, Shim};
 use super::shim_watch::{tell_started, watch_to_end};
+use super::traces;
 use crate::service::BoardHandle;
 
 /// Ends a run whose shim was not started.
@@ -30,13 +31,20 @@ pub(in crate::daemon) async fn fail_to_start(
     tracing::warn!(task = %key, run = %run.id, stage = %error.stage, error = %error.error, "spawn_failed");
     let why = format!("failed to {}: {}", error.stage, error.error);
     let step = error.stage.to_string();
-    let mut ending = failed_start(context, key, terms, error.fault, (step, error.error, why)).await;
+    let (report, mut ending) = failed_start(terms, error.fault, (step, error.error, why));
+    tell(context, key, report).await;
     ending.failure_limit = context.service.config().worker.failure_limit.get();
     finish(context, board, key, run, ending).await;
 }
 
-/// Judges a start that the shim or `confine` has reported as failed.
-async fn not_started(context: &Context, key: &TaskKey, terms: &Terms, failed: FailedStart) -> Ending {
+async fn tell(context: &Context, key: &TaskKey, report: Option<Report>) {
+    if let Some(report) = report {
+        context.tell(key, report).await;
+    }
+}
+
+/// Judges a start that the shim or `confine` has reported as failed: what the owner loop hears, and what the board records.
+pub(in crate::daemon) fn not_started(terms: &Terms, failed: FailedStart) -> (Option<Report>, Ending) {
     let fault = match &terms.needs {
         Some(needs) => Fault::of(&failed, needs),
         // Nobody knows the profile any more, and so nobody waits for what it needs.
@@ -44,33 +52,24 @@ async fn not_started(context: &Context, key: &TaskKey, terms: &Terms, failed: Fa
     };
     let step = failed.step.word().to_owned();
     let why = format!("the start failed at its step `{step}`: {}", failed.error);
-    failed_start(context, key, terms, fault, (step, failed.error, why)).await
+    failed_start(terms, fault, (step, failed.error, why))
 }
 
-/// Reports to the owner loop where the fault of a failed start lies, and returns what the board records.
-async fn failed_start(
-    context: &Context,
-    key: &TaskKey,
+/// Judges a failed start by where its fault lies: what the owner loop hears, and what the board records.
+pub(in crate::daemon) fn failed_start(
     terms: &Terms,
     fault: Fault,
     (step, error, why): (String, String, String),
-) -> Ending {
+) -> (Option<Report>, Ending) {
     let failed = |error, fault| Ending::new(EndCause::SpawnFailed { step, error, fault });
     match fault {
-        Fault::Host => {
-            context.tell(key, Report::Shortage(why)).await;
-            Ending::new(EndCause::NeverStarted)
-        }
-        Fault::Moment => {
-            context.tell(key, Report::Deferred(why)).await;
-            Ending::new(EndCause::NeverStarted)
-        }
-        Fault::Abandoned => Ending::new(EndCause::NeverStarted),
+        Fault::Host => (Some(Report::Shortage(why)), Ending::new(EndCause::NeverStarted)),
+        Fault::Moment => (Some(Report::Deferred(why)), Ending::new(EndCause::NeverStarted)),
+        Fault::Abandoned => (None, Ending::new(EndCause::NeverStarted)),
         Fault::Environment(environment) if terms.charge == Charge::Environment => {
-            context.tell(key, Report::EnvironmentFailed(environment, why)).await;
-            failed(error, kernel::Fault::Environment)
+            (Some(Report::EnvironmentFailed(environment, why)), failed(error, kernel::Fault::Environment))
         }
-        Fault::Environment(_) | Fault::Task => failed(error, kernel::Fault::Task),
+        Fault::Environment(_) | Fault::Task => (None, failed(error, kernel::Fault::Task)),
     }
 }
 
@@ -91,14 +90,15 @@ pub(super) async fn conclude(
     let mut shown_at: Option<EventId> = None;
     let ending = loop {
         let mut asked = known.clone();
-        let proof = tokio::task::spawn_blocking(move || (settle::prove(&mut asked), asked)).await;
+        let proof = tokio::task::spawn_blocking(move || (traces::prove(&mut asked), asked)).await;
         let why = match proof {
             Ok((proof, learnt)) => {
                 known = learnt;
                 match proof {
                     Ok(Proof::Ended(ending)) => break *ending,
                     Ok(Proof::NotStarted(failed, ending)) => {
-                        let told = not_started(context, key, terms, failed).await;
+                        let (report, told) = not_started(terms, failed);
+                        tell(context, key, report).await;
                         break Ending { cause: told.cause, ..*ending };
                     }
                     Ok(Proof::Alive) => {
@@ -170,7 +170,7 @@ pub(in crate::daemon) async fn end_survivors(context: &Context, left: Vec<(Board
         let Ok(run) = board.readers().with(|view| view.expect_run(id)) else { continue };
         let known = known_of(context, &board, run, Shim::Unseen);
         // Each takes a limited time, and they do not wait for each other.
-        ends.spawn_blocking(move || (name, id, settle::clear(&known)));
+        ends.spawn_blocking(move || (name, id, traces::clear(&known)));
     }
     while let Some(ended) = ends.join_next().await {
         match ended {
@@ -200,7 +200,7 @@ async fn clear(context: &Context, board: &BoardHandle, key: &TaskKey, known: &Kn
     let mut shown_at: Option<EventId> = None;
     loop {
         let asked = known.clone();
-        let cleared = tokio::task::spawn_blocking(move || settle::clear(&asked)).await;
+        let cleared = tokio::task::spawn_blocking(move || traces::clear(&asked)).await;
         let why = match cleared {
             Ok(Ok(Cleared::Nothing)) => return,
             Ok(Ok(Cleared::Perhaps(found))) => {

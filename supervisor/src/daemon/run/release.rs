@@ -1,6 +1,6 @@
 //! The wait for a person who decides about a run that cannot be ended as things are.
 
-use kernel::{ActorKind, EndCause, Ending, EventFilter, EventId, EventKind, Run};
+use kernel::{ActorKind, EndCause, Ending, EventFilter, EventId, EventKind, Run, StopReason, View};
 
 use super::context::{Context, RETRY};
 use super::key::TaskKey;
@@ -61,17 +61,29 @@ impl<'a> Trouble<'a> {
 }
 
 /// What a person has decided about a run after an event.
-pub(super) fn is_decided(board: &BoardHandle, run: &Run, since: EventId) -> Option<kernel::StopReason> {
+///
+/// # Errors
+/// Fails where the board cannot be read.
+pub(in crate::daemon) fn decided(
+    view: &View<'_>,
+    run: &Run,
+    since: EventId,
+) -> Result<Option<StopReason>, kernel::Error> {
     let filter = EventFilter {
         since,
         task: Some(run.task_id.clone()),
         kinds: [EventKind::StopRequested, EventKind::Verdict].map(|kind| kind.to_string()).to_vec(),
         ..EventFilter::default()
     };
-    let seen = board.readers().with(|view| Ok((view.events(&filter)?, view.run(run.id)?)));
-    let Ok((events, Some(run))) = seen else { return None };
+    let events = view.events(&filter)?;
+    let Some(run) = view.run(run.id)? else { return Ok(None) };
     let is_persons = |event: &kernel::Event| event.actor_kind() == Some(ActorKind::Person);
-    run.stop_reason.filter(|_| events.iter().any(is_persons))
+    Ok(run.stop_reason.filter(|_| events.iter().any(is_persons)))
+}
+
+/// The same on a board of this daemon; none where it cannot be read.
+pub(super) fn is_decided(board: &BoardHandle, run: &Run, since: EventId) -> Option<StopReason> {
+    board.readers().with(|view| decided(view, run, since)).ok().flatten()
 }
 
 /// How the wait for a person came to its end.

@@ -19,7 +19,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// What is left of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Remains {
+pub(in crate::daemon) enum Remains {
     /// Nothing: that is proved.
     Nothing,
     /// Nobody can tell: the processes that were found, in words, and one of them to wait for.

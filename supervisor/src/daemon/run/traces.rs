@@ -1,0 +1,202 @@
+//! The traces of a run on this host: its directory, its cgroups, and the processes that carry its mark.
+
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use kernel::{Clock, EndCause, Timestamp};
+use shim::rundir::{Cause, ExitRecord, LockGuard, LockState, PidRecord, RunDir, RunDirError};
+use shim::shortage::unless_short;
+
+use super::note::Note;
+use super::remains::{self, Cleared, Remains};
+use super::settle::{self, Directory, Known, Marked, Proof, Traces};
+use super::survivors::{self, Mark};
+use crate::host::{cgroup, ended as leftover, job};
+use crate::lanes::{EndingRules, read_ending};
+
+/// Reads the proof of a run's end, and ends what a killed shim has left behind. Blocking.
+pub(super) fn prove(known: &mut Known) -> Result<Proof, String> {
+    let mut traces = OnHost { known: known.clone(), dir: None, guard: None, pid: None };
+    settle::judge(known, &mut traces)
+}
+
+/// Ends all that can be found of a run, because a person wants its claim freed. Blocking.
+///
+/// # Errors
+/// Names what is still there.
+pub(super) fn clear(known: &Known) -> Result<Cleared, String> {
+    let dir = match RunDir::open(&known.path) {
+        // Another root's.
+        Err(RunDirError::Copied { .. }) => return Ok(Cleared::Nothing),
+        opened => unless_short(opened).map_err(|e| text(&e))?,
+    };
+    let mark = remains::mark_of(&known.run, dir.as_ref(), &known.root)?;
+    let own = dir.as_ref().map(leftover::group_of).transpose()?.flatten();
+    let groups = known.groups.iter().cloned().chain(own).collect();
+    remains::clear(&mark, &groups)
+}
+
+/// What this host has of a run.
+struct OnHost {
+    known: Known,
+    dir: Option<RunDir>,
+    /// The lock of the directory, as long as this looks.
+    guard: Option<LockGuard>,
+    pid: Option<PidRecord>,
+}
+
+fn text(error: &dyn std::error::Error) -> String {
+    crate::failure::with_causes(error)
+}
+
+impl OnHost {
+    fn mark(&self) -> Result<Mark, String> {
+        remains::mark_of(&self.known.run, self.dir.as_ref(), &self.known.root)
+    }
+
+    /// How a run ended of which the shim has left a record.
+    fn exited(&self, dir: &RunDir, record: &ExitRecord, note: Option<&Note>) -> Result<Directory, String> {
+        let boot = unless_short(dir.pid()).map_err(|e| text(&e))?.flatten().map(|pid| pid.boot_id);
+        let same_boot = boot.is_none_or(|boot| boot == self.known.boot_id);
+        let ended_at = ended_at(record, same_boot, &kernel::SystemClock);
+        let stdout = dir.stdout(record).map_err(|e| text(&e))?;
+        let mut ending = read_ending(record, &stdout, &rules_of(note), ended_at);
+        ending.failure_limit = note.map_or(ending.failure_limit, |note| note.failure_limit);
+        ending.reviewer = note.and_then(|note| note.reviewer.clone());
+        ending.denied = denied(dir, record, &ending.cause);
+        let failed = match &record.cause {
+            Cause::SpawnFailed(failed) => Some(failed.clone()),
+            Cause::Exited | Cause::Deadline | Cause::Stopped { .. } => None,
+        };
+        Ok(Directory::Exited(failed, Box::new(ending)))
+    }
+}
+
+impl Traces for OnHost {
+    fn directory(&mut self) -> Result<Directory, String> {
+        let dir = match RunDir::open(&self.known.path) {
+            Ok(dir) => dir,
+            Err(RunDirError::Open { source, .. }) if source.kind() == ErrorKind::NotFound => {
+                return Ok(Directory::Absent);
+            }
+            Err(RunDirError::Copied { .. }) => return Ok(Directory::Copied),
+            Err(error) => return Err(text(&error)),
+        };
+        self.dir = Some(dir.clone());
+        match dir.lock_state().map_err(|e| text(&e))? {
+            LockState::Held => return Ok(Directory::Held),
+            LockState::Free(guard) => self.guard = Some(guard),
+        }
+        let note = Note::read(&self.known.path).map_err(|e| text(&e))?;
+        if let Some(record) = dir.exit().map_err(|e| text(&e))? {
+            return self.exited(&dir, &record, note.as_ref());
+        }
+        match dir.pid() {
+            Ok(None) => Ok(Directory::Unnamed),
+            Ok(Some(pid)) => {
+                let boot_id = pid.boot_id.clone();
+                self.pid = Some(pid);
+                Ok(Directory::Killed { boot_id, failure_limit: note.map(|note| note.failure_limit) })
+            }
+            Err(error) if is_damage(&error) => Ok(Directory::Damaged(text(&error))),
+            Err(error) => Err(text(&error)),
+        }
+    }
+
+    fn revoke(&mut self) -> Result<(), String> {
+        match (&self.dir, self.guard.take()) {
+            (Some(dir), Some(guard)) => dir.revoke(guard).map_err(|e| text(&e)),
+            _ => Err("the lock of the run directory is not ours".to_owned()),
+        }
+    }
+
+    fn remains(&mut self) -> Result<Remains, String> {
+        match (&self.dir, &self.pid) {
+            (Some(dir), Some(pid)) => remains::prove(dir, pid, &self.mark()?),
+            _ => Err("nobody has said which process the shim was".to_owned()),
+        }
+    }
+
+    fn marked(&mut self) -> Result<Marked, String> {
+        let found = self.mark()?.find().map_err(|e| format!("the processes cannot be listed: {e}"))?;
+        let watch = found.first().map(|survivor| survivor.pid);
+        Ok(Marked { named: survivors::named(&found), watch, groups: survivors::groups(&found) })
+    }
+
+    fn is_populated(&mut self, groups: &BTreeSet<PathBuf>) -> Result<bool, String> {
+        let mut is_populated = false;
+        for group in groups {
+            is_populated |= cgroup::populated(group).map_err(|e| format!("{}: {e}", group.display()))?;
+        }
+        Ok(is_populated)
+    }
+}
+
+/// Whether a record is gone or makes no sense, and not only unreadable for now.
+fn is_damage(error: &RunDirError) -> bool {
+    match error {
+        RunDirError::Parse { .. } => true,
+        RunDirError::Read { source, .. } => source.kind() == ErrorKind::NotFound,
+        _ => false,
+    }
+}
+
+/// When a run ended, by the clock of the host as it is set now: the time since boot tells, and after another boot the
+/// clock as it was set then.
+fn ended_at(record: &ExitRecord, same_boot: bool, clock: &impl Clock) -> Timestamp {
+    let now = clock.now();
+    if same_boot {
+        let ago = clock.boottime().saturating_sub(Duration::from_micros(record.ended_at_us));
+        let ago = i64::try_from(ago.as_micros()).unwrap_or(i64::MAX);
+        return Timestamp::from_micros(now.as_micros().saturating_sub(ago));
+    }
+    record.ended_at_wall_us.map_or(now, Timestamp::from_micros)
+}
+
+/// How the lane of a run reads its ending; as a lane does that says nothing where the run never got that far.
+fn rules_of(note: Option<&Note>) -> EndingRules {
+    note.map(|note| note.rules.clone()).unwrap_or_default()
+}
+
+/// What the sandbox denied a run that failed by itself.
+fn denied(dir: &RunDir, record: &ExitRecord, cause: &EndCause) -> Option<kernel::Denied> {
+    let failed = match (&record.cause, cause) {
+        (Cause::SpawnFailed(failed), _) => failed.step == shim::rundir::Step::Exec,
+        (Cause::Exited, EndCause::Exited { code }) => *code != 0,
+        (Cause::Exited, EndCause::Signaled { .. } | EndCause::OutOfMemory) => true,
+        (Cause::Exited | Cause::Deadline | Cause::Stopped { .. }, _) => false,
+    };
+    if failed { job::denied(&dir.spec().ok()?) } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use kernel::ManualClock;
+
+    use super::*;
+
+    fn record(ended_at_us: u64, ended_at_wall_us: Option<i64>) -> ExitRecord {
+        ExitRecord { code: Some(0), ended_at_wall_us, ..ExitRecord::of(Cause::Exited, ended_at_us) }
+    }
+
+    #[test]
+    fn the_end_of_a_run_is_that_of_its_record_also_where_the_clock_was_set_meanwhile() {
+        let clock = ManualClock::new(Timestamp::from_secs(1_000_000));
+        let end = clock.boottime();
+        let record = record(u64::try_from(end.as_micros()).unwrap(), Some(1_000_000_000_000));
+        clock.advance(Duration::from_secs(100));
+        assert_eq!(ended_at(&record, true, &clock), Timestamp::from_secs(1_000_000));
+        clock.set(Timestamp::from_secs(500_100));
+        assert_eq!(ended_at(&record, true, &clock), Timestamp::from_secs(500_000));
+    }
+
+    #[test]
+    fn after_another_boot_the_clock_of_then_counts_and_a_record_without_it_ended_now() {
+        let clock = ManualClock::new(Timestamp::from_secs(2_000_000));
+        clock.reboot("boot-2");
+        assert_eq!(ended_at(&record(7, Some(1_000_000)), false, &clock), Timestamp::from_secs(1));
+        assert_eq!(ended_at(&record(7, None), false, &clock), Timestamp::from_secs(2_000_000));
+    }
+}

@@ -1,0 +1,258 @@
+//! The real board of a simulation, in a file in memory: its disk fills, and its writer dies.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
+
+use kernel::{
+    Board, Clock as _, Error, FailPoints, ManualClock, Readers, SeededEntropy, StorageKind, Timestamp, View,
+    Writer, WriterOptions,
+};
+use tempfile::TempDir;
+
+/// Where files are in memory, on a host that has it.
+const MEMORY: &str = "/dev/shm";
+
+/// At which point of the next write the daemon dies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Death {
+    /// Before the commit: nothing of it is there afterwards.
+    BeforeCommit,
+    /// After the commit, and nobody gets the reply.
+    AfterCommit,
+}
+
+/// What happens to the board without anybody's wish.
+#[derive(Debug, Default)]
+struct Trouble {
+    /// Where the disk is full: 0 nowhere, 1 at each job, 2 at the commit, 3 at the beginning.
+    full: AtomicU8,
+    dies: AtomicBool,
+    /// Whether anything was committed since that was asked the last time.
+    changed: AtomicBool,
+    last_event: AtomicI64,
+}
+
+impl Trouble {
+    fn at(&self, point: &'static str) -> Option<StorageKind> {
+        let full = match self.full.load(Ordering::Relaxed) {
+            1 => point == "job",
+            2 => point == "commit",
+            3 => point == "begin",
+            _ => false,
+        };
+        if point == "commit" && self.dies.load(Ordering::Relaxed) {
+            return Some(StorageKind::Io);
+        }
+        full.then_some(StorageKind::Full)
+    }
+}
+
+/// The board of a simulation.
+#[derive(Debug)]
+pub(super) struct Bench {
+    directory: TempDir,
+    number: u32,
+    pub(super) clock: Arc<ManualClock>,
+    entropy: Arc<SeededEntropy>,
+    trouble: Arc<Trouble>,
+    open: Option<(Writer, Readers)>,
+    death: Option<Death>,
+    /// Whether the daemon that wrote has died.
+    pub(super) is_dead: bool,
+    /// The last event of which somebody was told.
+    pub(super) acknowledged: i64,
+    /// Failures that nobody has injected.
+    pub(super) surprises: Vec<String>,
+    /// A copy of the files of an earlier moment.
+    earlier: Option<u32>,
+}
+
+impl Bench {
+    pub(super) fn new(seed: u64) -> Self {
+        let directory = if std::path::Path::new(MEMORY).is_dir() {
+            tempfile::tempdir_in(MEMORY)
+        } else {
+            tempfile::tempdir()
+        };
+        let mut bench = Bench {
+            directory: directory.unwrap(),
+            number: 0,
+            clock: Arc::new(ManualClock::default()),
+            entropy: Arc::new(SeededEntropy::new(seed)),
+            trouble: Arc::default(),
+            open: None,
+            death: None,
+            is_dead: false,
+            acknowledged: 0,
+            surprises: Vec::new(),
+            earlier: None,
+        };
+        kernel::create_board(&bench.path(), &"default".parse().unwrap(), &*bench.clock, &*bench.entropy)
+            .unwrap();
+        bench.open();
+        bench
+    }
+
+    pub(super) fn path(&self) -> PathBuf {
+        self.numbered(self.number)
+    }
+
+    fn numbered(&self, number: u32) -> PathBuf {
+        self.directory.path().join(format!("board-{number}.db"))
+    }
+
+    fn open(&mut self) {
+        let (trouble, committed) = (Arc::clone(&self.trouble), Arc::clone(&self.trouble));
+        let options = WriterOptions {
+            clock: self.clock.clone(),
+            entropy: self.entropy.clone(),
+            on_commit: Arc::new(move |news| {
+                committed.changed.store(true, Ordering::Relaxed);
+                committed.last_event.store(news.last_event.get(), Ordering::Relaxed);
+            }),
+            fail_point: FailPoints::failing(move |point| trouble.at(point)),
+            ..WriterOptions::default()
+        };
+        let writer = Writer::open(&self.path(), options).unwrap();
+        let readers = Readers::open(&self.path(), self.clock.clone()).unwrap();
+        self.open = Some((writer, readers));
+    }
+
+    /// Kills what has the board open, and opens what was committed. Nothing is closed in order before.
+    pub(super) fn crash(&mut self) {
+        let from = self.number;
+        self.copy(from, from + 1);
+        self.replace(from + 1);
+        self.copy_for_later();
+    }
+
+    /// The same with the state of an earlier crash: nothing that a file system does.
+    pub(super) fn go_back(&mut self) {
+        let Some(earlier) = self.earlier else { return self.crash() };
+        let next = self.number + 1;
+        self.copy(earlier, next);
+        self.replace(next);
+    }
+
+    fn replace(&mut self, next: u32) {
+        let before = self.path();
+        drop(self.open.take());
+        self.remove(&before);
+        self.number = next;
+        self.is_dead = false;
+        self.death = None;
+        self.trouble.dies.store(false, Ordering::Relaxed);
+        self.open();
+    }
+
+    fn remove(&self, path: &std::path::Path) {
+        for end in ["", "-wal", "-shm"] {
+            drop(std::fs::remove_file(format!("{}{end}", path.display())));
+        }
+    }
+
+    /// Copies what is in the file and in the log: the state in which a killed process leaves them.
+    fn copy(&self, from: u32, to: u32) {
+        for end in ["", "-wal"] {
+            let (from, to) = (self.numbered(from), self.numbered(to));
+            let from = format!("{}{end}", from.display());
+            if std::path::Path::new(&from).exists() {
+                std::fs::copy(from, format!("{}{end}", to.display())).unwrap();
+            }
+        }
+    }
+
+    fn copy_for_later(&mut self) {
+        if self.earlier.is_none() {
+            self.copy(self.number, u32::MAX);
+            self.earlier = Some(u32::MAX);
+        }
+    }
+
+    /// Has the daemon die at its next write.
+    pub(super) fn die_at_next_write(&mut self, death: Death) {
+        self.death = Some(death);
+        self.trouble.dies.store(death == Death::BeforeCommit, Ordering::Relaxed);
+    }
+
+    /// Fills the disk in one of three ways, or gives it room again.
+    pub(super) fn fill(&mut self, full: u8) {
+        self.trouble.full.store(full, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.trouble.full.load(Ordering::Relaxed) != 0
+    }
+
+    /// Runs a job in the real writer. An error is nobody's acknowledgement.
+    pub(super) fn call<T: Send + 'static>(
+        &mut self,
+        job: impl FnOnce(&mut Board<'_>) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        if self.is_dead {
+            return Err(died());
+        }
+        let writer = &self.open.as_ref().unwrap().0;
+        let result = writer.call(job);
+        self.heard(result)
+    }
+
+    /// The same for a request that may come again: it is done once, and answered alike.
+    pub(super) fn call_once<T: serde::Serialize + serde::de::DeserializeOwned + Send + 'static>(
+        &mut self,
+        request: kernel::Request,
+        job: impl FnOnce(&mut Board<'_>) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        if self.is_dead {
+            return Err(died());
+        }
+        let (reply, answer) = std::sync::mpsc::sync_channel(1);
+        let writer = &self.open.as_ref().unwrap().0;
+        writer.submit_once(request, job, move |result| drop(reply.send(result)));
+        let result = answer.recv().unwrap();
+        self.heard(result)
+    }
+
+    /// What the caller hears, who may be dead by now.
+    fn heard<T>(&mut self, result: Result<T, Error>) -> Result<T, Error> {
+        if let Some(death) = self.death.take() {
+            self.is_dead = true;
+            self.trouble.dies.store(false, Ordering::Relaxed);
+            debug_assert!(death == Death::AfterCommit || result.is_err());
+            return Err(died());
+        }
+        match &result {
+            Err(Error::Storage { kind: StorageKind::Full, .. }) if self.is_full() => {}
+            Err(error @ (Error::Storage { .. } | Error::Writer { .. })) => {
+                self.surprises.push(error.to_string())
+            }
+            Err(_) => {}
+            Ok(_) => self.acknowledged = self.trouble.last_event.load(Ordering::Relaxed),
+        }
+        result
+    }
+
+    /// Reads the board.
+    pub(super) fn read<T>(&self, f: impl FnOnce(&View<'_>) -> Result<T, Error>) -> T {
+        self.open.as_ref().unwrap().1.with(f).unwrap()
+    }
+
+    /// Whether anything was committed since that was asked the last time.
+    pub(super) fn take_changed(&self) -> bool {
+        self.trouble.changed.swap(false, Ordering::Relaxed)
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// What is wrong with the file.
+    pub(super) fn faults(&self) -> Vec<String> {
+        kernel::check_board(&self.path()).unwrap()
+    }
+}
+
+fn died() -> Error {
+    Error::Writer { message: "the daemon has died".to_owned() }
+}

@@ -1,0 +1,183 @@
+//! The invariants that are checked after each step: what has changed is looked at, and nothing else.
+
+use std::collections::BTreeMap;
+
+use kernel::{Holder, Run, RunId, TaskId};
+
+use super::bench::Bench;
+use super::fault::{Fault, Invariant};
+use super::host::{Host, HostRun, WorkerLife};
+use super::ledger::{Ledger, Speaker};
+
+/// Checks what can have changed with a commit: which runs are open, and how others have ended.
+pub(super) fn after_commit(bench: &Bench, host: &Host, ledger: &mut Ledger) -> Result<(), Fault> {
+    let open = bench.read(|view| view.open_runs());
+    let mut of_tasks: BTreeMap<&TaskId, RunId> = BTreeMap::new();
+    for run in &open {
+        if let Some(other) = of_tasks.insert(&run.task_id, run.id) {
+            let seen = format!("{} has two open runs: {other} and {}", run.task_id, run.id);
+            return Err(Fault::new(Invariant::NothingTwice, seen));
+        }
+    }
+    let gone: Vec<RunId> =
+        ledger.open.keys().filter(|id| open.iter().all(|run| run.id != **id)).copied().collect();
+    for id in gone {
+        if let Some(left) = host.get(id).filter(|left| left.is_alive() && !ledger.freed.contains(&id)) {
+            return Err(Fault::new(
+                Invariant::ClaimsByProof,
+                format!("run {id} has ended, and lives: {left:?}"),
+            ));
+        }
+        // Of several starts that came to nothing one is kept, and a task may have been deleted.
+        if let Some(run) = bench.read(|view| view.run(id)) {
+            ended(&run, host, ledger)?;
+        }
+    }
+    for run in &open {
+        if ledger.ended.contains_key(&run.id) {
+            return Err(Fault::new(Invariant::NothingTwice, format!("run {} is open again", run.id)));
+        }
+        if run.holder == Holder::Supervisor && !ledger.open.contains_key(&run.id) {
+            claimed(run, host, ledger)?;
+        }
+        if let Some(told) = ledger.verdicts.get(&run.id)
+            && run.verdict.is_none()
+        {
+            let seen = format!("the verdict of run {} is gone, which was {told}", run.id);
+            return Err(Fault::new(Invariant::NothingLost, seen));
+        }
+    }
+    ledger.open = open.iter().map(|run| (run.id, run.task_id.clone())).collect();
+    Ok(())
+}
+
+/// A task was claimed: nothing of its earlier runs lives.
+fn claimed(run: &Run, host: &Host, ledger: &mut Ledger) -> Result<(), Fault> {
+    let is_earlier = |other: &&HostRun| {
+        other.task == run.task_id
+            && other.run != run.id
+            && other.is_alive()
+            && !ledger.freed.contains(&other.run)
+    };
+    if let Some(other) = host.all().find(is_earlier) {
+        let seen = format!("{} is claimed by run {} while run {} lives", run.task_id, run.id, other.run);
+        return Err(Fault::new(Invariant::ClaimsByProof, seen));
+    }
+    ledger.hears(Speaker {
+        run: run.id,
+        task: run.task_id.clone(),
+        profile: run.profile.clone().unwrap_or_else(|| "nobody".parse().unwrap()),
+        tenant: run.tenant.clone(),
+    });
+    Ok(())
+}
+
+/// A run has ended on the board: nothing of it lives, and its end is its own.
+fn ended(run: &Run, host: &Host, ledger: &mut Ledger) -> Result<(), Fault> {
+    let Some(outcome) = run.outcome.filter(|_| run.ended_at.is_some()) else {
+        let seen = format!("run {} is neither open nor over", run.id);
+        return Err(Fault::new(Invariant::NothingLost, seen));
+    };
+    if let Some(on_host) = host.get(run.id) {
+        let exit = on_host.records.as_ref().and_then(|records| records.exit.as_ref());
+        if let (Some(code), Some(exit)) = (run.exit_code, exit)
+            && exit.code != Some(code)
+        {
+            let seen = format!("run {} has ended with code {code}, its worker with {:?}", run.id, exit.code);
+            return Err(Fault::new(Invariant::NothingTwice, seen));
+        }
+    }
+    if ledger.verdicts.contains_key(&run.id) && run.verdict.is_none() {
+        return Err(Fault::new(
+            Invariant::NothingLost,
+            format!("run {} has ended without its verdict", run.id),
+        ));
+    }
+    ledger.ends(run.id, outcome);
+    Ok(())
+}
+
+/// Checks what can have changed on the host: one worker for each run and each task.
+pub(super) fn after_host(host: &Host, ledger: &Ledger) -> Result<(), Fault> {
+    let mut workers: BTreeMap<&TaskId, RunId> = BTreeMap::new();
+    for run in host.all().filter(|run| run.worker == WorkerLife::Alive && !ledger.freed.contains(&run.run)) {
+        if host.doubles.contains(&run.run) {
+            return Err(Fault::new(Invariant::NothingTwice, format!("run {} has two workers", run.run)));
+        }
+        if let Some(other) = workers.insert(&run.task, run.run) {
+            let seen = format!("{} has two workers, of runs {other} and {}", run.task, run.run);
+            return Err(Fault::new(Invariant::NothingTwice, seen));
+        }
+        if !ledger.open.contains_key(&run.run) {
+            let seen = format!("the worker of run {} lives, and the run is not open", run.run);
+            return Err(Fault::new(Invariant::ClaimsByProof, seen));
+        }
+    }
+    Ok(())
+}
+
+/// Checks what the people and workers were told, and that nothing failed by itself.
+pub(super) fn after_words(bench: &Bench, ledger: &Ledger) -> Result<(), Fault> {
+    if let Some(late) = ledger.late.first() {
+        return Err(Fault::new(Invariant::FencedByRun, format!("{late}, and its run was over")));
+    }
+    match bench.surprises.first() {
+        Some(surprise) => Err(Fault::new(Invariant::NoSurprise, surprise.clone())),
+        None => Ok(()),
+    }
+}
+
+/// Checks everything that was ever acknowledged, the log and the file.
+pub(super) fn thoroughly(bench: &Bench, ledger: &Ledger) -> Result<(), Fault> {
+    let lost = |seen: String| Err(Fault::new(Invariant::NothingLost, seen));
+    let last = bench.read(|view| view.last_event()).get();
+    if last < bench.acknowledged {
+        return lost(format!("event {} was acknowledged, and the last one is {last}", bench.acknowledged));
+    }
+    for (id, told) in &ledger.tasks {
+        let Some(task) = bench.read(|view| view.task(id)) else {
+            if ledger.deleted.contains(id) {
+                continue;
+            }
+            return lost(format!("{id} is gone"));
+        };
+        if task.title != told.title {
+            return lost(format!("the title of {id} is `{}`, not `{}`", task.title, told.title));
+        }
+        let comments = bench.read(|view| view.comments(id));
+        for text in &told.comments {
+            match comments.iter().filter(|comment| comment.body == *text).count() {
+                1 => {}
+                0 => return lost(format!("`{text}` on {id} is gone")),
+                more => {
+                    let seen = format!("`{text}` is there {more} times on {id}");
+                    return Err(Fault::new(Invariant::NothingTwice, seen));
+                }
+            }
+        }
+    }
+    let titles =
+        bench.read(|view| view.tasks(&kernel::Filter { limit: 10_000, ..kernel::Filter::default() })).tasks;
+    let mut seen = std::collections::BTreeSet::new();
+    if let Some(twin) = titles.iter().find(|task| !seen.insert(task.title.as_str())) {
+        return Err(Fault::new(Invariant::NothingTwice, format!("`{}` is there twice", twin.title)));
+    }
+    for (run, outcome) in &ledger.ended {
+        let now = bench.read(|view| view.run(*run));
+        if now.is_some_and(|now| now.outcome != Some(*outcome)) {
+            return Err(Fault::new(
+                Invariant::NothingTwice,
+                format!("run {run} has not ended as {outcome} any more"),
+            ));
+        }
+    }
+    let differences = bench.read(|view| view.replay());
+    if !differences.is_empty() {
+        return Err(Fault::new(Invariant::ReplayEqual, format!("{differences:?}")));
+    }
+    let faults = bench.faults();
+    if !faults.is_empty() {
+        return Err(Fault::new(Invariant::ReplayEqual, faults.join("; ")));
+    }
+    Ok(())
+}

@@ -1,0 +1,56 @@
+//! Chance of a simulation: one seed, one sequence, whatever release of a library is used.
+
+use std::cell::Cell;
+
+/// A generator (SplitMix64, by Sebastiano Vigna).
+#[derive(Clone, Debug)]
+pub(super) struct Dice(u64);
+
+thread_local! {
+    /// What the dispatcher draws for its pauses: it knows a function and no generator.
+    static CHANCE: Cell<u64> = const { Cell::new(0) };
+}
+
+fn mixed(state: u64) -> u64 {
+    let mut mixed = state;
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// A number from 0 to 1 of the sequence of this thread.
+pub(super) fn chance() -> f64 {
+    CHANCE.with(|state| {
+        state.set(state.get().wrapping_add(STEP));
+        f64::from(u32::try_from(mixed(state.get()) >> 32).unwrap_or_default()) / f64::from(u32::MAX)
+    })
+}
+
+impl Dice {
+    /// Starts the sequences of a seed, that of [`chance`] on this thread as well.
+    pub(super) fn new(seed: u64) -> Self {
+        CHANCE.set(seed);
+        Dice(mixed(seed.wrapping_add(STEP)))
+    }
+
+    pub(super) fn draw(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(STEP);
+        mixed(self.0)
+    }
+
+    /// A number below another one, which is not 0.
+    pub(super) fn below(&mut self, bound: usize) -> usize {
+        usize::try_from(self.draw() % u64::try_from(bound.max(1)).unwrap_or(1)).unwrap_or_default()
+    }
+
+    /// True once in so many times.
+    pub(super) fn one_in(&mut self, times: usize) -> bool {
+        self.below(times) == 0
+    }
+
+    pub(super) fn pick<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
+        if from.is_empty() { None } else { from.get(self.below(from.len())) }
+    }
+}

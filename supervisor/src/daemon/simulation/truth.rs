@@ -1,0 +1,129 @@
+//! Whether what a task is said to wait for is so: the production's answer, compared with what the simulator knows.
+
+use std::sync::Arc;
+
+use kernel::{BoardName, Status, Task, TaskId, Timestamp, Waiting, WaitingCode};
+use tokio::sync::oneshot;
+
+use super::desk::Desk;
+use super::fault::{Fault, Invariant};
+use super::life::Ground;
+use super::plant::Plant;
+use crate::daemon::owner::admission::Claim;
+use crate::daemon::owner::event::Event;
+use crate::daemon::owner::why::{left_open, merged};
+use crate::daemon::run::key::TaskKey;
+
+/// Checks one task. Where nothing is under way, nothing may be said to be under way.
+pub(super) fn of_task(desk: &mut Desk, id: &TaskId, on: &mut Ground<'_>) -> Result<(), Fault> {
+    let Some(task) = told(desk, id, on) else { return Ok(()) };
+    // Where the board cannot be written, the daemon waits before it looks again, also for what is due.
+    let is_quiet = desk.is_quiet(on) && desk.snapshot(on).paused.is_none();
+    let found = match &task.why {
+        None if silent(task.status) => Ok(()),
+        None => Err("it says nothing".to_owned()),
+        Some(why) if why.text.trim().is_empty() || why.text.contains('\n') => {
+            Err("that is no line".to_owned())
+        }
+        Some(why) => judge(desk, &task, why, (is_quiet, on)),
+    };
+    found.map_err(|seen| {
+        let why = task.why.as_ref().map(|why| (why.code, why.text.clone(), why.until));
+        Fault::new(Invariant::TrueWhy, format!("{id} is {} and waits for {why:?}: {seen}", task.status))
+    })
+}
+
+/// What may be silent: it runs, or is over.
+fn silent(status: Status) -> bool {
+    matches!(status, Status::Running | Status::Done | Status::Archived)
+}
+
+/// A task with what it waits for, as every surface shows it.
+pub(super) fn told(desk: &mut Desk, id: &TaskId, on: &mut Ground<'_>) -> Option<Task> {
+    let (roster, config) = (&*on.fixtures.roster, Arc::clone(&on.config));
+    let config = &*config;
+    let accounts = roster.accounts(config);
+    let mut task = on.bench.read(|view| {
+        let Some(task) = view.task(id)? else { return Ok(None) };
+        let why = view.waiting_all(std::slice::from_ref(&task), &accounts)?.pop().flatten();
+        Ok(Some(Task { why, ..task }))
+    })?;
+    if let Some(profile) = left_open(&task) {
+        let key = TaskKey { board: BoardName::default(), task: id.clone() };
+        let who = (task.tenant.clone(), profile.clone());
+        let claim = Claim::new(key, who, (task.policy.as_deref(), &task.workspace), (roster, config));
+        let is_running = task.status == Status::Running;
+        let cannot_run = profile
+            .as_ref()
+            .filter(|_| !is_running)
+            .and_then(|profile| roster.resolve(profile, task.policy.as_deref(), config).err());
+        let (reply, mut answer) = oneshot::channel();
+        desk.hear(Event::Why(vec![claim], reply), on);
+        let answer = answer.try_recv().ok().and_then(|mut told| told.remove(id));
+        if let Some(why) = merged(&task, profile.as_ref(), cannot_run.as_ref(), answer) {
+            task.why = Some(why);
+        }
+    }
+    if on.plant == Some(Plant::LieAboutWhy) && task.why.is_some() {
+        task.why = Some(Waiting::new(WaitingCode::Slot, "waits for a slot: 3 of 3 are taken"));
+    }
+    Some(task)
+}
+
+fn judge(desk: &Desk, task: &Task, why: &Waiting, (is_quiet, on): (bool, &Ground<'_>)) -> Result<(), String> {
+    let (now, status) = (on.bench.now(), task.status);
+    let says = |is_so: bool, not: &str| if is_so { Ok(()) } else { Err(not.to_owned()) };
+    let waits = matches!(status, Status::Ready | Status::Review);
+    let others = || desk.others(&task.id);
+    // A wait that is over ends when the timer has been heard.
+    let lasts = |until: Option<Timestamp>| !is_quiet || until.is_none_or(|until| until > now);
+    match why.code {
+        WaitingCode::Triage => says(status == Status::Triage, "it is not in triage"),
+        WaitingCode::Parents => {
+            let open = on.bench.read(|view| view.open_parents(&task.id));
+            says(status == Status::Todo && !open.is_empty(), "no parent is open")?;
+            says(open.iter().any(|parent| why.text.contains(parent.as_str())), "none of them is named")
+        }
+        WaitingCode::Time => {
+            says(status == Status::Scheduled, "it has no time")?;
+            says(!is_quiet || task.not_before.is_none_or(|at| at > now), "its time has come")
+        }
+        WaitingCode::Hold | WaitingCode::RateLimit => {
+            let holds = on.bench.read(|view| view.holds());
+            says(!holds.is_empty() && lasts(why.until), "nothing is held")
+        }
+        WaitingCode::Unassigned => says(task.assignee.is_none(), "it has an assignee"),
+        WaitingCode::Nonspawnable => {
+            let known = |name: &kernel::Profile| on.fixtures.roster.knows(name);
+            says(!task.assignee.as_ref().is_some_and(known), "its assignee is known")
+        }
+        WaitingCode::Blocked | WaitingCode::Question | WaitingCode::Approval | WaitingCode::GaveUp => {
+            says(status == Status::Blocked, "it is not blocked")
+        }
+        WaitingCode::Review => says(status == Status::Review, "it is not in review"),
+        WaitingCode::Check => says(task.unchecked_run.is_some(), "there is nothing to check"),
+        WaitingCode::Ending => {
+            let run = task.current_run_id.and_then(|run| on.bench.read(|view| view.run(run)));
+            let is_ending = run.is_some_and(|run| run.stop_reason.is_some() || run.verdict.is_some());
+            says(!waits || !is_quiet, "nothing of it ends")?;
+            says(is_ending || desk.handles(&task.id), "nobody has asked its run to end")
+        }
+        WaitingCode::Starting => says(desk.handles(&task.id), "nobody starts it"),
+        WaitingCode::Slot => says(waits && others() > 0, "no slot is taken"),
+        WaitingCode::Workspace => {
+            says(waits && task.workspace != "scratch" && others() > 0, "nobody else works anywhere")
+        }
+        WaitingCode::Retry if status == Status::Scheduled => {
+            says(!is_quiet || task.not_before.is_none_or(|at| at > now), "its time has come")
+        }
+        WaitingCode::Retry | WaitingCode::Environment | WaitingCode::Host => {
+            says(lasts(why.until), "the wait is over")
+        }
+        WaitingCode::Turn => says(!is_quiet, "it is its turn, and nobody looks"),
+        WaitingCode::Stopping => says(desk.is_stopping, "nothing stops"),
+        WaitingCode::Survivors | WaitingCode::Stuck => {
+            says(desk.handles(&task.id), "nobody looks after its run")
+        }
+        WaitingCode::NoDaemon | WaitingCode::Pass => Err("there is a daemon, and no pass".to_owned()),
+    }
+}

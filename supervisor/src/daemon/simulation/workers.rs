@@ -1,0 +1,128 @@
+//! The workers of a simulation: they report late, twice, for others, and after the end of their run.
+
+use std::time::Duration;
+
+use kernel::{Actor, BlockKind, Blocking, Board, Error, Handoff, NewTask, RunId, TaskId, VerdictKind};
+
+use super::bench::Bench;
+use super::dice::Dice;
+use super::host::{Host, WorkerLife};
+use super::ledger::{Ledger, Speaker, Told};
+use super::plant::Plant;
+
+/// What a write of a worker has come to.
+enum Wrote {
+    Verdict(VerdictKind),
+    Task(TaskId, String),
+    Else,
+}
+
+const WORDS: [&str; 10] = [
+    "completes",
+    "completes",
+    "blocks",
+    "waits",
+    "asks for a review",
+    "beats",
+    "comments",
+    "makes a task",
+    "approves",
+    "requests changes",
+];
+
+/// Has a worker do one thing: one that lives, or one whose run may be over for long.
+pub(super) fn act(
+    (bench, host): (&mut Bench, &Host),
+    ledger: &mut Ledger,
+    dice: &mut Dice,
+    plant: Option<Plant>,
+) -> String {
+    let alive: Vec<Speaker> = ledger.speakers.iter().filter(|one| lives(host, one.run)).cloned().collect();
+    let from = if dice.one_in(6) || alive.is_empty() { &ledger.speakers } else { &alive };
+    let Some(speaker) = dice.pick(from).cloned() else { return "no worker is there".to_owned() };
+    let word = *dice.pick(&WORDS).unwrap_or(&"beats");
+    // Some speak about the task of another one.
+    let about = if dice.one_in(10) { ledger.task(dice.below(20)) } else { None };
+    speak(bench, ledger, (&speaker, about.unwrap_or_else(|| speaker.task.clone())), word, plant)
+}
+
+/// Has a living worker come to a good end, where it has not said so yet.
+pub(super) fn complete(bench: &mut Bench, ledger: &mut Ledger, run: RunId) -> String {
+    let Some(speaker) = ledger.speakers.iter().find(|one| one.run == run).cloned() else {
+        return String::new();
+    };
+    let (word, task) = ("completes", speaker.task.clone());
+    speak(bench, ledger, (&speaker, task), word, None)
+}
+
+fn lives(host: &Host, run: RunId) -> bool {
+    host.get(run).is_some_and(|run| run.worker == WorkerLife::Alive)
+}
+
+fn speak(
+    bench: &mut Bench,
+    ledger: &mut Ledger,
+    (speaker, about): (&Speaker, TaskId),
+    word: &'static str,
+    plant: Option<Plant>,
+) -> String {
+    let Speaker { run, task, profile, tenant } = speaker.clone();
+    let mut actor = Actor::worker(profile.as_str(), run, task, tenant);
+    let is_over = bench.read(|view| view.run(run)).is_none_or(|run| run.ended_at.is_some());
+    if is_over && plant == Some(Plant::WriteAfterTheEnd) {
+        actor = Actor::person("alice");
+    }
+    let title = format!("task {}", ledger.number());
+    let (id, name) = (about.clone(), title.clone());
+    let done = bench.call(move |board| write(board, word, &id, name, &actor));
+    let mut said = format!("the worker of run {run} {word} {about}");
+    match done {
+        Ok(wrote) => {
+            if is_over {
+                ledger.late.push(said.clone());
+            }
+            match wrote {
+                Wrote::Verdict(kind) if about == speaker.task => drop(ledger.verdicts.insert(run, kind)),
+                Wrote::Task(id, title) => {
+                    drop(ledger.tasks.insert(id, Told { title, comments: Vec::new() }));
+                }
+                Wrote::Verdict(_) | Wrote::Else => {}
+            }
+        }
+        Err(error) => said = format!("{said}: {error}"),
+    }
+    said
+}
+
+fn write(
+    board: &mut Board<'_>,
+    word: &'static str,
+    id: &TaskId,
+    title: String,
+    by: &Actor,
+) -> Result<Wrote, Error> {
+    let settled = match word {
+        "completes" => board.complete(id, Handoff::default(), None, by)?,
+        "blocks" => {
+            board.block(id, Blocking { kind: BlockKind::NeedsInput, ..Blocking::default() }, None, by)?
+        }
+        "waits" => {
+            board.block(id, Blocking { kind: BlockKind::Dependency, ..Blocking::default() }, None, by)?
+        }
+        "asks for a review" => {
+            board.request_review(id, Handoff::default(), "gamma".parse().ok(), None, by)?
+        }
+        "approves" => board.approve(id, None, None, by)?,
+        "requests changes" => board.request_changes(id, "no", None, by)?,
+        "beats" => return board.heartbeat(id, None, by).map(|_| Wrote::Else),
+        "comments" => return board.comment(id, "simulated", None, by).map(|_| Wrote::Else),
+        _ => {
+            let not_before = Some(board.now().after(Duration::from_secs(3)));
+            let assignee = "beta".parse().ok();
+            let new = NewTask { title: title.clone(), assignee, not_before, ..NewTask::default() };
+            return board.create(new, by).map(|created| Wrote::Task(created.task.id, title));
+        }
+    };
+    let run = settled.run.and_then(|run| board.run(run).ok().flatten());
+    Ok(run.and_then(|run| run.verdict).map_or(Wrote::Else, |verdict| Wrote::Verdict(verdict.kind())))
+}

@@ -1,0 +1,300 @@
+//! A world of a seed: a board, a host, people and workers, and one daemon after the other.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::Timestamp;
+
+use super::bench::{Bench, Death};
+use super::calm::{self, Rest};
+use super::checks;
+use super::desk::Desk;
+use super::dice::Dice;
+use super::fault::{Fault, Trail};
+use super::hazard::{Hazard, Hazards};
+use super::host::{Host, WorkerLife};
+use super::ledger::Ledger;
+use super::life::{Fixtures, Ground};
+use super::plant::Plant;
+use super::{people, truth, workers};
+use crate::config::Config;
+use crate::daemon::owner::stopping::StopMode;
+
+/// So often everything is checked.
+const THOROUGHLY: u64 = 500;
+/// So often nothing bad happens any more until everything has come to its end.
+const CALM: u64 = 3000;
+
+/// A world.
+pub(super) struct World {
+    dice: Dice,
+    bench: Bench,
+    host: Host,
+    ledger: Ledger,
+    desk: Option<Desk>,
+    config: Arc<Config>,
+    fixtures: Arc<Fixtures>,
+    plant: Option<Plant>,
+    /// What may go wrong now, and what may at other times.
+    hazards: Hazards,
+    at_other_times: Hazards,
+    was_quiet: bool,
+    pub(super) trail: Trail,
+}
+
+/// Settings between which operators change.
+fn settings(number: usize) -> Arc<Config> {
+    let texts = [
+        "[limits]\nmax_running = 3",
+        "[limits]\nmax_running = 4\nper_tenant = 2",
+        "[limits]\nmax_running = 2\nper_profile = 1",
+        "[limits]\nmax_running = 6",
+    ];
+    Arc::new(toml::from_str(texts[number % texts.len()]).unwrap())
+}
+
+impl World {
+    pub(super) fn new(seed: u64, plant: Option<Plant>, hazards: Hazards, fixtures: Arc<Fixtures>) -> Self {
+        let mut dice = Dice::new(seed);
+        let bench = Bench::new(dice.draw());
+        World {
+            config: settings(dice.below(4)),
+            dice,
+            bench,
+            host: Host::default(),
+            ledger: Ledger::default(),
+            desk: None,
+            fixtures,
+            plant,
+            at_other_times: hazards.clone(),
+            hazards,
+            was_quiet: false,
+            trail: Trail::default(),
+        }
+    }
+
+    /// Does one thing, and checks what must hold after it.
+    pub(super) fn step(&mut self) -> Result<(), Fault> {
+        let said = self.anything();
+        self.trail.step(said);
+        self.settle()?;
+        if self.trail.steps.is_multiple_of(THOROUGHLY) {
+            checks::thoroughly(&self.bench, &self.ledger)?;
+            self.host.tidy();
+        }
+        if self.trail.steps.is_multiple_of(CALM) {
+            self.calm()?;
+        }
+        Ok(())
+    }
+
+    /// The last check.
+    pub(super) fn end(&mut self) -> Result<(), Fault> {
+        self.calm()?;
+        checks::thoroughly(&self.bench, &self.ledger)
+    }
+
+    /// Lets the daemon hear of what was done, or buries it, and checks what can have changed.
+    fn settle(&mut self) -> Result<(), Fault> {
+        let finished = self.desk.as_ref().is_some_and(|desk| desk.has_finished);
+        if self.bench.is_dead {
+            self.desk = None;
+            self.trail.note("the daemon dies");
+            if self.plant == Some(Plant::GoBack) {
+                self.bench.go_back();
+            } else {
+                self.bench.crash();
+            }
+            checks::thoroughly(&self.bench, &self.ledger)?;
+        } else if finished {
+            self.desk = None;
+            self.trail.note("the daemon ends");
+        }
+        if self.bench.take_changed() {
+            checks::after_commit(&self.bench, &self.host, &mut self.ledger)?;
+            let is_lost = self.plant == Some(Plant::LoseCommits) && self.dice.one_in(10);
+            if let Some(desk) = self.desk.as_mut().filter(|_| !is_lost) {
+                desk.board_changed();
+            }
+        }
+        checks::after_host(&self.host, &self.ledger)?;
+        checks::after_words(&self.bench, &self.ledger)?;
+        self.look_at_waits()
+    }
+
+    fn ground(&mut self) -> (Option<&mut Desk>, Ground<'_>, &mut Ledger) {
+        let ground = Ground {
+            bench: &mut self.bench,
+            host: &mut self.host,
+            dice: &mut self.dice,
+            hazards: &self.hazards,
+            plant: self.plant,
+            fixtures: &self.fixtures,
+            config: Arc::clone(&self.config),
+        };
+        (self.desk.as_mut(), ground, &mut self.ledger)
+    }
+
+    /// Checks one task that waits, and a moment in which nothing is under way.
+    fn look_at_waits(&mut self) -> Result<(), Fault> {
+        let (Some(desk), mut on, ledger) = self.ground() else { return Ok(()) };
+        if let Some(id) = ledger.task(on.dice.below(64)) {
+            truth::of_task(desk, &id, &mut on)?;
+        }
+        let is_quiet = desk.is_quiet(&on);
+        let check = is_quiet && !self.was_quiet;
+        self.was_quiet = is_quiet;
+        if check
+            && let (Some(desk), mut on, _) = self.ground()
+            && !desk.is_stopping
+        {
+            calm::check_quiet(desk, &mut on)?;
+        }
+        Ok(())
+    }
+
+    /// Does anything that anybody might do now.
+    fn anything(&mut self) -> String {
+        self.bench.clock.advance(Duration::from_micros(self.dice.draw() % 20_000));
+        if self.desk.is_none() && self.dice.one_in(3) {
+            return self.begin();
+        }
+        match self.dice.below(1000) {
+            0..620 => self.go_on(),
+            620..790 => people::act(&mut self.bench, &mut self.ledger, &mut self.dice, self.plant),
+            790..930 if self.hazards.contains(&Hazard::Workers) => {
+                workers::act((&mut self.bench, &self.host), &mut self.ledger, &mut self.dice, self.plant)
+            }
+            790..980 => {
+                let by = Duration::from_millis(self.dice.draw() % 20_000);
+                self.bench.clock.advance(by);
+                format!("{by:?} pass")
+            }
+            _ => self.trouble(),
+        }
+    }
+
+    fn begin(&mut self) -> String {
+        let (_, mut on, _) = self.ground();
+        let desk = Desk::start(&mut on);
+        let said = format!("a daemon starts, with {} runs", desk.lives.len());
+        self.desk = Some(desk);
+        said
+    }
+
+    /// Lets the daemon or the host do the next thing.
+    fn go_on(&mut self) -> String {
+        let (desk, mut on, ledger) = self.ground();
+        let on_host = on.host.movable();
+        let moves = desk.as_ref().map(|desk| desk.moves(&on)).unwrap_or_default();
+        let at = on.dice.below((on_host.len() + moves.len()).max(1));
+        if let (Some(step), Some(desk)) = (moves.get(at), desk) {
+            return desk.advance(*step, &mut on, &mut ledger.freed);
+        }
+        let Some(run) = on_host.get(at - moves.len().min(at)) else { return "nothing happens".to_owned() };
+        let clock = Arc::clone(&on.bench.clock);
+        on.host.advance(*run, on.dice, &clock, on.hazards)
+    }
+
+    /// Something happens that nobody wants.
+    fn trouble(&mut self) -> String {
+        let hazard = match self.dice.below(12) {
+            0..4 => Hazard::Deaths,
+            4..8 => Hazard::FullDisk,
+            8 => Hazard::Clock,
+            9 => Hazard::Settings,
+            10 => Hazard::Stops,
+            _ => Hazard::Reboots,
+        };
+        if !self.hazards.contains(&hazard) {
+            return "nothing happens".to_owned();
+        }
+        match (hazard, &mut self.desk) {
+            (Hazard::Deaths, _) => self.kill_daemon(),
+            (Hazard::FullDisk, _) if self.dice.one_in(2) && !self.bench.is_full() => {
+                let full = u8::try_from(1 + self.dice.below(3)).unwrap_or(1);
+                self.bench.fill(full);
+                format!("the disk is full ({full})")
+            }
+            (Hazard::FullDisk, _) => {
+                self.bench.fill(0);
+                "the disk has room".to_owned()
+            }
+            (Hazard::Clock, _) => self.set_clock(),
+            (Hazard::Settings, Some(desk)) => {
+                let number = self.dice.below(4);
+                self.config = settings(number);
+                desk.reload(Arc::clone(&self.config));
+                format!("settings {number} are read")
+            }
+            (Hazard::Stops, Some(desk)) => {
+                let modes = [StopMode::Leave, StopMode::Drain, StopMode::Preempt, StopMode::Kill];
+                let mode = modes[self.dice.below(4)];
+                desk.stop(mode);
+                format!("the daemon is asked to stop: {mode:?}")
+            }
+            (Hazard::Reboots, _) if self.dice.one_in(4) => {
+                self.host.reboot(&self.bench.clock);
+                self.bench.is_dead = true;
+                "the host goes down and comes up".to_owned()
+            }
+            _ => "nothing happens".to_owned(),
+        }
+    }
+
+    fn kill_daemon(&mut self) -> String {
+        let death = match self.dice.below(4) {
+            0 => {
+                self.bench.is_dead = true;
+                return "the daemon is killed".to_owned();
+            }
+            1 => Death::BeforeCommit,
+            _ => Death::AfterCommit,
+        };
+        self.bench.die_at_next_write(death);
+        format!("the daemon is to die at its next write, {death:?}")
+    }
+
+    fn set_clock(&mut self) -> String {
+        let by = i64::try_from(self.dice.draw() % 7_200_000_000).unwrap_or(0) - 3_600_000_000;
+        let now = self.bench.now();
+        self.bench.clock.set(Timestamp::from_micros(now.as_micros() + by));
+        if let Some(desk) = &mut self.desk {
+            desk.clock_set();
+        }
+        format!("the clock is set by {} s", by / 1_000_000)
+    }
+
+    /// Nothing bad happens any more, and everything that can comes to its end.
+    fn calm(&mut self) -> Result<(), Fault> {
+        self.hazards = Hazards::new();
+        self.bench.fill(0);
+        self.trail.step("calm".to_owned());
+        for _ in 0..calm::REST {
+            if self.desk.as_ref().is_none_or(|desk| desk.is_stopping) {
+                self.desk = None;
+                let said = self.begin();
+                self.trail.step(said);
+                self.settle()?;
+                continue;
+            }
+            let (Some(desk), mut on, ledger) = self.ground() else { continue };
+            let next = calm::next(desk, &mut on)?;
+            if let Rest::Over = next {
+                self.hazards = self.at_other_times.clone();
+                return Ok(());
+            }
+            let mut said = String::new();
+            if let Rest::Host(run) = next
+                && on.host.get(run).is_some_and(|run| run.worker == WorkerLife::Alive)
+            {
+                said = workers::complete(on.bench, ledger, run);
+            }
+            said.push_str(&calm::rest(desk, &next, &mut on, &mut ledger.freed));
+            self.trail.step(said);
+            self.settle()?;
+        }
+        let (Some(desk), mut on, _) = self.ground() else { return Ok(()) };
+        Err(calm::left(desk, &mut on))
+    }
+}
