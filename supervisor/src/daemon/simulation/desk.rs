@@ -97,7 +97,9 @@ impl Desk {
             let needs = profile
                 .map(|profile| Needs::of(&key, profile, run.policy.as_deref(), &live.workspace, known));
             desk.dispatcher.adopt(live, needs.clone());
-            desk.lives.push(Life::adopted(key, run.clone(), needs));
+            let life = Life::adopted(key, run.clone(), needs);
+            let is_forgotten = on.plant == Some(Plant::ForgetTheLiving);
+            desk.lives.push(if is_forgotten { life.forgotten() } else { life });
         }
         let is_over = |one: &&HostRun| own.iter().all(|run| run.id != one.run) && !one.is_locked();
         let over: Vec<_> = on.host.all().filter(is_over).map(|run| run.run).collect();

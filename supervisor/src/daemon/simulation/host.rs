@@ -123,7 +123,12 @@ impl Host {
             has_cgroup: !dice.one_in(3),
             is_marked: !dice.one_in(4),
             stop: None,
-            code: if dice.one_in(3) { i32::try_from(run.id.get() % 200).unwrap_or(1) + 1 } else { 0 },
+            code: match dice.below(12) {
+                0..8 => 0,
+                // What tells of a limit of its service.
+                8 => 75,
+                _ => i32::try_from(run.id.get() % 60).unwrap_or(1) + 1,
+            },
         };
         self.runs.insert(run.id, made);
     }

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use kernel::{
-    Actor, Approval, ApprovalState, BlockKind, Blocking, Board, ClaimTerms, Destination, Detach, Edit, Error,
-    Force, Handoff, HoldKind, HoldOn, HoldScope, InitialState, NewHold, NewTask, Profile, TaskId,
+    Actor, Approval, ApprovalState, BlockKind, Blocking, Board, Check, ClaimTerms, Destination, Detach, Edit,
+    Error, Force, Handoff, HoldKind, HoldOn, HoldScope, InitialState, Limits, NewHold, NewTask, Profile,
+    TaskId,
 };
 
 use super::bench::Bench;
@@ -162,6 +163,8 @@ fn create(bench: &mut Bench, ledger: &mut Ledger, dice: &mut Dice) -> String {
             ..Approval::default()
         },
         idempotency_key: Some(title.clone()),
+        check: Check { command: dice.one_in(8).then(|| "true".to_owned()), max_checks: None },
+        limits: Limits { max_retries: dice.one_in(6).then_some(2), ..Limits::default() },
         ..NewTask::default()
     };
     let person = Actor::person("alice");

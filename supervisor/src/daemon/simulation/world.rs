@@ -112,7 +112,7 @@ impl World {
         }
         if self.bench.take_changed() {
             checks::after_commit(&self.bench, &self.host, &mut self.ledger)?;
-            let is_lost = self.plant == Some(Plant::LoseCommits) && self.dice.one_in(10);
+            let is_lost = self.plant == Some(Plant::LoseCommits) && self.dice.one_in(3);
             if let Some(desk) = self.desk.as_mut().filter(|_| !is_lost) {
                 desk.board_changed();
             }
@@ -138,7 +138,7 @@ impl World {
     /// Checks one task that waits, and a moment in which nothing is under way.
     fn look_at_waits(&mut self) -> Result<(), Fault> {
         let (Some(desk), mut on, ledger) = self.ground() else { return Ok(()) };
-        if let Some(id) = ledger.task(on.dice.below(64)) {
+        if let Some(id) = ledger.task(on.dice.below(64)).filter(|_| on.dice.one_in(2)) {
             truth::of_task(desk, &id, &mut on)?;
         }
         let is_quiet = desk.is_quiet(&on);
