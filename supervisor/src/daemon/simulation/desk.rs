@@ -13,6 +13,7 @@ use super::life::{Freed, Ground, Life};
 use super::plant::Plant;
 use crate::config::Config;
 use crate::daemon::owner::action::Action;
+use crate::daemon::owner::backoff::Kept;
 use crate::daemon::owner::dispatcher::Dispatcher;
 use crate::daemon::owner::event::Event;
 use crate::daemon::owner::extent::Extent;
@@ -96,7 +97,9 @@ impl Desk {
             let profile = run.profile.as_ref();
             let needs = profile
                 .map(|profile| Needs::of(&key, profile, run.policy.as_deref(), &live.workspace, known));
-            desk.dispatcher.adopt(live, needs.clone());
+            let named = task.map(|task| task.pools).unwrap_or_default();
+            let share = profile.map(|profile| on.fixtures.roster.share(profile, &on.config));
+            desk.dispatcher.adopt(live, needs.clone(), share.unwrap_or_default().with(&named));
             let life = Life::adopted(key, run.clone(), needs);
             let is_forgotten = on.plant == Some(Plant::ForgetTheLiving);
             desk.lives.push(if is_forgotten { life.forgotten() } else { life });
@@ -211,6 +214,13 @@ impl Desk {
                     if let Some(run) = run {
                         on.host.stop(kernel::RunId(run), &request);
                     }
+                }
+                // The jobs of a board are done in the order in which they are asked for.
+                Action::Keep(_, Kept::Open(on_what, why, until)) => {
+                    drop(on.bench.call(move |board| board.open_breaker(&on_what, &why, until).map(drop)));
+                }
+                Action::Keep(_, Kept::Closed(on_what)) => {
+                    drop(on.bench.call(move |board| board.close_breaker(&on_what)));
                 }
                 Action::NoteNonspawnable(key, why) => self.errands.push(Errand::Note(key, why)),
                 Action::Arm(_) if on.plant == Some(Plant::LoseTimer) => {}

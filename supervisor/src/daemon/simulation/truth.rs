@@ -9,7 +9,7 @@ use super::desk::Desk;
 use super::fault::{Fault, Invariant};
 use super::life::Ground;
 use super::plant::Plant;
-use crate::daemon::owner::admission::Claim;
+use crate::daemon::owner::admission::{Asked, Claim};
 use crate::daemon::owner::event::Event;
 use crate::daemon::owner::why::{left_open, merged};
 use crate::daemon::run::key::TaskKey;
@@ -51,7 +51,7 @@ pub(super) fn told(desk: &mut Desk, id: &TaskId, on: &mut Ground<'_>) -> Option<
     if let Some(profile) = left_open(&task) {
         let key = TaskKey { board: BoardName::default(), task: id.clone() };
         let who = (task.tenant.clone(), profile.clone());
-        let claim = Claim::new(key, who, (task.policy.as_deref(), &task.workspace), (roster, config));
+        let claim = Claim::new(key, who, Asked::by(&task), (roster, config));
         let is_running = task.status == Status::Running;
         let cannot_run = profile
             .as_ref()
@@ -124,6 +124,9 @@ fn judge(desk: &Desk, task: &Task, why: &Waiting, (is_quiet, on): (bool, &Ground
         WaitingCode::Survivors | WaitingCode::Stuck => {
             says(desk.handles(&task.id), "nobody looks after its run")
         }
-        WaitingCode::NoDaemon | WaitingCode::Pass => Err("there is a daemon, and no pass".to_owned()),
+        WaitingCode::Pool => says(waits && others() > 0 && !task.pools.is_empty(), "no pool is taken"),
+        WaitingCode::NoDaemon | WaitingCode::Pass | WaitingCode::Headroom | WaitingCode::Disabled => {
+            Err("there is a daemon, no pass, and no such setting".to_owned())
+        }
     }
 }
