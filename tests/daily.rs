@@ -1,5 +1,6 @@
 //! The verbs of every day: run a command and wait for it, read what it wrote, find out how it ended.
 
+use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
@@ -26,6 +27,18 @@ fn open(workspace: &str) {
 
 fn spawned(fleet: &Fleet, args: &[&str]) -> Child {
     fleet.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// A line, and not a byte more: the rest is read by others.
+fn first_line(source: &mut impl Read) -> String {
+    let mut line = Vec::new();
+    for byte in source.bytes() {
+        line.push(byte.unwrap());
+        if line.ends_with(b"\n") {
+            break;
+        }
+    }
+    String::from_utf8(line).unwrap()
 }
 
 /// The exit code and the two outputs of a command that was started before.
@@ -122,6 +135,35 @@ fn an_interrupted_run_goes_on_and_says_how_to_end_it() {
     assert_eq!(fleet.status_of(&task), "running");
     open(&workspace);
     fleet.wait_for(&task, "done");
+}
+
+#[test]
+fn what_follows_a_task_says_when_the_daemon_is_gone_and_goes_on_with_the_next_one() {
+    let fleet = Fleet::boot();
+    let run = spawned(&fleet, &["run", GATED]);
+    let task =
+        fleet.eventually("the task is there", || fleet.json(["list"])[0]["id"].as_str().map(str::to_owned));
+    let workspace = begun(&fleet, &task);
+    let mut following = [run, spawned(&fleet, &["logs", "-f", &task])];
+    for child in &mut following {
+        assert_eq!(first_line(child.stdout.as_mut().unwrap()), "begun\n");
+    }
+
+    fleet.kill_daemon();
+
+    for child in &mut following {
+        let said = first_line(child.stderr.as_mut().unwrap());
+        assert!(
+            said.starts_with("warning: no daemon serves ") && said.contains("supervisor daemon"),
+            "{said}"
+        );
+    }
+    fleet.start();
+    open(&workspace);
+    for child in following {
+        let (code, written, said) = ended(child);
+        assert_eq!((code, written.as_str()), (0, "over\n"), "{said}");
+    }
 }
 
 #[test]

@@ -154,14 +154,17 @@ impl Client {
         within: Duration,
     ) -> Result<Answer, Failure> {
         let retries_for = if self.worker().is_some() { WORKER_RETRIES_FOR } else { OPERATOR_RETRIES_FOR };
-        let until = Instant::now() + retries_for;
+        // An answer may be waited for longer than it is tried again.
+        let mut until = None;
         loop {
             let (address, key) = match self.worker() {
                 Some(worker) => (worker.socket().clone(), None),
                 None => (Address::Unix(self.root().operator_socket()), OperatorKey::load(self.root())?),
             };
             let request = self.request(parcel, request_id, key.as_ref())?;
-            let trouble = match self.answered(exchange(&address, request), within).await {
+            let answered = self.answered(exchange(&address, request), within).await;
+            let until = *until.get_or_insert_with(|| Instant::now() + retries_for);
+            let trouble = match answered {
                 Ok(Ok(answer)) if is_throttled(&answer) && Instant::now() < until => {
                     tokio::time::sleep(THROTTLED).await;
                     continue;

@@ -4,6 +4,7 @@ use futures_util::future::try_join_all;
 use kernel::{RunId, TaskId, Timestamp};
 
 use super::reading::{Begun, readable};
+use super::served::Served;
 use super::{CommandLine, outcome, pages};
 use crate::client::Client;
 use crate::exit::Code;
@@ -128,11 +129,20 @@ pub(super) struct Source {
     /// Where the stream of an agent is shown as a person reads it: its line that has no end yet.
     read: Option<Begun>,
     format: Option<Format>,
+    served: Served,
 }
 
 impl Source {
     fn new(label: Option<String>, log: Log) -> Self {
-        Source { log, label, begun: String::new(), at_line_start: true, read: None, format: None }
+        Source {
+            log,
+            label,
+            begun: String::new(),
+            at_line_start: true,
+            read: None,
+            format: None,
+            served: Served::default(),
+        }
     }
 
     /// The whole log of one run, that of an agent as a person reads it.
@@ -164,6 +174,7 @@ impl Source {
     async fn so_far(&mut self, client: &Client, output: Output) -> Result<(), Failure> {
         self.begin_anew();
         loop {
+            self.served.look(client);
             let piece = client.call(&self.log).await?;
             if piece.text.is_empty() {
                 return if piece.ended { self.finish(output) } else { Ok(()) };
@@ -177,6 +188,7 @@ impl Source {
         self.begin_anew();
         let mut has_told = false;
         loop {
+            self.served.look(client);
             let piece = client.call(&self.log).await?;
             self.log.wait = WAIT_SECONDS;
             if piece.run_id.is_none() {

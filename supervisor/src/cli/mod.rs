@@ -31,6 +31,7 @@ mod refused;
 mod restore;
 mod run;
 mod serve;
+mod served;
 mod service;
 mod settle;
 mod show;

@@ -2,6 +2,7 @@
 
 use kernel::{Profile, RunId, TaskId, Tenant, WaitingCode};
 
+use super::served::Served;
 use super::{CommandLine, create, logs, outcome, wait};
 use crate::client::Client;
 use crate::command::Command as _;
@@ -102,7 +103,11 @@ pub(super) async fn run(line: &CommandLine, run: Run) -> Result<u8, Failure> {
     output.warn(&created.warnings);
     let task = created.task.id;
     tokio::select! {
-        shown = follow(client, &task, output) => end(&shown?, output),
+        shown = follow(client, &task, output) => {
+            // Whatever it is, the task is on the board, and its worker does not end with the daemon.
+            let goes_on = |failure: Failure| failure.hint(format!("{task} goes on. Follow it: supervisor logs -f {task}"));
+            end(&shown.map_err(goes_on)?, output)
+        }
         // What was asked for a moment ago is a read: nothing is lost with it.
         _ = tokio::signal::ctrl_c() => {
             complain(&format!(
@@ -181,7 +186,9 @@ async fn follow(client: &Client, task: &TaskId, output: Output) -> Result<Shown,
     let mut events = Events { task: Some(task.clone()), limit: 1000, ..Events::default() };
     let mut seen = RunId(0);
     let mut told: Option<WaitingCode> = None;
+    let mut served = Served::default();
     loop {
+        served.look(client);
         // The cursor is taken before the look, so that a start in between cuts the wait short.
         events.since = client.call(&events).await?.cursor;
         let shown = client.call(&show).await?;

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use kernel::{EventId, TaskId};
 
 use super::outcome;
+use super::served::Served;
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::verbs::{Events, Show, Shown};
@@ -19,6 +20,7 @@ pub(super) struct Settling {
     /// Those of them that may have settled since they were looked at.
     due: VecDeque<TaskId>,
     events: Events,
+    served: Served,
 }
 
 impl Settling {
@@ -32,7 +34,7 @@ impl Settling {
                 open.push(task.clone());
             }
         }
-        Ok(Settling { due: open.iter().cloned().collect(), open, events })
+        Ok(Settling { due: open.iter().cloned().collect(), open, events, served: Served::default() })
     }
 
     /// Those that have not settled yet.
@@ -60,6 +62,7 @@ impl Settling {
             if let Some(settled) = self.settled(client).await? {
                 return Ok(Some(settled));
             }
+            self.served.look(client);
             let page = client.call(&self.events).await?;
             self.events.since = page.cursor;
             for task in page.events.into_iter().filter_map(|event| event.task_id) {

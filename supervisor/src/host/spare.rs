@@ -122,10 +122,10 @@ impl Drop for Spare {
             child.kill().ok();
             child.wait().ok();
         }
-        if let Some(group) = self.group.take() {
-            if let Err(error) = cgroup::remove_run(&group) {
-                tracing::warn!(path = %group.display(), %error, "cgroup_not_removed");
-            }
+        if let Some(group) = self.group.take()
+            && let Err(error) = cgroup::remove_run(&group)
+        {
+            tracing::warn!(path = %group.display(), %error, "cgroup_not_removed");
         }
     }
 }

@@ -1,0 +1,27 @@
+//! Whether a daemon serves the board that a command follows: when it goes, the command says so, and goes on.
+
+use crate::client::Client;
+use crate::owner::OwnerLock;
+use crate::terminal::complain;
+
+/// Whether there was a daemon at the last look.
+#[derive(Debug, Default)]
+pub(super) struct Served {
+    had: bool,
+}
+
+impl Served {
+    /// Looks, and says it each time that the daemon has gone.
+    pub(super) fn look(&mut self, client: &Client) {
+        // A worker may not see the root, and asks through its own socket.
+        let has = client.worker().is_none() && OwnerLock::daemon(client.root()).is_some();
+        if self.had && !has {
+            complain(&format!(
+                "warning: no daemon serves {} any more. What runs goes on, and its end is recorded when one is started again: \
+                 supervisor daemon",
+                client.root().dir().display()
+            ));
+        }
+        self.had = has;
+    }
+}
