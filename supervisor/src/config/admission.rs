@@ -72,7 +72,7 @@ pub(crate) struct DispatchConfig {
     pub(crate) min_free_memory: Option<ByteSize>,
     /// Nothing is started while the load of the last minute is higher, for each processor.
     pub(crate) max_load: Option<f64>,
-    /// So many runs in a row that fail at once within `death_window` stop every start for a while; 0 for never.
+    /// This many runs in a row that fail at once within `death_window` stop every start for a while; 0 for never.
     pub(crate) max_deaths: usize,
     pub(crate) death_window: WrittenDuration,
 }

@@ -201,7 +201,7 @@ fn of_daemon(measured: &mut Measured, service: &Service, snapshot: &Snapshot) {
     let open = snapshot.broken.iter().filter(|broken| broken.release.is_some()).count();
     measured.gauge(
         "breakers_open",
-        "What tasks need and what has failed so often that it is tried seldom.",
+        "What tasks need and what has failed five times in a row.",
         [Sample::of([], open)],
     );
     measured.counter(

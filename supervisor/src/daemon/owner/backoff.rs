@@ -18,7 +18,7 @@ use crate::daemon::run::attempt::Charge;
 use crate::daemon::run::environment::Environment;
 use crate::daemon::run::key::TaskKey;
 
-/// After so many failures in a row the breaker of an environment is open: its board keeps it, also for the next daemon, and it is tried
+/// The failures in a row after which the breaker of an environment is open: its board keeps it, also for the next daemon, and it is tried
 /// seldom.
 const OPEN: u32 = 5;
 /// The most suspects that are remembered. A forgotten one trips its environment again, and is suspected again.
@@ -68,7 +68,7 @@ pub(crate) struct Broken {
     pub(crate) why: String,
     /// When it is tried again; none while it is tried.
     pub(crate) until: Option<Timestamp>,
-    /// The command that has it tried at once, where it has failed so often that it is tried seldom.
+    /// The command that has it tried at once, where its breaker is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) release: Option<String>,
 }

@@ -8,7 +8,7 @@ use kernel::Timestamp;
 pub(super) const FIRST: Duration = Duration::from_secs(1);
 /// The longest wait.
 const LONGEST: Duration = Duration::from_mins(1);
-/// The wait of what has failed so often that its breaker is open.
+/// The wait of what has an open breaker.
 pub(super) const SELDOM: Duration = Duration::from_mins(10);
 /// By how much a wait is shorter at most, so that what broke at once is not tried again at once.
 const JITTER: f64 = 0.2;
@@ -31,7 +31,7 @@ impl Wait {
         Wait::lasting(why, times, now, pause.mul_f64(1.0 - JITTER * chance))
     }
 
-    /// The wait after so many earlier ones that the next try would tell nothing new: a long one.
+    /// The wait of what has an open breaker, after this many earlier ones.
     pub(super) fn seldom(why: String, times: u32, now: Timestamp) -> Self {
         Wait::lasting(why, times, now, SELDOM)
     }
@@ -41,7 +41,7 @@ impl Wait {
         Wait { why, until: Some(until), times, pause: SELDOM }
     }
 
-    /// A wait of this length after so many earlier ones.
+    /// A wait of this length after this many earlier ones.
     pub(super) fn lasting(why: String, times: u32, now: Timestamp, pause: Duration) -> Self {
         Wait { why, until: Some(after(now, pause)), times: times.saturating_add(1), pause }
     }
