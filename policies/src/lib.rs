@@ -33,6 +33,8 @@ mod environment;
 mod error;
 mod explain;
 mod files;
+#[cfg(test)]
+mod fuzz_tests;
 mod hosts;
 mod layers;
 mod limits;

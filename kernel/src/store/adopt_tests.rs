@@ -87,6 +87,13 @@ fn peer(dir: &Path) -> std::path::PathBuf {
     path
 }
 
+/// Writes a board of the established program into one file, with pages as small as they can be.
+pub(crate) fn write_peer(path: &Path) {
+    let conn = Connection::open(path).unwrap();
+    conn.pragma_update(None, "page_size", 512).unwrap();
+    conn.execute_batch(PEER).unwrap();
+}
+
 fn take_over(bench: &Bench, read: PeerBoard) -> Adopted {
     let files: BTreeMap<AttachmentId, NewAttachment> = read
         .files()

@@ -44,7 +44,7 @@ pub(crate) mod usage;
 pub(crate) mod watched;
 
 #[cfg(test)]
-mod adopt_tests;
+pub(crate) mod adopt_tests;
 #[cfg(test)]
 mod crash_tests;
 #[cfg(test)]

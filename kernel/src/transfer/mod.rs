@@ -6,3 +6,6 @@ mod bundle;
 mod chunks;
 pub(crate) mod export;
 pub(crate) mod peer;
+
+#[cfg(test)]
+mod fuzz_tests;

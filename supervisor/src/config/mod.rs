@@ -3,6 +3,8 @@
 pub(crate) mod admission;
 mod budgets;
 pub(crate) mod definitions;
+#[cfg(test)]
+mod fuzz_tests;
 mod missions;
 pub(crate) mod settings;
 pub(crate) mod uid_map;

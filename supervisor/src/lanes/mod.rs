@@ -12,6 +12,8 @@ mod environment;
 mod exit_codes;
 mod extends;
 mod formats;
+#[cfg(test)]
+mod fuzz_tests;
 mod lane;
 mod lane_file;
 mod login;

@@ -97,7 +97,7 @@ pub(super) async fn read(client: &mut (impl AsyncRead + Unpin)) -> Result<Reques
 }
 
 /// Parses a head; none where it is not whole yet.
-fn parse(bytes: &[u8]) -> Result<Option<Request>, HeadError> {
+pub(super) fn parse(bytes: &[u8]) -> Result<Option<Request>, HeadError> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS];
     let mut head = httparse::Request::new(&mut headers);
     let length = match head.parse(bytes) {

@@ -25,6 +25,8 @@ mod alone;
 mod broker;
 mod connection;
 mod credentials;
+#[cfg(test)]
+mod fuzz_tests;
 mod head;
 mod meter;
 mod pace;

@@ -9,6 +9,8 @@ mod cannot_run;
 mod draft;
 pub(crate) mod files;
 mod front_matter;
+#[cfg(test)]
+mod fuzz_tests;
 mod home;
 mod policy_registry;
 mod profile;

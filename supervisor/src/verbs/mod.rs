@@ -31,6 +31,8 @@ mod edit;
 mod events;
 mod evidence;
 mod export;
+#[cfg(test)]
+mod fuzz_tests;
 mod gc;
 mod heartbeat;
 mod hold;

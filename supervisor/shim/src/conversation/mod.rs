@@ -9,6 +9,8 @@
 
 mod acp;
 mod app_server;
+#[cfg(test)]
+mod fuzz_tests;
 mod input;
 mod lines;
 mod stream_json;

@@ -77,7 +77,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<ExitRecord> {
     serde_json::from_slice(json).ok()
 }
 
-fn encode(record: &ExitRecord) -> Result<Vec<u8>, serde_json::Error> {
+pub(super) fn encode(record: &ExitRecord) -> Result<Vec<u8>, serde_json::Error> {
     let mut record = record.clone();
     loop {
         let json = serde_json::to_vec(&record)?;
@@ -98,7 +98,7 @@ fn last_half(text: &str) -> String {
     text.chars().skip(text.chars().count().div_ceil(2)).collect()
 }
 
-fn checksum(bytes: &[u8]) -> String {
+pub(super) fn checksum(bytes: &[u8]) -> String {
     hex::encode(Sha256::digest(bytes))
 }
 

@@ -28,6 +28,8 @@ mod atomic;
 mod directory;
 mod exit;
 mod failed_start;
+#[cfg(test)]
+mod fuzz_tests;
 mod host;
 mod lock;
 mod message;

@@ -9,6 +9,8 @@ mod claude_stream_json;
 mod codex_app_server;
 mod codex_jsonl;
 mod events;
+#[cfg(test)]
+mod fuzz_tests;
 mod gemini;
 mod opencode_jsonl;
 mod readable;

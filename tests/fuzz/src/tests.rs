@@ -1,0 +1,69 @@
+//! Faults that are planted are found, kept and made short.
+
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use super::*;
+
+/// What a target says that finds a fault.
+fn found(name: &'static str, corpus: &Path, seed: &str, property: impl FnMut(&[u8]) -> String) -> String {
+    let target = Target::new(name, Shape::Json).corpus_in(corpus.to_owned()).seed(seed);
+    let fault = catch_unwind(AssertUnwindSafe(|| target.check(property))).expect_err("the fault is not found");
+    fault.downcast_ref::<String>().cloned().unwrap_or_default()
+}
+
+fn kept(corpus: &Path) -> Vec<Vec<u8>> {
+    fs::read_dir(corpus).unwrap().map(|entry| fs::read(entry.unwrap().path()).unwrap()).collect()
+}
+
+#[test]
+fn a_panic_is_found_and_its_input_is_kept_short_and_read_first_the_next_time() {
+    let corpus = tempfile::tempdir().unwrap();
+    let property = |input: &[u8]| {
+        let value = serde_json::from_slice::<serde_json::Value>(input).unwrap_or_default();
+        assert!(value["count"] != i64::MAX, "planted");
+        "read".to_owned()
+    };
+    let told = found("planted-panic", corpus.path(), r#"{"count":1,"name":"long and of no account"}"#, property);
+    assert!(told.contains("planted at ") && told.contains("found-"), "{told}");
+    let inputs = kept(corpus.path());
+    assert_eq!(inputs, [br#"{"count":9223372036854775807}"#.to_vec()]);
+    let again = found("planted-panic", corpus.path(), "{}", property);
+    assert!(again.contains("planted at "), "{again}");
+    assert_eq!(kept(corpus.path()), inputs);
+}
+
+#[test]
+fn memory_beyond_a_multiple_of_the_input_is_found() {
+    let corpus = tempfile::tempdir().unwrap();
+    let told = found("planted-memory", corpus.path(), r#"{"size":10}"#, |input| {
+        let value = serde_json::from_slice::<serde_json::Value>(input).unwrap_or_default();
+        let size = value["size"].as_u64().unwrap_or_default().min(64 << 20);
+        format!("{}", Vec::<u8>::with_capacity(usize::try_from(size).unwrap()).len())
+    });
+    assert!(told.contains("bytes of memory"), "{told}");
+}
+
+#[test]
+fn processor_time_beyond_the_limit_is_found() {
+    let corpus = tempfile::tempdir().unwrap();
+    let told = found("planted-time", corpus.path(), r#"{"word":"abc"}"#, |input| {
+        let begun = judge::processor_time();
+        while input.len() > 20_000 && judge::processor_time() - begun < LONGEST_TIME * 2 {}
+        "read".to_owned()
+    });
+    assert!(told.contains("of processor time"), "{told}");
+}
+
+#[test]
+fn an_input_that_has_ended_the_process_is_in_the_corpus_until_it_is_read() {
+    let corpus = tempfile::tempdir().unwrap();
+    let first = Corpus::open("planted-end", corpus.path().to_owned());
+    first.running().begin(b"deadly");
+    drop(first);
+    let second = Corpus::open("planted-end", corpus.path().to_owned());
+    assert_eq!(second.inputs(), [b"deadly".to_vec()]);
+    second.close();
+    assert_eq!(kept(corpus.path()), Vec::<Vec<u8>>::new());
+}
