@@ -126,6 +126,12 @@ fn completions_and_manual_pages_cover_every_verb() {
         let page = std::fs::read_to_string(dir.join(format!("supervisor-{verb}.1"))).unwrap();
         assert!(page.contains(".SH NAME"), "{page}");
     }
+    let unit = std::fs::read_to_string(dir.join("supervisor.service.8")).unwrap();
+    assert!(unit.starts_with(".TH SUPERVISOR.SERVICE 8\n"), "{unit}");
+    let section = dir.join("man1");
+    fleet.cli(["man", section.to_str().unwrap()]).ok();
+    assert!(section.join("supervisor.1").exists() && dir.join("man8/supervisor.service.8").exists());
+    assert!(!section.join("supervisor.service.8").exists());
 }
 
 #[test]

@@ -10,8 +10,9 @@ const LACKS: i32 = 77;
 
 #[test]
 fn the_shipped_unit_keeps_its_promises_under_systemd() {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("tests/systemd/run");
-    let output = Command::new(script).arg(binary()).output().unwrap();
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("tests/systemd");
+    let output =
+        Command::new(scripts.join("run")).arg(binary()).arg(scripts.join("checks")).output().unwrap();
     let said =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     if output.status.code() == Some(LACKS) {
@@ -45,6 +46,7 @@ fn the_template_is_the_unit_with_another_root() {
                 .replace("StateDirectory=supervisor", "StateDirectory=supervisor-%i")
                 .replace("supervisor-stop.service", "supervisor-stop@%i.service")
                 .replace("supervisor.service", "supervisor@%i.service")
+                .replace("man:supervisor@%i.service", "man:supervisor.service")
         };
         let expected: Vec<String> =
             settings(unit).into_iter().filter(|line| !elsewhere(line)).map(instance).collect();

@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 use super::call::blocking;
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::host::account::account;
 use crate::paths::Root;
 use crate::roster::Roster;
 use crate::service::{BoardHandle, Service};
@@ -198,10 +199,7 @@ fn bearer(shown: &HeaderValue) -> Result<&str, Failure> {
 
 /// The person behind a uid.
 pub(crate) fn person(uid: u32) -> Actor {
-    let name = nix::unistd::User::from_uid(nix::unistd::Uid::from_raw(uid))
-        .ok()
-        .flatten()
-        .map_or_else(|| format!("uid-{uid}"), |user| user.name);
+    let name = account(nix::unistd::Uid::from_raw(uid)).map_or_else(|| format!("uid-{uid}"), |user| user.name);
     Actor { uid: Some(uid), ..Actor::person(name) }
 }
 

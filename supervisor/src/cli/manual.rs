@@ -27,6 +27,9 @@ Boards, sockets and configuration of the host's service.
 Those of a user. With \-\-root, everything lies under one directory.
 ";
 
+/// The page of the unit, which stands beside it.
+const UNIT: &str = include_str!("../../../systemd/supervisor.service.8");
+
 /// Print completions for a shell
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
@@ -42,6 +45,9 @@ pub(super) struct Completions {
 /// Write the manual pages, one per verb
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
+The page of the unit, supervisor.service(8), goes into man8 beside a directory man1,
+and into any other directory with the rest.
+
 Examples:
   supervisor man /usr/local/share/man/man1")]
 pub(super) struct Man {
@@ -67,6 +73,10 @@ pub(super) async fn man(line: &CommandLine, asked: Man) -> Result<u8, Failure> {
     for verb in program.get_subcommands() {
         write(dir, verb, &format!("supervisor-{}", verb.get_name()))?;
     }
+    let beside = if dir.file_name() == Some("man1".as_ref()) { dir.with_file_name("man8") } else { dir.to_owned() };
+    std::fs::create_dir_all(&beside).map_err(|e| Failure::file("make the directory", &beside, &e))?;
+    let path = beside.join("supervisor.service.8");
+    std::fs::write(&path, UNIT).map_err(|e| Failure::file("write", &path, &e))?;
     line.output.text(&format!("Wrote the manual to {}\n", dir.display()))?;
     Ok(0)
 }

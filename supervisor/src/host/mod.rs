@@ -1,5 +1,6 @@
 //! What this program has of the host: cgroups, users, processes beside its own, sockets and timers.
 
+pub(crate) mod account;
 pub(crate) mod cgroup;
 pub(crate) mod controllers;
 pub(crate) mod denial;

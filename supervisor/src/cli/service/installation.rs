@@ -9,6 +9,7 @@ use super::units::{MAIN, UnitFile, editor, files, is_own};
 use crate::environment;
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::host::account::account;
 use crate::host::service_manager::Manager;
 use crate::output::Output;
 
@@ -235,7 +236,7 @@ fn write(file: &UnitFile) -> Result<(), Failure> {
 
 /// Whether the services of this user go on after the last logout (`loginctl(1)`).
 fn lingers() -> bool {
-    let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
+    let user = account(nix::unistd::geteuid());
     user.is_some_and(|user| Path::new("/var/lib/systemd/linger").join(user.name).exists())
 }
 
