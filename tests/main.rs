@@ -84,6 +84,7 @@ mod stop;
 mod strangers;
 mod survivors;
 mod systemd;
+mod telemetry;
 mod transfer;
 mod turns;
 mod unhappy;

@@ -32,6 +32,7 @@ mod roster;
 mod service;
 mod short_ids;
 mod table;
+mod telemetry;
 mod terminal;
 mod time;
 mod transfer;

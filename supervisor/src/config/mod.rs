@@ -7,6 +7,7 @@ pub(crate) mod definitions;
 mod fuzz_tests;
 mod missions;
 pub(crate) mod settings;
+pub(crate) mod telemetry;
 pub(crate) mod uid_map;
 
 use std::num::NonZeroU32;
@@ -20,6 +21,7 @@ use self::admission::{DispatchConfig, Limits, Pools};
 use self::budgets::BudgetsConfig;
 use self::definitions::{Defect, Subject};
 use self::missions::MissionConfig;
+use self::telemetry::TelemetryConfig;
 use self::uid_map::{Range, UidMap};
 use crate::failure::Failure;
 use crate::paths::Root;
@@ -53,6 +55,8 @@ pub(crate) struct Config {
     pub(crate) check: CheckConfig,
     /// What `supervisor run` creates.
     pub(crate) run: RunConfig,
+    /// Where traces go.
+    pub(crate) telemetry: TelemetryConfig,
 }
 
 /// How brokers ask hosts. Reloaded on SIGHUP, for runs that begin.

@@ -42,6 +42,7 @@ use crate::paths::Root;
 use crate::proxy::WaysOut;
 use crate::roster::Roster;
 use crate::service::{Listener as _, Mode, Service};
+use crate::telemetry::Traces;
 
 /// How long a start waits for a command that holds the root.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
@@ -71,7 +72,8 @@ pub(crate) async fn run(
     let (cgroups, Handed { controllers, gap }) = serve_cgroups(&root, extent);
     let support = support.with_controllers(controllers);
     let (reports, runs) = Reports::queue();
-    let (link, inbox) = open_link(runs);
+    let (traces, exporter) = Traces::open();
+    let (link, inbox) = open_link(runs, traces.clone());
     let service = Arc::new(Service::new(root.clone(), config, Mode::Daemon(Arc::new(link.clone()))));
     service.use_roster(Roster::load(&root).on(&support));
     let roster = service.roster();
@@ -100,6 +102,7 @@ pub(crate) async fn run(
         tasks: tasks.clone(),
         starts: Starts::default(),
         bells: link.bells(),
+        traces,
         tuning,
     });
     let mut dispatcher = Dispatcher::new(boards.clone(), extent, service.config());
@@ -115,6 +118,7 @@ pub(crate) async fn run(
     listeners.serve(&doorway, &doors)?;
     doors.begin();
     listen_to_signals(&link, &served, &stop)?;
+    served.spawn(exporter.run(Arc::clone(&service), context.host.hostname.clone(), stop.clone()));
     begin(&link, &boards, extent).await;
     let mut notices = ServiceLink::find();
     notices.ready();

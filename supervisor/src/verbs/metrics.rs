@@ -12,6 +12,7 @@ use crate::command::Command;
 use crate::daemon::{Event, OwnerLink, Phase, Snapshot};
 use crate::failure::Failure;
 use crate::service::{BoardHandle, Service};
+use crate::telemetry::Counts;
 use crate::terminal::Screen;
 
 /// Print counts for a monitoring system
@@ -75,7 +76,14 @@ impl Verb for Metrics {
             None => None,
         };
         let service = Arc::clone(&call.service);
-        blocking("the boards could not be counted", move || measure(&service, snapshot.as_ref())).await?
+        let measured = move || {
+            let mut measured = measure(&service, snapshot.as_ref())?;
+            if let Some(daemon) = OwnerLink::of(&service) {
+                of_traces(&mut measured, daemon.traces().counts());
+            }
+            Ok(measured)
+        };
+        blocking("the boards could not be counted", measured).await?
     }
 }
 
@@ -156,6 +164,11 @@ fn measure(service: &Service, snapshot: Option<&Snapshot>) -> Result<Measured, F
         [Sample::of([], defects)],
     );
     Ok(measured)
+}
+
+fn of_traces(measured: &mut Measured, counts: &Counts) {
+    measured.counter("spans_exported", "Spans that the collector has taken.", [Sample::of([], counts.exported())]);
+    measured.counter("spans_dropped", "Spans that no collector has taken.", [Sample::of([], counts.dropped())]);
 }
 
 fn of_daemon(measured: &mut Measured, service: &Service, snapshot: &Snapshot) {

@@ -121,7 +121,7 @@ pub(super) async fn conclude(
                                 break *ending;
                             }
                             Release::Look => continue,
-                            Release::Closed => return,
+                            Release::Closed => return context.traces.forget((board.id(), run.id)),
                         }
                     }
                     Err(error) => error,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Digest, Ending, Extent, Finished, LostArtifact, Purpose, Run, Sweep, Verdict};
+use kernel::{Clock as _, Digest, Ending, Extent, Finished, LostArtifact, Purpose, Run, RunId, Sweep, SystemClock, Verdict};
 use serde_json::Value;
 use shim::rundir::RunDir;
 use shim::shortage::unless_short;
@@ -88,6 +88,7 @@ pub(super) async fn finish(
     if let Some(finished) = &finished {
         tracing::info!(task = %key, run = %run.id, outcome = %finished.outcome, status = %finished.status, "ended");
     }
+    trace(context, board, run.id, finished.as_ref());
     if let Some(before) = finished.as_ref().and_then(|finished| finished.replaces) {
         // Nobody finds it any more: its run is not listed.
         drop(std::fs::remove_file(context.host.root.log(board.name(), &key.task, before)));
@@ -106,6 +107,16 @@ pub(super) async fn finish(
     }
     failpoint::pass("after-cleanup");
     context.tell(key, Report::Ended(finished)).await;
+}
+
+/// Leaves the trace of a run whose end is on the board, where somebody wants it.
+fn trace(context: &Context, board: &BoardHandle, id: RunId, finished: Option<&Finished>) {
+    let is_wanted = finished.is_some() && context.service.config().telemetry.otlp_endpoint.is_some();
+    let run = if is_wanted { board.readers().with(|view| view.expect_run(id)).ok() } else { None };
+    match run {
+        Some(run) => context.traces.ended((board.name(), board.id()), &run, SystemClock.now()),
+        None => context.traces.forget((board.id(), id)),
+    }
 }
 
 /// Removes the bytes of what was taken and the board has not kept. Nobody waits for it: it waits for other files that are on

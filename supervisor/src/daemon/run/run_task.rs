@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kernel::Run;
+use kernel::{Clock as _, Run, SystemClock};
 use rustix::process::Signal;
 use shim::rundir::{RunDirError, StopRequest};
 use tokio_util::sync::CancellationToken;
@@ -37,6 +37,7 @@ pub(in crate::daemon) async fn run_task(
 ) {
     let Attempt { candidate, share, terms } = attempt;
     let key = TaskKey { board: board.name().clone(), task: candidate.task.clone() };
+    let asked_at = SystemClock.now();
     let order = match claim(&context, &board, (candidate, share), &roster, cancel).await {
         Ok(order) => order,
         Err(failure) => {
@@ -52,10 +53,12 @@ pub(in crate::daemon) async fn run_task(
     let live = LiveRun::of(board.name(), &order.run, Some(&order.task));
     context.tell(&key, Report::Claimed(Box::new(live))).await;
     let run = order.run.clone();
+    context.traces.claimed((board.id(), run.id), asked_at);
     let (tenant, ca) = (order.task.tenant.clone(), order.config.proxy.ca.clone());
-    let shared = Arc::clone(&context);
+    let (shared, place) = (Arc::clone(&context), (board.id(), run.id));
     let prepared = tokio::task::spawn_blocking(move || {
         let mut launch = launch::prepare(&shared.host, &order)?;
+        shared.traces.prepared(place, SystemClock.now());
         let child = launch::spawn(&mut launch)?;
         Ok((launch, child))
     });

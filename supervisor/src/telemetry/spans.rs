@@ -1,0 +1,130 @@
+//! What the spans of a run say, as JSON of OTLP (opentelemetry-proto, `trace/v1/trace.proto`; its numbers of 64 bits are strings).
+
+use kernel::{BoardId, BoardName, Outcome, Run, Timestamp};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::Marks;
+
+/// Work inside of one program.
+const INTERNAL: u32 = 1;
+/// The status of what failed.
+const ERROR: u32 = 2;
+
+/// The names of a trace and of its spans are those of the run, so what is sent twice is one trace.
+struct Names(String);
+
+impl Names {
+    fn of(board: BoardId, run: &Run) -> Self {
+        Names(format!("{board}/{}", run.id))
+    }
+
+    fn trace(&self) -> String {
+        hex::encode(&Sha256::digest(&self.0)[..16])
+    }
+
+    fn span(&self, step: &str) -> String {
+        hex::encode(&Sha256::digest(format!("{}/{step}", self.0))[..8])
+    }
+}
+
+/// Returns the span of a run and those of its steps.
+pub(super) fn of(
+    (board, id): (&BoardName, BoardId),
+    run: &Run,
+    marks: Marks,
+    recorded_at: Timestamp,
+) -> Vec<Value> {
+    let names = Names::of(id, run);
+    let begun = marks.claiming.unwrap_or(run.started_at).min(run.started_at);
+    let ended = run.ended_at.unwrap_or(recorded_at);
+    let prepared = marks.prepared.unwrap_or(run.started_at);
+    let mut spans = vec![whole(&names, board, run, (begun, recorded_at.max(ended)))];
+    let steps = [
+        ("claim", marks.claiming, Some(run.started_at)),
+        ("workspace", marks.prepared.map(|_| run.started_at), marks.prepared),
+        ("start", Some(prepared), run.spawned_at.or(Some(ended))),
+        ("work", run.spawned_at, Some(ended)),
+        ("end", Some(ended), Some(recorded_at)),
+    ];
+    for (step, from, to) in steps {
+        if let (Some(from), Some(to)) = (from, to) {
+            let mut span = span(&names, step, (from, to));
+            span["parentSpanId"] = names.span("run").into();
+            spans.push(span);
+        }
+    }
+    spans
+}
+
+fn whole(names: &Names, board: &BoardName, run: &Run, during: (Timestamp, Timestamp)) -> Value {
+    let mut span = span(names, "run", during);
+    let text = |key: &str, value: Option<&str>| {
+        value.map(|value| json!({ "key": format!("supervisor.{key}"), "value": { "stringValue": value } }))
+    };
+    let number = |key: &str, value: Option<i64>| {
+        let value = value?.to_string();
+        Some(json!({ "key": format!("supervisor.{key}"), "value": { "intValue": value } }))
+    };
+    let attributes = [
+        text("board", Some(board.as_str())),
+        text("task", Some(run.task_id.as_str())),
+        number("run", Some(run.id.0)),
+        text("purpose", Some(run.purpose.as_str())),
+        text("profile", run.profile.as_ref().map(kernel::Profile::as_str)),
+        text("tenant", run.tenant.as_ref().map(kernel::Tenant::as_str)),
+        text("account", run.account.as_deref()),
+        text("policy", run.policy.as_deref()),
+        text("outcome", run.outcome.map(Outcome::as_str)),
+        number("exit_code", run.exit_code.map(i64::from)),
+        number("signal", run.signal.map(i64::from)),
+    ];
+    span["attributes"] = attributes.into_iter().flatten().collect();
+    if run.outcome.is_some_and(kernel::counts) {
+        span["status"] = json!({ "code": ERROR, "message": run.error });
+    }
+    span
+}
+
+fn span(names: &Names, step: &str, (from, to): (Timestamp, Timestamp)) -> Value {
+    json!({
+        "traceId": names.trace(),
+        "spanId": names.span(step),
+        "name": step,
+        "kind": INTERNAL,
+        "startTimeUnixNano": nanoseconds(from),
+        // A clock that was set back makes no span that ends before it begins.
+        "endTimeUnixNano": nanoseconds(to.max(from)),
+    })
+}
+
+fn nanoseconds(at: Timestamp) -> String {
+    (i128::from(at.as_micros()) * 1000).to_string()
+}
+
+/// Puts the spans of some runs into one message.
+pub(super) fn message(host: &str, spans: Vec<Value>) -> Value {
+    let text = |key: &str, value: &str| json!({ "key": key, "value": { "stringValue": value } });
+    let version = env!("CARGO_PKG_VERSION");
+    let of = [text("service.name", "supervisor"), text("service.version", version), text("host.name", host)];
+    let scope = json!({ "name": "supervisor", "version": version });
+    json!({ "resourceSpans": [{ "resource": { "attributes": of }, "scopeSpans": [{ "scope": scope, "spans": spans }] }] })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_as_the_protocol_has_it() {
+        let names = Names("board/7".to_owned());
+        let at = Timestamp::from_micros;
+        let made = span(&names, "work", (at(5), at(3)));
+        assert_eq!((&made["startTimeUnixNano"], &made["endTimeUnixNano"]), (&"5000".into(), &"5000".into()));
+        assert_eq!(made["spanId"].as_str().map(str::len), Some(16));
+        assert_ne!(names.span("work"), names.span("end"));
+        assert_eq!(nanoseconds(at(i64::MAX)), "9223372036854775807000");
+        let message = message("h", vec![made.clone()]);
+        assert_eq!(message["resourceSpans"][0]["scopeSpans"][0]["spans"][0], made);
+    }
+}
