@@ -55,9 +55,11 @@ impl Collector {
     fn trace(&self, fleet: &Fleet, task: &str) -> (Value, Vec<Value>) {
         fleet.eventually("the trace has come", || {
             let spans = self.spans();
-            let is_run = |span: &&Value| span["name"] == "run" && attribute(span, "task").as_deref() == Some(task);
+            let is_run =
+                |span: &&Value| span["name"] == "run" && attribute(span, "task").as_deref() == Some(task);
             let run = spans.iter().find(is_run)?.clone();
-            let of_it = spans.iter().filter(|span| span["traceId"] == run["traceId"] && span["name"] != "run");
+            let of_it =
+                spans.iter().filter(|span| span["traceId"] == run["traceId"] && span["name"] != "run");
             Some((run.clone(), of_it.cloned().collect()))
         })
     }
@@ -91,7 +93,10 @@ fn take(mut stream: TcpStream, answer: Answer, spans: &Mutex<Vec<Value>>) {
     if answer == Answer::Ok {
         let resource = &message["resourceSpans"][0];
         let service = &resource["resource"]["attributes"][0];
-        assert_eq!((&service["key"], &service["value"]["stringValue"]), (&"service.name".into(), &"supervisor".into()));
+        assert_eq!(
+            (&service["key"], &service["value"]["stringValue"]),
+            (&"service.name".into(), &"supervisor".into())
+        );
         spans.lock().unwrap().extend(resource["scopeSpans"][0]["spans"].as_array().unwrap().iter().cloned());
     }
     let status = if answer == Answer::Ok { "200 OK" } else { "400 Bad Request" };
@@ -139,7 +144,10 @@ fn a_run_is_a_span_with_its_steps_as_children() {
     let mut before = time(&run, "startTimeUnixNano");
     for step in &steps {
         assert_eq!(step["parentSpanId"], run["spanId"], "{step}");
-        assert!(time(step, "startTimeUnixNano") >= before, "{step} begins before the one before it: {steps:#?}");
+        assert!(
+            time(step, "startTimeUnixNano") >= before,
+            "{step} begins before the one before it: {steps:#?}"
+        );
         assert!(time(step, "endTimeUnixNano") <= time(&run, "endTimeUnixNano"), "{step}");
         before = time(step, "startTimeUnixNano");
     }
@@ -204,6 +212,10 @@ fn nothing_is_sent_unless_a_collector_is_named_and_a_reload_names_one() {
     fleet.write_config("supervisor.toml", "[telemetry]\notlp_endpoint = \"https://collector.example\"\n");
     let refused = fleet.cli(["service", "reload"]);
     assert_eq!(refused.code, 2, "{}", refused.stderr);
-    assert!(refused.stderr.contains("otlp_endpoint") && refused.stderr.contains("http://HOST:PORT"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("otlp_endpoint") && refused.stderr.contains("http://HOST:PORT"),
+        "{}",
+        refused.stderr
+    );
     fleet.configure("");
 }

@@ -44,8 +44,12 @@ fn written<T: FromStr<Err: Display> + Display>(text: &str) -> String {
 #[test]
 fn a_host_that_is_read_is_the_same_when_it_is_written() {
     let target = fuzz::Target::new("host", fuzz::Shape::Text).longest(1 << 10);
-    target.seed("*.example.org:443").seed("[2001:db8::1]:8080").seed("10.0.0.0/8").seed("ünï.example.").check(
-        |input| {
+    target
+        .seed("*.example.org:443")
+        .seed("[2001:db8::1]:8080")
+        .seed("10.0.0.0/8")
+        .seed("ünï.example.")
+        .check(|input| {
             let text = String::from_utf8_lossy(input);
             let seen = [written::<Host>(&text), written::<HostRule>(&text), written::<BrokerHost>(&text)];
             let target = Target::parse(&text, Some(80));
@@ -54,6 +58,5 @@ fn a_host_that_is_read_is_the_same_when_it_is_written() {
             }
             let size = text.parse::<ByteSize>().is_ok();
             format!("{seen:?} {size} {}", target.is_ok())
-        },
-    );
+        });
 }

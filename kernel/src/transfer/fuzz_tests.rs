@@ -26,7 +26,7 @@ struct Empty {
 impl Empty {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let path = empty.directory.path().join("board.db");
+        let path = directory.path().join("board.db");
         let (clock, entropy) = (ManualClock::default(), SeededEntropy::new(7));
         create_board(&path, &"fuzz".parse().unwrap(), &clock, &entropy).unwrap();
         let database = Database::writer(&path).unwrap();
@@ -96,7 +96,8 @@ fn an_export_that_is_taken_is_the_same_when_it_is_written_out_and_taken_again() 
 #[test]
 fn a_database_of_the_established_program_is_read_or_refused() {
     let empty = Empty::new();
-    let (database, scratch) = (empty.directory.path().join("kanban.db"), empty.directory.path().join("scratch"));
+    let (database, scratch) =
+        (empty.directory.path().join("kanban.db"), empty.directory.path().join("scratch"));
     fs::create_dir(&scratch).unwrap();
     let target = fuzz::Target::new("peer-database", fuzz::Shape::Bytes).longest(64 << 10);
     let seed = empty.directory.path().join("seed.db");
@@ -105,7 +106,9 @@ fn a_database_of_the_established_program_is_read_or_refused() {
         fs::File::create(&database).unwrap().write_all(input).unwrap();
         let peer = match PeerBoard::read(&database, &scratch) {
             Ok(peer) => peer,
-            Err(error) => return std::error::Error::source(&error).map_or(error.to_string(), ToString::to_string),
+            Err(error) => {
+                return std::error::Error::source(&error).map_or(error.to_string(), ToString::to_string);
+            }
         };
         assert!(peer.files().iter().all(|file| !file.filename.contains('/')));
         empty.adopted(&peer).map_or_else(|error| error.to_string(), |adopted| format!("{:?}", adopted.left))
@@ -115,7 +118,9 @@ fn a_database_of_the_established_program_is_read_or_refused() {
 /// Rows as another program could have stored them: a column takes a value of any type there.
 fn peer(value: &Value) -> Option<PeerBoard> {
     let cell = |value: &Value| match value {
-        Value::Number(number) => number.as_i64().map_or(Cell::Real(number.as_f64().unwrap_or(0.0)), Cell::Integer),
+        Value::Number(number) => {
+            number.as_i64().map_or(Cell::Real(number.as_f64().unwrap_or(0.0)), Cell::Integer)
+        }
         Value::String(text) => Cell::Text(text.clone()),
         Value::Array(items) => Cell::Blob(items.iter().map(|_| 7).collect()),
         Value::Null | Value::Bool(_) | Value::Object(_) => Cell::Null,

@@ -199,7 +199,8 @@ fn bearer(shown: &HeaderValue) -> Result<&str, Failure> {
 
 /// The person behind a uid.
 pub(crate) fn person(uid: u32) -> Actor {
-    let name = account(nix::unistd::Uid::from_raw(uid)).map_or_else(|| format!("uid-{uid}"), |user| user.name);
+    let name =
+        account(nix::unistd::Uid::from_raw(uid)).map_or_else(|| format!("uid-{uid}"), |user| user.name);
     Actor { uid: Some(uid), ..Actor::person(name) }
 }
 

@@ -73,7 +73,8 @@ pub(super) async fn man(line: &CommandLine, asked: Man) -> Result<u8, Failure> {
     for verb in program.get_subcommands() {
         write(dir, verb, &format!("supervisor-{}", verb.get_name()))?;
     }
-    let beside = if dir.file_name() == Some("man1".as_ref()) { dir.with_file_name("man8") } else { dir.to_owned() };
+    let beside =
+        if dir.file_name() == Some("man1".as_ref()) { dir.with_file_name("man8") } else { dir.to_owned() };
     std::fs::create_dir_all(&beside).map_err(|e| Failure::file("make the directory", &beside, &e))?;
     let path = beside.join("supervisor.service.8");
     std::fs::write(&path, UNIT).map_err(|e| Failure::file("write", &path, &e))?;

@@ -16,7 +16,10 @@ fn a_configuration_is_read_or_refused_with_its_line() {
             }
             Err(defect) => {
                 // A text that ends too early is wrong in the line after its last.
-                assert!(defect.line.is_none_or(|line| (1..=text.lines().count() + 1).contains(&line)), "{defect}");
+                assert!(
+                    defect.line.is_none_or(|line| (1..=text.lines().count() + 1).contains(&line)),
+                    "{defect}"
+                );
                 defect.message.into_string()
             }
         }

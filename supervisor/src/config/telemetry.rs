@@ -20,7 +20,9 @@ pub(crate) struct Endpoint(Uri);
 
 /// A text that names no collector.
 #[derive(Debug, thiserror::Error)]
-#[error("`{0}` is no address of a collector: write http://HOST:PORT; one beside it brings spans elsewhere, by TLS too")]
+#[error(
+    "`{0}` is no address of a collector: write http://HOST:PORT; one beside it brings spans elsewhere, by TLS too"
+)]
 pub(crate) struct NoEndpoint(String);
 
 impl TryFrom<String> for Endpoint {
@@ -80,7 +82,9 @@ mod tests {
         assert_eq!((plain.host(), plain.port(), plain.path().as_str()), ("127.0.0.1", 4318, "/v1/traces"));
         let other = endpoint("http://[::1]/otlp/").unwrap();
         assert_eq!((other.host(), other.port(), other.path().as_str()), ("::1", 4318, "/otlp/v1/traces"));
-        for text in ["", "127.0.0.1:4318", "https://a", "http://", "http://a?x=y", "http://me:pw@a:1", "http:///x"] {
+        for text in
+            ["", "127.0.0.1:4318", "https://a", "http://", "http://a?x=y", "http://me:pw@a:1", "http:///x"]
+        {
             assert!(endpoint(text).is_err(), "{text}");
         }
     }

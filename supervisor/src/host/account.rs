@@ -35,7 +35,8 @@ fn listed(text: &[u8], uid: Uid) -> Option<Account> {
         let (name, number, home) = (fields.next()?, fields.nth(1)?, fields.nth(2)?);
         let number: u32 = str::from_utf8(number).ok()?.parse().ok()?;
         let name = str::from_utf8(name).ok().filter(|name| !name.is_empty())?;
-        (number == uid.as_raw()).then(|| Account { name: name.to_owned(), home: OsStr::from_bytes(home).into() })
+        (number == uid.as_raw())
+            .then(|| Account { name: name.to_owned(), home: OsStr::from_bytes(home).into() })
     })
 }
 

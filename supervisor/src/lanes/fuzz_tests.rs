@@ -6,7 +6,9 @@ use super::{Lane, builtin};
 
 #[test]
 fn the_file_of_a_lane_is_read_or_refused_with_its_line() {
-    let target = builtin::ALL.iter().fold(fuzz::Target::new("lane", fuzz::Shape::Toml), |target, (_, text)| target.seed(text));
+    let target = builtin::ALL
+        .iter()
+        .fold(fuzz::Target::new("lane", fuzz::Shape::Toml), |target, (_, text)| target.seed(text));
     // What a lane extends is read with it.
     target.memory(8 << 20, 64).check(|input| {
         let Ok(text) = str::from_utf8(input) else { return "no text".to_owned() };
@@ -14,7 +16,10 @@ fn the_file_of_a_lane_is_read_or_refused_with_its_line() {
             Ok(_) => "a lane".to_owned(),
             Err(defect) => {
                 // A text that ends too early is wrong in the line after its last.
-                assert!(defect.line.is_none_or(|line| (1..=text.lines().count() + 1).contains(&line)), "{defect}");
+                assert!(
+                    defect.line.is_none_or(|line| (1..=text.lines().count() + 1).contains(&line)),
+                    "{defect}"
+                );
                 defect.message.into_string()
             }
         }

@@ -13,14 +13,18 @@ fn a_file_that_is_adopted_is_a_profile_that_can_be_read() {
             Err(defect) => {
                 let said = defect.to_string();
                 assert!(!said.contains('\n'), "{said}");
-                assert!(defect.line.is_none_or(|line| (1..=text.lines().count() + 1).contains(&line)), "{said}");
+                assert!(
+                    defect.line.is_none_or(|line| (1..=text.lines().count() + 1).contains(&line)),
+                    "{said}"
+                );
                 said
             }
         };
         match adopt(text) {
             Ok(adopted) => {
                 let written = adopted.draft.text("ann");
-                let again = adopt(&written).unwrap_or_else(|fault| panic!("{written:?} is refused: {fault:?}"));
+                let again =
+                    adopt(&written).unwrap_or_else(|fault| panic!("{written:?} is refused: {fault:?}"));
                 let trimmed = |prompt: &str| prompt.trim().to_owned();
                 assert_eq!(trimmed(&again.draft.prompt), trimmed(&adopted.draft.prompt));
                 assert_eq!(again.draft.text("ann"), written);

@@ -8,7 +8,7 @@ mod collector;
 mod export;
 mod spans;
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -57,7 +57,7 @@ type Spans = Vec<Value>;
 #[derive(Clone, Debug)]
 pub(crate) struct Traces {
     queue: mpsc::Sender<Spans>,
-    marks: Arc<Mutex<BTreeMap<RunKey, Marks>>>,
+    marks: Arc<Mutex<HashMap<RunKey, Marks>>>,
     counts: Arc<Counts>,
 }
 
@@ -105,7 +105,7 @@ impl Traces {
         self.marks().remove(&run);
     }
 
-    fn marks(&self) -> MutexGuard<'_, BTreeMap<RunKey, Marks>> {
+    fn marks(&self) -> MutexGuard<'_, HashMap<RunKey, Marks>> {
         // A thread that panicked with the lock had changed one entry, which is complete.
         self.marks.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn what_finds_the_queue_full_is_dropped_and_counted_and_waits_for_nothing() {
         let (traces, exporter) = Traces::open();
-        let run = (BoardId::generate(&kernel::SystemEntropy), RunId(7));
+        let run = (BoardId(uuid::Uuid::nil()), RunId(7));
         for _ in 0..WAITING {
             assert!(traces.send(vec![Value::Null; 5]));
         }

@@ -167,8 +167,16 @@ fn measure(service: &Service, snapshot: Option<&Snapshot>) -> Result<Measured, F
 }
 
 fn of_traces(measured: &mut Measured, counts: &Counts) {
-    measured.counter("spans_exported", "Spans that the collector has taken.", [Sample::of([], counts.exported())]);
-    measured.counter("spans_dropped", "Spans that no collector has taken.", [Sample::of([], counts.dropped())]);
+    measured.counter(
+        "spans_exported",
+        "Spans that the collector has taken.",
+        [Sample::of([], counts.exported())],
+    );
+    measured.counter(
+        "spans_dropped",
+        "Spans that no collector has taken.",
+        [Sample::of([], counts.dropped())],
+    );
 }
 
 fn of_daemon(measured: &mut Measured, service: &Service, snapshot: &Snapshot) {

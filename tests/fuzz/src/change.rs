@@ -25,16 +25,74 @@ pub enum Shape {
 
 /// What parsers of text trip over.
 const TEXTS: [&[u8]; 40] = [
-    b"", b" ", b"\n", b"\r\n", b"\0", b"\t", b"\xff", b"\xc3", b"\xe2\x80\xae", b"\xef\xbb\xbf", b"\xf0\x9f\x98\x80", b"\"", b"'", b"\\", b"`",
-    b"{", b"}", b"[", b"]", b"(", b")", b":", b"=", b",", b"#", b"---\n", b"&a ", b"*a", b"!!binary ", b"<<: ", b"%00", b"..", b"/", b"\\u0000",
-    b"\\ud800", b"null", b"{}", b"[]", b"\r\n\r\n", b"\"\"\"",
+    b"",
+    b" ",
+    b"\n",
+    b"\r\n",
+    b"\0",
+    b"\t",
+    b"\xff",
+    b"\xc3",
+    b"\xe2\x80\xae",
+    b"\xef\xbb\xbf",
+    b"\xf0\x9f\x98\x80",
+    b"\"",
+    b"'",
+    b"\\",
+    b"`",
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b"(",
+    b")",
+    b":",
+    b"=",
+    b",",
+    b"#",
+    b"---\n",
+    b"&a ",
+    b"*a",
+    b"!!binary ",
+    b"<<: ",
+    b"%00",
+    b"..",
+    b"/",
+    b"\\u0000",
+    b"\\ud800",
+    b"null",
+    b"{}",
+    b"[]",
+    b"\r\n\r\n",
+    b"\"\"\"",
 ];
 
 /// What parsers of numbers trip over.
 const NUMBERS: [&[u8]; 24] = [
-    b"0", b"-1", b"-0", b"1", b"127", b"255", b"256", b"65535", b"65536", b"2147483647", b"2147483648", b"4294967295", b"4294967296",
-    b"9223372036854775807", b"9223372036854775808", b"-9223372036854775808", b"18446744073709551615", b"18446744073709551616", b"1e308",
-    b"1e309", b"-1e-400", b"0.1", b"00", b"0x7f",
+    b"0",
+    b"-1",
+    b"-0",
+    b"1",
+    b"127",
+    b"255",
+    b"256",
+    b"65535",
+    b"65536",
+    b"2147483647",
+    b"2147483648",
+    b"4294967295",
+    b"4294967296",
+    b"9223372036854775807",
+    b"9223372036854775808",
+    b"-9223372036854775808",
+    b"18446744073709551615",
+    b"18446744073709551616",
+    b"1e308",
+    b"1e309",
+    b"-1e-400",
+    b"0.1",
+    b"00",
+    b"0x7f",
 ];
 
 /// Makes changes.
@@ -75,7 +133,9 @@ impl Changer {
         };
         match as_tree {
             Some(changed) => *input = changed,
-            None if self.shape != Shape::Bytes && rng.random_bool(0.5) => self.change_words(input, other, rng),
+            None if self.shape != Shape::Bytes && rng.random_bool(0.5) => {
+                self.change_words(input, other, rng)
+            }
             None => change_bytes(input, other, self.longest, rng),
         }
         input.truncate(self.longest);
@@ -163,7 +223,11 @@ fn change_bytes(input: &mut Vec<u8>, other: &[u8], longest: usize, rng: &mut Std
         }
         8 => {
             // Much of one thing: what is deep, and what is long.
-            let piece = if rng.random() { TEXTS.choose(rng).copied().unwrap_or_default().to_vec() } else { input[begin..end].to_vec() };
+            let piece = if rng.random() {
+                TEXTS.choose(rng).copied().unwrap_or_default().to_vec()
+            } else {
+                input[begin..end].to_vec()
+            };
             let most = longest / piece.len().max(1);
             let times = rng.random_range(0..=most.max(1));
             drop(input.splice(begin..begin, piece.repeat(times)));

@@ -80,16 +80,24 @@ impl Corpus {
         let known = self.inputs().contains(&input.to_vec());
         let place = if known { self.directory.clone() } else { self.write("found", input) };
         self.clear();
-        let shown: String = input.iter().take(600).flat_map(|byte| byte.escape_ascii()).map(char::from).collect();
+        let shown: String =
+            input.iter().take(600).flat_map(|byte| byte.escape_ascii()).map(char::from).collect();
         let more = if input.len() > 600 { "…" } else { "" };
-        format!("{}: {fault}\ninput of {} bytes in {}:\n{shown}{more}", self.name, input.len(), place.display())
+        format!(
+            "{}: {fault}\ninput of {} bytes in {}:\n{shown}{more}",
+            self.name,
+            input.len(),
+            place.display()
+        )
     }
 
     /// Says that nothing has ended the process: what did so before was innocent.
     pub(crate) fn close(&self) {
         self.clear();
         let Ok(entries) = fs::read_dir(&self.directory) else { return };
-        for entry in entries.flatten().filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"ended-")) {
+        for entry in
+            entries.flatten().filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"ended-"))
+        {
             fs::remove_file(entry.path()).ok();
         }
     }
@@ -116,7 +124,8 @@ pub(crate) struct Running {
 
 impl Running {
     fn watched(name: &'static str, path: Option<&Path>) -> Self {
-        let file = path.and_then(|path| OpenOptions::new().write(true).create(true).truncate(false).open(path).ok());
+        let file =
+            path.and_then(|path| OpenOptions::new().write(true).create(true).truncate(false).open(path).ok());
         let begun = Arc::new(AtomicU64::new(0));
         let watched = Arc::downgrade(&begun);
         let shown = path.map(Path::to_owned).unwrap_or_default();
@@ -130,7 +139,9 @@ impl Running {
                 last = now;
                 if since > HANGS {
                     let place = shown.display();
-                    panic_and_abort(&format!("{name}: an input is read for {HANGS} seconds; it is in {place}"));
+                    panic_and_abort(&format!(
+                        "{name}: an input is read for {HANGS} seconds; it is in {place}"
+                    ));
                 }
                 thread::sleep(Duration::from_secs(1));
             }

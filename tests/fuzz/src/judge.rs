@@ -8,18 +8,16 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::corpus::Running;
 
-/// The most processor time that one input may take, in a build without optimization. A quadratic algorithm takes longer with the longest inputs.
-pub const LONGEST_TIME: Duration = Duration::from_secs(2);
-
-/// How much memory an input may take.
+/// What an input may take.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Memory {
+pub(crate) struct Bounds {
     pub(crate) allowance: u64,
     pub(crate) factor: u64,
+    pub(crate) time: Duration,
 }
 
-impl Memory {
-    fn of(self, input: &[u8]) -> u64 {
+impl Bounds {
+    fn memory(self, input: &[u8]) -> u64 {
         self.allowance + self.factor * input.len() as u64
     }
 }
@@ -28,7 +26,7 @@ impl Memory {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     Panicked(String),
-    Slow(Duration),
+    Slow { time: Duration, limit: Duration },
     Greedy { bytes: u64, limit: u64 },
 }
 
@@ -43,7 +41,9 @@ impl std::fmt::Display for Fault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Fault::Panicked(message) => write!(f, "it panicked: {message}"),
-            Fault::Slow(time) => write!(f, "it took {time:?} of processor time, more than {LONGEST_TIME:?}"),
+            Fault::Slow { time, limit } => {
+                write!(f, "it took {time:?} of processor time, more than {limit:?}")
+            }
             Fault::Greedy { bytes, limit } => write!(f, "it took {bytes} bytes of memory, more than {limit}"),
         }
     }
@@ -51,14 +51,14 @@ impl std::fmt::Display for Fault {
 
 /// Hands inputs to a target.
 pub(crate) struct Judge<F> {
-    memory: Memory,
+    bounds: Bounds,
     running: Running,
     property: F,
 }
 
 impl<F: FnMut(&[u8]) -> String> Judge<F> {
-    pub(crate) fn new(memory: Memory, running: Running, property: F) -> Self {
-        Judge { memory, running, property }
+    pub(crate) fn new(bounds: Bounds, running: Running, property: F) -> Self {
+        Judge { bounds, running, property }
     }
 
     /// Hands over one input. What it comes to is without the numbers and the words that are the input's own.
@@ -70,10 +70,10 @@ impl<F: FnMut(&[u8]) -> String> Judge<F> {
             outcome = quietly(|| (self.property)(input));
         });
         let time = processor_time().saturating_sub(before);
-        let (bytes, limit) = (used.bytes_max, self.memory.of(input));
+        let (bytes, limit) = (used.bytes_max, self.bounds.memory(input));
         match outcome {
             Err(message) => Err(Fault::Panicked(message)),
-            Ok(_) if time > LONGEST_TIME => Err(Fault::Slow(time)),
+            Ok(_) if time > self.bounds.time => Err(Fault::Slow { time, limit: self.bounds.time }),
             Ok(_) if bytes > limit => Err(Fault::Greedy { bytes, limit }),
             Ok(outcome) => Ok(plain(&outcome)),
         }
@@ -101,7 +101,8 @@ fn quietly<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     HOOK.call_once(|| {
         let usual = take_hook();
         set_hook(Box::new(move |panic| {
-            let is_ours = SAID.with_borrow_mut(|said| said.as_mut().map(|said| *said = told(panic)).is_some());
+            let is_ours =
+                SAID.with_borrow_mut(|said| said.as_mut().map(|said| *said = told(panic)).is_some());
             if !is_ours {
                 usual(panic);
             }

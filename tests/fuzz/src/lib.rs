@@ -6,7 +6,7 @@
 //!
 //! Whatever is read, a target
 //! * does not panic, and fails none of its own assertions: what parses and is written back parses to the same;
-//! * takes no more processor time than [`LONGEST_TIME`];
+//! * takes no more processor time than 2 seconds, or what [`Target::time`] says;
 //! * takes no more memory than a multiple of the input, beside a fixed allowance ([`Target::memory`]).
 //!
 //! An input that breaks this is made as short as can be in two seconds, written into the corpus and printed. One that ends the process is
@@ -37,12 +37,13 @@ use rand::seq::IndexedRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
 
 pub use change::Shape;
-pub use judge::LONGEST_TIME;
 
 use change::Changer;
 use corpus::Corpus;
-use judge::{Judge, Memory};
+use judge::{Bounds, Judge};
 
+/// The most processor time that one input may take, in a build without optimization. A quadratic algorithm takes longer with the longest inputs.
+const LONGEST_TIME: Duration = Duration::from_secs(2);
 /// How many changed inputs a target gets where nobody gives it a time, unless that takes longer than [`SHORT`].
 const COUNT: u64 = 4000;
 /// How long a target takes at most where nobody gives it a time.
@@ -61,15 +62,15 @@ pub struct Target {
     corpus: PathBuf,
     seeds: Vec<Vec<u8>>,
     longest: usize,
-    memory: Memory,
+    bounds: Bounds,
 }
 
 impl Target {
     /// A target whose corpus has this name.
     pub fn new(name: &'static str, shape: Shape) -> Self {
         let corpus = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
-        let memory = Memory { allowance: 4 << 20, factor: 64 };
-        Target { name, shape, corpus, seeds: Vec::new(), longest: 32 << 10, memory }
+        let bounds = Bounds { allowance: 4 << 20, factor: 64, time: LONGEST_TIME };
+        Target { name, shape, corpus, seeds: Vec::new(), longest: 32 << 10, bounds }
     }
 
     /// Adds an input that is kept somewhere else.
@@ -85,7 +86,12 @@ impl Target {
 
     /// Bounds the memory of one input: `allowance` bytes, and `factor` bytes for each byte of the input; 4 MiB and 64 otherwise.
     pub fn memory(self, allowance: u64, factor: u64) -> Self {
-        Target { memory: Memory { allowance, factor }, ..self }
+        Target { bounds: Bounds { allowance, factor, ..self.bounds }, ..self }
+    }
+
+    /// Bounds the processor time of one input; 2 seconds otherwise.
+    pub fn time(self, time: Duration) -> Self {
+        Target { bounds: Bounds { time, ..self.bounds }, ..self }
     }
 
     /// Keeps its corpus in another directory.
@@ -100,7 +106,7 @@ impl Target {
     /// With the input and its place in the corpus, where one breaks what is promised.
     pub fn check(self, property: impl FnMut(&[u8]) -> String) {
         let corpus = Corpus::open(self.name, self.corpus);
-        let mut judge = Judge::new(self.memory, corpus.running(), property);
+        let mut judge = Judge::new(self.bounds, corpus.running(), property);
         let mut pool: Vec<Vec<u8>> = Vec::new();
         let mut seen = HashSet::new();
         for input in corpus.inputs().into_iter().chain(self.seeds) {
@@ -160,7 +166,10 @@ impl Limit {
 fn limits(name: &str) -> (u64, Limit) {
     match std::env::var(SECONDS).ok().and_then(|seconds| seconds.parse().ok()) {
         Some(seconds) => (rand::random(), Limit::Time(Duration::from_secs(seconds))),
-        None => (name.bytes().fold(7, |seed, byte| seed * 31 + u64::from(byte)), Limit::Count),
+        None => (
+            name.bytes().fold(7, |seed, byte| seed.wrapping_mul(31).wrapping_add(u64::from(byte))),
+            Limit::Count,
+        ),
     }
 }
 

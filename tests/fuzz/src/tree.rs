@@ -6,7 +6,12 @@ use rand::seq::IndexedRandom as _;
 use serde_json::{Map, Value, json};
 
 /// Changes a JSON value; none where the input is none.
-pub(crate) fn change_json(input: &[u8], other: &[u8], words: &[Vec<u8>], rng: &mut StdRng) -> Option<Vec<u8>> {
+pub(crate) fn change_json(
+    input: &[u8],
+    other: &[u8],
+    words: &[Vec<u8>],
+    rng: &mut StdRng,
+) -> Option<Vec<u8>> {
     let mut value: Value = serde_json::from_slice(input).ok()?;
     let other = serde_json::from_slice(other).unwrap_or(Value::Null);
     change(&mut value, &other, words, rng);
@@ -14,7 +19,12 @@ pub(crate) fn change_json(input: &[u8], other: &[u8], words: &[Vec<u8>], rng: &m
 }
 
 /// Changes a TOML document; none where the input is none.
-pub(crate) fn change_toml(input: &[u8], other: &[u8], words: &[Vec<u8>], rng: &mut StdRng) -> Option<Vec<u8>> {
+pub(crate) fn change_toml(
+    input: &[u8],
+    other: &[u8],
+    words: &[Vec<u8>],
+    rng: &mut StdRng,
+) -> Option<Vec<u8>> {
     let read = |input: &[u8]| toml::from_str::<Value>(str::from_utf8(input).ok()?).ok();
     let mut value = read(input)?;
     let other = read(other).unwrap_or(Value::Null);

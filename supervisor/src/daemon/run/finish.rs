@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Clock as _, Digest, Ending, Extent, Finished, LostArtifact, Purpose, Run, RunId, Sweep, SystemClock, Verdict};
+use kernel::{
+    Clock as _, Digest, Ending, Extent, Finished, LostArtifact, Purpose, Run, RunId, Sweep, SystemClock,
+    Verdict,
+};
 use serde_json::Value;
 use shim::rundir::RunDir;
 use shim::shortage::unless_short;

@@ -61,7 +61,8 @@ pub(super) fn read(stdout: &Stdout) -> Said {
                 "max_turn_requests" => Finish::OwnLimit(OwnLimit::Turns),
                 _ => Finish::Failed,
             };
-            said.trouble = (said.finish == Finish::Failed).then(|| format!("its turn ended with {reason}"));
+            let why = Some(reason).filter(|_| said.finish == Finish::Failed);
+            said.trouble = why.and_then(|reason| trouble(&format!("its turn ended with {reason}")));
             said.message = final_message(&words);
             said.spent.turns = Some(said.spent.turns.unwrap_or_default().saturating_add(1));
             words.clear();

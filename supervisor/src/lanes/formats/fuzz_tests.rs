@@ -16,13 +16,24 @@ fn read(name: &'static str, target: &'static str) {
         fs::write(&file, input).unwrap();
         let stdout = run.stdout(&ExitRecord::of(Cause::Exited, 1)).unwrap();
         let said = format.read(&stdout);
-        let is_short = |text: &Option<String>, most| text.as_ref().is_none_or(|text| (1..=most).contains(&text.len()));
-        assert!(is_short(&said.message, MESSAGE_BYTES), "the message has {:?} bytes", said.message.map(|text| text.len()));
-        assert!(is_short(&said.trouble, TROUBLE_BYTES) && !said.trouble.iter().any(|text| text.contains('\n')));
+        let is_short =
+            |text: &Option<String>, most| text.as_ref().is_none_or(|text| (1..=most).contains(&text.len()));
+        assert!(
+            is_short(&said.message, MESSAGE_BYTES),
+            "the message has {:?} bytes",
+            said.message.map(|text| text.len())
+        );
+        assert!(
+            is_short(&said.trouble, TROUBLE_BYTES) && !said.trouble.iter().any(|text| text.contains('\n'))
+        );
         for name in [&said.spent.session, &said.spent.model] {
-            assert!(is_short(name, NAME_BYTES) && !name.iter().any(|name| name.contains(char::is_control)), "{name:?}");
+            assert!(
+                is_short(name, NAME_BYTES) && !name.iter().any(|name| name.contains(char::is_control)),
+                "{name:?}"
+            );
         }
-        let shown = String::from_utf8_lossy(input).lines().filter_map(|line| format.readable(line)).flatten().count();
+        let shown =
+            String::from_utf8_lossy(input).lines().filter_map(|line| format.readable(line)).flatten().count();
         let kinds = (said.message.is_some(), said.trouble.is_some(), said.spent.session.is_some());
         format!("{:?} {kinds:?} {} {}", said.finish, format.is_refused(&stdout), shown.min(9))
     });
