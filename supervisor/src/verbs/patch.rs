@@ -21,55 +21,55 @@ pub(crate) struct Patch {
     /// The task.
     pub(crate) task_id: Option<TaskId>,
     /// `done`, `blocked`, `ready`, `todo`, `triage` or `archived`.
-    #[serde(deserialize_with = "given")]
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub(crate) status: Option<String>,
     /// The profile; an empty text or null for nobody.
-    #[serde(deserialize_with = "nobody")]
+    #[serde(deserialize_with = "nobody", skip_serializing_if = "Option::is_none")]
     pub(crate) assignee: Option<String>,
     /// The result: of the work, with `done`; else of a task that is done.
-    #[serde(deserialize_with = "given")]
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub(crate) result: Option<String>,
     /// What was done: with `done`; else that of the last completed run.
-    #[serde(deserialize_with = "given")]
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub(crate) summary: Option<String>,
     /// Facts for machines: with `done`; else those of the last completed run.
-    #[serde(deserialize_with = "given")]
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub(crate) metadata: Option<serde_json::Value>,
     /// With `blocked`, or with `ready` or `todo` of a task that is blocked or scheduled: why.
-    #[serde(deserialize_with = "given")]
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
     /// What to do, in one line.
-    #[serde(deserialize_with = "given")]
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub(crate) title: Option<String>,
     /// The task itself.
-    #[serde(deserialize_with = "given")]
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub(crate) body: Option<String>,
     /// Higher goes first.
-    #[serde(deserialize_with = "given")]
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub(crate) priority: Option<i64>,
     /// Block the task after this many counted failures in a row; 0 and 1: after the first.
-    #[serde(deserialize_with = "given")]
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub(crate) max_retries: Option<u32>,
     /// Whose it is.
-    #[serde(deserialize_with = "given")]
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub(crate) tenant: Option<Tenant>,
     /// How long a run may take.
-    #[serde(deserialize_with = "given")]
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub(crate) max_runtime: Option<WrittenDuration>,
     /// What proves it done: a command for `sh -c`; an empty text for none.
-    #[serde(deserialize_with = "given")]
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub(crate) check: Option<String>,
     /// Block the task after this many failed checks in a row.
-    #[serde(deserialize_with = "given")]
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub(crate) max_checks: Option<u32>,
     /// What its workers may touch.
-    #[serde(deserialize_with = "given")]
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub(crate) policy: Option<String>,
     /// Where its workers work.
-    #[serde(deserialize_with = "given")]
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub(crate) workspace: Option<String>,
     /// What its workers load.
-    #[serde(deserialize_with = "given")]
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub(crate) skills: Option<Vec<String>>,
 }
 
