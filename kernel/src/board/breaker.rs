@@ -66,7 +66,7 @@ mod tests {
         let host = HoldOn { scope: HoldScope::Host, name: "host".to_owned() };
         let (opened, until) = (host.clone(), at(&bench, 60));
         bench.call(move |board| board.open_breaker(&opened, &"x".repeat(9000), until)).unwrap();
-        bench.clock.advance(std::time::Duration::from_secs(3600));
+        bench.clock.advance(std::time::Duration::from_hours(1));
         bench.wake();
         let holds = bench.readers.with(|view| view.holds()).unwrap();
         assert_eq!((holds.len(), holds[0].reason.len()), (1, crate::limits::WORD));

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use kernel::{Profile, Status, Task, TaskId, Waiting, WaitingCode};
 
 use crate::api::Call;
-use crate::daemon::{OwnerLink, ask_why, left_open, merged};
+use crate::daemon::{OwnerLink, Performer, ask_why, left_open, merged};
 use crate::failure::Failure;
 use crate::roster::CannotRun;
 use crate::time::timestamp;
@@ -30,7 +30,7 @@ pub(crate) async fn explain(call: &Call, tasks: Vec<Task>) -> Result<Vec<Task>, 
         })
         .await?;
     let open: Vec<(Task, Option<Profile>)> =
-        tasks.iter().filter_map(|task| Some((task.clone(), left_open(task)?))).collect();
+        tasks.iter().filter_map(|task| Some((task.clone(), left_open(task)?.0))).collect();
     if open.is_empty() {
         return Ok(tasks);
     }
@@ -49,7 +49,7 @@ pub(crate) async fn explain(call: &Call, tasks: Vec<Task>) -> Result<Vec<Task>, 
         None => None,
     };
     for task in &mut tasks {
-        let Some(profile) = left_open(task) else { continue };
+        let Some(Performer(profile)) = left_open(task) else { continue };
         let answer = match &answers {
             Some(answers) => answers.get(&task.id).cloned(),
             None => Some(no_daemon(task)),

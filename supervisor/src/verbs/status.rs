@@ -186,7 +186,7 @@ impl Verb for Status {
                 let counts = view.tasks_by_status(tenant)?;
                 let spent = view.holds()?.into_iter().filter(|hold| hold.kind == HoldKind::Budget);
                 let spent: Vec<Hold> = spent.collect();
-                let open = Open::read(&view, is_alone)?;
+                let open = Open::read(view, is_alone)?;
                 Ok((counts, open, view.waiting_tasks(tenant, TOLD)?, spent))
             })
             .await;

@@ -164,7 +164,8 @@ impl Dispatcher {
                 Vec::new()
             }
         };
-        actions.extend(self.backoff.to_keep().into_iter().map(|(board, kept)| Action::Keep(board, kept)));
+        actions
+            .extend(self.backoff.take_changed().into_iter().map(|(board, kept)| Action::Keep(board, kept)));
         self.arm(&mut actions);
         if self.is_done() {
             actions.push(Action::Finish);

@@ -14,9 +14,13 @@ use crate::daemon::run::key::TaskKey;
 use crate::lanes::check_performer;
 use crate::roster::{CannotRun, Roster};
 
+/// Who would carry a task out; none where nobody is named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Performer(pub(crate) Option<Profile>);
+
 /// Says of a task of which the board has said what it waits for whether the daemon is to be asked as well, and about whom: the board
 /// lets it run, or would.
-pub(crate) fn left_open(task: &Task) -> Option<Option<Profile>> {
+pub(crate) fn left_open(task: &Task) -> Option<Performer> {
     let code = task.why.as_ref().map(|why| why.code);
     let held = task.why.as_ref().is_some_and(|why| why.until.is_some());
     let profile = match (task.status, code) {
@@ -31,7 +35,7 @@ pub(crate) fn left_open(task: &Task) -> Option<Option<Profile>> {
         _ => return None,
     };
     let is_external = task.status == Status::Running && task.claim_expires.is_some();
-    (!is_external).then_some(profile)
+    (!is_external).then_some(Performer(profile))
 }
 
 /// What a task waits for that is left open to the daemon: by why nothing can run it, else by the daemon's answer. None where it

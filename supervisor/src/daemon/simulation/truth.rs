@@ -11,7 +11,7 @@ use super::life::Ground;
 use super::plant::Plant;
 use crate::daemon::owner::admission::{Asked, Claim};
 use crate::daemon::owner::event::Event;
-use crate::daemon::owner::why::{left_open, merged};
+use crate::daemon::owner::why::{Performer, left_open, merged};
 use crate::daemon::run::key::TaskKey;
 
 /// Checks one task. Where nothing is under way, nothing may be said to be under way.
@@ -48,7 +48,7 @@ pub(super) fn told(desk: &mut Desk, id: &TaskId, on: &mut Ground<'_>) -> Option<
         let why = view.waiting_all(std::slice::from_ref(&task), &accounts)?.pop().flatten();
         Ok(Some(Task { why, ..task }))
     })?;
-    if let Some(profile) = left_open(&task) {
+    if let Some(Performer(profile)) = left_open(&task) {
         let key = TaskKey { board: BoardName::default(), task: id.clone() };
         let who = (task.tenant.clone(), profile.clone());
         let claim = Claim::new(key, who, Asked::by(&task), (roster, config));

@@ -239,7 +239,7 @@ mod tests {
         );
         assert!(told.text.contains("`supervisor release --host`"), "{}", told.text);
         assert_eq!((told.until, backoff.nearest()), (Some(at(82)), Some(at(82))));
-        assert!(matches!(&backoff.to_keep()[..], [(_, Kept::Open(_, _, until))] if *until == at(82)));
+        assert!(matches!(&backoff.take_changed()[..], [(_, Kept::Open(_, _, until))] if *until == at(82)));
 
         assert!(backoff.expire(at(82)));
         assert_eq!((backoff.deaths(0), backoff.deaths(1).is_some()), (None, true), "one tries");
@@ -252,7 +252,7 @@ mod tests {
         backoff.lives(&key(7), at(144));
         assert!(!backoff.expire(at(145)) && backoff.expire(at(146)));
         assert_eq!((backoff.deaths(9), backoff.why_host()), (None, None));
-        assert!(matches!(backoff.to_keep().last(), Some((_, Kept::Closed(_)))));
+        assert!(matches!(backoff.take_changed().last(), Some((_, Kept::Closed(_)))));
     }
 
     #[test]

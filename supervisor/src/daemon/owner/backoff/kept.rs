@@ -52,7 +52,7 @@ pub(super) fn release(board: &BoardName, on: &HoldOn) -> String {
 
 impl Backoff {
     /// What boards are to keep, or to keep no more, since that was asked last.
-    pub(in crate::daemon) fn to_keep(&mut self) -> Vec<(BoardName, Kept)> {
+    pub(in crate::daemon) fn take_changed(&mut self) -> Vec<(BoardName, Kept)> {
         std::mem::take(&mut self.kept)
     }
 
@@ -131,12 +131,12 @@ mod tests {
     fn after_five_failures_in_a_row_a_breaker_is_kept_and_tried_seldom() {
         let mut backoff = Backoff::default();
         failed(&mut backoff, 4);
-        assert_eq!((backoff.to_keep(), backoff.broken()[0].release.clone()), (Vec::new(), None));
+        assert_eq!((backoff.take_changed(), backoff.broken()[0].release.clone()), (Vec::new(), None));
         failed(&mut backoff, 1);
         let on = needs().program().hold();
         assert_eq!(on.name, "program:shell/default");
         let open = Kept::Open(on.clone(), "no /bin/sh".to_owned(), at(600));
-        assert_eq!(backoff.to_keep(), [(BoardName::default(), open)]);
+        assert_eq!(backoff.take_changed(), [(BoardName::default(), open)]);
         assert!(!backoff.expire(at(599)) && backoff.expire(at(600)), "one try after ten minutes");
         let told = {
             failed(&mut backoff, 1);
@@ -145,7 +145,7 @@ mod tests {
         let command = "supervisor release --environment program:shell/default";
         assert!(told.text.contains(command), "{}", told.text);
         assert!(backoff.started(&key(7), needs().all()));
-        assert_eq!(backoff.to_keep().last(), Some(&(BoardName::default(), Kept::Closed(on))));
+        assert_eq!(backoff.take_changed().last(), Some(&(BoardName::default(), Kept::Closed(on))));
         assert_eq!(breakage(&backoff), None);
     }
 
