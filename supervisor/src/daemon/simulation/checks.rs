@@ -121,6 +121,9 @@ pub(super) fn after_words(bench: &Bench, ledger: &Ledger) -> Result<(), Fault> {
     if let Some(late) = ledger.late.first() {
         return Err(Fault::new(Invariant::FencedByRun, format!("{late}, and its run was over")));
     }
+    if let Some(twice) = ledger.twice.first() {
+        return Err(Fault::new(Invariant::NothingTwice, format!("{twice}, and was taken")));
+    }
     match bench.surprises.first() {
         Some(surprise) => Err(Fault::new(Invariant::NoSurprise, surprise.clone())),
         None => Ok(()),

@@ -50,6 +50,8 @@ pub(super) struct Ledger {
     pub(super) unanswered: Option<Unanswered>,
     /// What workers have written after the end of their run, where that was accepted.
     pub(super) late: Vec<String>,
+    /// Exits that were taken twice.
+    pub(super) twice: Vec<String>,
     serial: u64,
 }
 

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use kernel::{Actor, BlockKind, Blocking, Board, Error, Handoff, NewTask, RunId, TaskId, VerdictKind};
+use kernel::{
+    Actor, BlockKind, Blocking, Board, EndCause, Ending, Error, Handed, Handoff, NewTask, RunId, TaskId,
+    VerdictKind,
+};
 
 use super::bench::Bench;
 use super::dice::Dice;
@@ -53,6 +56,21 @@ pub(super) fn complete(bench: &mut Bench, ledger: &mut Ledger, run: RunId) -> St
     };
     let (word, task) = ("completes", speaker.task.clone());
     speak(bench, ledger, (&speaker, task), word, None)
+}
+
+/// The exit of a run that is over comes once more. It changes nothing.
+pub(super) fn exit_again(bench: &mut Bench, ledger: &mut Ledger, dice: &mut Dice) -> String {
+    let over: Vec<RunId> = ledger.ended.keys().copied().collect();
+    let Some(run) = dice.pick(&over).copied() else { return "no run is over".to_owned() };
+    let said = format!("the exit of run {run} comes again");
+    let before = bench.read(|view| view.last_event());
+    let ending = Ending::new(EndCause::Exited { code: 1 });
+    let done = bench.call(move |board| board.end_run(run, &ending, &Handed::default()));
+    let after = bench.read(|view| view.last_event());
+    if done.is_ok_and(|finished| !finished.already_finished) || before != after {
+        ledger.twice.push(said.clone());
+    }
+    said
 }
 
 fn lives(host: &Host, run: RunId) -> bool {

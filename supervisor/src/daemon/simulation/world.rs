@@ -162,7 +162,8 @@ impl World {
         match self.dice.below(1000) {
             0..620 => self.go_on(),
             620..790 => people::act(&mut self.bench, &mut self.ledger, &mut self.dice, self.plant),
-            790..930 if self.hazards.contains(&Hazard::Workers) => {
+            790..800 => workers::exit_again(&mut self.bench, &mut self.ledger, &mut self.dice),
+            800..930 if self.hazards.contains(&Hazard::Workers) => {
                 workers::act((&mut self.bench, &self.host), &mut self.ledger, &mut self.dice, self.plant)
             }
             790..980 => {
