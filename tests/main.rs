@@ -88,6 +88,7 @@ mod telemetry;
 mod transfer;
 mod turns;
 mod unhappy;
+mod unkillable;
 mod upgrade;
 mod walls;
 mod why;

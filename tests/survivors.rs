@@ -15,7 +15,7 @@ use crate::journal::{Attempts, Journal, PATIENT, nothing_is_left, of_task, outco
 const STRAY: &str = "setsid sh -c 'trap \"\" TERM; exec sleep 600' &";
 
 /// Starts a daemon whose host has no cgroups.
-fn start_without_cgroups(fleet: &Fleet) {
+pub(crate) fn start_without_cgroups(fleet: &Fleet) {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
     let mount = mounts.lines().find(|line| line.contains(" - cgroup2 "));
     let Some(mount) = mount.map(|line| line.split(' ').nth(4).unwrap().to_owned()) else {

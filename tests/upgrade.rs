@@ -126,3 +126,79 @@ fn the_rules_that_a_run_of_version_1_began_with_hold_at_its_end() {
     assert_eq!(shown["task"]["consecutive_failures"], 0, "{shown:#}");
     nothing_is_left(&fleet);
 }
+
+#[test]
+fn a_run_of_a_newer_release_is_shown_and_neither_lost_nor_run_again() {
+    let fleet = Fleet::boot();
+    let id = fleet.create("begun later", "[ -e again ] && exit; touch again; exec sleep 600", &[]);
+    fleet.eventually("the run has begun", || (!records(&fleet, "started").is_empty()).then_some(()));
+    let (dir, pid) = records(&fleet, "pid").pop().unwrap();
+    fleet.kill_daemon();
+    edit(&dir, "spec.json", |spec| spec["version"] = json!(99));
+    let refused = fleet.cli(["upgrade", "--check"]);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert!(refused.stdout.contains("has version 99, and this release reads 1 to 2"), "{}", refused.stdout);
+    fleet.start();
+    fleet.eventually("the run is watched", || {
+        (fleet.json(["status"])["workers"][0]["phase"] == "running").then_some(())
+    });
+
+    kill(Pid::from_raw(pid["pid"].as_i64().unwrap().try_into().unwrap()), Signal::SIGKILL).unwrap();
+
+    fleet.eventually("status says that this release cannot read it", || {
+        let worker = fleet.json(["status"])["workers"][0].clone();
+        (worker["phase"] == "unknown" && worker["note"].as_str()?.contains("has version 99")).then_some(())
+    });
+    assert_eq!(fleet.show(&id)["runs"].as_array().unwrap().len(), 1);
+    assert_eq!(fleet.status_of(&id), "running");
+    fleet.cli(["reclaim", &id]).ok();
+    let shown = fleet.wait_for(&id, "done");
+    assert_eq!(shown["runs"][0]["outcome"], "reclaimed", "{shown:#}");
+    nothing_is_left(&fleet);
+}
+
+#[test]
+fn what_a_release_would_adopt_is_told_run_by_run_board_by_board_and_file_by_file() {
+    let fleet = Fleet::boot();
+    let id = fleet.create("works", "while [ ! -e go ]; do sleep 0.05; done", &[]);
+    fleet.eventually("the run has begun", || (!records(&fleet, "started").is_empty()).then_some(()));
+    let check = |more: &[&str]| fleet.cli([&["upgrade", "--check"], more].concat());
+
+    let told = check(&["--json"]).ok().json();
+    assert_eq!((&told["ok"], &told["run_directories"]), (&json!(true), &json!({"oldest": 1, "newest": 2})));
+    let run = &told["runs"][0];
+    assert_eq!(
+        (&run["task"], &run["version"], &run["adopted"]),
+        (&json!(id), &json!(2), &json!(true)),
+        "{told:#}"
+    );
+    let board = &told["boards"][0];
+    assert!(board["served"] == true && board["schema"] == board["known"], "{told:#}");
+    // The release of another program looks itself.
+    let other = check(&[fleet.binary().to_str().unwrap(), "--json"]).ok().json();
+    assert_eq!(other, told);
+    check(&["/bin/true"]).refused(1, "does not say what it would adopt");
+    check(&["/no/such/program"]).refused(1, "/no/such/program");
+    fleet.cli(["upgrade"]).refused(2, "--check");
+
+    fleet.write_config("supervisor.toml", "[limits]\nmax_running = \"many\"\n");
+    let refused = check(&[]);
+    assert!(refused.code == 1 && refused.stdout.contains("max_running"), "{refused:?}");
+    assert!(refused.stdout.contains("It does not adopt all of it"), "{refused:?}");
+    fleet.configure("");
+
+    assert!(fleet.stop(&["--kill"]).success());
+    let file = fleet.root().join("boards/default/board.db");
+    let set = |schema: i64| {
+        let conn = rusqlite::Connection::open(&file).unwrap();
+        conn.pragma_update(None, "user_version", schema).unwrap();
+    };
+    let known = board["known"].as_i64().unwrap();
+    set(known - 1);
+    let older = check(&[]).ok();
+    assert!(older.stdout.contains(&format!("migrates schema {} to {known}", known - 1)), "{}", older.stdout);
+    set(known + 1);
+    let newer = check(&[]);
+    assert!(newer.code == 1 && newer.stdout.contains(&format!("it has schema {}", known + 1)), "{newer:?}");
+    set(known);
+}

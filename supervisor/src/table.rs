@@ -100,6 +100,7 @@ macro_rules! table {
                     Profile(profile::ProfileCommand) => profile::run,
                     Login(login::Login) => login::run,
                     Service(service::Service) => service::run,
+                    Upgrade(upgrade::Upgrade) => upgrade::run,
                 }
                 verbs {
                     Doctor => doctor::run,

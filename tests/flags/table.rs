@@ -481,6 +481,14 @@ pub(super) const TABLE: &[Row] = &[
     ("stats", "tenant", Lines("stats", "stats --tenant acme")),
     ("reopen", "reason", Lines("reopen {done}", "reopen {done} --reason r")),
     ("unblock", "reason", Lines("unblock {blocked}", "unblock {blocked} --reason r")),
+    (
+        "upgrade",
+        "check",
+        Test(
+            "tests/upgrade.rs",
+            "what_a_release_would_adopt_is_told_run_by_run_board_by_board_and_file_by_file",
+        ),
+    ),
     ("watch", "assignee", Test("tests/parity/watching.rs", "walk")),
     ("watch", "interval", INERT),
     ("watch", "kinds", Test("tests/parity/watching.rs", "walk")),

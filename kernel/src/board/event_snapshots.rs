@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::testing::{Bench, alice, gated, titled};
 use crate::{
     Actor, Approval, ApprovalClass, BlockKind, Blocking, Detach, EndCause, EventFilter, EventKind, Force,
-    Handoff, InitialState, NewTask, Question, RunId, StopReason, TaskId,
+    Handoff, InitialState, NewTask, Question, RunId, StopReason, Straggler, TaskId,
 };
 
 mod chats;
@@ -429,6 +429,20 @@ fn throttled_tells_of_a_bound_that_a_run_has_met() {
     let before = count();
     bench.call(move |board| board.note_throttled(run, "requests_per_run")).unwrap();
     assert_eq!(count(), before, "a run that has ended is left alone");
+}
+
+#[test]
+fn unkillable_tells_of_what_sigkill_does_not_end_once_for_each_run() {
+    let bench = Bench::new();
+    let run = bench.start(&bench.ready());
+    let note = || {
+        let left = [Straggler { pid: 17, name: "cat".to_owned(), state: 'D' }];
+        bench.call(move |board| board.note_unkillable(run, &left)).unwrap();
+        bench.readers.with(|view| view.last_event()).unwrap()
+    };
+    let first = note();
+    insta::assert_snapshot!(told(&bench, "unkillable"), @r#"its run: {"processes":[{"name":"cat","pid":17,"state":"D"}]}"#);
+    assert_eq!(note(), first);
 }
 
 #[test]

@@ -9,12 +9,14 @@ use super::charge::Cost;
 use crate::model::actor::{Actor, ActorKind};
 use crate::model::error::Error;
 use crate::model::event::EventKind;
+use crate::model::filter::EventFilter;
 use crate::model::id::{RunId, TaskId};
 use crate::model::limits;
 use crate::model::note::Comment;
 use crate::model::outcome::{Denied, Egress};
 use crate::model::quota::Bound;
 use crate::model::run::Run;
+use crate::model::straggler::Straggler;
 use crate::rules::authority;
 use crate::store::fields::Field;
 
@@ -81,6 +83,23 @@ impl Board<'_> {
     /// Notes that the worker of an open run met a bound of the API. Does nothing for a run that has ended.
     pub fn note_throttled(&mut self, run: RunId, bound: &str) -> Result<(), Error> {
         self.note_of_run(run, EventKind::Throttled, json!({ "bound": bound }))
+    }
+
+    /// Notes that SIGKILL does not end processes of an open run, once for each run. Does nothing for a run that has ended.
+    pub fn note_unkillable(&mut self, run: RunId, processes: &[Straggler]) -> Result<(), Error> {
+        let kind = EventKind::Unkillable;
+        let filter = EventFilter {
+            task: Some(self.expect_run(run)?.task_id),
+            kinds: vec![kind.to_string()],
+            newest_first: true,
+            limit: 1,
+            ..EventFilter::default()
+        };
+        // A task has one open run at most, so its newest event of this kind tells.
+        if self.tx.list_events(&filter)?.rows.iter().any(|event| event.run_id == Some(run)) {
+            return Ok(());
+        }
+        self.note_of_run(run, kind, json!({ "processes": processes }))
     }
 
     /// Notes a host that the proxy of an open run refused to its worker. Does nothing for a run that has ended.

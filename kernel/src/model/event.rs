@@ -71,6 +71,7 @@ words! {
         TimedOut => "timed_out",
         Unarchived => "unarchived",
         Unblocked => "unblocked",
+        Unkillable => "unkillable",
         Unlinked => "unlinked",
         Unsubscribed => "unsubscribed",
         Verdict => "verdict",

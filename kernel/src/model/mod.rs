@@ -23,6 +23,7 @@ pub(crate) mod request;
 pub(crate) mod run;
 pub(crate) mod spent;
 pub(crate) mod status;
+pub(crate) mod straggler;
 pub(crate) mod subscription;
 pub(crate) mod suspect;
 pub(crate) mod swarm;

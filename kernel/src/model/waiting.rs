@@ -66,6 +66,8 @@ words! {
         Pass => "pass",
         /// Nobody knows whether the processes of its last run are gone.
         Survivors => "survivors",
+        /// SIGKILL does not end the processes of its run.
+        Unkillable => "unkillable",
         /// Its run is over, and its end cannot be proven or recorded.
         Stuck => "stuck",
     }

@@ -205,21 +205,41 @@ pub(super) fn cache(conn: &Connection, kib: i64) -> rusqlite::Result<()> {
     conn.pragma_update(None, "cache_size", -kib)
 }
 
+/// The schema of a board.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Schema {
+    /// That of the file.
+    pub found: i64,
+    /// The newest one that this program knows.
+    pub known: i64,
+}
+
+/// Reads the schema of the board at `path`, also where a newer program has changed it. Changes nothing.
+pub fn schema_of(path: &Path) -> Result<Schema, OpenError> {
+    look(path)?;
+    let conn = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    schema(&conn, path)
+}
+
 fn check(conn: &Connection, path: &Path) -> Result<(), OpenError> {
+    let Schema { found, known } = schema(conn, path)?;
+    if found > known {
+        return Err(OpenError::NewerSchema { path: path.to_owned(), found, known });
+    }
+    Ok(())
+}
+
+fn schema(conn: &Connection, path: &Path) -> Result<Schema, OpenError> {
     let application_id: i32 = conn
         .pragma_query_value(None, "application_id", |row| row.get(0))
         .map_err(|e| sqlite("read", path, e))?;
     if application_id != migrate::APPLICATION_ID {
         return Err(OpenError::NotABoard { path: path.to_owned(), application_id });
     }
-    let found: i64 = conn
+    let found = conn
         .pragma_query_value(None, "user_version", |row| row.get(0))
         .map_err(|e| sqlite("read", path, e))?;
-    let known = migrate::latest();
-    if found > known {
-        return Err(OpenError::NewerSchema { path: path.to_owned(), found, known });
-    }
-    Ok(())
+    Ok(Schema { found, known: migrate::latest() })
 }
 
 fn identity(conn: &Connection, path: &Path) -> Result<(), OpenError> {

@@ -52,6 +52,8 @@ struct Member {
     start_ticks: u64,
     state: char,
     name: String,
+    /// Whether it has ended and is only not reaped yet.
+    is_over: bool,
 }
 
 impl Tree {
@@ -181,7 +183,7 @@ impl Tree {
             queue.extend(source.of(&process));
             let is_init = self.init.as_ref().is_some_and(|init| init.identity.pid == pid);
             // It is the shim's own, and ends when all others have been told to.
-            if !is_init && !matches!(member.state, 'Z' | 'X' | 'x') {
+            if !is_init && !member.is_over {
                 members.push(member);
             }
         }
@@ -214,7 +216,9 @@ impl Member {
 fn look(pid: i32) -> ProcResult<(Process, Member, i32)> {
     let process = Process::new(pid)?;
     let stat = process.stat()?;
-    let member = Member { pid, start_ticks: stat.starttime, state: stat.state, name: stat.comm };
+    // The first thread of a process may have ended while others live: the state is that of the first alone.
+    let is_over = matches!(stat.state, 'Z' | 'X' | 'x') && stat.num_threads <= 1;
+    let member = Member { pid, start_ticks: stat.starttime, state: stat.state, name: stat.comm, is_over };
     Ok((process, member, stat.ppid))
 }
 

@@ -32,6 +32,8 @@ struct KillRounds {
     since: u64,
     next_at: u64,
     pause: u64,
+    /// What was last recorded as unkillable.
+    left: Option<UnkillableRecord>,
 }
 
 /// The state of a run that has begun.
@@ -163,8 +165,21 @@ impl<'a> Watch<'a> {
             self.lingered = self.lingered.saturating_add(killed);
         }
         if is_long {
-            let record = UnkillableRecord { version: VERSION, at_us: now, processes: self.tree.stragglers() };
-            self.run.write_unkillable(&record).ok();
+            self.tell_unkillable(now);
+        }
+    }
+
+    /// Records what outlives SIGKILL, and has the daemon look, where that is not what was recorded last.
+    fn tell_unkillable(&mut self, now: u64) {
+        let record = UnkillableRecord::of(self.tree.stragglers(), now);
+        let Some(rounds) = &mut self.rounds else { return };
+        if rounds.left.as_ref().is_some_and(|left| left.is_as(&record)) {
+            return;
+        }
+        // A full disk has no room for it; the next round tries again.
+        if self.run.write_unkillable(&record).is_ok() {
+            rounds.left = Some(record);
+            record::poke(self.spec, "unkillable");
         }
     }
 
@@ -186,8 +201,8 @@ impl<'a> Watch<'a> {
 
     fn kill_from_now(&mut self) {
         let now = boottime_us();
-        let since = self.rounds.as_ref().map_or(now, |rounds| rounds.since);
-        self.rounds = Some(KillRounds { since, next_at: now, pause: ROUND_US.0 });
+        let (since, left) = self.rounds.take().map_or((now, None), |rounds| (rounds.since, rounds.left));
+        self.rounds = Some(KillRounds { since, next_at: now, pause: ROUND_US.0, left });
     }
 
     /// Reads how the run is to be ended. SIGTERM without a request that can be read ends it with the spec's grace.

@@ -7,7 +7,7 @@ use super::CommandLine;
 use super::{
     answer, attach, attach_get, boards, call, create, dispatch, doctor, edit, follow, gc, lane, list, login,
     logs, manual, matching, mcp, pages, profile, restore, run, run_demo, serve, service, show, stop,
-    transfer, wait,
+    transfer, upgrade, wait,
 };
 use crate::demo;
 use crate::failure::Failure;

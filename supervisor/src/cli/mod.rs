@@ -38,6 +38,7 @@ mod show;
 mod stop;
 mod topics;
 mod transfer;
+mod upgrade;
 mod wait;
 
 use std::ffi::OsString;

@@ -95,6 +95,7 @@ pub(crate) async fn complete(
     for task in why::explain(call, tasks).await? {
         let Some(why) = &task.why else { continue };
         let unended = match why.code {
+            WaitingCode::Unkillable => Some(unkillable(&task, why)),
             WaitingCode::Survivors => Some(survivors(&task, why)),
             WaitingCode::Stuck => Some(stuck(&task, why)),
             WaitingCode::Environment => {
@@ -127,6 +128,15 @@ pub(crate) async fn complete(
 
 fn is_stranded(diagnostic: &Diagnostic) -> bool {
     diagnostic.kind == "stranded_in_ready"
+}
+
+/// A run whose processes SIGKILL does not end.
+fn unkillable(task: &Task, why: &Waiting) -> Finding {
+    let actions = vec![
+        Remedy::command("see the processes of the run", "status --tree").suggested(),
+        Remedy::command("see what this host lacks", "doctor"),
+    ];
+    unended(task, why, "unkillable", "SIGKILL does not end the processes of its run", actions)
 }
 
 /// A run of which nobody knows whether its processes are gone.

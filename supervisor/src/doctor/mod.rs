@@ -2,6 +2,7 @@
 
 mod boards;
 mod host;
+pub(crate) mod upgrade;
 
 use std::collections::BTreeMap;
 

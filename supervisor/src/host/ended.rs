@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use shim::rundir::{LockGuard, PidRecord, ProcessIdentity, ProcessStat, RunDir};
+use shim::rundir::{LockGuard, PidRecord, ProcessIdentity, ProcessStat, RunDir, Straggler};
 use shim::shortage::unless_short;
 
 use super::{cgroup, watch};
@@ -12,9 +12,40 @@ use super::{cgroup, watch};
 /// How long a look kills before it says what withstands SIGKILL. The next look goes on.
 pub(crate) const LIMIT: Duration = Duration::from_secs(2);
 
+/// Why what a dead shim has left could not be ended.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum EndError {
+    /// These outlive SIGKILL.
+    #[error("SIGKILL does not end {}", named(.0))]
+    Unkillable(Vec<Straggler>),
+    /// What it has left cannot be read for now.
+    #[error("{0}")]
+    Unread(String),
+    /// It could not be tried.
+    #[error("{what}")]
+    Failed {
+        /// On what.
+        what: String,
+        /// The cause.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+impl EndError {
+    fn on(what: String) -> impl Fn(std::io::Error) -> Self {
+        move |source| EndError::Failed { what: what.clone(), source }
+    }
+
+    /// Describes it with its causes.
+    pub(crate) fn in_words(&self) -> String {
+        crate::failure::with_causes(self)
+    }
+}
+
 /// Ends what a dead shim has left, by what its run directory records. Blocking.
-pub(crate) fn end(dir: &RunDir, pid: &PidRecord) -> Result<(), String> {
-    if let Some(group) = group_of(dir)? {
+pub(crate) fn end(dir: &RunDir, pid: &PidRecord) -> Result<(), EndError> {
+    if let Some(group) = group_of(dir).map_err(EndError::Unread)? {
         empty_group(&group)?;
     }
     match &pid.init {
@@ -29,7 +60,7 @@ pub(crate) fn remove(dir: &RunDir, guard: LockGuard) -> Result<(), String> {
     let boot = shim::rundir::boot_id().map_err(|e| format!("the boot id cannot be read: {e}"))?;
     let pid = unless_short(dir.pid()).map_err(|e| crate::failure::with_causes(&e))?.flatten();
     if let Some(pid) = pid.filter(|pid| pid.boot_id == boot) {
-        end(dir, &pid)?;
+        end(dir, &pid).map_err(|e| e.in_words())?;
     }
     if let Some(group) = group_of(dir)? {
         cgroup::kill(&group).map_err(|e| e.to_string())?;
@@ -49,9 +80,9 @@ pub(crate) fn group_of(dir: &RunDir) -> Result<Option<PathBuf>, String> {
 }
 
 /// Kills the first process of a pid namespace, and with it all others, and waits until the kernel says that they are gone.
-fn end_namespace(init: &ProcessIdentity) -> Result<(), String> {
-    let fail = |e: std::io::Error| format!("process {} of the run: {e}", init.pid);
-    let Some(handle) = watch::open(init.pid).map_err(fail)? else { return Ok(()) };
+fn end_namespace(init: &ProcessIdentity) -> Result<(), EndError> {
+    let fail = EndError::on(format!("end process {} of the run", init.pid));
+    let Some(handle) = watch::open(init.pid).map_err(&fail)? else { return Ok(()) };
     let is_same = ProcessStat::of(init.pid).is_ok_and(|stat| stat.start_ticks == init.start_ticks)
         && init
             .pidfs_inode
@@ -59,34 +90,52 @@ fn end_namespace(init: &ProcessIdentity) -> Result<(), String> {
     if !is_same {
         return Ok(());
     }
-    watch::signal(&handle, Signal::KILL).map_err(fail)?;
-    if watch::ends_within(&handle, LIMIT).map_err(fail)? {
-        Ok(())
-    } else {
-        Err(format!("SIGKILL does not end the pid namespace of process {}", init.pid))
+    watch::signal(&handle, Signal::KILL).map_err(&fail)?;
+    if watch::ends_within(&handle, LIMIT).map_err(&fail)? {
+        return Ok(());
     }
+    Err(EndError::Unkillable(stragglers(namespace_of(init.pid))))
+}
+
+/// The processes in the pid namespace of one of them, which has not been reaped.
+fn namespace_of(pid: i32) -> Vec<i32> {
+    let namespace = |pid: i32| std::fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
+    let Some(own) = namespace(pid) else { return vec![pid] };
+    let all = procfs::process::all_processes().into_iter().flatten().flatten();
+    let inside: Vec<i32> =
+        all.map(|process| process.pid()).filter(|pid| namespace(*pid).as_ref() == Some(&own)).collect();
+    if inside.is_empty() { vec![pid] } else { inside }
 }
 
 /// Kills a group until the kernel says that it is empty. Both leaves: a worker that was just being made is still beside
 /// the shim.
-pub(crate) fn empty_group(group: &Path) -> Result<(), String> {
-    let fail = |e: std::io::Error| format!("{}: {e}", group.display());
+pub(crate) fn empty_group(group: &Path) -> Result<(), EndError> {
+    let fail = EndError::on(format!("empty the cgroup {}", group.display()));
     let until = Instant::now() + LIMIT;
-    while cgroup::populated(group).map_err(fail)? {
+    while cgroup::populated(group).map_err(&fail)? {
         if Instant::now() >= until {
-            return Err(format!("SIGKILL does not end {}", described(cgroup::processes(group))));
+            return Err(EndError::Unkillable(stragglers(cgroup::processes(group))));
         }
-        cgroup::kill(group).map_err(fail)?;
-        cgroup::wait_for_change(group).map_err(fail)?;
+        cgroup::kill(group).map_err(&fail)?;
+        cgroup::wait_for_change(group).map_err(&fail)?;
     }
     Ok(())
 }
 
-/// Processes by pid and name, for a person.
-fn described(pids: Vec<i32>) -> String {
-    let name = |pid: i32| {
-        let stat = procfs::process::Process::new(pid).and_then(|process| process.stat());
-        stat.map_or_else(|_| pid.to_string(), |stat| format!("{pid} ({}, state {})", stat.comm, stat.state))
+/// Describes processes that have just been seen. One that has gone meanwhile is left out.
+pub(crate) fn stragglers(pids: Vec<i32>) -> Vec<Straggler> {
+    let describe = |pid: i32| {
+        let stat = procfs::process::Process::new(pid).and_then(|process| process.stat()).ok()?;
+        Some(Straggler { pid, name: stat.comm, state: stat.state })
     };
-    pids.into_iter().map(name).collect::<Vec<_>>().join(", ")
+    pids.into_iter().filter_map(describe).collect()
+}
+
+/// Processes by pid, name and state, for a person.
+pub(crate) fn named(processes: &[Straggler]) -> String {
+    let name = |one: &Straggler| format!("{} ({}, state {})", one.pid, one.name, one.state);
+    if processes.is_empty() {
+        return "processes that cannot be named".to_owned();
+    }
+    processes.iter().map(name).collect::<Vec<_>>().join(", ")
 }

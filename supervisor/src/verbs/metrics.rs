@@ -247,6 +247,7 @@ fn word(phase: Phase) -> &'static str {
         Phase::Running => "running",
         Phase::Ending => "ending",
         Phase::Settling => "settling",
+        Phase::Unkillable => "unkillable",
         Phase::Unknown => "unknown",
     }
 }

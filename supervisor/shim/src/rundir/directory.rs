@@ -137,6 +137,12 @@ impl Place {
     }
 }
 
+/// What the spec of every version has.
+#[derive(Debug, Deserialize)]
+struct Versioned {
+    version: u32,
+}
+
 /// The directory of one run, which is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunDir {
@@ -195,6 +201,12 @@ impl RunDir {
     /// Reads what is to run.
     pub fn spec(&self) -> Result<RunSpec, RunDirError> {
         self.read_present(SPEC)
+    }
+
+    /// Reads which version the directory has, of whatever release it is.
+    pub fn version(&self) -> Result<u32, RunDirError> {
+        let Versioned { version } = self.read_present(SPEC)?;
+        Ok(version)
     }
 
     /// Reads the part of the spec that the shim acts on.
@@ -324,6 +336,13 @@ impl RunDir {
     /// Records what became of messages.
     pub(crate) fn write_messages(&self, record: &MessagesRecord) -> Result<(), RunDirError> {
         self.write(MESSAGES, record)
+    }
+
+    /// Reads what outlives SIGKILL; none where nothing does.
+    ///
+    /// A record says nothing about now once the lock is free.
+    pub fn unkillable(&self) -> Result<Option<UnkillableRecord>, RunDirError> {
+        self.read(UNKILLABLE)
     }
 
     /// Records what outlives SIGKILL.

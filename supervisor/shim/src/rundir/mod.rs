@@ -48,9 +48,9 @@ pub use lock::{LockGuard, LockState};
 pub(crate) use message::Received;
 pub use message::{Conversation, Form, Letter, MessagesRecord, Receipt};
 pub use records::{
-    Cause, ExitRecord, PidRecord, StartedRecord, StdoutRecord, StopReason, StopRequest, Usage,
+    Cause, ExitRecord, PidRecord, StartedRecord, StdoutRecord, StopReason, StopRequest, Straggler,
+    UnkillableRecord, Usage,
 };
-pub(crate) use records::{Straggler, UnkillableRecord};
 pub(crate) use spec::ShimSpec;
 pub use spec::{LeaseSpec, RunSpec, Stdin};
 pub use stat::ProcessStat;
@@ -58,3 +58,10 @@ pub use stdout::Stdout;
 
 /// The version that this release writes into every file of a run directory.
 pub const VERSION: u32 = 2;
+/// The oldest version that this release reads.
+pub const OLDEST: u32 = 1;
+
+/// Whether this release takes over a run whose directory has this version. What a newer one means by its records nobody here knows.
+pub fn is_known(version: u32) -> bool {
+    (OLDEST..=VERSION).contains(&version)
+}

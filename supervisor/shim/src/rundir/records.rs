@@ -171,18 +171,43 @@ impl ExitRecord {
 
 /// A process that outlives SIGKILL, mostly in an uninterruptible wait.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Straggler {
-    pub(crate) pid: i32,
-    pub(crate) name: String,
+pub struct Straggler {
+    /// The process id.
+    pub pid: i32,
+    /// Its name, which the process itself chooses: 15 bytes at most.
+    pub name: String,
     /// Its state as `/proc/<pid>/stat` has it: `D`, `R`, …
-    pub(crate) state: char,
+    pub state: char,
 }
 
 /// `unkillable`: what the shim still waits for; the run's claim stays as long as it does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct UnkillableRecord {
-    pub(crate) version: u32,
-    /// When it was last looked at, in microseconds of `CLOCK_BOOTTIME`.
-    pub(crate) at_us: u64,
-    pub(crate) processes: Vec<Straggler>,
+pub struct UnkillableRecord {
+    /// The version of the record.
+    pub version: u32,
+    /// When these were first seen, in microseconds of `CLOCK_BOOTTIME`.
+    pub at_us: u64,
+    /// What is left, [`UnkillableRecord::NAMED`] at most.
+    pub processes: Vec<Straggler>,
+    /// How many more there are.
+    #[serde(default)]
+    pub more: usize,
+}
+
+impl UnkillableRecord {
+    /// How many processes a record names: a run may have left thousands.
+    pub const NAMED: usize = 16;
+
+    /// Describes what is left of a run.
+    pub(crate) fn of(mut processes: Vec<Straggler>, at_us: u64) -> Self {
+        processes.sort_by_key(|straggler| straggler.pid);
+        let more = processes.len().saturating_sub(Self::NAMED);
+        processes.truncate(Self::NAMED);
+        Self { version: VERSION, at_us, processes, more }
+    }
+
+    /// Whether it says the same as another one, whenever that was.
+    pub(crate) fn is_as(&self, other: &Self) -> bool {
+        (&self.processes, self.more) == (&other.processes, other.more)
+    }
 }

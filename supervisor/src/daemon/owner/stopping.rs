@@ -3,7 +3,7 @@
 use kernel::{Counted, RunId, StopReason, TaskId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::daemon::run::live::LiveRun;
+use crate::daemon::run::live::{LiveRun, Phase};
 
 /// How the daemon is to stop.
 #[derive(
@@ -62,7 +62,7 @@ pub(in crate::daemon) fn sharper_mode(before: Option<StopMode>) -> StopMode {
     }
 }
 
-/// A run of which nobody knows whether its processes are gone: it is left as it is.
+/// A run that the daemon can neither end nor wait for: it is left as it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Left {
     /// The task.
@@ -71,12 +71,20 @@ pub(crate) struct Left {
     pub(crate) run: RunId,
     /// What is known of it.
     pub(crate) note: String,
+    /// Whether SIGKILL does not end it; else nobody knows whether its processes are gone.
+    #[serde(default)]
+    pub(crate) is_unkillable: bool,
 }
 
 impl Left {
     /// Describes a live run.
     pub(in crate::daemon) fn of(live: &LiveRun) -> Self {
-        Left { task: live.task.clone(), run: live.run, note: live.note.clone().unwrap_or_default() }
+        Left {
+            task: live.task.clone(),
+            run: live.run,
+            note: live.note.clone().unwrap_or_default(),
+            is_unkillable: live.phase == Phase::Unkillable,
+        }
     }
 }
 
@@ -137,17 +145,14 @@ impl StopPlan {
                     .to_owned(),
             );
         }
-        let does = if self.mode.ends_workers() {
-            "It ends the processes that carry the mark of"
-        } else {
-            "It leaves"
-        };
-        let keeps = if self.mode.ends_workers() { ", and keeps its claim" } else { "" };
-        lines.extend(
-            self.left
-                .iter()
-                .map(|left| format!("{does} {} (run {}){keeps}: {}", left.task, left.run, left.note)),
-        );
+        lines.extend(self.left.iter().map(|left| {
+            let (does, keeps) = if self.mode.ends_workers() && !left.is_unkillable {
+                ("It ends the processes that carry the mark of", ", and keeps its claim")
+            } else {
+                ("It leaves", "")
+            };
+            format!("{does} {} (run {}){keeps}: {}", left.task, left.run, left.note)
+        }));
         lines
     }
 

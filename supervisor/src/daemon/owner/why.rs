@@ -54,7 +54,13 @@ pub(crate) fn merged(
         None => answer,
     };
     // A run that goes on has nothing to wait for.
-    let about_runs = [WaitingCode::Ending, WaitingCode::Survivors, WaitingCode::Stuck, WaitingCode::NoDaemon];
+    let about_runs = [
+        WaitingCode::Ending,
+        WaitingCode::Unkillable,
+        WaitingCode::Survivors,
+        WaitingCode::Stuck,
+        WaitingCode::NoDaemon,
+    ];
     let answer = answer?;
     if task.status == Status::Running && !about_runs.contains(&answer.code) {
         return None;

@@ -18,6 +18,7 @@ use super::report::Report;
 use super::settle::{Known, Proof, Shim};
 use super::shim_watch::{tell_started, watch_to_end};
 use super::traces;
+use super::unkillable;
 use crate::service::BoardHandle;
 
 /// Ends a run whose shim was not started.
@@ -86,6 +87,7 @@ pub(super) async fn conclude(
     let mut known = known_of(context, board, learnt, shim);
     let path = known.path.clone();
     let mut reported = false;
+    let mut noted = Vec::new();
     // A request made before it was shown expected the worker to be ended.
     let mut shown_at: Option<EventId> = None;
     let ending = loop {
@@ -104,6 +106,16 @@ pub(super) async fn conclude(
                     Ok(Proof::Alive) => {
                         // It came late, between the last look and this one.
                         watch_to_end(context, board, key, run).await;
+                        continue;
+                    }
+                    Ok(Proof::Unkillable(left)) => {
+                        if noted != left {
+                            unkillable::note(board, key, run.id, &left).await;
+                        }
+                        let why = unkillable::in_words(&left, 0);
+                        noted = left;
+                        context.tell(key, Report::Delayed(Phase::Unkillable, why)).await;
+                        tokio::time::sleep(RETRY).await;
                         continue;
                     }
                     Ok(Proof::Unknown { why, watch }) => {

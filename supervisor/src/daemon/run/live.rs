@@ -21,8 +21,21 @@ pub(crate) enum Phase {
     Ending,
     /// It has ended, and that is not recorded on its board yet.
     Settling,
+    /// SIGKILL does not end its processes.
+    Unkillable,
     /// Its shim is gone, and nobody can prove that its processes are.
     Unknown,
+}
+
+impl Phase {
+    /// Whether nothing that a daemon does ends the run: it keeps its claim and its place and takes nobody's slot, and a daemon
+    /// that stops leaves it to the next one.
+    pub(crate) fn is_out_of_reach(self) -> bool {
+        match self {
+            Phase::Unkillable | Phase::Unknown => true,
+            Phase::Starting | Phase::Running | Phase::Ending | Phase::Settling => false,
+        }
+    }
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

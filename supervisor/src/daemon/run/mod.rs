@@ -40,4 +40,5 @@ mod stage;
 pub(super) mod starts;
 mod survivors;
 mod traces;
+mod unkillable;
 pub(super) mod usable;

@@ -13,6 +13,7 @@ use tokio_util::task::TaskTracker;
 use super::context::Context;
 use super::key::TaskKey;
 use super::shim_watch::tell_started;
+use super::unkillable::tell_unkillable;
 use crate::failure::Failure;
 use crate::host::socket_file;
 use crate::paths::Root;
@@ -33,6 +34,8 @@ enum News {
     Started,
     /// Something has become of messages to its agent.
     Messages,
+    /// SIGKILL does not end its processes.
+    Unkillable,
     /// Something that the daemon learns otherwise.
     #[serde(other)]
     Other,
@@ -63,7 +66,9 @@ pub(in crate::daemon) fn listen_to_shims(
             let Ok(length) = received else { continue };
             let Ok(poke) = serde_json::from_slice::<Poke>(&buffer[..length]) else { continue };
             match poke.what {
-                News::Started | News::Messages => drop(context.tasks.spawn(hear(Arc::clone(&context), poke))),
+                News::Started | News::Messages | News::Unkillable => {
+                    drop(context.tasks.spawn(hear(Arc::clone(&context), poke)));
+                }
                 News::Other => {}
             }
         }
@@ -83,11 +88,13 @@ async fn hear(context: Arc<Context>, poke: Poke) {
             && let Ok(dir) = RunDir::open(&context.host.root.run_dir(&name, run.id))
         {
             let key = TaskKey { board: name, task: run.task_id.clone() };
-            if poke.what == News::Messages {
-                context.bells.ring(&key);
-            } else {
-                tell_started(&context, &board, &key, &run, &dir).await;
-                context.refill();
+            match poke.what {
+                News::Messages => context.bells.ring(&key),
+                News::Unkillable => tell_unkillable(&context, &board, &key, &run, &dir).await,
+                News::Started | News::Other => {
+                    tell_started(&context, &board, &key, &run, &dir).await;
+                    context.refill();
+                }
             }
         }
         return;

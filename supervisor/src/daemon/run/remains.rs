@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use kernel::Run;
-use shim::rundir::{PidRecord, RunDir};
+use shim::rundir::{PidRecord, RunDir, Straggler};
 use shim::shortage::unless_short;
 
 use super::note::Note;
 use super::survivors::{self, Mark};
-use crate::host::ended::{self, LIMIT};
+use crate::host::ended::{self, EndError, LIMIT};
 
 /// Between two looks for processes whose end nothing announces.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -29,12 +29,18 @@ pub(in crate::daemon) enum Remains {
         /// A process whose end is worth another look.
         watch: Option<i32>,
     },
+    /// Processes that SIGKILL does not end.
+    Unkillable(Vec<Straggler>),
 }
 
 /// Ends what a killed shim has left where that can be proved, and else looks for it. Blocking.
 pub(super) fn prove(dir: &RunDir, pid: &PidRecord, mark: &Mark) -> Result<Remains, String> {
     let spec = dir.spec().map_err(|e| crate::failure::with_causes(&e))?;
-    ended::end(dir, pid)?;
+    match ended::end(dir, pid) {
+        Ok(()) => {}
+        Err(EndError::Unkillable(left)) => return Ok(Remains::Unkillable(left)),
+        Err(error @ (EndError::Unread(_) | EndError::Failed { .. })) => return Err(error.in_words()),
+    }
     if spec.cgroup.is_some() || pid.init.is_some() {
         return Ok(Remains::Nothing);
     }
@@ -43,7 +49,12 @@ pub(super) fn prove(dir: &RunDir, pid: &PidRecord, mark: &Mark) -> Result<Remain
     }
     // No other run of this host has that user, so that where nothing has it nothing is left.
     let found = kill_marked(mark, &BTreeSet::new())?;
-    Ok(if found.is_empty() { Remains::Nothing } else { unknown(&found) })
+    let marked = survivors::sure(&found);
+    Ok(match (found.is_empty(), marked.is_empty()) {
+        (true, _) => Remains::Nothing,
+        (false, true) => unknown(&found),
+        (false, false) => Remains::Unkillable(ended::stragglers(marked)),
+    })
 }
 
 /// Looks for the processes of a run, and leaves them as they are.
@@ -99,7 +110,7 @@ pub(super) enum Cleared {
 fn kill_marked(mark: &Mark, groups: &BTreeSet<PathBuf>) -> Result<Vec<survivors::Survivor>, String> {
     let until = Instant::now() + LIMIT;
     for group in groups {
-        ended::empty_group(group)?;
+        ended::empty_group(group).map_err(|e| e.in_words())?;
     }
     loop {
         let found = mark.kill().map_err(|e| format!("the processes cannot be ended: {e}"))?;

@@ -1,6 +1,6 @@
 //! What a run reports to the owner loop, and the queue in which that waits.
 
-use kernel::Finished;
+use kernel::{Finished, RunId};
 use shim::rundir::StartedRecord;
 use tokio::sync::mpsc;
 
@@ -36,6 +36,8 @@ pub(crate) enum Report {
     StopFailed,
     /// Its end is delayed; the text says by what.
     Delayed(Phase, String),
+    /// SIGKILL does not end its processes; the text names them. The shim said so of this run, which may be over by now.
+    Unkillable(RunId, String),
 }
 
 /// The sending end of the queue.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use kernel::{EndCause, Ending, Run};
-use shim::rundir::FailedStart;
+use shim::rundir::{self, FailedStart, Straggler};
 
 use super::remains::Remains;
 
@@ -24,6 +24,8 @@ pub(in crate::daemon) enum Proof {
         /// A process whose end is worth another look.
         watch: Option<i32>,
     },
+    /// The shim is gone, and SIGKILL does not end what it has left.
+    Unkillable(Vec<Straggler>),
     /// The lock is held: the run lives.
     Alive,
 }
@@ -88,6 +90,8 @@ pub(in crate::daemon) enum Directory {
     Killed { boot_id: String, failure_limit: Option<u32> },
     /// A record makes no sense, and why.
     Damaged(String),
+    /// A later release has made it, of this version.
+    Later(u32),
 }
 
 /// The processes that carry the mark of a run.
@@ -119,10 +123,14 @@ pub(in crate::daemon) fn judge(known: &mut Known, traces: &mut impl Traces) -> R
         }
         Directory::Killed { failure_limit, .. } => match traces.remains()? {
             Remains::Nothing => lost(failure_limit),
+            Remains::Unkillable(left) => Proof::Unkillable(left),
             Remains::Unknown { found, watch } => {
                 Proof::Unknown { why: survivors_unknown(&known.run, "the shim was killed", &found), watch }
             }
         },
+        Directory::Later(version) => {
+            Proof::Unknown { why: of_another_version(&known.run, version), watch: None }
+        }
         // It says nothing, now or later: a person has to look.
         Directory::Damaged(why) => {
             let Marked { named, watch, .. } = traces.marked()?;
@@ -130,6 +138,15 @@ pub(in crate::daemon) fn judge(known: &mut Known, traces: &mut impl Traces) -> R
             Proof::Unknown { why: survivors_unknown(&known.run, &why, &named), watch }
         }
     })
+}
+
+/// What is shown of a run whose directory this release cannot read.
+fn of_another_version(run: &Run, version: u32) -> String {
+    let (oldest, newest, task) = (rundir::OLDEST, rundir::VERSION, &run.task_id);
+    format!(
+        "its run directory has version {version}, and this release reads {oldest} to {newest}: the release that made it \
+         tells how the run has ended; `supervisor reclaim {task}` frees the task without that"
+    )
 }
 
 /// The proof where the directory of a run is a copy: the run is another root's, which alone may end it.

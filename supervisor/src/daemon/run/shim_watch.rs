@@ -11,6 +11,7 @@ use super::key::TaskKey;
 use super::listen;
 use super::live::{Phase, ShimHandle};
 use super::report::Report;
+use super::unkillable::tell_unkillable;
 use crate::exit::Code;
 use crate::failpoint;
 use crate::host::watch::Watched;
@@ -37,6 +38,7 @@ pub(in crate::daemon) async fn watch_to_end(
                 let watched = Arc::new(watched);
                 announce_adopted(context, key, &dir, &watched).await;
                 tell_started(context, board, key, run, &dir).await;
+                tell_unkillable(context, board, key, run, &dir).await;
                 let ended = listen::until_ended(context, board, (key, run.id), (&dir, &watched));
                 if let Err(error) = ended.await {
                     tracing::error!(task = %key, %error, "watch_failed");
@@ -58,7 +60,7 @@ pub(in crate::daemon) async fn watch_to_end(
 /// Watches the shim that holds the lock of a run directory; none where it has not said who it is, or has just ended.
 ///
 /// The lock was seen held, so the record is that of a living process, unless that process ended in between: then the
-/// pid may be anybody's, whom the boot, the start time and the inode of the pidfd tell apart.
+/// pid may be anybody's, whom the boot and the inode of the pidfd tell apart, or the start time where the kernel has no pidfs.
 fn find_shim(dir: &RunDir, boot_id: &str) -> std::io::Result<Option<Watched>> {
     let Some(record) = dir.pid().map_err(std::io::Error::other)? else { return Ok(None) };
     if record.boot_id != boot_id {
@@ -70,12 +72,12 @@ fn find_shim(dir: &RunDir, boot_id: &str) -> std::io::Result<Option<Watched>> {
         Err(e) if e.raw_os_error() == Some(nix::errno::Errno::ESRCH as i32) => return Ok(None),
         Err(e) => return Err(e),
     };
-    let same_start = ProcessStat::of(record.pid).is_ok_and(|stat| stat.start_ticks == record.start_ticks);
-    let same_inode = match record.pidfs_inode {
+    // The inode is unique for a boot. The start time is not the same for a daemon in another time namespace.
+    let is_same = match record.pidfs_inode {
         Some(inode) => watched.inode()? == inode,
-        None => true,
+        None => ProcessStat::of(record.pid).is_ok_and(|stat| stat.start_ticks == record.start_ticks),
     };
-    Ok((same_start && same_inode).then_some(watched))
+    Ok(is_same.then_some(watched))
 }
 
 async fn announce_adopted(context: &Context, key: &TaskKey, dir: &RunDir, watched: &Arc<Watched>) {

@@ -114,7 +114,13 @@ impl Mark {
 
 /// Whether one of these is surely the run's.
 pub(super) fn are_surely(survivors: &[Survivor]) -> bool {
-    survivors.iter().any(|survivor| survivor.belongs == Belongs::Surely)
+    !sure(survivors).is_empty()
+}
+
+/// Those that are surely the run's.
+pub(super) fn sure(survivors: &[Survivor]) -> Vec<i32> {
+    let own = survivors.iter().filter(|survivor| survivor.belongs == Belongs::Surely);
+    own.map(|survivor| survivor.pid).collect()
 }
 
 /// The cgroups of those that are surely the run's, each by the directory of its run.

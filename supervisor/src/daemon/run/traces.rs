@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use kernel::{Clock, EndCause, Timestamp};
-use shim::rundir::{Cause, ExitRecord, LockGuard, LockState, PidRecord, RunDir, RunDirError};
+use shim::rundir::{self, Cause, ExitRecord, LockGuard, LockState, PidRecord, RunDir, RunDirError};
 use shim::shortage::unless_short;
 
 use super::note::Note;
@@ -88,6 +88,10 @@ impl Traces for OnHost {
         match dir.lock_state().map_err(|e| text(&e))? {
             LockState::Held => return Ok(Directory::Held),
             LockState::Free(guard) => self.guard = Some(guard),
+        }
+        let version = unless_short(dir.version()).map_err(|e| text(&e))?;
+        if let Some(version) = version.filter(|version| !rundir::is_known(*version)) {
+            return Ok(Directory::Later(version));
         }
         let note = Note::read(&self.known.path).map_err(|e| text(&e))?;
         if let Some(record) = dir.exit().map_err(|e| text(&e))? {

@@ -358,6 +358,13 @@ impl Life {
                 self.stage = Stage::Decide { since, watch };
                 ("may live", vec![Report::Delayed(Phase::Unknown, why)])
             }
+            Ok(Proof::Unkillable(_)) => {
+                self.stage = Stage::Prove;
+                (
+                    "cannot be killed",
+                    vec![Report::Delayed(Phase::Unkillable, "SIGKILL does not end it".to_owned())],
+                )
+            }
             Err(why) => {
                 self.stage = Stage::Prove;
                 ("cannot be judged", vec![Report::Delayed(Phase::Settling, why)])

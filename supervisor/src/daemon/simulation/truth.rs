@@ -121,7 +121,7 @@ fn judge(desk: &Desk, task: &Task, why: &Waiting, (is_quiet, on): (bool, &Ground
         }
         WaitingCode::Turn => says(!is_quiet, "it is its turn, and nobody looks"),
         WaitingCode::Stopping => says(desk.is_stopping, "nothing stops"),
-        WaitingCode::Survivors | WaitingCode::Stuck => {
+        WaitingCode::Unkillable | WaitingCode::Survivors | WaitingCode::Stuck => {
             says(desk.handles(&task.id), "nobody looks after its run")
         }
         WaitingCode::Pool => says(waits && others() > 0 && !task.pools.is_empty(), "no pool is taken"),

@@ -55,6 +55,8 @@ pub(super) fn of(report: &StatusReport) -> (Health, Vec<String>) {
     }
     let in_phase = |phase| report.workers.iter().filter(|worker| worker.run.phase == phase).count() as u64;
     let (unknown, settling) = (in_phase(Phase::Unknown), in_phase(Phase::Settling));
+    let unkillable = in_phase(Phase::Unkillable);
+    add(unkillable > 0, &format!("SIGKILL does not end {}", Counted(unkillable, "run")));
     add(unknown > 0, &format!("the end of {} is unknown", Counted(unknown, "run")));
     add(settling > 0, &format!("the end of {} is not recorded yet", Counted(settling, "run")));
     let health = match (&report.daemon, troubles.is_empty()) {

@@ -187,6 +187,7 @@ fn worker_state(run: &LiveRun) -> (&'static str, Ink) {
         Phase::Running => ("running", Ink::Green),
         Phase::Ending => ("ending", Ink::Yellow),
         Phase::Settling => ("settling", Ink::Red),
+        Phase::Unkillable => ("unkillable", Ink::Red),
         Phase::Unknown => ("unknown", Ink::Red),
     }
 }

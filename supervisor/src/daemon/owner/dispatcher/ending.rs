@@ -20,7 +20,7 @@ impl Dispatcher {
             live.phase = phase;
             live.note = Some(why);
         }
-        if phase != Phase::Unknown || slot.claim.weight == Weight::PlaceAlone {
+        if !phase.is_out_of_reach() || slot.claim.weight == Weight::PlaceAlone {
             return Vec::new();
         }
         // Nothing of it is known to work, so that it takes nobody's slot; its place stays its own.
@@ -28,12 +28,22 @@ impl Dispatcher {
         self.read_all()
     }
 
+    /// SIGKILL does not end the processes of a run, unless that is over by now.
+    pub(super) fn unkillable(&mut self, key: &TaskKey, run: RunId, why: String) -> Vec<Action> {
+        let live = self.slots.get(key).and_then(|slot| slot.live.as_ref());
+        // Its shim may have gone meanwhile: then what is known of its remains is newer.
+        if live.is_none_or(|live| live.run != run || matches!(live.phase, Phase::Settling | Phase::Unknown)) {
+            return Vec::new();
+        }
+        self.delayed(key, Phase::Unkillable, why)
+    }
+
     /// Has a shim end its run, unless it was asked as urgently before.
     pub(super) fn stop_run(&mut self, key: &TaskKey, reason: StopReason) -> Option<Action> {
         let worker = &self.config.worker;
         let slot = self.slots.get_mut(key)?;
-        if slot.is_in(&[Phase::Settling, Phase::Unknown]) {
-            // Its shim has gone: nobody is there to be asked.
+        if slot.is(Phase::Settling) || slot.is_out_of_reach() {
+            // Its shim has gone, or does all that it can do already.
             return None;
         }
         let Some(shim) = slot.shim.as_ref() else { return Some(Action::GiveUp(key.clone())) };
@@ -79,17 +89,17 @@ impl Dispatcher {
         if !self.stopping.is_some_and(StopMode::ends_workers) {
             return Vec::new();
         }
-        let unknown = self.slots.iter().filter(|(_, slot)| slot.is_in(&[Phase::Unknown]));
+        let unknown = self.slots.iter().filter(|(_, slot)| slot.is(Phase::Unknown));
         unknown.filter_map(|(key, slot)| Some((key.board.clone(), slot.live.as_ref()?.run))).collect()
     }
 
     /// What the stop that goes on comes to, for somebody who asked for one.
     pub(super) fn stop_plan(&self, asked: StopMode) -> StopPlan {
         let mode = self.stopping.unwrap_or(asked);
-        let unknown: Vec<&LiveRun> = self
+        let left: Vec<&LiveRun> = self
             .slots
             .values()
-            .filter(|slot| slot.is_in(&[Phase::Unknown]))
+            .filter(|slot| slot.is_out_of_reach())
             .filter_map(|slot| slot.live.as_ref())
             .collect();
         let ending = self.slots.values().filter(|slot| slot.stop_sent.is_some()).count();
@@ -97,11 +107,11 @@ impl Dispatcher {
             pid: std::process::id(),
             mode,
             asked,
-            workers: self.slots.len() - unknown.len(),
+            workers: self.slots.len() - left.len(),
             ending,
             until: self.drain_until.filter(|_| mode == StopMode::Drain),
             grace_seconds: self.config.worker.grace().as_secs(),
-            left: unknown.into_iter().map(Left::of).collect(),
+            left: left.into_iter().map(Left::of).collect(),
         }
     }
 
@@ -115,8 +125,8 @@ impl Dispatcher {
 
     /// Whether nothing is left that this daemon waits for.
     pub(super) fn is_done(&self) -> bool {
-        let quiet = self.slots.values().all(|slot| slot.is_in(&[Phase::Unknown]));
-        let settled = || self.slots.values().all(|slot| slot.is_in(&[Phase::Unknown, Phase::Settling]));
+        let quiet = !self.has_runs();
+        let settled = || self.slots.values().all(|slot| slot.is_out_of_reach() || slot.is(Phase::Settling));
         let reading = self.boards.values().any(|state| state.look != Look::Done || state.waking);
         match (self.stopping, self.extent) {
             (Some(StopMode::Leave), _) => true,
@@ -130,12 +140,16 @@ impl Dispatcher {
 
     /// Whether there are runs that this daemon still does something for.
     pub(in crate::daemon) fn has_runs(&self) -> bool {
-        !self.slots.values().all(|slot| slot.is_in(&[Phase::Unknown]))
+        !self.slots.values().all(Slot::is_out_of_reach)
     }
 }
 
 impl Slot {
-    fn is_in(&self, phases: &[Phase]) -> bool {
-        self.live.as_ref().is_some_and(|live| phases.contains(&live.phase))
+    fn is(&self, phase: Phase) -> bool {
+        self.live.as_ref().is_some_and(|live| live.phase == phase)
+    }
+
+    fn is_out_of_reach(&self) -> bool {
+        self.live.as_ref().is_some_and(|live| live.phase.is_out_of_reach())
     }
 }

@@ -46,6 +46,7 @@ impl Dispatcher {
                 Vec::new()
             }
             Report::Delayed(phase, why) => self.delayed(&key, phase, why),
+            Report::Unkillable(run, why) => self.unkillable(&key, run, why),
         }
     }
 

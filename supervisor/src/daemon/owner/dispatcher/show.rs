@@ -24,6 +24,7 @@ impl Dispatcher {
             let note = live.and_then(|live| live.note.clone());
             return match (live.map(|live| live.phase), note) {
                 (Some(Phase::Unknown), note) => waiting(WaitingCode::Survivors, note.unwrap_or_default()),
+                (Some(Phase::Unkillable), note) => waiting(WaitingCode::Unkillable, note.unwrap_or_default()),
                 (Some(Phase::Settling), Some(note)) => waiting(
                     WaitingCode::Stuck,
                     format!("its run cannot be ended yet, and is tried again: {note}"),

@@ -1,0 +1,176 @@
+//! What this release would adopt of a root: live runs, boards and configuration. Reads alone, beside whatever daemon runs.
+
+use std::io::ErrorKind;
+use std::path::Path;
+
+use kernel::{BoardName, Schema};
+use serde::Serialize;
+use shim::rundir::{self, RunDir, RunDirError};
+
+use super::{Check, Verdict, host};
+use crate::failure::Failure;
+use crate::paths::Root;
+
+/// What this release would adopt.
+#[derive(Debug, Serialize)]
+pub(crate) struct Adoption {
+    /// Whether all of it.
+    pub(crate) ok: bool,
+    /// The release that says so.
+    pub(crate) version: String,
+    /// The versions of run directories that it reads.
+    pub(crate) run_directories: Versions,
+    /// Runs that are not over.
+    pub(crate) runs: Vec<RunFound>,
+    /// The boards.
+    pub(crate) boards: Vec<BoardFound>,
+    /// The configuration, file by file where something is wrong.
+    pub(crate) configuration: Vec<Check>,
+}
+
+/// A range of versions.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Versions {
+    pub(crate) oldest: u32,
+    pub(crate) newest: u32,
+}
+
+/// A run that is not over.
+#[derive(Debug, Serialize)]
+pub(crate) struct RunFound {
+    pub(crate) board: BoardName,
+    /// Its number, which is the name of its directory.
+    pub(crate) run: i64,
+    /// The task, where the directory tells.
+    pub(crate) task: Option<String>,
+    /// The version of its directory, where that can be read.
+    pub(crate) version: Option<u32>,
+    /// Whether its worker has ended, and only its end is not recorded on the board yet.
+    pub(crate) has_ended: bool,
+    /// Whether this release takes it over.
+    pub(crate) adopted: bool,
+    /// Why not.
+    pub(crate) why: Option<String>,
+}
+
+/// A board.
+#[derive(Debug, Serialize)]
+pub(crate) struct BoardFound {
+    pub(crate) board: BoardName,
+    /// Its schema, where that can be read.
+    pub(crate) schema: Option<i64>,
+    /// The newest schema that this release knows.
+    pub(crate) known: Option<i64>,
+    /// Whether this release serves it.
+    pub(crate) served: bool,
+    /// Whether its first start changes the schema, after which an earlier release does not read it.
+    pub(crate) migrated: bool,
+    /// Why it is not served.
+    pub(crate) why: Option<String>,
+    /// What to do about that.
+    pub(crate) hint: Option<String>,
+}
+
+/// Looks at a root.
+pub(crate) fn adoption(root: &Root) -> Result<Adoption, Failure> {
+    let names = root.board_names()?;
+    let mut runs = Vec::new();
+    for name in &names {
+        runs.extend(runs_of(root, name)?);
+    }
+    let boards: Vec<BoardFound> = names.into_iter().map(|name| board(root, name)).collect();
+    let configuration = host::configuration(root);
+    let is_valid = configuration.iter().all(|check| check.verdict != Verdict::Error);
+    Ok(Adoption {
+        ok: is_valid && runs.iter().all(|run| run.adopted) && boards.iter().all(|board| board.served),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        run_directories: Versions { oldest: rundir::OLDEST, newest: rundir::VERSION },
+        runs,
+        boards,
+        configuration,
+    })
+}
+
+/// The runs of a board that have a directory: each that is not over has one.
+fn runs_of(root: &Root, board: &BoardName) -> Result<Vec<RunFound>, Failure> {
+    let dir = root.runs(board);
+    let entries = match std::fs::read_dir(&dir) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(Failure::file("list the runs in", &dir, &e)),
+    };
+    let mut found: Vec<RunFound> = entries
+        .flatten()
+        .filter_map(|entry| {
+            let run = entry.file_name().to_str()?.parse().ok()?;
+            run_of(&entry.path(), board, run)
+        })
+        .collect();
+    found.sort_by_key(|run| run.run);
+    Ok(found)
+}
+
+/// One run. None where it is over by now. Its lock is left alone: a shim that begins must find it free.
+fn run_of(path: &Path, board: &BoardName, run: i64) -> Option<RunFound> {
+    let found = RunFound {
+        board: board.clone(),
+        run,
+        task: None,
+        version: None,
+        has_ended: false,
+        adopted: false,
+        why: None,
+    };
+    let dir = match RunDir::open(path) {
+        Ok(dir) => dir,
+        Err(RunDirError::Open { source, .. }) if source.kind() == ErrorKind::NotFound => return None,
+        Err(error) => return Some(RunFound { why: Some(crate::failure::with_causes(&error)), ..found }),
+    };
+    let version = match dir.version() {
+        Ok(version) => version,
+        Err(_) if !path.exists() => return None,
+        Err(error) => return Some(RunFound { why: Some(crate::failure::with_causes(&error)), ..found }),
+    };
+    let found = RunFound { version: Some(version), ..found };
+    if !rundir::is_known(version) {
+        let (oldest, newest) = (rundir::OLDEST, rundir::VERSION);
+        let why =
+            format!("its run directory has version {version}, and this release reads {oldest} to {newest}");
+        return Some(RunFound { why: Some(why), ..found });
+    }
+    match dir.spec() {
+        Ok(spec) => Some(RunFound {
+            task: Some(spec.task),
+            has_ended: dir.exit().is_ok_and(|record| record.is_some()),
+            adopted: true,
+            ..found
+        }),
+        Err(error) => Some(RunFound { why: Some(crate::failure::with_causes(&error)), ..found }),
+    }
+}
+
+fn board(root: &Root, board: BoardName) -> BoardFound {
+    match kernel::schema_of(&root.board(&board)) {
+        Ok(Schema { found, known }) => {
+            let is_newer = found > known;
+            BoardFound {
+                board,
+                schema: Some(found),
+                known: Some(known),
+                served: !is_newer,
+                migrated: found < known,
+                why: is_newer.then(|| format!("it has schema {found}, and this release knows {known}")),
+                hint: is_newer.then(|| "use a newer release, or restore a backup that is older".to_owned()),
+            }
+        }
+        Err(error) => BoardFound {
+            board,
+            schema: None,
+            known: None,
+            served: false,
+            migrated: false,
+            why: Some(error.to_string()),
+            hint: error.hint(),
+        },
+    }
+}
