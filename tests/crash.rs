@@ -31,15 +31,15 @@ const POINTS: [&str; 14] = [
 ];
 
 /// A number from the environment, or a default.
-fn setting(name: &str, default: usize) -> usize {
+pub(crate) fn setting(name: &str, default: usize) -> usize {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
 /// Moments and victims that differ from run to run; a failure tells the seed.
-struct Chance(u64);
+pub(crate) struct Chance(u64);
 
 impl Chance {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
         let seed = setting("CRASH_SEED", usize::try_from(now.as_micros() & 0xffff_ffff).unwrap());
         println!("CRASH_SEED={seed}");
@@ -47,7 +47,7 @@ impl Chance {
     }
 
     /// A number below `end` (Knuth's MMIX generator).
-    fn below(&mut self, end: u64) -> u64 {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % end
     }
@@ -70,7 +70,7 @@ fn launch(fleet: &Fleet, point: Option<&str>) {
 }
 
 /// Whether the daemon has died and waits to be reaped.
-fn has_died(fleet: &Fleet) -> bool {
+pub(crate) fn has_died(fleet: &Fleet) -> bool {
     state_of(fleet.daemon_pid()) == Some('Z')
 }
 

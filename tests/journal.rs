@@ -1,13 +1,14 @@
 //! What workers themselves record of their runs, outside of the board, and how the two are compared.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::harness::{Fleet, Process, cgroup};
+use crate::harness::{Fleet, cgroup};
+use crate::invariants::{faults, in_lines, left_over};
 
 /// The policy of workers that keep a journal: the default one, and the place of the journal.
 const DEFAULT_POLICY: &str = include_str!("../policies/src/presets/default.toml");
@@ -131,106 +132,24 @@ impl Journal {
             .len()
     }
 
-    /// Compares the journal with the board: every task is done by exactly one run, nothing ran that the board does not
-    /// know, nothing ran twice at once, nothing was counted that should not be.
+    /// Compares the journal with the board: see [`faults`].
     #[track_caller]
     pub(crate) fn audit(&self, fleet: &Fleet, tasks: &[String], attempts: Attempts) {
-        let lines = self.lines();
-        let overlaps: Vec<&Line> = lines.iter().filter(|line| line.what == "overlap").collect();
-        assert!(overlaps.is_empty(), "ran twice at once: {overlaps:?}");
-        let (runs, outcomes) = history(fleet);
-        for id in tasks {
-            let mine: Vec<&Line> = lines.iter().filter(|line| &line.task == id).collect();
-            let shown = || format!("{id}: {mine:?}\n{}", fleet.cli(["show", id, "--json"]).stdout);
-            let known = runs.get(id).cloned().unwrap_or_default();
-            let of = |what: &str| -> Vec<i64> {
-                mine.iter().filter(|line| line.what == what).map(|line| line.run).collect()
-            };
-            let (starts, ends) = (of("start"), of("end"));
-            let distinct: BTreeSet<i64> = starts.iter().copied().collect();
-            assert_eq!(distinct.len(), starts.len(), "a run began twice: {}", shown());
-            assert!(distinct.is_subset(&known), "a run that the board does not know: {}", shown());
-            let completed: Vec<i64> = known
-                .iter()
-                .copied()
-                .filter(|run| outcomes.get(run).is_some_and(|o| o == "completed"))
-                .collect();
-            assert_eq!(completed.len(), 1, "completed by one run: {}", shown());
-            assert!(ends.contains(&completed[0]), "the run that completed it came to its end: {}", shown());
-            for run in &known {
-                let outcome = outcomes.get(run).map_or("open", String::as_str);
-                let begun = distinct.contains(run);
-                assert!(begun || outcome != "completed", "completed without a start: {}", shown());
-                assert!(outcome != "open", "an open run of a task that is done: {}", shown());
-                // Taken back because it had never started: then it has not.
-                assert!(!(begun && outcome == "reclaimed"), "revoked and begun all the same: {}", shown());
-            }
-            if attempts == Attempts::One {
-                assert_eq!((starts.len(), ends.len()), (1, 1), "{}", shown());
-            }
-        }
-        let failed = fleet.json(["list", "--limit", "5000"]);
-        for task in failed["tasks"].as_array().unwrap_or_else(|| failed.as_array().unwrap()) {
-            assert_eq!(task["status"], "done", "{task:#}");
-            assert!(attempts == Attempts::Many || task["consecutive_failures"] == 0, "{task:#}");
-        }
-    }
-}
-
-/// The runs of each task that were claimed, and how each run ended, out of the events.
-fn history(fleet: &Fleet) -> (BTreeMap<String, BTreeSet<i64>>, BTreeMap<i64, String>) {
-    let (mut runs, mut outcomes) = (BTreeMap::<String, BTreeSet<i64>>::new(), BTreeMap::new());
-    let mut since = 0;
-    loop {
-        let page = fleet.json(["events", "--since", &since.to_string(), "--limit", "1000"]);
-        let events = page["events"].as_array().unwrap();
-        for event in events {
-            let Some(run) = event["run_id"].as_i64() else { continue };
-            match event["kind"].as_str().unwrap() {
-                "claimed" => {
-                    runs.entry(event["task_id"].as_str().unwrap().to_owned()).or_default().insert(run);
-                }
-                "completed" => {
-                    let before = outcomes.insert(run, "completed".to_owned());
-                    assert_eq!(before, None, "{event:#}");
-                }
-                _ => {
-                    if let Some(outcome) = event["payload"]["outcome"].as_str() {
-                        let before: Option<String> = outcomes.insert(run, outcome.to_owned());
-                        assert_eq!(before, None, "{event:#}");
-                    }
-                }
-            }
-        }
-        if events.len() < 1000 {
-            return (runs, outcomes);
-        }
-        since = page["cursor"].as_i64().unwrap();
+        let faults = faults(self, fleet, tasks, attempts);
+        assert!(faults.is_empty(), "{}", in_lines(&faults));
     }
 }
 
 /// Waits until nothing of any run is left beside its logs and workspaces.
 #[track_caller]
 pub(crate) fn nothing_is_left(fleet: &Fleet) {
-    let places = ["runs/default", "homes/default"];
-    fleet.eventually("no run directory, home and cgroup is left", || {
-        let mut left: Vec<PathBuf> =
-            places.iter().flat_map(|place| entries(&fleet.root().join(place))).collect();
-        if let Some(group) = cgroup(&fleet.root()) {
-            // A shim that waits for the daemon's next run stands in a group of its own.
-            let waits = |path: &PathBuf| path.to_string_lossy().contains("/spare.");
-            left.extend(entries(&group).into_iter().filter(|path| path.is_dir() && !waits(path)));
-        }
-        left.is_empty().then_some(())
-    });
-    fleet.eventually("no process but the daemon and the shim of its next run is left", || {
-        let daemon = fleet.daemon_pid();
-        let waits = |process: &Process| process.mentions("__shim --wait");
-        fleet.processes().iter().all(|process| process.pid == daemon || waits(process)).then_some(())
+    let group = cgroup(&fleet.root());
+    fleet.eventually("no run directory, home, cgroup or process of a run is left", || {
+        left_over(fleet, group.as_deref()).is_empty().then_some(())
     });
 }
 
-fn entries(dir: &Path) -> Vec<PathBuf> {
+pub(crate) fn entries(dir: &Path) -> Vec<PathBuf> {
     fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }
 

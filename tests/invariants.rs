@@ -1,0 +1,235 @@
+//! What must hold whatever has died at whatever moment: nothing acknowledged is lost, nothing runs twice at once, nothing is left,
+//! and the board says of each run what the run itself has recorded.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::harness::{Fleet, Process};
+use crate::journal::{Attempts, Journal, Line, entries};
+
+/// Which promise is broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Broken {
+    /// Something that was acknowledged is not there, or a task is never done.
+    Lost,
+    /// A task ran twice at once, or was done twice.
+    Duplicated,
+    /// Something of a run that is over is still there.
+    LeftOver,
+    /// The board says something else than what has happened.
+    Wrong,
+}
+
+/// One case.
+#[derive(Clone, Debug)]
+pub(crate) struct Fault {
+    /// Which promise is broken.
+    pub(crate) broken: Broken,
+    /// How that was seen.
+    pub(crate) seen: String,
+}
+
+impl Fault {
+    /// A case that was seen.
+    pub(crate) fn new(broken: Broken, seen: impl Into<String>) -> Self {
+        Fault { broken, seen: seen.into() }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {}", self.broken, self.seen)
+    }
+}
+
+/// Cases, a line each.
+pub(crate) fn in_lines(faults: &[Fault]) -> String {
+    faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("\n")
+}
+
+/// Compares the journal with the board: every task is done by exactly one run, nothing ran that the board does not
+/// know, nothing ran twice at once, nothing was counted that should not be; the board is whole, and its events, replayed, lead to
+/// the same states.
+pub(crate) fn faults(journal: &Journal, fleet: &Fleet, tasks: &[String], attempts: Attempts) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    let lines = journal.lines();
+    let overlaps: Vec<&Line> = lines.iter().filter(|line| line.what == "overlap").collect();
+    if !overlaps.is_empty() {
+        faults.push(Fault::new(Broken::Duplicated, format!("ran twice at once: {overlaps:?}")));
+    }
+    let History { runs, outcomes, faults: ended_twice } = History::of(fleet);
+    faults.extend(ended_twice);
+    for id in tasks {
+        let mine: Vec<&Line> = lines.iter().filter(|line| &line.task == id).collect();
+        let known = runs.get(id).cloned().unwrap_or_default();
+        let found = of_task(&mine, &known, &outcomes, attempts);
+        if !found.is_empty() {
+            let shown = fleet.cli(["show", id, "--json"]).stdout;
+            let told =
+                |fault: Fault| Fault { seen: format!("{}: {id}: {mine:?}\n{shown}", fault.seen), ..fault };
+            faults.extend(found.into_iter().map(told));
+        }
+    }
+    let all = fleet.json(["list", "--limit", "5000"]);
+    for task in all["tasks"].as_array().unwrap_or_else(|| all.as_array().unwrap()) {
+        if task["status"] != "done" {
+            faults.push(Fault::new(Broken::Lost, format!("a task is not done: {task:#}")));
+        }
+        if attempts == Attempts::One && task["consecutive_failures"] != 0 {
+            faults.push(Fault::new(Broken::Wrong, format!("a failure was counted: {task:#}")));
+        }
+    }
+    faults.extend(of_board(fleet));
+    faults
+}
+
+/// The faults of one task: what its runs have recorded, which of them the board knows, and how those ended.
+fn of_task(
+    mine: &[&Line],
+    known: &BTreeSet<i64>,
+    outcomes: &BTreeMap<i64, String>,
+    attempts: Attempts,
+) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    let mut check = |holds: bool, broken: Broken, seen: &str| {
+        if !holds {
+            faults.push(Fault::new(broken, seen));
+        }
+    };
+    let of = |what: &str| -> Vec<i64> {
+        mine.iter().filter(|line| line.what == what).map(|line| line.run).collect()
+    };
+    let (starts, ends) = (of("start"), of("end"));
+    let begun: BTreeSet<i64> = starts.iter().copied().collect();
+    check(begun.len() == starts.len(), Broken::Duplicated, "a run began twice");
+    check(begun.is_subset(known), Broken::Wrong, "a run that the board does not know");
+    let is_completed = |run: &&i64| outcomes.get(run).is_some_and(|outcome| outcome == "completed");
+    let completed: Vec<i64> = known.iter().filter(is_completed).copied().collect();
+    check(!completed.is_empty(), Broken::Lost, "no run has completed it");
+    check(completed.len() <= 1, Broken::Duplicated, "more than one run has completed it");
+    let came_to_its_end = completed.iter().all(|run| ends.contains(run));
+    check(came_to_its_end, Broken::Wrong, "the run that completed it did not come to its end");
+    for run in known {
+        let outcome = outcomes.get(run).map_or("open", String::as_str);
+        let has_begun = begun.contains(run);
+        check(has_begun || outcome != "completed", Broken::Wrong, "completed without a start");
+        check(outcome != "open", Broken::Wrong, "an open run of a task that is done");
+        // Taken back because it had never started: then it has not.
+        check(!(has_begun && outcome == "reclaimed"), Broken::Wrong, "revoked and begun all the same");
+    }
+    if attempts == Attempts::One {
+        check((starts.len(), ends.len()) == (1, 1), Broken::Duplicated, "more than one attempt");
+    }
+    faults
+}
+
+/// Whether the database is whole, and its log leads to the same states.
+fn of_board(fleet: &Fleet) -> Vec<Fault> {
+    let report = fleet.cli(["doctor", "--replay", "--json"]).json();
+    let checks = report["checks"].as_array().unwrap();
+    let failed = ["board default", "replay default", "attachments default"].into_iter().filter_map(|name| {
+        let check = checks.iter().find(|check| check["check"] == name);
+        let is_ok = check.is_some_and(|check| check["verdict"] == "ok");
+        (!is_ok).then(|| Fault::new(Broken::Wrong, format!("{name}: {check:#?}")))
+    });
+    failed.collect()
+}
+
+/// What the events say of the runs.
+pub(crate) struct History {
+    /// The runs of each task that were claimed.
+    runs: BTreeMap<String, BTreeSet<i64>>,
+    /// How each run ended.
+    pub(crate) outcomes: BTreeMap<i64, String>,
+    /// Runs that ended twice.
+    faults: Vec<Fault>,
+}
+
+impl History {
+    pub(crate) fn of(fleet: &Fleet) -> Self {
+        let mut history = History { runs: BTreeMap::new(), outcomes: BTreeMap::new(), faults: Vec::new() };
+        let mut since = 0;
+        loop {
+            let page = fleet.json(["events", "--since", &since.to_string(), "--limit", "1000"]);
+            let events = page["events"].as_array().unwrap();
+            events.iter().for_each(|event| history.take(event));
+            if events.len() < 1000 {
+                return history;
+            }
+            since = page["cursor"].as_i64().unwrap();
+        }
+    }
+
+    fn take(&mut self, event: &Value) {
+        let Some(run) = event["run_id"].as_i64() else { return };
+        let outcome = match event["kind"].as_str().unwrap() {
+            "claimed" => {
+                let task = event["task_id"].as_str().unwrap().to_owned();
+                self.runs.entry(task).or_default().insert(run);
+                return;
+            }
+            "completed" => Some("completed"),
+            _ => event["payload"]["outcome"].as_str(),
+        };
+        if let Some(outcome) = outcome
+            && self.outcomes.insert(run, outcome.to_owned()).is_some()
+        {
+            self.faults.push(Fault::new(Broken::Duplicated, format!("a run has ended twice: {event:#}")));
+        }
+    }
+}
+
+/// What is left of runs beside their logs and workspaces: directories, cgroups beneath one, and processes.
+pub(crate) fn left_over(fleet: &Fleet, group: Option<&Path>) -> Vec<String> {
+    let places = ["runs/default", "homes/default"];
+    let mut left: Vec<PathBuf> = places.iter().flat_map(|place| entries(&fleet.root().join(place))).collect();
+    // A shim that waits for the daemon's next run stands in a group of its own.
+    let waits = |path: &PathBuf| path.to_string_lossy().contains("/spare.");
+    left.extend(group.map(entries).into_iter().flatten().filter(|path| path.is_dir() && !waits(path)));
+    let mut left: Vec<String> = left.iter().map(|path| path.display().to_string()).collect();
+    let daemon = fleet.daemon_pid();
+    let is_own = |process: &&Process| process.pid == daemon || process.mentions("__shim --wait");
+    let processes = fleet.processes();
+    let strays = processes.iter().filter(|process| !is_own(process));
+    left.extend(strays.map(|process| format!("process {} ({})", process.pid, process.command)));
+    left
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(what: &str, run: i64) -> Line {
+        Line { what: what.to_owned(), task: "t_00000001".to_owned(), run }
+    }
+
+    /// A checker that finds nothing proves nothing: each fault is found where it is.
+    #[test]
+    fn each_fault_is_seen() {
+        let seen = |lines: &[Line], ended: &[(i64, &str)]| {
+            let mine: Vec<&Line> = lines.iter().collect();
+            let outcomes: BTreeMap<i64, String> =
+                ended.iter().map(|(run, how)| (*run, (*how).to_owned())).collect();
+            let known = outcomes.keys().copied().collect();
+            of_task(&mine, &known, &outcomes, Attempts::Many)
+                .into_iter()
+                .map(|fault| fault.broken)
+                .collect::<Vec<_>>()
+        };
+        let whole = [line("start", 1), line("end", 1)];
+        assert_eq!(seen(&whole, &[(1, "completed")]), []);
+        assert_eq!(seen(&whole, &[(1, "crashed")]), [Broken::Lost]);
+        let twice = [line("start", 1), line("end", 1), line("start", 2), line("end", 2)];
+        assert_eq!(seen(&twice, &[(1, "completed"), (2, "completed")]), [Broken::Duplicated]);
+        assert_eq!(
+            seen(&[line("start", 1), line("start", 1), line("end", 1)], &[(1, "completed")]),
+            [Broken::Duplicated]
+        );
+        assert_eq!(seen(&whole[..1], &[(1, "completed")]), [Broken::Wrong]);
+        assert_eq!(seen(&twice, &[(1, "reclaimed"), (2, "completed")]), [Broken::Wrong]);
+        assert_eq!(seen(&twice, &[(2, "completed")]), [Broken::Wrong], "a run that the board does not know");
+    }
+}
