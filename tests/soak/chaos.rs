@@ -182,14 +182,18 @@ impl Chaos {
     /// The runs whose processes can be killed: task, run, and the pids of shim and worker.
     fn runs(&self) -> Vec<(String, i64, Option<i32>, Option<i32>)> {
         let live: BTreeSet<i32> = self.fleet.processes().iter().map(|process| process.pid).collect();
-        let pids = |name: &str| -> BTreeMap<PathBuf, i32> {
+        // A record outlives its process: the pid is still that one's only while it runs in this root, or is a shim's.
+        let is_shim = |pid: i32| {
+            fs::read_to_string(format!("/proc/{pid}/comm"))
+                .is_ok_and(|name| name.trim_end() == "supervisor-shim")
+        };
+        let pids = |name: &str, is_live: &dyn Fn(i32) -> bool| -> BTreeMap<PathBuf, i32> {
             let all = records(&self.fleet, name).into_iter();
             let pids =
                 all.filter_map(|(dir, record)| Some((dir, i32::try_from(record["pid"].as_i64()?).ok()?)));
-            // A record outlives its process; the pid is still that one's only while it runs in this root.
-            pids.filter(|(_, pid)| live.contains(pid)).collect()
+            pids.filter(|(_, pid)| is_live(*pid)).collect()
         };
-        let (shims, workers) = (pids("pid"), pids("started"));
+        let (shims, workers) = (pids("pid", &is_shim), pids("started", &|pid| live.contains(&pid)));
         let specs = records(&self.fleet, "spec.json").into_iter();
         let runs = specs.filter_map(|(dir, spec)| {
             let run = dir.file_name()?.to_str()?.parse().ok()?;
