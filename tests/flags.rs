@@ -32,7 +32,7 @@ fn table() -> impl Iterator<Item = &'static Row> {
 
 /// Every flag of every verb, as the binary itself completes them.
 fn flags(fleet: &Fleet) -> BTreeSet<(String, String)> {
-    let script = fleet.cli(["completions", "fish"]).ok().stdout;
+    let script = fleet.cli(["completions", "fish", "--static"]).ok().stdout;
     let line = Regex::new(
         r#"^complete -c supervisor -n "__fish_supervisor_using_subcommand ([a-z-]+)(?:; and __fish_seen_subcommand_from ([a-z-]+))?".* -l ([a-z-]+)"#,
     )

@@ -12,6 +12,7 @@
 mod leftovers;
 mod output;
 mod repository;
+mod screen;
 mod terminal;
 mod user;
 
@@ -33,6 +34,7 @@ use tempfile::TempDir;
 pub(crate) use leftovers::{Process, cgroup};
 pub(crate) use output::{Output, tidy};
 pub(crate) use repository::Repository;
+pub(crate) use screen::Screen;
 pub(crate) use terminal::Terminal;
 pub(crate) use user::{User, skip};
 

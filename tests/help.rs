@@ -113,7 +113,7 @@ fn completions_and_manual_pages_cover_every_verb() {
     let fleet = Fleet::offline();
     let verbs = verbs(&fleet);
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let script = fleet.cli(["completions", shell]).ok().stdout;
+        let script = fleet.cli(["completions", shell, "--static"]).ok().stdout;
         for verb in &verbs {
             assert!(script.contains(verb.as_str()), "{shell} does not complete {verb}");
         }

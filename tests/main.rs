@@ -25,6 +25,7 @@ mod chaos;
 mod chaos_table;
 mod checks;
 mod claims;
+mod completions;
 mod consult;
 mod container;
 mod crash;

@@ -124,6 +124,7 @@ macro_rules! table {
             api {
                 Log,
                 Resolve,
+                Names,
                 Patch,
                 ListBoards,
                 CreateBoard,

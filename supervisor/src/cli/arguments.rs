@@ -43,7 +43,7 @@ pub(super) struct Cli {
     pub(super) word: Word,
 }
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(super) struct Global {
     #[command(flatten)]
     pub(super) root: RootChoice,
@@ -134,6 +134,11 @@ pub(super) fn alone(name: Option<&str>) -> Option<Command> {
         Some(name) => Some(program.subcommand(word(name)?)),
         None => Some(program),
     }
+}
+
+/// Returns the global options without any word.
+pub(super) fn global() -> Command {
+    <Global as clap::Args>::augment_args(Command::new("supervisor"))
 }
 
 /// Whether a word on the command line is that of a type of the table: `attach-rm` is `AttachRm`.

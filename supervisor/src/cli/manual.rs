@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{CommandLine, command};
+use super::{CommandLine, command, completer};
 use crate::failure::Failure;
 
 /// What the main page says about what every command has in common.
@@ -33,13 +33,21 @@ const UNIT: &str = include_str!("../../../systemd/supervisor.service.8");
 /// Print completions for a shell
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
+The script asks the supervisor for ids of tasks, assignees, tenants, policies and
+boards at each completion; without an answer within a moment there are none. With
+--static it knows the words and options alone, and starts nothing.
+
 Examples:
+  source <(supervisor completions bash)
   supervisor completions bash > /etc/bash_completion.d/supervisor
   supervisor completions zsh > ~/.zfunc/_supervisor
   supervisor completions fish > ~/.config/fish/completions/supervisor.fish")]
 pub(super) struct Completions {
     /// The shell
     shell: clap_complete::Shell,
+    /// Put all words and options into the script
+    #[arg(long = "static")]
+    is_static: bool,
 }
 
 /// Write the manual pages, one per verb
@@ -57,9 +65,14 @@ pub(super) struct Man {
 
 /// Prints the completions for a shell.
 pub(super) async fn completions(line: &CommandLine, asked: Completions) -> Result<u8, Failure> {
-    let mut text = Vec::new();
-    clap_complete::generate(asked.shell, &mut command(), "supervisor", &mut text);
-    line.output.text(&String::from_utf8_lossy(&text))?;
+    let text = if asked.is_static {
+        let mut text = Vec::new();
+        clap_complete::generate(asked.shell, &mut command(), "supervisor", &mut text);
+        String::from_utf8_lossy(&text).into_owned()
+    } else {
+        completer::script(asked.shell)?
+    };
+    line.output.text(&text)?;
     Ok(0)
 }
 

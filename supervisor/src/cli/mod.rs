@@ -6,6 +6,7 @@ mod attach;
 mod attach_get;
 mod boards;
 mod compat;
+mod completer;
 mod create;
 mod dispatch;
 mod doctor;
@@ -60,6 +61,9 @@ use crate::paths::Root;
 
 /// Parses the command line and runs it.
 pub(crate) fn main() -> ExitCode {
+    if let Some(code) = completer::answer() {
+        return code;
+    }
     let words = compat::translated(std::env::args_os());
     if let Some(text) = topics::asked(&words) {
         // Help that nobody reads to the end is no failure.
@@ -271,6 +275,7 @@ mod tests {
         let of_the_api_alone = [
             "log",
             "resolve",
+            "names",
             "patch",
             "create-board",
             "edit-board",

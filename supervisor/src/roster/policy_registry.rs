@@ -71,6 +71,11 @@ impl PolicyRegistry {
         PolicyRegistry { unheld, ..self }
     }
 
+    /// The names of all policies.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.defined.names()
+    }
+
     /// The policy of a name, on whatever host.
     pub(crate) fn find(&self, name: &str) -> Result<&Policy, CannotRun> {
         let policy = name.to_owned();

@@ -1,0 +1,121 @@
+//! Completions that ask the board for names. A shell calls this program at each press of its key, so it answers soon or not at all, and what
+//! fails is silent.
+
+use std::ffi::{OsStr, OsString};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Arg, Command, FromArgMatches as _};
+use clap_complete::env::Shells;
+use clap_complete::{ArgValueCompleter, CompleteEnv, CompletionCandidate, Shell};
+
+use super::{CommandLine, arguments, command};
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::terminal::{Colour, cut, printable};
+use crate::verbs::{Name, Named, Names};
+
+/// The variable by which the script of a shell asks for completions.
+const VARIABLE: &str = "SUPERVISOR_COMPLETE";
+/// How long a person waits for a completion at most.
+const WITHIN: Duration = Duration::from_millis(700);
+/// How much of a title stands beside an id, in shells that show it.
+const TITLE: usize = 60;
+
+/// Answers the script of a shell, where it asks. None where this is another command.
+pub(super) fn answer() -> Option<ExitCode> {
+    std::env::var_os(VARIABLE).filter(|value| !value.is_empty())?;
+    let here = std::env::current_dir().ok();
+    let asked =
+        CompleteEnv::with_factory(asking).var(VARIABLE).try_complete(std::env::args_os(), here.as_deref());
+    match asked {
+        Ok(true) => Some(ExitCode::SUCCESS),
+        Ok(false) => None,
+        Err(_) => Some(ExitCode::FAILURE),
+    }
+}
+
+/// The script of a shell, which asks this program for what there is.
+pub(super) fn script(shell: Shell) -> Result<String, Failure> {
+    let failed = |why: String| Failure::failed(format!("the completions for {shell} cannot be made: {why}"));
+    let shells = Shells::builtins();
+    let known = shells.completer(&shell.to_string()).ok_or_else(|| failed("no such shell".to_owned()))?;
+    let mut script = Vec::new();
+    known
+        .write_registration(VARIABLE, "supervisor", "supervisor", "supervisor", &mut script)
+        .map_err(|e| failed(e.to_string()))?;
+    Ok(String::from_utf8_lossy(&script).into_owned())
+}
+
+/// The command line, in which values that name something are completed with what there is.
+fn asking() -> Command {
+    completed(command())
+}
+
+fn completed(command: Command) -> Command {
+    let command = command.mut_args(|argument| match named_by(&argument) {
+        Some(of) => argument.add(ArgValueCompleter::new(move |begun: &OsStr| candidates(of, begun))),
+        None => argument,
+    });
+    command.mut_subcommands(completed)
+}
+
+/// What the values of an argument name, by what its help calls them.
+fn named_by(argument: &Arg) -> Option<Named> {
+    let id = argument.get_id().as_str();
+    let value = argument.get_value_names().and_then(|names| names.first()).map(|name| name.as_str());
+    match (id, value) {
+        ("board", _) => Some(Named::Board),
+        ("tenant", _) => Some(Named::Tenant),
+        ("policy", _) => Some(Named::Policy),
+        ("assignee" | "reviewer" | "profile", _) => Some(Named::Assignee),
+        ("task_id" | "task_ids" | "parent_id" | "child_id" | "parents", _) => Some(Named::Task),
+        (_, Some("TASK" | "TASK/COMMENT" | "TASK/REASON")) => Some(Named::Task),
+        _ => None,
+    }
+}
+
+/// The names that begin with what was typed; none where they cannot be had soon.
+fn candidates(of: Named, begun: &OsStr) -> Vec<CompletionCandidate> {
+    let begins = begun.to_string_lossy().into_owned();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let Ok(runtime) = runtime else { return Vec::new() };
+    let found = runtime.block_on(async {
+        let mut line = line();
+        if of == Named::Board {
+            // What is typed is no board yet.
+            line.global.board = None;
+        }
+        let client = line.client().ok()?;
+        tokio::time::timeout(WITHIN, client.call(&Names { of, begins })).await.ok()?.ok()
+    });
+    runtime.shutdown_background();
+    let names = found.into_iter().flat_map(|found| found.names);
+    let candidate = |name: Name| {
+        // The text of others is shown by the shell as it is.
+        let about = name.about.map(|about| cut(&printable(&about), TITLE).into());
+        CompletionCandidate::new(name.name).help(about)
+    };
+    names.map(candidate).collect()
+}
+
+/// The global options of the command line that is completed, as far as they are there.
+fn line() -> CommandLine {
+    let words: Vec<OsString> = std::env::args_os().skip_while(|word| word != "--").skip(1).collect();
+    let mut said: Vec<OsString> = vec!["supervisor".into()];
+    let mut rest = words.into_iter().skip(1);
+    while let Some(word) = rest.next() {
+        let text = word.to_string_lossy();
+        let has_value = ["--root", "--board"].contains(&text.as_ref());
+        let is_whole = ["--root=", "--board="].iter().any(|option| text.starts_with(option));
+        if is_whole || ["--system", "--user"].contains(&text.as_ref()) {
+            said.push(word);
+        } else if has_value && let Some(value) = rest.next() {
+            said.extend([word, value]);
+        }
+    }
+    let program = arguments::global();
+    let global = program.try_get_matches_from(said).ok();
+    let global = global.and_then(|matches| arguments::Global::from_arg_matches(&matches).ok());
+    CommandLine { global: global.unwrap_or_default(), output: Output::new(false, Colour::Never) }
+}

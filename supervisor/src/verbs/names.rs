@@ -1,0 +1,105 @@
+//! `names`: what there is that a command line names, by the beginning of its name. Completions of shells ask it.
+
+use kernel::{Filter, Sort, Task, TaskId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::api::{Audience, Call, Effect, Verb};
+use crate::failure::Failure;
+
+/// The most names that are returned: a person chooses among them.
+const MOST: u32 = 100;
+
+/// What a name is of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Named {
+    #[default]
+    Task,
+    Assignee,
+    Tenant,
+    Policy,
+    Board,
+}
+
+/// Returns names of tasks, assignees, tenants, policies or boards that begin with a text
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Names {
+    /// What they are of
+    pub(crate) of: Named,
+    /// How they begin
+    pub(crate) begins: String,
+}
+
+/// A name, and what it stands for.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Name {
+    pub(crate) name: String,
+    /// Of a task: its status and title.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) about: Option<String>,
+}
+
+/// The reply: at most 100 names.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct NamesFound {
+    pub(crate) names: Vec<Name>,
+}
+
+impl Verb for Names {
+    const NAME: &'static str = "names";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Read;
+    type Reply = NamesFound;
+
+    async fn run(self, call: Call) -> Result<NamesFound, Failure> {
+        let begins = self.begins;
+        let names = match self.of {
+            Named::Task => return tasks(&call, begins).await,
+            Named::Assignee => {
+                let mut names = call.service.roster().names();
+                let from = begins.clone();
+                let known = call.read(move |view| view.assignees(&from, MOST as usize)).await?;
+                names.extend(known.into_iter().map(|assignee| assignee.name));
+                names
+            }
+            Named::Tenant => {
+                let from = begins.clone();
+                call.read(move |view| view.tenants_from(&from, MOST)).await?
+            }
+            Named::Policy => call.service.roster().policies().names().map(str::to_owned).collect(),
+            Named::Board => {
+                call.service.root().board_names()?.into_iter().map(|name| name.to_string()).collect()
+            }
+        };
+        let mut names: Vec<String> = names.into_iter().filter(|name| name.starts_with(&begins)).collect();
+        names.sort_unstable();
+        names.dedup();
+        names.truncate(MOST as usize);
+        Ok(NamesFound { names: names.into_iter().map(|name| Name { name, about: None }).collect() })
+    }
+}
+
+/// The tasks whose ids begin with a text; where it is too short for that, those that changed last.
+async fn tasks(call: &Call, begins: String) -> Result<NamesFound, Failure> {
+    let found = call.read(move |view| {
+        let tasks = match begins.parse::<TaskId>() {
+            Ok(id) => {
+                let ids = view.tasks_beginning_with(&id, MOST)?;
+                ids.iter().filter_map(|id| view.task(id).transpose()).collect::<Result<Vec<_>, _>>()?
+            }
+            Err(_) => {
+                let filter = Filter { sort: Sort::Updated, limit: MOST, ..Filter::default() };
+                view.tasks(&filter)?.tasks
+            }
+        };
+        let named = tasks.into_iter().filter(|task| task.id.as_str().starts_with(&begins));
+        let name = |task: Task| Name {
+            about: Some(format!("{}  {}", task.status, task.title)),
+            name: task.id.to_string(),
+        };
+        Ok(named.map(name).collect::<Vec<_>>())
+    });
+    Ok(NamesFound { names: found.await? })
+}

@@ -1,0 +1,67 @@
+//! Completions that ask the board, in the shells that people use.
+
+use std::process::Command;
+
+use crate::harness::{Fleet, Screen, User, skip};
+
+/// Starts a shell in which `supervisor` is the tested binary, with the completions of this program.
+fn shell(fleet: &Fleet, program: &str, args: &[&str]) -> Option<Screen> {
+    if Command::new(program).arg("--version").output().is_err() {
+        skip(&format!("completions of {program}: needs {program}"));
+        return None;
+    }
+    let bin = fleet.home().join("bin");
+    std::fs::create_dir_all(&bin).unwrap();
+    std::os::unix::fs::symlink(fleet.binary(), bin.join("supervisor")).unwrap();
+    let script = fleet.cli(["completions", program]).ok().stdout;
+    std::fs::write(fleet.home().join("completions"), script).unwrap();
+    let mut command = Command::new(program);
+    fleet.dress(&mut command);
+    let path = format!("{}:/usr/bin:/bin", bin.display());
+    command.args(args).env("PATH", path).env("SUPERVISOR_ROOT", fleet.root()).env("PS1", "ready> ");
+    Some(Screen::run(&mut command, 120, 40))
+}
+
+#[test]
+fn a_shell_completes_ids_assignees_tenants_policies_and_boards() {
+    for user in User::all() {
+        let fleet = Fleet::boot_as(user);
+        let task = fleet.create("to be completed", "true", &["--tenant", "acme"]);
+        fleet.cli(["boards", "create", "releases"]).ok();
+        let Some(mut bash) = shell(&fleet, "bash", &["--norc", "--noprofile", "-i"]) else { return };
+        bash.shows("ready>");
+        bash.press("source ~/completions; clear\n");
+        for (typed, completed) in [
+            (format!("supervisor show {}", &task[..5]), format!("supervisor show {task}")),
+            ("supervisor list --tenant ac".to_owned(), "supervisor list --tenant acme".to_owned()),
+            ("supervisor create x --assignee she".to_owned(), "--assignee shell".to_owned()),
+            ("supervisor create x --policy unconf".to_owned(), "--policy unconfined".to_owned()),
+            ("supervisor --board rel".to_owned(), "--board releases".to_owned()),
+        ] {
+            bash.press(&format!("{typed}\t"));
+            bash.shows(&completed);
+            // Ctrl-U forgets the line.
+            bash.press("\x15clear\n");
+            bash.loses(&completed);
+        }
+        bash.press("exit\n");
+        assert!(bash.end().success());
+    }
+}
+
+#[test]
+fn a_completion_is_silent_where_nothing_can_be_asked() {
+    let fleet = Fleet::offline();
+    let complete = |root: &str, words: &[&str]| {
+        let mut command = fleet.command(["--"]);
+        command.env("SUPERVISOR_COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", (words.len() + 2).to_string());
+        command.args(["supervisor", "--root", root]).args(words);
+        let output = command.output().unwrap();
+        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let root = fleet.root().display().to_string();
+    let task = fleet.json(["create", "offline"])["id"].as_str().unwrap().to_owned();
+    assert_eq!(complete(&root, &["show", "t_"]), (task, String::new()), "read without a daemon");
+    let (names, said) = complete("/proc/no/such", &["show", "t_"]);
+    assert_eq!((names.as_str(), said.as_str()), ("", ""));
+}
