@@ -6,17 +6,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Arg, Command, FromArgMatches as _};
-use clap_complete::env::Shells;
-use clap_complete::{ArgValueCompleter, CompleteEnv, CompletionCandidate, Shell};
+use clap_complete::{ArgValueCompleter, CompleteEnv, CompletionCandidate};
 
+use super::completion_script::VARIABLE;
 use super::{CommandLine, arguments, command};
-use crate::failure::Failure;
 use crate::output::Output;
 use crate::terminal::{Colour, cut, printable};
 use crate::verbs::{Name, Named, Names};
 
-/// The variable by which the script of a shell asks for completions.
-const VARIABLE: &str = "SUPERVISOR_COMPLETE";
 /// How long a person waits for a completion at most.
 const WITHIN: Duration = Duration::from_millis(700);
 /// How much of a title stands beside an id, in shells that show it.
@@ -33,18 +30,6 @@ pub(super) fn answer() -> Option<ExitCode> {
         Ok(false) => None,
         Err(_) => Some(ExitCode::FAILURE),
     }
-}
-
-/// The script of a shell, which asks this program for what there is.
-pub(super) fn script(shell: Shell) -> Result<String, Failure> {
-    let failed = |why: String| Failure::failed(format!("the completions for {shell} cannot be made: {why}"));
-    let shells = Shells::builtins();
-    let known = shells.completer(&shell.to_string()).ok_or_else(|| failed("no such shell".to_owned()))?;
-    let mut script = Vec::new();
-    known
-        .write_registration(VARIABLE, "supervisor", "supervisor", "supervisor", &mut script)
-        .map_err(|e| failed(e.to_string()))?;
-    Ok(String::from_utf8_lossy(&script).into_owned())
 }
 
 /// The command line, in which values that name something are completed with what there is.

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{CommandLine, command, completer};
+use super::{CommandLine, command, completion_script};
 use crate::failure::Failure;
 
 /// What the main page says about what every command has in common.
@@ -38,10 +38,10 @@ boards at each completion; without an answer within a moment there are none. Wit
 --static it knows the words and options alone, and starts nothing.
 
 Examples:
-  source <(supervisor completions bash)
   supervisor completions bash > /etc/bash_completion.d/supervisor
   supervisor completions zsh > ~/.zfunc/_supervisor
-  supervisor completions fish > ~/.config/fish/completions/supervisor.fish")]
+  supervisor completions fish > ~/.config/fish/completions/supervisor.fish
+  source <(supervisor completions bash)")]
 pub(super) struct Completions {
     /// The shell
     shell: clap_complete::Shell,
@@ -70,7 +70,7 @@ pub(super) async fn completions(line: &CommandLine, asked: Completions) -> Resul
         clap_complete::generate(asked.shell, &mut command(), "supervisor", &mut text);
         String::from_utf8_lossy(&text).into_owned()
     } else {
-        completer::script(asked.shell)?
+        completion_script::script(asked.shell)?
     };
     line.output.text(&text)?;
     Ok(0)

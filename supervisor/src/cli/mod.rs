@@ -7,6 +7,7 @@ mod attach_get;
 mod boards;
 mod compat;
 mod completer;
+mod completion_script;
 mod create;
 mod dispatch;
 mod doctor;

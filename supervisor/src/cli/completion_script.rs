@@ -1,0 +1,21 @@
+//! The script by which a shell asks this program for completions.
+
+use clap_complete::Shell;
+use clap_complete::env::Shells;
+
+use crate::failure::Failure;
+
+/// The variable by which the script asks.
+pub(super) const VARIABLE: &str = "SUPERVISOR_COMPLETE";
+
+/// The script of a shell, which asks this program for what there is.
+pub(super) fn script(shell: Shell) -> Result<String, Failure> {
+    let failed = |why: String| Failure::failed(format!("the completions for {shell} cannot be made: {why}"));
+    let shells = Shells::builtins();
+    let known = shells.completer(&shell.to_string()).ok_or_else(|| failed("no such shell".to_owned()))?;
+    let mut script = Vec::new();
+    known
+        .write_registration(VARIABLE, "supervisor", "supervisor", "supervisor", &mut script)
+        .map_err(|e| failed(e.to_string()))?;
+    Ok(String::from_utf8_lossy(&script).into_owned())
+}
