@@ -19,7 +19,7 @@ const LARGE: [&str; 6] = ["axum", "clap", "hyper", "rusqlite", "tokio", "tracing
 /// The most production lines of a file.
 const LINES: usize = 500;
 /// The foreign worlds, and where each may be spoken to.
-const WORLDS: [(&str, &[&str]); 8] = [
+const WORLDS: [(&str, &[&str]); 10] = [
     ("rusqlite", &["kernel/src/store"]),
     ("git2", &["workspace/src"]),
     ("landlock", &["policies/src"]),
@@ -27,6 +27,8 @@ const WORLDS: [(&str, &[&str]); 8] = [
     ("seccompiler", &["policies/src"]),
     ("axum", &["supervisor/src/api", "supervisor/src/resources"]),
     ("rmcp", &["supervisor/src/mcp"]),
+    ("crossterm", &["supervisor/src/terminal"]),
+    ("ratatui", &["supervisor/src/terminal", "supervisor/src/top"]),
     ("serde_saphyr", &["supervisor/src/roster"]),
 ];
 

@@ -91,6 +91,7 @@ mod strangers;
 mod survivors;
 mod systemd;
 mod telemetry;
+mod top;
 mod transfer;
 mod turns;
 mod unhappy;

@@ -35,6 +35,7 @@ mod table;
 mod telemetry;
 mod terminal;
 mod time;
+mod top;
 mod transfer;
 mod trial;
 mod turn_end;

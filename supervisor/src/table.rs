@@ -51,6 +51,7 @@ macro_rules! table {
                 commands {
                     Logs(logs::Logs) => logs::run,
                     Wait(wait::Wait) => wait::run,
+                    Top(top::Top) => run_top,
                     Tail(follow::Tail) => follow::tail,
                     Watch(follow::Watch) => follow::watch,
                     Mcp(mcp::Mcp) => mcp::run,

@@ -1,4 +1,4 @@
-//! What a person sees: width, colour, tables. Nothing else writes to standard output.
+//! What a person sees: width, colour, tables, views of the whole terminal. Nothing else writes to standard output.
 
 use kernel::Counted;
 use std::io::{IsTerminal, Write as _};
@@ -6,12 +6,14 @@ use std::io::{IsTerminal, Write as _};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 pub(crate) mod choose;
+pub(crate) mod full_screen;
 mod safe;
+pub(crate) mod signals;
 mod table;
 
-use safe::{guarded, without_styles};
+use safe::guarded;
 
-pub(crate) use safe::{LogWriter, json, printable, printable_lines, printable_output};
+pub(crate) use safe::{LogWriter, json, printable, printable_lines, printable_output, without_styles};
 pub(crate) use table::Cell;
 
 /// When to colour.
@@ -99,6 +101,11 @@ impl Screen {
     #[cfg(test)]
     pub(crate) fn plain(width: usize) -> Self {
         Screen { text: String::new(), width, colour: false }
+    }
+
+    /// Whether to colour.
+    pub(crate) fn is_coloured(&self) -> bool {
+        self.colour
     }
 
     /// The text in an ink.
@@ -230,7 +237,7 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
 }
 
 /// The lines of a text, broken between words so that each fits a width. A longer word is broken where the line ends.
-fn wrap(text: &str, width: usize) -> Vec<String> {
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let (mut line, mut taken) = (String::new(), 0);
     for word in text.split(' ') {

@@ -31,6 +31,7 @@ const ORDERED: Proof = Test(
     "status_shows_what_workers_said_last_and_those_that_are_asked_for_in_their_order",
 );
 const STATIC: Proof = Test("tests/help.rs", "completions_and_manual_pages_cover_every_verb");
+const TOP: Proof = Test("tests/top.rs", "the_list_is_narrow_from_the_start_where_that_is_asked_for");
 
 pub(super) const DAILY: &[Row] = &[
     ("attach-get", "output", GET),
@@ -86,6 +87,8 @@ pub(super) const DAILY: &[Row] = &[
     ("status", "assignee", ORDERED),
     ("status", "sort", ORDERED),
     ("status", "tree", TREE),
+    ("top", "search", TOP),
+    ("top", "tenant", TOP),
     ("logs", "follow", FOLLOW),
     ("logs", "run", FOLLOW),
     ("logs", "tail", FOLLOW),

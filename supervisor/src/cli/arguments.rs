@@ -6,7 +6,7 @@ use kernel::BoardName;
 use super::CommandLine;
 use super::{
     answer, attach, attach_get, boards, call, create, dispatch, doctor, edit, follow, gc, lane, list, login,
-    logs, manual, matching, mcp, pages, profile, restore, run, run_demo, serve, service, show, stop,
+    logs, manual, matching, mcp, pages, profile, restore, run, run_demo, run_top, serve, service, show, stop,
     transfer, upgrade, wait,
 };
 use crate::demo;
@@ -14,6 +14,7 @@ use crate::failure::Failure;
 use crate::paths::RootChoice;
 use crate::table::table;
 use crate::terminal::Colour;
+use crate::top;
 use crate::verbs;
 
 /// Runs fleets of confined workers from a durable task board

@@ -59,6 +59,7 @@ use crate::host::own_directory;
 use crate::invocation::WorkerSelf;
 use crate::output::Output;
 use crate::paths::Root;
+use crate::top::{self, Top};
 
 /// Parses the command line and runs it.
 pub(crate) fn main() -> ExitCode {
@@ -156,6 +157,10 @@ impl CommandLine {
 
 async fn run_demo(line: &CommandLine, demo: Demo) -> Result<u8, Failure> {
     demo::run(demo, line.output).await
+}
+
+async fn run_top(line: &CommandLine, asked: Top) -> Result<u8, Failure> {
+    top::run(line.client()?, asked, line.output).await
 }
 
 /// Calls a verb and prints its reply.

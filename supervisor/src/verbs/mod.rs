@@ -145,7 +145,7 @@ pub(crate) use runs::Runs;
 pub(crate) use show::{Show, Shown, show_sandbox};
 pub(crate) use spent::{amounts, passed};
 pub(crate) use stats::Stats;
-pub(crate) use status::Status;
+pub(crate) use status::{Status, StatusReport, WorkerLine};
 pub(crate) use steer::Steer;
 pub(crate) use stop::Stop;
 pub(crate) use swarm::Swarm;

@@ -179,6 +179,13 @@ fn processes(tree: &Tree) -> Vec<String> {
     tree.processes.iter().map(line).chain(more).collect()
 }
 
+impl WorkerLine {
+    /// How far its run has come, in a word.
+    pub(crate) fn state(&self) -> (&'static str, Ink) {
+        worker_state(&self.run)
+    }
+}
+
 /// How far a run has come, in a word.
 fn worker_state(run: &LiveRun) -> (&'static str, Ink) {
     match run.phase {

@@ -1,0 +1,184 @@
+//! A view that fills the terminal: entered, left and entered again, so that whatever ends it leaves the terminal as it was.
+
+use std::io::{self, Stdout, Write as _};
+use std::sync::Once;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use ratatui::buffer::Buffer;
+use ratatui::crossterm::event::{
+    self, DisableBracketedPaste, EnableBracketedPaste, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers,
+};
+use ratatui::crossterm::terminal::{
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
+use ratatui::crossterm::{cursor, execute};
+use ratatui::layout::Rect;
+
+use crate::failure::Failure;
+
+/// A key, as far as it has a meaning to a view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Key {
+    Char(char),
+    /// A letter with the control key.
+    Control(char),
+    Up,
+    Down,
+    PageUp,
+    PageDown,
+    Home,
+    End,
+    Enter,
+    Escape,
+    Backspace,
+    Tab,
+}
+
+/// What a person does at the terminal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Input {
+    Key(Key),
+    /// Text that was pasted.
+    Pasted(String),
+    /// The terminal has another size.
+    Resized,
+    /// The terminal is gone.
+    Gone,
+}
+
+/// The terminal while a view fills it. Dropped, it leaves the terminal as it was.
+#[derive(Debug)]
+pub(crate) struct FullScreen {
+    terminal: Terminal<CrosstermBackend<Stdout>>,
+}
+
+impl FullScreen {
+    /// Takes the terminal. A panic gives it back before it is reported.
+    pub(crate) fn enter() -> Result<Self, Failure> {
+        static HOOK: Once = Once::new();
+        HOOK.call_once(|| {
+            let report = std::panic::take_hook();
+            std::panic::set_hook(Box::new(move |panic| {
+                leave();
+                report(panic);
+            }));
+        });
+        let screen = FullScreen { terminal: blank().map_err(|e| failed(&e))? };
+        take().map_err(|e| failed(&e))?;
+        Ok(screen)
+    }
+
+    /// Draws a view, as far as it differs from what is there.
+    pub(crate) fn draw(&mut self, view: impl FnOnce(Rect, &mut Buffer)) -> Result<(), Failure> {
+        let drawn = self.terminal.draw(|frame| view(frame.area(), frame.buffer_mut()));
+        drawn.map(drop).map_err(|e| failed(&e))
+    }
+
+    /// Gives the terminal back, stops this process as a shell's job, and goes on when it is continued.
+    pub(crate) fn suspend(&mut self) -> Result<(), Failure> {
+        leave();
+        // SIGSTOP, because SIGTSTP is taken by a handler; its process is stopped when the call returns.
+        kill(Pid::this(), Signal::SIGSTOP).map_err(|e| failed(&e.into()))?;
+        self.resume()
+    }
+
+    /// Takes the terminal anew and forgets what is there: others may have written to it.
+    pub(crate) fn resume(&mut self) -> Result<(), Failure> {
+        // Raw mode is left first, or it would be taken for what was there before.
+        let taken = disable_raw_mode().and_then(|()| take());
+        // A blank one in its place: to clear it asks the terminal for the place of the cursor, and the answer would be taken for keys.
+        self.terminal = taken.and_then(|()| blank()).map_err(|e| failed(&e))?;
+        Ok(())
+    }
+}
+
+impl Drop for FullScreen {
+    fn drop(&mut self) {
+        leave();
+    }
+}
+
+fn failed(error: &io::Error) -> Failure {
+    Failure::failed(format!("the terminal cannot be used: {error}"))
+}
+
+fn blank() -> io::Result<Terminal<CrosstermBackend<Stdout>>> {
+    Terminal::new(CrosstermBackend::new(io::stdout()))
+}
+
+fn take() -> io::Result<()> {
+    enable_raw_mode()?;
+    let clear = Clear(ClearType::All);
+    execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste, cursor::Hide, clear)
+}
+
+/// Gives the terminal back. There is nowhere left to report a failure of that.
+fn leave() {
+    drop(execute!(io::stdout(), DisableBracketedPaste, LeaveAlternateScreen, cursor::Show));
+    drop(io::stdout().flush());
+    drop(disable_raw_mode());
+}
+
+/// Reads what a person does, on a thread that ends with the process or when nobody takes it: nothing ends a read of a terminal.
+pub(crate) fn read_input(take: impl Fn(Input) -> bool + Send + 'static) {
+    std::thread::spawn(move || {
+        loop {
+            let input = match event::read() {
+                Ok(event) => meant(event),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => None,
+                Err(_) => Some(Input::Gone),
+            };
+            let is_end = input == Some(Input::Gone);
+            if input.is_some_and(|input| !take(input)) || is_end {
+                return;
+            }
+        }
+    });
+}
+
+/// What an event of the terminal means; none where nothing.
+fn meant(event: Event) -> Option<Input> {
+    match event {
+        Event::Key(key) if key.kind != KeyEventKind::Release => pressed(key).map(Input::Key),
+        Event::Paste(text) => Some(Input::Pasted(text)),
+        Event::Resize(..) => Some(Input::Resized),
+        Event::Key(_) | Event::FocusGained | Event::FocusLost | Event::Mouse(_) => None,
+    }
+}
+
+fn pressed(key: KeyEvent) -> Option<Key> {
+    let with_control = key.modifiers.contains(KeyModifiers::CONTROL);
+    Some(match key.code {
+        KeyCode::Char(letter) if with_control => Key::Control(letter.to_ascii_lowercase()),
+        KeyCode::Char(letter) => Key::Char(letter),
+        KeyCode::Up => Key::Up,
+        KeyCode::Down => Key::Down,
+        KeyCode::PageUp => Key::PageUp,
+        KeyCode::PageDown => Key::PageDown,
+        KeyCode::Home => Key::Home,
+        KeyCode::End => Key::End,
+        KeyCode::Enter => Key::Enter,
+        KeyCode::Esc => Key::Escape,
+        KeyCode::Backspace => Key::Backspace,
+        KeyCode::Tab => Key::Tab,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_keep_their_meaning_and_others_have_none() {
+        let key = |code, modifiers| pressed(KeyEvent::new(code, modifiers));
+        assert_eq!(key(KeyCode::Char('c'), KeyModifiers::CONTROL), Some(Key::Control('c')));
+        assert_eq!(key(KeyCode::Char('A'), KeyModifiers::SHIFT), Some(Key::Char('A')));
+        assert_eq!(key(KeyCode::F(1), KeyModifiers::NONE), None);
+        assert_eq!(meant(Event::FocusLost), None);
+        assert_eq!(meant(Event::Paste("cy".to_owned())), Some(Input::Pasted("cy".to_owned())));
+    }
+}

@@ -1,0 +1,131 @@
+//! Carries out what a person decides: one verb each, as the command line sends it.
+
+use std::time::Duration;
+
+use kernel::TaskId;
+use tokio::sync::mpsc;
+
+use super::message::{Act, Message, Piece};
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::verbs::{Answer, Approve, Cancel, Deny, Edit, Log, RequestChanges, Retry, Show};
+
+/// How many lines of a log are read at first.
+const LINES: u32 = 1000;
+/// How long one question for a log waits at the daemon.
+const WAIT_SECONDS: u64 = 30;
+/// The pause before a log is asked for again that nothing more comes of, or that could not be read.
+const PAUSE: Duration = Duration::from_secs(2);
+/// The pause between two pieces of a log, however much is written.
+const LEAST: Duration = Duration::from_millis(200);
+/// How many comments a dialog shows.
+const COMMENTS: usize = 3;
+
+/// Does something, and says what became of it.
+pub(super) async fn act(client: &Client, act: Act) -> Message {
+    Message::Acted(carry_out(client, act).await.map_err(|failure| in_words(&failure)))
+}
+
+async fn carry_out(client: &Client, act: Act) -> Result<String, Failure> {
+    match act {
+        Act::Answer { task, answer } => {
+            let verb = Answer { task_id: Some(task.clone()), words: Vec::new(), reply: Some(answer) };
+            let answered = client.call(&verb).await?;
+            Ok(format!("answered {task}: {}", answered.answer))
+        }
+        Act::Approve { task } => {
+            client.call(&Approve { task_id: Some(task.clone()), ..Approve::default() }).await?;
+            Ok(format!("approved {task}"))
+        }
+        Act::RequestChanges { task, reason } => {
+            let (task_id, reason) = (Some(task.clone()), Some(reason));
+            client.call(&RequestChanges { task_id, reason, ..RequestChanges::default() }).await?;
+            Ok(format!("sent {task} back"))
+        }
+        Act::Deny { task, reason } => {
+            client.call(&Deny { task_ids: vec![task.clone()], reason: Some(reason) }).await?;
+            Ok(format!("denied {task}"))
+        }
+        Act::Retry { task } => {
+            client.call(&Retry { task_ids: vec![task.clone()], ..Retry::default() }).await?;
+            Ok(format!("retried {task}"))
+        }
+        Act::Cancel { task } => {
+            client.call(&Cancel { task_ids: vec![task.clone()], ..Cancel::default() }).await?;
+            Ok(format!("cancelled {task}"))
+        }
+        Act::Prioritize { task, priority } => {
+            let edit = Edit { task_id: Some(task.clone()), priority: Some(priority), ..Edit::default() };
+            client.call(&edit).await?;
+            Ok(format!("the priority of {task} is {priority}"))
+        }
+    }
+}
+
+fn in_words(failure: &Failure) -> String {
+    let hint = failure.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+    format!("{}{hint}", failure.message)
+}
+
+/// Finds out what there is to say before work or a start is approved. What cannot be found is left out: the act itself says why.
+pub(super) async fn find(client: &Client, task: TaskId) -> Message {
+    let shown = client.call(&Show { task_id: Some(task.clone()), ..Show::default() }).await;
+    let facts = shown.map_or_else(
+        |failure| vec![in_words(&failure)],
+        |shown| {
+            let why = shown.why.as_ref().map(crate::diagnosis::why::line);
+            let summary = shown.latest_summary.map(|summary| format!("Summary: {summary}"));
+            let asked = shown.task.question.iter().flat_map(|question| &question.results);
+            let before = asked.filter_map(|finding| Some(format!("Before: {}", finding.summary.as_ref()?)));
+            let latest = shown.comments.len().saturating_sub(COMMENTS);
+            let comments = shown.comments[latest..].iter();
+            let comments = comments.map(|comment| format!("{}: {}", comment.author, comment.body));
+            why.into_iter().chain(summary).chain(before).chain(comments).collect()
+        },
+    );
+    Message::Facts { task, facts }
+}
+
+/// Reads the log of the latest run of a task, and of those that come after it, until nobody takes it.
+pub(super) async fn follow(client: &Client, task: TaskId, messages: mpsc::Sender<Message>) {
+    let first = Log { task_id: Some(task.clone()), lines: Some(LINES), ..Log::default() };
+    let mut log = first.clone();
+    let mut last = None;
+    loop {
+        let Ok(logged) = client.call(&log).await else {
+            tokio::time::sleep(PAUSE).await;
+            continue;
+        };
+        let has_more = !logged.text.is_empty();
+        let (run, ended) = (logged.run_id, logged.ended);
+        let is_new = last.as_ref() != Some(&(run, ended));
+        last = Some((run, ended));
+        if has_more || is_new {
+            let piece = Piece {
+                task: task.clone(),
+                run,
+                format: logged.stdout,
+                text: logged.text,
+                ended: ended && !has_more,
+            };
+            if messages.send(Message::Logged(piece)).await.is_err() {
+                return;
+            }
+        }
+        log.offset = Some(logged.next_offset);
+        (log.run, log.wait) = (run, WAIT_SECONDS);
+        if run.is_some() && (has_more || !ended) {
+            tokio::time::sleep(LEAST).await;
+            continue;
+        }
+        // The run has ended, or there is none: perhaps another one starts.
+        tokio::time::sleep(PAUSE).await;
+        let latest = Log { task_id: Some(task.clone()), offset: Some(0), tail: None, ..Log::default() };
+        match client.call(&latest).await {
+            Ok(logged) if logged.run_id != run => {
+                log = Log { offset: Some(0), run: logged.run_id, ..first.clone() }
+            }
+            Ok(_) | Err(_) => {}
+        }
+    }
+}

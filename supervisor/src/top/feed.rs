@@ -1,0 +1,212 @@
+//! Reads the board for as long as it is looked at: when something happens there, and every few seconds for what workers use.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::{RunId, Sort, Status as TaskStatus, Task, TaskId};
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::time::Instant;
+
+use super::message::{Message, Query};
+use super::picture::{DaemonFacts, Group, Picture, Row, Section, Total};
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::verbs::{Events, List, Status, StatusReport, WorkerLine};
+
+/// The least time between two looks, however much happens.
+const LEAST: Duration = Duration::from_millis(300);
+/// The longest time between two looks: nothing announces what workers use.
+const MOST: Duration = Duration::from_secs(2);
+/// How long a daemon may be away until the board is read without one.
+const RETURNS_WITHIN: Duration = Duration::from_secs(10);
+/// How long one question for events waits at the daemon.
+const WAIT_SECONDS: u64 = 30;
+/// The pause after a question that failed.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// What reads the board.
+#[derive(Debug)]
+pub(super) struct Feed {
+    client: Arc<Client>,
+    /// The processor time of each run at the last look.
+    before: HashMap<RunId, (u64, Instant)>,
+    /// When a daemon answered last.
+    daemon_seen: Option<Instant>,
+}
+
+impl Feed {
+    pub(super) fn new(client: Arc<Client>) -> Self {
+        Feed { client, before: HashMap::new(), daemon_seen: None }
+    }
+
+    /// Reads again and again, until nobody takes what was read.
+    pub(super) async fn run(mut self, mut query: watch::Receiver<Query>, messages: mpsc::Sender<Message>) {
+        let news = Arc::new(Notify::new());
+        let listener = tokio::spawn(listen(Arc::clone(&self.client), Arc::clone(&news)));
+        loop {
+            let asked = query.borrow_and_update().clone();
+            let message = match self.read(&asked).await {
+                Ok(picture) if self.is_returning(&picture) => Message::Lost("no daemon answers".to_owned()),
+                Ok(picture) => Message::Picture(Box::new(picture)),
+                Err(failure) => Message::Lost(failure.message),
+            };
+            if messages.send(message).await.is_err() {
+                break listener.abort();
+            }
+            // Cancel-safe: what is not waited for to the end is seen by the next look.
+            tokio::select! {
+                changed = query.changed() => match changed {
+                    Ok(()) => continue,
+                    Err(_) => break listener.abort(),
+                },
+                () = tokio::time::sleep(LEAST) => {}
+            }
+            tokio::select! {
+                changed = query.changed() => if changed.is_err() { break listener.abort() },
+                () = news.notified() => {}
+                () = tokio::time::sleep(MOST) => {}
+            }
+        }
+    }
+
+    /// Whether there was a daemon a moment ago, so that one may be on its way.
+    fn is_returning(&mut self, picture: &Picture) -> bool {
+        if picture.daemon.is_some() {
+            self.daemon_seen = Some(Instant::now());
+        }
+        picture.daemon.is_none() && self.daemon_seen.is_some_and(|seen| seen.elapsed() < RETURNS_WITHIN)
+    }
+
+    /// Reads what is shown of a board.
+    pub(super) async fn read(&mut self, query: &Query) -> Result<Picture, Failure> {
+        let status = Status { tenant: query.tenant.clone(), ..Status::default() };
+        let report = self.client.call(&status).await?;
+        let cpu = self.cpu(&report);
+        let mut sections: Vec<(Section, Vec<Row>, Total)> =
+            Section::ALL.map(|section| (section, Vec::new(), Total::Exactly(0))).into();
+        for part in PARTS {
+            let count: i64 =
+                part.statuses.iter().filter_map(|status| report.counts.get(status.as_str())).sum();
+            if count == 0 {
+                continue;
+            }
+            let (tasks, has_more) = self.list(&part, query).await?;
+            let read = tasks.len();
+            for task in tasks {
+                let worker = worker_of(&report, &task.id);
+                let cpu = worker.and_then(|worker| cpu.get(&worker.run.run).copied());
+                let row = Row::of(&task, worker, cpu, report.now);
+                let (_, rows, total) = &mut sections[row.kind.section() as usize];
+                rows.push(row);
+                *total = total.and(1);
+            }
+            // Those that were not read are of the section that most of them belong to.
+            let (_, _, total) = &mut sections[part.section as usize];
+            let all = u64::try_from(count).unwrap_or_default();
+            *total = match (has_more, &query.search) {
+                (false, _) => *total,
+                (true, Some(_)) => total.or_more(),
+                (true, None) => total.and(all.saturating_sub(read as u64)),
+            };
+        }
+        let groups = sections.into_iter().filter(|(_, rows, _)| !rows.is_empty());
+        let groups = groups.map(|(section, mut rows, total)| {
+            if section == Section::Person {
+                rows.sort_by_key(|row| row.kind);
+            }
+            Group { section, rows, total }
+        });
+        let groups = groups.collect();
+        Ok(Picture {
+            board: report.board.to_string(),
+            daemon: report.daemon.as_ref().map(|daemon| DaemonFacts {
+                version: daemon.version.clone(),
+                uptime: Duration::from_secs(daemon.uptime_seconds),
+                taken: daemon.taken,
+                slots: daemon.slots,
+            }),
+            troubles: report.troubles,
+            groups,
+        })
+    }
+
+    async fn list(&self, part: &Part, query: &Query) -> Result<(Vec<Task>, bool), Failure> {
+        let list = List {
+            status: part.statuses.to_vec(),
+            tenant: query.tenant.clone(),
+            search: query.search.clone(),
+            sort: Some(part.sort),
+            limit: Some(query.limit(part.section)),
+            why: true,
+            page: true,
+            ..List::default()
+        };
+        let (tasks, next) = self.client.call(&list).await?.split();
+        Ok((tasks, next.is_some()))
+    }
+
+    /// How much processor time each live run has used since the last look, in percent of one processor.
+    fn cpu(&mut self, report: &StatusReport) -> HashMap<RunId, u64> {
+        let now = Instant::now();
+        let mut percents = HashMap::new();
+        let mut seen = HashMap::new();
+        for worker in report.workers.iter().filter(|worker| worker.run.board == report.board) {
+            let Some(usage) = worker.usage else { continue };
+            let run = worker.run.run;
+            if let Some((before, at)) = self.before.get(&run) {
+                let past = u64::try_from(now.duration_since(*at).as_micros()).unwrap_or(u64::MAX);
+                // Processes that have ended take their time with them.
+                let used = usage.cpu_us.saturating_sub(*before);
+                percents.extend(used.saturating_mul(100).checked_div(past).map(|percent| (run, percent)));
+            }
+            seen.insert(run, (usage.cpu_us, now));
+        }
+        self.before = seen;
+        percents
+    }
+}
+
+/// One question for tasks.
+struct Part {
+    section: Section,
+    statuses: &'static [TaskStatus],
+    sort: Sort,
+}
+
+const fn part(section: Section, statuses: &'static [TaskStatus], sort: Sort) -> Part {
+    Part { section, statuses, sort }
+}
+
+/// What is asked for, in this order.
+const PARTS: [Part; 7] = [
+    // The latest first: what a person was asked just now comes before what was left for later.
+    part(Section::Person, &[TaskStatus::Blocked, TaskStatus::Triage], Sort::Updated),
+    part(Section::Running, &[TaskStatus::Running], Sort::Priority),
+    part(Section::Review, &[TaskStatus::Review], Sort::Updated),
+    part(Section::Ready, &[TaskStatus::Ready], Sort::Priority),
+    part(Section::Scheduled, &[TaskStatus::Scheduled], Sort::Priority),
+    part(Section::Todo, &[TaskStatus::Todo], Sort::Priority),
+    part(Section::Done, &[TaskStatus::Done], Sort::Updated),
+];
+
+fn worker_of<'a>(report: &'a StatusReport, task: &TaskId) -> Option<&'a WorkerLine> {
+    report.workers.iter().find(|worker| worker.run.board == report.board && worker.run.task == *task)
+}
+
+/// Waits for events of the board, and says when there are some.
+async fn listen(client: Arc<Client>, news: Arc<Notify>) {
+    let mut events = Events { since: kernel::EventId(i64::MAX), limit: 1, ..Events::default() };
+    loop {
+        match client.call(&events).await {
+            Ok(page) => {
+                if events.wait > 0 && !page.events.is_empty() {
+                    news.notify_one();
+                }
+                // Only that something has happened matters, not what.
+                events = Events { since: page.last_event, wait: WAIT_SECONDS, limit: 1, ..Events::default() };
+            }
+            Err(_) => tokio::time::sleep(PAUSE).await,
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! `top`: the board on a whole terminal, kept up to date, with keys for what a person does every day.
+//!
+//! It is a client of the API and has no rule of its own. Keys and news are messages; [`model::Model`] takes them and gives orders; what
+//! it knows is drawn by [`view`], which knows no terminal. Both are pure. Around them [`feed`] reads the board and [`acts`] sends verbs.
+
+mod acts;
+mod feed;
+mod keys;
+mod message;
+mod model;
+mod peek;
+mod picture;
+#[cfg(test)]
+mod tests;
+mod update;
+mod view;
+
+use std::io::IsTerminal as _;
+use std::sync::Arc;
+
+use kernel::Tenant;
+use tokio::sync::{mpsc, watch};
+use tokio::task::AbortHandle;
+
+use self::feed::Feed;
+use self::message::{Message, Order, Query};
+use self::model::Model;
+use self::view::Look;
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::terminal::full_screen::{self, FullScreen, Input};
+use crate::terminal::signals::{Signalled, Signals};
+
+/// How many messages wait to be drawn: a person does not type faster, and who has more to say waits.
+const MESSAGES: usize = 64;
+
+/// Show the board on the whole terminal, and act on it by keys
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Tasks that need a person come first, then the live workers with their processor
+time, memory and tokens, then what waits and why, then what is done. `?` shows
+the keys. Without a daemon it shows the board as it is.
+
+Examples:
+  supervisor top
+  supervisor top --tenant acme
+  supervisor --board infra top")]
+pub(crate) struct Top {
+    /// Only the tasks of this tenant
+    #[arg(long, value_name = "NAME")]
+    tenant: Option<Tenant>,
+    /// Only tasks with this text in the title or the body
+    #[arg(long, value_name = "TEXT")]
+    search: Option<String>,
+}
+
+pub(crate) async fn run(client: Client, top: Top, output: Output) -> Result<u8, Failure> {
+    if output.json() {
+        return Err(Failure::usage("`top` is for a person at a terminal and writes no JSON")
+            .hint("supervisor status --json, or supervisor list --json"));
+    }
+    if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+        return Err(Failure::usage("`top` is for a person at a terminal, and this is none")
+            .hint("supervisor status, or supervisor list"));
+    }
+    let client = Arc::new(client);
+    let query = Query::default().of_tenant(top.tenant).searching(top.search);
+    let mut feed = Feed::new(Arc::clone(&client));
+    // What cannot be read at all is refused before the screen is taken.
+    let picture = feed.read(&query).await?;
+    let look = if output.screen().is_coloured() { Look::Coloured } else { Look::Plain };
+    let (messages, inbox) = mpsc::channel(MESSAGES);
+    let (asked, asks) = watch::channel(query.clone());
+    let mut model = Model::of(query);
+    model.update(Message::Picture(Box::new(picture)));
+    let signals = Signals::listen()?;
+    let screen = FullScreen::enter()?;
+    let keys = messages.clone();
+    full_screen::read_input(move |input| keys.blocking_send(received(input)).is_ok());
+    tokio::spawn(feed.run(asks, messages.clone()));
+    Show { client, model, look, screen, messages, asked, following: None }.until_quit(inbox, signals).await
+}
+
+fn received(input: Input) -> Message {
+    match input {
+        Input::Key(key) => Message::Key(key),
+        Input::Pasted(text) => Message::Pasted(text),
+        Input::Resized => Message::Resized,
+        Input::Gone => Message::Gone,
+    }
+}
+
+/// What is on the screen, and all that is needed to carry out an order.
+struct Show {
+    client: Arc<Client>,
+    model: Model,
+    look: Look,
+    screen: FullScreen,
+    messages: mpsc::Sender<Message>,
+    asked: watch::Sender<Query>,
+    /// What reads the log that is looked at.
+    following: Option<AbortHandle>,
+}
+
+impl Show {
+    /// Draws, and takes what happens, until a person or a signal ends it. Returns the exit code.
+    async fn until_quit(
+        mut self,
+        mut inbox: mpsc::Receiver<Message>,
+        mut signals: Signals,
+    ) -> Result<u8, Failure> {
+        loop {
+            let (model, look) = (&self.model, self.look);
+            self.screen.draw(|area, buffer| view::draw(model, look, area, buffer))?;
+            // Cancel-safe: a message that is not taken stays in the channel, and a signal is noted until it is asked for.
+            tokio::select! {
+                message = inbox.recv() => {
+                    let Some(message) = message else { return Ok(0) };
+                    if self.take(message)? {
+                        return Ok(0);
+                    }
+                    // What has come meanwhile is drawn together.
+                    while let Ok(message) = inbox.try_recv() {
+                        if self.take(message)? {
+                            return Ok(0);
+                        }
+                    }
+                }
+                signal = signals.next() => match signal {
+                    Signalled::End(code) => return Ok(code),
+                    Signalled::Stop => self.screen.suspend()?,
+                    Signalled::Continue => self.screen.resume()?,
+                },
+            }
+        }
+    }
+
+    /// Takes a message and carries out what follows from it. Returns whether that is the end.
+    fn take(&mut self, message: Message) -> Result<bool, Failure> {
+        for order in self.model.update(message) {
+            let (client, messages) = (Arc::clone(&self.client), self.messages.clone());
+            match order {
+                Order::Quit => return Ok(true),
+                Order::Suspend => self.screen.suspend()?,
+                Order::Redraw => self.screen.resume()?,
+                // The feed is gone only together with this.
+                Order::Read(query) => drop(self.asked.send(query)),
+                Order::Follow(task) => {
+                    let follows = tokio::spawn(async move { acts::follow(&client, task, messages).await });
+                    self.follow(Some(follows.abort_handle()));
+                }
+                Order::Unfollow => self.follow(None),
+                Order::Find(task) => {
+                    tokio::spawn(async move { messages.send(acts::find(&client, task).await).await });
+                }
+                Order::Act(act) => {
+                    tokio::spawn(async move { messages.send(acts::act(&client, act).await).await });
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    fn follow(&mut self, following: Option<AbortHandle>) {
+        if let Some(before) = std::mem::replace(&mut self.following, following) {
+            before.abort();
+        }
+    }
+}

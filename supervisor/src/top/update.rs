@@ -1,0 +1,35 @@
+//! How news change what is shown.
+
+use super::message::{Message, Order};
+use super::model::{Mode, Model, Notice};
+
+impl Model {
+    /// Takes a message, and says what is to be done.
+    pub(super) fn update(&mut self, message: Message) -> Vec<Order> {
+        match message {
+            Message::Key(key) => return self.press(key),
+            Message::Pasted(text) => self.paste(&text),
+            Message::Resized => {}
+            Message::Picture(picture) => self.look_at(*picture),
+            Message::Lost(why) => self.lost = Some(why),
+            Message::Logged(piece) => {
+                if let Mode::Peek(peek) = &mut self.mode
+                    && peek.task == piece.task
+                {
+                    peek.take(&piece);
+                }
+            }
+            Message::Facts { task, facts } => {
+                if let Mode::Approve(approving) = &mut self.mode
+                    && approving.target.task == task
+                {
+                    approving.facts = facts;
+                }
+            }
+            Message::Acted(Ok(done)) => self.notice = Some(Notice::Done(done)),
+            Message::Acted(Err(why)) => self.notice = Some(Notice::Refused(why)),
+            Message::Gone => return vec![Order::Quit],
+        }
+        Vec::new()
+    }
+}

@@ -1,0 +1,177 @@
+//! How a model looks on a screen of any size. It draws into a buffer and knows no terminal.
+
+mod list;
+mod panels;
+mod piece;
+mod text;
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::text::Line;
+use ratatui::widgets::Widget as _;
+
+pub(super) use self::piece::Look;
+use self::piece::Pieces;
+use super::model::{Mode, Model, Notice, Prompt, Purpose};
+use super::picture::{Picture, Section, Total};
+use crate::terminal::Ink;
+use crate::time::duration::brief;
+
+/// From this width on the task with the mark is described beside the list.
+const WIDE: u16 = 150;
+
+/// Draws everything.
+pub(super) fn draw(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
+    let banner = banner(model, look);
+    let rows = [
+        Constraint::Length(2),
+        Constraint::Length(u16::from(banner.is_some())),
+        Constraint::Min(0),
+        Constraint::Length(1),
+        Constraint::Length(1),
+    ];
+    let [head, trouble, body, notice, keys] = Layout::vertical(rows).areas(area);
+    for (line, row) in heads(model, look).into_iter().zip(head.rows()) {
+        line.render(row, buffer);
+    }
+    if let Some(line) = banner {
+        line.render(trouble, buffer);
+    }
+    match &model.mode {
+        Mode::Peek(peek) => text::peek(peek, look, body, buffer),
+        _ if area.width >= WIDE => {
+            let halves = [Constraint::Fill(3), Constraint::Fill(2)];
+            let [left, right] = Layout::horizontal(halves).areas(body);
+            list::draw(model, look, left, buffer);
+            text::details(model.row(), look, right, buffer);
+        }
+        _ => list::draw(model, look, body, buffer),
+    }
+    said(model, look).render(notice, buffer);
+    offered(model, look).render(keys, buffer);
+    match &model.mode {
+        Mode::Browse | Mode::Peek(_) => {}
+        Mode::Prompt(prompt) => panels::prompt(prompt, look, body, buffer),
+        Mode::Help => panels::help(look, body, buffer),
+        Mode::Answer(answering) => panels::answer(answering, look, body, buffer),
+        Mode::Approve(approving) => panels::approve(approving, look, body, buffer),
+        Mode::Cancel(target) => panels::cancel(target, look, body, buffer),
+    }
+}
+
+/// The two lines at the top: the daemon and the board, and how many tasks there are.
+fn heads(model: &Model, look: Look) -> [Line<'static>; 2] {
+    let Some(picture) = &model.picture else { return [Line::default(), Line::default()] };
+    let mut head = Pieces::of(look);
+    match &picture.daemon {
+        Some(daemon) => {
+            let is_well = picture.troubles.is_empty() && model.lost.is_none();
+            head.ink(if is_well { Ink::Green } else { Ink::Yellow }, "● ");
+            head.ink(Ink::Bold, &format!("supervisor {}", daemon.version));
+            let (taken, slots) = (daemon.taken, daemon.slots);
+            head.plain(&format!("  up {}  {taken} of {slots} slots taken", brief(daemon.uptime)));
+        }
+        None => {
+            head.ink(Ink::Red, "○ ");
+            head.ink(Ink::Bold, "supervisor");
+            head.plain("  no daemon is running");
+        }
+    }
+    head.plain(&format!("  board {}", picture.board));
+    if let Some(tenant) = &model.query.tenant {
+        head.ink(Ink::Cyan, &format!("  tenant {tenant}"));
+    }
+    if let Some(search) = &model.query.search {
+        head.ink(Ink::Cyan, &format!("  search “{search}”"));
+    }
+    [head.line(), counts(picture, look)]
+}
+
+fn counts(picture: &Picture, look: Look) -> Line<'static> {
+    let mut line = Pieces::of(look);
+    line.plain("  ");
+    for (index, group) in picture.groups.iter().enumerate() {
+        if index > 0 {
+            line.ink(Ink::Dim, " · ");
+        }
+        let text = format!("{} {}", number(group.total), group.section.heading().to_lowercase());
+        match group.section {
+            Section::Person => line.ink(Ink::Red, &text),
+            Section::Running | Section::Review => line.ink(Ink::Cyan, &text),
+            _ => line.plain(&text),
+        }
+    }
+    if picture.groups.is_empty() {
+        line.plain("no tasks");
+    }
+    line.line()
+}
+
+fn number(total: Total) -> String {
+    match total {
+        Total::Exactly(count) => count.to_string(),
+        Total::MoreThan(count) => format!("{count}+"),
+    }
+}
+
+/// What is wrong, where something is.
+fn banner(model: &Model, look: Look) -> Option<Line<'static>> {
+    let mut line = Pieces::of(look);
+    if let Some(why) = &model.lost {
+        line.alarm(" connection lost, trying again ");
+        line.plain(&format!(" {why}"));
+        return Some(line.line());
+    }
+    let picture = model.picture.as_ref()?;
+    if picture.daemon.is_none() {
+        line.plain("  ");
+        line.ink(Ink::Yellow, "nothing is started: supervisor daemon");
+        return Some(line.line());
+    }
+    if picture.troubles.is_empty() {
+        return None;
+    }
+    line.plain("  ");
+    line.ink(Ink::Red, "degraded");
+    line.plain(&format!(": {}", picture.troubles.join("; ")));
+    Some(line.line())
+}
+
+/// What was said last.
+fn said(model: &Model, look: Look) -> Line<'static> {
+    let mut line = Pieces::of(look);
+    match &model.notice {
+        Some(Notice::Done(text)) => line.ink(Ink::Green, &format!(" {text}")),
+        Some(Notice::Refused(text)) => {
+            line.ink(Ink::Red, " refused:");
+            line.plain(&format!(" {text}"));
+        }
+        None => {}
+    }
+    line.line()
+}
+
+/// The keys that have a meaning now.
+fn offered(model: &Model, look: Look) -> Line<'static> {
+    let offers = match &model.mode {
+        Mode::Browse => model.offers(),
+        Mode::Help => vec![("any key", "back")],
+        Mode::Peek(_) => {
+            vec![("j k", "line"), ("PgUp PgDn", "page"), ("g", "start"), ("G", "follow"), ("q", "back")]
+        }
+        Mode::Answer(_) => vec![("1-9 Enter", "choose"), ("j k", "move"), ("Esc", "leave")],
+        Mode::Approve(_) => vec![("Esc", "leave")],
+        Mode::Cancel(_) => vec![("y", "cancel it"), ("n", "leave it")],
+        Mode::Prompt(Prompt { purpose: Purpose::Search | Purpose::Tenant, .. }) => {
+            vec![("Enter", "show"), ("Ctrl-U", "clear"), ("Esc", "leave")]
+        }
+        Mode::Prompt(_) => vec![("Enter", "send"), ("Ctrl-U", "clear"), ("Esc", "leave")],
+    };
+    let mut line = Pieces::of(look);
+    for (key, meaning) in offers {
+        line.plain(" ");
+        line.ink(Ink::Bold, key);
+        line.ink(Ink::Dim, &format!(" {meaning} "));
+    }
+    line.line()
+}

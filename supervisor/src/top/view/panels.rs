@@ -1,0 +1,137 @@
+//! What lies over the list: dialogs and the help.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::widgets::{Block, Clear, Padding, Widget as _};
+
+use super::piece::{Look, Pieces};
+use super::text::{broken, plain};
+use crate::terminal::Ink;
+use crate::top::model::{Answering, Approved, Approving, Prompt, Purpose, Target};
+use crate::top::peek::Said;
+
+/// The widest that a dialog is.
+const WIDEST: u16 = 100;
+/// What the keys do.
+const KEYS: [(&str, &str); 13] = [
+    ("j k arrows", "move; g and G go to the ends, Tab to the next group"),
+    ("Enter", "the log of the latest run, as it is written"),
+    ("a", "answer the question of a task"),
+    ("A", "approve, or send work back"),
+    ("r", "try the task again at once"),
+    ("c", "cancel the task; asks first"),
+    ("+ -", "raise or lower the priority"),
+    ("t", "only the tasks of a tenant"),
+    ("/", "only tasks with a text in the title or the body"),
+    ("Esc", "all tasks again"),
+    ("Ctrl-L", "draw the screen anew"),
+    ("Ctrl-Z", "stop; `fg` continues"),
+    ("q Ctrl-C", "quit"),
+];
+/// What the columns show.
+const COLUMNS: [(&str, &str); 3] = [
+    ("SINCE", "how long the task runs, or is in its state"),
+    ("CPU MEM", "of all processes of a run; 100% is one processor"),
+    ("TOKENS", "what the agent of a run was given and has made"),
+];
+
+/// Draws a box in the middle of an area, as high as its text is.
+fn dialog(title: &str, text: &[Said], look: Look, area: Rect, buffer: &mut Buffer) {
+    let width = area.width.min(WIDEST);
+    let mut line = Pieces::of(look);
+    line.ink(Ink::Bold, &format!(" {title} "));
+    let frame = Block::bordered().padding(Padding::horizontal(1)).title(line.line());
+    let inner = usize::from(frame.inner(Rect { width, ..area }).width);
+    let lines: Vec<_> = text.iter().flat_map(|said| broken(said, inner, look)).collect();
+    let height = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(2).min(area.height);
+    let (x, y) = (area.x + (area.width - width) / 2, area.y + (area.height - height) / 2);
+    let place = Rect { x, y, width, height };
+    Clear.render(place, buffer);
+    let inner = frame.inner(place);
+    frame.render(place, buffer);
+    // The end is what has to be read: it has the keys.
+    let left_out = lines.len().saturating_sub(usize::from(inner.height));
+    for (line, row) in lines.into_iter().skip(left_out).zip(inner.rows()) {
+        line.render(row, buffer);
+    }
+}
+
+fn gap() -> Said {
+    plain("")
+}
+
+fn about(target: &Target) -> Said {
+    Said { ink: Some(Ink::Dim), text: format!("{}  {}", target.task, target.title) }
+}
+
+fn keys(text: &str) -> Said {
+    Said { ink: Some(Ink::Bold), text: text.to_owned() }
+}
+
+/// A text of several lines.
+fn lines(text: &str) -> impl Iterator<Item = Said> + '_ {
+    text.lines().map(plain)
+}
+
+pub(super) fn help(look: Look, area: Rect, buffer: &mut Buffer) {
+    let line = |(key, meaning): &(&str, &str)| plain(&format!("{key:<11} {meaning}"));
+    let mut all: Vec<Said> = KEYS.iter().map(line).collect();
+    all.push(gap());
+    all.extend(COLUMNS.iter().map(line));
+    dialog("Help", &all, look, area, buffer);
+}
+
+pub(super) fn cancel(target: &Target, look: Look, area: Rect, buffer: &mut Buffer) {
+    let told = "Its worker is ended, where it has one. The task is then blocked; `r` starts it again.";
+    let all = [about(target), gap(), plain(told), gap(), keys("Cancel the task? [y/n]")];
+    dialog("Cancel", &all, look, area, buffer);
+}
+
+pub(super) fn answer(answering: &Answering, look: Look, area: Rect, buffer: &mut Buffer) {
+    let question = &answering.question;
+    let mut all = vec![about(&answering.target), gap()];
+    all.extend(lines(&question.text));
+    all.push(gap());
+    let words = question.free_text.then_some("something else …");
+    let entries = question.choices.iter().map(String::as_str).chain(words);
+    for (index, entry) in entries.enumerate() {
+        let has_mark = index == answering.at;
+        let mark = if has_mark { ">" } else { " " };
+        let text = format!("{mark} {}. {entry}", index + 1);
+        all.push(if has_mark { keys(&text) } else { plain(&text) });
+    }
+    dialog("Answer", &all, look, area, buffer);
+}
+
+pub(super) fn approve(approving: &Approving, look: Look, area: Rect, buffer: &mut Buffer) {
+    let mut all = vec![about(&approving.target), gap()];
+    all.extend(approving.facts.iter().flat_map(|fact| lines(fact)));
+    if !approving.facts.is_empty() {
+        all.push(gap());
+    }
+    all.push(keys(match approving.of {
+        Approved::Work => "y  approve the work     c  request changes     Esc  leave it",
+        Approved::Start => "y  approve the start     n  deny it     Esc  leave it",
+    }));
+    dialog("Approve", &all, look, area, buffer);
+}
+
+pub(super) fn prompt(prompt: &Prompt, look: Look, area: Rect, buffer: &mut Buffer) {
+    let (title, mut all) = match &prompt.purpose {
+        Purpose::Tenant => {
+            ("Tenant", vec![plain("Only the tasks of this tenant; nothing for those of all.")])
+        }
+        Purpose::Search => {
+            ("Search", vec![plain("Only tasks with this text in the title or the body; nothing for all.")])
+        }
+        Purpose::Answer(target, question) => {
+            let asked = lines(&question.text);
+            ("Answer", [about(target), gap()].into_iter().chain(asked).collect())
+        }
+        Purpose::Changes(target) => ("What has to change?", vec![about(target)]),
+        Purpose::Denial(target) => ("Why not?", vec![about(target)]),
+    };
+    all.push(gap());
+    all.push(keys(&format!("> {}▏", prompt.text)));
+    dialog(title, &all, look, area, buffer);
+}

@@ -1,0 +1,71 @@
+//! Pieces of text on their way to the screen. All text passes here: what a terminal would obey, reorder or hide is shown as an escape.
+
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+
+use crate::terminal::{Ink, printable};
+
+/// Whether to colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::top) enum Look {
+    Coloured,
+    Plain,
+}
+
+impl Look {
+    /// The style of an ink.
+    pub(super) fn style(self, ink: Ink) -> Style {
+        let colour = match ink {
+            Ink::Bold => return Style::new().add_modifier(Modifier::BOLD),
+            Ink::Dim => return Style::new().add_modifier(Modifier::DIM),
+            Ink::Green => Color::Green,
+            Ink::Yellow => Color::Yellow,
+            Ink::Red => Color::Red,
+            Ink::Cyan => Color::Cyan,
+        };
+        match self {
+            Look::Coloured => Style::new().fg(colour),
+            Look::Plain => Style::new(),
+        }
+    }
+}
+
+/// A text in one line that a terminal shows as it is.
+pub(super) fn shown(text: &str) -> String {
+    let line = text.split(['\n', '\r', '\t']).collect::<Vec<_>>().join(" ");
+    printable(&line)
+}
+
+/// A line under construction.
+#[derive(Debug)]
+pub(super) struct Pieces {
+    look: Look,
+    spans: Vec<Span<'static>>,
+}
+
+impl Pieces {
+    pub(super) fn of(look: Look) -> Self {
+        Pieces { look, spans: Vec::new() }
+    }
+
+    /// Adds a text without a style.
+    pub(super) fn plain(&mut self, text: &str) {
+        self.spans.push(Span::raw(shown(text)));
+    }
+
+    /// Adds a text in an ink.
+    pub(super) fn ink(&mut self, ink: Ink, text: &str) {
+        self.spans.push(Span::styled(shown(text), self.look.style(ink)));
+    }
+
+    /// Adds a text that nobody overlooks.
+    pub(super) fn alarm(&mut self, text: &str) {
+        let style = self.look.style(Ink::Yellow).add_modifier(Modifier::REVERSED);
+        self.spans.push(Span::styled(shown(text), style));
+    }
+
+    /// The line.
+    pub(super) fn line(self) -> Line<'static> {
+        Line::from(self.spans)
+    }
+}
