@@ -127,7 +127,7 @@ impl Batch {
     }
 
     fn message(&self, host: &str) -> Bytes {
-        spans::message(host, self.spans.clone()).to_string().into()
+        spans::message(host, &self.spans).to_string().into()
     }
 }
 

@@ -103,7 +103,7 @@ fn nanoseconds(at: Timestamp) -> String {
 }
 
 /// Puts the spans of some runs into one message.
-pub(super) fn message(host: &str, spans: Vec<Value>) -> Value {
+pub(super) fn message(host: &str, spans: &[Value]) -> Value {
     let text = |key: &str, value: &str| json!({ "key": key, "value": { "stringValue": value } });
     let version = env!("CARGO_PKG_VERSION");
     let of = [text("service.name", "supervisor"), text("service.version", version), text("host.name", host)];
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(made["spanId"].as_str().map(str::len), Some(16));
         assert_ne!(names.span("work"), names.span("end"));
         assert_eq!(nanoseconds(at(i64::MAX)), "9223372036854775807000");
-        let message = message("h", vec![made.clone()]);
+        let message = message("h", std::slice::from_ref(&made));
         assert_eq!(message["resourceSpans"][0]["scopeSpans"][0]["spans"][0], made);
     }
 }

@@ -39,7 +39,7 @@ macro_rules! readers {
 
 table!(readers);
 
-/// Empty bodies alone are no bodies of requests that need something.
+/// An input names the verb, so that the words of one verb get into the bodies of the others.
 #[test]
 fn the_body_of_a_request_is_the_same_when_it_is_sent_on() {
     let readers = readers();
