@@ -338,7 +338,7 @@ fn a_program_that_the_caller_has_and_the_lane_does_not_find_is_named_with_the_li
 }
 
 #[test]
-fn a_worker_that_writes_nothing_for_longer_than_its_lane_allows_is_ended_as_stalled() {
+fn a_worker_without_progress_for_longer_than_its_lane_allows_is_ended_as_stalled() {
     let fleet = Fleet::offline();
     fleet.lane("agent", &format!("idle_limit = \"5s\"\n{AGENT}"));
     fleet.start();

@@ -91,6 +91,7 @@ mod strangers;
 mod survivors;
 mod systemd;
 mod telemetry;
+mod times;
 mod top;
 mod transfer;
 mod turns;

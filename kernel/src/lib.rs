@@ -85,6 +85,7 @@ pub use model::straggler::Straggler;
 pub use model::subscription::{Subscription, SubscriptionKey};
 pub use model::swarm::{BLACKBOARD, NewSwarm, Swarm, SwarmWorker};
 pub use model::task::{Approval, Check, Client, Goal, Limits, Lineage, NewTask, Task};
+pub use model::time_limit::{LimitSource, TimeLimit};
 pub use model::verdict::{
     Blocking, Destination, Finding, Handoff, Question, ReviewRequest, Verdict, VerdictKind,
 };

@@ -110,6 +110,8 @@ impl Board<'_> {
         let bare = Ending {
             exit_code: ending.exit_code,
             signal: ending.signal,
+            core_dumped: ending.core_dumped,
+            usage: ending.usage.clone(),
             ..Ending::new(EndCause::ShimKilled)
         };
         let finished = Finished::new(&run.task_id, to.status(), decision.outcome);

@@ -107,3 +107,24 @@ fn what_a_live_run_has_used_is_shown_and_counted_once_when_it_ends() {
     assert!(bench.call(move |board| board.record_spent(run, &told(99))).is_err(), "it is over");
     bench.check();
 }
+
+#[test]
+fn a_core_that_was_dumped_is_kept_with_the_run_and_told_where_it_is_known() {
+    for core_dumped in [Some(true), Some(false), None] {
+        let bench = Bench::new();
+        let id = bench.ready();
+        let run = bench.start(&id);
+        let ending = Ending { core_dumped, ..Ending::new(EndCause::Signaled { signal: 11 }) };
+        bench.call(move |board| board.finish_run(run, ending)).unwrap();
+        let ended = bench.readers.with(|view| view.expect_run(run)).unwrap();
+        assert_eq!((ended.signal, ended.core_dumped), (Some(11), core_dumped));
+        assert_eq!(ended.error.unwrap().contains("dumped its core"), core_dumped == Some(true));
+        let json = serde_json::to_value(bench.readers.with(|view| view.expect_run(run)).unwrap()).unwrap();
+        assert_eq!(json.get("core_dumped").is_some(), core_dumped.is_some(), "what is not known is absent");
+        let kinds = vec!["crashed".to_owned()];
+        let filter = crate::EventFilter { task: Some(id), kinds, limit: 1, ..crate::EventFilter::default() };
+        let told = bench.readers.with(|view| view.events(&filter)).unwrap().remove(0).payload.unwrap();
+        assert_eq!(told.get("core_dumped"), core_dumped.map(serde_json::Value::from).as_ref());
+        bench.check();
+    }
+}

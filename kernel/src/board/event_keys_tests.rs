@@ -34,8 +34,8 @@ const TABLE: [(&str, &[&str]); 18] = [
 /// Starts a task that may fail once, spawns it, and ends it.
 fn ended(bench: &Bench, cause: EndCause, signal: Option<i32>) {
     let id = bench.create(NewTask { limits: limited(1), ..titled("ends") }).id;
-    let limited =
-        crate::Start { max_runtime: Some(Duration::from_mins(1)), ..crate::testing::start(&*bench.clock) };
+    let limit = crate::TimeLimit { limit: Duration::from_mins(1), from: crate::LimitSource::Lane };
+    let limited = crate::Start { max_runtime: Some(limit), ..crate::testing::start(&*bench.clock) };
     let run = bench.call(move |board| board.start_run(&id, limited)).unwrap().id;
     bench.call(move |board| board.record_spawned(run, 17, &serde_json::json!({}))).unwrap();
     bench.clock.advance(Duration::from_secs(61));
@@ -97,6 +97,7 @@ fn every_kind_of_the_table_is_told_with_its_keys() {
     assert_eq!(of("crashed")["claimer"], "host:1:x");
     let late = of("timed_out");
     assert_eq!((&late["elapsed_seconds"], &late["limit_seconds"]), (&61.into(), &60.into()));
+    assert_eq!(late["limit_from"], "lane");
     assert_eq!((&late["sigkill"], &late["pid"]), (&true.into(), &17.into()));
     bench.check();
 }

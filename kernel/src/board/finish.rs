@@ -179,6 +179,7 @@ impl Board<'_> {
         let end = Close {
             exit_code: ending.exit_code,
             signal: ending.signal,
+            core_dumped: ending.core_dumped,
             usage: ending.usage.as_ref(),
             evidence: ending.evidence.as_ref(),
             stderr_tail: ending.stderr_tail.as_deref(),
@@ -271,6 +272,9 @@ fn record(
         "outcome": decision.outcome, "error": decision.error, "pid": run.worker_pid, "failures": decision.failures,
         "exit_code": ending.exit_code, "signal": ending.signal, "retry_at": decision.retry_at(),
     });
+    if let Some(core_dumped) = ending.core_dumped {
+        payload["core_dumped"] = core_dumped.into();
+    }
     if let Some(denied) = &ending.denied {
         payload[Denied::KEY] = json!(denied);
     }
@@ -329,6 +333,7 @@ fn record(
         Outcome::TimedOut => {
             payload["elapsed_seconds"] = ended_at.since(run.started_at).as_secs().into();
             payload["limit_seconds"] = json!(run.max_runtime_seconds);
+            payload["limit_from"] = json!(run.max_runtime_from);
             payload["sigkill"] = (ending.signal == Some(SIGKILL)).into();
             EventKind::TimedOut
         }

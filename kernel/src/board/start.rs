@@ -12,6 +12,7 @@ use crate::model::id::{Profile, RunId, TaskId};
 use crate::model::run::{Purpose, Run};
 use crate::model::spent::Spent;
 use crate::model::status::{Change, State};
+use crate::model::time_limit::TimeLimit;
 use crate::store::runs::NewRun;
 
 /// What a run of the supervisor's starts with.
@@ -31,8 +32,8 @@ pub struct Start {
     pub account: Option<String>,
     /// Where its output is kept.
     pub log_path: Option<String>,
-    /// Its limit.
-    pub max_runtime: Option<Duration>,
+    /// How long it may take.
+    pub max_runtime: Option<TimeLimit>,
     /// The boot that `deadline_boottime` belongs to.
     pub boot_id: String,
     /// When it has to end, on the clock since boot.

@@ -28,6 +28,7 @@ pub(crate) mod subscription;
 pub(crate) mod suspect;
 pub(crate) mod swarm;
 pub(crate) mod task;
+pub(crate) mod time_limit;
 pub(crate) mod verdict;
 pub(crate) mod waiting;
 pub(crate) mod words;

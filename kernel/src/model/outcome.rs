@@ -324,6 +324,8 @@ pub struct Ending {
     pub exit_code: Option<i32>,
     /// The signal that ended it, where one did.
     pub signal: Option<i32>,
+    /// Whether that signal dumped its core, where that is known.
+    pub core_dumped: Option<bool>,
     /// What it used.
     pub usage: Option<Value>,
     /// What its agent says that it has used of a model.
@@ -371,6 +373,7 @@ impl Ending {
             result_policy: OnCleanExit::Unreported,
             exit_code,
             signal,
+            core_dumped: None,
             usage: None,
             spent: None,
             evidence: None,

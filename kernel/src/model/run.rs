@@ -8,6 +8,7 @@ use crate::model::clock::Timestamp;
 use crate::model::id::{Profile, RunId, TaskId, Tenant};
 use crate::model::outcome::{Egress, Outcome, StopReason};
 use crate::model::spent::Spent;
+use crate::model::time_limit::LimitSource;
 use crate::model::verdict::Verdict;
 use crate::model::words::words;
 
@@ -142,10 +143,16 @@ pub struct Run {
     pub last_heartbeat_at: Option<Timestamp>,
     /// Its limit, in seconds.
     pub max_runtime_seconds: Option<u64>,
+    /// Who has set that limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_runtime_from: Option<LimitSource>,
     /// Its exit code.
     pub exit_code: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
+    /// Whether that signal dumped its core, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core_dumped: Option<bool>,
     /// Where its output is kept.
     pub log_path: Option<String>,
     /// The directory it works in.

@@ -5,7 +5,8 @@ use crate::model::id::RunId;
 use crate::model::outcome::{BlockKind, EndCause, Ending, Outcome, StopReason};
 use crate::model::status::{Gate, Then, WasDone};
 use crate::model::verdict::Verdict;
-use crate::rules::retry::{self, Checked, Decision, Errand, Tally, last_line};
+use crate::rules::reason::{OUT_OF_MEMORY, by_signal, last_line};
+use crate::rules::retry::{self, Checked, Decision, Errand, Tally};
 
 /// What the end of a worker's run comes to where its task has a check: work that is handed over waits for it, and so does work that a
 /// reviewer's run has approved. A reviewer has the workspace as the author had it, and may have changed what the check before has proved.
@@ -50,9 +51,9 @@ fn by_check(checked: Checked, ending: &Ending, tally: Tally, now: Timestamp) -> 
         EndCause::RateLimited { .. } | EndCause::NotLoggedIn { .. } | EndCause::OwnLimit(_) => {
             format!("exit code {}", ending.exit_code.unwrap_or(-1))
         }
-        EndCause::Signaled { signal } => format!("ended by signal {signal}"),
+        EndCause::Signaled { signal } => by_signal(*signal, ending),
         EndCause::TimedOut => "it ran longer than its limit".to_owned(),
-        EndCause::OutOfMemory => "it used more memory than its limit".to_owned(),
+        EndCause::OutOfMemory => OUT_OF_MEMORY.to_owned(),
         EndCause::Stopped(_)
         | EndCause::SpawnFailed { .. }
         | EndCause::LostReboot

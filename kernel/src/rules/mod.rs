@@ -11,6 +11,7 @@ pub(crate) mod implied;
 pub(crate) mod links;
 pub(crate) mod mission;
 pub(crate) mod readiness;
+pub(crate) mod reason;
 pub(crate) mod recurrence;
 pub(crate) mod remedy;
 pub(crate) mod retry;

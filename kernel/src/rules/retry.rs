@@ -7,6 +7,7 @@ use crate::model::id::RunId;
 use crate::model::outcome::{BlockKind, EndCause, Ending, Fault, OnCleanExit, Outcome, StopReason};
 use crate::model::status::{Gate, Then, WasDone};
 use crate::model::verdict::{Destination, Handoff, Verdict};
+use crate::rules::reason::{OUT_OF_MEMORY, by_signal, with_tail, with_trouble};
 use crate::rules::recurrence::Recurrence;
 use crate::rules::turns::GoalTurns;
 
@@ -245,10 +246,10 @@ fn by_cause(ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
             failed(Outcome::Crashed, &with_tail(format!("exit code {code}"), ending))
         }
         EndCause::Signaled { signal } => {
-            failed(Outcome::Crashed, &with_tail(format!("ended by signal {signal}"), ending))
+            failed(Outcome::Crashed, &with_tail(by_signal(*signal, ending), ending))
         }
         EndCause::TimedOut => failed(Outcome::TimedOut, "it ran longer than its limit"),
-        EndCause::OutOfMemory => failed(Outcome::OutOfMemory, "it used more memory than its limit"),
+        EndCause::OutOfMemory => failed(Outcome::OutOfMemory, OUT_OF_MEMORY),
         EndCause::SpawnFailed { step, error, fault: Fault::Task } => {
             failed(Outcome::SpawnFailed, &format!("{step}: {error}"))
         }
@@ -328,32 +329,6 @@ fn later(tally: Tally, at: Timestamp, now: Timestamp) -> Then {
         Gate::Open if at > now => Gate::Until(at),
         Gate::Open => Gate::Open,
     })
-}
-
-/// An error with what the agent itself said about it.
-fn with_trouble(error: &str, ending: &Ending) -> String {
-    match &ending.trouble {
-        Some(trouble) => format!("{error}: {trouble}"),
-        None => error.to_owned(),
-    }
-}
-
-fn with_tail(error: String, ending: &Ending) -> String {
-    if ending.trouble.is_some() {
-        return with_trouble(&error, ending);
-    }
-    match last_line(ending) {
-        Some(line) => format!("{error}: {line}"),
-        None => error,
-    }
-}
-
-/// The last error that the worker wrote to its standard error, in a line; else the last thing. A program may say what to do after it.
-pub(crate) fn last_line(ending: &Ending) -> Option<String> {
-    let tail = ending.stderr_tail.as_deref()?;
-    let lines = || tail.lines().rev().map(str::trim).filter(|line| !line.is_empty());
-    let line = lines().find(|line| line.starts_with("error:")).or_else(|| lines().next())?;
-    Some(line.chars().take(300).collect())
 }
 
 #[cfg(test)]
@@ -455,16 +430,12 @@ mod tests {
     }
 
     #[test]
-    fn an_error_has_the_last_line_of_the_output_and_what_the_sandbox_denied() {
+    fn an_error_says_what_the_sandbox_denied() {
         let denied = Denied { policy: "p".into(), act: "a".into(), line: None, text: "it denied".into() };
-        let tail = format!("first\n{}\n  \n", "x".repeat(400));
-        let ending = Ending { stderr_tail: Some(tail), denied: Some(denied), ..exited() };
+        let ending =
+            Ending { stderr_tail: Some("first\nlast\n".to_owned()), denied: Some(denied), ..exited() };
         let error = decide(None, None, &ending, tally(), NOW).error.unwrap();
-        assert_eq!(error, format!("exit code 1: {}; it denied", "x".repeat(300)));
-        let tail = "error: first\nerror: unknown field `sumary`\nhint: its page describes it\n".to_owned();
-        let ending = Ending { stderr_tail: Some(tail), ..exited() };
-        let error = decide(None, None, &ending, tally(), NOW).error.unwrap();
-        assert_eq!(error, "exit code 1: error: unknown field `sumary`", "a hint is no reason");
+        assert_eq!(error, "exit code 1: last; it denied");
     }
 
     #[test]

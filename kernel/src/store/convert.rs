@@ -23,6 +23,7 @@ use crate::model::message::MessageState;
 use crate::model::outcome::{ApprovalClass, ApprovalState, BlockKind, Outcome, StopReason};
 use crate::model::run::{Holder, Purpose, RunStatus};
 use crate::model::status::Status;
+use crate::model::time_limit::LimitSource;
 
 macro_rules! text_columns {
     ($($name:ty),+) => {$(
@@ -78,7 +79,8 @@ text_columns!(
     ActorKind,
     HoldKind,
     HoldScope,
-    PayerKind
+    PayerKind,
+    LimitSource
 );
 from_text!(BoardId);
 number_columns!(RunId, EventId, CommentId, AttachmentId);

@@ -30,6 +30,8 @@ const STEPS: &[M<'static>] = &[
     M::up(include_str!("migrations/0017.sql")),
     M::up(include_str!("migrations/0019.sql")),
     M::up(include_str!("migrations/0020.sql")),
+    M::up(include_str!("migrations/0021.sql")),
+    M::up(include_str!("migrations/0022.sql")),
 ];
 
 /// Returns every migration that there is.

@@ -17,13 +17,14 @@ use crate::model::limits::{self, Room};
 use crate::model::outcome::{Finished, StopReason};
 use crate::model::run::{Holder, Purpose, Run, RunStatus};
 use crate::model::task::Task;
+use crate::model::time_limit::TimeLimit;
 use crate::model::verdict::{Handoff, Verdict};
 
 columns! {
     COLUMNS, read -> Run from "";
     "": task_id, profile, purpose, step_key, status, outcome, summary, error, metadata as json, worker_pid,
         started_at, spawned_at, ended_at, claim_lock, claim_expires, last_heartbeat_at,
-        max_runtime_seconds = max_runtime_us as seconds, exit_code, signal, log_path, workspace_path,
+        max_runtime_seconds = max_runtime_us as seconds, max_runtime_from, exit_code, signal, core_dumped, log_path, workspace_path,
         sandbox as json, usage as json, evidence as json, verdict as json, ending_since, stop_reason, holder, nonce, policy,
         tenant as optional, branch_name, worker_uid, boot_id, stderr_tail, account, tries;
     ;
@@ -53,7 +54,7 @@ pub(crate) struct NewRun<'a> {
     pub(crate) policy: Option<&'a str>,
     pub(crate) account: Option<&'a str>,
     pub(crate) log_path: Option<&'a str>,
-    pub(crate) max_runtime: Option<Duration>,
+    pub(crate) max_runtime: Option<TimeLimit>,
     pub(crate) boot_id: &'a str,
     pub(crate) deadline_boottime: Option<Duration>,
     pub(crate) now: Timestamp,
@@ -99,6 +100,7 @@ pub(crate) struct Close<'a> {
     pub(crate) metadata: Option<&'a Value>,
     pub(crate) exit_code: Option<i32>,
     pub(crate) signal: Option<i32>,
+    pub(crate) core_dumped: Option<bool>,
     pub(crate) usage: Option<&'a Value>,
     pub(crate) evidence: Option<&'a Value>,
     pub(crate) stderr_tail: Option<&'a str>,
@@ -120,6 +122,7 @@ impl<'a> Close<'a> {
             metadata: handoff.and_then(|handoff| handoff.metadata.as_ref()),
             exit_code: None,
             signal: None,
+            core_dumped: None,
             usage: None,
             evidence: None,
             stderr_tail: None,
@@ -266,7 +269,7 @@ impl Tx<'_> {
     }
 
     pub(crate) fn insert_run(&self, run: &NewRun<'_>) -> Result<RunId, Error> {
-        let row: [(&str, &dyn ToSql); 20] = [
+        let row: [(&str, &dyn ToSql); 21] = [
             ("task_id", run.task),
             ("tenant", &StoredTenant(run.tenant)),
             ("profile", &run.profile),
@@ -281,7 +284,8 @@ impl Tx<'_> {
             ("token_hash", &run.token_hash.map(|hash| hash.to_vec())),
             ("nonce", &run.nonce),
             ("log_path", &run.log_path),
-            ("max_runtime_us", &run.max_runtime.map(micros)),
+            ("max_runtime_us", &run.max_runtime.map(|time| micros(time.limit))),
+            ("max_runtime_from", &run.max_runtime.map(|time| time.from)),
             ("boot_id", &run.boot_id),
             ("deadline_boottime_us", &run.deadline_boottime.map(micros)),
             ("started_at", &run.now),
@@ -386,7 +390,8 @@ impl Tx<'_> {
         self.conn.alter(
             "close the run",
             "UPDATE task_runs SET status = ?2, outcome = ?3, summary = ?4, error = ?5, metadata = ?6, exit_code = ?7, \
-               signal = ?8, usage = ?9, stderr_tail = ?10, finished = ?11, ended_at = ?12, evidence = ?13 \
+               signal = ?8, usage = ?9, stderr_tail = ?10, finished = ?11, ended_at = ?12, evidence = ?13, \
+               core_dumped = ?14 \
              WHERE id = ?1 AND ended_at IS NULL",
             params![
                 id,
@@ -402,6 +407,7 @@ impl Tx<'_> {
                 to_json(end.finished)?,
                 end.ended_at,
                 to_json_or_null(end.evidence),
+                end.core_dumped,
             ],
         )
     }

@@ -1,6 +1,8 @@
-//! When the worker gets TERM and when KILL: the deadline, the limit on silence and every request to stop, merged. Pure.
+//! When the worker gets TERM and when KILL: the deadline, the limit on a lack of progress and every request to stop, merged. Pure.
 
+use crate::activity::Activity;
 use crate::rundir::{Cause, StopReason, StopRequest, VERSION};
+use crate::silence::Silence;
 
 /// What is due for the worker now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,21 +32,8 @@ enum Done {
 pub(crate) struct Ending {
     schedule: Option<Schedule>,
     silence: Option<Silence>,
-    done: Done,
-}
-
-/// How long a worker may write nothing.
-#[derive(Debug)]
-struct Silence {
-    since: u64,
-    limit_us: u64,
     grace_ms: u64,
-}
-
-impl Silence {
-    fn ends_at(&self) -> u64 {
-        self.since.saturating_add(self.limit_us)
-    }
+    done: Done,
 }
 
 impl Ending {
@@ -55,19 +44,31 @@ impl Ending {
             terminate_at: at,
             kill_at: at.saturating_add(micros(grace_ms)),
         });
-        Self { schedule, silence: None, done: Done::Nothing }
+        Self { schedule, silence: None, grace_ms, done: Done::Nothing }
     }
 
-    /// Ends a worker that has written nothing for so long, from `now` on.
-    pub(crate) fn with_silence(self, now: u64, limit_ms: Option<u64>, grace_ms: u64) -> Self {
-        let silence = limit_ms.map(|limit| Silence { since: now, limit_us: micros(limit), grace_ms });
+    /// Ends a worker that shows no progress for so long, from `now` on.
+    pub(crate) fn with_silence(self, now: u64, limit_ms: Option<u64>, seen: Activity) -> Self {
+        let silence = limit_ms.map(|limit| Silence::new(now, micros(limit), seen));
         Self { silence, ..self }
     }
 
     /// Notes that the worker has written something.
     pub(crate) fn written(&mut self, now: u64) {
         if let Some(silence) = &mut self.silence {
-            silence.since = now;
+            silence.written(now);
+        }
+    }
+
+    /// Whether what the worker does has to be looked at now.
+    pub(crate) fn wants_look(&self, now: u64) -> bool {
+        self.done == Done::Nothing && self.silence.as_ref().is_some_and(|silence| silence.looks_at() <= now)
+    }
+
+    /// Notes what a look has found.
+    pub(crate) fn looked(&mut self, now: u64, seen: Activity) {
+        if let Some(silence) = &mut self.silence {
+            silence.looked(now, seen);
         }
     }
 
@@ -95,7 +96,7 @@ impl Ending {
         let schedule = self.schedule.as_ref();
         match self.done {
             Done::Nothing => {
-                let silent = self.silence.as_ref().map(Silence::ends_at);
+                let silent = self.silence.as_ref().map(Silence::looks_at);
                 schedule.map(|schedule| schedule.terminate_at).into_iter().chain(silent).min()
             }
             Done::Terminated => schedule.map(|schedule| schedule.kill_at),
@@ -108,10 +109,14 @@ impl Ending {
         if self.next_at()? > now {
             return None;
         }
-        let is_silent = self.silence.as_ref().filter(|silence| silence.ends_at() <= now);
-        if let (Done::Nothing, Some(Silence { grace_ms, .. })) = (self.done, is_silent) {
-            let (reason, quiet_ms, grace_ms) = (StopReason::Stalled, 0, *grace_ms);
+        let is_silent = self.silence.as_ref().is_some_and(|silence| silence.ends_at() <= now);
+        if self.done == Done::Nothing && is_silent {
+            let (reason, quiet_ms, grace_ms) = (StopReason::Stalled, 0, self.grace_ms);
             self.request(now, &StopRequest { version: VERSION, reason, quiet_ms, grace_ms });
+        }
+        if self.done == Done::Nothing && self.schedule.as_ref().is_none_or(|due| due.terminate_at > now) {
+            // Only a look was due.
+            return None;
         }
         let (done, step) = match self.done {
             Done::Nothing => (Done::Terminated, Escalation::Terminate),
@@ -150,14 +155,20 @@ mod tests {
 
     #[test]
     fn a_worker_that_writes_nothing_for_too_long_is_ended_and_one_that_writes_is_not() {
-        let mut ending = Ending::new(Some(50_000), 5).with_silence(0, Some(10), 5);
+        let mut ending = Ending::new(Some(50_000), 5).with_silence(0, Some(10), Activity::default());
         ending.written(9_000);
+        assert_eq!(
+            (ending.wants_look(2_499), ending.wants_look(2_500), ending.due(2_500)),
+            (false, true, None)
+        );
+        ending.looked(18_998, Activity::default());
         assert_eq!((ending.due(18_999), ending.next_at()), (None, Some(19_000)));
+        ending.looked(19_000, Activity::default());
         assert_eq!((ending.due(19_000), ending.next_at()), (Some(Escalation::Terminate), Some(24_000)));
         ending.written(19_001);
         assert_eq!(ending.due(24_000), Some(Escalation::Kill));
         assert_eq!(ending.cause(), Some(&Cause::Stopped { reason: StopReason::Stalled }));
-        let mut ending = Ending::new(Some(5_000), 5).with_silence(0, Some(10), 5);
+        let mut ending = Ending::new(Some(5_000), 5).with_silence(0, Some(10), Activity::default());
         assert_eq!(ending.due(5_000), Some(Escalation::Terminate));
         assert_eq!(ending.cause(), Some(&Cause::Deadline), "what comes first counts");
     }

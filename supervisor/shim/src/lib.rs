@@ -20,6 +20,7 @@
 //! Both are the `supervisor` binary under other first arguments, and neither has a thread. The daemon and the lanes use
 //! [`rundir`], and three modules for what they and the processes of a run do alike: [`lock_file`], [`priority`] and [`shortage`].
 
+mod activity;
 mod attended;
 mod confine;
 mod conversation;
@@ -36,6 +37,7 @@ mod report;
 pub mod rundir;
 pub mod shortage;
 mod signals;
+mod silence;
 mod tail;
 mod timer;
 mod tree;

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::unix::net::UnixDatagram;
+use std::path::Path;
 use std::time::Duration;
 
 use nix::sys::resource::{UsageWho, getrusage};
@@ -15,6 +16,11 @@ use crate::rundir::{
 
 /// The time between attempts to write a record to a full disk: nothing tells when there is space again.
 const RETRY: Duration = Duration::from_secs(1);
+
+/// The unit in which `getrusage(2)` counts what is read and written.
+const BLOCK_BYTES: u64 = 512;
+/// There only where the kernel counts that (`CONFIG_TASK_IO_ACCOUNTING`).
+const IO_ACCOUNTING: &str = "/proc/self/io";
 
 /// How long a busy daemon is waited for: it learns of the record at the run's end, if not now.
 const POKE: Duration = Duration::from_millis(200);
@@ -84,14 +90,26 @@ pub(crate) fn usage() -> Usage {
     let micros = |time: nix::sys::time::TimeVal| {
         u64::try_from(time.tv_sec()).unwrap_or(0) * 1_000_000 + u64::try_from(time.tv_usec()).unwrap_or(0)
     };
+    let is_io_counted = Path::new(IO_ACCOUNTING).exists();
+    let bytes =
+        |blocks| u64::try_from(blocks).ok().filter(|_| is_io_counted).map(|blocks| blocks * BLOCK_BYTES);
     getrusage(UsageWho::RUSAGE_CHILDREN).map_or_else(
         |_| Usage::default(),
         |usage| Usage {
             user_us: micros(usage.user_time()),
             system_us: micros(usage.system_time()),
             max_rss_kib: u64::try_from(usage.max_rss()).unwrap_or(0),
+            read_bytes: bytes(usage.block_reads()),
+            written_bytes: bytes(usage.block_writes()),
+            memory_peak_bytes: None,
         },
     )
+}
+
+/// Returns the processor time of all children that were waited for, with their own, in microseconds.
+pub(crate) fn cpu_us() -> u64 {
+    let Usage { user_us, system_us, .. } = usage();
+    user_us.saturating_add(system_us)
 }
 
 fn is_full(error: &io::Error) -> bool {

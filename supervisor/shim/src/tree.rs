@@ -11,6 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use nix::sys::wait;
 use procfs::ProcResult;
 use procfs::process::Process;
 use rustix::process::{
@@ -46,11 +47,14 @@ pub(crate) struct Tree {
     relay: Option<i32>,
 }
 
+/// A process below the shim that is alive.
 #[derive(Debug, Clone)]
-struct Member {
-    pid: i32,
-    start_ticks: u64,
-    state: char,
+pub(crate) struct Member {
+    pub(crate) pid: i32,
+    pub(crate) start_ticks: u64,
+    pub(crate) state: char,
+    /// Processor time of all its threads and of its children that it has waited for, in clock ticks.
+    pub(crate) cpu_ticks: u64,
     name: String,
     /// Whether it has ended and is only not reaped yet.
     is_over: bool,
@@ -158,6 +162,21 @@ impl Tree {
         self.cgroup_value("memory.events", "oom_kill")
     }
 
+    /// Returns the most memory that the processes in the run's cgroup had at one time, in bytes; none without a memory controller.
+    pub(crate) fn memory_peak(&self) -> Option<u64> {
+        fs::read_to_string(self.work.as_ref()?.join("memory.peak")).ok()?.trim().parse().ok()
+    }
+
+    /// Returns whether the signal that ended the worker dumped its core; none where no signal did, and where the worker is a
+    /// relay, which takes its agent's signal upon itself.
+    pub(crate) fn core_dumped(&self, ended: WaitStatus) -> Option<bool> {
+        let pid = nix::unistd::Pid::from_raw(self.worker);
+        match wait::WaitStatus::from_raw(pid, ended.as_raw()) {
+            Ok(wait::WaitStatus::Signaled(_, _, core)) if self.relay.is_none() => Some(core),
+            Ok(_) | Err(_) => None,
+        }
+    }
+
     pub(crate) fn stragglers(&self) -> Vec<Straggler> {
         self.members()
             .into_iter()
@@ -169,25 +188,42 @@ impl Tree {
         flat_value(&fs::read_to_string(self.work.as_ref()?.join(file)).ok()?, key)
     }
 
+    /// Returns the processor time of all processes that were ever in the run's cgroup, in microseconds; none without one. The kernel counts it
+    /// also where no controller is enabled.
+    pub(crate) fn cpu_us(&self) -> Option<u64> {
+        self.cgroup_value("cpu.stat", "usage_usec")
+    }
+
+    /// Whether the processes in the run's cgroup are stopped, which they cannot do themselves.
+    pub(crate) fn is_frozen(&self) -> bool {
+        self.cgroup_value("cgroup.events", "frozen").is_some_and(|value| value > 0)
+    }
+
     /// Walks the tree and returns all that are alive, parents before children.
     fn members(&self) -> Vec<Member> {
-        let source = Children::source();
+        self.walk(usize::MAX).unwrap_or_default()
+    }
+
+    /// The same, unless there are more than so many processes and threads.
+    pub(crate) fn walk(&self, most: usize) -> Option<Vec<Member>> {
+        let mut source = Children::source(most);
         let mut members = Vec::new();
         let mut known = BTreeSet::from([self.me]);
-        let mut queue: Vec<i32> = Process::new(self.me).map(|me| source.of(&me)).unwrap_or_default();
+        let mut queue: Vec<i32> =
+            Process::new(self.me).map_or_else(|_| Some(Vec::new()), |me| source.of(&me))?;
         while let Some(pid) = queue.pop() {
             let Ok((process, member, parent)) = look(pid) else { continue };
             if !known.contains(&parent) || !known.insert(pid) {
                 continue;
             }
-            queue.extend(source.of(&process));
+            queue.extend(source.of(&process)?);
             let is_init = self.init.as_ref().is_some_and(|init| init.identity.pid == pid);
             // It is the shim's own, and ends when all others have been told to.
             if !is_init && !member.is_over {
                 members.push(member);
             }
         }
-        members
+        Some(members)
     }
 
     /// Signals those that are still the processes that were found.
@@ -218,35 +254,44 @@ fn look(pid: i32) -> ProcResult<(Process, Member, i32)> {
     let stat = process.stat()?;
     // The first thread of a process may have ended while others live: the state is that of the first alone.
     let is_over = matches!(stat.state, 'Z' | 'X' | 'x') && stat.num_threads <= 1;
-    let member = Member { pid, start_ticks: stat.starttime, state: stat.state, name: stat.comm, is_over };
+    let of_children = [stat.cutime, stat.cstime].map(|ticks| u64::try_from(ticks).unwrap_or(0));
+    let cpu_ticks = [stat.utime, stat.stime].into_iter().chain(of_children).fold(0, u64::saturating_add);
+    let (start_ticks, state, name) = (stat.starttime, stat.state, stat.comm);
+    let member = Member { pid, start_ticks, state, cpu_ticks, name, is_over };
     Ok((process, member, stat.ppid))
 }
 
 /// Where the children of a process are read.
 enum Children {
-    /// From the process itself, in time that depends on the tree alone.
-    Listed,
+    /// From each thread of the process, in time that depends on the tree alone; so many more threads may be read.
+    Listed(usize),
     /// From the parents of all processes, for kernels without `CONFIG_PROC_CHILDREN`.
     Scanned(Vec<(i32, i32)>),
 }
 
 impl Children {
-    fn source() -> Self {
+    fn source(most: usize) -> Self {
         if Path::new("/proc/thread-self/children").exists() {
-            return Self::Listed;
+            return Self::Listed(most);
         }
         let all = procfs::process::all_processes().into_iter().flatten().flatten();
         Self::Scanned(all.filter_map(|process| Some((process.stat().ok()?.ppid, process.pid))).collect())
     }
 
-    fn of(&self, process: &Process) -> Vec<i32> {
+    /// The children of a process; none where that would be one thread too many.
+    fn of(&mut self, process: &Process) -> Option<Vec<i32>> {
         match self {
-            Self::Listed => {
-                let tasks = process.tasks().into_iter().flatten().flatten();
-                tasks.filter_map(|task| task.children().ok()).flatten().map(u32::cast_signed).collect()
+            Self::Listed(left) => {
+                let mut children = Vec::new();
+                for task in process.tasks().into_iter().flatten().flatten() {
+                    *left = left.checked_sub(1)?;
+                    children.extend(task.children().into_iter().flatten().map(u32::cast_signed));
+                }
+                Some(children)
             }
             Self::Scanned(pairs) => {
-                pairs.iter().filter(|(parent, _)| *parent == process.pid).map(|(_, child)| *child).collect()
+                let own = pairs.iter().filter(|(parent, _)| *parent == process.pid);
+                Some(own.map(|(_, child)| *child).collect())
             }
         }
     }
@@ -264,6 +309,17 @@ fn flat_value(text: &str, key: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_memory_of_a_run_is_told_where_its_cgroup_tells_it() {
+        let work = tempfile::tempdir().unwrap();
+        let tree = || Tree::new(1, None, Some(work.path().to_owned()));
+        assert_eq!((tree().memory_peak(), tree().oom_kills()), (None, None), "no memory controller");
+        fs::write(work.path().join("memory.peak"), "35651584\n").unwrap();
+        fs::write(work.path().join("memory.events"), "max 4\noom 1\noom_kill 2\n").unwrap();
+        assert_eq!((tree().memory_peak(), tree().oom_kills()), (Some(35_651_584), Some(2)));
+        assert_eq!(Tree::new(1, None, None).memory_peak(), None);
+    }
 
     #[test]
     fn a_key_is_not_taken_for_a_longer_one() {

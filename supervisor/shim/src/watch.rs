@@ -6,6 +6,7 @@ use policies::Keeper;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::WaitStatus;
 
+use crate::activity::Activity;
 use crate::deadline::{Ending, Escalation};
 use crate::init::Init;
 use crate::mailbox::Mailbox;
@@ -14,7 +15,7 @@ use crate::record;
 use crate::report::{ReportPipe, Start};
 use crate::rundir::{
     self, Cause, Concern, ExitRecord, FailedStart, Receipt, Received, RunDir, ShimSpec, StartedRecord,
-    StopReason, StopRequest, UnkillableRecord, VERSION, boottime_us, wall_us,
+    StopReason, StopRequest, UnkillableRecord, Usage, VERSION, boottime_us, slept_us, wall_us,
 };
 use crate::signals::Signals;
 use crate::timer::Alarm;
@@ -87,10 +88,11 @@ impl<'a> Watch<'a> {
                 Some(_) => Tree::new(worker.pid, init, work).with_relay(),
                 None => Tree::new(worker.pid, init, work),
             },
+            // Nothing has been done yet, so all that a first look finds is progress.
             ending: Ending::new(spec.deadline_us, spec.grace_ms).with_silence(
                 boottime_us(),
                 spec.idle_ms,
-                spec.grace_ms,
+                Activity { slept_us: slept_us(), ..Activity::default() },
             ),
             rounds: None,
             failure: None,
@@ -150,6 +152,9 @@ impl<'a> Watch<'a> {
     fn act(&mut self) {
         let now = boottime_us();
         if self.ended.is_none() {
+            if self.ending.wants_look(now) {
+                self.ending.looked(now, Activity::of(&self.tree, self.run.heartbeat(), slept_us()));
+            }
             match self.ending.due(now) {
                 Some(Escalation::Terminate) => self.tree.terminate(),
                 Some(Escalation::Kill) => self.kill_from_now(),
@@ -275,6 +280,7 @@ impl<'a> Watch<'a> {
         let Written { stdout_tail, stderr_tail, stdout } = self.output.finish();
         let code = self.ended.and_then(WaitStatus::exit_status);
         let signal = self.ended.and_then(WaitStatus::terminating_signal);
+        let core_dumped = self.ended.and_then(|status| self.tree.core_dumped(status));
         let cause = self.cause();
         let is_own_end = matches!(cause, Cause::Exited) && code != Some(0);
         let is_spawned = !matches!(cause, Cause::SpawnFailed(_));
@@ -283,11 +289,12 @@ impl<'a> Watch<'a> {
             cause,
             code: code.filter(|_| is_spawned),
             signal: signal.filter(|_| is_spawned),
+            core_dumped: core_dumped.filter(|_| is_spawned),
             oom: self.tree.oom_kills().map(|kills| kills > 0 && is_own_end),
             stdout_tail,
             stderr_tail,
             stdout: is_spawned.then_some(stdout),
-            usage: record::usage(),
+            usage: Usage { memory_peak_bytes: self.tree.memory_peak(), ..record::usage() },
             started_at_us: self.started_at,
             ended_at_us: boottime_us(),
             ended_at_wall_us: Some(wall_us()),

@@ -6,6 +6,7 @@ pub(crate) mod definitions;
 #[cfg(test)]
 mod fuzz_tests;
 mod missions;
+mod runtime;
 pub(crate) mod settings;
 pub(crate) mod telemetry;
 pub(crate) mod uid_map;
@@ -21,6 +22,7 @@ use self::admission::{DispatchConfig, Limits, Pools};
 use self::budgets::BudgetsConfig;
 use self::definitions::{Defect, Subject};
 use self::missions::MissionConfig;
+use self::runtime::RuntimeConfig;
 use self::telemetry::TelemetryConfig;
 use self::uid_map::{Range, UidMap};
 use crate::failure::Failure;
@@ -39,6 +41,8 @@ pub(crate) struct Config {
     pub(crate) dispatch: DispatchConfig,
     /// How workers are run.
     pub(crate) worker: WorkerConfig,
+    /// How long runs of tenants may take.
+    pub(crate) runtime: RuntimeConfig,
     /// What callers of the API may have at once.
     pub(crate) api: ApiConfig,
     /// What a run may write and a tenant may keep.
@@ -256,6 +260,8 @@ pub(crate) struct WorkerConfig {
     pub(crate) uid_ledger: PathBuf,
     /// The runtime limit of tasks that name none.
     pub(crate) max_runtime: WrittenDuration,
+    /// How long a worker may show no progress whose profile and lane name nothing; for ever where this names nothing.
+    pub(crate) idle_limit: Option<WrittenDuration>,
     /// From SIGTERM to SIGKILL.
     pub(crate) grace: WrittenDuration,
     /// How long a worker may go on after its verdict.
@@ -285,6 +291,7 @@ impl Default for WorkerConfig {
             uid_count: uids.count,
             uid_ledger: "/var/lib/supervisor-uids".into(),
             max_runtime: seconds("4h"),
+            idle_limit: None,
             grace: seconds("5s"),
             verdict_grace: seconds("10s"),
             log_cap: 8 << 20,
@@ -363,6 +370,13 @@ impl Config {
         if let Some(name) = self.api.shut() {
             return Some(format!("api.{name} is 0, so every caller would be refused; {at_least_one}"));
         }
+        let of_tenant = self.runtime.shut().map(|name| format!("runtime.{name}"));
+        let of_all = self.worker.max_runtime.duration().is_zero().then(|| "worker.max_runtime".to_owned());
+        let is_nothing = |limit: WrittenDuration| limit.duration().is_zero();
+        let idle = self.worker.idle_limit.is_some_and(is_nothing).then(|| "worker.idle_limit".to_owned());
+        if let Some(name) = of_all.or(of_tenant).or(idle) {
+            return Some(format!("{name} is 0, so every run would be ended at once; {at_least_one}"));
+        }
         let WorkerConfig { first_uid, uid_count, .. } = self.worker;
         let end = u64::from(first_uid) + u64::from(uid_count);
         (first_uid < 1000 || uid_count < 64 || end > u64::from(u32::MAX)).then(|| {
@@ -431,6 +445,14 @@ mod tests {
     #[test]
     fn a_cap_of_nothing_is_refused() {
         assert!(load("[limits]\nmax_running = 0\n").is_err());
+        for (text, name) in [
+            ("[worker]\nmax_runtime = 0", "worker.max_runtime"),
+            ("[runtime]\nper_tenant = 0", "runtime.per_tenant"),
+            ("[worker]\nidle_limit = 0", "worker.idle_limit"),
+        ] {
+            let failure = load(text).unwrap_err();
+            assert!(failure.message.contains(&format!("{name} is 0")), "{failure}");
+        }
         let failure = load("[api]\nuploads = 0\n").unwrap_err();
         assert!(failure.message.contains("api.uploads"), "{failure}");
     }

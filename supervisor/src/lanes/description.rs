@@ -37,7 +37,7 @@ pub(crate) struct Description {
     pub(crate) account: Option<String>,
     /// In seconds; none where the configuration says it.
     pub(crate) max_runtime_seconds: Option<u64>,
-    /// In seconds; none where its workers may be silent.
+    /// In seconds; none where the configuration says it.
     pub(crate) idle_limit_seconds: Option<u64>,
     /// How many of its workers run at once, unless the configuration says it.
     #[serde(default)]

@@ -131,6 +131,7 @@ pub(crate) fn read_ending(
     ending.ended_at = Some(ended_at);
     ending.exit_code = record.code;
     ending.signal = record.signal;
+    ending.core_dumped = record.core_dumped;
     ending.usage = serde_json::to_value(record.usage).ok();
     ending.stderr_tail = Some(record.stderr_tail.clone()).filter(|tail| !tail.is_empty());
     ending.siblings = match rules.rate_limit {

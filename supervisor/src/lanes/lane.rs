@@ -71,7 +71,7 @@ pub(crate) struct Lane {
     pub(crate) account: Option<String>,
     /// How long a run may take whose task sets no limit of its own.
     pub(crate) max_runtime: Option<Duration>,
-    /// How long its worker may write nothing.
+    /// How long its worker may show no progress.
     pub(crate) idle_limit: Option<Duration>,
     /// How many of its workers run at once, unless the configuration says it.
     pub(crate) max_running: Option<usize>,

@@ -24,6 +24,7 @@ pub(crate) struct Draft {
     pub(crate) servers: ToolServers,
     pub(crate) home: Home,
     pub(crate) max_runtime: Option<WrittenDuration>,
+    pub(crate) idle_limit: Option<WrittenDuration>,
     pub(crate) max_running: Option<usize>,
     pub(crate) pools: BTreeSet<Pool>,
     pub(crate) prompt: String,
@@ -80,11 +81,14 @@ impl Draft {
             let names: Vec<String> = self.pools.iter().map(|pool| quoted(pool.as_str())).collect();
             let _infallible = writeln!(yaml, "pools: [{}]", names.join(", "));
         }
-        if self.max_runtime.is_some() || self.max_running.is_some() {
+        if self.max_runtime.is_some() || self.idle_limit.is_some() || self.max_running.is_some() {
             yaml.push_str("limits:\n");
         }
         if let Some(limit) = self.max_runtime {
             let _infallible = writeln!(yaml, "  max_runtime: {limit}");
+        }
+        if let Some(limit) = self.idle_limit {
+            let _infallible = writeln!(yaml, "  idle_limit: {limit}");
         }
         if let Some(most) = self.max_running {
             let _infallible = writeln!(yaml, "  max_running: {most}");
@@ -120,6 +124,7 @@ mod tests {
                 lane: Some("shell".parse().unwrap()),
                 model: Some(text.to_owned()),
                 max_runtime: Some(WrittenDuration::from_secs(90)),
+                idle_limit: Some(WrittenDuration::from_secs(70)),
                 max_running: Some(2),
                 skills: vec![text.to_owned(), "tidy".to_owned()],
                 hosts: ["a.example:443".parse().unwrap()].into(),
@@ -138,6 +143,7 @@ mod tests {
             assert_eq!(read.prompt, Some(draft.prompt), "{written}");
             assert_eq!((read.max_runtime.unwrap().as_secs(), read.max_running), (90, Some(2)));
             assert_eq!(read.pools, draft.pools, "{written}");
+            assert_eq!(read.idle_limit.unwrap().as_secs(), 70);
         }
         assert_eq!(Draft::default().text("ann"), "---\nname: ann\n---\n");
     }

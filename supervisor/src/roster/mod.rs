@@ -15,6 +15,7 @@ mod home;
 mod policy_registry;
 mod profile;
 mod profile_registry;
+mod run_limits;
 mod share;
 mod skills;
 #[cfg(test)]
@@ -24,7 +25,6 @@ mod unread;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use kernel::{Profile, WorkerRole};
 use policies::{HostRule, Policy, SecretStores};
@@ -37,6 +37,7 @@ pub(crate) use self::policy_registry::PolicyRegistry;
 pub(crate) use self::profile::{Persona, ProfileText};
 use self::profile_registry::ProfileRegistry;
 pub(crate) use self::profile_registry::shipped;
+pub(crate) use self::run_limits::RunLimits;
 pub(crate) use self::share::Share;
 pub(crate) use self::skills::SkillRegistry;
 pub(crate) use self::unread::{unread, unread_lane, unread_profile};
@@ -83,7 +84,7 @@ pub(crate) struct Resolved<'a> {
     pub(crate) policy: &'a Policy,
     /// Whose rate limits they share.
     pub(crate) account: Option<&'a str>,
-    /// What holds where a task sets no limit of its own.
+    /// What limits them.
     pub(crate) limits: RunLimits,
 }
 
@@ -94,15 +95,6 @@ impl Resolved<'_> {
         additions.hosts.extend(self.hosts.iter().cloned());
         self.policy.with(&additions, stores)
     }
-}
-
-/// What limits a run whose task sets no limit of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RunLimits {
-    /// How long it may run.
-    pub(crate) max_runtime: Duration,
-    /// How many counted failures in a row block its task.
-    pub(crate) failure_limit: u32,
 }
 
 impl Resolved<'_> {
@@ -124,16 +116,6 @@ impl Resolved<'_> {
         Some(format!(
             "the program `{missing}` of the lane {lane} was not found: supervisor lane check {lane}"
         ))
-    }
-}
-
-impl RunLimits {
-    /// The limits of the configuration.
-    pub(crate) fn of(config: &Config) -> Self {
-        RunLimits {
-            max_runtime: config.worker.max_runtime.duration(),
-            failure_limit: config.worker.failure_limit.get(),
-        }
     }
 }
 
@@ -220,8 +202,6 @@ impl Roster {
         }
         let policy_name = self.policy_name(assignee, policy, config);
         let policy = self.policies.held(&policy_name)?;
-        let max_runtime = persona.and_then(|persona| persona.max_runtime).or(lane.max_runtime);
-        let max_runtime = max_runtime.unwrap_or(config.worker.max_runtime.duration());
         Ok(Resolved {
             profile: assignee.clone(),
             lane,
@@ -236,7 +216,7 @@ impl Roster {
             policy_name,
             policy,
             account: persona.and_then(|persona| persona.account.as_deref()).or(lane.account.as_deref()),
-            limits: RunLimits { max_runtime, ..RunLimits::of(config) },
+            limits: RunLimits::of(config).with(lane, persona),
         })
     }
 

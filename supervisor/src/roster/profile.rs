@@ -54,6 +54,7 @@ struct ProfileFile {
 #[serde(deny_unknown_fields, default)]
 struct LimitsFile {
     max_runtime: Option<WrittenDuration>,
+    idle_limit: Option<WrittenDuration>,
     max_running: Option<usize>,
 }
 
@@ -86,6 +87,8 @@ pub(crate) struct Persona {
     pub(crate) home: Home,
     /// How long a run may take whose task sets no limit of its own.
     pub(crate) max_runtime: Option<Duration>,
+    /// How long they may show no progress, instead of its lane's.
+    pub(crate) idle_limit: Option<Duration>,
     /// How many of its workers run at once, unless the configuration says it.
     pub(crate) max_running: Option<usize>,
     /// The pools of which each of its workers needs a place, beside those of its lane.
@@ -114,6 +117,9 @@ pub(crate) struct ProfileText {
     pub(crate) home: Home,
     /// In seconds.
     pub(crate) max_runtime_seconds: Option<u64>,
+    /// In seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) idle_limit_seconds: Option<u64>,
     pub(crate) max_running: Option<usize>,
     #[serde(default)]
     pub(crate) pools: BTreeSet<Pool>,
@@ -142,6 +148,7 @@ impl Persona {
             mcp_servers: self.servers.clone(),
             home: self.home,
             max_runtime_seconds: self.max_runtime.map(|limit| limit.as_secs()),
+            idle_limit_seconds: self.idle_limit.map(|limit| limit.as_secs()),
             max_running: self.max_running,
             pools: self.pools.clone(),
             prompt: self.prompt.clone(),
@@ -165,6 +172,7 @@ pub(super) fn drafted(text: &str) -> Result<(Option<String>, Draft), Fault> {
         servers: file.mcp_servers,
         home: file.home,
         max_runtime: file.limits.max_runtime,
+        idle_limit: file.limits.idle_limit,
         max_running: file.limits.max_running,
         pools: file.pools,
         prompt: parts.body.to_owned(),
@@ -206,6 +214,10 @@ fn read(name: &str, text: &str, origin: &Path) -> Result<Persona, Fault> {
     if max_runtime == Some(Duration::ZERO) {
         return Err(parts.fault("max_runtime", "it is 0, so every run would be ended at once"));
     }
+    let idle_limit = file.limits.idle_limit.map(WrittenDuration::duration);
+    if idle_limit == Some(Duration::ZERO) {
+        return Err(parts.fault("idle_limit", "it is 0, so every run would be ended at once"));
+    }
     if file.limits.max_running == Some(0) {
         return Err(parts.fault("max_running", "it is 0, so nothing would ever run"));
     }
@@ -232,6 +244,7 @@ fn read(name: &str, text: &str, origin: &Path) -> Result<Persona, Fault> {
         servers: file.mcp_servers,
         home: file.home,
         max_runtime,
+        idle_limit,
         max_running: file.limits.max_running.or((file.home == Home::Kept).then_some(1)),
         pools: file.pools,
         prompt: (!prompt.is_empty()).then(|| prompt.to_owned()),
@@ -250,11 +263,12 @@ mod tests {
     fn a_file_says_who_a_worker_is() {
         let ann = parse(
             "---\nname: ann\ndescription: writes\nlane: claude\nmodel: big\npolicy: strict\naccount: main\n\
-             limits:\n  max_runtime: 2h\n  max_running: 3\n---\n\nYou are Ann.\n\nWrite.\n",
+             limits:\n  max_runtime: 2h\n  idle_limit: 10m\n  max_running: 3\n---\n\nYou are Ann.\n\nWrite.\n",
         )
         .unwrap();
         let limits = (ann.max_runtime, ann.max_running);
         assert_eq!(limits, (Some(Duration::from_hours(2)), Some(3)));
+        assert_eq!(ann.idle_limit, Some(Duration::from_mins(10)));
         assert_eq!(ann.prompt.as_deref(), Some("You are Ann.\n\nWrite."));
         assert_eq!((ann.lane.unwrap().as_str(), ann.model.as_deref()), ("claude", Some("big")));
         let least = parse("---\ndescription: x\n---\n").unwrap();
@@ -276,6 +290,7 @@ mod tests {
                 "/etc/ann.md:3 (max_runtime): `soon` is not a duration",
             ),
             ("---\nlimits:\n  max_runtime: 0\n---\n", "/etc/ann.md:3 (max_runtime): it is 0"),
+            ("---\nlimits:\n  idle_limit: 0\n---\n", "/etc/ann.md:3 (idle_limit): it is 0"),
             ("---\nlimits:\n  max_running: 0\n---\n", "/etc/ann.md:3 (max_running): it is 0"),
             ("---\nhosts: ['*']\n---\n", "/etc/ann.md:2 (hosts): `*` is no host"),
             ("---\nmcp_servers: {board: {command: x}}\n---\n", "/etc/ann.md:2 (mcp_servers): `board` is"),

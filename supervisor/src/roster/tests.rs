@@ -1,6 +1,6 @@
 //! What assignees resolve to, and why they cannot run.
 
-use kernel::Pool;
+use kernel::{LimitSource, Pool};
 
 use super::*;
 use crate::config::definitions::{Effect, Subject};
@@ -126,13 +126,16 @@ fn an_assignee_resolves_to_its_lane_policy_account_and_limits() {
     let mine = "mine".parse().unwrap();
     let config = Config::default();
     let resolved = roster.resolve(&mine, None, &config).unwrap();
-    assert_eq!((resolved.profile, resolved.policy_name.as_str()), (mine.clone(), "strict"));
+    assert_eq!((resolved.profile.clone(), resolved.policy_name.as_str()), (mine.clone(), "strict"));
     assert_eq!(resolved.account, Some("main"));
-    assert_eq!(resolved.limits, RunLimits::of(&config));
+    let told = |found: &Resolved<'_>| {
+        (found.limits.max_runtime.limit.as_secs() / 3600, found.limits.max_runtime.from)
+    };
+    assert_eq!(told(&resolved), (4, LimitSource::Configuration));
     bench.write("lanes.d/slow.toml", "argv = [\"agent\"]\nmax_runtime = \"9h\"\n");
     let roster = Roster::load(&bench.root);
-    let limits = roster.resolve(&"slow".parse().unwrap(), None, &config).unwrap().limits;
-    assert_eq!(limits, RunLimits { max_runtime: Duration::from_hours(9), ..RunLimits::of(&config) });
+    let slow = roster.resolve(&"slow".parse().unwrap(), None, &config).unwrap();
+    assert_eq!(told(&slow), (9, LimitSource::Lane));
     let asked = roster.resolve(&mine, Some("network"), &config).unwrap();
     assert_eq!(asked.policy_name, "network", "what a task asks for goes before what its lane says");
 }
@@ -157,13 +160,13 @@ fn a_profile_resolves_to_its_lane_and_what_it_says_goes_before_what_the_lane_say
     let told = |name: &str| {
         let found = roster.resolve(&name.parse().unwrap(), None, &config).unwrap();
         let texts = (found.model, found.policy_name.clone(), found.account, found.role_prompt);
-        (texts, found.limits.max_runtime.as_secs() / 3600)
+        (texts, found.limits.max_runtime.limit.as_secs() / 3600, found.limits.max_runtime.from)
     };
-    let of_the_lane = ((Some("small"), "strict".to_owned(), Some("main"), None), 9);
+    let of_the_lane = ((Some("small"), "strict".to_owned(), Some("main"), None), 9, LimitSource::Lane);
     assert_eq!(told("least"), of_the_lane);
     assert_eq!(told("free"), of_the_lane, "a profile without a lane has the configured one");
     let hers = (Some("big"), "network".to_owned(), Some("hers"), Some("You are Ann."));
-    assert_eq!(told("ann"), (hers, 2));
+    assert_eq!(told("ann"), (hers, 2, LimitSource::Profile));
     let ann = "ann".parse().unwrap();
     let share = roster.share(&ann, &config);
     assert_eq!((share.most_of_profile, share.most_of_lane), (Some(3), Some(5)));

@@ -1,11 +1,12 @@
 //! `heartbeat`: a worker reports that it is still at work.
 
-use kernel::{Run, TaskId};
+use kernel::{Holder, Run, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use shim::rundir::RunDir;
 
 use super::texts;
-use crate::api::{Audience, Call, Effect, Scope, Tool, Verb};
+use crate::api::{Audience, Call, Effect, Scope, Tool, Verb, blocking};
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -40,8 +41,22 @@ impl Verb for Heartbeat {
 
     async fn run(self, call: Call) -> Result<Run, Failure> {
         let id = texts::named(self.task_id)?;
-        call.write(move |board, actor| board.heartbeat(&id, self.note.as_deref(), actor)).await
+        let run = call.write(move |board, actor| board.heartbeat(&id, self.note.as_deref(), actor)).await?;
+        if run.holder == Holder::Supervisor {
+            note_for_shim(&call, &run).await?;
+        }
+        Ok(run)
     }
+}
+
+/// Lets the shim of a run see that its worker is at work. The board has it already: what fails here is made up for by the next one.
+async fn note_for_shim(call: &Call, run: &Run) -> Result<(), Failure> {
+    let dir = call.service.root().run_dir(call.board_name(), run.id);
+    let noted = blocking("the heartbeat could not be noted", move || RunDir::note_heartbeat(&dir)).await?;
+    if let Err(error) = noted {
+        tracing::warn!(task = %run.task_id, run = %run.id, %error, "heartbeat_not_noted");
+    }
+    Ok(())
 }
 
 impl Command for Heartbeat {

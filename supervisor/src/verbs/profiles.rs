@@ -164,6 +164,7 @@ pub(crate) fn show_one(named: &NamedProfile, screen: &mut Screen) {
             Some("what a run leaves is kept for the next".to_owned()).filter(|_| profile.home == Home::Kept),
         ),
         ("max runtime", runtime),
+        ("idle limit", profile.idle_limit_seconds.map(|seconds| format!("{seconds} s"))),
         ("max running", profile.max_running.map(|most| most.to_string())),
         ("pools", Some(pools).filter(|pools| !pools.is_empty())),
         ("cannot run", named.cannot_run.clone()),

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::pages::{self, Listed, Row, Wanted, pages};
-use super::{cursor, spent, texts};
+use super::{cursor, ended, spent, texts};
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
@@ -143,6 +143,13 @@ impl Command for Runs {
             return;
         }
         table(runs, screen);
+        let lines: Vec<_> = runs.iter().filter_map(ended::line).collect();
+        if !lines.is_empty() {
+            screen.heading("Used");
+        }
+        for (run, line) in lines {
+            screen.hanging(&format!("  run {run:<6} "), &line);
+        }
         pages::show_next(next, screen);
     }
 }
@@ -158,11 +165,6 @@ pub(super) fn table(runs: &[Run], screen: &mut Screen) {
                 ))
             },
         );
-        let code = match (run.exit_code, run.signal) {
-            (_, Some(signal)) => format!("signal {signal}"),
-            (Some(code), None) => format!("exit {code}"),
-            (None, None) => "-".to_owned(),
-        };
         let outcome = run.outcome.map_or_else(|| run.status.to_string(), |outcome| outcome.to_string());
         let outcome = match run.tries {
             Some(tries) if tries > 1 => format!("{outcome} ({tries} tries)"),
@@ -171,7 +173,7 @@ pub(super) fn table(runs: &[Run], screen: &mut Screen) {
         [
             Cell::from(run.id.to_string()),
             Cell::inked(ink(run.outcome), outcome),
-            Cell::from(code),
+            Cell::or_dash(ended::code(run)),
             Cell::from(timestamp::local(run.started_at)),
             Cell::from(took),
         ]

@@ -8,9 +8,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::attachments::{self, Kept};
+use super::ended;
 use super::messages;
 use super::runs::{self, RunState, StateType};
 use super::texts;
+use super::time_limit::TimeLimitLine;
 use crate::api::{Audience, Call, Effect, Scope, Tool, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
@@ -68,6 +70,9 @@ pub(crate) struct Shown {
     pub(crate) task: Task,
     /// Why it is not running, as far as it is not.
     pub(crate) why: Option<Waiting>,
+    /// How long its run may take, or its next one would; none where nothing here could start it, or nothing will.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) time_limit: Option<TimeLimitLine>,
     /// The summary of its last run that had one.
     pub(crate) latest_summary: Option<String>,
     pub(crate) parents: Vec<TaskId>,
@@ -136,6 +141,7 @@ impl Verb for Show {
                 ];
                 Ok(Shown {
                     why: None,
+                    time_limit: TimeLimitLine::of_open(&runs.rows),
                     latest_summary: runs.rows.iter().rev().find_map(|run| run.summary.clone()),
                     parents: parents.rows,
                     children: children.rows,
@@ -152,6 +158,7 @@ impl Verb for Show {
             .await?;
         let explained = crate::diagnosis::why::explain(&call, vec![shown.task.clone()]).await?;
         shown.why = explained.into_iter().next().and_then(|task| task.why);
+        shown.time_limit = shown.time_limit.or_else(|| TimeLimitLine::of_next(&call, &shown.task));
         Ok(shown)
     }
 }
@@ -196,6 +203,9 @@ impl Command for Show {
                 field(screen, name, &ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "));
             }
         }
+        if let Some(limit) = &reply.time_limit {
+            field(screen, "time limit", &limit.words());
+        }
         show_approval(task, screen);
         show_check(task, screen);
         show_goal(task, screen);
@@ -220,6 +230,9 @@ impl Command for Show {
                 screen.line(format!("There are older ones: supervisor runs {}", task.id));
             }
             runs::table(&reply.runs, screen);
+            if let Some((run, line)) = reply.runs.iter().rev().find_map(ended::line) {
+                field(screen, &format!("run {run}"), &line);
+            }
             if let Some((run, report)) =
                 reply.runs.iter().rev().find_map(confinement).filter(|(_, report)| !report.is_whole())
             {

@@ -13,6 +13,7 @@ use std::os::unix::net::UnixDatagram;
 use std::os::unix::process::ExitStatusExt;
 
 use nix::sys::signal::Signal;
+use nix::sys::statfs::{TMPFS_MAGIC, statfs};
 use serde_json::{Value, json};
 
 use crate::lab::{Freezer, Host, PATIENCE, Run, alive, boottime_us, eventually};
@@ -73,6 +74,57 @@ fn a_worker_that_dies_of_a_signal_is_recorded_with_the_signal() {
         (&exit["cause"], &exit["signal"], &exit["code"]),
         (&json!("exited"), &json!(11), &Value::Null)
     );
+    assert_eq!(exit["core_dumped"], false, "its policy permits no core file: {exit}");
+}
+
+/// Whether the kernel writes core files into the directory of the process.
+fn cores_are_files() -> bool {
+    let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap();
+    let is_file = pattern.trim() == "core";
+    if !is_file {
+        println!("skipped: core files go elsewhere ({})", pattern.trim());
+    }
+    is_file
+}
+
+#[test]
+fn a_core_file_is_recorded_where_the_policy_permits_one() {
+    if !cores_are_files() {
+        return;
+    }
+    for host in Host::all() {
+        let run = Run::new(&host);
+        let mut policy = serde_json::to_value(policies::Policy::builtin("default").unwrap()).unwrap();
+        policy["limits"]["core"] = json!("64MiB");
+        run.write(&json!({"argv": ["sh", "-c", "kill -SEGV $$"], "policy": policy}));
+        assert_eq!(run.start().ends().code(), Some(0));
+        let exit = run.exit();
+        assert_eq!((&exit["signal"], &exit["core_dumped"]), (&json!(11), &json!(true)), "{exit}");
+    }
+}
+
+#[test]
+fn what_all_processes_of_a_run_read_and_write_is_counted() {
+    for host in Host::all() {
+        let run = Run::new(&host);
+        // A child and its child write; each page is written once, in a file of its own.
+        let script = "dd if=/dev/zero of=a bs=4096 count=256 conv=fsync 2>/dev/null; \
+             sh -c 'dd if=/dev/zero of=b bs=4096 count=256 conv=fsync 2>/dev/null; true'";
+        run.write(&json!({"argv": ["sh", "-c", script]}));
+        assert_eq!(run.start().ends().code(), Some(0));
+        let usage = &run.exit()["usage"];
+        if !std::path::Path::new("/proc/self/io").exists() {
+            println!("skipped: this kernel does not count what processes read and write");
+            assert!(usage.get("written_bytes").is_none(), "{usage}");
+            continue;
+        }
+        if statfs(run.place.path()).unwrap().filesystem_type() == TMPFS_MAGIC {
+            println!("skipped: what is written to a file system in memory is not counted");
+            continue;
+        }
+        assert!(usage["read_bytes"].is_u64(), "{usage}");
+        assert!(usage["written_bytes"].as_u64().unwrap() >= 2 * 256 * 4096, "{usage}");
+    }
 }
 
 #[test]
@@ -380,4 +432,43 @@ fn what_outlives_sigkill_is_named_and_keeps_the_lock() {
     assert_eq!(shim.ends().code(), Some(0));
     assert_eq!(run.exit()["survivors"], 0);
     assert!(run.record("unkillable").is_none());
+}
+
+#[test]
+fn a_worker_that_hangs_is_ended_as_stalled_and_one_that_works_in_silence_is_not() {
+    for host in Host::all() {
+        let hangs = Run::new(&host);
+        hangs.write(&json!({"argv": ["sh", "-c", "echo begun; exec sleep 1000"], "idle_ms": 1000}));
+        assert_eq!(hangs.start().ends().code(), Some(0));
+        assert_eq!(hangs.exit()["cause"]["stopped"]["reason"], "stalled", "{}", hangs.exit());
+
+        // For more than five times the limit: a processor that is used, and processes that start.
+        let busy = "end=$(($(date +%s) + 6)); while [ $(date +%s) -lt $end ]; do i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done; done";
+        let starts = "for i in 1 2 3 4 5 6; do sleep 1; done";
+        for script in [busy, starts] {
+            let works = Run::new(&host);
+            works.write(&json!({"argv": ["sh", "-c", script], "idle_ms": 1000}));
+            assert_eq!(works.start().ends().code(), Some(0));
+            let exit = works.exit();
+            assert_eq!((&exit["cause"], &exit["code"]), (&json!("exited"), &json!(0)), "{script}: {exit}");
+        }
+    }
+}
+
+#[test]
+fn a_worker_that_gives_heartbeats_goes_on_and_ends_when_it_gives_none() {
+    const LIMIT_MS: u64 = 4_000;
+    let run = Run::new(&Host::Bare);
+    run.write(&json!({"argv": ["sh", "-c", "echo $$ > begun; exec sleep 1000"], "idle_ms": LIMIT_MS}));
+    let mut shim = run.start();
+    run.told("begun");
+    let beats_until = boottime_us() + 3 * LIMIT_MS * 1000;
+    eventually("it was given heartbeats for three times its limit", || {
+        assert!(shim.child.try_wait().unwrap().is_none(), "it was ended: {:?}", run.exit_record());
+        let file = fs::File::create(run.path().join("heartbeat")).unwrap();
+        file.set_modified(std::time::SystemTime::now()).unwrap();
+        boottime_us() >= beats_until
+    });
+    assert_eq!(shim.ends().code(), Some(0));
+    assert_eq!(run.exit()["cause"]["stopped"]["reason"], "stalled", "{}", run.exit());
 }

@@ -30,7 +30,7 @@ fn crashed_tells_of_a_worker_that_fails() {
 #[test]
 fn timed_out_tells_of_a_worker_that_runs_too_long() {
     let told = ended(EndCause::TimedOut, "timed_out");
-    insta::assert_snapshot!(told, @r#"its run: {"elapsed_seconds":0,"error":"it ran longer than its limit","exit_code":null,"failures":1,"limit_seconds":null,"outcome":"timed_out","pid":null,"retry_at":null,"sigkill":false,"signal":null}"#);
+    insta::assert_snapshot!(told, @r#"its run: {"elapsed_seconds":0,"error":"it ran longer than its limit","exit_code":null,"failures":1,"limit_from":null,"limit_seconds":null,"outcome":"timed_out","pid":null,"retry_at":null,"sigkill":false,"signal":null}"#);
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn stalled_tells_of_a_worker_that_shows_no_progress() {
 #[test]
 fn out_of_memory_tells_of_a_worker_that_is_too_big() {
     let told = ended(EndCause::OutOfMemory, "out_of_memory");
-    insta::assert_snapshot!(told, @r#"its run: {"error":"it used more memory than its limit","exit_code":null,"failures":1,"outcome":"out_of_memory","pid":null,"retry_at":null,"signal":null}"#);
+    insta::assert_snapshot!(told, @r#"its run: {"error":"the kernel ended it for lack of memory: it met its limit, or the host had none left","exit_code":null,"failures":1,"outcome":"out_of_memory","pid":null,"retry_at":null,"signal":null}"#);
 }
 
 #[test]

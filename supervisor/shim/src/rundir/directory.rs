@@ -4,6 +4,7 @@ use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,7 @@ const EXIT: &str = "exit";
 const PLACE: &str = "place";
 const INBOX: &str = "inbox";
 const MESSAGES: &str = "messages";
+const HEARTBEAT: &str = "heartbeat";
 
 /// Why a run directory could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -288,6 +290,25 @@ impl RunDir {
     /// Reads how the run is to be ended; none when nobody asked.
     pub(crate) fn stop_request(&self) -> Result<Option<StopRequest>, RunDirError> {
         self.read(STOP)
+    }
+
+    /// Notes that the worker has said that it is at work. A run that is over needs no note.
+    pub fn note_heartbeat(path: &Path) -> io::Result<()> {
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(path.join(HEARTBEAT));
+        match file {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            file => file?.set_modified(SystemTime::now()),
+        }
+    }
+
+    /// When the worker has last said so, by the host's clock; none when it never did.
+    pub(crate) fn heartbeat(&self) -> Option<SystemTime> {
+        fs::metadata(self.path.join(HEARTBEAT)).and_then(|meta| meta.modified()).ok()
     }
 
     /// The file that takes the worker's standard output.

@@ -38,6 +38,14 @@ pub fn boottime_us() -> u64 {
     seconds * 1_000_000 + nanoseconds / 1_000
 }
 
+/// Returns how long the host has slept since boot, in microseconds.
+pub(crate) fn slept_us() -> u64 {
+    let awake = clock_gettime(ClockId::Monotonic);
+    let awake = u64::try_from(awake.tv_sec).unwrap_or(0) * 1_000_000
+        + u64::try_from(awake.tv_nsec).unwrap_or(0) / 1_000;
+    boottime_us().saturating_sub(awake)
+}
+
 /// Returns the time of the host's clock, in microseconds since the epoch.
 pub(crate) fn wall_us() -> i64 {
     let now = clock_gettime(ClockId::Realtime);

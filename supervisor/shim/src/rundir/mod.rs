@@ -10,6 +10,7 @@
 //! | `started` | shim | the command was exec'ed, with the report of what is enforced |
 //! | `stop` | daemon | how the run is to be ended, read at each SIGTERM |
 //! | `stdout` | shim | what the worker wrote to its standard output alone; its beginning and its end where it met its cap |
+//! | `heartbeat` | daemon | by its time of change: when the worker has last said that it is at work |
 //! | `inbox` | daemon | a directory of messages to the agent, each in a file with its number |
 //! | `messages` | shim | what became of the messages that it passed on |
 //! | `keeper` | shim | a socket: who asks there gets the listening socket of the run's proxy |
@@ -43,7 +44,7 @@ pub use directory::{RunDir, RunDirError};
 pub(crate) use exit::{ExitSlot, StoreError};
 pub use failed_start::{Concern, FailedStart, Step};
 pub use host::{ProcessIdentity, boot_id, boottime_us};
-pub(crate) use host::{identity_of, own_identity, wall_us};
+pub(crate) use host::{identity_of, own_identity, slept_us, wall_us};
 pub use lock::{LockGuard, LockState};
 pub(crate) use message::Received;
 pub use message::{Conversation, Form, Letter, MessagesRecord, Receipt};

@@ -52,7 +52,7 @@ pub enum StopReason {
     Preempted,
     /// At once.
     Kill,
-    /// It has written nothing for longer than its lane allows.
+    /// It has shown no progress for longer than it may.
     Stalled,
     /// Its service has refused it for longer than its lane allows, while it tries again and again.
     Refused,
@@ -88,7 +88,10 @@ pub enum Cause {
     SpawnFailed(FailedStart),
 }
 
-/// What the run's processes used, all that were waited for together.
+/// What the run's processes used, all that were waited for together: `getrusage(2)` of the shim's children, and of theirs.
+///
+/// A process that nobody waited for, because its parent ignores `SIGCHLD`, is not among them. `confine`, which becomes the
+/// worker, is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Processor time in user mode, in microseconds.
@@ -97,6 +100,17 @@ pub struct Usage {
     pub system_us: u64,
     /// The largest resident set of any one process, in KiB.
     pub max_rss_kib: u64,
+    /// The bytes that were fetched from storage, in blocks of 512. What came from the page cache, a pipe or a socket is not
+    /// among them. None where the kernel does not count them, and where an earlier release wrote the record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_bytes: Option<u64>,
+    /// The same of the bytes that were written toward storage, when a page of the cache became dirty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written_bytes: Option<u64>,
+    /// The most memory that all processes of the run had at one time, in bytes, with their part of the page cache: `memory.peak`
+    /// of its cgroup. None without the memory controller, before Linux 5.19, and where an earlier release wrote the record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_peak_bytes: Option<u64>,
 }
 
 /// How much of the standard output the file `stdout` has.
@@ -121,6 +135,10 @@ pub struct ExitRecord {
     /// The signal that ended the worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
+    /// Whether the kernel wrote a core file of the worker, or handed one to a program, when that signal ended it. None where no
+    /// signal did, where the worker is behind a relay, and where an earlier release wrote the record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core_dumped: Option<bool>,
     /// Whether the kernel's out-of-memory killer ended the worker; none when the host cannot tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oom: Option<bool>,
@@ -155,6 +173,7 @@ impl ExitRecord {
             cause,
             code: None,
             signal: None,
+            core_dumped: None,
             oom: None,
             stdout_tail: String::new(),
             stderr_tail: String::new(),

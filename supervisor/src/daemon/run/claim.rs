@@ -1,5 +1,6 @@
 //! The claim of a task: one transaction that opens its run and reads all that the start needs.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::{Candidate, ContextLimits, Purpose, Run, Task};
@@ -16,7 +17,6 @@ use crate::failure::Failure;
 use crate::lanes::Skill;
 use crate::roster::{Resolved, Roster, Share};
 use crate::service::BoardHandle;
-use crate::time::duration::WrittenDuration;
 
 /// The most skills of a run, each of up to 24 KiB.
 const MOST_SKILLS: usize = 32;
@@ -86,12 +86,11 @@ pub(super) async fn claim(
     let logs = context.host.root.clone();
     let board_name = board.name().clone();
     let workplaces = context.service.workplaces();
-    let check_limit = config.check.max_runtime.map(WrittenDuration::duration);
+    let current = Arc::clone(&config);
     let claimed = submit(board, move |board| {
         let task = board.expect_task(&id)?;
-        let of_check = check_limit.filter(|_| task.unchecked_run.is_some());
-        let limit = of_check.or(task.limits.max_runtime).unwrap_or(limits.max_runtime);
-        let deadline = Duration::from_micros(shim::rundir::boottime_us()) + limit;
+        let limit = limits.time_limit(&task, &current);
+        let deadline = Duration::from_micros(shim::rundir::boottime_us()) + limit.limit;
         let start = kernel::Start { max_runtime: Some(limit), deadline_boottime: Some(deadline), ..start };
         let run = board.start_run(&id, start)?;
         let given = provision.give(board, (&id, &candidate.workspace))?;

@@ -382,7 +382,7 @@ fn run_spec(
         deadline_us,
         grace_ms: u64::try_from(order.config.worker.grace().as_millis()).unwrap_or(u64::MAX),
         idle_ms: order
-            .lane
+            .limits
             .idle_limit
             .filter(|_| order.run.purpose != Purpose::Check)
             .and_then(|limit| u64::try_from(limit.as_millis()).ok()),

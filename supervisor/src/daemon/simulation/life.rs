@@ -199,6 +199,7 @@ impl Life {
         let mut token_hash = [0; 32];
         token_hash[..8].copy_from_slice(&on.dice.draw().to_le_bytes());
         let limit = std::time::Duration::from_hours(1);
+        let limit = kernel::TimeLimit { limit, from: kernel::LimitSource::Configuration };
         let start = kernel::Start {
             profile: Some(candidate.assignee.clone()),
             claim_lock: "simulated:1:claim".to_owned(),

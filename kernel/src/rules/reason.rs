@@ -1,0 +1,80 @@
+//! What went wrong with a run, in words: how its process ended, with the most telling line of what it wrote or what its agent said.
+
+use crate::model::outcome::Ending;
+
+/// The longest line that is kept of what a worker wrote, in characters.
+const LINE: usize = 300;
+
+/// What is known of a worker that the kernel's out-of-memory killer ended.
+pub(crate) const OUT_OF_MEMORY: &str =
+    "the kernel ended it for lack of memory: it met its limit, or the host had none left";
+
+/// What a signal did to a worker.
+pub(crate) fn by_signal(signal: i32, ending: &Ending) -> String {
+    let core = if ending.core_dumped == Some(true) { " and dumped its core" } else { "" };
+    format!("ended by signal {signal}{core}")
+}
+
+/// An error with what the agent itself said about it.
+pub(crate) fn with_trouble(error: &str, ending: &Ending) -> String {
+    match &ending.trouble {
+        Some(trouble) => format!("{error}: {trouble}"),
+        None => error.to_owned(),
+    }
+}
+
+/// The same; where its agent said nothing, with the last line of its standard error.
+pub(crate) fn with_tail(error: String, ending: &Ending) -> String {
+    if ending.trouble.is_some() {
+        return with_trouble(&error, ending);
+    }
+    match last_line(ending) {
+        Some(line) => format!("{error}: {line}"),
+        None => error,
+    }
+}
+
+/// The last error that the worker wrote to its standard error, in a line; else the last thing. A program may say what to do after it.
+pub(crate) fn last_line(ending: &Ending) -> Option<String> {
+    let tail = ending.stderr_tail.as_deref()?;
+    let lines = || tail.lines().rev().map(str::trim).filter(|line| !line.is_empty());
+    let line = lines().find(|line| line.starts_with("error:")).or_else(|| lines().next())?;
+    Some(line.chars().take(LINE).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::outcome::EndCause;
+
+    fn wrote(tail: &str) -> Ending {
+        Ending { stderr_tail: Some(tail.to_owned()), ..Ending::new(EndCause::Exited { code: 1 }) }
+    }
+
+    #[test]
+    fn an_error_has_the_last_line_of_the_output_or_the_last_error_in_it() {
+        let long = wrote(&format!("first\n{}\n  \n", "x".repeat(400)));
+        assert_eq!(with_tail("exit code 1".to_owned(), &long), format!("exit code 1: {}", "x".repeat(300)));
+        let hinted = wrote("error: first\nerror: unknown field `sumary`\nhint: its page describes it\n");
+        let error = with_tail("exit code 1".to_owned(), &hinted);
+        assert_eq!(error, "exit code 1: error: unknown field `sumary`", "a hint is no reason");
+    }
+
+    #[test]
+    fn what_an_agent_said_goes_before_what_its_program_wrote() {
+        let said = Ending { trouble: Some("no credit".to_owned()), ..wrote("broken pipe\n") };
+        assert_eq!(with_tail("exit code 1".to_owned(), &said), "exit code 1: no credit");
+    }
+
+    #[test]
+    fn a_signal_says_whether_it_dumped_the_core_where_that_is_known() {
+        for (core_dumped, told) in [
+            (None, "ended by signal 11"),
+            (Some(false), "ended by signal 11"),
+            (Some(true), "ended by signal 11 and dumped its core"),
+        ] {
+            let ending = Ending { core_dumped, ..Ending::new(EndCause::Signaled { signal: 11 }) };
+            assert_eq!(by_signal(11, &ending), told);
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! What the processes of a run have done so far, as the kernel counts it: a worker that says nothing and works is told from one that hangs.
+//!
+//! A look reads a bounded number of files, and none that could keep the shim waiting: what a worker starts and hangs in is hostile. It proves
+//! nothing about life.
+
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash as _, Hasher as _};
+use std::time::{Duration, SystemTime};
+
+use procfs::process::Process;
+
+use crate::record;
+use crate::tree::{Member, Tree};
+
+/// How many processes and threads a look reads. A run that has more is at work.
+const MOST: usize = 4096;
+/// Processor time that counts as progress: this part of the time between two looks. A program that waits uses less, and one that works more.
+const CPU_PART: u32 = 1000;
+/// Bytes a second, read and written in any way, that count as progress.
+const IO_PER_SECOND: u64 = 1024;
+
+/// What one look has found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Activity {
+    /// Processor time of all, also of those that have ended, in microseconds.
+    pub(crate) cpu_us: u64,
+    /// What those that live have read and written, in bytes: files, pipes and sockets.
+    pub(crate) io_bytes: u64,
+    /// Which processes live, as one number.
+    pub(crate) processes: u64,
+    /// When the last heartbeat came, by a clock that anybody may set: another value is another heartbeat.
+    pub(crate) heartbeat: Option<SystemTime>,
+    /// How long the host has slept since boot, in microseconds: nothing could make progress meanwhile.
+    pub(crate) slept_us: u64,
+    /// Whether the worker may stand still without a fault: it is frozen, or has more processes than a look reads.
+    pub(crate) is_excused: bool,
+}
+
+impl Activity {
+    /// Looks at a tree.
+    pub(crate) fn of(tree: &Tree, heartbeat: Option<SystemTime>, slept_us: u64) -> Self {
+        let members = tree.walk(MOST);
+        let is_excused = members.is_none() || tree.is_frozen();
+        let members = members.unwrap_or_default();
+        let ticks: u64 = members.iter().map(|member| member.cpu_ticks).sum();
+        Activity {
+            cpu_us: tree.cpu_us().unwrap_or_else(|| record::cpu_us().saturating_add(micros(ticks))),
+            io_bytes: members.iter().filter_map(moved).fold(0, u64::saturating_add),
+            processes: members.iter().map(identity).fold(0, u64::wrapping_add),
+            heartbeat,
+            slept_us,
+            is_excused,
+        }
+    }
+
+    /// Whether this look shows progress after an earlier one, that long ago.
+    pub(crate) fn is_progress(&self, before: &Activity, elapsed: Duration) -> bool {
+        let cpu = Duration::from_micros(self.cpu_us.abs_diff(before.cpu_us));
+        let bytes = self.io_bytes.abs_diff(before.io_bytes);
+        self.is_excused
+            || self.processes != before.processes
+            || self.heartbeat != before.heartbeat
+            || (!cpu.is_zero() && cpu >= elapsed / CPU_PART)
+            || bytes > elapsed.as_secs().saturating_add(1).saturating_mul(IO_PER_SECOND)
+    }
+}
+
+/// What a process has read and written. One in an uninterruptible wait is not asked: it may hold the lock that the file is read under
+/// (`exec_update_lock`), for as long as a file system hangs.
+fn moved(member: &Member) -> Option<u64> {
+    if member.state == 'D' {
+        return None;
+    }
+    // EACCES: it is not the shim's to look at; its processor time still tells.
+    let io = Process::new(member.pid).and_then(|process| process.io()).ok()?;
+    Some(io.rchar.saturating_add(io.wchar))
+}
+
+fn identity(member: &Member) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (member.pid, member.start_ticks).hash(&mut hasher);
+    hasher.finish()
+}
+
+fn micros(ticks: u64) -> u64 {
+    ticks.saturating_mul(1_000_000) / procfs::ticks_per_second().max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_of_what_is_counted_is_progress_and_what_a_waiting_program_does_is_none() {
+        let before = Activity { cpu_us: 5_000, io_bytes: 100_000, processes: 7, ..Activity::default() };
+        let minute = Duration::from_mins(1);
+        let is_progress = |now: Activity| now.is_progress(&before, minute);
+        let now = || before.clone();
+        assert!(!is_progress(now()));
+        assert!(!is_progress(Activity { cpu_us: 5_000 + 59_000, ..now() }), "timers of a program that waits");
+        assert!(is_progress(Activity { cpu_us: 5_000 + 60_000, ..now() }));
+        assert!(!is_progress(Activity { io_bytes: 100_000 + 60 * 1024, ..now() }));
+        assert!(is_progress(Activity { io_bytes: 100_000 + 62 * 1024, ..now() }));
+        assert!(is_progress(Activity { processes: 8, ..now() }), "one began or ended");
+        assert!(is_progress(Activity { heartbeat: Some(SystemTime::UNIX_EPOCH), ..now() }));
+        assert!(is_progress(Activity { is_excused: true, ..now() }));
+        assert!(!before.is_progress(&before, Duration::ZERO), "no time, and nothing done");
+    }
+
+    #[test]
+    fn what_a_process_reads_and_writes_is_counted_while_it_lives() {
+        use std::io::{Read as _, Write as _};
+        use std::process::{Command, Stdio};
+
+        let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let tree = Tree::new(child.id().cast_signed(), None, None);
+        let mut pass = |bytes: &[u8]| {
+            input.write_all(bytes).unwrap();
+            output.read_exact(&mut vec![0; bytes.len()]).unwrap();
+            let members = tree.walk(MOST).unwrap();
+            let cat = members.iter().find(|member| member.pid == child.id().cast_signed()).unwrap();
+            moved(cat)
+        };
+        if let (Some(before), Some(after)) = (pass(b"x"), pass(&[0; 32 * 1024])) {
+            assert!(after - before >= 64 * 1024, "{before} {after}");
+        } else {
+            assert!(!std::path::Path::new("/proc/self/io").exists(), "this kernel counts it");
+        }
+        drop(input);
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_tree_that_is_too_large_to_look_at_is_at_work() {
+        let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+        let tree = Tree::new(child.id().cast_signed(), None, None);
+        assert!(tree.walk(0).is_none() && tree.walk(MOST).is_some());
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn the_processes_below_this_one_are_looked_at() {
+        let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+        let tree = Tree::new(child.id().cast_signed(), None, None);
+        let look = || Activity::of(&tree, None, 0);
+        let with = look();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let without = look();
+        assert!(without.is_progress(&with, Duration::from_hours(1)), "{with:?} {without:?}");
+        assert!(!with.is_excused && !without.is_excused);
+    }
+}

@@ -1,0 +1,62 @@
+//! How long the run of a task may take, or would, and who says so: for `show`.
+
+use std::time::Duration;
+
+use kernel::{Clock as _, LimitSource, Run, Status, SystemClock, Task, TimeLimit, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::api::Call;
+use crate::lanes::check_performer;
+use crate::time::duration::brief;
+use crate::time::timestamp;
+
+/// The time limit of a run that goes on, or of the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TimeLimitLine {
+    pub(crate) seconds: u64,
+    /// Who says so; none for a run that an earlier release has started.
+    pub(crate) from: Option<LimitSource>,
+    /// When the run is ended at the latest; none where none goes on.
+    pub(crate) until: Option<Timestamp>,
+}
+
+impl TimeLimitLine {
+    /// That of the run that goes on, if one does and has a limit.
+    pub(super) fn of_open(runs: &[Run]) -> Option<Self> {
+        let run = runs.iter().find(|run| run.ended_at.is_none())?;
+        let seconds = run.max_runtime_seconds?;
+        let until = Some(run.started_at.after(Duration::from_secs(seconds)));
+        Some(TimeLimitLine { seconds, from: run.max_runtime_from, until })
+    }
+
+    /// What the next run of a task would have as things are.
+    pub(super) fn of_next(call: &Call, task: &Task) -> Option<Self> {
+        let performer = match task.status {
+            Status::Review if task.unchecked_run.is_some() => Some(check_performer()),
+            Status::Review => task.reviewer.clone(),
+            Status::Triage | Status::Todo | Status::Scheduled | Status::Ready | Status::Blocked => {
+                task.assignee.clone()
+            }
+            Status::Running | Status::Done | Status::Archived => None,
+        };
+        let (roster, config) = (call.service.roster(), call.service.config());
+        let resolved = roster.resolve(&performer?, task.policy.as_deref(), &config).ok()?;
+        let TimeLimit { limit, from } = resolved.limits.time_limit(task, &config);
+        Some(TimeLimitLine { seconds: limit.as_secs(), from: Some(from), until: None })
+    }
+
+    /// The same for people.
+    pub(super) fn words(&self) -> String {
+        let by = match self.from {
+            None => "",
+            Some(LimitSource::Task) => ", as the task says",
+            Some(LimitSource::Check) => ", as check.max_runtime says",
+            Some(LimitSource::Profile) => ", as its profile says",
+            Some(LimitSource::Lane) => ", as its lane says",
+            Some(LimitSource::Tenant) => ", the most that its tenant has",
+            Some(LimitSource::Configuration) => ", as worker.max_runtime says",
+        };
+        let until = self.until.map(|at| format!(" (until {})", timestamp::soon(at, SystemClock.now())));
+        format!("{}{by}{}", brief(Duration::from_secs(self.seconds)), until.unwrap_or_default())
+    }
+}
