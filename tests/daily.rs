@@ -31,12 +31,9 @@ fn spawned(fleet: &Fleet, args: &[&str]) -> Child {
 
 /// A line, and not a byte more: the rest is read by others.
 fn first_line(source: &mut impl Read) -> String {
-    let mut line = Vec::new();
-    for byte in source.bytes() {
-        line.push(byte.unwrap());
-        if line.ends_with(b"\n") {
-            break;
-        }
+    let (mut line, mut byte) = (Vec::new(), [0]);
+    while !line.ends_with(b"\n") && source.read(&mut byte).unwrap() == 1 {
+        line.extend(byte);
     }
     String::from_utf8(line).unwrap()
 }

@@ -155,7 +155,9 @@ impl History {
         loop {
             let page = fleet.json(["events", "--since", &since.to_string(), "--limit", "1000"]);
             let events = page["events"].as_array().unwrap();
-            events.iter().for_each(|event| history.take(event));
+            for event in events {
+                history.take(event);
+            }
             if events.len() < 1000 {
                 return history;
             }

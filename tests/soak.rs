@@ -79,8 +79,7 @@ impl fmt::Display for Row<'_> {
 
 fn table(sums: &[(Setting, Sum)]) {
     let (first, rest) = COLUMNS.split_first().unwrap();
-    let head: String = rest.iter().map(|column| format!("  {column}")).collect();
-    println!("\n{first:<24}{head}");
+    println!("\n{first:<24}  {}", rest.join("  "));
     for (setting, sum) in sums {
         println!("{}", Row(setting.name(), sum));
     }

@@ -59,7 +59,7 @@ impl Hung {
     /// Waits until somebody waits for an answer.
     #[track_caller]
     fn wait_for_somebody(&self) {
-        let until = Instant::now() + Duration::from_secs(60);
+        let until = Instant::now() + Duration::from_mins(1);
         while !self.is_met.load(Ordering::Acquire) {
             assert!(Instant::now() < until, "nobody looks into the mount");
             std::thread::sleep(Duration::from_millis(5));

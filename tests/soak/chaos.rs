@@ -29,7 +29,7 @@ const CLIENTS: usize = 48;
 /// The room of the disk beside the copy of the binary.
 const ROOM: u64 = 48 << 20;
 /// How long a fleet that nothing disturbs any more may take for what is left.
-const REST: Duration = Duration::from_secs(240);
+const REST: Duration = Duration::from_mins(4);
 
 /// What was done.
 #[derive(Clone, Copy, Debug, Default)]
@@ -325,7 +325,7 @@ impl Chaos {
 
     /// Disturbs nothing any more, waits for what is left, and looks at everything.
     pub(super) fn rest(mut self) -> Seen {
-        self.go_on(Instant::now() + Duration::from_secs(3600));
+        self.go_on(Instant::now() + Duration::from_hours(1));
         self.clients.clear();
         self.fleet.kill_daemon();
         self.launch();
@@ -365,7 +365,7 @@ impl Chaos {
 
 impl Drop for Chaos {
     fn drop(&mut self) {
-        self.go_on(Instant::now() + Duration::from_secs(3600));
+        self.go_on(Instant::now() + Duration::from_hours(1));
         if self.is_small {
             // Before the fleet removes its directory; a daemon that is still there keeps its own view.
             umount2(&self.fleet.root(), MntFlags::MNT_DETACH).ok();

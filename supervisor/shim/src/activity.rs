@@ -122,7 +122,7 @@ mod tests {
             let cat = members.iter().find(|member| member.pid == child.id().cast_signed()).unwrap();
             moved(cat)
         };
-        if let (Some(before), Some(after)) = (pass(b"x"), pass(&[0; 32 * 1024])) {
+        if let (Some(before), Some(after)) = (pass(b"x"), pass(&vec![0; 32 * 1024])) {
             assert!(after - before >= 64 * 1024, "{before} {after}");
         } else {
             assert!(!std::path::Path::new("/proc/self/io").exists(), "this kernel counts it");

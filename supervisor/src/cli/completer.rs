@@ -54,8 +54,8 @@ fn named_by(argument: &Arg) -> Option<Named> {
         ("tenant", _) => Some(Named::Tenant),
         ("policy", _) => Some(Named::Policy),
         ("assignee" | "reviewer" | "profile", _) => Some(Named::Assignee),
-        ("task_id" | "task_ids" | "parent_id" | "child_id" | "parents", _) => Some(Named::Task),
-        (_, Some("TASK" | "TASK/COMMENT" | "TASK/REASON")) => Some(Named::Task),
+        ("task_id" | "task_ids" | "parent_id" | "child_id" | "parents", _)
+        | (_, Some("TASK" | "TASK/COMMENT" | "TASK/REASON")) => Some(Named::Task),
         _ => None,
     }
 }

@@ -78,7 +78,7 @@ fn picture() -> Picture {
         board: "default".to_owned(),
         daemon: Some(DaemonFacts {
             version: "1.2.3".to_owned(),
-            uptime: Duration::from_secs(7500),
+            uptime: Duration::from_mins(125),
             taken: 2,
             slots: 2,
         }),

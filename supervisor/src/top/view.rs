@@ -63,19 +63,16 @@ pub(super) fn draw(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
 fn heads(model: &Model, look: Look) -> [Line<'static>; 2] {
     let Some(picture) = &model.picture else { return [Line::default(), Line::default()] };
     let mut head = Pieces::of(look);
-    match &picture.daemon {
-        Some(daemon) => {
-            let is_well = picture.troubles.is_empty() && model.lost.is_none();
-            head.ink(if is_well { Ink::Green } else { Ink::Yellow }, "● ");
-            head.ink(Ink::Bold, &format!("supervisor {}", daemon.version));
-            let (taken, slots) = (daemon.taken, daemon.slots);
-            head.plain(&format!("  up {}  {taken} of {slots} slots taken", brief(daemon.uptime)));
-        }
-        None => {
-            head.ink(Ink::Red, "○ ");
-            head.ink(Ink::Bold, "supervisor");
-            head.plain("  no daemon is running");
-        }
+    if let Some(daemon) = &picture.daemon {
+        let is_well = picture.troubles.is_empty() && model.lost.is_none();
+        head.ink(if is_well { Ink::Green } else { Ink::Yellow }, "● ");
+        head.ink(Ink::Bold, &format!("supervisor {}", daemon.version));
+        let (taken, slots) = (daemon.taken, daemon.slots);
+        head.plain(&format!("  up {}  {taken} of {slots} slots taken", brief(daemon.uptime)));
+    } else {
+        head.ink(Ink::Red, "○ ");
+        head.ink(Ink::Bold, "supervisor");
+        head.plain("  no daemon is running");
     }
     head.plain(&format!("  board {}", picture.board));
     if let Some(tenant) = &model.query.tenant {

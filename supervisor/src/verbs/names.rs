@@ -84,15 +84,12 @@ impl Verb for Names {
 /// The tasks whose ids begin with a text; where it is too short for that, those that changed last.
 async fn tasks(call: &Call, begins: String) -> Result<NamesFound, Failure> {
     let found = call.read(move |view| {
-        let tasks = match begins.parse::<TaskId>() {
-            Ok(id) => {
-                let ids = view.tasks_beginning_with(&id, MOST)?;
-                ids.iter().filter_map(|id| view.task(id).transpose()).collect::<Result<Vec<_>, _>>()?
-            }
-            Err(_) => {
-                let filter = Filter { sort: Sort::Updated, limit: MOST, ..Filter::default() };
-                view.tasks(&filter)?.tasks
-            }
+        let tasks = if let Ok(id) = begins.parse::<TaskId>() {
+            let ids = view.tasks_beginning_with(&id, MOST)?;
+            ids.iter().filter_map(|id| view.task(id).transpose()).collect::<Result<Vec<_>, _>>()?
+        } else {
+            let filter = Filter { sort: Sort::Updated, limit: MOST, ..Filter::default() };
+            view.tasks(&filter)?.tasks
         };
         let named = tasks.into_iter().filter(|task| task.id.as_str().starts_with(&begins));
         let name = |task: Task| Name {

@@ -215,21 +215,18 @@ impl Verb for Status {
         let told = i64::try_from(waiting.len()).unwrap_or(i64::MAX);
         let waiting_more = kernel::waiting_count(&counts).saturating_sub(told).max(0);
         let broken = snapshot.as_ref().map(|snapshot| snapshot.broken.clone()).unwrap_or_default();
-        let live = match snapshot {
-            Some(mut snapshot) => {
-                // Heartbeats and usage go to the board; the owner loop does not follow them.
-                for run in &mut snapshot.live {
-                    let known = open.runs.iter().find(|known| run.board == board && known.id == run.run);
-                    run.last_heartbeat_at = known.and_then(|known| known.last_heartbeat_at);
-                    run.spent = known.and_then(|known| known.spent.clone());
-                    run.egress = known.and_then(|known| known.egress.clone());
-                }
-                snapshot.live
+        let live = if let Some(mut snapshot) = snapshot {
+            // Heartbeats and usage go to the board; the owner loop does not follow them.
+            for run in &mut snapshot.live {
+                let known = open.runs.iter().find(|known| run.board == board && known.id == run.run);
+                run.last_heartbeat_at = known.and_then(|known| known.last_heartbeat_at);
+                run.spent = known.and_then(|known| known.spent.clone());
+                run.egress = known.and_then(|known| known.egress.clone());
             }
-            None => {
-                let own = open.runs.iter().filter(|run| run.holder == Holder::Supervisor);
-                own.map(|run| orphan(&board, run, open.tasks.get(&run.task_id))).collect()
-            }
+            snapshot.live
+        } else {
+            let own = open.runs.iter().filter(|run| run.holder == Holder::Supervisor);
+            own.map(|run| orphan(&board, run, open.tasks.get(&run.task_id))).collect()
         };
         let is_asked_about =
             |run: &LiveRun| is_of_tenant(run) && (self.assignee.is_none() || run.profile == self.assignee);

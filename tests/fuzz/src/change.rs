@@ -108,7 +108,9 @@ pub(crate) struct Changer {
 impl Changer {
     pub(crate) fn new(shape: Shape, longest: usize, pool: &[Vec<u8>]) -> Self {
         let mut changer = Changer { shape, longest, words: Vec::new(), known: BTreeSet::new() };
-        pool.iter().for_each(|input| changer.learn(input));
+        for input in pool {
+            changer.learn(input);
+        }
         changer
     }
 
@@ -134,7 +136,7 @@ impl Changer {
         match as_tree {
             Some(changed) => *input = changed,
             None if self.shape != Shape::Bytes && rng.random_bool(0.5) => {
-                self.change_words(input, other, rng)
+                self.change_words(input, other, rng);
             }
             None => change_bytes(input, other, self.longest, rng),
         }

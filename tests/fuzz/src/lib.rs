@@ -117,8 +117,8 @@ impl Target {
             pool.push(input);
         }
         assert!(!pool.is_empty(), "the target {} has neither a corpus nor a seed", self.name);
-        let (seed, limit) = limits(self.name);
-        let mut rng = StdRng::seed_from_u64(seed);
+        let (start, limit) = limits(self.name);
+        let mut rng = StdRng::seed_from_u64(start);
         let mut changer = Changer::new(self.shape, self.longest, &pool);
         let begun = Instant::now();
         let mut count = 0;

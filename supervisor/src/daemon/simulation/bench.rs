@@ -138,7 +138,7 @@ impl Bench {
     fn replace(&mut self, next: u32) {
         let before = self.path();
         drop(self.open.take());
-        self.remove(&before);
+        Self::remove(&before);
         self.number = next;
         self.is_dead = false;
         self.death = None;
@@ -146,7 +146,7 @@ impl Bench {
         self.open();
     }
 
-    fn remove(&self, path: &std::path::Path) {
+    fn remove(path: &std::path::Path) {
         for end in ["", "-wal", "-shm"] {
             drop(std::fs::remove_file(format!("{}{end}", path.display())));
         }
@@ -225,7 +225,7 @@ impl Bench {
         match &result {
             Err(Error::Storage { kind: StorageKind::Full, .. }) if self.is_full() => {}
             Err(error @ (Error::Storage { .. } | Error::Writer { .. })) => {
-                self.surprises.push(error.to_string())
+                self.surprises.push(error.to_string());
             }
             Err(_) => {}
             Ok(_) => self.acknowledged = self.trouble.last_event.load(Ordering::Relaxed),

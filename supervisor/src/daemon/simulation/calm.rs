@@ -87,14 +87,13 @@ pub(super) fn next(desk: &mut Desk, on: &mut Ground<'_>) -> Result<Rest, Fault> 
     if is_stuck || on.bench.read(|view| view.holds()).iter().any(|hold| hold.until.is_none()) {
         return Ok(Rest::Person);
     }
-    match desk.armed() {
-        Some(at) => Ok(Rest::Until(at)),
-        None => {
-            let Some(first) = unsettled.first() else { return Ok(Rest::Over) };
-            let why = told(desk, &first.id, on).and_then(|task| task.why);
-            let seen = format!("{} is {} for ever, and waits for {why:?}", first.id, first.status);
-            Err(Fault::new(Invariant::NoStarvation, seen))
-        }
+    if let Some(at) = desk.armed() {
+        Ok(Rest::Until(at))
+    } else {
+        let Some(first) = unsettled.first() else { return Ok(Rest::Over) };
+        let why = told(desk, &first.id, on).and_then(|task| task.why);
+        let seen = format!("{} is {} for ever, and waits for {why:?}", first.id, first.status);
+        Err(Fault::new(Invariant::NoStarvation, seen))
     }
 }
 

@@ -133,9 +133,9 @@ pub(super) fn after_words(bench: &Bench, ledger: &Ledger) -> Result<(), Fault> {
 /// Checks everything that was ever acknowledged, the log and the file.
 pub(super) fn thoroughly(bench: &Bench, ledger: &Ledger) -> Result<(), Fault> {
     let lost = |seen: String| Err(Fault::new(Invariant::NothingLost, seen));
-    let last = bench.read(|view| view.last_event()).get();
-    if last < bench.acknowledged {
-        return lost(format!("event {} was acknowledged, and the last one is {last}", bench.acknowledged));
+    let newest = bench.read(|view| view.last_event()).get();
+    if newest < bench.acknowledged {
+        return lost(format!("event {} was acknowledged, and the last one is {newest}", bench.acknowledged));
     }
     for (id, told) in &ledger.tasks {
         let Some(task) = bench.read(|view| view.task(id)) else {

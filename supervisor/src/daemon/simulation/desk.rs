@@ -100,13 +100,15 @@ impl Desk {
             let named = task.map(|task| task.pools).unwrap_or_default();
             let share = profile.map(|profile| on.fixtures.roster.share(profile, &on.config));
             desk.dispatcher.adopt(live, needs.clone(), share.unwrap_or_default().with(&named));
-            let life = Life::adopted(key, run.clone(), needs);
+            let adopted = Life::adopted(key, run.clone(), needs);
             let is_forgotten = on.plant == Some(Plant::ForgetTheLiving);
-            desk.lives.push(if is_forgotten { life.forgotten() } else { life });
+            desk.lives.push(if is_forgotten { adopted.forgotten() } else { adopted });
         }
         let is_over = |one: &&HostRun| own.iter().all(|run| run.id != one.run) && !one.is_locked();
         let over: Vec<_> = on.host.all().filter(is_over).map(|run| run.run).collect();
-        over.into_iter().for_each(|run| on.host.remove(run));
+        for run in over {
+            on.host.remove(run);
+        }
         desk
     }
 

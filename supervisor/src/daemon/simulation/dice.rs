@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-/// A generator (SplitMix64, by Sebastiano Vigna).
+/// A generator (`SplitMix64`, by Sebastiano Vigna).
 #[derive(Clone, Debug)]
 pub(super) struct Dice(u64);
 

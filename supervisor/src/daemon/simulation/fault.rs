@@ -51,7 +51,7 @@ pub(super) struct Trail {
 
 impl Trail {
     /// Begins a step.
-    pub(super) fn step(&mut self, what: String) {
+    pub(super) fn step(&mut self, what: &str) {
         self.steps += 1;
         if self.lines.len() == SHOWN {
             self.lines.pop_front();

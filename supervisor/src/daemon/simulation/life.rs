@@ -335,7 +335,7 @@ impl Life {
             run: learnt,
         };
         let id = known.run.id;
-        let instead = self.of_another(id, on);
+        let instead = Self::of_another(id, on);
         let clock = Arc::clone(&on.bench.clock);
         let mut traces =
             HostTraces { host: &mut *on.host, run: id, clock: &clock, silent: &on.fixtures.silent, instead };
@@ -374,7 +374,7 @@ impl Life {
     }
 
     /// The exit of another run, where that fault is planted.
-    fn of_another(&self, id: RunId, on: &Ground<'_>) -> Option<ExitRecord> {
+    fn of_another(id: RunId, on: &Ground<'_>) -> Option<ExitRecord> {
         if on.plant != Some(Plant::ExitOfAnotherAttempt) {
             return None;
         }

@@ -76,7 +76,7 @@ impl World {
     /// Does one thing, and checks what must hold after it.
     pub(super) fn step(&mut self) -> Result<(), Fault> {
         let said = self.anything();
-        self.trail.step(said);
+        self.trail.step(&said);
         self.settle()?;
         if self.trail.steps.is_multiple_of(THOROUGHLY) {
             checks::thoroughly(&self.bench, &self.ledger)?;
@@ -166,7 +166,7 @@ impl World {
             800..930 if self.hazards.contains(&Hazard::Workers) => {
                 workers::act((&mut self.bench, &self.host), &mut self.ledger, &mut self.dice, self.plant)
             }
-            790..980 => {
+            800..980 => {
                 let by = Duration::from_millis(self.dice.draw() % 20_000);
                 self.bench.clock.advance(by);
                 format!("{by:?} pass")
@@ -270,12 +270,12 @@ impl World {
     fn calm(&mut self) -> Result<(), Fault> {
         self.hazards = Hazards::new();
         self.bench.fill(0);
-        self.trail.step("calm".to_owned());
+        self.trail.step("calm");
         for _ in 0..calm::REST {
             if self.desk.as_ref().is_none_or(|desk| desk.is_stopping) {
                 self.desk = None;
                 let said = self.begin();
-                self.trail.step(said);
+                self.trail.step(&said);
                 self.settle()?;
                 continue;
             }
@@ -292,7 +292,7 @@ impl World {
                 said = workers::complete(on.bench, ledger, run);
             }
             said.push_str(&calm::rest(desk, &next, &mut on, &mut ledger.freed));
-            self.trail.step(said);
+            self.trail.step(&said);
             self.settle()?;
         }
         let (Some(desk), mut on, _) = self.ground() else { return Ok(()) };
