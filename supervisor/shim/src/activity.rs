@@ -14,10 +14,11 @@ use crate::tree::{Member, Tree};
 
 /// How many processes and threads a look reads. A run that has more is at work.
 const MOST: usize = 4096;
-/// Processor time that counts as progress: this part of the time between two looks. A program that waits uses less, and one that works more.
-const CPU_PART: u32 = 1000;
-/// Bytes a second, read and written in any way, that count as progress.
-const IO_PER_SECOND: u64 = 1024;
+/// Processor time that counts as progress: this part of the time between two looks. An agent that waits for its service uses up to a
+/// fiftieth (Codex 0.169), and a program that works more.
+const CPU_PART: u32 = 20;
+/// Bytes a second, read and written in any way, that count as progress. An agent that waits moves up to 13 KB (Codex 0.169).
+const IO_PER_SECOND: u64 = 64 * 1024;
 
 /// What one look has found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -97,10 +98,13 @@ mod tests {
         let is_progress = |now: Activity| now.is_progress(&before, minute);
         let now = || before.clone();
         assert!(!is_progress(now()));
-        assert!(!is_progress(Activity { cpu_us: 5_000 + 59_000, ..now() }), "timers of a program that waits");
-        assert!(is_progress(Activity { cpu_us: 5_000 + 60_000, ..now() }));
-        assert!(!is_progress(Activity { io_bytes: 100_000 + 60 * 1024, ..now() }));
-        assert!(is_progress(Activity { io_bytes: 100_000 + 62 * 1024, ..now() }));
+        assert!(
+            !is_progress(Activity { cpu_us: 5_000 + 2_999_000, ..now() }),
+            "what a program does that waits"
+        );
+        assert!(is_progress(Activity { cpu_us: 5_000 + 3_000_000, ..now() }));
+        assert!(!is_progress(Activity { io_bytes: 100_000 + 60 * 64 * 1024, ..now() }));
+        assert!(is_progress(Activity { io_bytes: 100_000 + 62 * 64 * 1024, ..now() }));
         assert!(is_progress(Activity { processes: 8, ..now() }), "one began or ended");
         assert!(is_progress(Activity { heartbeat: Some(SystemTime::UNIX_EPOCH), ..now() }));
         assert!(is_progress(Activity { is_excused: true, ..now() }));

@@ -94,7 +94,7 @@ mod tests {
         let mut now = 0;
         while now < 1000 * SECOND {
             now = silence.looks_at();
-            silence.looked(now, busy(now / 100));
+            silence.looked(now, busy(now / 10));
             assert!(silence.ends_at() > now);
         }
     }
