@@ -103,7 +103,8 @@ pub(crate) struct Create {
     pub(crate) skills: Vec<String>,
     /// A pool of the configuration of which each run takes a place (repeatable)
     #[arg(long = "pool", value_name = "NAME")]
-    #[serde(default)]
+    // A daemon of an earlier release refuses what it does not know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) pools: Vec<Pool>,
     /// Block the task after this many counted failures in a row; 0 and 1: after the first
     #[arg(long, value_name = "N")]

@@ -36,11 +36,12 @@ pub(crate) struct Release {
     pub(crate) on: On,
     /// What has failed to start too often, as `status` and `holds` name it: it is tried at once
     #[arg(long, value_name = "NAME")]
-    #[serde(default)]
+    // A daemon of an earlier release refuses what it does not know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) environment: Option<String>,
     /// The host, where too many starts have died at once: dispatch goes on
     #[arg(long)]
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) host: bool,
     /// Why
     #[arg(long, value_name = "TEXT")]

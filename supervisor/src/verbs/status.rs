@@ -51,9 +51,12 @@ pub(crate) struct Status {
     pub(crate) tenant: Option<Tenant>,
     /// Only workers of this assignee
     #[arg(long, value_name = "NAME")]
+    // A daemon of an earlier release refuses what it does not know.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) assignee: Option<Profile>,
     /// The order of the workers [default: age]
     #[arg(long, value_name = "ORDER", value_enum)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) sort: Option<Order>,
     /// Show the processes of each worker
     #[arg(long)]
