@@ -83,7 +83,7 @@ impl Default for DispatchConfig {
             enabled: true,
             min_free_memory: None,
             max_load: None,
-            max_deaths: 100,
+            max_deaths: 0,
             death_window: WrittenDuration::from_secs(60),
         }
     }
