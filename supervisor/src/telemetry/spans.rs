@@ -81,7 +81,7 @@ fn whole(names: &Names, board: &BoardName, run: &Run, during: (Timestamp, Timest
     ];
     span["attributes"] = attributes.into_iter().flatten().collect();
     if run.outcome.is_some_and(kernel::counts) {
-        span["status"] = json!({ "code": ERROR, "message": run.error });
+        span["status"] = json!({ "code": ERROR, "message": run.outcome.map(Outcome::as_str) });
     }
     span
 }

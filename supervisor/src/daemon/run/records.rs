@@ -1,10 +1,11 @@
 //! What the directory of a run tells when the run is over. What the host lacks for a while is never taken for a file that is not there.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use kernel::MessageNews;
 use policies::Identity;
-use shim::rundir::{RunDir, RunSpec};
+use shim::rundir::{RunDir, RunDirError, RunSpec};
 use shim::shortage::unless_short;
 
 use super::context::{Context, RETRY};
@@ -48,9 +49,14 @@ impl Records {
     /// The host lacks something for now.
     pub(super) fn read(path: &Path) -> Result<Self, String> {
         let short = |error: &dyn std::error::Error| with_causes(error);
-        // Gone, or a copy: then all of it is another root's.
-        let Some(dir) = unless_short(RunDir::open(path)).map_err(|e| short(&e))? else {
-            return Ok(Records::default());
+        let dir = match RunDir::open(path) {
+            Ok(dir) => dir,
+            // All of a copy is another root's.
+            Err(RunDirError::Copied { .. }) => return Ok(Records::default()),
+            Err(RunDirError::Open { source, .. }) if source.kind() == ErrorKind::NotFound => {
+                return Ok(Records::default());
+            }
+            Err(error) => return Err(short(&error)),
         };
         Ok(Records {
             spec: unless_short(dir.spec()).map_err(|e| short(&e))?,
