@@ -9,6 +9,7 @@ use crate::client::Client;
 use crate::command::Command as _;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::terminal::reader_is_gone;
 use crate::verbs::{EventPage, Events, Show, Status, event_line, starts_later};
 
 /// How long one question waits at the daemon.
@@ -88,6 +89,9 @@ pub(super) async fn tail(line: &CommandLine, tail: Tail) -> Result<u8, Failure> 
         events.wait = if over.is_some() { 0 } else { WAIT_SECONDS };
         let page = client.call(&events).await?;
         tell(&page, output)?;
+        if reader_is_gone() {
+            return Ok(0);
+        }
         events.since = page.cursor;
         if let Some(code) = over.filter(|_| page.events.is_empty()) {
             return Ok(code);
@@ -99,6 +103,9 @@ async fn stream(client: &Client, mut events: Events, output: Output) -> Result<u
     loop {
         let page = client.call(&events).await?;
         tell(&page, output)?;
+        if reader_is_gone() {
+            return Ok(0);
+        }
         events.since = page.cursor;
         events.wait = WAIT_SECONDS;
     }
@@ -139,6 +146,9 @@ pub(super) async fn status(client: &Client, status: Status, output: Output) -> R
             // Home, the lines each cleared to their end, then everything below: no flicker.
             let text = screen.into_page().replace('\n', "\x1b[K\n");
             output.text(&format!("\x1b[H{text}\x1b[J"))?;
+        }
+        if reader_is_gone() {
+            return Ok(0);
         }
         tokio::time::sleep(interval.max(Duration::from_millis(100))).await;
     }

@@ -61,8 +61,10 @@ pub(crate) async fn run(client: Client, top: Top, output: Output) -> Result<u8, 
             .hint("supervisor status --json, or supervisor list --json"));
     }
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
-        return Err(Failure::usage("`top` is for a person at a terminal, and this is none")
-            .hint("supervisor status, or supervisor list"));
+        return Err(Failure::usage(
+            "`top` draws on a terminal, and standard output or standard input is none",
+        )
+        .hint("supervisor status, or supervisor list"));
     }
     let client = Arc::new(client);
     let query = Query::default().of_tenant(top.tenant).searching(top.search);

@@ -163,7 +163,7 @@ fn every_mode() -> Vec<Model> {
 fn eighty_columns_show_who_needs_a_person_first() {
     insta::assert_snapshot!(text(&model(), 80, 18), @r"
     ● supervisor 1.2.3  up 2h 5m  2 of 2 slots taken  board default
-      2 needs a person · 2 running · 9950 ready · 1 done
+      2 need a person · 2 running · 9950 ready · 1 done
     NEEDS A PERSON (2)                 SINCE TITLE
     > t_00000001 question  critic       1m1s Store the figu…  Which database should…
       t_00000002 review    shell        2m2s Draft the release notes
@@ -187,7 +187,7 @@ fn eighty_columns_show_who_needs_a_person_first() {
 fn more_columns_show_tenants_and_reasons() {
     insta::assert_snapshot!(text(&model(), 120, 18), @r"
     ● supervisor 1.2.3  up 2h 5m  2 of 2 slots taken  board default
-      2 needs a person · 2 running · 9950 ready · 1 done
+      2 need a person · 2 running · 9950 ready · 1 done
     NEEDS A PERSON (2)                            SINCE PRIO TITLE
     > t_00000001 question  critic     -            1m1s    0 Store the figures of May  Which database should hold the figur…
       t_00000002 review    shell      -            2m2s    0 Draft the release notes
@@ -211,7 +211,7 @@ fn more_columns_show_tenants_and_reasons() {
 fn a_wide_screen_describes_the_task_with_the_mark_beside_the_list() {
     insta::assert_snapshot!(text(&model(), 200, 18), @r"
     ● supervisor 1.2.3  up 2h 5m  2 of 2 slots taken  board default
-      2 needs a person · 2 running · 9950 ready · 1 done
+      2 need a person · 2 running · 9950 ready · 1 done
     NEEDS A PERSON (2)                            SINCE PRIO TITLE                                                          │ Store the figures of May
     > t_00000001 question  critic     -            1m1s    0 Store the figures of May  Which database should hold the figur…│ t_00000001  question  critic
       t_00000002 review    shell      -            2m2s    0 Draft the release notes                                        │
@@ -237,7 +237,7 @@ fn a_question_is_shown_with_its_choices_and_answered_by_a_number_in_words() {
     assert_eq!(press(&mut model, "a"), []);
     insta::assert_snapshot!(text(&model, 80, 19), @r"
     ● supervisor 1.2.3  up 2h 5m  2 of 2 slots taken  board default
-      2 needs a person · 2 running · 9950 ready · 1 done
+      2 need a person · 2 running · 9950 ready · 1 done
     NEEDS A PERSON (2)                 SINCE TITLE
     > t_00000001 question  critic       1m1s Store the figu…  Which database should…
       t_00000002 review    shell        2m2s Draft the release notes
@@ -403,7 +403,7 @@ fn the_log_of_a_task_fills_the_screen_and_is_followed() {
     }));
     insta::assert_snapshot!(text(&model, 80, 12), @r"
     ● supervisor 1.2.3  up 2h 5m  2 of 2 slots taken  board default
-      2 needs a person · 2 running · 9950 ready · 1 done
+      2 need a person · 2 running · 9950 ready · 1 done
      t_00000003  Port the parser to the new grammar ────────────────────────────────
     compiling
     linking
@@ -427,7 +427,7 @@ fn the_help_names_the_keys() {
     press(&mut model, "?");
     insta::assert_snapshot!(text(&model, 80, 24), @r"
     ● supervisor 1.2.3  up 2h 5m  2 of 2 slots taken  board default
-      2 needs a person · 2 running · 9950 ready · 1 done
+      2 need a person · 2 running · 9950 ready · 1 done
     ┌ Help ────────────────────────────────────────────────────────────────────────┐
     │ j k arrows  move; g and G go to the ends, Tab to the next group              │
     │ Enter       the log of the latest run, as it is written                      │

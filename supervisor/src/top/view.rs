@@ -91,7 +91,11 @@ fn counts(picture: &Picture, look: Look) -> Line<'static> {
         if index > 0 {
             line.ink(Ink::Dim, " · ");
         }
-        let text = format!("{} {}", number(group.total), group.section.heading().to_lowercase());
+        let name = match group.section {
+            Section::Person if group.total != Total::Exactly(1) => "need a person".to_owned(),
+            section => section.heading().to_lowercase(),
+        };
+        let text = format!("{} {name}", number(group.total));
         match group.section {
             Section::Person => line.ink(Ink::Red, &text),
             Section::Running | Section::Review => line.ink(Ink::Cyan, &text),

@@ -39,7 +39,10 @@ pub(super) fn of(report: &StatusReport) -> (Health, Vec<String>) {
         }
     };
     if let Some(daemon) = &report.daemon {
-        add(daemon.paused.is_some(), "nothing is started");
+        if let Some(why) = &daemon.paused {
+            let why = why.split(';').next().unwrap_or(why);
+            add(true, &format!("nothing is started: {why}"));
+        }
         add(daemon.stopping.is_some(), "it is stopping");
     }
     for board in report.board_troubles.keys() {
