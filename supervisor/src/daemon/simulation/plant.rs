@@ -39,8 +39,8 @@ impl Plant {
         (Plant::ExitOfAnotherAttempt, &[Invariant::NothingTwice]),
         (Plant::WriteAfterTheEnd, &[Invariant::FencedByRun]),
         (Plant::LieAboutWhy, &[Invariant::TrueWhy]),
-        (Plant::LoseCommits, &[Invariant::NoStarvation]),
-        (Plant::LoseEnds, &[Invariant::NoStarvation]),
-        (Plant::LoseTimer, &[Invariant::NoStarvation]),
+        (Plant::LoseCommits, &[Invariant::NoStarvation, Invariant::TrueWhy]),
+        (Plant::LoseEnds, &[Invariant::NoStarvation, Invariant::TrueWhy]),
+        (Plant::LoseTimer, &[Invariant::NoStarvation, Invariant::TrueWhy]),
     ];
 }
