@@ -192,8 +192,10 @@ fn a_pass_without_a_daemon_tells_the_broken_environment_as_what_its_tasks_wait_f
     fleet.lane("agent", &lane);
     let tasks: Vec<String> = (0..4).map(|_| create(&fleet, "agent", &[])).collect();
 
-    let pass = fleet.json(["dispatch"]);
+    let pass = fleet.cli(["dispatch", "--json"]);
 
+    assert_eq!(pass.code, 1, "its tasks are not done: {}", pass.stdout);
+    let pass: Value = serde_json::from_str(&pass.stdout).unwrap();
     let waiting = pass["waiting"].as_array().unwrap();
     assert_eq!(waiting.len(), tasks.len(), "{pass:#}");
     for one in waiting {
