@@ -50,10 +50,16 @@ pub(crate) fn in_lines(faults: &[Fault]) -> String {
     faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("\n")
 }
 
-/// Compares the journal with the board: every task is done by exactly one run, nothing ran that the board does not
-/// know, nothing ran twice at once, nothing was counted that should not be; the board is whole, and its events, replayed, lead to
-/// the same states.
+/// What breaks an invariant: in the runs, or in the board, which is whole and whose events, replayed, lead to the same states.
 pub(crate) fn faults(journal: &Journal, fleet: &Fleet, tasks: &[String], attempts: Attempts) -> Vec<Fault> {
+    let mut faults = of_runs(journal, fleet, tasks, attempts);
+    faults.extend(of_board(fleet));
+    faults
+}
+
+/// Compares the journal with the board: every task is done by exactly one run, nothing ran that the board does not
+/// know, nothing ran twice at once, nothing was counted that should not be.
+pub(crate) fn of_runs(journal: &Journal, fleet: &Fleet, tasks: &[String], attempts: Attempts) -> Vec<Fault> {
     let mut faults = Vec::new();
     let lines = journal.lines();
     let overlaps: Vec<&Line> = lines.iter().filter(|line| line.what == "overlap").collect();
@@ -82,7 +88,6 @@ pub(crate) fn faults(journal: &Journal, fleet: &Fleet, tasks: &[String], attempt
             faults.push(Fault::new(Broken::Wrong, format!("a failure was counted: {task:#}")));
         }
     }
-    faults.extend(of_board(fleet));
     faults
 }
 

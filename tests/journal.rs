@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::harness::{Fleet, cgroup};
-use crate::invariants::{faults, in_lines, left_over};
+use crate::invariants::{faults, in_lines, left_over, of_runs};
 
 /// The policy of workers that keep a journal: the default one, and the place of the journal.
 const DEFAULT_POLICY: &str = include_str!("../policies/src/presets/default.toml");
@@ -136,6 +136,13 @@ impl Journal {
     #[track_caller]
     pub(crate) fn audit(&self, fleet: &Fleet, tasks: &[String], attempts: Attempts) {
         let faults = faults(self, fleet, tasks, attempts);
+        assert!(faults.is_empty(), "{}", in_lines(&faults));
+    }
+
+    /// The same of the runs alone, where the files of the board are in another mount namespace.
+    #[track_caller]
+    pub(crate) fn audit_runs(&self, fleet: &Fleet, tasks: &[String], attempts: Attempts) {
+        let faults = of_runs(self, fleet, tasks, attempts);
         assert!(faults.is_empty(), "{}", in_lines(&faults));
     }
 }

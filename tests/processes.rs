@@ -326,7 +326,7 @@ fn a_full_disk_pauses_dispatch_and_loses_nothing() {
     fs::remove_file(&ballast).unwrap();
 
     done(&fleet, &journal, &tasks);
-    journal.audit(&fleet, &tasks, Attempts::One);
+    journal.audit_runs(&fleet, &tasks, Attempts::One);
     fleet.eventually("dispatch goes on", || {
         fleet.json(["status"])["daemon"]["paused"].is_null().then_some(())
     });

@@ -15,8 +15,10 @@ pub(super) fn walk(desk: &Desk) {
     assert!(would.contains(&&json!(task)) && would.contains(&&json!(broken)), "{plan}");
     assert_eq!(desk.json("dispatch --dry-run --max 1")["spawned"].as_array().map(Vec::len), Some(1));
 
-    let pass = desk.json("dispatch --failure-limit 1");
+    let pass = desk.run("dispatch --failure-limit 1 --json");
 
+    assert_eq!(pass.code, 1, "{}", pass.stderr);
+    let pass = pass.json();
     assert_eq!((&pass["auto_blocked"], &pass["crashed"]), (&json!([broken]), &json!([broken])), "{pass}");
     assert_eq!((desk.status(&task), desk.status(&broken)), ("done".to_owned(), "blocked".to_owned()));
     let cycling = desk.task("--assignee ann");
