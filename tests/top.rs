@@ -132,7 +132,7 @@ fn the_terminal_is_given_back_when_a_signal_ends_or_stops_the_view() {
 #[test]
 fn what_is_no_terminal_is_refused_with_the_command_for_scripts() {
     let fleet = Fleet::offline();
-    fleet.cli(["top"]).refused(2, "is for a person at a terminal");
+    fleet.cli(["top"]).refused(2, "draws on a terminal");
     fleet.cli(["top", "--json"]).refused(2, "writes no JSON");
 }
 
