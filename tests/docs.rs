@@ -60,6 +60,11 @@ fn the_page_about_profiles_works_as_it_is_written() {
 }
 
 #[test]
+fn the_page_about_fleets_works_as_it_is_written() {
+    run("docs/fleet.md");
+}
+
+#[test]
 fn the_pages_about_programs_of_agents_work_as_they_are_written() {
     run("docs/lanes/claude.md");
     run("docs/lanes/codex.md");

@@ -49,8 +49,8 @@ pub use board::replay::Difference;
 pub use board::sight::waiting_count;
 pub use board::view::{Assignee, Stats, View};
 pub use board::{
-    Answered, Board, ClaimTerms, Claimed, Created, Detach, Edit, Effect, Force, Handed, LostArtifact,
-    Placement, Reopened, Settled, Start,
+    Answered, Board, ClaimTerms, Claimed, Created, Detach, Edit, Effect, FLEET_BATCH, Force, Handed,
+    LostArtifact, Placement, Reopened, Settled, Start,
 };
 pub use model::actor::{Actor, ActorKind, Label, RunRef, WorkerRole};
 pub use model::budget::{Amount, Balance, Budget, Budgets, Consumed, DayUse, Payer, PayerKind};
@@ -61,10 +61,11 @@ pub use model::entropy::{Entropy, SeededEntropy, SystemEntropy};
 pub use model::error::{Error, ErrorCode, StorageKind};
 pub use model::event::EventKind;
 pub use model::filter::{Archived, EventFilter, Excerpt, Filter, Page, Sort};
+pub use model::fleet::{FleetId, NewFleetTask};
 pub use model::hold::{Hold, HoldKind, HoldOn, HoldScope, NewHold, Within};
 pub use model::id::{
     AttachmentId, BoardId, BoardName, CommentId, Digest, EventId, ParseError, Pool, Profile, RequestId,
-    RunId, TaskId, Tenant,
+    RunId, TaskId, Tenant, Tick,
 };
 pub use model::limits;
 pub use model::log::{Folded, Horizon};
@@ -85,6 +86,7 @@ pub use model::straggler::Straggler;
 pub use model::subscription::{Subscription, SubscriptionKey};
 pub use model::swarm::{BLACKBOARD, NewSwarm, Swarm, SwarmWorker};
 pub use model::task::{Approval, Check, Client, Goal, Limits, Lineage, NewTask, Task};
+pub use model::tenant_use::{RunsUse, TenantUse};
 pub use model::time_limit::{LimitSource, TimeLimit};
 pub use model::verdict::{
     Blocking, Destination, Finding, Handoff, Question, ReviewRequest, Verdict, VerdictKind,

@@ -162,7 +162,15 @@ impl Client {
                 None => (Address::Unix(self.root().operator_socket()), OperatorKey::load(self.root())?),
             };
             let request = self.request(parcel, request_id, key.as_ref())?;
-            let answered = self.answered(exchange(&address, request), within).await;
+            let mut answered = self.answered(exchange(&address, request), within).await;
+            if self.worker().is_none()
+                && let Ok(Err(Trouble::Denied(_))) = &answered
+            {
+                // This user is no operator, and may be one of a tenant's.
+                let members = Address::Unix(self.root().members_socket());
+                let request = self.request(parcel, request_id, None)?;
+                answered = self.answered(exchange(&members, request), within).await;
+            }
             let until = *until.get_or_insert_with(|| Instant::now() + retries_for);
             let trouble = match answered {
                 Ok(Ok(answer)) if is_throttled(&answer) && Instant::now() < until => {

@@ -132,6 +132,11 @@ impl Root {
         }
     }
 
+    /// The directory of tenants.
+    pub(crate) fn tenants_dir(&self) -> PathBuf {
+        self.config.join("tenants.d")
+    }
+
     /// The directory of profiles.
     pub(crate) fn profiles_dir(&self) -> PathBuf {
         self.config.join("profiles.d")
@@ -270,6 +275,11 @@ impl Root {
     /// The operator's socket.
     pub(crate) fn operator_socket(&self) -> PathBuf {
         self.runtime.join("supervisor.sock")
+    }
+
+    /// The socket of the users of tenants.
+    pub(crate) fn members_socket(&self) -> PathBuf {
+        self.runtime.join("tenants.sock")
     }
 
     /// The doors of all runs.

@@ -1,8 +1,11 @@
 //! Ids of tasks that are written short: the beginning of an id, where no other task's id begins so.
 
 use kernel::TaskId;
-use schemars::{Schema, schema_for};
+use schemars::{JsonSchema, Schema, schema_for};
+use serde::Serialize;
 use serde_json::Value;
+
+use crate::failure::Failure;
 
 /// How many digits the ids have that this program draws.
 const DIGITS: usize = 8;
@@ -31,6 +34,22 @@ pub(crate) fn in_request<'a>(schema: &Schema, request: &'a mut Value) -> Vec<&'a
     texts.filter(|value| value.as_str().is_some_and(is_short)).collect()
 }
 
+/// The ids of tasks that a request names, where its schema says that there are any.
+pub(crate) fn of_request<T: Serialize + JsonSchema>(request: &T) -> Result<Vec<TaskId>, Failure> {
+    let failed = |e: serde_json::Error| Failure::failed(format!("the request cannot be read: {e}"));
+    let request = serde_json::to_value(request).map_err(failed)?;
+    let schema = schema_for!(T);
+    let fields = schema.get("properties").and_then(Value::as_object);
+    let is_id = |name: &str| fields.and_then(|fields| fields.get(name)).is_some_and(names_a_task);
+    let named = request.as_object().into_iter().flatten().filter(|(name, _)| is_id(name));
+    let texts = named.flat_map(|(_, value)| match value {
+        Value::Array(items) => items.iter().collect(),
+        other => vec![other],
+    });
+    let ids = texts.filter_map(Value::as_str).map(str::parse);
+    ids.collect::<Result<_, _>>().map_err(|e: kernel::ParseError| Failure::usage(e.to_string()))
+}
+
 /// Whether the schema of a field, or of its items, is that of a task's id.
 fn names_a_task(field: &Value) -> bool {
     let whole = schema_for!(TaskId);
@@ -47,13 +66,27 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::verbs::{Comment, Link, Unblock};
+    use crate::verbs::{Archive, Comment, Link, Unblock};
 
     fn found(schema: &Schema, mut request: Value) -> Vec<String> {
         in_request(schema, &mut request)
             .iter()
             .filter_map(|value| value.as_str().map(str::to_owned))
             .collect()
+    }
+
+    #[test]
+    fn all_tasks_of_a_request_are_found_for_who_may_see_some_alone() {
+        let id = |text: &str| text.parse::<TaskId>().unwrap();
+        let link: Link =
+            serde_json::from_value(json!({ "parent_id": "t_00000001", "child_id": "t_00000002" })).unwrap();
+        let mut found = of_request(&link).unwrap();
+        found.sort();
+        assert_eq!(found, [id("t_00000001"), id("t_00000002")]);
+        let unblock = Unblock { task_ids: vec![id("t_00000003"), id("t_00000004")], ..Unblock::default() };
+        assert_eq!(of_request(&unblock).unwrap(), [id("t_00000003"), id("t_00000004")]);
+        let rm = Archive { rm: Some(vec![id("t_00000005")]), ..Archive::default() };
+        assert_eq!(of_request(&rm).unwrap(), [id("t_00000005")]);
     }
 
     #[test]

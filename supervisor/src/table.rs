@@ -39,6 +39,7 @@ macro_rules! table {
                     AttachGet => attach_get::run,
                     AttachRm,
                     Swarm,
+                    DispatchFleet => dispatch_fleet::run,
                     Retry => matching::run,
                     Cancel => matching::run,
                     Kill,
@@ -99,6 +100,7 @@ macro_rules! table {
                 commands {
                     Lane(lane::Lane) => lane::run,
                     Profile(profile::ProfileCommand) => profile::run,
+                    Tenant(tenant::TenantCommand) => tenant::run,
                     Login(login::Login) => login::run,
                     Service(service::Service) => service::run,
                     Upgrade(upgrade::Upgrade) => upgrade::run,
@@ -135,6 +137,8 @@ macro_rules! table {
                 ListLanes,
                 CheckLane,
                 ListProfiles,
+                ListTenants,
+                TenantUsage,
                 Reload,
             }
         }

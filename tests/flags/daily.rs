@@ -33,7 +33,58 @@ const ORDERED: Proof = Test(
 const STATIC: Proof = Test("tests/help.rs", "completions_and_manual_pages_cover_every_verb");
 const TOP: Proof = Test("tests/top.rs", "the_list_is_narrow_from_the_start_where_that_is_asked_for");
 
+const FLEET: Proof = Test("tests/fleet.rs", "what_is_chosen_and_said_decides_what_is_created");
+
+const TENANT: Proof =
+    Test("tests/tenants.rs", "a_tenant_is_created_with_all_that_is_said_shown_edited_and_removed");
+const GROUND: Proof = Test(
+    "tests/tenants.rs",
+    "a_directory_that_is_a_link_or_somebody_elses_is_refused_and_no_user_is_made_unasked",
+);
+const EXPORT: Proof =
+    Test("tests/tenants.rs", "a_tenant_is_exported_whole_and_alone_and_read_into_another_board");
+
 pub(super) const DAILY: &[Row] = &[
+    ("tenant create", "assignee", TENANT),
+    ("tenant edit", "assignee", TENANT),
+    ("tenant create", "budget", TENANT),
+    ("tenant edit", "budget", TENANT),
+    ("tenant create", "dir", TENANT),
+    ("tenant edit", "dir", TENANT),
+    ("tenant create", "group", TENANT),
+    ("tenant edit", "group", TENANT),
+    ("tenant create", "max-running", TENANT),
+    ("tenant edit", "max-running", TENANT),
+    ("tenant create", "max-runtime", TENANT),
+    ("tenant edit", "max-runtime", TENANT),
+    ("tenant create", "member", TENANT),
+    ("tenant edit", "member", TENANT),
+    ("tenant create", "on-board", TENANT),
+    ("tenant edit", "on-board", TENANT),
+    ("tenant create", "policy", TENANT),
+    ("tenant edit", "policy", TENANT),
+    ("tenant create", "pool", TENANT),
+    ("tenant edit", "pool", TENANT),
+    ("tenant create", "quota", TENANT),
+    ("tenant edit", "quota", TENANT),
+    ("tenant create", "unix-user", TENANT),
+    ("tenant edit", "unix-user", TENANT),
+    ("tenant create", "create-user", GROUND),
+    ("tenant edit", "unset", TENANT),
+    ("tenant rm", "cancel", TENANT),
+    ("export", "tenant", EXPORT),
+    ("dispatch-fleet", "body", FLEET),
+    ("dispatch-fleet", "body-file", FLEET),
+    ("dispatch-fleet", "dry-run", FLEET),
+    ("dispatch-fleet", "limit", FLEET),
+    ("dispatch-fleet", "match", FLEET),
+    ("dispatch-fleet", "max-runtime", FLEET),
+    ("dispatch-fleet", "policy", FLEET),
+    ("dispatch-fleet", "priority", FLEET),
+    ("dispatch-fleet", "tenant", FLEET),
+    ("dispatch-fleet", "tenant-from-directory", FLEET),
+    ("dispatch-fleet", "tick", FLEET),
+    ("dispatch-fleet", "title", FLEET),
     ("attach-get", "output", GET),
     ("archive", "assignee", COMMON),
     ("archive", "dry-run", COMMON),

@@ -35,7 +35,11 @@ impl Board<'_> {
     pub fn detach_file(&mut self, number: AttachmentId, actor: &Actor) -> Result<Attachment, Error> {
         authority::person(actor, "remove an attachment")?;
         let file = self.attachment(number)?.ok_or_else(|| Error::missing("attachment", number))?;
-        let task = self.task_for(&file.task_id, actor)?;
+        // A file of a task that the caller does not see is not there for it either.
+        let task = self.task_for(&file.task_id, actor).map_err(|error| match error {
+            Error::NotFound { .. } => Error::missing("attachment", number),
+            other => other,
+        })?;
         self.tx.delete_attachment(number)?;
         let payload = json!({ "attachment": number, "filename": file.filename });
         self.append(&task, None, EventKind::AttachmentRemoved, payload, &actor.label())?;

@@ -38,17 +38,22 @@ impl Cost {
 }
 
 impl Board<'_> {
-    /// Counts a write of a worker and refuses it beyond a bound. People are not bound.
+    /// Counts a write of a worker and refuses it beyond a bound. People are not bound, but those who see one tenant alone: they
+    /// may not go beyond what it keeps.
     ///
     /// A verdict is never charged: a run that has used up everything can still say how it went. The files that it hands over are,
     /// and one that does not fit is left out.
     pub(super) fn charge(&self, actor: &Actor, cost: Cost) -> Result<(), Error> {
-        let Some(own) = &actor.run else { return Ok(()) };
-        let kept = self.tx.kept_by_tenant(actor.tenant.as_ref())?;
+        let tenant = actor.tenant.as_ref();
+        if actor.run.is_none() && tenant.is_none() {
+            return Ok(());
+        }
+        let kept = self.tx.kept_by_tenant(tenant)?;
         let bytes = kept.bytes.saturating_add(cost.text).saturating_add(cost.file);
-        self.quotas.require(Bound::TenantEntries, kept.entries.saturating_add(1))?;
-        self.quotas.require(Bound::TenantBytes, bytes)?;
-        self.quotas.require(Bound::TenantEvents, kept.events.saturating_add(1))?;
+        self.quotas.require(tenant, Bound::TenantEntries, kept.entries.saturating_add(1))?;
+        self.quotas.require(tenant, Bound::TenantBytes, bytes)?;
+        self.quotas.require(tenant, Bound::TenantEvents, kept.events.saturating_add(1))?;
+        let Some(own) = &actor.run else { return Ok(()) };
         let more = [
             (cost.bound, 1),
             (Bound::TextBytes, cost.text),
@@ -56,7 +61,7 @@ impl Board<'_> {
             (Bound::Links, cost.links),
         ];
         for (bound, more) in more.into_iter().filter(|(_, more)| *more > 0) {
-            self.quotas.require(bound, self.tx.add_usage(own.run, bound, more)?)?;
+            self.quotas.require(tenant, bound, self.tx.add_usage(own.run, bound, more)?)?;
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ use super::charge::Cost;
 use crate::model::actor::Actor;
 use crate::model::error::Error;
 use crate::model::event::EventKind;
+use crate::model::fleet;
 use crate::model::id::{Pool, TaskId, Tenant};
 use crate::model::limits;
 use crate::model::outcome::BlockKind;
@@ -32,7 +33,19 @@ pub struct Created {
 
 impl Board<'_> {
     /// Makes a task. A known idempotency key returns the task that it names instead.
-    pub fn create(&mut self, mut new: NewTask, actor: &Actor) -> Result<Created, Error> {
+    pub fn create(&mut self, new: NewTask, actor: &Actor) -> Result<Created, Error> {
+        if new.idempotency_key.as_ref().is_some_and(|key| key.starts_with(fleet::KEYS)) {
+            return Err(Error::invalid(
+                "idempotency_key",
+                format!("keys that begin with `{}` are those of fleets", fleet::KEYS),
+                "use another key; `supervisor dispatch-fleet` makes the tasks of a fleet",
+            ));
+        }
+        self.make(new, actor)
+    }
+
+    /// Makes a task, also with a key of a fleet.
+    pub(super) fn make(&mut self, mut new: NewTask, actor: &Actor) -> Result<Created, Error> {
         let run = self.live_run(actor)?;
         let own = run.as_ref().map(|run| self.expect_task(&run.task_id)).transpose()?;
         let maker = run.as_ref().zip(own.as_ref());

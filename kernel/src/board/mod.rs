@@ -45,6 +45,7 @@ mod diagnose;
 mod edit;
 mod end;
 mod finish;
+mod fleet;
 pub(crate) mod fold;
 mod hold;
 mod import;
@@ -61,6 +62,7 @@ mod review;
 pub(crate) mod sight;
 mod start;
 mod swarm;
+mod tenants;
 mod verdict;
 pub(crate) mod view;
 mod waiting;
@@ -72,7 +74,9 @@ pub use bring_back::Reopened;
 pub use claim::{ClaimTerms, Claimed};
 pub use create::Created;
 pub use edit::Edit;
+
 pub use end::{Handed, LostArtifact};
+pub use fleet::FLEET_BATCH;
 pub use release::Force;
 pub use start::{Placement, Start};
 pub use verdict::{Effect, Settled};
@@ -349,6 +353,8 @@ mod ending_tests;
 mod event_keys_tests;
 #[cfg(test)]
 pub(crate) mod event_snapshots;
+#[cfg(test)]
+mod fleet_tests;
 #[cfg(test)]
 mod fold_tests;
 #[cfg(test)]

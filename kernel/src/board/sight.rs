@@ -32,6 +32,27 @@ impl View<'_> {
         Ok(task)
     }
 
+    /// Returns the first tasks whose ids begin with this one, as [`View::tasks_beginning_with`] does; those of one tenant alone where
+    /// one is named.
+    pub fn tasks_beginning(
+        &self,
+        beginning: &TaskId,
+        tenant: Option<&Tenant>,
+        limit: u32,
+    ) -> Result<Vec<TaskId>, Error> {
+        let Some(tenant) = tenant else { return self.tasks_beginning_with(beginning, limit) };
+        let mut own = Vec::new();
+        for id in self.tasks_beginning_with(beginning, u32::MAX)? {
+            if own.len() >= usize::try_from(limit).unwrap_or(usize::MAX) {
+                break;
+            }
+            if self.task(&id)?.is_some_and(|task| task.tenant.as_ref() == Some(tenant)) {
+                own.push(id);
+            }
+        }
+        Ok(own)
+    }
+
     /// Returns at most `limit` tasks that are neither running nor over, of one tenant or of all.
     pub fn waiting_tasks(&self, tenant: Option<&Tenant>, limit: u32) -> Result<Vec<Task>, Error> {
         let mut found = Vec::new();

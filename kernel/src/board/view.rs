@@ -27,7 +27,7 @@ use crate::model::status::Gate;
 use crate::model::task::Task;
 use crate::rules::readiness::{Waits, gate};
 use crate::store::tx::Tx;
-use crate::transfer::export::Exported;
+use crate::transfer::export::{Exported, Portion};
 
 /// Reads of one consistent moment of the board.
 pub struct View<'a> {
@@ -169,7 +169,7 @@ impl View<'_> {
         details: Option<serde_json::Value>,
         out: &mut dyn std::io::Write,
     ) -> Result<Exported, Error> {
-        crate::transfer::export::export(self.tx, blobs, details, out)
+        crate::transfer::export::export(self.tx, blobs, &Portion::Board(details), out)
     }
 
     /// Returns a task.

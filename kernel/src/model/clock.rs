@@ -71,6 +71,11 @@ pub struct Day {
 }
 
 impl Day {
+    /// Returns the day of a moment on the host's calendar.
+    pub(crate) fn of_host(at: Timestamp) -> Self {
+        Self::of(at, jiff::tz::TimeZone::system())
+    }
+
     /// The day of a moment in a time zone.
     fn of(at: Timestamp, zone: jiff::tz::TimeZone) -> Self {
         let zoned = jiff::Timestamp::from_microsecond(at.as_micros()).unwrap_or_default().to_zoned(zone);

@@ -142,6 +142,14 @@ text_id!(
     "1 to 64 of A-Z a-z 0-9 . _ -, starting with a letter or digit", is_name
 );
 text_id!(
+    /// One occasion of a fleet, such as a day: `2026-11-23` or `2026-11-23T08:00`.
+    Tick, "tick", "^[A-Za-z0-9._:+-]{1,64}$", "1 to 64 of A-Z a-z 0-9 . _ : + -, such as 2026-11-23T08:00",
+    |text| {
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"._:+-".contains(&byte);
+        (1..=64).contains(&text.len()) && text.bytes().all(fits)
+    }
+);
+text_id!(
     /// A caller's id of one mutation; a repeat with the same id gets the first reply.
     RequestId, "request id", "^[!-~]{1,128}$", "1 to 128 printable ASCII characters without spaces",
     |text| (1..=128).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
@@ -259,6 +267,16 @@ mod tests {
             &long,
         ] {
             assert!(wrong.parse::<TaskId>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_tick_is_a_short_word_without_separators_of_keys() {
+        for text in ["2026-11-23", "2026-11-23T08:00", "2026-11-23T08:00:00+01:00", "7"] {
+            assert_eq!(text.parse::<Tick>().unwrap().as_str(), text);
+        }
+        for wrong in ["", "a b", "a/b", "a@b", "tick\n", "ä", &"1".repeat(65)] {
+            assert!(wrong.parse::<Tick>().is_err(), "{wrong}");
         }
     }
 

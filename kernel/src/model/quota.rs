@@ -1,10 +1,12 @@
 //! How much one run may write, and one tenant may keep. One table; the defaults are far above what honest work needs.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use crate::model::budget::Budgets;
 use crate::model::error::Error;
+use crate::model::id::Tenant;
 use crate::model::mission::MissionLimits;
 use crate::model::words::words;
 
@@ -65,6 +67,8 @@ impl Bound {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quotas {
     limits: Vec<(Bound, u64)>,
+    /// Limits of single tenants, which go before those of all.
+    of_tenants: BTreeMap<Tenant, BTreeMap<&'static str, u64>>,
     /// How long a worker may hold its account at most.
     pub longest_hold: Duration,
     /// How far a mission may go.
@@ -78,6 +82,7 @@ impl Default for Quotas {
         let limits = Bound::ALL.iter().map(|bound| (*bound, bound.default_limit())).collect();
         Self {
             limits,
+            of_tenants: BTreeMap::new(),
             longest_hold: Duration::from_hours(24),
             mission: MissionLimits::default(),
             budgets: Budgets::default(),
@@ -99,9 +104,22 @@ impl Quotas {
         self
     }
 
-    /// Refuses what would go beyond a limit. `count` is what there would be.
-    pub(crate) fn require(&self, bound: Bound, count: u64) -> Result<(), Error> {
-        let limit = self.limit(bound);
+    /// Returns the limit of a tenant: its own, else that of all.
+    pub fn limit_of(&self, tenant: Option<&Tenant>, bound: Bound) -> u64 {
+        let own = tenant.and_then(|tenant| self.of_tenants.get(tenant)?.get(bound.as_str()));
+        own.copied().unwrap_or_else(|| self.limit(bound))
+    }
+
+    /// Returns the same table with another limit for one tenant.
+    #[must_use]
+    pub fn with_tenant(mut self, tenant: &Tenant, bound: Bound, limit: u64) -> Self {
+        self.of_tenants.entry(tenant.clone()).or_default().insert(bound.as_str(), limit);
+        self
+    }
+
+    /// Refuses what would go beyond a limit of a tenant. `count` is what there would be.
+    pub(crate) fn require(&self, tenant: Option<&Tenant>, bound: Bound, count: u64) -> Result<(), Error> {
+        let limit = self.limit_of(tenant, bound);
         if count <= limit {
             return Ok(());
         }

@@ -39,6 +39,8 @@ mod spent;
 mod statement;
 pub(crate) mod suspects;
 pub(crate) mod tasks;
+mod tenant_rows;
+mod tenant_use;
 pub(crate) mod tx;
 pub(crate) mod usage;
 pub(crate) mod watched;
@@ -55,5 +57,7 @@ mod end_tests;
 mod open_tests;
 #[cfg(test)]
 mod presence_tests;
+#[cfg(test)]
+mod tenant_rows_tests;
 #[cfg(test)]
 mod transfer_tests;

@@ -55,6 +55,11 @@ pub(super) fn columns(conn: &Connection, table: &str) -> rusqlite::Result<Vec<St
     rows.collect()
 }
 
+/// The order of an export's rows: their key comes first.
+pub(super) fn key(columns: &[String]) -> &'static str {
+    if columns.len() > 1 { "1, 2" } else { "1" }
+}
+
 impl Tx<'_> {
     /// Lists the tables of an export, each with its columns: all but the identity of the file.
     pub(crate) fn tables(&self) -> Result<Vec<(String, Vec<String>)>, Error> {
@@ -76,7 +81,7 @@ impl Tx<'_> {
         each: impl FnMut(Vec<Cell>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let list = columns.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
-        let key = if columns.len() > 1 { "1, 2" } else { "1" };
+        let key = key(columns);
         let read = |row: &Row<'_>| (0..columns.len()).map(|at| row.get_ref(at).map(Cell::from)).collect();
         let sql = format!("SELECT {list} FROM \"{table}\" ORDER BY {key}");
         self.conn.scan("export a table", &sql, [], read, each)

@@ -23,6 +23,7 @@ use crate::blobs::{Blobs, Lack};
 use crate::model::cell::Cell;
 use crate::model::counted::Counted;
 use crate::model::error::{Error, StorageKind};
+use crate::model::id::Tenant;
 use crate::store::migrate;
 use crate::store::tx::Tx;
 
@@ -60,6 +61,9 @@ struct Header {
     schema: i64,
     board: String,
     name: String,
+    /// The tenant that all of it is of; none where it is a whole board.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tenant: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     details: Option<Value>,
 }
@@ -81,11 +85,20 @@ enum Line {
     },
 }
 
-/// Writes the whole board. `details` is for people.
+/// How much of a board is written.
+#[derive(Debug)]
+pub(crate) enum Portion<'a> {
+    /// All of it, with what people say of it.
+    Board(Option<Value>),
+    /// What belongs to the tasks of one tenant.
+    Tenant(&'a Tenant),
+}
+
+/// Writes a board, or what it has of one tenant.
 pub(crate) fn export(
     tx: &Tx<'_>,
     blobs: &Blobs,
-    details: Option<Value>,
+    portion: &Portion<'_>,
     out: &mut dyn Write,
 ) -> Result<Exported, Error> {
     // Before the first look at the board, so that all that it names stays.
@@ -96,26 +109,52 @@ pub(crate) fn export(
         schema: migrate::latest(),
         board: tx.board_id()?.to_string(),
         name: tx.board_name()?.to_string(),
-        details,
+        tenant: match portion {
+            Portion::Board(_) => None,
+            Portion::Tenant(tenant) => Some(tenant.to_string()),
+        },
+        details: match portion {
+            Portion::Board(details) => details.clone(),
+            Portion::Tenant(_) => None,
+        },
     };
     line(out, &header)?;
     let mut counts = Rows::new();
     for (table, columns) in tx.tables()? {
         let mut count = 0;
-        tx.each_row(&table, &columns, |cells| {
+        let each = |cells: Vec<Cell>| {
             let values = cells.into_iter().map(to_json);
             let object: Map<String, Value> = columns.iter().cloned().zip(values).collect();
             count += 1;
             line(out, &json!({ "table": table, "row": object }))
-        })?;
-        counts.insert(table, count);
+        };
+        let is_in = match portion {
+            Portion::Board(_) => tx.each_row(&table, &columns, each).map(|()| true)?,
+            Portion::Tenant(tenant) => tx.each_row_of(tenant, &table, &columns, each)?,
+        };
+        if is_in {
+            counts.insert(table, count);
+        }
     }
-    let (files, lacks) = bundle::put_files(
-        tx.attached_digests()?,
+    let digests = match portion {
+        Portion::Board(_) => tx.attached_digests()?,
+        Portion::Tenant(tenant) => tx.digests_of(tenant)?,
+    };
+    let (files, mut lacks) = bundle::put_files(
+        digests,
         |digest| Ok(blobs.read(digest)?),
         |digest, bytes| pieces(digest, bytes).try_for_each(|piece| line(out, &json!({ "file": piece }))),
         || tx.all_attachments(),
     )?;
+    if let Portion::Tenant(tenant) = portion {
+        let mut own = Vec::with_capacity(lacks.len());
+        for lack in lacks {
+            if tx.find_task(&lack.file.task_id)?.is_some_and(|task| task.tenant.as_ref() == Some(tenant)) {
+                own.push(lack);
+            }
+        }
+        lacks = own;
+    }
     line(out, &json!({ "end": counts, "files": files }))?;
     out.flush().map_err(|error| failed("write the export", error))?;
     Ok(Exported { rows: counts, files, lacks })

@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use super::call::{ANSWER, Call, Entry, OnBoard, Verb, blocking};
 use super::doors::{Pass, Reserved};
 use super::identity::{BOARD_HEADER, Caller, REQUEST_HEADER, Who, token_not_valid};
+use super::members::{confined, not_for_members, require_board};
 use super::router::{Routes, Shared};
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -125,6 +126,9 @@ impl<Q> Ask<Q> {
             (board.name().clone(), Some(Arc::clone(board)))
         } else {
             let name = self.operators_choice()?;
+            if let Some(tenant) = confined(actor) {
+                require_board(&self.shared.service, tenant, &name)?;
+            }
             let is_about_the_root = V::ON == OnBoard::None;
             let board =
                 if is_about_the_root { None } else { Some(self.operators_board::<V>(name.clone()).await?) };
@@ -169,6 +173,10 @@ impl<Q> Ask<Q> {
 
     /// Refuses a worker what is for operators.
     fn permit<V: Verb>(&self, actor: &Actor) -> Result<(), Failure> {
+        let is_member = confined(actor).is_some();
+        if is_member && !V::MEMBERS {
+            return Err(not_for_members(&format!("`{}`", V::NAME)));
+        }
         if V::AUDIENCE.admits(actor) {
             return Ok(());
         }
@@ -178,7 +186,7 @@ impl<Q> Ask<Q> {
     }
 
     fn open_to<'a>(&'a self, actor: &'a Actor) -> impl Iterator<Item = &'a Entry> {
-        self.shared.verbs.iter().filter(|entry| entry.audience.admits(actor))
+        self.shared.verbs.iter().filter(|entry| entry.admits(actor))
     }
 
     /// The verbs that the caller may call.

@@ -6,15 +6,17 @@ use std::time::Duration;
 use hyper::body::Bytes;
 use kernel::{
     Actor, ActorKind, Board, BoardName, Caller, Extent, Holder, Request, RequestId, Sweep, Swept, TaskId,
-    View, WorkerRole,
+    Tenant, View, WorkerRole,
 };
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::members::confined;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::service::{BoardHandle, Service};
+use crate::short_ids;
 
 /// How long a client waits for most verbs: what they do takes milliseconds, and a host under load much longer.
 pub(crate) const ANSWERED: Duration = Duration::from_secs(30);
@@ -103,6 +105,9 @@ pub(crate) trait Verb: Serialize + DeserializeOwned + JsonSchema + Send + Sync +
     const ON: OnBoard = OnBoard::Named;
     /// The tool that it is over MCP; none where it is none.
     const TOOL: Option<Tool> = None;
+    /// Whether the users of a tenant may call it. A verb that says so shows and changes nothing but what [`Verb::confine`] and the
+    /// tasks that its request names let through.
+    const MEMBERS: bool = false;
     /// What comes back.
     type Reply: Serialize + DeserializeOwned + Send + 'static;
 
@@ -118,6 +123,11 @@ pub(crate) trait Verb: Serialize + DeserializeOwned + JsonSchema + Send + Sync +
 
     /// Names the task of the caller's own run where no task is named.
     fn default_to_own(&mut self, _own: &TaskId) {}
+
+    /// Confines a request to a tenant, for one of its users, or refuses what reaches beyond it.
+    fn confine(&mut self, _tenant: &Tenant) -> Result<(), Failure> {
+        Ok(())
+    }
 
     /// How long a client waits for the answer of a daemon that has taken the request.
     fn answered_within(&self) -> Duration {
@@ -146,12 +156,20 @@ pub(crate) struct Entry {
     pub(crate) request: fn() -> Schema,
     /// The tool that it is over MCP.
     pub(crate) tool: Option<Tool>,
+    /// Whether the users of a tenant may call it.
+    pub(crate) members: bool,
 }
 
 impl Entry {
     pub(crate) fn of<V: Verb>() -> Self {
         let request = || schema_for!(V);
-        Entry { name: V::NAME, audience: V::AUDIENCE, effect: V::EFFECT, request, tool: V::TOOL }
+        let (audience, members) = (V::AUDIENCE, V::MEMBERS);
+        Entry { name: V::NAME, audience, effect: V::EFFECT, request, tool: V::TOOL, members }
+    }
+
+    /// Whether a caller may call it.
+    pub(crate) fn admits(&self, actor: &Actor) -> bool {
+        self.audience.admits(actor) && (self.members || confined(actor).is_none())
     }
 }
 
@@ -190,6 +208,8 @@ pub(crate) struct Call {
     id: Option<RequestId>,
     /// Under which the reply of a write is kept, so that a repeat gets the same reply.
     request: Option<Request>,
+    /// The tasks that the request of a tenant's user names: all of them have to be the tenant's.
+    named: Arc<[TaskId]>,
 }
 
 impl Call {
@@ -201,7 +221,7 @@ impl Call {
         actor: Actor,
         id: Option<RequestId>,
     ) -> Self {
-        Call { service, name, board, actor, id, request: None }
+        Call { service, name, board, actor, id, request: None, named: Arc::default() }
     }
 
     /// The name of the board that the caller means. A verb that is about the root may find no board of that name.
@@ -215,11 +235,20 @@ impl Call {
     }
 
     /// Runs a verb.
-    pub(crate) async fn make<V: Verb>(mut self, verb: V) -> Result<V::Reply, Failure> {
+    pub(crate) async fn make<V: Verb>(mut self, mut verb: V) -> Result<V::Reply, Failure> {
+        if let Some(tenant) = self.confined().cloned() {
+            verb.confine(&tenant)?;
+            self.named = short_ids::of_request(&verb)?.into();
+        }
         if let Some(id) = self.id.take() {
             self.request = Some(Request::new(Caller::of(&self.actor), V::NAME, id, &verb.substance()?));
         }
         verb.run(self).await
+    }
+
+    /// The tenant that the caller is confined to, as one of its users.
+    pub(crate) fn confined(&self) -> Option<&Tenant> {
+        confined(&self.actor)
     }
 
     /// Reads the board off the runtime's threads.
@@ -228,7 +257,12 @@ impl Call {
         f: impl FnOnce(&View<'_>) -> Result<T, kernel::Error> + Send + 'static,
     ) -> Result<T, Failure> {
         let board = Arc::clone(self.board()?);
-        blocking("the read did not finish", move || board.readers().with(f)).await?.map_err(Failure::from)
+        let (named, actor) = (Arc::clone(&self.named), self.actor.clone());
+        let read = move |view: &View<'_>| {
+            require_seen(view, &named, &actor)?;
+            f(view)
+        };
+        blocking("the read did not finish", move || board.readers().with(read)).await?.map_err(Failure::from)
     }
 
     /// Finds the bytes of attachments that no task has any more.
@@ -271,7 +305,11 @@ impl Call {
         let writer = self.board()?.writer()?;
         let actor = self.actor.clone();
         let (done, reply) = tokio::sync::oneshot::channel();
-        let job = move |board: &mut Board<'_>| job(board, &actor);
+        let named = Arc::clone(&self.named);
+        let job = move |board: &mut Board<'_>| {
+            require_seen(board, &named, &actor)?;
+            job(board, &actor)
+        };
         writer.submit_once(request, job, move |result| drop(done.send(result)));
         reply.await.map_err(lost)?.map_err(Failure::from)
     }
@@ -285,9 +323,19 @@ impl Call {
         let actor = self.actor.clone();
         let (done, reply) = tokio::sync::oneshot::channel();
         // The receiver lives in this function: a failed send means that the caller has gone, and the write stands.
-        writer.submit(move |board| job(board, &actor), move |result| drop(done.send(result)));
+        let named = Arc::clone(&self.named);
+        let job = move |board: &mut Board<'_>| {
+            require_seen(board, &named, &actor)?;
+            job(board, &actor)
+        };
+        writer.submit(job, move |result| drop(done.send(result)));
         reply.await.map_err(lost)?.map_err(Failure::from)
     }
+}
+
+/// Refuses tasks that a tenant's user names and that are not the tenant's: to it they do not exist.
+fn require_seen(view: &View<'_>, named: &[TaskId], actor: &Actor) -> Result<(), kernel::Error> {
+    named.iter().try_for_each(|id| view.task_for(id, actor).map(drop))
 }
 
 fn lost(_: tokio::sync::oneshot::error::RecvError) -> Failure {

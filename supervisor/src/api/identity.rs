@@ -10,6 +10,7 @@ use rand::Rng as _;
 use sha2::{Digest, Sha256};
 
 use super::call::blocking;
+use super::members::{account_of, confined, member};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::host::account::account;
@@ -29,6 +30,8 @@ pub(crate) const REQUEST_HEADER: &str = "x-request-id";
 pub(crate) enum Peer {
     /// The operator's socket, with the person behind the peer's uid.
     Operator(Arc<Actor>),
+    /// The socket of the users of tenants, with the peer's uid.
+    Member(u32),
     /// The workers' common socket or port.
     Worker,
     /// The door of one run.
@@ -112,6 +115,15 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
+    /// What its requests are counted under: its run, or its user where that is one of a tenant's. None for operators.
+    pub(super) fn counted(&self) -> Option<(BoardId, RunId)> {
+        let member = || match &self.who {
+            Who::Live(actor) => confined(actor).and(actor.uid).map(account_of),
+            Who::Ended { .. } => None,
+        };
+        self.run().or_else(member)
+    }
+
     /// The run whose worker calls.
     pub(super) fn run(&self) -> Option<(BoardId, RunId)> {
         let board = self.board.as_ref()?.id();
@@ -161,6 +173,7 @@ pub(super) async fn identify(
     }
     let person = match peer {
         Peer::InProcess(uid) => person(*uid),
+        Peer::Member(uid) => member(service, *uid).await?,
         Peer::Worker | Peer::Run(..) => {
             return Err(Failure::new(
                 Code::NotPermitted,
@@ -210,7 +223,7 @@ async fn worker(service: &Arc<Service>, peer: &Peer, token: &str) -> Result<Call
     let mut boards = service.served();
     let owner = match peer {
         Peer::Run(board, run) => Some((*board, *run)),
-        Peer::Operator(_) | Peer::Worker | Peer::InProcess(_) => None,
+        Peer::Operator(_) | Peer::Member(_) | Peer::Worker | Peer::InProcess(_) => None,
     };
     boards.retain(|board| owner.is_none_or(|(own, _)| board.id() == own));
     let roster = service.roster();

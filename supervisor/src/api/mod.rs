@@ -7,6 +7,7 @@ mod call;
 mod doors;
 mod identity;
 mod in_process;
+mod members;
 mod router;
 
 pub(crate) use ask::{Answered, Ask, Given, Id, Whole, mount_exchange, mount_verb, written};
@@ -18,4 +19,5 @@ pub(crate) use doors::{
 };
 pub(crate) use identity::{BOARD_HEADER, KEY_HEADER, OperatorKey, REQUEST_HEADER, hash_token, person};
 pub(crate) use in_process::answer as in_process;
+pub(crate) use members::{not_for_members, require_own};
 pub(crate) use router::{Routes, Surface, front};

@@ -82,14 +82,14 @@ async fn known(shared: &Shared, peer: &Peer, mut request: Request) -> Result<Kno
     // What comes through a run's own door is the run's, whatever it shows.
     let owner = match peer {
         Peer::Run(board, run) => Some((*board, *run)),
-        Peer::Operator(_) | Peer::Worker | Peer::InProcess(_) => None,
+        Peer::Operator(_) | Peer::Member(_) | Peer::Worker | Peer::InProcess(_) => None,
     };
     if let Some(run) = owner {
         shared.gate.count(run)?;
     }
     let caller = identify(&shared.service, shared.key.as_ref(), peer, request.headers()).await?;
-    if let Some(run) = caller.run().filter(|_| owner.is_none()) {
-        shared.gate.count(run)?;
+    if let Some(counted) = caller.counted().filter(|_| owner.is_none()) {
+        shared.gate.count(counted)?;
     }
     let pass = shared.gate.enter(&caller)?.map(Arc::new);
     let busy = request.extensions().get::<Seat>().map(|seat| seat.busy(caller.run())).transpose();

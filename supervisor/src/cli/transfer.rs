@@ -17,11 +17,12 @@ use crate::verbs::{Export, Import};
 pub(super) async fn export(client: &Client, verb: Export, output: Output) -> Result<u8, Failure> {
     refuse_worker(client)?;
     if let Some(file) = &verb.file {
-        let exported = transfer::to_file(client.root(), client.board(), file, verb.existing())?;
+        let exported =
+            transfer::to_file(client.root(), client.board(), verb.tenant.as_ref(), (file, verb.existing()))?;
         return output.reply::<Export>(&exported);
     }
     let mut out = BufWriter::new(std::io::stdout().lock());
-    let exported = transfer::to_stream(client.root(), client.board(), &mut out)?;
+    let exported = transfer::to_stream(client.root(), client.board(), verb.tenant.as_ref(), &mut out)?;
     out.flush().map_err(|e| Failure::failed(format!("standard output cannot be written: {e}")))?;
     if !exported.missing.is_empty() {
         complain(&format!("warning: {}", attached::listed(&exported.missing)));

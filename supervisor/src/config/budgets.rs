@@ -24,7 +24,7 @@ pub(super) struct BudgetsConfig {
 /// One budget.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct BudgetConfig {
+pub(crate) struct BudgetConfig {
     /// Requests through proxies.
     requests: Option<u64>,
     /// Their bytes, in both directions.
@@ -48,6 +48,12 @@ fn micros<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::
 }
 
 impl BudgetConfig {
+    /// Whether it sets no amount.
+    pub(super) fn is_empty(&self) -> bool {
+        let BudgetConfig { requests, bytes, tokens, cost_usd } = self;
+        [requests, bytes, tokens, cost_usd].into_iter().all(Option::is_none)
+    }
+
     fn budget(self) -> Budget {
         let BudgetConfig { requests, bytes, tokens, cost_usd: cost_micros } = self;
         Budget { requests, bytes, tokens, cost_micros }
@@ -55,6 +61,11 @@ impl BudgetConfig {
 }
 
 impl BudgetsConfig {
+    /// Sets what a tenant may use on one day.
+    pub(super) fn set(&mut self, tenant: Tenant, budget: BudgetConfig) {
+        self.tenants.insert(tenant, budget);
+    }
+
     /// The budgets that boards and proxies go by.
     pub(super) fn budgets(&self) -> Budgets {
         let tenants = self.tenants.iter().map(|(name, budget)| (name.clone(), budget.budget()));

@@ -9,6 +9,7 @@ mod missions;
 mod runtime;
 pub(crate) mod settings;
 pub(crate) mod telemetry;
+pub(crate) mod tenants;
 pub(crate) mod uid_map;
 
 use std::num::NonZeroU32;
@@ -24,6 +25,7 @@ use self::definitions::{Defect, Subject};
 use self::missions::MissionConfig;
 use self::runtime::RuntimeConfig;
 use self::telemetry::TelemetryConfig;
+use self::tenants::Tenants;
 use self::uid_map::{Range, UidMap};
 use crate::failure::Failure;
 use crate::paths::Root;
@@ -61,6 +63,9 @@ pub(crate) struct Config {
     pub(crate) run: RunConfig,
     /// Where traces go.
     pub(crate) telemetry: TelemetryConfig,
+    /// What files of their own say of single tenants.
+    #[serde(skip)]
+    pub(crate) tenants: Tenants,
 }
 
 /// How brokers ask hosts. Reloaded on SIGHUP, for runs that begin.
@@ -124,8 +129,8 @@ pub(crate) struct QuotaConfig {
 }
 
 impl QuotaConfig {
-    /// The table that the boards go by.
-    fn quotas(&self) -> Quotas {
+    /// The limits that are set.
+    pub(super) fn said(&self) -> impl Iterator<Item = (Bound, u64)> + use<> {
         let said = [
             (Bound::Creates, self.creates),
             (Bound::Comments, self.comments),
@@ -139,8 +144,13 @@ impl QuotaConfig {
             (Bound::TenantBytes, self.tenant_bytes),
             (Bound::TenantEvents, self.tenant_events),
         ];
-        let limits = said.into_iter().filter_map(|(bound, limit)| Some((bound, limit?)));
-        let mut quotas = limits.fold(Quotas::default(), |quotas, (bound, limit)| quotas.with(bound, limit));
+        said.into_iter().filter_map(|(bound, limit)| Some((bound, limit?)))
+    }
+
+    /// The table that the boards go by.
+    fn quotas(&self) -> Quotas {
+        let mut quotas =
+            self.said().fold(Quotas::default(), |quotas, (bound, limit)| quotas.with(bound, limit));
         if let Some(longest) = self.longest_hold {
             quotas.longest_hold = longest.duration();
         }
@@ -317,6 +327,11 @@ impl Config {
         let mut quotas = self.quotas.quotas();
         quotas.mission = self.missions.limits();
         quotas.budgets = self.budgets.budgets();
+        for (name, tenant) in &self.tenants {
+            for (bound, limit) in tenant.bounds() {
+                quotas = quotas.with_tenant(name, bound, limit);
+            }
+        }
         quotas
     }
 
@@ -329,7 +344,9 @@ impl Config {
     pub(crate) fn load(root: &Root) -> Result<Self, Failure> {
         let path = root.config_file();
         let text = text_of(&path).map_err(|e| Failure::file("read", &path, &e))?;
-        Config::parse(&text, &path).map_err(|defect| {
+        let read = Config::parse(&text, &path);
+        let read = read.and_then(|config| Ok(config.with_tenants(tenants::read(&root.tenants_dir())?)));
+        read.map_err(|defect| {
             Failure::usage(defect.to_string())
                 .hint("correct the file; docs/configuration.md describes its keys")
         })
@@ -341,6 +358,7 @@ impl Config {
         text_of(&path)
             .map_err(|e| Defect::unreadable(Subject::Settings, &path, &e))
             .and_then(|text| Config::parse(&text, &path))
+            .and_then(|config| Ok(config.with_tenants(tenants::read(&root.tenants_dir())?)))
             .map_err(Defect::kept_last)
     }
 

@@ -19,6 +19,11 @@ pub(crate) struct RuntimeConfig {
 }
 
 impl RuntimeConfig {
+    /// Bounds the runs of one tenant.
+    pub(super) fn set(&mut self, tenant: Tenant, most: WrittenDuration) {
+        self.tenants.insert(tenant, most);
+    }
+
     /// How long a run of a tenant may take at most.
     pub(crate) fn most(&self, tenant: &Tenant) -> Option<Duration> {
         self.tenants.get(tenant).copied().or(self.per_tenant).map(WrittenDuration::duration)

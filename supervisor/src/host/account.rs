@@ -6,8 +6,12 @@ use std::path::PathBuf;
 
 use nix::unistd::{Uid, User};
 
+use crate::config::tenants::UserName;
+
 /// The file that has the host's own users (passwd(5)).
 const USERS: &str = "/etc/passwd";
+/// The file that has the host's own groups (group(5)).
+const GROUPS: &str = "/etc/group";
 
 /// A user of the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +30,62 @@ pub(crate) fn account(uid: Uid) -> Option<Account> {
     }
     let user = User::from_uid(uid).ok().flatten()?;
     Some(Account { name: user.name, home: user.dir })
+}
+
+/// A user of the host, by its numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Login {
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+}
+
+/// Returns the numbers of a user that is named, where the host knows one.
+pub(crate) fn login(named: &UserName) -> Option<Login> {
+    if cfg!(target_feature = "crt-static") {
+        return numbers(&std::fs::read(USERS).ok()?, named);
+    }
+    let user = match named {
+        UserName::Name(name) => User::from_name(name),
+        UserName::Number(uid) => User::from_uid(Uid::from_raw(*uid)),
+    };
+    user.ok().flatten().map(|user| Login { uid: user.uid.as_raw(), gid: user.gid.as_raw() })
+}
+
+/// The numbers of a user in the text of the file.
+fn numbers(text: &[u8], named: &UserName) -> Option<Login> {
+    text.split(|byte| *byte == b'\n').find_map(|line| {
+        let mut fields = str::from_utf8(line).ok()?.split(':');
+        let (name, uid, gid) = (fields.next()?, fields.nth(1)?.parse().ok()?, fields.next()?.parse().ok()?);
+        named.means(uid, Some(name)).then_some(Login { uid, gid })
+    })
+}
+
+/// The groups of a user: its primary one, and those that name it, with their names.
+pub(crate) fn groups(account: &Account, primary: u32) -> Vec<(u32, Option<String>)> {
+    if cfg!(target_feature = "crt-static") {
+        let text = std::fs::read_to_string(GROUPS).unwrap_or_default();
+        return listed_groups(&text, &account.name, primary);
+    }
+    let name = std::ffi::CString::new(account.name.as_str()).unwrap_or_default();
+    let primary_group = nix::unistd::Gid::from_raw(primary);
+    let found = nix::unistd::getgrouplist(&name, primary_group).unwrap_or_else(|_| vec![primary_group]);
+    let name_of = |gid| nix::unistd::Group::from_gid(gid).ok().flatten().map(|group| group.name);
+    found.into_iter().map(|gid| (gid.as_raw(), name_of(gid))).collect()
+}
+
+/// The groups of a user in the text of the file (group(5)).
+fn listed_groups(text: &str, user: &str, primary: u32) -> Vec<(u32, Option<String>)> {
+    let found = text.lines().filter_map(|line| {
+        let mut fields = line.split(':');
+        let (name, gid, members) = (fields.next()?, fields.nth(1)?.parse().ok()?, fields.next()?);
+        let is_member = gid == primary || members.split(',').any(|member| member == user);
+        is_member.then(|| (gid, Some(name.to_owned())))
+    });
+    let mut found: Vec<_> = found.collect();
+    if !found.iter().any(|(gid, _)| *gid == primary) {
+        found.push((primary, None));
+    }
+    found
 }
 
 /// The user in the text of the file.
@@ -51,6 +111,17 @@ mod tests {
             let uid = Uid::from_raw(number);
             assert_eq!(listed(&text, uid), account(uid), "{number}");
         }
+    }
+
+    #[test]
+    fn a_user_has_its_primary_group_and_those_that_name_it() {
+        let text = "staff:x:50:ann,bob\nann:x:7:\nother:x:8:zoe\n";
+        let found = listed_groups(text, "ann", 7);
+        assert_eq!(found, [(50, Some("staff".to_owned())), (7, Some("ann".to_owned()))]);
+        assert_eq!(listed_groups(text, "eve", 9), [(9, None)]);
+        let root = login(&"root".parse().unwrap()).unwrap();
+        assert_eq!((root.uid, root.gid), (0, 0));
+        assert_eq!(numbers(&std::fs::read(USERS).unwrap(), &UserName::Number(0)), Some(root));
     }
 
     #[test]

@@ -4,6 +4,7 @@ pub(crate) mod account;
 pub(crate) mod cgroup;
 pub(crate) mod controllers;
 pub(crate) mod denial;
+pub(crate) mod disk_use;
 pub(crate) mod ended;
 pub(crate) mod examine;
 pub(crate) mod handback;

@@ -8,7 +8,7 @@ use axum::extract::Extension;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, patch};
-use kernel::BoardName;
+use kernel::{BoardName, Tenant};
 use tokio_util::io::ReaderStream;
 
 use crate::api::{Ask, Given, Id, Routes, Streamed, blocking, written};
@@ -62,8 +62,16 @@ async fn doctor(ask: Ask<verbs::Doctor>) -> Reply {
     ask.answer(doctor).await
 }
 
+/// The parameters of an export.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ExportQuery {
+    tenant: Option<Tenant>,
+}
+
 /// Sends the board as JSON Lines. It is written to a file without a name first, so that a slow client holds no snapshot.
-async fn export(ask: Ask) -> Reply {
+async fn export(ask: Ask<ExportQuery>) -> Reply {
+    let (ask, ExportQuery { tenant }) = ask.split();
     let call = ask.admit::<verbs::Export>().await?;
     let board = call.board()?.name().clone();
     let (file, length) = blocking("the export did not finish", move || {
@@ -71,7 +79,7 @@ async fn export(ask: Ask) -> Reply {
         let fail = |e: std::io::Error| Failure::file("write a file in", root.dir(), &e);
         let mut file = tempfile::tempfile_in(root.dir()).map_err(fail)?;
         let mut out = BufWriter::new(&mut file);
-        transfer::to_stream(root, &board, &mut out)?;
+        transfer::to_stream(root, &board, tenant.as_ref(), &mut out)?;
         std::io::Write::flush(&mut out).map_err(fail)?;
         drop(out);
         let length = file.stream_position().map_err(fail)?;

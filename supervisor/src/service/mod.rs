@@ -8,6 +8,7 @@ mod wholeness;
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::os::unix::fs::PermissionsExt as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -230,6 +231,20 @@ impl Service {
             Err(defect) => Some(defect),
         };
         *self.settings_defect.lock().unwrap_or_else(PoisonError::into_inner) = defect;
+        self.open_to_members();
+    }
+
+    /// Opens the socket of the users of tenants to every user where a tenant has any, and closes it where none has. Who connects is
+    /// asked at each request.
+    pub(crate) fn open_to_members(&self) {
+        let path = self.root.members_socket();
+        let mode = if self.config().has_members() { 0o666 } else { 0o600 };
+        if self.daemon().is_none() || path.symlink_metadata().is_err() {
+            return;
+        }
+        if let Err(error) = std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)) {
+            tracing::warn!(path = %path.display(), %error, "members_socket_mode_not_set");
+        }
     }
 
     /// What is wrong with the files of the configuration.

@@ -10,7 +10,7 @@ use std::str::FromStr;
 use jiff::Zoned;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
-use kernel::Timestamp;
+use kernel::{Tick, Timestamp};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -20,6 +20,12 @@ use super::written::Written;
 /// Date, time and offset from UTC: `2026-11-21 14:02:07 +01:00`.
 pub(crate) fn local(at: Timestamp) -> String {
     format_in(&TimeZone::system(), at, "%Y-%m-%d %H:%M:%S %:z")
+}
+
+/// The day of the calendar as a tick: `2026-11-21`.
+pub(crate) fn today() -> Tick {
+    let day = Zoned::now().strftime("%Y-%m-%d").to_string();
+    day.parse().unwrap_or_else(|_| unreachable!("a date is a tick"))
 }
 
 /// The time of day: `14:02:07`, with the offset where clocks show it twice.

@@ -5,7 +5,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kernel::{Blobs, BoardName, Existing, Readers, SystemClock};
+use kernel::{Blobs, BoardName, Existing, Readers, SystemClock, Tenant};
 use serde::{Deserialize, Serialize};
 
 use crate::exit::Code;
@@ -27,14 +27,21 @@ pub(crate) struct Exported {
     pub(crate) missing: Vec<String>,
 }
 
-/// Writes a board, which may be in use, as of one moment.
-pub(crate) fn to_stream(root: &Root, board: &BoardName, out: &mut dyn Write) -> Result<Exported, Failure> {
+/// Writes a board, which may be in use, as of one moment: all of it, or what it has of a tenant.
+pub(crate) fn to_stream(
+    root: &Root,
+    board: &BoardName,
+    tenant: Option<&Tenant>,
+    out: &mut dyn Write,
+) -> Result<Exported, Failure> {
     let path = root.board(board);
     let readers = Readers::open(&path, Arc::new(SystemClock))?;
     let blobs = Blobs::beside(&path);
     let details = Details::read(path.parent().unwrap_or(&path)).as_value()?;
-    let kernel::Exported { rows, files, lacks } =
-        readers.with(|view| view.export(&blobs, Some(details), out))?;
+    let kernel::Exported { rows, files, lacks } = readers.with(|view| match tenant {
+        Some(tenant) => view.export_tenant(tenant, &blobs, out),
+        None => view.export(&blobs, Some(details), out),
+    })?;
     let missing = lacks.iter().map(ToString::to_string).collect();
     Ok(Exported { board: board.clone(), file: None, rows, files, missing })
 }
@@ -43,8 +50,8 @@ pub(crate) fn to_stream(root: &Root, board: &BoardName, out: &mut dyn Write) -> 
 pub(crate) fn to_file(
     root: &Root,
     board: &BoardName,
-    file: &Path,
-    existing: Existing,
+    tenant: Option<&Tenant>,
+    (file, existing): (&Path, Existing),
 ) -> Result<Exported, Failure> {
     if existing == Existing::Keep && file.symlink_metadata().is_ok() {
         return Err(Failure::new(Code::Conflict, format!("{} already exists", file.display()))
@@ -54,7 +61,7 @@ pub(crate) fn to_file(
         |e: &std::io::Error| Failure::named_file("write", file, e, "a file in a directory that exists");
     let dir = file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut draft = tempfile::NamedTempFile::new_in(dir).map_err(|e| fail(&e))?;
-    let exported = to_stream(root, board, &mut BufWriter::new(draft.as_file_mut()))?;
+    let exported = to_stream(root, board, tenant, &mut BufWriter::new(draft.as_file_mut()))?;
     draft.as_file_mut().flush().and_then(|()| draft.as_file().sync_all()).map_err(|e| fail(&e))?;
     let persisted = match existing {
         Existing::Replace => draft.persist(file),

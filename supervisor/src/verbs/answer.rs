@@ -47,6 +47,7 @@ impl Verb for Answer {
     const NAME: &'static str = "answer";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Write;
+    const MEMBERS: bool = true;
     type Reply = Answered;
 
     async fn run(self, call: Call) -> Result<Answered, Failure> {

@@ -1,12 +1,12 @@
 //! `approve`: somebody else than whose work it is says that it is good.
 
-use kernel::{RunId, TaskId};
+use kernel::{RunId, TaskId, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bulk::{Bulk, outcome, shown};
 use super::texts;
-use crate::api::{Audience, Call, Effect, Scope, Tool, Verb};
+use crate::api::{Audience, Call, Effect, Scope, Tool, Verb, not_for_members};
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -50,6 +50,7 @@ impl Verb for Approve {
     const NAME: &'static str = "approve";
     const AUDIENCE: Audience = Audience::Worker;
     const EFFECT: Effect = Effect::Write;
+    const MEMBERS: bool = true;
     const TOOL: Option<Tool> = Some(Tool { scope: Scope::Reviewer, about: "The review ends with it." });
     type Reply = Bulk;
 
@@ -57,6 +58,10 @@ impl Verb for Approve {
         if self.ids.is_empty() {
             self.task_id.get_or_insert_with(|| own.clone());
         }
+    }
+
+    fn confine(&mut self, _tenant: &Tenant) -> Result<(), Failure> {
+        if self.override_approver { Err(not_for_members("--override")) } else { Ok(()) }
     }
 
     async fn run(self, call: Call) -> Result<Bulk, Failure> {

@@ -68,6 +68,7 @@ impl Verb for Archive {
     const NAME: &'static str = "archive";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Write;
+    const MEMBERS: bool = true;
     type Reply = Bulk;
 
     fn answered_within(&self) -> Duration {

@@ -40,6 +40,7 @@ impl Verb for Assign {
     const NAME: &'static str = "assign";
     const AUDIENCE: Audience = Audience::Orchestrator;
     const EFFECT: Effect = Effect::Write;
+    const MEMBERS: bool = true;
     const TOOL: Option<Tool> = Some(Tool { scope: Scope::Orchestrator, about: "" });
     type Reply = Assigned;
 

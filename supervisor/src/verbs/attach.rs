@@ -12,7 +12,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use hyper::body::Bytes;
 use kernel::limits::ATTACHMENT;
-use kernel::{Counted, NewAttachment, Sealed, TaskId};
+use kernel::{Counted, NewAttachment, Sealed, TaskId, Tenant};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -165,6 +165,7 @@ impl Verb for Attach {
     const NAME: &'static str = "attach";
     const AUDIENCE: Audience = Audience::Worker;
     const EFFECT: Effect = Effect::Write;
+    const MEMBERS: bool = true;
     const TOOL: Option<Tool> = Some(Tool {
         scope: Scope::Worker,
         about: "Give the text in `content`, or other bytes in `content_base64`, or the path of a file that you can read in `path`.",
@@ -205,6 +206,11 @@ impl Verb for Attach {
 
     fn default_to_own(&mut self, own: &TaskId) {
         self.task_id.get_or_insert_with(|| own.clone());
+    }
+
+    fn confine(&mut self, _tenant: &Tenant) -> Result<(), Failure> {
+        self.author = None;
+        Ok(())
     }
 
     async fn run(mut self, call: Call) -> Result<Kept, Failure> {

@@ -28,6 +28,7 @@ impl Verb for AttachRm {
     const NAME: &'static str = "attach-rm";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Write;
+    const MEMBERS: bool = true;
     type Reply = Attachment;
 
     async fn run(self, call: Call) -> Result<Attachment, Failure> {

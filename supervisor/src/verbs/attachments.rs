@@ -51,6 +51,7 @@ impl Verb for Attachments {
     const NAME: &'static str = "attachments";
     const AUDIENCE: Audience = Audience::Worker;
     const EFFECT: Effect = Effect::Read;
+    const MEMBERS: bool = true;
     const TOOL: Option<Tool> = Some(Tool { scope: Scope::Worker, about: "Each file is at `stored_path`." });
     type Reply = Vec<Kept>;
 

@@ -67,6 +67,7 @@ impl Verb for Block {
     const NAME: &'static str = "block";
     const AUDIENCE: Audience = Audience::Worker;
     const EFFECT: Effect = Effect::Write;
+    const MEMBERS: bool = true;
     const TOOL: Option<Tool> = Some(Tool {
         scope: Scope::Worker,
         about: "Call it when you cannot go on without somebody else; the run ends with it. A question with choices is answered fastest.",

@@ -39,6 +39,7 @@ impl Verb for Cancel {
     const NAME: &'static str = "cancel";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Write;
+    const MEMBERS: bool = true;
     type Reply = Bulk;
 
     async fn run(self, call: Call) -> Result<Bulk, Failure> {

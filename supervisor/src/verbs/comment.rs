@@ -1,6 +1,6 @@
 //! `comment`: a note on a task, read by its next worker.
 
-use kernel::{ActorKind, TaskId};
+use kernel::{ActorKind, TaskId, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -56,12 +56,18 @@ impl Verb for Comment {
     const NAME: &'static str = "comment";
     const AUDIENCE: Audience = Audience::Worker;
     const EFFECT: Effect = Effect::Write;
+    const MEMBERS: bool = true;
     const TOOL: Option<Tool> =
         Some(Tool { scope: Scope::Worker, about: "The people and the later workers of the task read it." });
     type Reply = kernel::Comment;
 
     fn default_to_own(&mut self, own: &TaskId) {
         self.task_id.get_or_insert_with(|| own.clone());
+    }
+
+    fn confine(&mut self, _tenant: &Tenant) -> Result<(), Failure> {
+        self.author = None;
+        Ok(())
     }
 
     async fn run(self, call: Call) -> Result<kernel::Comment, Failure> {

@@ -36,6 +36,7 @@ impl Verb for Context {
     const NAME: &'static str = "context";
     const AUDIENCE: Audience = Audience::Worker;
     const EFFECT: Effect = Effect::Read;
+    const MEMBERS: bool = true;
     type Reply = Contextual;
 
     async fn run(self, call: Call) -> Result<Contextual, Failure> {

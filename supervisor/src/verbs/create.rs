@@ -10,8 +10,8 @@ use kernel::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::texts;
-use crate::api::{Audience, Call, Effect, Scope, Tool, Verb, blocking, person};
+use super::{of_tenant, texts};
+use crate::api::{Audience, Call, Effect, Scope, Tool, Verb, blocking, person, require_own};
 use crate::command::Command;
 use crate::daemon::{Presence, check_workspace};
 use crate::exit::Code;
@@ -224,13 +224,21 @@ impl Verb for Create {
     const NAME: &'static str = "create";
     const AUDIENCE: Audience = Audience::Worker;
     const EFFECT: Effect = Effect::Write;
+    const MEMBERS: bool = true;
     const TOOL: Option<Tool> = Some(Tool {
         scope: Scope::Worker,
         about: "It is worked on beside your task; link it if one has to wait for the other.",
     });
     type Reply = Created;
 
-    async fn run(mut self, call: Call) -> Result<Created, Failure> {
+    fn confine(&mut self, tenant: &Tenant) -> Result<(), Failure> {
+        require_own(tenant, self.tenant.as_ref())?;
+        self.tenant = Some(tenant.clone());
+        self.created_by = None;
+        of_tenant::require_no_policy(self.policy.as_ref())
+    }
+
+    async fn run(mut self, mut call: Call) -> Result<Created, Failure> {
         if call.actor.kind == ActorKind::Worker {
             self.created_by = None;
         } else if let Some(said) = &self.workspace {
@@ -238,6 +246,11 @@ impl Verb for Create {
             self.workspace = place.or(self.workspace);
         }
         let place = self.place()?;
+        if call.actor.kind != ActorKind::Worker {
+            of_tenant::fill_in(&call, self.tenant.as_ref(), &mut self.assignee, &mut self.policy);
+            of_tenant::require_place(&call, self.tenant.as_ref(), &place)?;
+            call.actor.uid = of_tenant::acting_uid(&call);
+        }
         // A worker names no place of its own: the kernel lets it have scratch, or the workspace of its own task.
         let presence = match call.actor.kind {
             ActorKind::Worker => Presence::There,

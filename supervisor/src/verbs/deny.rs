@@ -31,6 +31,7 @@ impl Verb for Deny {
     const NAME: &'static str = "deny";
     const AUDIENCE: Audience = Audience::Worker;
     const EFFECT: Effect = Effect::Write;
+    const MEMBERS: bool = true;
     type Reply = Bulk;
 
     async fn run(self, call: Call) -> Result<Bulk, Failure> {

@@ -6,8 +6,8 @@ use kernel::{Task, TaskId, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{create, texts};
-use crate::api::{Audience, Call, Effect, Verb};
+use super::{create, of_tenant, texts};
+use crate::api::{Audience, Call, Effect, Verb, not_for_members, require_own};
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -147,7 +147,19 @@ impl Verb for Edit {
     const NAME: &'static str = "edit";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Write;
+    const MEMBERS: bool = true;
     type Reply = Edited;
+
+    fn confine(&mut self, tenant: &Tenant) -> Result<(), Failure> {
+        if self.tenant.is_some() {
+            return Err(not_for_members("another tenant for a task"));
+        }
+        if self.workspace.is_some() {
+            return Err(not_for_members("another workspace for a task"));
+        }
+        require_own(tenant, self.tenant.as_ref())?;
+        of_tenant::require_no_policy(self.policy.as_ref())
+    }
 
     async fn run(self, call: Call) -> Result<Edited, Failure> {
         let id = texts::named(self.task_id.clone())?;

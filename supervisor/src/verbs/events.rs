@@ -6,7 +6,7 @@ use kernel::{Event, EventFilter, EventId, EventKind, Horizon, Profile, TaskId, T
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::{ANSWERED, Audience, Call, Effect, Verb};
+use crate::api::{ANSWERED, Audience, Call, Effect, Verb, require_own};
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::{Ink, Screen, printable};
@@ -85,10 +85,17 @@ impl Verb for Events {
     const NAME: &'static str = "events";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Read;
+    const MEMBERS: bool = true;
     type Reply = EventPage;
 
     fn answered_within(&self) -> Duration {
         ANSWERED + Duration::from_secs(self.wait).min(LONGEST_WAIT)
+    }
+
+    fn confine(&mut self, tenant: &Tenant) -> Result<(), Failure> {
+        require_own(tenant, self.tenant.as_ref())?;
+        self.tenant = Some(tenant.clone());
+        Ok(())
     }
 
     async fn run(self, call: Call) -> Result<EventPage, Failure> {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use kernel::{Counted, Existing};
+use kernel::{Counted, Existing, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -20,12 +20,18 @@ use crate::transfer::{self, Exported};
 #[command(after_help = "\
 The export holds every row as of one moment, the attached files and the board's
 details; the board may be in use. `import` reads it into an empty board. A missing or
-altered attachment is reported and left out.
+altered attachment is reported and left out. With --tenant it holds the complete history
+of one tenant, and nothing of another one.
 
 Examples:
   supervisor export > board.jsonl
+  supervisor export --tenant acme > acme.jsonl
   supervisor --board releases export --file releases.jsonl")]
 pub(crate) struct Export {
+    /// Only what the board has of this tenant
+    #[arg(long, value_name = "NAME")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tenant: Option<Tenant>,
     /// Write to this file instead of standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
@@ -60,7 +66,7 @@ impl Verb for Export {
         };
         let board = call.board()?.name().clone();
         blocking("the export did not finish", move || {
-            transfer::to_file(call.service.root(), &board, &file, existing)
+            transfer::to_file(call.service.root(), &board, self.tenant.as_ref(), (&file, existing))
         })
         .await?
     }

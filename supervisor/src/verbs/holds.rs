@@ -1,6 +1,6 @@
 //! `holds`: what is held, by whom or by what, and until when.
 
-use kernel::Within;
+use kernel::{Hold, HoldScope, Tenant, View, Within};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -23,10 +23,37 @@ impl Verb for Holds {
     const NAME: &'static str = "holds";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Read;
+    const MEMBERS: bool = true;
     type Reply = Vec<kernel::Hold>;
 
     async fn run(self, call: Call) -> Result<Vec<kernel::Hold>, Failure> {
-        call.read(|view| view.holds()).await
+        let tenant = call.confined().cloned();
+        call.read(move |view| {
+            let mut holds = view.holds()?;
+            if let Some(tenant) = &tenant {
+                let mut own = Vec::new();
+                for hold in holds {
+                    if is_of_tenant(&hold, view, tenant)? {
+                        own.push(hold);
+                    }
+                }
+                holds = own;
+            }
+            Ok(holds)
+        })
+        .await
+    }
+}
+
+/// Whether a hold is on a tenant, or on one of its tasks. What is on others, or on all, is no tenant's to see.
+fn is_of_tenant(hold: &Hold, view: &View<'_>, tenant: &Tenant) -> Result<bool, kernel::Error> {
+    match hold.scope {
+        HoldScope::Tenant => Ok(hold.name == tenant.as_str()),
+        HoldScope::Task | HoldScope::Mission => {
+            let Ok(id) = hold.name.parse() else { return Ok(false) };
+            Ok(view.task(&id)?.is_some_and(|task| task.tenant.as_ref() == Some(tenant)))
+        }
+        HoldScope::Profile | HoldScope::Account | HoldScope::Environment | HoldScope::Host => Ok(false),
     }
 }
 

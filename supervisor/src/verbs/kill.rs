@@ -91,6 +91,7 @@ impl Verb for Kill {
     const NAME: &'static str = "kill";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Write;
+    const MEMBERS: bool = true;
     type Reply = Bulk;
 
     async fn run(self, call: Call) -> Result<Bulk, Failure> {

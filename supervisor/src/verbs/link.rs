@@ -77,6 +77,7 @@ impl Verb for Link {
     const NAME: &'static str = "link";
     const AUDIENCE: Audience = Audience::Worker;
     const EFFECT: Effect = Effect::Write;
+    const MEMBERS: bool = true;
     const TOOL: Option<Tool> = Some(Tool { scope: Scope::Worker, about: "" });
     type Reply = Linked;
 
@@ -104,6 +105,7 @@ impl Verb for Unlink {
     const NAME: &'static str = "unlink";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Write;
+    const MEMBERS: bool = true;
     type Reply = Linked;
 
     async fn run(self, call: Call) -> Result<Linked, Failure> {

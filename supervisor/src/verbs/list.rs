@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::one_or_many::{self, OneOrMany};
 use super::pages::{self, Listed, Row, Wanted, pages};
 use super::{cursor, texts};
-use crate::api::{Audience, Call, Effect, Scope, Tool, Verb};
+use crate::api::{Audience, Call, Effect, Scope, Tool, Verb, require_own};
 use crate::command::{Command, Side};
 use crate::diagnosis::why;
 use crate::exit::Code;
@@ -155,11 +155,18 @@ impl Verb for List {
     const NAME: &'static str = "list";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Read;
+    const MEMBERS: bool = true;
     const TOOL: Option<Tool> = Some(Tool {
         scope: Scope::Orchestrator,
         about: "It returns a page of 50 tasks unless `limit` says otherwise; `next` is the cursor of the next page.",
     });
     type Reply = Listed<Task>;
+
+    fn confine(&mut self, tenant: &Tenant) -> Result<(), Failure> {
+        require_own(tenant, self.tenant.as_ref())?;
+        self.tenant = Some(tenant.clone());
+        Ok(())
+    }
 
     async fn run(self, call: Call) -> Result<Listed<Task>, Failure> {
         let wanted = Wanted::by(&self);

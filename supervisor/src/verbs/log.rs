@@ -81,6 +81,7 @@ impl Verb for Log {
     const NAME: &'static str = "log";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Read;
+    const MEMBERS: bool = true;
     type Reply = Logged;
 
     fn answered_within(&self) -> Duration {

@@ -1,6 +1,6 @@
 //! `names`: what there is that a command line names, by the beginning of its name. Completions of shells ask it.
 
-use kernel::{Filter, Sort, Task, TaskId};
+use kernel::{Filter, Sort, Task, TaskId, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -51,10 +51,15 @@ impl Verb for Names {
     const NAME: &'static str = "names";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Read;
+    const MEMBERS: bool = true;
     type Reply = NamesFound;
 
     async fn run(self, call: Call) -> Result<NamesFound, Failure> {
         let begins = self.begins;
+        if let (Some(tenant), false) = (call.confined(), matches!(self.of, Named::Task)) {
+            let names = of_member(&call, tenant, &self.of);
+            return Ok(NamesFound::beginning(names, &begins));
+        }
         let names = match self.of {
             Named::Task => return tasks(&call, begins).await,
             Named::Assignee => {
@@ -73,22 +78,45 @@ impl Verb for Names {
                 call.service.root().board_names()?.into_iter().map(|name| name.to_string()).collect()
             }
         };
-        let mut names: Vec<String> = names.into_iter().filter(|name| name.starts_with(&begins)).collect();
-        names.sort_unstable();
-        names.dedup();
-        names.truncate(MOST as usize);
-        Ok(NamesFound { names: names.into_iter().map(|name| Name { name, about: None }).collect() })
+        Ok(NamesFound::beginning(names, &begins))
     }
 }
 
 /// The tasks whose ids begin with a text; where it is too short for that, those that changed last.
+impl NamesFound {
+    /// The first of these that begin with a text, in their order.
+    fn beginning(names: Vec<String>, begins: &str) -> Self {
+        let mut names: Vec<String> = names.into_iter().filter(|name| name.starts_with(begins)).collect();
+        names.sort_unstable();
+        names.dedup();
+        names.truncate(MOST as usize);
+        NamesFound { names: names.into_iter().map(|name| Name { name, about: None }).collect() }
+    }
+}
+
+/// The names that a tenant's user may know beside those of its tasks.
+fn of_member(call: &Call, tenant: &Tenant, of: &Named) -> Vec<String> {
+    match of {
+        Named::Task | Named::Policy => Vec::new(),
+        Named::Assignee => call.service.roster().names(),
+        Named::Tenant => vec![tenant.to_string()],
+        Named::Board => {
+            let config = call.service.config();
+            let boards = config.tenants.get(tenant).and_then(|own| own.boards.clone());
+            let boards = boards.unwrap_or_else(|| [kernel::BoardName::default()].into());
+            boards.iter().map(ToString::to_string).collect()
+        }
+    }
+}
+
 async fn tasks(call: &Call, begins: String) -> Result<NamesFound, Failure> {
+    let tenant = call.confined().cloned();
     let found = call.read(move |view| {
         let tasks = if let Ok(id) = begins.parse::<TaskId>() {
-            let ids = view.tasks_beginning_with(&id, MOST)?;
+            let ids = view.tasks_beginning(&id, tenant.as_ref(), MOST)?;
             ids.iter().filter_map(|id| view.task(id).transpose()).collect::<Result<Vec<_>, _>>()?
         } else {
-            let filter = Filter { sort: Sort::Updated, limit: MOST, ..Filter::default() };
+            let filter = Filter { sort: Sort::Updated, limit: MOST, tenant, ..Filter::default() };
             view.tasks(&filter)?.tasks
         };
         let named = tasks.into_iter().filter(|task| task.id.as_str().starts_with(&begins));

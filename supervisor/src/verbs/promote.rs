@@ -80,6 +80,7 @@ impl Verb for Promote {
     const NAME: &'static str = "promote";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Write;
+    const MEMBERS: bool = true;
     type Reply = Promoted;
 
     async fn run(self, call: Call) -> Result<Promoted, Failure> {

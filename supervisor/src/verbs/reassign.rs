@@ -46,6 +46,7 @@ impl Verb for Reassign {
     const NAME: &'static str = "reassign";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Write;
+    const MEMBERS: bool = true;
     type Reply = Reassigned;
 
     async fn run(self, call: Call) -> Result<Reassigned, Failure> {

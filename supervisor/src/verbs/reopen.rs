@@ -33,6 +33,7 @@ impl Verb for Reopen {
     const NAME: &'static str = "reopen";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Write;
+    const MEMBERS: bool = true;
     type Reply = Bulk;
 
     async fn run(self, call: Call) -> Result<Bulk, Failure> {

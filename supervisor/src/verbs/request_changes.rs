@@ -40,6 +40,7 @@ impl Verb for RequestChanges {
     const NAME: &'static str = "request-changes";
     const AUDIENCE: Audience = Audience::Worker;
     const EFFECT: Effect = Effect::Write;
+    const MEMBERS: bool = true;
     const TOOL: Option<Tool> = Some(Tool {
         scope: Scope::Reviewer,
         about: "The review ends with it, and the next worker reads the reason.",

@@ -53,6 +53,7 @@ impl Verb for RequestReview {
     const NAME: &'static str = "request-review";
     const AUDIENCE: Audience = Audience::Worker;
     const EFFECT: Effect = Effect::Write;
+    const MEMBERS: bool = true;
     const TOOL: Option<Tool> = Some(Tool {
         scope: Scope::Worker,
         about: "Call it instead of kanban_complete when somebody has to look at the work first; the run ends with it.",

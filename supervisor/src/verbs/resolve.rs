@@ -28,6 +28,7 @@ impl Verb for Resolve {
     const NAME: &'static str = "resolve";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Read;
+    const MEMBERS: bool = true;
     type Reply = Resolved;
 
     async fn run(self, call: Call) -> Result<Resolved, Failure> {
@@ -35,9 +36,13 @@ impl Verb for Resolve {
         let wanted: Vec<TaskId> =
             wanted.collect::<Result<_, _>>().map_err(|error| Failure::usage(error.to_string()))?;
         let asked = wanted.clone();
+        let tenant = call.confined().cloned();
         let meant = call
             .read(move |view| {
-                asked.iter().map(|id| view.tasks_beginning_with(id, NAMED)).collect::<Result<Vec<_>, _>>()
+                asked
+                    .iter()
+                    .map(|id| view.tasks_beginning(id, tenant.as_ref(), NAMED))
+                    .collect::<Result<Vec<_>, _>>()
             })
             .await?;
         let pairs = wanted.into_iter().zip(meant);

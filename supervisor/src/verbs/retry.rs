@@ -41,6 +41,7 @@ impl Verb for Retry {
     const NAME: &'static str = "retry";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Write;
+    const MEMBERS: bool = true;
     type Reply = Bulk;
 
     async fn run(self, call: Call) -> Result<Bulk, Failure> {

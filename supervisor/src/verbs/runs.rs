@@ -109,6 +109,7 @@ impl Verb for Runs {
     const NAME: &'static str = "runs";
     const AUDIENCE: Audience = Audience::Worker;
     const EFFECT: Effect = Effect::Read;
+    const MEMBERS: bool = true;
     type Reply = Listed<Run>;
 
     async fn run(self, call: Call) -> Result<Listed<Run>, Failure> {

@@ -52,6 +52,7 @@ impl Verb for Schedule {
     const NAME: &'static str = "schedule";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Write;
+    const MEMBERS: bool = true;
     type Reply = Scheduled;
 
     async fn run(self, call: Call) -> Result<Scheduled, Failure> {

@@ -100,6 +100,7 @@ impl Verb for Show {
     const NAME: &'static str = "show";
     const AUDIENCE: Audience = Audience::Worker;
     const EFFECT: Effect = Effect::Read;
+    const MEMBERS: bool = true;
     const TOOL: Option<Tool> = Some(Tool {
         scope: Scope::Worker,
         about: "Call it first: it returns the body, the comments, the files, the earlier attempts and the tasks before and after it.",

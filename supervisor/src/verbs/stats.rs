@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::spent;
-use crate::api::{Audience, Call, Effect, Verb};
+use crate::api::{Audience, Call, Effect, Verb, require_own};
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::Screen;
@@ -31,7 +31,14 @@ impl Verb for Stats {
     const NAME: &'static str = "stats";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Read;
+    const MEMBERS: bool = true;
     type Reply = BoardStats;
+
+    fn confine(&mut self, tenant: &Tenant) -> Result<(), Failure> {
+        require_own(tenant, self.tenant.as_ref())?;
+        self.tenant = Some(tenant.clone());
+        Ok(())
+    }
 
     async fn run(self, call: Call) -> Result<BoardStats, Failure> {
         call.read(move |view| view.stats(self.tenant.as_ref())).await

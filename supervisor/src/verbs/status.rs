@@ -6,7 +6,7 @@ mod screen;
 
 use std::collections::BTreeMap;
 
-use kernel::{Clock as _, Hold, HoldKind, Holder, Profile, Tenant, Timestamp};
+use kernel::{Clock as _, Hold, HoldKind, HoldScope, Holder, Profile, Tenant, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use shim::rundir::boottime_us;
@@ -14,7 +14,7 @@ use shim::rundir::boottime_us;
 use self::health::Health;
 use self::order::Order;
 pub(super) use self::screen::bytes_brief;
-use crate::api::{Audience, Call, Effect, Verb, blocking};
+use crate::api::{Audience, Call, Effect, Verb, blocking, require_own};
 use crate::command::Command;
 use crate::config::definitions::Defect;
 use crate::daemon::{Broken, Event, LiveRun, OwnerLink, Phase, PoolUse, Snapshot};
@@ -167,11 +167,36 @@ pub(crate) struct StatusReport {
     pub(crate) now: Timestamp,
 }
 
+impl StatusReport {
+    /// What the users of its tenant may know: nothing of the host, of other tenants, or of what these use.
+    fn of_tenant_alone(mut self) -> Self {
+        self.board_troubles.retain(|board, _| *board == self.board);
+        let own = self.tenant.as_ref().map(Tenant::as_str);
+        self.spent_budgets.retain(|hold| hold.scope == HoldScope::Tenant && Some(hold.name.as_str()) == own);
+        let daemon = self.daemon.map(|daemon| DaemonLine {
+            memory_bytes: None,
+            pools: Vec::new(),
+            wakeups: 0,
+            commits: 0,
+            ..daemon
+        });
+        let (defects, broken) = (Vec::new(), Vec::new());
+        StatusReport { daemon, defects, broken, unheld_policies: BTreeMap::new(), holder: None, ..self }
+    }
+}
+
 impl Verb for Status {
     const NAME: &'static str = "status";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Read;
+    const MEMBERS: bool = true;
     type Reply = StatusReport;
+
+    fn confine(&mut self, tenant: &Tenant) -> Result<(), Failure> {
+        require_own(tenant, self.tenant.as_ref())?;
+        self.tenant = Some(tenant.clone());
+        Ok(())
+    }
 
     async fn run(self, call: Call) -> Result<StatusReport, Failure> {
         let snapshot = match OwnerLink::of(&call.service) {
@@ -268,6 +293,7 @@ impl Verb for Status {
             waiting_more,
             now,
         };
+        let report = if call.confined().is_some() { report.of_tenant_alone() } else { report };
         let (health, troubles) = health::of(&report);
         Ok(StatusReport { health, troubles, ..report })
     }

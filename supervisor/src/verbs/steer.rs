@@ -60,6 +60,7 @@ impl Verb for Steer {
     const NAME: &'static str = "steer";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Daemon;
+    const MEMBERS: bool = true;
     type Reply = Message;
 
     fn answered_within(&self) -> Duration {

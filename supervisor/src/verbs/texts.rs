@@ -1,7 +1,7 @@
 //! Small pieces of text that verbs take from people: files, words, paths with `~`.
 
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use kernel::{Profile, TaskId};
 
@@ -75,6 +75,12 @@ fn expand_home(workspace: &str) -> String {
         }
     }
     workspace.to_owned()
+}
+
+/// A path with a leading `~` expanded, as the caller's shell would have.
+pub(super) fn expanded(path: &Path) -> PathBuf {
+    let home = || crate::environment::text("HOME").map(PathBuf::from);
+    path.strip_prefix("~").ok().and_then(|rest| Some(home()?.join(rest))).unwrap_or_else(|| path.to_owned())
 }
 
 /// A priority: any whole number.

@@ -35,6 +35,7 @@ impl Verb for Unblock {
     const NAME: &'static str = "unblock";
     const AUDIENCE: Audience = Audience::Orchestrator;
     const EFFECT: Effect = Effect::Write;
+    const MEMBERS: bool = true;
     const TOOL: Option<Tool> = Some(Tool { scope: Scope::Orchestrator, about: "" });
     type Reply = Bulk;
 

@@ -14,6 +14,11 @@ pub(crate) const REST: Duration = Duration::from_secs(1);
 pub(super) type RunKey = (BoardId, RunId);
 type TenantKey = (BoardId, Option<Tenant>);
 
+/// A run, or a user of a tenant, whose requests are counted under a number that no run has.
+pub(super) fn shown((_, run): RunKey) -> String {
+    if run.0 < 0 { format!("uid {}", -1 - run.0) } else { format!("run {run}") }
+}
+
 /// What a request counts for. A run that has ended counts for its tenant still: it gets replies that are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Whose {
@@ -117,7 +122,7 @@ impl Accounts {
 
 impl Whose {
     pub(super) fn run(&self) -> String {
-        format!("run {}", self.run.1)
+        shown(self.run)
     }
 
     pub(super) fn tenant(&self) -> String {

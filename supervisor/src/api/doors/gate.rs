@@ -7,7 +7,7 @@ use kernel::{Actor, RunId};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::account::Account;
-use super::accounts::{Accounts, Bound, REST, RunKey, Whose};
+use super::accounts::{Accounts, Bound, REST, RunKey, Whose, shown};
 use super::bounds;
 use crate::api::identity::{Caller, Who};
 use crate::exit::Code;
@@ -28,7 +28,8 @@ pub(crate) struct Gate {
 #[derive(Debug)]
 struct Ticket {
     gate: Arc<Gate>,
-    board: Arc<BoardHandle>,
+    /// The board of a worker's run; none for a tenant's user.
+    board: Option<Arc<BoardHandle>>,
     whose: Whose,
 }
 
@@ -53,7 +54,7 @@ impl Gate {
         }
         account.rests_until = Some(now + REST);
         drop(accounts);
-        let bound = Bound::rate(format!("run {}", run.1), rate, "requests_per_second_per_run");
+        let bound = Bound::rate(shown(run), rate, "requests_per_second_per_run");
         let board = self.service.served().into_iter().find(|board| board.id() == run.0);
         Err(self.refuse(board.as_deref(), run, bound))
     }
@@ -85,13 +86,13 @@ impl Gate {
 
     /// Lets a request in that was counted. None for an operator, who is bounded by the number of connections alone.
     pub(crate) fn enter(self: &Arc<Self>, caller: &Caller) -> Result<Option<Pass>, Failure> {
-        let Some(board) = &caller.board else { return Ok(None) };
-        let Some(run) = caller.run() else { return Ok(None) };
+        let Some(run) = caller.counted() else { return Ok(None) };
         let tenant = match &caller.who {
             Who::Live(Actor { tenant, .. }) | Who::Ended { tenant, .. } => tenant.clone(),
         };
-        let tenant = (board.id(), tenant);
-        let (gate, board) = (Arc::clone(self), Arc::clone(board));
+        let board = caller.board.clone();
+        let tenant = (board.as_ref().map_or(run.0, |board| board.id()), tenant);
+        let gate = Arc::clone(self);
         let whose = Whose { run, tenant };
         let ticket = Arc::new(Ticket { gate, board, whose });
         let config = self.service.config();
@@ -109,7 +110,7 @@ impl Gate {
 
 impl Ticket {
     fn refuse(&self, bound: Bound) -> Failure {
-        self.gate.refuse(Some(&self.board), self.whose.run, bound)
+        self.gate.refuse(self.board.as_deref(), self.whose.run, bound)
     }
 }
 

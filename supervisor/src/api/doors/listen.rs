@@ -27,6 +27,7 @@ pub(crate) enum Sockets {
 #[derive(Debug)]
 pub(crate) struct Listeners {
     operator: StdUnixListener,
+    members: StdUnixListener,
     rung: mpsc::Receiver<UnixStream>,
     loopback: Option<std::net::TcpListener>,
 }
@@ -36,12 +37,14 @@ impl Listeners {
     /// daemon's.
     pub(crate) fn bind(root: &Root, sockets: Sockets) -> Result<(Self, Bell), Failure> {
         let operator = bind_unix(&root.operator_socket(), 0o600)?;
+        // Closed to everybody until a tenant has users.
+        let members = bind_unix(&root.members_socket(), 0o600)?;
         let loopback = match sockets {
             Sockets::Unix => None,
             Sockets::Loopback => Some(bind_loopback(root)?),
         };
         let (bell, rung) = bell();
-        Ok((Listeners { operator, rung, loopback }, bell))
+        Ok((Listeners { operator, members, rung, loopback }, bell))
     }
 
     /// The loopback port, where one is served.
@@ -56,6 +59,12 @@ impl Listeners {
         self.operator.set_nonblocking(true).map_err(failed)?;
         let listener = UnixListener::from_std(self.operator).map_err(failed)?;
         shared.tasks.spawn(door.attend(Belled::new(listener, self.rung), shared.stop.clone()));
+        // Its connections are served beside those of workers, whatever they do.
+        self.members.set_nonblocking(true).map_err(failed)?;
+        let members = UnixListener::from_std(self.members).map_err(failed)?;
+        let door = Arc::new(Door::new(Side::Member, shared, doors.rooms()));
+        shared.tasks.spawn(door.attend(members, shared.stop.clone()));
+        shared.service.open_to_members();
         self.loopback.map_or(Ok(()), |loopback| doors.attend_loopback(loopback)).map_err(failed)
     }
 }

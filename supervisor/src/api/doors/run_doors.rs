@@ -91,6 +91,11 @@ impl RunDoors {
         })
     }
 
+    /// Where the connections of workers are served.
+    pub(super) fn rooms(&self) -> Handle {
+        self.door.rooms()
+    }
+
     /// Attends a loopback port, where the runs of this host are told apart by their tokens alone.
     pub(super) fn attend_loopback(&self, listener: std::net::TcpListener) -> io::Result<()> {
         listener.set_nonblocking(true)?;

@@ -42,6 +42,8 @@ const NOTED: Duration = Duration::from_mins(1);
 pub(super) enum Side {
     /// The operator's.
     Operator,
+    /// That of the users of tenants.
+    Member,
     Worker,
 }
 
@@ -88,6 +90,11 @@ impl Door {
         Door { side, shared: shared.clone(), rooms, crowd, noted, refusals }
     }
 
+    /// Where its connections are served.
+    pub(super) fn rooms(&self) -> Handle {
+        self.rooms.clone()
+    }
+
     /// The connections that one run may open in a second.
     pub(super) fn rate(&self) -> u32 {
         self.shared.service.config().api.connections_per_second_per_worker
@@ -101,6 +108,12 @@ impl Door {
         let api = &config.api;
         let (all, each, rate) = match self.side {
             Side::Operator => (api.operator_connections.min(share(8)), usize::MAX, u32::MAX),
+            // A part of their own: nobody of them keeps a worker or an operator out.
+            Side::Member => (
+                api.connections.min(share(8)),
+                api.connections_per_worker,
+                api.connections_per_second_per_worker,
+            ),
             Side::Worker => (
                 api.connections.min(share(4)),
                 api.connections_per_worker,
@@ -109,7 +122,7 @@ impl Door {
         };
         let run = each.min(all);
         // Nobody of them stays unknown for longer than it takes to read a request.
-        let each = if group == Group::Anyone && self.side == Side::Worker { (all / 4).max(1) } else { run };
+        let each = if group == Group::Anyone && self.side != Side::Operator { (all / 4).max(1) } else { run };
         Bounds { all, each, run, rate }
     }
 
@@ -146,6 +159,7 @@ impl Door {
         }
         let peer = match self.side {
             Side::Operator => Peer::Operator(Arc::new(person(uid))),
+            Side::Member => Peer::Member(uid),
             Side::Worker => Peer::Worker,
         };
         self.serve(stream, seat, peer);
@@ -181,7 +195,7 @@ impl Door {
             }
         }
         tracing::warn!(door = ?self.side, peer = ?group, %bound, "throttled");
-        if self.side == Side::Operator {
+        if self.side != Side::Worker {
             return;
         }
         let boards = self.shared.service.served();

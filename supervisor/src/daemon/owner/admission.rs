@@ -167,6 +167,8 @@ pub(in crate::daemon) struct Tally {
     profiles: BTreeMap<(u32, Profile), usize>,
     lanes: BTreeMap<(u32, Profile), usize>,
     pools: BTreeMap<Pool, usize>,
+    /// How many places of pools the runs of single tenants have.
+    pools_of: BTreeMap<(Tenant, Pool), usize>,
     places: BTreeMap<PathBuf, (TaskKey, Option<Tenant>)>,
     preparing: BTreeMap<PathBuf, (TaskKey, Option<Tenant>)>,
     preparing_of: BTreeMap<Option<Tenant>, usize>,
@@ -190,6 +192,9 @@ impl Tally {
         // What may still run may still use them.
         for pool in &claim.share.pools {
             *self.pools.entry(pool.clone()).or_default() += 1;
+            if let Some(tenant) = &claim.tenant {
+                *self.pools_of.entry((tenant.clone(), pool.clone())).or_default() += 1;
+            }
         }
         let Some(depth) = claim.weight.depth() else { return };
         *self.total.entry(depth).or_default() += 1;
@@ -246,6 +251,11 @@ impl Tally {
             claim.weight.depth().and_then(|depth| self.no_slot(claim, depth, &config.limits))
         {
             return Some(refusal);
+        }
+        if let Some((pool, why)) = self.no_pool_of_tenant(claim, config) {
+            // Other tenants of its assignee may start.
+            let reach = if claim.share.of_task.contains(pool) { Reach::Line } else { Reach::Task };
+            return Some(Refusal::new(reach, Waiting::new(WaitingCode::Pool, why)));
         }
         if let Some((pool, why)) = self.no_pool(claim, &config.pools) {
             let reach = if claim.share.of_task.contains(pool) { Reach::Line } else { Reach::Profile };
@@ -307,6 +317,18 @@ impl Tally {
         let (of_task, shared): (Vec<&Pool>, Vec<&Pool>) =
             claim.share.pools.iter().partition(|pool| claim.share.of_task.contains(*pool));
         shared.into_iter().chain(of_task).find_map(|pool| Some((pool, why(pool)?)))
+    }
+
+    /// Why the tenant of a task has as many places of a pool as it may have, and of which.
+    fn no_pool_of_tenant<'a>(&self, claim: &'a Claim, config: &Config) -> Option<(&'a Pool, String)> {
+        let tenant = claim.tenant.as_ref()?;
+        let caps = &config.tenants.get(tenant)?.pools;
+        claim.share.pools.iter().find_map(|pool| {
+            let cap = *caps.get(pool)?;
+            let taken = self.pools_of.get(&(tenant.clone(), pool.clone())).copied().unwrap_or_default();
+            let why = || format!("waits for pool {pool} of tenant {tenant}: {taken} of {cap} in use");
+            (taken >= cap).then(|| (pool, why()))
+        })
     }
 
     /// Why somebody else has the place of a task.

@@ -1,0 +1,62 @@
+//! What there is of one tenant: what it has used, and its export.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use super::view::View;
+use crate::blobs::Blobs;
+use crate::model::clock::Day;
+use crate::model::error::Error;
+use crate::model::id::Tenant;
+use crate::model::tenant_use::{RunsUse, TenantUse};
+use crate::transfer::export::{self, Exported, Portion};
+
+/// How many days are told one by one.
+const DAYS: usize = 366;
+
+impl View<'_> {
+    /// Returns whether any task has this tenant.
+    pub fn has_tenant(&self, tenant: &Tenant) -> Result<bool, Error> {
+        self.tx.has_tenant(tenant)
+    }
+
+    /// Returns what a tenant has and has used. Reads each of its runs.
+    pub fn tenant_use(&self, tenant: &Tenant) -> Result<TenantUse, Error> {
+        let (mut total, mut days) = (RunsUse::default(), BTreeMap::<String, RunsUse>::new());
+        self.tx.each_use_of(tenant, |at, used| {
+            total.add(&used);
+            days.entry(Day::of_host(at).date).or_default().add(&used);
+        })?;
+        while days.len() > DAYS {
+            days.pop_first();
+        }
+        let (attachments, attachment_bytes) = self.tx.attached_by(tenant)?;
+        let kept = self.tx.kept_by_tenant(Some(tenant))?;
+        Ok(TenantUse {
+            tasks: self.tasks_by_status(Some(tenant))?,
+            total,
+            days,
+            attachments,
+            attachment_bytes,
+            entries: kept.entries,
+            bytes: kept.bytes,
+            events: kept.events,
+        })
+    }
+
+    /// Writes what the board has of one tenant as JSON Lines, with what is attached: an import reads it into an empty board.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] where no task has this tenant.
+    pub fn export_tenant(
+        &self,
+        tenant: &Tenant,
+        blobs: &Blobs,
+        out: &mut dyn Write,
+    ) -> Result<Exported, Error> {
+        if !self.has_tenant(tenant)? {
+            return Err(Error::missing("tenant", tenant));
+        }
+        export::export(self.tx, blobs, &Portion::Tenant(tenant), out)
+    }
+}

@@ -1,0 +1,91 @@
+//! The rows of one tenant, as its export has them: what belongs to its tasks, and nothing that names another tenant's.
+
+use std::collections::BTreeSet;
+
+use rusqlite::Row;
+
+use super::convert::StoredTenant;
+use super::rows;
+use super::statement::Statement as _;
+use super::tx::Tx;
+use crate::model::cell::Cell;
+use crate::model::error::Error;
+use crate::model::id::{Digest, Tenant};
+
+/// Its tasks.
+const TASKS: &str = "(SELECT id FROM tasks WHERE tenant = ?1)";
+/// The runs of its tasks.
+const RUNS: &str = "(SELECT r.id FROM task_runs r JOIN tasks t ON t.id = r.task_id WHERE t.tenant = ?1)";
+/// The missions of its tasks, which are named after the tasks that they began with.
+const MISSIONS: &str = "(SELECT id FROM tasks WHERE tenant = ?1 UNION \
+     SELECT mission FROM tasks WHERE tenant = ?1 AND mission NOT IN (SELECT id FROM tasks WHERE tenant <> ?1))";
+
+/// Which rows of a table are a tenant's, as a condition; none where a table is of the board or of the host. A table that is not
+/// named here is left out.
+fn condition(table: &str) -> Option<String> {
+    Some(match table {
+        "tasks" => "tenant = ?1".to_owned(),
+        "task_ids" => format!("id IN {TASKS}"),
+        "task_links" => format!("parent_id IN {TASKS} AND child_id IN {TASKS}"),
+        "task_comments" | "task_events" | "folded_states" | "task_runs" | "task_attachments"
+        | "notify_subs" | "delays" | "run_usage" | "run_messages" => format!("task_id IN {TASKS}"),
+        "run_counts" | "run_egress" => format!("run_id IN {RUNS}"),
+        "missions" => format!("name IN {MISSIONS}"),
+        "holds" => format!(
+            "(scope = 'tenant' AND name = ?1) OR (scope = 'task' AND name IN {TASKS}) \
+               OR (scope = 'mission' AND name IN {MISSIONS})"
+        ),
+        "day_usage" => "scope = 'tenant' AND name = ?1".to_owned(),
+        // Up to where the log was folded: without it the states of folded tasks mean nothing.
+        "event_horizon" => "?1 IS NOT NULL".to_owned(),
+        _ => return None,
+    })
+}
+
+/// How a column is read: what it names of another tenant is nothing, and secrets stay here.
+fn column(table: &str, name: &str) -> String {
+    let only = |of: &str| format!("CASE WHEN \"{name}\" IN {of} THEN \"{name}\" END");
+    match (table, name) {
+        ("tasks", "creator_task") => only(TASKS),
+        ("tasks", "creator_run" | "unchecked_run" | "current_run_id")
+        | ("task_comments" | "task_events" | "task_attachments", "run_id")
+        | ("holds", "run_id" | "probe_run") => only(RUNS),
+        ("tasks", "mission") => only(MISSIONS),
+        ("holds", "met_by_task") => only(TASKS),
+        ("task_runs", "token_hash") => "NULL".to_owned(),
+        _ => format!("\"{name}\""),
+    }
+}
+
+impl Tx<'_> {
+    /// Returns whether any task has this tenant.
+    pub(crate) fn has_tenant(&self, tenant: &Tenant) -> Result<bool, Error> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM tasks WHERE tenant = ?1)";
+        self.conn.value("look for the tenant", sql, [StoredTenant(Some(tenant))])
+    }
+
+    /// Hands each row of a table that is a tenant's to `each`, in the order of its key. Returns whether the table can have any.
+    pub(crate) fn each_row_of(
+        &self,
+        tenant: &Tenant,
+        table: &str,
+        columns: &[String],
+        each: impl FnMut(Vec<Cell>) -> Result<(), Error>,
+    ) -> Result<bool, Error> {
+        let Some(condition) = condition(table) else { return Ok(false) };
+        let list = columns.iter().map(|name| column(table, name)).collect::<Vec<_>>().join(", ");
+        let read = |row: &Row<'_>| (0..columns.len()).map(|at| row.get_ref(at).map(Cell::from)).collect();
+        let sql = format!("SELECT {list} FROM \"{table}\" WHERE {condition} ORDER BY {}", rows::key(columns));
+        self.conn.scan("export a table", &sql, [StoredTenant(Some(tenant))], read, each)?;
+        Ok(true)
+    }
+
+    /// Returns the digests of what is attached to the tasks of a tenant.
+    pub(crate) fn digests_of(&self, tenant: &Tenant) -> Result<BTreeSet<Digest>, Error> {
+        let sql = format!("SELECT DISTINCT sha256 FROM task_attachments WHERE task_id IN {TASKS}");
+        let found: Vec<Digest> =
+            self.conn
+                .list("list the attached files", &sql, [StoredTenant(Some(tenant))], |row| row.get(0))?;
+        Ok(found.into_iter().collect())
+    }
+}

@@ -1,0 +1,87 @@
+//! The Unix users of tenants: who one is, and what of the API they have. To such a caller there is nothing but its tenant.
+//!
+//! 1. The kernel says which uid connects; the files of tenants say whose member it is, at each request.
+//! 2. A verb is refused unless it says what it is for a member ([`super::Verb::MEMBERS`]).
+//! 3. Every task that a request names has to be the tenant's, in the same snapshot or transaction as what is done
+//!    ([`super::Call::read`], [`super::Call::write`]). Another one does not exist for the caller.
+//! 4. What a request may name beside tasks (a tenant, a workspace, a policy) is looked at by the verb
+//!    ([`super::Verb::confine`]).
+
+use std::sync::Arc;
+
+use kernel::{Actor, BoardId, BoardName, RunId, Tenant};
+
+use super::call::blocking;
+use super::identity::person;
+use crate::config::tenants::UserName;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::host::account::{account, groups, login};
+use crate::service::Service;
+
+/// Decides which tenant a uid is a member of, as the files say now.
+pub(super) async fn member(service: &Arc<Service>, uid: u32) -> Result<Actor, Failure> {
+    let config = service.config();
+    // A directory of users may be one that does not answer at once.
+    blocking("the user was not looked up", move || {
+        let own = nix::unistd::Uid::from_raw(uid);
+        let account = account(own);
+        let primary = login(&UserName::Number(uid)).map(|login| login.gid);
+        let groups = match (&account, primary) {
+            (Some(account), Some(gid)) => groups(account, gid),
+            _ => Vec::new(),
+        };
+        let name = account.as_ref().map(|account| account.name.as_str());
+        match config.tenant_of_user((uid, name), &groups) {
+            Ok(Some(tenant)) if uid != 0 => Ok(Actor { tenant: Some(tenant.clone()), ..person(uid) }),
+            Ok(_) => Err(Failure::new(Code::NotPermitted, format!("no tenant has the user uid {uid}"))
+                .hint("an operator adds it: supervisor tenant edit NAME --member USER")),
+            Err((first, second)) => Err(Failure::new(
+                Code::NotPermitted,
+                format!("the user uid {uid} belongs to two tenants, {first} and {second}"),
+            )
+            .hint("an operator leaves it in one of them: supervisor tenant edit NAME --unset users")),
+        }
+    })
+    .await?
+}
+
+/// The tenant that a caller is confined to; none for operators and for workers, whose run confines them.
+pub(super) fn confined(actor: &Actor) -> Option<&Tenant> {
+    actor.tenant.as_ref().filter(|_| actor.run.is_none() && actor.kind == kernel::ActorKind::Person)
+}
+
+/// Refuses a board that a tenant's users do not reach, whether or not there is one of that name.
+pub(super) fn require_board(service: &Service, tenant: &Tenant, board: &BoardName) -> Result<(), Failure> {
+    let config = service.config();
+    if config.tenants.get(tenant).is_some_and(|tenant| tenant.reaches(board)) {
+        return Ok(());
+    }
+    Err(Failure::new(
+        Code::NotPermitted,
+        format!("the users of the tenant {tenant} do not reach the board {board}"),
+    )
+    .hint("leave --board out, or ask an operator: supervisor tenant edit NAME --on-board BOARD"))
+}
+
+/// What the requests of a member are counted under: runs of boards are numbered from 1.
+pub(super) fn account_of(uid: u32) -> (BoardId, RunId) {
+    (BoardId(uuid::Uuid::nil()), RunId(-1 - i64::from(uid)))
+}
+
+/// Refuses another tenant than the caller's, in the words of a request that has none but its own.
+pub(crate) fn require_own(tenant: &Tenant, named: Option<&Tenant>) -> Result<(), Failure> {
+    match named {
+        Some(other) if other != tenant => {
+            Err(Failure::new(Code::NotPermitted, format!("this user sees the tenant {tenant} alone"))
+                .hint("leave --tenant out"))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Refuses what is for operators.
+pub(crate) fn not_for_members(what: &str) -> Failure {
+    Failure::new(Code::NotPermitted, format!("{what} is for operators, and this user is one of a tenant's"))
+        .hint("ask an operator")
+}

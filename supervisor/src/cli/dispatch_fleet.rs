@@ -1,0 +1,151 @@
+//! `dispatch-fleet` at the command line: finds the directories with the caller's rights, and sends them in parts.
+
+use std::path::Path;
+
+use kernel::FLEET_BATCH;
+
+use crate::client::Client;
+use crate::command::Command as _;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::terminal::complain;
+use crate::verbs::{DispatchFleet, FleetDispatched};
+
+/// The most entries of a directory that are looked at.
+const ENTRIES: usize = 200_000;
+
+pub(super) async fn run(client: &Client, mut verb: DispatchFleet, output: Output) -> Result<u8, Failure> {
+    verb.localize(client.here())?;
+    let Found { names, unnamed, links } = Found::look(&verb)?;
+    let tick = verb.tick.clone().ok_or_else(|| Failure::failed("the dispatch has no tick"))?;
+    let mut all = FleetDispatched::none(verb.profile.clone(), verb.root.clone(), tick, verb.dry_run);
+    for name in unnamed {
+        let why = Failure::usage("the directory's name is not UTF-8 text").hint("rename it");
+        all.refuse(name, why);
+    }
+    let parts: Vec<&[String]> = names.chunks(FLEET_BATCH).collect();
+    let mut sent = 0;
+    for part in &parts {
+        let request = DispatchFleet { directories: part.to_vec(), ..verb.clone() };
+        all.extend(client.call(&request).await?);
+        sent += part.len();
+        if parts.len() > 1 && !output.json() {
+            complain(&format!("{sent} of {} directories", names.len()));
+        }
+    }
+    if names.is_empty() {
+        let pattern =
+            verb.matching.as_ref().map(|glob| format!(" that matches `{glob}`")).unwrap_or_default();
+        all.warnings.push(format!("{} has no directory{pattern}: nothing was created", verb.root.display()));
+    }
+    if !links.is_empty() {
+        all.warnings.push(format!("symbolic links are not followed: {}", links.join(", ")));
+    }
+    all.sort();
+    output.reply::<DispatchFleet>(&all)
+}
+
+/// What is in the directory of a fleet.
+#[derive(Debug, Default)]
+struct Found {
+    /// The directories, in their order.
+    names: Vec<String>,
+    /// Directories whose names are no text, as they can be shown.
+    unnamed: Vec<String>,
+    /// Symbolic links that match, the first few.
+    links: Vec<String>,
+}
+
+impl Found {
+    /// Lists what matches. Hidden entries are left out.
+    fn look(verb: &DispatchFleet) -> Result<Self, Failure> {
+        let root = &verb.root;
+        let wanted = "a directory with one subdirectory for each task";
+        let fail = |e: std::io::Error| Failure::named_file("list", root, &e, wanted);
+        require_no_link(root)?;
+        let glob: Vec<char> = verb.matching.as_deref().unwrap_or("*").chars().collect();
+        let mut found = Found::default();
+        for (seen, entry) in std::fs::read_dir(root).map_err(fail)?.enumerate() {
+            if seen >= ENTRIES {
+                return Err(Failure::usage(format!("{} has more than {ENTRIES} entries", root.display()))
+                    .hint("divide it: name the directories of a fleet beneath several roots"));
+            }
+            let entry = entry.map_err(fail)?;
+            let shown = entry.file_name().to_string_lossy().into_owned();
+            if shown.starts_with('.') || !matches(&glob, &shown.chars().collect::<Vec<_>>()) {
+                continue;
+            }
+            let kind = entry.file_type().map_err(fail)?;
+            match entry.file_name().into_string() {
+                _ if kind.is_symlink() => found.links.push(shown),
+                _ if !kind.is_dir() => {}
+                Ok(name) => found.names.push(name),
+                Err(_) => found.unnamed.push(shown),
+            }
+        }
+        let count = found.names.len();
+        if count > verb.limit as usize {
+            return Err(Failure::usage(format!(
+                "{} has {count} directories, and this call takes {}",
+                root.display(),
+                verb.limit
+            ))
+            .hint("choose some with --match GLOB, or raise --limit; nothing was created"));
+        }
+        found.names.sort();
+        found.links.sort();
+        found.links.truncate(10);
+        Ok(found)
+    }
+}
+
+/// Refuses a root that is a symbolic link: it may lead elsewhere at the next tick.
+fn require_no_link(root: &Path) -> Result<(), Failure> {
+    if root.is_symlink() {
+        return Err(Failure::usage(format!("{} is a symbolic link", root.display()))
+            .hint("name the directory that it leads to"));
+    }
+    Ok(())
+}
+
+/// Whether a name matches a pattern: `*` stands for any text, `?` for one character. Takes the product of their lengths at most.
+fn matches(glob: &[char], name: &[char]) -> bool {
+    let (mut at, mut seen, mut star) = (0, 0, None);
+    while seen < name.len() {
+        match glob.get(at) {
+            Some('*') => {
+                star = Some((at, seen));
+                at += 1;
+            }
+            Some(c) if *c == '?' || *c == name[seen] => (at, seen) = (at + 1, seen + 1),
+            Some(_) | None => {
+                // The last star takes one character more.
+                let Some((of_star, taken)) = star else { return false };
+                star = Some((of_star, taken + 1));
+                (at, seen) = (of_star + 1, taken + 1);
+            }
+        }
+    }
+    glob[at..].iter().all(|c| *c == '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_glob_is_stars_and_question_marks() {
+        let told = |glob: &str, name: &str| {
+            matches(&glob.chars().collect::<Vec<_>>(), &name.chars().collect::<Vec<_>>())
+        };
+        for (glob, name) in
+            [("*", ""), ("*", "a"), ("acct-*", "acct-1"), ("a?c", "abc"), ("*-1*", "a-1-12"), ("a", "a")]
+        {
+            assert!(told(glob, name), "{glob} {name}");
+        }
+        for (glob, name) in [("", "a"), ("acct-?", "acct-12"), ("a*b", "abc"), ("?", "")] {
+            assert!(!told(glob, name), "{glob} {name}");
+        }
+        assert!(!told(&"*a".repeat(50), &"a".repeat(49)));
+    }
+}

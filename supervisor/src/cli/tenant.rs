@@ -1,0 +1,325 @@
+//! `tenant` at the command line: its file, its directory and its user in one go, and what it has used. The files are written by this
+//! process, with the rights of its user.
+
+use std::path::PathBuf;
+
+use kernel::{BoardName, Counted, Profile, Status, TaskId, Tenant};
+use serde::Serialize;
+
+use super::restore::refuse_worker;
+use super::tenant_file::{self, Changes};
+use super::tenant_ground::{self, Ground};
+use super::{CommandLine, call, pages};
+use crate::client::Client;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::terminal::printable;
+use crate::verbs::{
+    Cancel, List, ListTenants, OnTasks as _, Reload, Stats, TenantLine, TenantUsage, is_open, show_tenant,
+};
+
+/// How many tasks one request is about: it is one transaction, and others wait for its end.
+const PART: usize = 500;
+
+/// List, show, create, edit and remove tenants, and what they use
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+A tenant is a namespace of tasks. A file `tenants.d/NAME.toml` of the configuration says
+where it works, whose it is, what it may use, and who may see it. A running daemon reads
+the files again after each change.
+
+Examples:
+  supervisor tenant create acme --dir /srv/acme --max-running 4
+  supervisor tenant show acme
+  supervisor tenant usage acme --json
+  supervisor tenant rm acme --cancel")]
+pub(super) struct TenantCommand {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Clone, Debug, clap::Subcommand)]
+enum Verb {
+    /// Create a tenant
+    #[command(after_help = "\
+The directory of --dir is created where it is missing. As root it is given to
+--unix-user.
+Quotas: creates, comments, attachments, attachment_bytes, links, holds, notes,
+text_bytes, tenant_entries, tenant_bytes, tenant_events. Amounts of a day: requests,
+bytes, tokens, cost_usd.
+
+Examples:
+  supervisor tenant create acme --dir /srv/acme --max-running 4
+  supervisor tenant create acme --dir /srv/acme --unix-user acme --create-user \\
+      --member ann --policy strict --assignee claude --max-runtime 1h \\
+      --quota creates=20 --budget cost_usd=5 --pool gpu=1")]
+    Create {
+        /// Its name, which tasks have as their tenant
+        name: Tenant,
+        #[command(flatten)]
+        settings: Box<Settings>,
+        /// Create the user of --unix-user with useradd; as root alone
+        #[arg(long, requires_all = ["unix_user", "dir"])]
+        create_user: bool,
+    },
+    /// List the tenants
+    #[command(
+        visible_alias = "ls",
+        after_help = "\
+Examples:
+  supervisor tenant list
+  supervisor tenant list --json"
+    )]
+    List,
+    /// Show a tenant
+    #[command(after_help = "\
+Examples:
+  supervisor tenant show acme")]
+    Show {
+        /// The tenant
+        name: Tenant,
+    },
+    /// Show what a tenant has and has used, in total and by day
+    #[command(after_help = "\
+Examples:
+  supervisor tenant usage acme
+  supervisor tenant usage acme --json")]
+    Usage {
+        /// The tenant
+        name: Tenant,
+    },
+    /// Change the settings of a tenant
+    #[command(after_help = "\
+The file is written anew, without its comments. What is not named stays as it is.
+
+Examples:
+  supervisor tenant edit acme --max-running 8 --member ann --member bob
+  supervisor tenant edit acme --unset max_runtime --unset quotas")]
+    Edit {
+        /// The tenant
+        name: Tenant,
+        #[command(flatten)]
+        settings: Box<Settings>,
+        /// Remove a key of its file (repeatable)
+        #[arg(long, value_name = "KEY")]
+        unset: Vec<String>,
+    },
+    /// Remove the file of a tenant; its tasks, its directory and its user stay
+    #[command(after_help = "\
+Examples:
+  supervisor tenant rm acme
+  supervisor tenant rm acme --cancel")]
+    Rm {
+        /// The tenant
+        name: Tenant,
+        /// Cancel its open tasks first
+        #[arg(long)]
+        cancel: bool,
+    },
+}
+
+/// What the file of a tenant says.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(super) struct Settings {
+    /// The directory that its tasks may work in, beside scratch ones
+    #[arg(long, value_name = "DIR")]
+    pub(super) dir: Option<PathBuf>,
+    /// The Unix user that its directories belong to, and whom its workers in them are
+    #[arg(long, value_name = "USER")]
+    pub(super) unix_user: Option<String>,
+    /// A Unix user who may see and direct its tasks (repeatable)
+    #[arg(long = "member", value_name = "USER")]
+    pub(super) members: Vec<String>,
+    /// A Unix group whose members may do so (repeatable)
+    #[arg(long = "group", value_name = "GROUP")]
+    pub(super) groups: Vec<String>,
+    /// A board that those users reach (repeatable) [default: default]
+    #[arg(long = "on-board", value_name = "NAME")]
+    pub(super) boards: Vec<BoardName>,
+    /// At most this many of its workers at once
+    #[arg(long, value_name = "N")]
+    pub(super) max_running: Option<u32>,
+    /// At most this many places of a pool: NAME=N (repeatable)
+    #[arg(long = "pool", value_name = "NAME=N", value_parser = pair)]
+    pub(super) pools: Vec<(String, String)>,
+    /// End each of its runs after this time: seconds, or 30s, 5m, 2h, 1d
+    #[arg(long, value_name = "DURATION")]
+    pub(super) max_runtime: Option<String>,
+    /// The policy of its tasks that name none
+    #[arg(long, value_name = "NAME")]
+    pub(super) policy: Option<String>,
+    /// Who does its tasks that name nobody: a profile or a lane
+    #[arg(long, value_name = "NAME")]
+    pub(super) assignee: Option<Profile>,
+    /// A limit of its own: BOUND=N (repeatable)
+    #[arg(long = "quota", value_name = "BOUND=N", value_parser = pair)]
+    pub(super) quotas: Vec<(String, String)>,
+    /// What it may use on one day: AMOUNT=N (repeatable)
+    #[arg(long = "budget", value_name = "AMOUNT=N", value_parser = pair)]
+    pub(super) budget: Vec<(String, String)>,
+}
+
+/// A name and a value.
+fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() && !value.is_empty() => {
+            Ok((name.to_owned(), value.to_owned()))
+        }
+        Some(_) | None => Err("write NAME=VALUE".to_owned()),
+    }
+}
+
+/// What became of the file of a tenant.
+#[derive(Debug, Serialize)]
+struct Changed {
+    name: Tenant,
+    path: PathBuf,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    cancelled: Vec<TaskId>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
+}
+
+pub(super) async fn run(line: &CommandLine, verb: TenantCommand) -> Result<u8, Failure> {
+    let (client, output) = (&line.client()?, line.output);
+    refuse_worker(client)?;
+    match verb.verb {
+        Verb::Create { name, settings, create_user } => {
+            create(client, name, &settings, create_user, output).await
+        }
+        Verb::List => call(client, ListTenants::default(), output).await,
+        Verb::Show { name } => show(client, name, output).await,
+        Verb::Usage { name } => call(client, TenantUsage { name }, output).await,
+        Verb::Edit { name, settings, unset } => {
+            let text = tenant_file::text_of(client.root(), &name)?;
+            let (read, text) =
+                Changes { settings: &settings, unset: &unset }.apply(client.root(), &name, &text)?;
+            if settings.dir.is_some() || settings.unix_user.is_some() {
+                tenant_ground::prepare(client.root(), Ground::of(&read))?;
+            }
+            written(client, ("Changed", name, &text), output).await
+        }
+        Verb::Rm { name, cancel } => remove(client, name, cancel, output).await,
+    }
+}
+
+async fn create(
+    client: &Client,
+    name: Tenant,
+    settings: &Settings,
+    create_user: bool,
+    output: Output,
+) -> Result<u8, Failure> {
+    let path = tenant_file::path_of(client.root(), &name);
+    if path.symlink_metadata().is_ok() {
+        return Err(Failure::new(Code::Conflict, format!("{} exists already", path.display()))
+            .hint(format!("change it with `supervisor tenant edit {name}`")));
+    }
+    let (read, text) = Changes { settings, unset: &[] }.apply(client.root(), &name, "")?;
+    if create_user {
+        tenant_ground::create_user(&read)?;
+    }
+    tenant_ground::prepare(client.root(), Ground::of(&read))?;
+    written(client, ("Created", name, &text), output).await
+}
+
+async fn show(client: &Client, name: Tenant, output: Output) -> Result<u8, Failure> {
+    let lines = client.call(&ListTenants { name: Some(name) }).await?;
+    let Some(found) = lines.first() else { return Ok(0) };
+    tell(found, output)
+}
+
+fn tell(line: &TenantLine, output: Output) -> Result<u8, Failure> {
+    if output.json() {
+        output.value(line)?;
+    } else {
+        let mut screen = output.screen();
+        show_tenant(line, &mut screen);
+        output.text(&screen.into_text())?;
+    }
+    Ok(0)
+}
+
+/// Writes the file, has the daemon read it, and says what keeps the tenant from working.
+async fn written(
+    client: &Client,
+    (done, name, text): (&str, Tenant, &str),
+    output: Output,
+) -> Result<u8, Failure> {
+    let path = tenant_file::write(client.root(), &name, text)?;
+    let reloaded = client.call(&Reload::default()).await?;
+    let warnings = reloaded.defects.iter().map(ToString::to_string).collect();
+    told((done, Changed { name, path, cancelled: Vec::new(), warnings }), output)
+}
+
+fn told((done, changed): (&str, Changed), output: Output) -> Result<u8, Failure> {
+    if output.json() {
+        output.value(&changed)?;
+    } else {
+        output.text(&format!(
+            "{done} {}  {}\n",
+            changed.name,
+            printable(&changed.path.display().to_string())
+        ))?;
+        if !changed.cancelled.is_empty() {
+            output.text(&format!("Cancelled {}\n", Counted(changed.cancelled.len() as u64, "task")))?;
+        }
+        output.warn(&changed.warnings);
+    }
+    Ok(0)
+}
+
+/// Removes the file of a tenant that has no open task on any board.
+async fn remove(client: &Client, name: Tenant, cancel: bool, output: Output) -> Result<u8, Failure> {
+    let text = tenant_file::text_of(client.root(), &name)?;
+    let mut cancelled = Vec::new();
+    for board in client.root().board_names()? {
+        let client = Client::new(client.root().clone(), board.clone(), None);
+        let stats = client.call(&Stats { tenant: Some(name.clone()) }).await?;
+        let open: i64 =
+            stats.by_status.iter().filter(|(status, _)| is_open(status)).map(|(_, count)| count).sum();
+        if open == 0 {
+            continue;
+        }
+        if !cancel {
+            return Err(Failure::new(
+                Code::Conflict,
+                format!("the tenant {name} has {} on the board {board}", Counted(open.unsigned_abs(), "open task")),
+            )
+            .hint(format!(
+                "see them with `supervisor --board {board} list --tenant {name}`; --cancel cancels them. Nothing was removed"
+            )));
+        }
+        cancelled.extend(cancel_all(&client, &name).await?);
+    }
+    let path = tenant_file::remove(client.root(), &name)?;
+    client.call(&Reload::default()).await?;
+    let mut warnings = vec![format!(
+        "its tasks, their history and their files stay on the board: `supervisor export --tenant {name}`"
+    )];
+    warnings.extend(tenant_file::kept(&name, &text));
+    told(("Removed", Changed { name, path, cancelled, warnings }), output)
+}
+
+/// Cancels the tasks of a tenant that may still start, and those that run. A blocked task waits for a person as it did.
+async fn cancel_all(client: &Client, name: &Tenant) -> Result<Vec<TaskId>, Failure> {
+    use Status as S;
+    let list = List {
+        tenant: Some(name.clone()),
+        status: vec![S::Triage, S::Todo, S::Scheduled, S::Ready, S::Running, S::Review],
+        ..List::default()
+    };
+    let (tasks, _) = pages::all(client, &list).await?;
+    let ids: Vec<TaskId> = tasks.into_iter().map(|task| task.id).collect();
+    let verb = Cancel { reason: Some(format!("the tenant {name} is removed")), ..Cancel::default() };
+    for part in ids.chunks(PART) {
+        let done = client.call(&verb.about(part.to_vec())).await?;
+        if let Some(failed) = done.results.iter().find(|one| !one.ok) {
+            let why = failed.error.clone().unwrap_or_default();
+            return Err(Failure::new(failed.code.unwrap_or(Code::Failed), format!("{}: {why}", failed.id))
+                .hint("the tenant was not removed; some of its tasks are cancelled"));
+        }
+    }
+    Ok(ids)
+}

@@ -1,0 +1,218 @@
+//! The files of `tenants.d/`: read, changed, written and removed as a whole.
+
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+
+use kernel::Tenant;
+use toml::{Table, Value};
+
+use super::tenant::Settings;
+use crate::config::settings;
+use crate::config::tenants::TenantConfig;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::paths::{Root, make_dir};
+
+/// The file of a tenant.
+pub(super) fn path_of(root: &Root, name: &Tenant) -> PathBuf {
+    root.tenants_dir().join(format!("{name}.toml"))
+}
+
+/// The text of the file of a tenant.
+pub(super) fn text_of(root: &Root, name: &Tenant) -> Result<String, Failure> {
+    let path = path_of(root, name);
+    settings::read(&path).map_err(|e| match e.kind() {
+        ErrorKind::NotFound => Failure::new(Code::NotFound, format!("there is no file {}", path.display()))
+            .hint(format!("`supervisor tenant list` shows those that there are; `supervisor tenant create {name}` makes it")),
+        _ => Failure::file("read", &path, &e),
+    })
+}
+
+/// Writes the file of a tenant. Whatever reads it meanwhile has the old text or the new one.
+pub(super) fn write(root: &Root, name: &Tenant, text: &str) -> Result<PathBuf, Failure> {
+    let (dir, path) = (root.tenants_dir(), path_of(root, name));
+    make_dir(&dir, 0o755)?;
+    let fail = |e: std::io::Error| Failure::file("write", &path, &e);
+    let mut draft = tempfile::NamedTempFile::new_in(&dir).map_err(fail)?;
+    draft.write_all(text.as_bytes()).map_err(fail)?;
+    draft.as_file().set_permissions(std::fs::Permissions::from_mode(0o644)).map_err(fail)?;
+    draft.as_file().sync_all().map_err(fail)?;
+    draft.persist(&path).map_err(|e| fail(e.error))?;
+    Ok(path)
+}
+
+/// Removes the file of a tenant.
+pub(super) fn remove(root: &Root, name: &Tenant) -> Result<PathBuf, Failure> {
+    let path = path_of(root, name);
+    std::fs::remove_file(&path).map_err(|e| Failure::file("remove", &path, &e))?;
+    Ok(path)
+}
+
+/// What stays of a tenant whose file had this text.
+pub(super) fn kept(name: &Tenant, text: &str) -> Vec<String> {
+    let table: Table = text.parse().unwrap_or_default();
+    let root = table.get("root").and_then(Value::as_str).map(|root| format!("its directory {root} stays"));
+    let user = table.get("user").map(|user| format!("the Unix user {user} stays"));
+    let own = format!("what supervisor.toml says of the tenant {name} still holds");
+    root.into_iter().chain(user).chain([own]).collect()
+}
+
+/// What is to be changed in a file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Changes<'a> {
+    pub(super) settings: &'a Settings,
+    /// The keys that are to go.
+    pub(super) unset: &'a [String],
+}
+
+impl Changes<'_> {
+    /// Returns what the file says then, and its text. One that could not be used is refused.
+    pub(super) fn apply(
+        self,
+        root: &Root,
+        name: &Tenant,
+        text: &str,
+    ) -> Result<(TenantConfig, String), Failure> {
+        let path = path_of(root, name);
+        let mut table: Table = text.parse().map_err(|e: toml::de::Error| {
+            Failure::usage(format!("{}: {}", path.display(), e.message()))
+                .hint("correct the file, or remove it")
+        })?;
+        for key in self.unset {
+            if table.remove(key).is_none() {
+                return Err(Failure::usage(format!("{} has no key `{key}`", path.display()))
+                    .hint(format!("it has: {}", table.keys().cloned().collect::<Vec<_>>().join(", "))));
+            }
+        }
+        self.set(&mut table)?;
+        let text = table.to_string();
+        let read = TenantConfig::parse(&path, &text).map_err(|defect| {
+            Failure::usage(defect.to_string())
+                .hint("docs/configuration.md describes the file; nothing was written")
+        })?;
+        Ok((read, text))
+    }
+
+    fn set(self, table: &mut Table) -> Result<(), Failure> {
+        let Settings { dir, unix_user, members, groups, boards, max_running, .. } = self.settings;
+        if let Some(root) = dir {
+            let path = std::path::absolute(root).map_err(|e| Failure::file("resolve", root, &e))?;
+            let Some(path) = path.to_str() else {
+                return Err(Failure::usage(format!("{} is not UTF-8 text", path.display()))
+                    .hint("choose another directory"));
+            };
+            table.insert("root".to_owned(), path.into());
+        }
+        let user_or_number =
+            |name: &String| name.parse::<i64>().map_or_else(|_| name.as_str().into(), Value::from);
+        if let Some(user) = unix_user {
+            table.insert("user".to_owned(), user_or_number(user));
+        }
+        for (key, names) in [("users", members), ("groups", groups)] {
+            if !names.is_empty() {
+                table.insert(key.to_owned(), names.iter().map(user_or_number).collect::<Vec<_>>().into());
+            }
+        }
+        if !boards.is_empty() {
+            let boards: Vec<Value> = boards.iter().map(|board| board.as_str().into()).collect();
+            table.insert("boards".to_owned(), boards.into());
+        }
+        if let Some(most) = max_running {
+            table.insert("max_running".to_owned(), i64::from(*most).into());
+        }
+        let Settings { max_runtime, policy, assignee, pools, quotas, budget, .. } = self.settings;
+        let words = [
+            ("max_runtime", max_runtime.clone()),
+            ("policy", policy.clone()),
+            ("assignee", assignee.as_ref().map(ToString::to_string)),
+        ];
+        for (key, word) in words {
+            if let Some(word) = word {
+                table.insert(key.to_owned(), word.into());
+            }
+        }
+        for (key, pairs) in [("pools", pools), ("quotas", quotas), ("budget", budget)] {
+            if pairs.is_empty() {
+                continue;
+            }
+            let inner = table.entry(key).or_insert_with(|| Table::new().into());
+            let Some(inner) = inner.as_table_mut() else {
+                return Err(
+                    Failure::usage(format!("`{key}` is no table in the file")).hint("correct the file")
+                );
+            };
+            for (name, value) in pairs {
+                inner.insert(name.clone(), number(name, value)?);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The number behind a `=`. What is no number may still be a duration or a size, which the file takes as text.
+fn number(name: &str, value: &str) -> Result<Value, Failure> {
+    if let Ok(whole) = value.parse::<i64>() {
+        // An amount of money is a number with a point in the file.
+        let is_money = name == "cost_usd";
+        #[expect(clippy::cast_precision_loss, reason = "an amount of money is far below 2^52")]
+        return Ok(if is_money { Value::Float(whole as f64) } else { Value::Integer(whole) });
+    }
+    match value.parse::<f64>() {
+        Ok(amount) if amount.is_finite() => Ok(Value::Float(amount)),
+        Ok(_) | Err(_) => Err(Failure::usage(format!("{name}={value}: `{value}` is not a number"))
+            .hint("write one, such as 20")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::paths::RootChoice;
+
+    fn root() -> Root {
+        RootChoice { root: Some("/srv/x".into()), ..RootChoice::default() }.resolve(|_| None).unwrap()
+    }
+
+    fn apply(settings: &Settings, unset: &[&str], text: &str) -> Result<String, Failure> {
+        let unset: Vec<String> = unset.iter().map(|key| (*key).to_owned()).collect();
+        let changes = Changes { settings, unset: &unset };
+        changes.apply(&root(), &"acme".parse().unwrap(), text).map(|(_, text)| text)
+    }
+
+    #[test]
+    fn what_is_named_changes_and_the_rest_stays() {
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let settings = Settings {
+            max_running: Some(3),
+            members: vec!["ann".to_owned(), "1001".to_owned()],
+            quotas: vec![pair("creates", "7")],
+            budget: vec![pair("cost_usd", "5")],
+            ..Settings::default()
+        };
+        let text = "policy = \"strict\"\nmax_runtime = \"1h\"\n[quotas]\nlinks = 9\n";
+        let text = apply(&settings, &["max_runtime"], text).unwrap();
+        let table: Table = text.parse().unwrap();
+        assert_eq!(table["policy"].as_str(), Some("strict"));
+        assert_eq!(table.get("max_runtime"), None);
+        assert_eq!(
+            (table["quotas"]["links"].as_integer(), table["quotas"]["creates"].as_integer()),
+            (Some(9), Some(7))
+        );
+        assert_eq!(table["users"][1].as_integer(), Some(1001));
+        assert_eq!(table["budget"]["cost_usd"].as_float(), Some(5.0));
+    }
+
+    #[test]
+    fn what_the_file_could_not_say_is_refused() {
+        let quota = |name: &str, value: &str| Settings {
+            quotas: vec![(name.to_owned(), value.to_owned())],
+            ..Settings::default()
+        };
+        assert!(apply(&quota("creates", "many"), &[], "").unwrap_err().message.contains("many"));
+        assert!(apply(&quota("nothing", "1"), &[], "").unwrap_err().message.contains("unknown field"));
+        assert!(apply(&Settings::default(), &["policy"], "").unwrap_err().message.contains("no key"));
+        let zero = Settings { max_runtime: Some("0".to_owned()), ..Settings::default() };
+        assert!(apply(&zero, &[], "").unwrap_err().message.contains("max_runtime is 0"));
+    }
+}

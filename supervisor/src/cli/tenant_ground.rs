@@ -1,0 +1,166 @@
+//! The directory and the Unix user of a tenant: made where that is asked for, and refused where they are somebody else's.
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, chown};
+use std::path::Path;
+use std::process::Command;
+
+use crate::config::tenants::{TenantConfig, UserName};
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::host::account::{Login, login};
+use crate::paths::Root;
+
+/// The directory of a tenant, and whose it has to be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ground<'a> {
+    root: Option<&'a Path>,
+    user: Option<&'a UserName>,
+}
+
+impl<'a> Ground<'a> {
+    /// What a file says of it.
+    pub(super) fn of(tenant: &'a TenantConfig) -> Self {
+        Ground { root: tenant.root.as_deref(), user: tenant.user.as_ref() }
+    }
+}
+
+/// Finds or makes the directory of a tenant. One that is a link, that another user owns or may write to, or that is closed to
+/// workers is refused.
+pub(super) fn prepare(own: &Root, ground: Ground<'_>) -> Result<(), Failure> {
+    let caller = nix::unistd::geteuid();
+    let user = ground.user.map(known).transpose()?;
+    if let Some(user) = user.filter(|user| !caller.is_root() && user.uid != caller.as_raw()) {
+        return Err(Failure::new(
+            Code::NotPermitted,
+            format!("the workers of this user's daemon cannot be uid {}", user.uid),
+        )
+        .hint("leave --unix-user out, or run the service as root"));
+    }
+    if let Some(root) = user.filter(|user| user.uid == 0) {
+        return Err(Failure::usage(format!("uid {} is root, and no worker runs as root", root.uid))
+            .hint("name an ordinary user, or leave --unix-user out"));
+    }
+    let Some(root) = ground.root else { return Ok(()) };
+    if own.closed().iter().any(|closed| root.starts_with(closed) || closed.starts_with(root)) {
+        return Err(Failure::usage(format!("{} lies in the supervisor's own directories", root.display()))
+            .hint("choose another directory, such as /srv/NAME"));
+    }
+    let wanted = user.map_or(caller.as_raw(), |user| user.uid);
+    if root.symlink_metadata().is_err() {
+        make(root, user)?;
+    }
+    require(root, wanted)
+}
+
+/// Makes it for its user alone.
+fn make(root: &Path, user: Option<Login>) -> Result<(), Failure> {
+    let above = root.parent().unwrap_or(root);
+    let fail = |e: std::io::Error| Failure::file("make the directory", root, &e);
+    require_no_link(above)?;
+    DirBuilder::new().mode(0o750).create(root).map_err(fail)?;
+    match user {
+        Some(user) => chown(root, Some(user.uid), Some(user.gid)).map_err(fail),
+        None => Ok(()),
+    }
+}
+
+fn require(root: &Path, wanted: u32) -> Result<(), Failure> {
+    require_no_link(root)?;
+    let meta =
+        root.symlink_metadata().map_err(|e| Failure::named_file("look at", root, &e, "a directory"))?;
+    let shown = root.display();
+    if !meta.is_dir() {
+        return Err(Failure::usage(format!("{shown} is not a directory")).hint("choose another one"));
+    }
+    if meta.uid() != wanted {
+        return Err(Failure::new(
+            Code::NotPermitted,
+            format!("{shown} belongs to uid {}, and the tenant's user is uid {wanted}", meta.uid()),
+        )
+        .hint(format!("choose another directory, or give it to that user: chown {wanted} {shown}")));
+    }
+    if meta.mode() & 0o002 != 0 {
+        return Err(Failure::new(Code::NotPermitted, format!("every user may write to {shown}"))
+            .hint(format!("chmod o-w {shown}")));
+    }
+    Ok(())
+}
+
+/// Refuses a path that leads through a symbolic link: it may lead elsewhere tomorrow.
+fn require_no_link(path: &Path) -> Result<(), Failure> {
+    let real = path.canonicalize().map_err(|e| Failure::named_file("resolve", path, &e, "a directory"))?;
+    if real == path {
+        return Ok(());
+    }
+    Err(Failure::usage(format!("{} leads through a symbolic link to {}", path.display(), real.display()))
+        .hint(format!("name the directory itself: {}", real.display())))
+}
+
+/// The user that is named.
+fn known(name: &UserName) -> Result<Login, Failure> {
+    login(name).ok_or_else(|| {
+        Failure::new(Code::NotFound, format!("this host knows no user `{name}`"))
+            .hint("name one that there is, or create it: --create-user, as root")
+    })
+}
+
+/// Creates the system user of a tenant with useradd(8).
+pub(super) fn create_user(tenant: &TenantConfig) -> Result<(), Failure> {
+    let (Some(UserName::Name(name)), Some(root)) = (&tenant.user, &tenant.root) else {
+        return Err(Failure::usage("--create-user needs the name of a user and a directory")
+            .hint("say --unix-user NAME and --dir DIR"));
+    };
+    if !nix::unistd::geteuid().is_root() {
+        return Err(Failure::new(Code::NotPermitted, "only root creates users")
+            .hint("run the command as root, or name a user that there is"));
+    }
+    let mut letters = name.chars();
+    let begins = letters.next().is_some_and(|c| c.is_ascii_lowercase() || c == '_');
+    let goes_on = letters.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "_-".contains(c));
+    if !begins || !goes_on || name.len() > 32 {
+        return Err(Failure::usage(format!("`{name}` is not a name for a user of this host"))
+            .hint("use 1 to 32 of a-z 0-9 _ -, starting with a letter"));
+    }
+    if login(&UserName::Name(name.clone())).is_some() {
+        return Err(Failure::new(Code::Conflict, format!("the user {name} exists already"))
+            .hint("leave --create-user out"));
+    }
+    let made = Command::new("useradd")
+        .args(["--system", "--user-group", "--no-create-home", "--shell", "/usr/sbin/nologin", "--home-dir"])
+        .arg(root)
+        .arg(name)
+        .output()
+        .map_err(|e| {
+            Failure::failed(format!("failed to run useradd: {e}"))
+                .hint("install the package passwd or shadow")
+        })?;
+    if made.status.success() {
+        return Ok(());
+    }
+    let why = String::from_utf8_lossy(&made.stderr);
+    Err(Failure::failed(format!("useradd failed: {}", why.trim())).hint("nothing else was made"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_of_another_user_a_link_and_an_open_one_are_refused() {
+        use std::os::unix::fs::{PermissionsExt as _, symlink};
+        let own = nix::unistd::geteuid().as_raw();
+        let dir = tempfile::tempdir().unwrap();
+        let real = dir.path().canonicalize().unwrap();
+        let root = real.join("acme");
+        make(&root, None).unwrap();
+        assert_eq!(root.metadata().unwrap().permissions().mode() & 0o777, 0o750);
+        require(&root, own).unwrap();
+        assert_eq!(require(&root, own + 1).unwrap_err().code, Code::NotPermitted);
+        symlink(&root, real.join("link")).unwrap();
+        assert!(require(&real.join("link"), own).unwrap_err().message.contains("symbolic link"));
+        assert!(require(&real.join("link/.."), own).is_err());
+        std::fs::set_permissions(&root, std::fs::Permissions::from_mode(0o757)).unwrap();
+        assert!(require(&root, own).unwrap_err().message.contains("every user"));
+    }
+}

@@ -1,0 +1,307 @@
+//! `tenants` and `tenant-usage`: which tenants there are, and what one of them has used. `supervisor tenant` sends them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use kernel::{RunsUse, TaskId, Tenant, TenantUse};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::status::bytes_brief;
+use crate::api::{Audience, Call, Effect, Verb, blocking, require_own};
+use crate::command::Command;
+use crate::config::tenants::TenantConfig;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::host::disk_use::DiskUse;
+use crate::terminal::{Cell, Screen};
+use crate::time::duration::brief;
+
+/// How many tenants are listed that have tasks and no file.
+const MOST: u32 = 1000;
+/// How many entries of workspaces are looked at.
+const ENTRIES: usize = 200_000;
+/// How many days a person is shown.
+const DAYS: usize = 14;
+
+/// Lists the tenants: those that are configured, and those that have tasks.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct ListTenants {
+    /// Only this one.
+    pub(crate) name: Option<Tenant>,
+}
+
+/// One tenant.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct TenantLine {
+    pub(crate) name: String,
+    /// Its file; none where it has tasks alone.
+    pub(crate) file: Option<PathBuf>,
+    pub(crate) root: Option<PathBuf>,
+    pub(crate) user: Option<String>,
+    pub(crate) users: Vec<String>,
+    pub(crate) groups: Vec<String>,
+    /// The boards that its users reach.
+    pub(crate) boards: Vec<String>,
+    /// How many of its workers may run at once.
+    pub(crate) max_running: Option<usize>,
+    pub(crate) pools: BTreeMap<String, usize>,
+    pub(crate) max_runtime_seconds: Option<u64>,
+    pub(crate) policy: Option<String>,
+    pub(crate) assignee: Option<String>,
+    /// Its limits, where they are not those of all.
+    pub(crate) quotas: BTreeMap<String, u64>,
+    /// How many of its tasks are in which status on the board that was asked about.
+    pub(crate) tasks: BTreeMap<String, i64>,
+}
+
+impl TenantLine {
+    fn of(name: &Tenant, call: &Call, tasks: BTreeMap<String, i64>) -> Self {
+        let config = call.service.config();
+        let line = TenantLine {
+            name: name.to_string(),
+            max_running: config.limits.of_tenant(name),
+            max_runtime_seconds: config.runtime.most(name).map(|most| most.as_secs()),
+            tasks,
+            ..TenantLine::default()
+        };
+        let Some(tenant) = config.tenants.get(name) else { return line };
+        let TenantConfig { root, user, users, groups, boards, pools, policy, assignee, .. } = tenant.clone();
+        let words = |names: BTreeSet<_>| names.iter().map(ToString::to_string).collect::<Vec<String>>();
+        TenantLine {
+            file: Some(call.service.root().tenants_dir().join(format!("{name}.toml"))),
+            root,
+            user: user.map(|user| user.to_string()),
+            boards: match boards {
+                Some(boards) => boards.iter().map(ToString::to_string).collect(),
+                None => vec![kernel::BoardName::default().to_string()],
+            },
+            users: words(users),
+            groups: words(groups),
+            pools: pools.into_iter().map(|(pool, places)| (pool.to_string(), places)).collect(),
+            policy,
+            assignee: assignee.map(|name| name.to_string()),
+            quotas: tenant.bounds().into_iter().map(|(bound, limit)| (bound.to_string(), limit)).collect(),
+            ..line
+        }
+    }
+}
+
+impl Verb for ListTenants {
+    const NAME: &'static str = "tenants";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Read;
+    const MEMBERS: bool = true;
+    type Reply = Vec<TenantLine>;
+
+    fn confine(&mut self, tenant: &Tenant) -> Result<(), Failure> {
+        require_own(tenant, self.name.as_ref())?;
+        self.name = Some(tenant.clone());
+        Ok(())
+    }
+
+    async fn run(self, call: Call) -> Result<Vec<TenantLine>, Failure> {
+        let configured: Vec<Tenant> = call.service.config().tenants.keys().cloned().collect();
+        let asked = self.name.clone();
+        let counted = call.read(move |view| {
+            let mut names: BTreeSet<Tenant> = match &asked {
+                Some(name) if configured.contains(name) || view.has_tenant(name)? => [name.clone()].into(),
+                Some(_) => BTreeSet::new(),
+                None => {
+                    let known = view.tenants_from("", MOST)?;
+                    configured.into_iter().chain(known.iter().filter_map(|name| name.parse().ok())).collect()
+                }
+            };
+            let names = std::mem::take(&mut names).into_iter();
+            names.map(|name| Ok((view.tasks_by_status(Some(&name))?, name))).collect::<Result<Vec<_>, _>>()
+        });
+        let lines: Vec<TenantLine> =
+            counted.await?.into_iter().map(|(tasks, name)| TenantLine::of(&name, &call, tasks)).collect();
+        match &self.name {
+            Some(name) if lines.is_empty() => {
+                Err(Failure::new(Code::NotFound, format!("there is no tenant `{name}`"))
+                    .hint(format!("create it: supervisor tenant create {name}")))
+            }
+            Some(_) | None => Ok(lines),
+        }
+    }
+}
+
+impl Command for ListTenants {
+    fn show(reply: &Vec<TenantLine>, screen: &mut Screen) {
+        if reply.is_empty() {
+            screen.line("No tenants. Create one with: supervisor tenant create NAME");
+            return;
+        }
+        let rows = reply.iter().map(|line| {
+            let open: i64 =
+                line.tasks.iter().filter(|(status, _)| is_open(status)).map(|(_, count)| count).sum();
+            [
+                Cell::from(line.name.clone()),
+                Cell::from(open.to_string()),
+                Cell::or_dash(line.max_running),
+                Cell::or_dash(line.user.as_ref()),
+                Cell::or_dash(line.root.as_ref().map(|root| root.display().to_string())),
+            ]
+        });
+        screen.list(["TENANT", "OPEN TASKS", "WORKERS", "USER", "ROOT"], rows);
+    }
+}
+
+/// Whether a task in a status may still start, or runs.
+pub(crate) fn is_open(status: &str) -> bool {
+    !matches!(status, "done" | "archived")
+}
+
+/// Shows one tenant.
+pub(crate) fn show_tenant(line: &TenantLine, screen: &mut Screen) {
+    let mut row = |label: &str, text: String| {
+        if !text.is_empty() {
+            screen.hanging(&format!("{label:<13}"), &text);
+        }
+    };
+    let pairs = |pairs: &BTreeMap<String, u64>| {
+        pairs.iter().map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>().join(", ")
+    };
+    let pools = line.pools.iter().map(|(name, count)| (name.clone(), *count as u64)).collect();
+    let tasks = line.tasks.iter().map(|(name, count)| (name.clone(), count.unsigned_abs())).collect();
+    row("tenant", line.name.clone());
+    row("file", line.file.as_ref().map(|file| file.display().to_string()).unwrap_or_default());
+    row("root", line.root.as_ref().map(|root| root.display().to_string()).unwrap_or_default());
+    row("user", line.user.clone().unwrap_or_default());
+    row("users", line.users.join(", "));
+    row("groups", line.groups.join(", "));
+    row("boards", line.boards.join(", "));
+    row("workers", line.max_running.map(|most| most.to_string()).unwrap_or_default());
+    row("pools", pairs(&pools));
+    row(
+        "time limit",
+        line.max_runtime_seconds.map(|s| brief(std::time::Duration::from_secs(s))).unwrap_or_default(),
+    );
+    row("policy", line.policy.clone().unwrap_or_default());
+    row("assignee", line.assignee.clone().unwrap_or_default());
+    row("quotas", pairs(&line.quotas));
+    row("tasks", pairs(&tasks));
+}
+
+/// Says what a tenant has and has used.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TenantUsage {
+    /// The tenant.
+    pub(crate) name: Tenant,
+}
+
+/// What it has and has used.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct UsageOfTenant {
+    pub(crate) tenant: Tenant,
+    #[serde(flatten)]
+    pub(crate) used: TenantUse,
+    /// What its scratch workspaces and its root take on the disk.
+    pub(crate) workspace_bytes: u64,
+    /// Whether there is more in them than was looked at.
+    pub(crate) workspace_is_partial: bool,
+}
+
+impl Verb for TenantUsage {
+    const NAME: &'static str = "tenant-usage";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Read;
+    const MEMBERS: bool = true;
+    type Reply = UsageOfTenant;
+
+    fn confine(&mut self, tenant: &Tenant) -> Result<(), Failure> {
+        require_own(tenant, Some(&self.name))
+    }
+
+    async fn run(self, call: Call) -> Result<UsageOfTenant, Failure> {
+        let name = self.name;
+        let config = call.service.config().tenants.get(&name).cloned();
+        let tenant = name.clone();
+        let (is_known, used) =
+            call.read(move |view| Ok((view.has_tenant(&tenant)?, view.tenant_use(&tenant)?))).await?;
+        if !is_known && config.is_none() {
+            return Err(Failure::new(Code::NotFound, format!("there is no tenant `{name}`"))
+                .hint("see `supervisor tenant list`"));
+        }
+        let scratch = call.service.root().workspaces(call.board()?.name());
+        let ids = blocking("the workspaces were not listed", {
+            let scratch = scratch.clone();
+            move || {
+                let entries =
+                    std::fs::read_dir(&scratch).map(|entries| entries.flatten().collect::<Vec<_>>());
+                let named = entries.unwrap_or_default().into_iter();
+                named
+                    .filter_map(|entry| entry.file_name().to_str()?.parse::<TaskId>().ok())
+                    .collect::<Vec<_>>()
+            }
+        });
+        let (ids, tenant) = (ids.await?, name.clone());
+        let own = call.read(move |view| {
+            let mut own = Vec::new();
+            for id in ids {
+                if view.task(&id)?.is_some_and(|task| task.tenant.as_ref() == Some(&tenant)) {
+                    own.push(id);
+                }
+            }
+            Ok(own)
+        });
+        let mut places: Vec<PathBuf> = own.await?.iter().map(|id| scratch.join(id.as_str())).collect();
+        places.extend(config.and_then(|config| config.root));
+        let disk = blocking("the workspaces were not looked at", move || {
+            let mut disk = DiskUse::default();
+            places.iter().for_each(|place| disk.add(place, ENTRIES));
+            disk
+        });
+        let disk = disk.await?;
+        Ok(UsageOfTenant {
+            tenant: name,
+            used,
+            workspace_bytes: disk.bytes,
+            workspace_is_partial: disk.is_partial,
+        })
+    }
+}
+
+impl Command for TenantUsage {
+    fn show(reply: &UsageOfTenant, screen: &mut Screen) {
+        let UsageOfTenant { tenant, used, .. } = reply;
+        let tasks: Vec<String> =
+            used.tasks.iter().map(|(status, count)| format!("{count} {status}")).collect();
+        let tasks = if tasks.is_empty() { "none".to_owned() } else { tasks.join(", ") };
+        screen.hanging("tasks        ", &tasks);
+        let more = if reply.workspace_is_partial { " or more" } else { "" };
+        screen.line(format!("workspaces   {}{more}", bytes_brief(reply.workspace_bytes)));
+        screen.line(format!("attachments  {} in {}", bytes_brief(used.attachment_bytes), used.attachments));
+        screen.line(format!(
+            "kept         {} entries, {}, {} events",
+            used.entries,
+            bytes_brief(used.bytes),
+            used.events
+        ));
+        screen.heading(&format!("Used by the runs of {tenant}"));
+        let skipped = used.days.len().saturating_sub(DAYS);
+        let days = used.days.iter().skip(skipped).map(|(day, used)| cells(day, used));
+        screen.table(
+            ["DAY", "RUNS", "CPU", "PEAK MEMORY", "READ", "WRITTEN", "TOKENS", "COST"],
+            days.chain(std::iter::once(cells("total", &used.total))),
+        );
+    }
+}
+
+fn cells(day: &str, used: &RunsUse) -> [String; 8] {
+    let seconds = used.cpu_us / 1_000_000;
+    let (dollars, cents) = (used.cost_micros / 1_000_000, used.cost_micros % 1_000_000 / 10_000);
+    [
+        day.to_owned(),
+        used.runs.to_string(),
+        format!("{seconds}.{:01} s", used.cpu_us % 1_000_000 / 100_000),
+        bytes_brief(used.peak_memory_bytes),
+        bytes_brief(used.read_bytes),
+        bytes_brief(used.written_bytes),
+        used.tokens.to_string(),
+        format!("${dollars}.{cents:02}"),
+    ]
+}

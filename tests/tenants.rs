@@ -1,0 +1,388 @@
+//! Tenants: made, shown, changed and removed in one go, and seen by their own users alone.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::os::unix::process::CommandExt;
+
+use serde_json::Value;
+
+use crate::harness::{Fleet, Output, User, skip};
+
+/// A user of the tenant acme, one of globex, and one of nobody's.
+const ANN: u32 = 4001;
+const EVE: u32 = 4002;
+const ZOE: u32 = 4003;
+
+/// Runs a command as another user.
+fn by(fleet: &Fleet, uid: u32, args: &[&str]) -> Output {
+    let mut command = fleet.command(args);
+    command.uid(uid).gid(uid);
+    Output::of(&mut command)
+}
+
+/// What a command of another user prints as JSON.
+#[track_caller]
+fn json_by(fleet: &Fleet, uid: u32, args: &[&str]) -> Value {
+    by(fleet, uid, &[args, &["--json"]].concat()).ok().json()
+}
+
+fn created(fleet: &Fleet, title: &str, tenant: &str) -> String {
+    let made = fleet.json(["create", title, "--tenant", tenant, "--assignee", "nobody-does-it"]);
+    made["id"].as_str().unwrap().to_owned()
+}
+
+/// A daemon of root's with two tenants that have a user each; none where the test is not root's.
+fn two_tenants() -> Option<Fleet> {
+    if User::current() != User::Root {
+        skip("users of tenants: needs root");
+        return None;
+    }
+    let fleet = Fleet::boot();
+    for (name, uid) in [("acme", ANN), ("globex", EVE)] {
+        fleet.cli(["tenant", "create", name, "--member", &uid.to_string()]).ok();
+    }
+    Some(fleet)
+}
+
+#[test]
+fn a_tenant_is_created_with_all_that_is_said_shown_edited_and_removed() {
+    let fleet = Fleet::offline();
+    let own = User::ordinary().id().unwrap_or_else(|| nix::unistd::geteuid().as_raw()).to_string();
+    let dir = fleet.home().join("acme");
+    let place = dir.display().to_string();
+    let said = [
+        "--dir",
+        &place,
+        "--unix-user",
+        &own,
+        "--max-running",
+        "2",
+        "--pool",
+        "gpu=1",
+        "--max-runtime",
+        "1h",
+    ];
+    let more =
+        ["--policy", "strict", "--assignee", "shell", "--quota", "creates=3", "--budget", "cost_usd=5"];
+    let who = ["--member", "4001", "--member", "ann", "--group", "staff", "--on-board", "default"];
+    fleet.cli([&["tenant", "create", "acme"], &said[..], &more, &who].concat()).ok();
+
+    let shown = fleet.json(["tenant", "show", "acme"]);
+    assert_eq!(
+        (&shown["root"], &shown["policy"], &shown["assignee"]),
+        (&place.as_str().into(), &"strict".into(), &"shell".into())
+    );
+    assert_eq!((&shown["max_running"], &shown["max_runtime_seconds"]), (&2.into(), &3600.into()));
+    assert_eq!((&shown["pools"]["gpu"], &shown["quotas"]["creates"]), (&1.into(), &3.into()));
+    assert_eq!(
+        (&shown["users"], &shown["groups"]),
+        (&serde_json::json!(["4001", "ann"]), &serde_json::json!(["staff"]))
+    );
+    let meta = dir.metadata().unwrap();
+    assert_eq!((meta.uid().to_string(), meta.permissions().mode() & 0o777), (own, 0o750));
+    fleet.cli(["tenant", "create", "acme"]).refused(4, "exists already");
+    fleet.cli(["tenant", "create", "a/b"]).refused(2, "tenant");
+
+    fleet.cli(["tenant", "edit", "acme", "--max-running", "7", "--unset", "quotas"]).ok();
+    let shown = fleet.json(["tenant", "show", "acme"]);
+    assert_eq!((&shown["max_running"], &shown["quotas"]), (&7.into(), &serde_json::json!({})));
+    fleet.cli(["tenant", "edit", "acme", "--unset", "nothing"]).refused(2, "no key");
+
+    let made = fleet.json(["create", "x", "--tenant", "acme"]);
+    assert_eq!((&made["assignee"], &made["policy"]), (&"shell".into(), &"strict".into()));
+    fleet.cli(["create", "x", "--tenant", "acme", "--workspace", "dir:/tmp"]).refused(77, "beneath");
+    let listed = fleet.json(["tenant", "list"]);
+    assert_eq!((&listed[0]["name"], &listed[0]["tasks"]["ready"]), (&"acme".into(), &1.into()));
+    let used = fleet.json(["tenant", "usage", "acme"]);
+    assert_eq!((&used["total"]["runs"], &used["tasks"]["ready"]), (&0.into(), &1.into()));
+    assert!(fleet.cli(["tenant", "usage", "acme"]).ok().stdout.contains("total"));
+
+    fleet.cli(["tenant", "rm", "acme"]).refused(4, "1 open task");
+    let removed = fleet.cli(["tenant", "rm", "acme", "--cancel"]).ok();
+    assert!(
+        removed.stdout.contains("Cancelled 1 task") && removed.stderr.contains("stay"),
+        "{}",
+        removed.stderr
+    );
+    assert!(dir.is_dir() && fleet.json(["tenant", "show", "acme"])["file"] == Value::Null);
+    fleet.cli(["tenant", "show", "nobody"]).refused(3, "nobody");
+}
+
+#[test]
+fn a_directory_that_is_a_link_or_somebody_elses_is_refused_and_no_user_is_made_unasked() {
+    let fleet = Fleet::offline();
+    let real = fleet.home().join("real");
+    fs::create_dir(&real).unwrap();
+    fleet.give(&real);
+    symlink(&real, fleet.home().join("link")).unwrap();
+    let create = |place: &std::path::Path, more: &[&str]| {
+        let place = place.display().to_string();
+        fleet.cli([&["tenant", "create", "acme", "--dir", &place], more].concat())
+    };
+    create(&fleet.home().join("link"), &[]).refused(2, "symbolic link");
+    create(&fleet.home().join("link/deeper"), &[]).refused(2, "symbolic link");
+    create(&fleet.root().join("boards"), &[]).refused(2, "own directories");
+    if User::current() == User::Root {
+        chown(&real, Some(4242), Some(4242)).unwrap();
+        create(&real, &[]).refused(77, "belongs to uid 4242");
+        create(&real, &["--unix-user", "nobody"]).refused(77, "belongs to uid 4242");
+        create(&real, &["--unix-user", "root"]).refused(2, "root");
+        create(&real, &["--unix-user", "nobody", "--create-user"]).refused(4, "exists already");
+        create(&real, &["--unix-user", "x; id", "--create-user"]).refused(2, "not a name");
+    } else {
+        create(&real, &["--unix-user", "nobody", "--create-user"]).refused(77, "only root");
+    }
+    create(&fleet.home().join("new"), &["--unix-user", "no-such-user-here"]).refused(3, "no user");
+    assert!(!fleet.root().join("tenants.d/acme.toml").exists(), "nothing was written");
+}
+
+#[test]
+fn the_users_of_a_tenant_see_and_direct_its_tasks() {
+    let Some(fleet) = two_tenants() else { return };
+    let other = created(&fleet, "secret of globex", "globex");
+    let own = created(&fleet, "work of acme", "acme");
+
+    let made = json_by(&fleet, ANN, &["create", "mine", "--assignee", "shell", "--body", "echo done"]);
+    let id = made["id"].as_str().unwrap();
+    assert_eq!((&made["tenant"], &made["created_by"]), (&"acme".into(), &"uid-4001".into()));
+    fleet.wait_for(id, "done");
+    let seen = json_by(&fleet, ANN, &["list"]);
+    let seen: Vec<&str> = seen.as_array().unwrap().iter().map(|task| task["id"].as_str().unwrap()).collect();
+    assert!(seen.contains(&own.as_str()) && !seen.contains(&other.as_str()), "{seen:?}");
+    by(&fleet, ANN, &["comment", &own, "looks good"]).ok();
+    by(&fleet, ANN, &["cancel", &own]).ok();
+    assert!(by(&fleet, ANN, &["logs", id]).ok().stdout.contains("done"));
+    let short = &own[..7];
+    assert!(by(&fleet, ANN, &["show", short]).ok().stdout.contains("work of acme"));
+    assert_eq!(json_by(&fleet, ANN, &["tenant", "list"]).as_array().map(Vec::len), Some(1));
+    assert_eq!(json_by(&fleet, ANN, &["tenant", "usage", "acme"])["total"]["runs"], 1);
+}
+
+#[test]
+fn another_tenants_user_is_refused_and_learns_nothing() {
+    let Some(fleet) = two_tenants() else { return };
+    let other = created(&fleet, "secret of globex", "globex");
+    let own = created(&fleet, "work of acme", "acme");
+    fs::write(fleet.home().join("file"), "secret").unwrap();
+    let file = fleet.home().join("file").display().to_string();
+    let attached = fleet.json(["attach", &other, &file])["id"].to_string();
+    let none = "t_ffffffff";
+
+    // A task of another tenant is refused in the words of one that is not there.
+    let lines: &[&[&str]] = &[
+        &["show", "ID"],
+        &["runs", "ID"],
+        &["logs", "ID"],
+        &["context", "ID"],
+        &["attachments", "ID"],
+        &["comment", "ID", "hello"],
+        &["block", "ID", "why"],
+        &["unblock", "ID"],
+        &["answer", "ID", "yes"],
+        &["approve", "ID"],
+        &["deny", "ID"],
+        &["request-changes", "ID", "why"],
+        &["promote", "ID"],
+        &["schedule", "ID", "--at", "2h"],
+        &["cancel", "ID"],
+        &["kill", "ID"],
+        &["retry", "ID"],
+        &["archive", "ID"],
+        &["archive", "--rm", "ID"],
+        &["unarchive", "ID"],
+        &["reopen", "ID"],
+        &["assign", "ID", "shell"],
+        &["reassign", "ID", "shell"],
+        &["edit", "ID", "--title", "x"],
+        &["steer", "ID", "hello"],
+        &["attach", "ID", "FILE"],
+        &["events", "--task", "ID"],
+        &["link", "ID", "OWN"],
+        &["link", "OWN", "ID"],
+        &["create", "x", "--parent", "ID"],
+        &["comment", "OWN", "--task-id", "ID"],
+    ];
+    for line in lines {
+        let said = |id: &str| {
+            let words: Vec<&str> = line
+                .iter()
+                .map(|word| match *word {
+                    "ID" => id,
+                    "OWN" => own.as_str(),
+                    "FILE" => file.as_str(),
+                    word => word,
+                })
+                .collect();
+            let output = by(&fleet, ANN, &words);
+            (output.code, format!("{}{}", output.stdout, output.stderr).replace(id, "ID"))
+        };
+        let (theirs, nobodys) = (said(&other), said(none));
+        assert_ne!(theirs.0, 0, "{line:?}: {}", theirs.1);
+        assert_eq!(theirs, nobodys, "{line:?} tells a task of another tenant from none");
+    }
+    assert_eq!(fleet.status_of(&other), "ready");
+    let words = |number: &str| {
+        let output = by(&fleet, ANN, &["attach-rm", number]);
+        (output.code, output.stderr.replace(number, "N"))
+    };
+    assert_eq!(words(&attached), words("99999"));
+
+    // What is about all tenants, or about another one.
+    for line in [
+        "list --tenant globex",
+        "stats --tenant globex",
+        "status --tenant globex",
+        "events --tenant globex",
+        "create x --tenant globex",
+        "tenant usage globex",
+        "tenant show globex",
+        "create x --policy unconfined",
+        "create x --workspace dir:/tmp",
+        "edit OWN --tenant globex",
+        "edit OWN --workspace dir:/tmp",
+        "edit OWN --policy unconfined",
+        "metrics",
+        "doctor --all",
+        "diagnostics",
+        "hold --tenant globex --reason r",
+        "hold --profile shell --reason r",
+        "release --host",
+        "gc --dry-run",
+        "dispatch",
+        "stop",
+        "backup /tmp/x.db",
+        "boards create more",
+        "--board other list",
+        "--board nothing list",
+        "init",
+        "reclaim OWN",
+        "dispatch-fleet shell /root",
+        "swarm g --worker a --verifier b --synthesizer c",
+        "claim OWN",
+        "notify-subscribe OWN --platform p --chat-id 1",
+    ] {
+        let words: Vec<&str> =
+            line.split(' ').map(|word| if word == "OWN" { own.as_str() } else { word }).collect();
+        let output = by(&fleet, ANN, &words);
+        let text = format!("{}{}", output.stdout, output.stderr);
+        assert!(output.code != 0, "`{line}` is let through: {text}");
+        assert!(!text.contains("secret") && !text.contains(&other), "{line}: {text}");
+    }
+    // What is shown has nothing of others.
+    for line in [
+        "list",
+        "list --search secret",
+        "list --archived",
+        "status",
+        "stats",
+        "events",
+        "holds",
+        "tenant list",
+        "list --why",
+        "assignees",
+        "list --assignee nobody-does-it",
+    ] {
+        let output = by(&fleet, ANN, &line.split(' ').collect::<Vec<_>>());
+        let text = format!("{}{}", output.stdout, output.stderr);
+        assert!(
+            !text.contains("secret") && !text.contains(&other) && !text.contains("globex"),
+            "{line}: {text}"
+        );
+    }
+    by(&fleet, ANN, &["show", &other[..6]]).refused(3, "no such task");
+    let words = ["list", "--tenant", "glo"];
+    assert!(!by(&fleet, ANN, &words).stdout.contains("globex"));
+    // Nobody's user is nobody here, and a member that leaves is none at once.
+    by(&fleet, ZOE, &["list"]).refused(77, "no tenant has the user");
+    by(&fleet, EVE, &["show", &other]).ok();
+    fleet.cli(["tenant", "edit", "globex", "--unset", "users", "--group", "4001"]).ok();
+    by(&fleet, EVE, &["show", &other]).refused(77, "no tenant has the user");
+}
+
+#[test]
+fn the_socket_of_tenants_is_open_as_long_as_one_has_users() {
+    let fleet = Fleet::boot();
+    let socket = fleet.root().join("run/tenants.sock");
+    let mode = || socket.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(), 0o600);
+    fleet.cli(["tenant", "create", "acme", "--member", "4001"]).ok();
+    assert_eq!(mode(), 0o666);
+    assert_eq!(
+        fleet.root().join("run/supervisor.sock").metadata().unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    fleet.restart();
+    assert_eq!(mode(), 0o666);
+    fleet.cli(["tenant", "edit", "acme", "--unset", "users"]).ok();
+    assert_eq!(mode(), 0o600);
+}
+
+#[test]
+fn a_tenants_users_keep_to_its_quotas_and_to_its_directory() {
+    let Some(fleet) = two_tenants() else { return };
+    let dir = fleet.home().join("acme");
+    let place = dir.display().to_string();
+    fleet
+        .cli([
+            "tenant",
+            "edit",
+            "acme",
+            "--dir",
+            &place,
+            "--unix-user",
+            &ANN.to_string(),
+            "--quota",
+            "tenant_entries=2",
+        ])
+        .refused(3, "no user");
+    fleet
+        .cli([
+            "tenant",
+            "edit",
+            "acme",
+            "--dir",
+            &place,
+            "--unix-user",
+            "nobody",
+            "--quota",
+            "tenant_entries=2",
+        ])
+        .ok();
+    let inside = format!("dir:{place}");
+    let made = json_by(
+        &fleet,
+        ANN,
+        &["create", "a", "--workspace", &inside, "--assignee", "shell", "--body", "id -un > who"],
+    );
+    fleet.wait_for(made["id"].as_str().unwrap(), "done");
+    assert_eq!(fs::read_to_string(dir.join("who")).unwrap(), "nobody\n", "its workers are the tenant's user");
+    by(&fleet, ANN, &["create", "a", "--workspace", "dir:/srv"]).refused(77, "beneath");
+    by(&fleet, ANN, &["create", "b"]).ok();
+    by(&fleet, ANN, &["create", "c"]).refused(77, "tenant_entries");
+    by(&fleet, EVE, &["create", "c"]).ok();
+}
+
+#[test]
+fn a_tenant_is_exported_whole_and_alone_and_read_into_another_board() {
+    let fleet = Fleet::offline();
+    let own = created(&fleet, "work of acme", "acme");
+    let other = created(&fleet, "secret of globex", "globex");
+    fleet.cli(["comment", &own, &format!("as in {other}")]).ok();
+    fs::write(fleet.home().join("file"), "attached").unwrap();
+    fleet.cli(["attach", &own, &fleet.home().join("file").display().to_string()]).ok();
+    let file = fleet.home().join("acme.jsonl").display().to_string();
+
+    fleet.cli(["export", "--tenant", "acme", "--file", &file]).ok();
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(!text.contains("secret") && !text.contains("globex"), "{text}");
+    let streamed = fleet.cli(["export", "--tenant", "acme"]).ok().stdout;
+    assert_eq!(streamed.lines().count(), text.lines().count());
+    fleet.cli(["--board", "copy", "import", &file]).ok();
+    let shown = fleet.json(["--board", "copy", "show", &own]);
+    assert_eq!(
+        (&shown["task"]["title"], shown["attachments"].as_array().map(Vec::len)),
+        (&"work of acme".into(), Some(1))
+    );
+    assert_eq!(fleet.json(["--board", "copy", "list"]).as_array().map(Vec::len), Some(1));
+    fleet.cli(["export", "--tenant", "nobody"]).refused(3, "nobody");
+}
