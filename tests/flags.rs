@@ -3,6 +3,7 @@
 //! Most rows are two command lines over copies of one board, where only one line has the flag. What they print, their exit
 //! codes and the rows of the board afterwards must differ; the same line twice must not, so that chance proves nothing.
 
+mod automation;
 mod daily;
 mod table;
 
@@ -27,7 +28,7 @@ const GLOBAL: [&str; 6] = ["root", "board", "json", "color", "system", "user"];
 
 /// Every row.
 fn table() -> impl Iterator<Item = &'static Row> {
-    TABLE.iter().chain(daily::DAILY)
+    TABLE.iter().chain(daily::DAILY).chain(automation::AUTOMATION)
 }
 
 /// Every flag of every verb, as the binary itself completes them.

@@ -66,6 +66,7 @@ mod mcp;
 mod missions;
 mod mounts;
 mod moved;
+mod notify;
 mod orchestrators;
 mod pages;
 mod parity;

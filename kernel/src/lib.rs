@@ -64,9 +64,10 @@ pub use model::filter::{Archived, EventFilter, Excerpt, Filter, Page, Sort};
 pub use model::fleet::{FleetId, NewFleetTask};
 pub use model::hold::{Hold, HoldKind, HoldOn, HoldScope, NewHold, Within};
 pub use model::id::{
-    AttachmentId, BoardId, BoardName, CommentId, Digest, EventId, ParseError, Pool, Profile, RequestId,
-    RunId, TaskId, Tenant, Tick,
+    AttachmentId, BoardId, BoardName, CommentId, Digest, EventId, LetterId, ParseError, Pool, Profile,
+    RequestId, RunId, TaskId, Tenant, Tick,
 };
+pub use model::letter::{Address, Crowd, Heads, Letter, LetterState, Letters, Mail, Notice, NoticeKind};
 pub use model::limits;
 pub use model::log::{Folded, Horizon};
 pub use model::message::{Message, MessageNews, MessageState};

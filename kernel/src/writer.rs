@@ -16,7 +16,7 @@ use crate::board::Board;
 use crate::model::clock::{Clock, SystemClock};
 use crate::model::entropy::{Entropy, SystemEntropy};
 use crate::model::error::{Error, StorageKind};
-use crate::model::id::EventId;
+use crate::model::id::{EventId, LetterId};
 use crate::model::quota::SharedQuotas;
 use crate::model::request::Request;
 use crate::store::open::OpenError;
@@ -34,6 +34,8 @@ const REST: Duration = Duration::from_secs(2);
 pub struct Committed {
     /// The last event there is now.
     pub last_event: EventId,
+    /// The last message that waits in the outbox; zero where there is none.
+    pub last_letter: LetterId,
 }
 
 /// Named points at which a test may fail the writer or end the process: `begin`, `job`, `commit`, `committed`.
@@ -364,13 +366,14 @@ fn commit(
         changed |= step(&tx, options, job.as_mut())?;
     }
     let last_event = tx.last_event()?;
+    let last_letter = tx.last_letter()?;
     options.fail_point.pass("commit")?;
     tx.commit()?;
     // Too late to fail: the point only serves to end the process here.
     drop(options.fail_point.pass("committed"));
     // What was committed to a file that nobody can find is not acknowledged.
     watched.committed(last_event)?;
-    Ok(changed.then_some(Committed { last_event }))
+    Ok(changed.then_some(Committed { last_event, last_letter }))
 }
 
 /// Runs one job in its savepoint. Returns whether it changed the board; an error loses the group.

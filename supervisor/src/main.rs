@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::process::ExitCode;
 
 mod api;
+mod automation;
 mod cli;
 mod client;
 mod command;

@@ -231,6 +231,11 @@ impl Root {
         self.state.join("kept")
     }
 
+    /// The private directory of a channel that runs a program. One delivery of a channel is under way at a time.
+    pub(crate) fn channel_home(&self, channel: &str) -> PathBuf {
+        self.state.join("homes").join(".notify").join(channel)
+    }
+
     /// The lock of a login that is under way.
     pub(crate) fn login_lock(&self) -> PathBuf {
         self.kept().join(".lock")

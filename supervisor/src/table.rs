@@ -85,6 +85,7 @@ macro_rules! table {
                 commands {
                     Boards(boards::Boards) => boards::run,
                     Restore(restore::Restore) => restore::run,
+                    Notify(notify::Notify) => notify::run,
                 }
                 verbs {
                     Backup,
@@ -140,6 +141,10 @@ macro_rules! table {
                 ListTenants,
                 TenantUsage,
                 Reload,
+                NotifyTest,
+                NotifyOutbox,
+                NotifyRetry,
+                NotifyDrop,
             }
         }
     };

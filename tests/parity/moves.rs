@@ -153,7 +153,7 @@ fn chats(desk: &Desk) {
     desk.ok(&format!("notify-subscribe {task} {chat} --thread-id 7 --user-id 5 --notifier-profile ann"));
     desk.ok(&format!("notify-subscribe {task} {chat} --thread-id 7"));
     let said = desk.run(&format!("notify-subscribe {task} --platform slack --chat-id C1")).ok().stderr;
-    assert!(said.contains("nothing moves last_event_id"), "{said}");
+    assert!(said.contains("there is no channel `slack`"), "{said}");
     let listed = desk.json(&format!("notify-list {task}"));
     let said = json!({"task_id": task, "platform": "telegram", "chat_id": "-100123", "thread_id": "7",
         "user_id": "5", "notifier_profile": "ann", "last_event_id": 0});

@@ -122,7 +122,7 @@ impl Board<'_> {
         Ok(false)
     }
 
-    /// Keeps what a task in review has to have.
+    /// Keeps what a task has to have before it moves: the message that tells of it reads the result.
     fn prepare(&self, run: &Run, decision: &Decision) -> Result<(), Error> {
         if let (Outcome::ReviewRequested, Some(Verdict::RequestReview(request))) =
             (decision.outcome, &run.verdict)
@@ -138,6 +138,9 @@ impl Board<'_> {
         }
         if decision.outcome == Outcome::Approved {
             self.tell_approved(&run.task_id, Some(run.id), SYSTEM)?;
+        }
+        if let Some(handoff) = &decision.handoff {
+            self.keep_handoff(&run.task_id, handoff)?;
         }
         Ok(())
     }
@@ -160,9 +163,6 @@ impl Board<'_> {
         if let (Outcome::Blocked, Some(Verdict::Block(block))) = (decision.outcome, &run.verdict) {
             let blocks = from.blocks().with(block.kind);
             self.set_blocks(id, if decision.then == Then::Triage { blocks.in_triage() } else { blocks })?;
-        }
-        if let Some(handoff) = &decision.handoff {
-            self.keep_handoff(id, handoff)?;
         }
         Ok(())
     }

@@ -19,6 +19,7 @@ use crate::model::status::{Change, State, Status};
 use crate::model::task::Task;
 use crate::model::verdict::Blocking;
 use crate::rules::authority;
+use crate::rules::notice;
 use crate::rules::recurrence::Recurrence;
 use crate::rules::transition::{in_queue, next};
 use crate::store::events::NewEvent;
@@ -56,6 +57,7 @@ mod mission;
 mod note;
 mod notify;
 mod offer;
+mod outbox;
 mod release;
 pub(crate) mod replay;
 mod review;
@@ -181,7 +183,8 @@ impl<'a> Board<'a> {
                 "nothing was done; try again",
             ));
         }
-        self.tx.append_event(&NewEvent {
+        let told = record.payload.as_ref().and_then(|payload| notice::error(payload));
+        let event = self.tx.append_event(&NewEvent {
             task: Some(id),
             run: record.run,
             tenant: from.tenant.as_ref(),
@@ -193,6 +196,8 @@ impl<'a> Board<'a> {
         })?;
         if to == (State::Blocked { kind: BlockKind::Approval }) && record.blocking.is_none() {
             self.ask_for_approval(id, record.actor)?;
+        } else {
+            self.tell_subscribers(id, event, record.kind, Some(to), told.as_deref())?;
         }
         Ok(to)
     }
@@ -216,7 +221,8 @@ impl<'a> Board<'a> {
         let (now, payload) = (self.now(), payload.into());
         let tenant = task.tenant.as_ref();
         let event = NewEvent { task: Some(&task.id), run, tenant, kind, payload, change: None, actor, now };
-        self.tx.append_event(&event).map(|_| ())
+        let event = self.tx.append_event(&event)?;
+        self.tell_subscribers(&task.id, event, kind, None, None)
     }
 
     fn set(&self, id: &TaskId, field: &Field<'_>) -> Result<(), Error> {
@@ -365,6 +371,8 @@ pub(crate) mod history_tests;
 mod hold_tests;
 #[cfg(test)]
 mod mission_tests;
+#[cfg(test)]
+mod outbox_tests;
 #[cfg(test)]
 mod part_tests;
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Subscriptions of chats to tasks, each with a cursor in the task's events.
 //!
-//! A subscription starts with the task's first event, so that what happens between `create` and `notify-subscribe` is
-//! told as well. When the task is done or archived the subscription is over and no longer listed.
+//! What a task waits for when it is subscribed to, or that it is done, is sent at once, so that what happens between `create` and
+//! `notify-subscribe` is not missed. When the task is done or archived the subscription is over.
 
 use serde_json::json;
 
@@ -11,7 +11,9 @@ use crate::model::actor::Actor;
 use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::id::TaskId;
+use crate::model::letter::Address;
 use crate::model::limits;
+use crate::model::status::Status;
 use crate::model::subscription::{Subscription, SubscriptionKey};
 use crate::rules::authority;
 
@@ -36,9 +38,7 @@ impl Board<'_> {
         actor: &Actor,
     ) -> Result<Subscription, Error> {
         let task = self.for_person(&key.task_id, actor, "subscribe a chat to a task")?;
-        for (field, text) in [("platform", &key.platform), ("chat_id", &key.chat_id)] {
-            limits::filled(field, text, "name one")?;
-        }
+        limits::filled("platform", &key.platform, "name one")?;
         for (field, text) in [
             ("platform", Some(key.platform.as_str())),
             ("chat_id", Some(&key.chat_id)),
@@ -50,10 +50,15 @@ impl Board<'_> {
         }
         if self.tx.insert_subscription(key, user, notifier, self.now())? {
             self.append(&task, None, EventKind::Subscribed, Some(payload(key)), &actor.label())?;
+            self.catch_up(&task, &key.address())?;
         } else {
             self.tx.update_subscription(key, user, notifier)?;
         }
-        self.tx.find_subscription(key)?.ok_or_else(|| unknown(key))
+        let subscription = self.tx.find_subscription(key)?.ok_or_else(|| unknown(key))?;
+        if matches!(task.status, Status::Done | Status::Archived) {
+            self.tx.end_subscriptions(&key.task_id)?;
+        }
+        Ok(subscription)
     }
 
     /// Ends a subscription.
@@ -63,6 +68,17 @@ impl Board<'_> {
         self.tx.delete_subscription(key)?;
         self.append(&task, None, EventKind::Unsubscribed, Some(payload(key)), &actor.label())?;
         Ok(subscription)
+    }
+}
+
+impl SubscriptionKey {
+    /// Where its messages go.
+    pub(super) fn address(&self) -> Address {
+        Address {
+            channel: self.platform.clone(),
+            chat_id: self.chat_id.clone(),
+            thread_id: self.thread_id.clone(),
+        }
     }
 }
 

@@ -219,6 +219,11 @@ number_id!(
     AttachmentId, "attachment id"
 );
 
+number_id!(
+    /// One message of the outbox; later messages have greater ids.
+    LetterId, "message id"
+);
+
 /// The identity of one board, drawn when it is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]

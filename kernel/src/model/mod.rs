@@ -13,6 +13,7 @@ pub(crate) mod filter;
 pub(crate) mod fleet;
 pub(crate) mod hold;
 pub(crate) mod id;
+pub(crate) mod letter;
 pub mod limits;
 pub(crate) mod log;
 pub(crate) mod message;

@@ -10,6 +10,7 @@ pub(crate) mod diagnose;
 pub(crate) mod implied;
 pub(crate) mod links;
 pub(crate) mod mission;
+pub(crate) mod notice;
 pub(crate) mod readiness;
 pub(crate) mod reason;
 pub(crate) mod recurrence;

@@ -17,8 +17,9 @@ use crate::model::clock::Timestamp;
 use crate::model::error::{Error, StorageKind};
 use crate::model::hold::{HoldKind, HoldScope};
 use crate::model::id::{
-    AttachmentId, BoardId, BoardName, CommentId, Digest, EventId, Profile, RunId, TaskId, Tenant,
+    AttachmentId, BoardId, BoardName, CommentId, Digest, EventId, LetterId, Profile, RunId, TaskId, Tenant,
 };
+use crate::model::letter::{LetterState, NoticeKind};
 use crate::model::message::MessageState;
 use crate::model::outcome::{ApprovalClass, ApprovalState, BlockKind, Outcome, StopReason};
 use crate::model::run::{Holder, Purpose, RunStatus};
@@ -75,6 +76,8 @@ text_columns!(
     Holder,
     Purpose,
     MessageState,
+    NoticeKind,
+    LetterState,
     RunStatus,
     ActorKind,
     HoldKind,
@@ -83,7 +86,7 @@ text_columns!(
     LimitSource
 );
 from_text!(BoardId);
-number_columns!(RunId, EventId, CommentId, AttachmentId);
+number_columns!(RunId, EventId, CommentId, AttachmentId, LetterId);
 
 impl ToSql for Timestamp {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {

@@ -32,6 +32,7 @@ const STEPS: &[M<'static>] = &[
     M::up(include_str!("migrations/0020.sql")),
     M::up(include_str!("migrations/0021.sql")),
     M::up(include_str!("migrations/0022.sql")),
+    M::up(include_str!("migrations/0023.sql")),
 ];
 
 /// Returns every migration that there is.

@@ -27,6 +27,7 @@ pub(crate) mod migrate;
 mod missions;
 pub(crate) mod notify;
 pub(crate) mod open;
+pub(crate) mod outbox;
 pub(crate) mod pages;
 pub(crate) mod presence;
 pub(crate) mod queue;

@@ -154,7 +154,9 @@ impl Tx<'_> {
         self.conn
             .execute_batch(
                 "UPDATE tasks SET worker_uid = NULL WHERE worker_uid IS NOT NULL; \
-                 UPDATE task_runs SET token_hash = NULL WHERE token_hash IS NOT NULL;",
+                 UPDATE task_runs SET token_hash = NULL WHERE token_hash IS NOT NULL; \
+                 UPDATE notify_outbox SET state = 'dead', digest = NULL, last_error = 'its board was imported, and the former one may \
+                   have sent it' WHERE state = 'waiting';",
             )
             .step("forget the former host")
     }

@@ -27,6 +27,11 @@ const MESSAGE: &str = "
     INSERT INTO run_messages (run_id, number, task_id, author, body, state, created_at, changed_at)
         SELECT id, 1, task_id, 'alice', 'b', 'written', 1, 1 FROM task_runs LIMIT 1";
 
+/// A message that nobody took.
+const LETTER: &str = "
+    INSERT INTO notify_outbox (task_id, event_id, channel, kind, notice, state, due_at, created_at)
+        SELECT id, 1, 'p', 'completed', '{\"title\":\"t\"}', 'dead', 1, 1 FROM tasks LIMIT 1";
+
 /// What went through the proxy of a run.
 const EGRESS: &str = "INSERT INTO run_egress (run_id, egress) SELECT id, '{}' FROM task_runs LIMIT 1";
 
@@ -78,6 +83,7 @@ fn full() -> Bench {
             board.tx.conn.execute_batch(DELAY).unwrap();
             board.tx.conn.execute_batch(MESSAGE).unwrap();
             board.tx.conn.execute_batch(EGRESS).unwrap();
+            board.tx.conn.execute_batch(LETTER).unwrap();
             board.fold_events(crate::Timestamp::from_micros(i64::MAX), 1)?;
             Ok(())
         })

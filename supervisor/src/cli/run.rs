@@ -73,6 +73,9 @@ pub(super) struct Run {
     /// Give up after this many failures in a row
     #[arg(long, value_name = "N", default_value_t = 1)]
     max_retries: u32,
+    /// Who is notified: a channel of the configuration, as in `create`
+    #[arg(long, value_name = "CHANNEL", env = "SUPERVISOR_CHANNEL")]
+    notify: Option<String>,
 }
 
 pub(super) async fn run(line: &CommandLine, run: Run) -> Result<u8, Failure> {
@@ -137,6 +140,7 @@ impl Run {
             priority: self.priority,
             max_runtime: self.max_runtime,
             max_retries: Some(self.max_retries),
+            notify: self.notify,
             ..Create::default()
         })
     }

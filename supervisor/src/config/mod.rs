@@ -6,6 +6,7 @@ pub(crate) mod definitions;
 #[cfg(test)]
 mod fuzz_tests;
 mod missions;
+pub(crate) mod notify;
 mod runtime;
 pub(crate) mod settings;
 pub(crate) mod telemetry;
@@ -23,6 +24,7 @@ use self::admission::{DispatchConfig, Limits, Pools};
 use self::budgets::BudgetsConfig;
 use self::definitions::{Defect, Subject};
 use self::missions::MissionConfig;
+use self::notify::NotifyConfig;
 use self::runtime::RuntimeConfig;
 use self::telemetry::TelemetryConfig;
 use self::tenants::Tenants;
@@ -66,6 +68,8 @@ pub(crate) struct Config {
     /// What files of their own say of single tenants.
     #[serde(skip)]
     pub(crate) tenants: Tenants,
+    /// The channels over which people are notified.
+    pub(crate) notify: NotifyConfig,
 }
 
 /// How brokers ask hosts. Reloaded on SIGHUP, for runs that begin.
@@ -379,7 +383,7 @@ impl Config {
                 "limits.max_running is 0, so nothing would ever run; {at_least_one}, or say enabled = false in [dispatch]"
             ));
         }
-        if let Some(why) = self.dispatch.unusable() {
+        if let Some(why) = self.dispatch.unusable().or_else(|| self.notify.unusable()) {
             return Some(why);
         }
         if let Some(path) = self.proxy.ca.as_ref().filter(|path| !path.is_absolute()) {

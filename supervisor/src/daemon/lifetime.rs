@@ -28,6 +28,7 @@ use super::watchdog;
 use crate::api::{
     Doorway, Listeners, OperatorKey, RunDoors, Sockets, Surface, WorkersRuntime, front, raise_descriptors,
 };
+use crate::automation::notify;
 use crate::config::{Config, Tuning};
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -119,6 +120,9 @@ pub(crate) async fn run(
     doors.begin();
     listen_to_signals(&link, &served, &stop)?;
     served.spawn(exporter.run(Arc::clone(&service), context.host.hostname.clone(), stop.clone()));
+    if extent != Extent::Ending {
+        served.spawn(notify::deliver(Arc::clone(&service), stop.clone()));
+    }
     begin(&link, &boards, extent).await;
     let mut notices = ServiceLink::find();
     notices.ready();

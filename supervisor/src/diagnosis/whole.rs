@@ -1,7 +1,7 @@
 //! What is wrong with the root as a whole, whether a task waits for it or not: files of the configuration that cannot be
 //! used, budgets that are spent, and a daemon that starts nothing.
 
-use kernel::{Diagnostic, Hold, HoldKind, Remedy, Severity};
+use kernel::{Clock as _, Counted, Diagnostic, Hold, HoldKind, Mail, Remedy, Severity, SystemClock};
 use serde_json::json;
 
 use super::{Finding, now};
@@ -16,6 +16,9 @@ pub(super) async fn wrong(call: &Call) -> Result<Vec<Finding>, Failure> {
     let holds = call.read(|view| view.holds()).await?;
     found.extend(holds.iter().filter(|hold| hold.kind == HoldKind::Budget).map(spent));
     found.extend(holds.iter().filter(|hold| hold.kind == HoldKind::Breaker).map(open));
+    let (now, actor) = (SystemClock.now(), call.actor.clone());
+    let mail = call.read(move |view| view.mail(&actor)).await?;
+    found.extend(mail.iter().filter(|mail| mail.is_in_trouble(now)).map(undelivered));
     if let Some(daemon) = OwnerLink::of(&call.service) {
         let why = daemon.ask(Event::Look).await?.paused;
         let of_whom = if call.service.config().dispatch.enabled { paused } else { disabled };
@@ -55,6 +58,29 @@ fn spent(hold: &Hold) -> Finding {
         ..now("budget_spent", Severity::Warning, (title, hold.reason.clone()), actions)
     };
     Finding::of_root(hold.on().to_string(), diagnostic)
+}
+
+/// A channel that does not take its messages.
+fn undelivered(mail: &Mail) -> Finding {
+    let title = match mail.dead {
+        0 => format!("it takes no messages; waiting: {}", mail.waiting),
+        dead => format!("{} could not be delivered", Counted(u64::from(dead), "message")),
+    };
+    let name = &mail.channel;
+    let actions = vec![
+        Remedy::command("see what fails", format!("notify test {name}")).suggested(),
+        Remedy::command("try the messages again", format!("notify retry --channel {name}")).suggested(),
+        Remedy::command("drop those that are dead", format!("notify drop --channel {name}")),
+    ];
+    let told = (title, mail.last_error.clone().unwrap_or_default());
+    let mut diagnostic = Diagnostic {
+        data: json!({ "channel": name, "waiting": mail.waiting, "dead": mail.dead }),
+        ..now("messages_undelivered", Severity::Error, told, actions)
+    };
+    if let Some(since) = mail.failing_since {
+        diagnostic.first_seen_at = since;
+    }
+    Finding::of_root(format!("channel {name}"), diagnostic)
 }
 
 /// A breaker that is open.

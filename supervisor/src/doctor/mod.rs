@@ -1,6 +1,7 @@
 //! What `doctor` looks at: the root, its boards, the configuration and this host. Blocking.
 
 mod boards;
+mod channels;
 mod host;
 pub(crate) mod upgrade;
 
@@ -73,6 +74,7 @@ pub(crate) fn examine(root: &Root, asked: Examination, troubles: Troubles) -> Re
     let mut checks = vec![reachable(root), served(root)];
     checks.extend(boards::examine(root, asked, troubles)?);
     checks.extend(host::configuration(root));
+    checks.extend(channels::examine(root));
     checks.extend(host::host(root));
     Ok(Report { ok: checks.iter().all(|check| check.verdict != Verdict::Error), checks })
 }

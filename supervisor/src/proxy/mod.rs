@@ -40,5 +40,5 @@ mod verdict;
 mod ways;
 
 pub(crate) use alone::Alone;
-pub(crate) use tls::trusted;
+pub(crate) use tls::{trusted, trusting};
 pub(crate) use ways::{Served, WaysOut};

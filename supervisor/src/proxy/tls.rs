@@ -61,7 +61,12 @@ impl Trust {
 
 /// How a host is asked that the authorities of this host vouch for.
 pub(crate) fn trusted() -> Result<Arc<ClientConfig>, TlsError> {
-    client(None).map(Arc::new)
+    trusting(None)
+}
+
+/// The same with a file of certificates beside them. Blocking.
+pub(crate) fn trusting(extra: Option<&Path>) -> Result<Arc<ClientConfig>, TlsError> {
+    client(extra).map(Arc::new)
 }
 
 fn client(extra: Option<&Path>) -> Result<ClientConfig, TlsError> {

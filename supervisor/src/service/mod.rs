@@ -9,14 +9,14 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::os::unix::fs::PermissionsExt as _;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use kernel::{
     Blobs, BoardId, BoardName, Extent, Readers, SharedQuotas, Sweep, Swept, SystemClock, SystemEntropy,
     Writer, WriterOptions,
 };
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use workspace::WorkspaceSpec;
 
 use self::leases::ExternalLeases;
@@ -155,6 +155,7 @@ pub(crate) struct Service {
     opening: Mutex<()>,
     refused: Mutex<BTreeMap<BoardName, Failure>>,
     looks: Looks,
+    mail: Arc<Notify>,
 }
 
 impl Service {
@@ -173,7 +174,13 @@ impl Service {
             opening: Mutex::default(),
             refused: Mutex::default(),
             looks: Looks::default(),
+            mail: Arc::default(),
         }
+    }
+
+    /// Rings when a message to people was written, or may be sent in another way than before.
+    pub(crate) fn mail(&self) -> &Notify {
+        &self.mail
     }
 
     pub(crate) fn root(&self) -> &Root {
@@ -226,6 +233,7 @@ impl Service {
             Ok(config) => {
                 self.quotas.set(config.quotas());
                 *self.config.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
+                self.mail.notify_one();
                 None
             }
             Err(defect) => Some(defect),
@@ -405,8 +413,13 @@ impl Service {
                 let commits = Arc::clone(&commits);
                 let daemon = self.daemon().cloned();
                 let board = name.clone();
+                let (mail, seen) = (Arc::clone(&self.mail), AtomicI64::new(0));
                 let on_commit = move |committed: kernel::Committed| {
                     commits.fetch_add(1, Ordering::Relaxed);
+                    let last = committed.last_letter.get();
+                    if seen.fetch_max(last, Ordering::Relaxed) < last {
+                        mail.notify_one();
+                    }
                     changed.send_replace(committed.last_event.get());
                     if let Some(daemon) = &daemon {
                         daemon.board_changed(&board);

@@ -10,6 +10,7 @@ use kernel::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::creator::subscriber;
 use super::{of_tenant, texts};
 use crate::api::{Audience, Call, Effect, Scope, Tool, Verb, blocking, person, require_own};
 use crate::command::Command;
@@ -146,6 +147,11 @@ pub(crate) struct Create {
     /// `blocked`: the task waits until a person unblocks it
     #[arg(long, value_name = "STATUS", value_parser = ["running", "blocked"])]
     pub(crate) initial_status: Option<String>,
+    /// Who is notified: a channel of the configuration, CHANNEL:CHAT, or CHANNEL:CHAT:THREAD; `none` for nobody
+    #[arg(long, value_name = "CHANNEL", env = "SUPERVISOR_CHANNEL")]
+    // A daemon of an earlier release refuses what it does not know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) notify: Option<String>,
     /// Print only the task's id
     #[arg(long, short, conflicts_with = "json")]
     #[serde(skip)]
@@ -281,10 +287,14 @@ impl Verb for Create {
         }
         warnings.extend(unreachable_approver(self.approver.as_deref(), &call));
         self.approver = self.approver.map(|approver| typed_approver(approver, &call));
+        let told = subscriber(&call, self.notify.take())?;
         let new = self.into_new_task()?;
         let created = call
             .write(move |board, actor| {
                 let created = board.create(new, actor)?;
+                if let Some(told) = told.filter(|_| !created.existing) {
+                    board.subscribe(&told.to(&created.task.id), None, None, actor)?;
+                }
                 Ok(Created { task: created.task, existing: created.existing, warnings })
             })
             .await;

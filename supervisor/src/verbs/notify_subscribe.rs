@@ -9,19 +9,13 @@ use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::{Screen, printable};
 
-/// Nothing here speaks to a chat.
-const NOT_SENT: &str = "nothing is sent yet, and nothing moves last_event_id: a notifier of your own reads the subscription with notify-list \
-     and the events with `supervisor events --task`, and keeps its own position";
-
 /// Subscribe a chat to a task
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[command(after_help = "\
-Nothing is sent yet: your own notifier reads the subscriptions with notify-list and
-the events with `supervisor events --task`, and keeps its own position. Nothing moves
-last_event_id, which stays 0: before the task's first event. Subscribing the same chat
-and thread again changes nothing. When the task is done or archived, the subscription
-is no longer listed.
+The platform is the name of a channel: a table [notify.channels.NAME] of supervisor.toml.
+What the task waits for now is sent at once. Subscribing the same chat and thread again
+changes nothing. When the task is done or archived, the subscription ends.
 
 Examples:
   supervisor notify-subscribe t_0123abcd --platform telegram --chat-id 12345678
@@ -30,12 +24,13 @@ Examples:
 pub(crate) struct NotifySubscribe {
     /// The task
     pub(crate) task_id: TaskId,
-    /// The platform, such as telegram
+    /// The channel, such as telegram
     #[arg(long, value_name = "NAME")]
     pub(crate) platform: String,
-    /// The chat
+    /// The chat [default: the one that the channel names]
     #[arg(long, value_name = "ID", allow_hyphen_values = true)]
-    pub(crate) chat_id: String,
+    #[serde(default)]
+    pub(crate) chat_id: Option<String>,
     /// The thread in the chat
     #[arg(long, value_name = "ID", allow_hyphen_values = true)]
     #[serde(default)]
@@ -68,13 +63,21 @@ impl Verb for NotifySubscribe {
         let key = SubscriptionKey {
             task_id: self.task_id,
             platform: self.platform,
-            chat_id: self.chat_id,
+            chat_id: self.chat_id.unwrap_or_default(),
             thread_id: self.thread_id.unwrap_or_default(),
         };
+        let notify = &call.service.config().notify;
+        let missing = (!notify.channels.contains_key(&key.platform)).then(|| {
+            format!(
+                "there is no channel `{}`, so its messages wait until the configuration has one; the channels are: {}",
+                key.platform,
+                notify.names()
+            )
+        });
         call.write(move |board, actor| {
             let (user, notifier) = (self.user_id.as_deref(), self.notifier_profile.as_deref());
             let subscription = board.subscribe(&key, user, notifier, actor)?;
-            Ok(Subscribed { subscription, warnings: vec![NOT_SENT.to_owned()] })
+            Ok(Subscribed { subscription, warnings: missing.into_iter().collect() })
         })
         .await
     }
@@ -94,5 +97,5 @@ impl Command for NotifySubscribe {
 /// A chat as people read it: `telegram 12345678, thread 7`.
 pub(super) fn chat(key: &SubscriptionKey) -> String {
     let thread = if key.thread_id.is_empty() { String::new() } else { format!(", thread {}", key.thread_id) };
-    format!("{} {}{thread}", key.platform, key.chat_id)
+    format!("{} {}{thread}", key.platform, key.chat_id).trim_end().to_owned()
 }

@@ -20,12 +20,13 @@ Examples:
 pub(crate) struct NotifyUnsubscribe {
     /// The task
     pub(crate) task_id: TaskId,
-    /// The platform, such as telegram
+    /// The channel, such as telegram
     #[arg(long, value_name = "NAME")]
     pub(crate) platform: String,
-    /// The chat
+    /// The chat [default: the one that the channel names]
     #[arg(long, value_name = "ID", allow_hyphen_values = true)]
-    pub(crate) chat_id: String,
+    #[serde(default)]
+    pub(crate) chat_id: Option<String>,
     /// The thread in the chat
     #[arg(long, value_name = "ID", allow_hyphen_values = true)]
     #[serde(default)]
@@ -42,7 +43,7 @@ impl Verb for NotifyUnsubscribe {
         let key = SubscriptionKey {
             task_id: self.task_id,
             platform: self.platform,
-            chat_id: self.chat_id,
+            chat_id: self.chat_id.unwrap_or_default(),
             thread_id: self.thread_id.unwrap_or_default(),
         };
         call.write(move |board, actor| board.unsubscribe(&key, actor)).await

@@ -6,7 +6,7 @@ mod screen;
 
 use std::collections::BTreeMap;
 
-use kernel::{Clock as _, Hold, HoldKind, HoldScope, Holder, Profile, Tenant, Timestamp};
+use kernel::{Clock as _, Hold, HoldKind, HoldScope, Holder, Mail, Profile, Tenant, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use shim::rundir::boottime_us;
@@ -161,6 +161,9 @@ pub(crate) struct StatusReport {
     /// Tenants and accounts that have used up a budget of today: their tasks wait.
     #[serde(default)]
     pub(crate) spent_budgets: Vec<Hold>,
+    /// Channels of the board that take no messages for long, or did not take some.
+    #[serde(default)]
+    pub(crate) failing_channels: Vec<Mail>,
     /// Tasks that wait, and what for; at most 20.
     pub(crate) waiting: Vec<WaitingTask>,
     pub(crate) waiting_more: i64,
@@ -206,7 +209,7 @@ impl Verb for Status {
         let board = call.board()?.name().clone();
         let board_troubles = troubles(&call);
         let board_trouble = board_troubles.get(&board).cloned();
-        let tenant = self.tenant.clone();
+        let (tenant, actor) = (self.tenant.clone(), call.actor.clone());
         let is_alone = snapshot.is_none();
         let read = call
             .read(move |view| {
@@ -215,11 +218,15 @@ impl Verb for Status {
                 let spent = view.holds()?.into_iter().filter(|hold| hold.kind == HoldKind::Budget);
                 let spent: Vec<Hold> = spent.collect();
                 let open = Open::read(view, is_alone)?;
-                Ok((counts, open, view.waiting_tasks(tenant, TOLD)?, spent))
+                let now = kernel::SystemClock.now();
+                let mail = view.mail(&actor)?.into_iter().filter(|mail| mail.is_in_trouble(now));
+                let mail: Vec<Mail> = mail.collect();
+                Ok((counts, open, view.waiting_tasks(tenant, TOLD)?, (spent, mail)))
             })
             .await;
         // What is wrong with the board is told; what the daemon knows is told all the same.
-        let (counts, open, told, spent_budgets) = unless_troubled(read, board_trouble.as_ref())?;
+        let (counts, open, told, (spent_budgets, failing_channels)) =
+            unless_troubled(read, board_trouble.as_ref())?;
         let now = kernel::SystemClock.now();
         let commits = call.board()?.commits();
         let limits = call.service.config().limits.clone();
@@ -289,6 +296,7 @@ impl Verb for Status {
             unheld_policies,
             broken,
             spent_budgets,
+            failing_channels,
             waiting,
             waiting_more,
             now,

@@ -49,6 +49,14 @@ pub(super) fn show(reply: &StatusReport, screen: &mut Screen) {
             screen.hanging(&format!("{}: ", printable(&broken.what)), &printable(&text));
         }
     }
+    if !reply.failing_channels.is_empty() {
+        screen.heading("Channels");
+        for mail in &reply.failing_channels {
+            let why = mail.last_error.as_deref().unwrap_or("it is not known why");
+            let text = format!("{} waiting, {} dead: {why}", mail.waiting, mail.dead);
+            screen.hanging(&format!("{}: ", printable(&mail.channel)), &printable(&text));
+        }
+    }
     if !reply.spent_budgets.is_empty() {
         screen.heading("Spent budgets");
         for hold in &reply.spent_budgets {

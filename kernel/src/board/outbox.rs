@@ -1,0 +1,211 @@
+//! Messages to people: written in the transaction of the event that they tell of, and gone when they were delivered.
+//!
+//! A message of a tenant beyond [`WAITING`] for a channel is left out and counted in one that says how many. Of one task, beyond
+//! [`OF_TASK`], messages of one kind are put together. So nothing that a worker does grows the outbox beyond a bound.
+
+use super::Board;
+use crate::board::view::View;
+use crate::model::actor::Actor;
+use crate::model::clock::Timestamp;
+use crate::model::error::Error;
+use crate::model::event::EventKind;
+use crate::model::id::{EventId, LetterId, TaskId};
+use crate::model::letter::{Address, Crowd, Heads, Letter, LetterState, Letters, Mail, NoticeKind};
+use crate::model::limits;
+use crate::model::status::State;
+use crate::model::task::Task;
+use crate::rules::authority;
+use crate::rules::notice;
+use crate::store::outbox::NewLetter;
+
+/// How many messages of one tenant wait for one channel.
+const WAITING: u32 = 500;
+/// How many messages about one task wait for one address before those of one kind are put together.
+const OF_TASK: usize = 16;
+/// How many dead messages are kept.
+const DEAD: u32 = 1000;
+/// The longest text of a failure, in characters.
+const ERROR: usize = 300;
+
+impl View<'_> {
+    /// Returns what waits to be delivered: by where it goes and whose it is.
+    pub fn outbox_heads(&self) -> Result<Heads, Error> {
+        self.tx.crowds()
+    }
+
+    /// Returns the first messages of a tenant to an address, at most `limit`, in the order in which they are delivered.
+    pub fn outbox_of(&self, crowd: &Crowd, limit: u32) -> Result<Vec<Letter>, Error> {
+        self.tx.letters_of(crowd, limit)
+    }
+
+    /// Returns the messages that are meant, oldest first, as far as a caller may see them.
+    pub fn outbox(&self, which: &Letters, actor: &Actor) -> Result<Vec<Letter>, Error> {
+        authority::person(actor, "look into the outbox")?;
+        let limit = which.limit.min(limits::REPLY_ROWS);
+        self.tx.list_letters(&Letters { limit, ..seen_by(which, actor) })
+    }
+
+    /// Returns what there is for each channel, as far as a caller may see it.
+    pub fn mail(&self, actor: &Actor) -> Result<Vec<Mail>, Error> {
+        self.tx.mail(actor.tenant.as_ref())
+    }
+}
+
+impl Board<'_> {
+    /// Writes the messages about an event, and ends the subscriptions of a task that is over. `error` is what went wrong.
+    pub(super) fn tell_subscribers(
+        &self,
+        id: &TaskId,
+        event: EventId,
+        kind: EventKind,
+        to: Option<State>,
+        error: Option<&str>,
+    ) -> Result<(), Error> {
+        let told = notice::kind_of(kind, to);
+        if let Some(told) = told {
+            let task = self.expect_task(id)?;
+            // A worker that is to review it is started, and no person has to act.
+            if told != NoticeKind::Review || task.reviewer.is_none() {
+                let mission = task.lineage.mission.as_deref().filter(|_| told.needs_somebody());
+                for address in self.tx.addresses(id, mission)? {
+                    self.write_letter(&task, event, told, error, &address)?;
+                }
+            }
+        }
+        if notice::is_over(to) || kind == EventKind::Archived {
+            self.tx.end_subscriptions(id)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Writes what a task waits for to somebody who has just subscribed: it may have happened before.
+    pub(super) fn catch_up(&self, task: &Task, address: &Address) -> Result<(), Error> {
+        let told = match self.standing(&task.id)?.state {
+            State::Done => NoticeKind::Completed,
+            state @ State::Blocked { .. } if task.block_reason.is_some() => {
+                let Some(told) = notice::kind_of(EventKind::Blocked, Some(state)) else { return Ok(()) };
+                told
+            }
+            State::Review if task.reviewer.is_none() => NoticeKind::Review,
+            State::Triage
+            | State::Todo
+            | State::Scheduled { .. }
+            | State::Ready
+            | State::Running { .. }
+            | State::Review
+            | State::Checking { .. }
+            | State::Blocked { .. }
+            | State::Archived { .. } => return Ok(()),
+        };
+        self.write_letter(task, self.tx.last_event()?, told, None, address)
+    }
+
+    fn write_letter(
+        &self,
+        task: &Task,
+        event: EventId,
+        told: NoticeKind,
+        error: Option<&str>,
+        address: &Address,
+    ) -> Result<(), Error> {
+        let (kind, notice) = notice::notice(told, task, error);
+        let tenant = task.tenant.as_ref();
+        let letter = NewLetter {
+            task: &task.id,
+            event,
+            tenant,
+            address,
+            kind,
+            notice: &notice,
+            events: 1,
+            now: self.now(),
+        };
+        if self.tx.count_letters(tenant, &address.channel)? >= WAITING {
+            let before = self.tx.left_out(tenant, address)?;
+            return self.replace(before.as_ref(), NewLetter { kind: NoticeKind::LeftOut, ..letter });
+        }
+        let waiting = self.tx.letters_about(&task.id, address)?;
+        let same = waiting.iter().rev().find(|one| one.kind == kind).filter(|_| waiting.len() >= OF_TASK);
+        self.replace(same, letter)
+    }
+
+    /// Writes a message in place of one that says the same of an earlier event. It has a number of its own, so that the delivery of
+    /// the other one, which may be under way, does not remove it.
+    fn replace(&self, before: Option<&Letter>, letter: NewLetter<'_>) -> Result<(), Error> {
+        let mut events = letter.events;
+        if let Some(before) = before {
+            events = before.events.saturating_add(1);
+            self.tx.delete_letter(before.id)?;
+        }
+        self.tx.insert_letter(&NewLetter { events, ..letter }).map(drop)
+    }
+
+    /// Binds messages to one digest: until it is delivered it is sent as it was, whatever comes meanwhile.
+    pub fn bind_letters(&mut self, ids: &[LetterId]) -> Result<(), Error> {
+        let Some(first) = ids.first() else { return Ok(()) };
+        ids.iter().try_for_each(|id| self.tx.bind_letter(*id, *first))
+    }
+
+    /// Removes messages that their channel has taken.
+    pub fn letters_delivered(&mut self, ids: &[LetterId]) -> Result<(), Error> {
+        for id in ids {
+            let Some(letter) = self.tx.find_letter(*id)? else { continue };
+            self.tx.move_subscription(&letter)?;
+            self.tx.delete_letter(*id)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps that a channel did not take messages, and when they are tried next; without a time they are dead.
+    pub fn letters_failed(
+        &mut self,
+        ids: &[LetterId],
+        error: &str,
+        next: Option<Timestamp>,
+    ) -> Result<(), Error> {
+        let error: String = error.chars().filter(|c| !c.is_control()).take(ERROR).collect();
+        let now = self.now();
+        for id in ids {
+            self.tx.fail_letter(*id, &error, next.unwrap_or(now), now)?;
+            if next.is_none() {
+                self.tx.bury_letter(*id)?;
+            }
+        }
+        if next.is_none() {
+            self.tx.thin_dead_letters(DEAD)?;
+        }
+        Ok(())
+    }
+
+    /// Lets messages be tried again at once, dead ones and those that wait for their next try. Returns how many.
+    pub fn retry_letters(&mut self, which: &Letters, actor: &Actor) -> Result<usize, Error> {
+        authority::person(actor, "retry messages")?;
+        let which = seen_by(which, actor);
+        self.require_letter(&which)?;
+        self.tx.revive_letters(&which, self.now())
+    }
+
+    /// Drops messages: one, or the dead ones. Returns how many.
+    pub fn drop_letters(&mut self, which: &Letters, actor: &Actor) -> Result<usize, Error> {
+        authority::person(actor, "drop messages")?;
+        let mut which = seen_by(which, actor);
+        self.require_letter(&which)?;
+        if which.id.is_none() {
+            which.state = Some(LetterState::Dead);
+        }
+        self.tx.drop_letters(&which)
+    }
+
+    fn require_letter(&self, which: &Letters) -> Result<(), Error> {
+        let Some(id) = which.id else { return Ok(()) };
+        let found = self.tx.list_letters(&Letters { limit: 1, ..which.clone() })?;
+        if found.is_empty() { Err(Error::missing("message", id)) } else { Ok(()) }
+    }
+}
+
+/// The same, as far as a caller may see it.
+fn seen_by(which: &Letters, actor: &Actor) -> Letters {
+    let tenant = actor.tenant.clone().or_else(|| which.tenant.clone());
+    Letters { tenant, ..which.clone() }
+}

@@ -1,0 +1,131 @@
+//! Which events people get a message about, and what it says.
+
+use serde_json::Value;
+
+use crate::model::event::EventKind;
+use crate::model::letter::{Notice, NoticeKind};
+use crate::model::outcome::BlockKind;
+use crate::model::status::State;
+use crate::model::task::Task;
+
+/// The longest text of a message, in characters: the shortest limit of a service is 2000 (Discord), title and choices included.
+const TEXT: usize = 600;
+/// The longest title of a message, in characters.
+const TITLE: usize = 200;
+/// The longest answer to choose from, in characters.
+const CHOICE: usize = 120;
+
+/// Returns the kind of message that an event becomes, given where it took its task; none for most events.
+pub(crate) fn kind_of(kind: EventKind, to: Option<State>) -> Option<NoticeKind> {
+    if kind == EventKind::ApprovalRequested {
+        return Some(NoticeKind::Approval);
+    }
+    match to? {
+        State::Done => Some(NoticeKind::Completed),
+        State::Blocked { kind: BlockKind::GaveUp } => Some(NoticeKind::GaveUp),
+        State::Blocked { kind: BlockKind::Approval } => Some(NoticeKind::Approval),
+        State::Blocked { .. } => Some(NoticeKind::Blocked),
+        State::Review => (kind == EventKind::ReviewRequested).then_some(NoticeKind::Review),
+        State::Triage => (kind == EventKind::BlockLoopDetected).then_some(NoticeKind::Blocked),
+        State::Todo
+        | State::Scheduled { .. }
+        | State::Ready
+        | State::Running { .. }
+        | State::Checking { .. }
+        | State::Archived { .. } => of_failure(kind),
+    }
+}
+
+/// A run that failed and is followed by another one.
+fn of_failure(kind: EventKind) -> Option<NoticeKind> {
+    [
+        (EventKind::Crashed, NoticeKind::Crashed),
+        (EventKind::TimedOut, NoticeKind::TimedOut),
+        (EventKind::ProtocolViolation, NoticeKind::Unreported),
+    ]
+    .into_iter()
+    .find_map(|(event, notice)| (event == kind).then_some(notice))
+}
+
+/// Returns whether no message about a task follows after this.
+pub(crate) fn is_over(to: Option<State>) -> bool {
+    matches!(to, Some(State::Done | State::Archived { .. }))
+}
+
+/// Returns what the payload of an event says went wrong.
+pub(crate) fn error(payload: &Value) -> Option<String> {
+    payload["error"].as_str().map(|error| line(error, TEXT))
+}
+
+/// Returns the message about a task as it stands. `error` is what went wrong with its last run.
+pub(crate) fn notice(kind: NoticeKind, task: &Task, error: Option<&str>) -> (NoticeKind, Notice) {
+    let question = task.question.as_ref();
+    let kind = if kind == NoticeKind::Blocked && question.is_some() { NoticeKind::Question } else { kind };
+    let text = match kind {
+        NoticeKind::Completed | NoticeKind::Review => task.result.as_deref(),
+        NoticeKind::Question => question.map(|question| question.text.as_str()),
+        NoticeKind::Blocked | NoticeKind::Approval | NoticeKind::GaveUp => task.block_reason.as_deref(),
+        NoticeKind::Crashed
+        | NoticeKind::TimedOut
+        | NoticeKind::Unreported
+        | NoticeKind::LeftOut
+        | NoticeKind::Test => error,
+    };
+    let choices = question.map(|question| question.choices.as_slice()).unwrap_or_default();
+    let notice = Notice {
+        title: line(&task.title, TITLE),
+        assignee: task.assignee.as_ref().map(ToString::to_string),
+        text: text.map(|text| line(text, TEXT)).filter(|text| !text.is_empty()),
+        choices: choices.iter().map(|choice| line(choice, CHOICE)).collect(),
+    };
+    (kind, notice)
+}
+
+/// The first line that is not empty, without control characters, cut.
+fn line(text: &str, most: usize) -> String {
+    let first = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let mut shown = first.chars().filter(|c| !c.is_control()).take(most + 1).collect::<String>();
+    if let Some((at, _)) = shown.char_indices().nth(most) {
+        shown.truncate(at);
+        shown.push('…');
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::status::WasDone;
+
+    #[test]
+    fn only_what_ends_a_run_or_waits_for_somebody_is_told() {
+        let blocked = |kind| Some(State::Blocked { kind });
+        for (event, to, expected) in [
+            (EventKind::Completed, Some(State::Done), Some(NoticeKind::Completed)),
+            (EventKind::Crashed, Some(State::Ready), Some(NoticeKind::Crashed)),
+            (EventKind::Crashed, blocked(BlockKind::GaveUp), Some(NoticeKind::GaveUp)),
+            (EventKind::GaveUp, None, None),
+            (EventKind::TimedOut, Some(State::Todo), Some(NoticeKind::TimedOut)),
+            (EventKind::ProtocolViolation, Some(State::Ready), Some(NoticeKind::Unreported)),
+            (EventKind::Blocked, blocked(BlockKind::NeedsInput), Some(NoticeKind::Blocked)),
+            (EventKind::ApprovalRequested, None, Some(NoticeKind::Approval)),
+            (EventKind::ReviewRequested, Some(State::Review), Some(NoticeKind::Review)),
+            (EventKind::BlockLoopDetected, Some(State::Triage), Some(NoticeKind::Blocked)),
+            (EventKind::Claimed, Some(State::Review), None),
+            (EventKind::Promoted, Some(State::Ready), None),
+            (EventKind::Commented, None, None),
+            (EventKind::Archived, Some(State::Archived { finished: WasDone::No }), None),
+        ] {
+            assert_eq!(kind_of(event, to), expected, "{event} to {to:?}");
+        }
+    }
+
+    #[test]
+    fn a_line_is_the_first_with_anything_in_it_without_control_characters_and_cut() {
+        assert_eq!(line("\n \u{1b}[31mred\u{7}\nmore", 40), "[31mred");
+        assert_eq!(line("äöü", 2), "äö…");
+        assert_eq!(line("äöü", 3), "äöü");
+        assert_eq!(line(" \n\t\n", 3), "");
+        assert_eq!(line(&"x".repeat(300_000), TEXT).chars().count(), TEXT + 1);
+    }
+}

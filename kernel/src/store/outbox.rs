@@ -1,0 +1,253 @@
+//! The messages that wait to be delivered, and those that could not be.
+
+use rusqlite::{Row, params};
+
+use super::convert::{StoredTenant, json, to_json};
+use super::statement::Statement as _;
+use super::tx::Tx;
+use crate::model::clock::Timestamp;
+use crate::model::error::Error;
+use crate::model::id::{EventId, LetterId, TaskId, Tenant};
+use crate::model::letter::{Address, Crowd, Heads, Letter, Letters, Mail, Notice, NoticeKind};
+
+const LETTER: &str = "SELECT id, task_id, event_id, tenant, channel, chat_id, thread_id, kind, notice, events, state, \
+    digest, attempts, due_at, failing_since, last_error, created_at FROM notify_outbox";
+
+/// A message to be written.
+pub(crate) struct NewLetter<'a> {
+    pub(crate) task: &'a TaskId,
+    pub(crate) event: EventId,
+    pub(crate) tenant: Option<&'a Tenant>,
+    pub(crate) address: &'a Address,
+    pub(crate) kind: NoticeKind,
+    pub(crate) notice: &'a Notice,
+    pub(crate) events: u32,
+    pub(crate) now: Timestamp,
+}
+
+fn address(row: &Row<'_>) -> rusqlite::Result<Address> {
+    Ok(Address {
+        channel: row.get("channel")?,
+        chat_id: row.get("chat_id")?,
+        thread_id: row.get("thread_id")?,
+    })
+}
+
+fn tenant(row: &Row<'_>) -> rusqlite::Result<Option<Tenant>> {
+    let text: String = row.get("tenant")?;
+    Ok(text.parse().ok())
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Letter> {
+    Ok(Letter {
+        id: row.get("id")?,
+        task_id: row.get("task_id")?,
+        event_id: row.get("event_id")?,
+        tenant: tenant(row)?,
+        address: address(row)?,
+        kind: row.get("kind")?,
+        notice: json(row, "notice")?.ok_or(rusqlite::Error::InvalidQuery)?,
+        events: row.get("events")?,
+        state: row.get("state")?,
+        digest: row.get("digest")?,
+        attempts: row.get("attempts")?,
+        due_at: row.get("due_at")?,
+        failing_since: row.get("failing_since")?,
+        last_error: row.get("last_error")?,
+        created_at: row.get("created_at")?,
+    })
+}
+
+/// The condition of those that are meant, from the first parameter on.
+const MEANT: &str = "(?1 IS NULL OR id = ?1) AND (?2 IS NULL OR channel = ?2) AND (?3 IS NULL OR state = ?3) \
+    AND (?4 IS NULL OR tenant = ?4)";
+
+impl Tx<'_> {
+    /// Returns the addresses that are subscribed to a task, and those subscribed to its mission where `mission` names one.
+    pub(crate) fn addresses(&self, task: &TaskId, mission: Option<&str>) -> Result<Vec<Address>, Error> {
+        let sql = "SELECT DISTINCT platform AS channel, chat_id, thread_id FROM notify_subs \
+                   WHERE task_id = ?1 OR task_id = ?2 ORDER BY 1, 2, 3";
+        self.conn.list("read the subscriptions", sql, params![task, mission], address)
+    }
+
+    /// Ends all subscriptions to a task.
+    pub(crate) fn end_subscriptions(&self, task: &TaskId) -> Result<(), Error> {
+        self.conn.run("end the subscriptions", "DELETE FROM notify_subs WHERE task_id = ?1", [task])
+    }
+
+    pub(crate) fn insert_letter(&self, letter: &NewLetter<'_>) -> Result<LetterId, Error> {
+        let NewLetter { task, event, tenant, address, kind, notice, events, now } = letter;
+        let Address { channel, chat_id, thread_id } = address;
+        let number = self.conn.insert(
+            "store the message",
+            "INSERT INTO notify_outbox (task_id, event_id, tenant, channel, chat_id, thread_id, kind, notice, events, \
+               due_at, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?10)",
+            params![
+                task,
+                event,
+                StoredTenant(*tenant),
+                channel,
+                chat_id,
+                thread_id,
+                kind,
+                to_json(notice)?,
+                events,
+                now
+            ],
+        )?;
+        Ok(LetterId(number))
+    }
+
+    /// Returns how many messages of a tenant wait for a channel.
+    pub(crate) fn count_letters(&self, tenant: Option<&Tenant>, channel: &str) -> Result<u32, Error> {
+        let sql =
+            "SELECT count(*) FROM notify_outbox WHERE state = 'waiting' AND channel = ?1 AND tenant = ?2";
+        self.conn.value("count the messages", sql, params![channel, StoredTenant(tenant)])
+    }
+
+    /// Returns the messages about a task that wait for an address and belong to no digest, oldest first.
+    pub(crate) fn letters_about(&self, task: &TaskId, address: &Address) -> Result<Vec<Letter>, Error> {
+        let sql = format!(
+            "{LETTER} WHERE state = 'waiting' AND channel = ?1 AND chat_id = ?2 AND thread_id = ?3 AND task_id = ?4 \
+             AND digest IS NULL ORDER BY id"
+        );
+        let params = params![address.channel, address.chat_id, address.thread_id, task];
+        self.conn.list("read the messages of the task", &sql, params, read)
+    }
+
+    /// Returns the message that counts what was left out, where one waits.
+    pub(crate) fn left_out(
+        &self,
+        tenant: Option<&Tenant>,
+        address: &Address,
+    ) -> Result<Option<Letter>, Error> {
+        let sql = format!(
+            "{LETTER} WHERE state = 'waiting' AND channel = ?1 AND chat_id = ?2 AND thread_id = ?3 AND tenant = ?4 \
+             AND kind = 'left_out' AND digest IS NULL ORDER BY id DESC LIMIT 1"
+        );
+        let params = params![address.channel, address.chat_id, address.thread_id, StoredTenant(tenant)];
+        self.conn.find("read what was left out", &sql, params, read)
+    }
+
+    /// Returns the number of the last message; zero where there is none.
+    pub(crate) fn last_letter(&self) -> Result<LetterId, Error> {
+        self.conn.value("read the last message", "SELECT ifnull(max(id), 0) FROM notify_outbox", [])
+    }
+
+    pub(crate) fn delete_letter(&self, id: LetterId) -> Result<bool, Error> {
+        self.conn.alter("remove the message", "DELETE FROM notify_outbox WHERE id = ?1", [id])
+    }
+
+    pub(crate) fn find_letter(&self, id: LetterId) -> Result<Option<Letter>, Error> {
+        self.conn.find("read the message", &format!("{LETTER} WHERE id = ?1"), [id], read)
+    }
+
+    /// Lists what waits, by where it goes and whose it is, with the time of the first of each.
+    pub(crate) fn crowds(&self) -> Result<Heads, Error> {
+        // The other columns are those of the row with the least id (sqlite.org/lang_select.html, "Bare columns").
+        let sql = "SELECT channel, chat_id, thread_id, tenant, due_at, min(id), count(*) AS waiting FROM notify_outbox \
+                   WHERE state = 'waiting' GROUP BY channel, chat_id, thread_id, tenant ORDER BY due_at";
+        self.conn.list("read what waits to be sent", sql, [], |row| {
+            Ok(Crowd {
+                address: address(row)?,
+                tenant: tenant(row)?,
+                due_at: row.get("due_at")?,
+                waiting: row.get("waiting")?,
+            })
+        })
+    }
+
+    /// Lists the first messages of a tenant to an address, at most `limit`, in the order in which they are sent.
+    pub(crate) fn letters_of(&self, crowd: &Crowd, limit: u32) -> Result<Vec<Letter>, Error> {
+        let sql = format!(
+            "{LETTER} WHERE state = 'waiting' AND channel = ?1 AND chat_id = ?2 AND thread_id = ?3 AND tenant = ?4 \
+             ORDER BY id LIMIT ?5"
+        );
+        let Address { channel, chat_id, thread_id } = &crowd.address;
+        let params = params![channel, chat_id, thread_id, StoredTenant(crowd.tenant.as_ref()), limit];
+        self.conn.list("read the messages to be sent", &sql, params, read)
+    }
+
+    pub(crate) fn list_letters(&self, which: &Letters) -> Result<Vec<Letter>, Error> {
+        let sql = format!("{LETTER} WHERE {MEANT} ORDER BY id LIMIT ?5");
+        let Letters { id, channel, state, tenant, limit } = which;
+        let params = params![id, channel, state, tenant.as_ref().map(Tenant::as_str), limit];
+        self.conn.list("list the messages", &sql, params, read)
+    }
+
+    /// Binds a message to the digest that it is sent in.
+    pub(crate) fn bind_letter(&self, id: LetterId, digest: LetterId) -> Result<(), Error> {
+        let sql = "UPDATE notify_outbox SET digest = ?2 WHERE id = ?1";
+        self.conn.run("keep the digest", sql, params![id, digest])
+    }
+
+    /// Keeps that a channel did not take a message. Returns whether it still was there.
+    pub(crate) fn fail_letter(
+        &self,
+        id: LetterId,
+        error: &str,
+        due_at: Timestamp,
+        now: Timestamp,
+    ) -> Result<bool, Error> {
+        let sql = "UPDATE notify_outbox SET attempts = attempts + 1, due_at = ?2, last_error = ?3, \
+                   failing_since = coalesce(failing_since, ?4) WHERE id = ?1";
+        self.conn.alter("keep the failure", sql, params![id, due_at, error, now])
+    }
+
+    /// Gives a message up.
+    pub(crate) fn bury_letter(&self, id: LetterId) -> Result<bool, Error> {
+        let sql = "UPDATE notify_outbox SET state = 'dead', digest = NULL WHERE id = ?1";
+        self.conn.alter("give the message up", sql, [id])
+    }
+
+    /// Removes the oldest dead messages, beyond a number of them.
+    pub(crate) fn thin_dead_letters(&self, keep: u32) -> Result<usize, Error> {
+        let sql = "DELETE FROM notify_outbox WHERE id IN (SELECT id FROM notify_outbox WHERE state = 'dead' \
+                   ORDER BY id DESC LIMIT -1 OFFSET ?1)";
+        self.conn.count("remove old messages", sql, [keep])
+    }
+
+    /// Lets messages be tried again, from now on.
+    pub(crate) fn revive_letters(&self, which: &Letters, now: Timestamp) -> Result<usize, Error> {
+        let sql = format!(
+            "UPDATE notify_outbox SET state = 'waiting', attempts = 0, failing_since = NULL, due_at = ?5 WHERE {MEANT}"
+        );
+        let Letters { id, channel, state, tenant, .. } = which;
+        let params = params![id, channel, state, tenant.as_ref().map(Tenant::as_str), now];
+        self.conn.count("let the messages be tried again", &sql, params)
+    }
+
+    pub(crate) fn drop_letters(&self, which: &Letters) -> Result<usize, Error> {
+        let sql = format!("DELETE FROM notify_outbox WHERE {MEANT}");
+        let Letters { id, channel, state, tenant, .. } = which;
+        let params = params![id, channel, state, tenant.as_ref().map(Tenant::as_str)];
+        self.conn.count("drop the messages", &sql, params)
+    }
+
+    /// Moves the position of a subscription on to an event that was delivered to it.
+    pub(crate) fn move_subscription(&self, letter: &Letter) -> Result<(), Error> {
+        let Address { channel, chat_id, thread_id } = &letter.address;
+        let sql = "UPDATE notify_subs SET last_event_id = max(last_event_id, ?5) \
+                   WHERE task_id = ?1 AND platform = ?2 AND chat_id = ?3 AND thread_id = ?4";
+        let params = params![letter.task_id, channel, chat_id, thread_id, letter.event_id];
+        self.conn.run("move the subscription on", sql, params)
+    }
+
+    /// Sums up what there is for each channel, of a tenant where one is named.
+    pub(crate) fn mail(&self, tenant: Option<&Tenant>) -> Result<Vec<Mail>, Error> {
+        let sql = "SELECT channel, sum(state = 'waiting') AS waiting, sum(state = 'dead') AS dead, \
+                   min(failing_since) AS failing_since, (SELECT o.last_error FROM notify_outbox o \
+                     WHERE o.channel = m.channel AND (?1 IS NULL OR o.tenant = ?1) AND o.last_error IS NOT NULL \
+                     ORDER BY o.id DESC LIMIT 1) AS last_error \
+                   FROM notify_outbox m WHERE (?1 IS NULL OR tenant = ?1) GROUP BY channel ORDER BY channel";
+        self.conn.list("sum up the messages", sql, [tenant.map(Tenant::as_str)], |row| {
+            Ok(Mail {
+                channel: row.get("channel")?,
+                waiting: row.get("waiting")?,
+                dead: row.get("dead")?,
+                failing_since: row.get("failing_since")?,
+                last_error: row.get("last_error")?,
+            })
+        })
+    }
+}

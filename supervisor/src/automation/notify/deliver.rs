@@ -1,0 +1,258 @@
+//! The courier: looks at what waits, sends what is due, and sleeps until there is something new.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::{Board, BoardName, Clock as _, Crowd, Letter, LetterId, SystemClock, Timestamp};
+use rand::RngExt as _;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::parcel::Parcel;
+use super::plan::{Channels, Plan};
+use super::sinks::Sending;
+use super::trail::{Step, Tested, Trail, Undelivered};
+use crate::config::notify::Channel;
+use crate::failpoint;
+use crate::failure::Failure;
+use crate::service::{BoardHandle, Service};
+
+/// How many messages go into one digest.
+const DIGEST: u32 = 200;
+/// How often a message is tried that its service refuses.
+const REFUSALS: u32 = 3;
+/// The pause after a look that failed: the disk may be full, or the board closed.
+const TROUBLE: Duration = Duration::from_secs(30);
+
+/// How long what is due is delivered when the daemon ends.
+const FAREWELL: Duration = Duration::from_millis(1500);
+
+/// What a delivery came to.
+struct Delivered {
+    channel: String,
+    /// The pause that the service asked for.
+    pause: Option<Duration>,
+    /// Whether what it came to could not be written down.
+    is_unwritten: bool,
+}
+
+/// Delivers what waits on all boards, until the daemon ends, and then briefly what is due. A delivery that is under way after that is sent
+/// again by the next daemon.
+pub(crate) async fn deliver(service: Arc<Service>, stop: CancellationToken) {
+    let mut channels = Channels::default();
+    let mut under_way: JoinSet<Delivered> = JoinSet::new();
+    let mut trouble: Option<Timestamp> = None;
+    let mut config = service.config();
+    let mut is_stopping = false;
+    let mut over = std::pin::pin!(farewell(stop.clone()));
+    loop {
+        let now = SystemClock.now();
+        if !Arc::ptr_eq(&config, &service.config()) {
+            config = service.config();
+            channels.forget_pauses();
+        }
+        let per_minute = |name: &str| config.notify.channels.get(name).map(Channel::per_minute);
+        let waits = trouble.filter(|until| *until > now);
+        let plan = match (waits, look(&service).await) {
+            (Some(until), _) => Plan { now: Vec::new(), next: Some(until) },
+            (None, Ok(waiting)) => channels.plan(waiting, per_minute, now),
+            (None, Err(failure)) => {
+                tracing::warn!(error = %failure, "outbox_not_read");
+                Plan { now: Vec::new(), next: Some(now.after(TROUBLE)) }
+            }
+        };
+        for one in plan.now {
+            channels.begin(&one, now);
+            under_way.spawn(carry(Arc::clone(&service), one));
+        }
+        if is_stopping && under_way.is_empty() {
+            return;
+        }
+        let rest = plan.next.map(|at| at.since(now));
+        tokio::select! {
+            () = stop.cancelled(), if !is_stopping => is_stopping = true,
+            // What is under way is given up.
+            () = &mut over => return,
+            // Cancel-safe: a permit that is not taken stays.
+            () = service.mail().notified() => {}
+            // Cancel-safe: what has ended and was not taken stays in the set.
+            Some(ended) = under_way.join_next() => {
+                let now = SystemClock.now();
+                match ended {
+                    Ok(Delivered { channel, pause, is_unwritten }) => {
+                        channels.end(&channel, pause, now);
+                        trouble = is_unwritten.then(|| now.after(TROUBLE));
+                    }
+                    Err(error) => tracing::error!(%error, "delivery_failed"),
+                }
+            }
+            () = sleep(rest) => {}
+        }
+    }
+}
+
+/// Ends some time after the daemon is to end.
+async fn farewell(stop: CancellationToken) {
+    stop.cancelled().await;
+    tokio::time::sleep(FAREWELL).await;
+}
+
+/// Sleeps so long; without an end where there is nothing to wait for.
+async fn sleep(rest: Option<Duration>) {
+    match rest {
+        // The least is what the clock of the runtime can tell apart.
+        Some(rest) => tokio::time::sleep(rest.max(Duration::from_millis(1))).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// What waits on all boards that are served.
+async fn look(service: &Arc<Service>) -> Result<Vec<(BoardName, Crowd)>, Failure> {
+    let service = Arc::clone(service);
+    let read = move || {
+        let mut waiting = Vec::new();
+        for board in service.served() {
+            let crowds = board.readers().with(|view| view.outbox_heads())?;
+            waiting.extend(crowds.into_iter().map(|crowd| (board.name().clone(), crowd)));
+        }
+        Ok(waiting)
+    };
+    let unread = |_| Failure::failed("the outbox was not read");
+    tokio::task::spawn_blocking(read).await.map_err(unread)?
+}
+
+/// Sends the first messages of a group, and writes down what came of it.
+async fn carry(service: Arc<Service>, (board, crowd): (BoardName, Crowd)) -> Delivered {
+    let (channel, name) = (crowd.address.channel.clone(), board.clone());
+    // A task of its own: a panic ends this delivery, and the channel goes on.
+    let carried = tokio::spawn(async move { carry_on(&service, &name, crowd).await });
+    let panicked = |_| Err(Failure::failed("the delivery panicked"));
+    let outcome = AbortOnDropHandle::new(carried).await.unwrap_or_else(panicked);
+    let (pause, is_unwritten) = match outcome {
+        Ok(pause) => (pause, false),
+        Err(failure) => {
+            tracing::warn!(%board, %channel, error = %failure, "delivery_not_recorded");
+            (None, true)
+        }
+    };
+    Delivered { channel, pause, is_unwritten }
+}
+
+async fn carry_on(service: &Service, name: &BoardName, crowd: Crowd) -> Result<Option<Duration>, Failure> {
+    let board = service.board(name)?;
+    let config = service.config();
+    let channel = config.notify.channels.get(&crowd.address.channel);
+    let digest_above = channel.and_then(Channel::digest_above);
+    let Some(parcel) = take(&board, crowd, digest_above).await? else { return Ok(None) };
+    let ids: Vec<LetterId> = parcel.letters.iter().map(|letter| letter.id).collect();
+    let Some(channel) = channel else {
+        let why = format!("there is no channel `{}` in [notify.channels]", parcel.address.channel);
+        let fallback = crate::config::notify::Channel::absent();
+        return keep_failure(&board, &fallback, &parcel, ids, Undelivered::later(why)).await;
+    };
+    let name = parcel.address.channel.as_str();
+    let sending = Sending { service, name, channel, parcel: &parcel };
+    let sent = sending.send(&mut Trail::default()).await;
+    failpoint::pass("after-notify");
+    match sent {
+        Ok(()) => {
+            tracing::debug!(channel = name, messages = ids.len(), id = %parcel.id, "notified");
+            write(&board, move |board| board.letters_delivered(&ids)).await?;
+            Ok(None)
+        }
+        Err(error) => keep_failure(&board, channel, &parcel, ids, error).await,
+    }
+}
+
+/// Takes what is sent next: one message, or a digest, which is kept as it is until it is delivered.
+async fn take(
+    board: &Arc<BoardHandle>,
+    crowd: Crowd,
+    digest_above: Option<u32>,
+) -> Result<Option<Parcel>, Failure> {
+    let reading = Arc::clone(board);
+    let read = move || reading.readers().with(|view| view.outbox_of(&crowd, DIGEST));
+    let unread = |_| Failure::failed("the outbox was not read");
+    let mut letters = tokio::task::spawn_blocking(read).await.map_err(unread)??;
+    let Some(first) = letters.first() else { return Ok(None) };
+    if let Some(digest) = first.digest {
+        letters.retain(|letter| letter.digest == Some(digest));
+    } else if digest_above.is_some_and(|most| letters.len() > most as usize) {
+        letters.retain(|letter| letter.digest.is_none());
+        let ids: Vec<LetterId> = letters.iter().map(|letter| letter.id).collect();
+        write(board, move |board| board.bind_letters(&ids)).await?;
+    } else {
+        letters.truncate(1);
+    }
+    Ok(Parcel::of((board.id(), board.name()), letters))
+}
+
+/// Writes down when the messages are tried again, or that they are dead. Returns the pause that the service asked for.
+async fn keep_failure(
+    board: &Arc<BoardHandle>,
+    channel: &Channel,
+    parcel: &Parcel,
+    ids: Vec<LetterId>,
+    error: Undelivered,
+) -> Result<Option<Duration>, Failure> {
+    let now = SystemClock.now();
+    let Some(first) = parcel.letters.first() else { return Ok(None) };
+    let (is_over, after) = match &error {
+        Undelivered::Refused(_) => (first.attempts + 1 >= REFUSALS, None),
+        Undelivered::Later { after, .. } => (is_too_old(first, channel, now), *after),
+    };
+    let pause = jittered(channel.pause(first.attempts)).max(after.unwrap_or_default());
+    let next = (!is_over).then(|| now.after(pause));
+    let (name, why) = (&parcel.address.channel, error.to_string());
+    if is_over {
+        tracing::warn!(channel = %name, task = %first.task_id, error = %why, messages = ids.len(), "messages_dead");
+    } else if first.attempts == 0 {
+        tracing::warn!(channel = %name, task = %first.task_id, error = %why, "channel_fails");
+    }
+    write(board, move |board| board.letters_failed(&ids, &why, next)).await?;
+    Ok(after)
+}
+
+fn is_too_old(first: &Letter, channel: &Channel, now: Timestamp) -> bool {
+    first.failing_since.is_some_and(|since| since.after(channel.give_up_after.duration()) <= now)
+}
+
+/// Between three and five quarters of a pause: those who fail together do not come back together.
+fn jittered(pause: Duration) -> Duration {
+    pause.mul_f64(rand::rng().random_range(0.75..1.25))
+}
+
+async fn write(
+    board: &Arc<BoardHandle>,
+    job: impl FnOnce(&mut Board<'_>) -> Result<(), kernel::Error> + Send + 'static,
+) -> Result<(), Failure> {
+    let (done, reply) = tokio::sync::oneshot::channel();
+    board.writer()?.submit(job, move |result| drop(done.send(result)));
+    let gone = |_| Failure::failed("the writer of the board has ended");
+    reply.await.map_err(gone)?.map_err(Failure::from)
+}
+
+/// Sends a test message over a channel, and says what came of each step.
+pub(crate) async fn test(service: &Service, name: &str, board: BoardName) -> Result<Tested, Failure> {
+    let config = service.config();
+    let Some(channel) = config.notify.channels.get(name) else {
+        let known = config.notify.names();
+        let missing = format!("there is no channel `{name}`; the channels are: {known}");
+        return Err(Failure::new(crate::exit::Code::NotFound, missing)
+            .hint("a table [notify.channels.NAME] in supervisor.toml makes one"));
+    };
+    let mut trail = Trail::default();
+    let kind = serde_json::to_value(channel.kind).ok();
+    let kind = kind.as_ref().and_then(|kind| kind.as_str()).unwrap_or_default().to_owned();
+    trail.done("configuration", kind);
+    let parcel = Parcel::test(board, name);
+    let sent = Sending { service, name, channel, parcel: &parcel }.send(&mut trail).await;
+    let mut steps = trail.into_steps();
+    if let Err(error) = &sent
+        && steps.iter().all(|step| step.ok)
+    {
+        steps.push(Step { step: "send".to_owned(), ok: false, detail: error.to_string() });
+    }
+    Ok(Tested { channel: name.to_owned(), ok: sent.is_ok(), steps })
+}

@@ -1,0 +1,65 @@
+//! The desktop: `notify-send`, which speaks to the session's D-Bus. The daemon has no client of D-Bus of its own for one message.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use tokio::process::Command;
+
+use super::Sending;
+use super::slack::escaped;
+use crate::automation::notify::parcel::is_urgent;
+use crate::automation::notify::text;
+use crate::automation::notify::trail::{Trail, Undelivered};
+use crate::environment;
+
+/// The program where the channel names none.
+const PROGRAM: &str = "/usr/bin/notify-send";
+/// Where the session of a user has its bus where no variable says it.
+const BUS: &str = "DBUS_SESSION_BUS_ADDRESS";
+
+pub(super) async fn send(sending: &Sending<'_>, trail: &mut Trail) -> Result<(), Undelivered> {
+    let run = sending.channel.run.clone().unwrap_or_else(|| vec![PROGRAM.to_owned()]);
+    let Some((program, arguments)) = run.split_first() else { return Ok(()) };
+    let bus = bus();
+    let bus = bus.ok_or_else(|| {
+        Undelivered::later("this user has no session with a D-Bus: DBUS_SESSION_BUS_ADDRESS is not set")
+    });
+    let bus = trail.note("session", bus, "a session bus is there")?;
+    let urgency = if is_urgent(sending.parcel) { "critical" } else { "normal" };
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .arg("--app-name=supervisor")
+        .arg(format!("--urgency={urgency}"))
+        .arg("--")
+        .arg(text::subject(sending.parcel))
+        // A body is markup (Desktop Notifications Specification, "Markup").
+        .arg(text::body(sending.parcel, text::LONGEST, escaped))
+        .env_clear()
+        .env(BUS, bus)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true);
+    let limit = sending.channel.timeout.duration();
+    let ended = tokio::time::timeout(limit, async { command.spawn()?.wait().await }).await;
+    let outcome = match ended {
+        Err(_) => Err(Undelivered::later(format!(
+            "{program} was not done after {} s and was ended",
+            limit.as_secs()
+        ))),
+        Ok(Err(e)) => Err(Undelivered::later(format!(
+            "failed to run {program}: {e}; a package such as libnotify-bin has it"
+        ))),
+        Ok(Ok(status)) if status.success() => Ok(()),
+        Ok(Ok(status)) => Err(Undelivered::later(format!("{program} ended with {status}"))),
+    };
+    trail.note("show", outcome, "the message was taken")
+}
+
+fn bus() -> Option<String> {
+    environment::text(BUS).or_else(|| {
+        let path = format!("/run/user/{}/bus", nix::unistd::geteuid());
+        Path::new(&path).exists().then(|| format!("unix:path={path}"))
+    })
+}

@@ -1,0 +1,75 @@
+//! Discord: a message of a bot to a channel or a thread. It mentions nobody, whatever it says, and its markup is escaped.
+
+use hyper::header::AUTHORIZATION;
+use serde_json::json;
+
+use super::Sending;
+use super::said::Said;
+use crate::automation::notify::http::Post;
+use crate::automation::notify::text;
+use crate::automation::notify::trail::{Trail, Undelivered};
+
+/// The longest value by which Discord knows a message that comes twice.
+const NONCE: usize = 25;
+
+pub(super) async fn send(sending: &Sending<'_>, trail: &mut Trail) -> Result<(), Undelivered> {
+    let token = sending.need_secret(trail)?;
+    let chat = sending.need_chat(trail)?;
+    // A thread is a channel of its own.
+    let chat = sending.parcel.thread().unwrap_or(chat);
+    if chat.is_empty() || !chat.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(trail.failed("chat", Undelivered::later("a channel of Discord is named by its number")));
+    }
+    let body = json!({
+        "content": text::whole(sending.parcel, text::LONGEST, escaped),
+        "allowed_mentions": { "parse": [] },
+        "flags": 4,
+        "nonce": nonce(&sending.parcel.id),
+        "enforce_nonce": true,
+    });
+    let url = format!("{}/channels/{chat}/messages", sending.base());
+    let post = Post::json(url, &body).with(AUTHORIZATION, &format!("Bot {token}"));
+    let post = post.map_err(|error| trail.failed("secret", error))?;
+    let answer = sending.post(post, trail).await?;
+    let said = answer.json();
+    let after = said["retry_after"].as_f64();
+    Said { is_refusal: false, why: said["message"].as_str(), after, is_final: false }.judge(answer, trail)
+}
+
+/// The end of an id, which has the number of the message, and the beginning of the board's.
+fn nonce(id: &str) -> String {
+    let (board, number) = id.split_at_checked(36).unwrap_or((id, ""));
+    board.chars().take(12).chain(number.chars()).take(NONCE).collect()
+}
+
+/// Markdown and mentions as plain characters.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if matches!(
+            c,
+            '\\' | '*' | '_' | '~' | '`' | '|' | '>' | '<' | '#' | '[' | ']' | '(' | ')' | '-' | '@' | ':'
+        ) {
+            escaped.push('\\');
+        }
+        escaped.push(c);
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_is_markup_or_a_mention() {
+        assert_eq!(escaped("@everyone **x** [a](b)"), "\\@everyone \\*\\*x\\*\\* \\[a\\]\\(b\\)");
+    }
+
+    #[test]
+    fn a_nonce_is_short_and_tells_messages_apart() {
+        let id = |n: u64| nonce(&format!("01234567-89ab-cdef-0123-456789abcdef-{n}"));
+        assert_eq!(id(17), "01234567-89a-17");
+        assert!(id(u64::MAX).len() <= NONCE && id(1) != id(2));
+    }
+}

@@ -1,0 +1,29 @@
+//! ntfy: a message to a topic, published as JSON, so that no text gets into a header.
+
+use hyper::header::AUTHORIZATION;
+use serde_json::json;
+
+use super::Sending;
+use super::said::Said;
+use crate::automation::notify::http::Post;
+use crate::automation::notify::parcel::is_urgent;
+use crate::automation::notify::text;
+use crate::automation::notify::trail::{Trail, Undelivered};
+
+pub(super) async fn send(sending: &Sending<'_>, trail: &mut Trail) -> Result<(), Undelivered> {
+    let token = sending.secret(trail)?;
+    let body = json!({
+        "topic": sending.need_chat(trail)?,
+        "title": text::subject(sending.parcel),
+        "message": text::body(sending.parcel, text::LONGEST, str::to_owned),
+        "priority": if is_urgent(sending.parcel) { 4 } else { 3 },
+    });
+    let mut post = Post::json(format!("{}/", sending.base()), &body);
+    if let Some(token) = token {
+        let with = post.with(AUTHORIZATION, &format!("Bearer {token}"));
+        post = with.map_err(|error| trail.failed("secret", error))?;
+    }
+    let answer = sending.post(post, trail).await?;
+    let said = answer.json();
+    Said { is_refusal: false, why: said["error"].as_str(), after: None, is_final: false }.judge(answer, trail)
+}

@@ -1,0 +1,46 @@
+//! What the body of an answer says beside its status: services answer 200 to what they have refused.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::automation::notify::http::Answer;
+use crate::automation::notify::trail::{Trail, Undelivered};
+
+/// What a body says.
+pub(super) struct Said<'a> {
+    /// Whether it says that the message was not taken.
+    pub(super) is_refusal: bool,
+    /// Why.
+    pub(super) why: Option<&'a str>,
+    /// The pause that it asks for, in seconds.
+    pub(super) after: Option<f64>,
+    /// Whether the same message would be refused again.
+    pub(super) is_final: bool,
+}
+
+impl Said<'_> {
+    /// Whether the message was taken, by status and body.
+    pub(super) fn judge(&self, answer: Answer, trail: &mut Trail) -> Result<(), Undelivered> {
+        let after = self.after.and_then(|after| Duration::try_from_secs_f64(after.max(0.0)).ok());
+        let why: String =
+            self.why.unwrap_or("it does not say why").chars().filter(|c| !c.is_control()).take(200).collect();
+        let taken = match answer.taken(self.why, after) {
+            Ok(_) if self.is_refusal && self.is_final => {
+                Err(Undelivered::Refused(format!("the service refuses the message: {why}")))
+            }
+            Ok(_) if self.is_refusal => Err(Undelivered::Later {
+                why: format!("the service does not take the message: {why}"),
+                after,
+            }),
+            Ok(_) => Ok(()),
+            Err(error) => Err(error),
+        };
+        trail.note("answer", taken, "the message was taken")
+    }
+}
+
+/// An id as the service has it: a number where it is one.
+pub(super) fn number(text: &str) -> Value {
+    text.parse::<i64>().map_or_else(|_| Value::from(text), Value::from)
+}

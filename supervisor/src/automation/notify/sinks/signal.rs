@@ -1,0 +1,32 @@
+//! Signal: `send` of signal-cli, which runs as a daemon of its own with `--http` (JSON-RPC 2.0).
+
+use serde_json::json;
+
+use super::Sending;
+use super::said::Said;
+use crate::automation::notify::http::Post;
+use crate::automation::notify::text;
+use crate::automation::notify::trail::{Trail, Undelivered};
+
+/// What a recipient that is a group begins with.
+const GROUP: &str = "group:";
+
+pub(super) async fn send(sending: &Sending<'_>, trail: &mut Trail) -> Result<(), Undelivered> {
+    let to = sending.need_chat(trail)?;
+    let mut parameters = json!({
+        "account": sending.channel.from,
+        "message": text::whole(sending.parcel, text::LONGEST, str::to_owned),
+    });
+    match to.strip_prefix(GROUP) {
+        Some(group) => parameters["groupId"] = group.into(),
+        None => parameters["recipient"] = json!([to]),
+    }
+    let call = json!({ "jsonrpc": "2.0", "method": "send", "id": sending.parcel.id, "params": parameters });
+    let post = Post::json(format!("{}/api/v1/rpc", sending.base()), &call);
+    let answer = sending.post(post, trail).await?;
+    let said = answer.json();
+    let error = &said["error"];
+    let after = error["data"]["response"]["results"][0]["retryAfterSeconds"].as_f64();
+    Said { is_refusal: !error.is_null(), why: error["message"].as_str(), after, is_final: false }
+        .judge(answer, trail)
+}

@@ -1,0 +1,50 @@
+//! Slack: `chat.postMessage` of a bot. `&`, `<` and `>` are escaped, so that no text is a mention (`<!everyone>`) or a link, and markup is off.
+
+use hyper::header::AUTHORIZATION;
+use serde_json::{Value, json};
+
+use super::Sending;
+use super::said::Said;
+use crate::automation::notify::http::Post;
+use crate::automation::notify::text;
+use crate::automation::notify::trail::{Trail, Undelivered};
+
+/// What Slack says of a message that it never takes.
+const FINAL: [&str; 3] = ["msg_too_long", "no_text", "invalid_arguments"];
+
+pub(super) async fn send(sending: &Sending<'_>, trail: &mut Trail) -> Result<(), Undelivered> {
+    let token = sending.need_secret(trail)?;
+    let mut body = json!({
+        "channel": sending.need_chat(trail)?,
+        "text": text::whole(sending.parcel, text::LONGEST, escaped),
+        "mrkdwn": false,
+        "parse": "none",
+        "link_names": false,
+        "unfurl_links": false,
+        "unfurl_media": false,
+    });
+    if let Some(thread) = sending.parcel.thread() {
+        body["thread_ts"] = thread.into();
+    }
+    let url = format!("{}/chat.postMessage", sending.base());
+    let post = Post::json(url, &body).with(AUTHORIZATION, &format!("Bearer {token}"));
+    let post = post.map_err(|error| trail.failed("secret", error))?;
+    let answer = sending.post(post, trail).await?;
+    let said = answer.json();
+    let why = said["error"].as_str();
+    let is_final = why.is_some_and(|why| FINAL.contains(&why));
+    Said { is_refusal: said["ok"] != Value::Bool(true), why, after: None, is_final }.judge(answer, trail)
+}
+
+/// As Slack has it (docs.slack.dev, "Formatting message text").
+pub(super) fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn no_text_is_a_mention_or_a_link() {
+        assert_eq!(super::escaped("<!everyone> <@U1> a&b"), "&lt;!everyone&gt; &lt;@U1&gt; a&amp;b");
+    }
+}

@@ -1,0 +1,63 @@
+//! A webhook: the message as JSON, signed as the specification "Standard Webhooks" says, for which receivers have libraries.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use hyper::header::HeaderName;
+use kernel::{Clock as _, SystemClock};
+use sha2::Sha256;
+
+use super::Sending;
+use crate::automation::notify::form;
+use crate::automation::notify::http::Post;
+use crate::automation::notify::trail::{Trail, Undelivered};
+
+const ID: HeaderName = HeaderName::from_static("webhook-id");
+const TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
+const SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
+/// What a key that is written in base64 begins with.
+const ENCODED: &str = "whsec_";
+
+pub(super) async fn send(sending: &Sending<'_>, trail: &mut Trail) -> Result<(), Undelivered> {
+    let (id, body) = (&sending.parcel.id, form::of(sending.parcel));
+    let secret = sending.secret(trail)?;
+    let seconds = (SystemClock.now().as_micros() / 1_000_000).to_string();
+    let mut post = Post::json(sending.base().to_owned(), &body).with(ID, id)?.with(TIMESTAMP, &seconds)?;
+    if let Some(secret) = secret {
+        let signature = signature(&secret, id, &seconds, &post.body);
+        let signature = signature.ok_or_else(|| {
+            trail.failed("sign", Undelivered::later("the secret begins with whsec_ and is not base64"))
+        })?;
+        post = post.with(SIGNATURE, &signature)?;
+        trail.done("sign", "HMAC-SHA256");
+    }
+    let answer = sending.post(post, trail).await?.taken(None, None);
+    trail.note("answer", answer, "the message was taken").map(drop)
+}
+
+/// `v1,` and the HMAC of `ID.TIMESTAMP.BODY`.
+fn signature(secret: &str, id: &str, seconds: &str, body: &[u8]) -> Option<String> {
+    let key = match secret.strip_prefix(ENCODED) {
+        Some(encoded) => STANDARD.decode(encoded).ok()?,
+        None => secret.as_bytes().to_vec(),
+    };
+    let mut mac = Hmac::<Sha256>::new_from_slice(&key).ok()?;
+    for part in [id.as_bytes(), b".", seconds.as_bytes(), b".", body] {
+        mac.update(part);
+    }
+    Some(format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes())))
+}
+
+#[cfg(test)]
+mod tests {
+    /// The example of the specification (standard-webhooks/spec, "Signature scheme").
+    #[test]
+    fn a_signature_is_that_of_the_specification() {
+        let body = br#"{"test": 2432232314}"#;
+        let of = |secret| super::signature(secret, "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", body);
+        let expected = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=";
+        assert_eq!(of("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").as_deref(), Some(expected));
+        assert_ne!(of("another").as_deref(), Some(expected));
+        assert_eq!(of("whsec_!"), None);
+    }
+}

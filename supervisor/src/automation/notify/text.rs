@@ -1,0 +1,210 @@
+//! What people read. A title, a reason or a result is what workers wrote: it is on one line, cut, and escaped as the sink needs it.
+
+use std::fmt::Write as _;
+
+use kernel::{Letter, NoticeKind};
+
+use super::parcel::Parcel;
+
+/// The longest message, in characters: the least that the services take (Discord, 2000), with room for what they count otherwise.
+pub(super) const LONGEST: usize = 1900;
+/// The lines of a digest.
+const LINES: usize = 20;
+/// The longest line of a digest, in characters.
+const LINE: usize = 80;
+
+/// The subject: what happened to which task.
+pub(super) fn subject(parcel: &Parcel) -> String {
+    match parcel.letters.as_slice() {
+        [] => "test message of supervisor".to_owned(),
+        [one] => cut(&head(one, str::to_owned), 200),
+        many => format!("{} messages about tasks", many.len()),
+    }
+}
+
+/// The whole message, up to a number of characters.
+pub(super) fn whole(parcel: &Parcel, longest: usize, escape: impl Fn(&str) -> String + Copy) -> String {
+    let text = match parcel.letters.as_slice() {
+        [] => "supervisor: this is a test of the channel; nothing has happened".to_owned(),
+        [one] => single(one, escape),
+        many => digest(many, escape),
+    };
+    cut(&text, longest)
+}
+
+/// What follows the subject.
+pub(super) fn body(parcel: &Parcel, longest: usize, escape: impl Fn(&str) -> String + Copy) -> String {
+    let text = whole(parcel, longest, escape);
+    match (parcel.letters.as_slice(), text.split_once('\n')) {
+        ([_], Some((_, rest))) => rest.to_owned(),
+        _ => text,
+    }
+}
+
+fn head(letter: &Letter, escape: impl Fn(&str) -> String) -> String {
+    format!("{}: {} ({})", word(letter.kind), escape(&visible(&letter.notice.title)), letter.task_id)
+}
+
+fn single(letter: &Letter, escape: impl Fn(&str) -> String + Copy) -> String {
+    let id = &letter.task_id;
+    let mut text = head(letter, escape);
+    let mut line = |line: &str| {
+        write!(text, "\n{line}").ok();
+    };
+    if letter.kind == NoticeKind::LeftOut {
+        line(&format!("{} messages were left out: too many waited", letter.events));
+        return text;
+    }
+    if let Some(said) = &letter.notice.text {
+        line(&escape(&visible(said)));
+    }
+    for (number, choice) in letter.notice.choices.iter().enumerate() {
+        line(&format!("{}. {}", number + 1, escape(&visible(choice))));
+    }
+    if letter.events > 1 {
+        line(&format!("(and {} before it)", letter.events - 1));
+    }
+    match letter.kind {
+        NoticeKind::Question => line(&format!("answer with: supervisor answer {id} ANSWER")),
+        NoticeKind::Approval => line(&format!("approve with: supervisor approve {id}")),
+        NoticeKind::Review => line(&format!("review it with: supervisor show {id}")),
+        NoticeKind::Blocked | NoticeKind::GaveUp => {
+            line(&format!("let it go on with: supervisor unblock {id}"));
+        }
+        NoticeKind::Completed
+        | NoticeKind::Crashed
+        | NoticeKind::TimedOut
+        | NoticeKind::Unreported
+        | NoticeKind::LeftOut
+        | NoticeKind::Test => {}
+    }
+    text
+}
+
+/// What needs somebody comes first.
+fn digest(letters: &[Letter], escape: impl Fn(&str) -> String + Copy) -> String {
+    let total: u64 = letters.iter().map(|letter| u64::from(letter.events)).sum();
+    let mut text = format!("{total} messages have waited:");
+    let (urgent, other): (Vec<&Letter>, Vec<&Letter>) =
+        letters.iter().partition(|letter| letter.kind.needs_somebody());
+    for letter in urgent.iter().chain(&other).take(LINES) {
+        let short = cut(&letter.notice.title, LINE / 2);
+        let said =
+            letter.notice.text.as_deref().map(|said| format!(": {}", escape(&cut(&visible(said), LINE / 2))));
+        let line = format!("{} {} {}", word(letter.kind), letter.task_id, escape(&visible(&short)));
+        write!(text, "\n- {line}{}", said.unwrap_or_default()).ok();
+        // A digest is cut between its lines.
+        if text.chars().count() > LONGEST - 120 {
+            break;
+        }
+    }
+    let shown = text.lines().count() - 1;
+    if let Some(more) = letters.len().checked_sub(shown).filter(|more| *more > 0) {
+        write!(text, "\nand {more} more: supervisor list").ok();
+    }
+    text
+}
+
+fn word(kind: NoticeKind) -> &'static str {
+    match kind {
+        NoticeKind::Completed => "done",
+        NoticeKind::Blocked => "blocked",
+        NoticeKind::Question => "question",
+        NoticeKind::Approval => "approval needed",
+        NoticeKind::Review => "review needed",
+        NoticeKind::GaveUp => "gave up",
+        NoticeKind::Crashed => "crashed, is tried again",
+        NoticeKind::TimedOut => "timed out, is tried again",
+        NoticeKind::Unreported => "ended without a report, is tried again",
+        NoticeKind::LeftOut => "left out",
+        NoticeKind::Test => "test",
+    }
+}
+
+/// Without what changes how other text is shown: control characters, and those that turn the direction of lines or are not seen.
+fn visible(text: &str) -> String {
+    let hides = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+    };
+    text.chars().filter(|c| !hides(*c)).collect()
+}
+
+fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kernel::{Address, EventId, LetterId, LetterState, Notice, Timestamp};
+
+    use super::*;
+
+    fn letter(number: i64, kind: NoticeKind, title: &str) -> Letter {
+        Letter {
+            id: LetterId(number),
+            task_id: format!("t_{number:08x}").parse().unwrap(),
+            event_id: EventId(number),
+            tenant: None,
+            address: Address { channel: "a".to_owned(), chat_id: String::new(), thread_id: String::new() },
+            kind,
+            notice: Notice {
+                title: title.to_owned(),
+                assignee: None,
+                text: Some("which?".to_owned()),
+                choices: vec!["red".to_owned(), "blue".to_owned()],
+            },
+            events: 1,
+            state: LetterState::Waiting,
+            digest: None,
+            attempts: 0,
+            due_at: Timestamp::from_micros(0),
+            failing_since: None,
+            last_error: None,
+            created_at: Timestamp::from_micros(0),
+        }
+    }
+
+    fn parcel(letters: Vec<Letter>) -> Parcel {
+        let board = "default".parse().unwrap();
+        Parcel::of((kernel::BoardId(uuid::Uuid::nil()), &board), letters).unwrap()
+    }
+
+    #[test]
+    fn a_question_has_numbered_choices_and_the_command_that_answers_it() {
+        let one = parcel(vec![letter(1, NoticeKind::Question, "paint")]);
+        insta::assert_snapshot!(whole(&one, LONGEST, str::to_owned), @r"
+        question: paint (t_00000001)
+        which?
+        1. red
+        2. blue
+        answer with: supervisor answer t_00000001 ANSWER
+        ");
+        assert_eq!(subject(&one), "question: paint (t_00000001)");
+        assert!(body(&one, LONGEST, str::to_owned).starts_with("which?"));
+    }
+
+    #[test]
+    fn a_digest_begins_with_what_needs_somebody_and_counts_what_it_leaves_out() {
+        let mut letters: Vec<Letter> = (1..40).map(|n| letter(n, NoticeKind::Completed, "x")).collect();
+        letters.push(letter(40, NoticeKind::GaveUp, "y"));
+        let text = whole(&parcel(letters), LONGEST, str::to_owned);
+        assert!(text.starts_with("40 messages have waited:\n- gave up t_00000028 y: which?\n"), "{text}");
+        assert!(text.ends_with("\nand 20 more: supervisor list"), "{text}");
+    }
+
+    #[test]
+    fn no_text_hides_or_grows_beyond_what_a_service_takes() {
+        let escape = |text: &str| text.replace('*', "\\*");
+        let title = format!("\u{202e}{}\u{200b}\n", "*".repeat(5000));
+        for count in [1, 50] {
+            let letters = (1..=count).map(|n| letter(n, NoticeKind::Blocked, &title)).collect();
+            let text = whole(&parcel(letters), LONGEST, escape);
+            assert!(text.chars().count() <= LONGEST + 1, "{count}");
+            assert!(!text.contains(['\u{202e}', '\u{200b}']));
+        }
+    }
+}

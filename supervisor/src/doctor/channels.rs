@@ -1,0 +1,39 @@
+//! What `doctor` finds out about the channels of the configuration, without sending anything.
+
+use super::{Check, Verdict};
+use crate::config::Config;
+use crate::config::notify::{Channel, program};
+use crate::failure::with_causes;
+use crate::paths::Root;
+use crate::roster::Roster;
+
+/// Looks at each channel: its secret, its program, its policy.
+pub(super) fn examine(root: &Root) -> Vec<Check> {
+    // `configuration` reports a file that cannot be used.
+    let Ok(config) = Config::load(root) else { return Vec::new() };
+    let roster = Roster::load(root);
+    let check = |(name, channel): (&String, &Channel)| {
+        let subject = format!("channel {name}");
+        match wrong(root, &roster, name, channel) {
+            None => Check::new(subject, Verdict::Ok, "it can be tried: supervisor notify test"),
+            Some(why) => Check::new(subject, Verdict::Error, why)
+                .hint(format!("mend it, then: supervisor notify test {name}")),
+        }
+    };
+    config.notify.channels.iter().map(check).collect()
+}
+
+fn wrong(root: &Root, roster: &Roster, name: &str, channel: &Channel) -> Option<String> {
+    if let Some(secret) = &channel.secret
+        && let Err(error) = secret.fetch(&format!("channel {name}"), &root.secret_stores())
+    {
+        return Some(with_causes(&error));
+    }
+    if let Some(program) = program(channel)
+        && !program.is_file()
+    {
+        return Some(format!("{} is no file", program.display()));
+    }
+    let policy = channel.policy.as_deref()?;
+    roster.policies().find(policy).err().map(|why| why.to_string())
+}

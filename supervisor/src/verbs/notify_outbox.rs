@@ -1,0 +1,150 @@
+//! `notify outbox`, `retry` and `drop`: the messages that wait to be delivered, and those that could not be.
+
+use kernel::{Counted, Letter, LetterId, LetterState, Letters};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::api::{Audience, Call, Effect, Verb};
+use crate::command::Command;
+use crate::failure::Failure;
+use crate::terminal::{Cell, Screen};
+use crate::time::timestamp;
+
+/// How many messages are listed.
+const LISTED: u32 = 200;
+
+/// Lists the messages that wait to be delivered, and those that could not be
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct NotifyOutbox {
+    /// Only those to this channel
+    pub(crate) channel: Option<String>,
+    /// Only those that could not be delivered
+    pub(crate) dead: bool,
+}
+
+impl Verb for NotifyOutbox {
+    const NAME: &'static str = "notify-outbox";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Read;
+    type Reply = Vec<Letter>;
+
+    async fn run(self, call: Call) -> Result<Vec<Letter>, Failure> {
+        let actor = call.actor.clone();
+        let state = self.dead.then_some(LetterState::Dead);
+        let which = Letters { channel: self.channel, state, limit: LISTED, ..Letters::default() };
+        call.read(move |view| view.outbox(&which, &actor)).await
+    }
+}
+
+/// WhichLetters messages are meant
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct WhichLetters {
+    /// Only this message
+    #[arg(value_name = "MESSAGE")]
+    pub(crate) id: Option<LetterId>,
+    /// Only those to this channel
+    #[arg(long, value_name = "NAME")]
+    pub(crate) channel: Option<String>,
+}
+
+impl WhichLetters {
+    fn letters(self) -> Letters {
+        Letters { id: self.id, channel: self.channel, limit: 1, ..Letters::default() }
+    }
+}
+
+/// How many messages it was.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Count {
+    pub(crate) messages: usize,
+}
+
+/// Tries messages again at once
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct NotifyRetry {
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(crate) which: WhichLetters,
+}
+
+impl Verb for NotifyRetry {
+    const NAME: &'static str = "notify-retry";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Write;
+    type Reply = Count;
+
+    async fn run(self, call: Call) -> Result<Count, Failure> {
+        let which = self.which.letters();
+        let retried = call
+            .write(move |board, actor| board.retry_letters(&which, actor).map(|messages| Count { messages }))
+            .await?;
+        call.service.mail().notify_one();
+        Ok(retried)
+    }
+}
+
+/// Drops messages that could not be delivered, or one that waits
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct NotifyDrop {
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(crate) which: WhichLetters,
+}
+
+impl Verb for NotifyDrop {
+    const NAME: &'static str = "notify-drop";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Write;
+    type Reply = Count;
+
+    async fn run(self, call: Call) -> Result<Count, Failure> {
+        let which = self.which.letters();
+        let dropped = call
+            .write(move |board, actor| board.drop_letters(&which, actor).map(|messages| Count { messages }))
+            .await?;
+        // What waited behind it has its turn.
+        call.service.mail().notify_one();
+        Ok(dropped)
+    }
+}
+
+impl Command for NotifyOutbox {
+    fn show(reply: &Vec<Letter>, screen: &mut Screen) {
+        if reply.is_empty() {
+            screen.line("Nothing waits to be delivered.");
+            return;
+        }
+        let rows = reply.iter().map(|letter| {
+            let next = match letter.state {
+                LetterState::Waiting => timestamp::local(letter.due_at),
+                LetterState::Dead => "dead".to_owned(),
+            };
+            [
+                Cell::from(letter.id.to_string()),
+                Cell::from(letter.task_id.to_string()),
+                Cell::from(letter.kind.to_string()),
+                Cell::from(letter.address.channel.clone()),
+                Cell::from(next),
+                Cell::from(letter.attempts.to_string()),
+                Cell::or_dash(letter.last_error.as_deref()),
+            ]
+        });
+        screen.list(["MESSAGE", "TASK", "KIND", "CHANNEL", "NEXT TRY", "TRIES", "ERROR"], rows);
+    }
+}
+
+impl Command for NotifyRetry {
+    fn show(reply: &Count, screen: &mut Screen) {
+        screen.line(format!("{} tried again", Counted(reply.messages, "message")));
+    }
+}
+
+impl Command for NotifyDrop {
+    fn show(reply: &Count, screen: &mut Screen) {
+        screen.line(format!("{} dropped", Counted(reply.messages, "message")));
+    }
+}

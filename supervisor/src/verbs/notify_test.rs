@@ -1,0 +1,55 @@
+//! `notify test`: a test message over a channel, and what came of each step.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::api::{Audience, Call, Effect, OnBoard, Verb};
+use crate::automation::notify::{Tested, test};
+use crate::command::Command;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::terminal::{Screen, printable};
+
+/// Sends a test message over a channel
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NotifyTest {
+    /// The channel
+    pub(crate) channel: String,
+}
+
+impl Verb for NotifyTest {
+    const NAME: &'static str = "notify-test";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Read;
+    const ON: OnBoard = OnBoard::None;
+    type Reply = Tested;
+
+    async fn run(self, call: Call) -> Result<Tested, Failure> {
+        refuse_tenant(&call)?;
+        test(&call.service, &self.channel, call.board_name().clone()).await
+    }
+}
+
+/// The channels belong to the root and not to a tenant.
+fn refuse_tenant(call: &Call) -> Result<(), Failure> {
+    if call.actor.tenant.is_none() {
+        return Ok(());
+    }
+    Err(Failure::new(Code::NotPermitted, "the channels are not a tenant's to test"))
+}
+
+impl Command for NotifyTest {
+    fn show(reply: &Tested, screen: &mut Screen) {
+        for step in &reply.steps {
+            let mark = if step.ok { "ok    " } else { "failed" };
+            screen.line(format!("{mark}  {:<13}  {}", step.step, printable(&step.detail)));
+        }
+        let end = if reply.ok { "took" } else { "did not take" };
+        screen.line(format!("The channel {} {end} the message.", reply.channel));
+    }
+
+    fn verdict(reply: &Tested) -> u8 {
+        if reply.ok { 0 } else { Code::Failed.exit() }
+    }
+}
