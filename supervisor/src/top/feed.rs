@@ -125,6 +125,7 @@ impl Feed {
                 uptime: Duration::from_secs(daemon.uptime_seconds),
                 taken: daemon.taken,
                 slots: daemon.slots,
+                paused: daemon.paused.clone(),
             }),
             troubles: report.troubles,
             groups,

@@ -283,6 +283,8 @@ pub(super) struct DaemonFacts {
     pub(super) uptime: Duration,
     pub(super) taken: usize,
     pub(super) slots: usize,
+    /// Why nothing is started, where nothing is.
+    pub(super) paused: Option<String>,
 }
 
 /// A look at the board.

@@ -81,6 +81,7 @@ fn picture() -> Picture {
             uptime: Duration::from_mins(125),
             taken: 2,
             slots: 2,
+            paused: None,
         }),
         troubles: Vec::new(),
         groups: vec![

@@ -25,7 +25,7 @@ pub(super) fn draw(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
     let banner = banner(model, look);
     let rows = [
         Constraint::Length(2),
-        Constraint::Length(u16::from(banner.is_some())),
+        Constraint::Length(u16::try_from(banner.len()).unwrap_or(u16::MAX)),
         Constraint::Min(0),
         Constraint::Length(1),
         Constraint::Length(1),
@@ -34,8 +34,8 @@ pub(super) fn draw(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
     for (line, row) in heads(model, look).into_iter().zip(head.rows()) {
         line.render(row, buffer);
     }
-    if let Some(line) = banner {
-        line.render(trouble, buffer);
+    for (line, row) in banner.into_iter().zip(trouble.rows()) {
+        line.render(row, buffer);
     }
     match &model.mode {
         Mode::Peek(peek) => text::peek(peek, look, body, buffer),
@@ -115,27 +115,30 @@ fn number(total: Total) -> String {
     }
 }
 
-/// What is wrong, where something is.
-fn banner(model: &Model, look: Look) -> Option<Line<'static>> {
+/// What is wrong, and why nothing is started: a line each, where there is something to say.
+fn banner(model: &Model, look: Look) -> Vec<Line<'static>> {
     let mut line = Pieces::of(look);
     if let Some(why) = &model.lost {
         line.alarm(" connection lost, trying again ");
         line.plain(&format!(" {why}"));
-        return Some(line.line());
+        return vec![line.line()];
     }
-    let picture = model.picture.as_ref()?;
-    if picture.daemon.is_none() {
+    let Some(picture) = &model.picture else { return Vec::new() };
+    let Some(daemon) = &picture.daemon else {
         line.plain("  ");
         line.ink(Ink::Yellow, "nothing is started: supervisor daemon");
-        return Some(line.line());
-    }
-    if picture.troubles.is_empty() {
-        return None;
-    }
-    line.plain("  ");
-    line.ink(Ink::Red, "degraded");
-    line.plain(&format!(": {}", picture.troubles.join("; ")));
-    Some(line.line())
+        return vec![line.line()];
+    };
+    let troubles = (!picture.troubles.is_empty()).then(|| ("degraded", picture.troubles.join("; ")));
+    let paused = daemon.paused.clone().map(|why| ("paused", why));
+    let labelled = |(label, text): (&str, String)| {
+        let mut line = Pieces::of(look);
+        line.plain("  ");
+        line.ink(Ink::Red, label);
+        line.plain(&format!(": {text}"));
+        line.line()
+    };
+    troubles.into_iter().chain(paused).map(labelled).collect()
 }
 
 /// What was said last.
@@ -175,4 +178,42 @@ fn offered(model: &Model, look: Look) -> Line<'static> {
         line.ink(Ink::Dim, &format!(" {meaning} "));
     }
     line.line()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::top::message::Message;
+    use crate::top::picture::DaemonFacts;
+
+    fn banner_of(troubles: &[&str], paused: Option<&str>) -> Vec<String> {
+        let picture = Picture {
+            board: "default".to_owned(),
+            daemon: Some(DaemonFacts {
+                version: "1.2.3".to_owned(),
+                uptime: Duration::from_mins(125),
+                taken: 2,
+                slots: 2,
+                paused: paused.map(str::to_owned),
+            }),
+            troubles: troubles.iter().map(|text| (*text).to_owned()).collect(),
+            groups: Vec::new(),
+        };
+        let mut model = Model::default();
+        model.update(Message::Picture(Box::new(picture)));
+        banner(&model, Look::Plain).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn what_is_wrong_and_why_nothing_is_started_have_a_line_each() {
+        assert_eq!(banner_of(&[], None), [""; 0]);
+        assert_eq!(banner_of(&["1 file cannot be used"], None), ["  degraded: 1 file cannot be used"]);
+        assert_eq!(
+            banner_of(&["nothing is started", "it is stopping"], Some("the disk is full: a; b")),
+            ["  degraded: nothing is started; it is stopping", "  paused: the disk is full: a; b"]
+        );
+        assert_eq!(banner_of(&[], Some("\u{1b}[31m\n")), ["  paused: \\u{1b}[31m "]);
+    }
 }

@@ -39,10 +39,7 @@ pub(super) fn of(report: &StatusReport) -> (Health, Vec<String>) {
         }
     };
     if let Some(daemon) = &report.daemon {
-        if let Some(why) = &daemon.paused {
-            let why = why.split(';').next().unwrap_or(why);
-            add(true, &format!("nothing is started: {why}"));
-        }
+        add(daemon.paused.is_some(), "nothing is started");
         add(daemon.stopping.is_some(), "it is stopping");
     }
     for board in report.board_troubles.keys() {
@@ -71,4 +68,23 @@ pub(super) fn of(report: &StatusReport) -> (Health, Vec<String>) {
         (Some(_), false) => Health::Degraded,
     };
     (health, troubles)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_is_named_and_its_reason_stands_beside_it() {
+        let report = serde_json::json!({
+            "root": "/srv", "board": "default", "counts": {}, "now": 0, "workers": [], "waiting": [],
+            "waiting_more": 0, "defects": [], "unheld_policies": {}, "broken": [],
+            "daemon": {
+                "pid": 1, "version": "1.2.3", "uptime_seconds": 1, "memory_bytes": null, "slots": 1,
+                "paused": "the disk is full: a; b", "stopping": null, "wakeups": 1, "commits": 1
+            },
+        });
+        let (health, troubles) = of(&serde_json::from_value(report).unwrap());
+        assert_eq!((health, troubles), (Health::Degraded, vec!["nothing is started".to_owned()]));
+    }
 }
