@@ -437,12 +437,14 @@ fn unkillable_tells_of_what_sigkill_does_not_end_once_for_each_run() {
     let run = bench.start(&bench.ready());
     let note = || {
         let left = [Straggler { pid: 17, name: "cat".to_owned(), state: 'D' }];
-        bench.call(move |board| board.note_unkillable(run, &left)).unwrap();
-        bench.readers.with(|view| view.last_event()).unwrap()
+        bench.call(move |board| board.note_unkillable(run, &left)).unwrap()
     };
-    let first = note();
+    let is_noted = || bench.readers.with(|view| view.is_unkillable(run)).unwrap();
+    assert!(!is_noted() && note() && is_noted());
     insta::assert_snapshot!(told(&bench, "unkillable"), @r#"its run: {"processes":[{"name":"cat","pid":17,"state":"D"}]}"#);
-    assert_eq!(note(), first);
+    assert!(!note(), "it is no news");
+    bench.finish(run, EndCause::Stopped(StopReason::Reclaimed));
+    assert!(!note(), "a run that has ended is left alone");
 }
 
 #[test]

@@ -9,7 +9,6 @@ use super::charge::Cost;
 use crate::model::actor::{Actor, ActorKind};
 use crate::model::error::Error;
 use crate::model::event::EventKind;
-use crate::model::filter::EventFilter;
 use crate::model::id::{RunId, TaskId};
 use crate::model::limits;
 use crate::model::note::Comment;
@@ -85,21 +84,14 @@ impl Board<'_> {
         self.note_of_run(run, EventKind::Throttled, json!({ "bound": bound }))
     }
 
-    /// Notes that SIGKILL does not end processes of an open run, once for each run. Does nothing for a run that has ended.
-    pub fn note_unkillable(&mut self, run: RunId, processes: &[Straggler]) -> Result<(), Error> {
-        let kind = EventKind::Unkillable;
-        let filter = EventFilter {
-            task: Some(self.expect_run(run)?.task_id),
-            kinds: vec![kind.to_string()],
-            newest_first: true,
-            limit: 1,
-            ..EventFilter::default()
-        };
-        // A task has one open run at most, so its newest event of this kind tells.
-        if self.tx.list_events(&filter)?.rows.iter().any(|event| event.run_id == Some(run)) {
-            return Ok(());
+    /// Notes that SIGKILL does not end processes of an open run, once for each run. Does nothing for a run that has ended. Returns whether
+    /// it is noted now.
+    pub fn note_unkillable(&mut self, run: RunId, processes: &[Straggler]) -> Result<bool, Error> {
+        if self.expect_run(run)?.ended_at.is_some() || self.is_unkillable(run)? {
+            return Ok(false);
         }
-        self.note_of_run(run, kind, json!({ "processes": processes }))
+        self.note_of_run(run, EventKind::Unkillable, json!({ "processes": processes }))?;
+        Ok(true)
     }
 
     /// Notes a host that the proxy of an open run refused to its worker. Does nothing for a run that has ended.

@@ -254,6 +254,19 @@ impl View<'_> {
         self.some_events(filter).map(|part| part.rows)
     }
 
+    /// Returns whether it was noted of an open run that SIGKILL does not end processes of it.
+    pub fn is_unkillable(&self, run: RunId) -> Result<bool, Error> {
+        let filter = EventFilter {
+            task: Some(self.expect_run(run)?.task_id),
+            kinds: vec![EventKind::Unkillable.to_string()],
+            newest_first: true,
+            limit: 1,
+            ..EventFilter::default()
+        };
+        // A task has one open run at most, so its newest event of this kind tells.
+        Ok(self.events(&filter)?.iter().any(|event| event.run_id == Some(run)))
+    }
+
     /// Refuses kinds of events that no board writes. The events of a board that was imported from another program keep
     /// their own kinds, which are known on that board.
     pub fn require_event_kinds(&self, kinds: &[String]) -> Result<(), Error> {

@@ -18,7 +18,7 @@
 //! namespace, where it has one instead of a cgroup; else it is for the daemon to find.
 //!
 //! Both are the `supervisor` binary under other first arguments, and neither has a thread. The daemon and the lanes use
-//! [`rundir`], and three modules for what they and the processes of a run do alike: [`lock_file`], [`priority`] and [`shortage`].
+//! [`rundir`], and four modules for what they and the processes of a run do alike: [`lock_file`], [`priority`], [`shortage`] and [`stuck`].
 
 mod activity;
 mod attended;
@@ -38,6 +38,7 @@ pub mod rundir;
 pub mod shortage;
 mod signals;
 mod silence;
+pub mod stuck;
 mod tail;
 mod timer;
 mod tree;

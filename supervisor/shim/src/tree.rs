@@ -177,13 +177,6 @@ impl Tree {
         }
     }
 
-    pub(crate) fn stragglers(&self) -> Vec<Straggler> {
-        self.members()
-            .into_iter()
-            .map(|member| Straggler { pid: member.pid, name: member.name, state: member.state })
-            .collect()
-    }
-
     fn cgroup_value(&self, file: &str, key: &str) -> Option<u64> {
         flat_value(&fs::read_to_string(self.work.as_ref()?.join(file)).ok()?, key)
     }
@@ -200,11 +193,11 @@ impl Tree {
     }
 
     /// Walks the tree and returns all that are alive, parents before children.
-    fn members(&self) -> Vec<Member> {
+    pub(crate) fn members(&self) -> Vec<Member> {
         self.walk(usize::MAX).unwrap_or_default()
     }
 
-    /// The same, unless there are more than so many processes and threads.
+    /// The same, unless there are more processes and threads than `most`.
     pub(crate) fn walk(&self, most: usize) -> Option<Vec<Member>> {
         let mut source = Children::source(most);
         let mut members = Vec::new();
@@ -244,8 +237,15 @@ impl Tree {
 }
 
 impl Member {
-    fn identity(&self) -> (i32, u64) {
+    /// What no other process of this boot has.
+    pub(crate) fn identity(&self) -> (i32, u64) {
         (self.pid, self.start_ticks)
+    }
+}
+
+impl From<Member> for Straggler {
+    fn from(member: Member) -> Self {
+        Straggler { pid: member.pid, name: member.name, state: member.state }
     }
 }
 
@@ -263,7 +263,7 @@ fn look(pid: i32) -> ProcResult<(Process, Member, i32)> {
 
 /// Where the children of a process are read.
 enum Children {
-    /// From each thread of the process, in time that depends on the tree alone; so many more threads may be read.
+    /// From each thread of the process, in time that depends on the tree alone; this many more threads may be read.
     Listed(usize),
     /// From the parents of all processes, for kernels without `CONFIG_PROC_CHILDREN`.
     Scanned(Vec<(i32, i32)>),

@@ -15,24 +15,24 @@ use crate::record;
 use crate::report::{ReportPipe, Start};
 use crate::rundir::{
     self, Cause, Concern, ExitRecord, FailedStart, Receipt, Received, RunDir, ShimSpec, StartedRecord,
-    StopReason, StopRequest, UnkillableRecord, Usage, VERSION, boottime_us, slept_us, wall_us,
+    StopReason, StopRequest, Straggler, UnkillableRecord, Usage, VERSION, boottime_us, slept_us, wall_us,
 };
 use crate::signals::Signals;
+use crate::stuck::Stuck;
 use crate::timer::Alarm;
-use crate::tree::Tree;
+use crate::tree::{Member, Tree};
 use crate::worker::Worker;
 
 /// Between two KILL rounds, from the first time to the longest. A process that a round missed makes no event.
 const ROUND_US: (u64, u64) = (2_000, 1_000_000);
-/// What is still there after this long is called unkillable.
-const UNKILLABLE_US: u64 = 2_000_000;
 
 /// KILL rounds that go on until nothing is left.
 #[derive(Debug)]
 struct KillRounds {
-    since: u64,
     next_at: u64,
     pause: u64,
+    /// Whether what is left still ends, each process by its pid and the time of its start.
+    stuck: Stuck<(i32, u64)>,
     /// What was last recorded as unkillable.
     left: Option<UnkillableRecord>,
 }
@@ -164,7 +164,7 @@ impl<'a> Watch<'a> {
         let Some(rounds) = self.rounds.as_mut().filter(|rounds| rounds.next_at <= now) else { return };
         rounds.next_at = now.saturating_add(rounds.pause);
         rounds.pause = (rounds.pause * 2).min(ROUND_US.1);
-        let is_long = now.saturating_sub(rounds.since) >= UNKILLABLE_US;
+        let is_long = rounds.pause == ROUND_US.1;
         let killed = self.tree.kill();
         if self.ended.is_some() {
             self.lingered = self.lingered.saturating_add(killed);
@@ -174,10 +174,14 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Records what outlives SIGKILL, and has the daemon look, where that is not what was recorded last.
+    /// Records what outlives SIGKILL, and has the daemon look, where that is stuck and not what was recorded last.
     fn tell_unkillable(&mut self, now: u64) {
-        let record = UnkillableRecord::of(self.tree.stragglers(), now);
+        let members = self.tree.members();
         let Some(rounds) = &mut self.rounds else { return };
+        if !rounds.stuck.looked(now, members.iter().map(Member::identity).collect()) {
+            return;
+        }
+        let record = UnkillableRecord::of(members.into_iter().map(Straggler::from).collect(), now);
         if rounds.left.as_ref().is_some_and(|left| left.is_as(&record)) {
             return;
         }
@@ -206,8 +210,9 @@ impl<'a> Watch<'a> {
 
     fn kill_from_now(&mut self) {
         let now = boottime_us();
-        let (since, left) = self.rounds.take().map_or((now, None), |rounds| (rounds.since, rounds.left));
-        self.rounds = Some(KillRounds { since, next_at: now, pause: ROUND_US.0, left });
+        let (stuck, left) =
+            self.rounds.take().map_or_else(Default::default, |rounds| (rounds.stuck, rounds.left));
+        self.rounds = Some(KillRounds { next_at: now, pause: ROUND_US.0, stuck, left });
     }
 
     /// Reads how the run is to be ended. SIGTERM without a request that can be read ends it with the spec's grace.

@@ -423,10 +423,13 @@ fn what_outlives_sigkill_is_named_and_keeps_the_lock() {
     let frozen = run.told("frozen");
     freezer.freeze(frozen);
     run.stop("kill", 0, 0);
+    let killed_at = boottime_us();
     shim.signal(Signal::SIGTERM);
     eventually("the shim says what it waits for", || run.record("unkillable").is_some());
     let unkillable = run.record("unkillable").unwrap();
     assert_eq!(unkillable["processes"][0]["pid"], frozen);
+    let after = unkillable["at_us"].as_u64().unwrap() - killed_at;
+    assert!(after >= 10_000_000, "a host that is only busy ends processes within {after} µs");
     assert!(!run.lock_is_free() && run.exit_record().is_none());
     freezer.thaw();
     assert_eq!(shim.ends().code(), Some(0));

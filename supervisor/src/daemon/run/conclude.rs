@@ -18,7 +18,7 @@ use super::report::Report;
 use super::settle::{Known, Proof, Shim};
 use super::shim_watch::{tell_started, watch_to_end};
 use super::traces;
-use super::unkillable;
+use super::unkillable::Leftover;
 use crate::service::BoardHandle;
 
 /// Ends a run whose shim was not started.
@@ -87,7 +87,7 @@ pub(super) async fn conclude(
     let mut known = known_of(context, board, learnt, shim);
     let path = known.path.clone();
     let mut reported = false;
-    let mut noted = Vec::new();
+    let mut leftover = None;
     // A request made before it was shown expected the worker to be ended.
     let mut shown_at: Option<EventId> = None;
     let ending = loop {
@@ -109,12 +109,8 @@ pub(super) async fn conclude(
                         continue;
                     }
                     Ok(Proof::Unkillable(left)) => {
-                        if noted != left {
-                            unkillable::note(board, key, run.id, &left).await;
-                        }
-                        let why = unkillable::in_words(&left, 0);
-                        noted = left;
-                        context.tell(key, Report::Delayed(Phase::Unkillable, why)).await;
+                        let leftover = leftover.get_or_insert_with(|| Leftover::of(board, run.id));
+                        context.tell(key, leftover.looked(board, key, run.id, left).await).await;
                         tokio::time::sleep(RETRY).await;
                         continue;
                     }

@@ -1,10 +1,12 @@
 //! What SIGKILL does not end: how it is shown, and the event that its run gets. The claim stays as long as it lives.
 
-use kernel::{Run, RunId};
-use shim::rundir::{RunDir, Straggler, UnkillableRecord};
+use kernel::{Counted, Run, RunId};
+use shim::rundir::{RunDir, Straggler, UnkillableRecord, boottime_us};
+use shim::stuck::Stuck;
 
 use super::context::{Context, submit};
 use super::key::TaskKey;
+use super::live::Phase;
 use super::report::Report;
 use crate::host::ended;
 use crate::service::BoardHandle;
@@ -22,16 +24,59 @@ pub(super) async fn tell_unkillable(
     context.tell(key, Report::Unkillable(run.id, in_words(&processes, more))).await;
 }
 
-/// Leaves an event at the task of a run, unless it has one.
+/// Leaves an event at the task of a run, and a line in the log, unless it has one.
 pub(super) async fn note(board: &BoardHandle, key: &TaskKey, run: RunId, processes: &[Straggler]) {
     let told =
         |left: &Straggler| kernel::Straggler { pid: left.pid, name: left.name.clone(), state: left.state };
     let processes: Vec<kernel::Straggler> =
         processes.iter().take(UnkillableRecord::NAMED).map(told).collect();
-    tracing::error!(task = %key, %run, ?processes, "unkillable");
-    let noted = submit(board, move |board| board.note_unkillable(run, &processes)).await;
-    if let Err(error) = noted {
-        tracing::warn!(task = %key, %run, %error, "unkillable_not_noted");
+    let left = processes.clone();
+    match submit(board, move |board| board.note_unkillable(run, &left)).await {
+        Ok(true) => tracing::error!(task = %key, %run, ?processes, "unkillable"),
+        Ok(false) => {}
+        Err(error) => tracing::warn!(task = %key, %run, %error, ?processes, "unkillable_not_noted"),
+    }
+}
+
+/// What a run without a shim has left, look by look.
+#[derive(Debug)]
+pub(super) struct Leftover {
+    stuck: Stuck<i32>,
+    /// It was found stuck, by this daemon or an earlier one.
+    is_unkillable: bool,
+    noted: Vec<Straggler>,
+}
+
+impl Leftover {
+    /// What is known of it before the first look.
+    pub(super) fn of(board: &BoardHandle, run: RunId) -> Self {
+        let is_unkillable = board.readers().with(|view| view.is_unkillable(run)).unwrap_or(false);
+        Leftover { stuck: Stuck::default(), is_unkillable, noted: Vec::new() }
+    }
+
+    /// Takes in what a look has found that SIGKILL was sent to. Returns how the end of the run is delayed by it.
+    pub(super) async fn looked(
+        &mut self,
+        board: &BoardHandle,
+        key: &TaskKey,
+        run: RunId,
+        left: Vec<Straggler>,
+    ) -> Report {
+        self.is_unkillable |= self.stuck.looked(boottime_us(), left.iter().map(|one| one.pid).collect());
+        if !self.is_unkillable {
+            let count = Counted(left.len() as u64, "process");
+            return Report::Delayed(
+                Phase::Settling,
+                format!("SIGKILL was sent to {count}; not all have ended"),
+            );
+        }
+        if self.noted != left {
+            note(board, key, run, &left).await;
+        }
+        let more = left.len().saturating_sub(UnkillableRecord::NAMED);
+        let why = in_words(&left[..left.len() - more], more);
+        self.noted = left;
+        Report::Delayed(Phase::Unkillable, why)
     }
 }
 

@@ -1,0 +1,59 @@
+//! When what SIGKILL was sent to is stuck: none of it has ended for a while.
+
+use std::collections::BTreeSet;
+
+/// How long none of the processes may have ended, in microseconds. A host that is slow to end thousands of them ends some meanwhile.
+const STUCK_US: u64 = 10_000_000;
+
+/// What was left of a run when one of its processes was last seen to have ended, and when that was.
+#[derive(Clone, Debug, Default)]
+pub struct Stuck<Id> {
+    since: Option<(u64, BTreeSet<Id>)>,
+}
+
+impl<Id: Ord> Stuck<Id> {
+    /// Takes in what is left at a time, in microseconds of `CLOCK_BOOTTIME`. Returns whether all that was left ten seconds or longer ago
+    /// still is. What has come in between does not count.
+    pub fn looked(&mut self, now_us: u64, left: BTreeSet<Id>) -> bool {
+        match &self.since {
+            Some((since, before)) if before.is_subset(&left) => now_us.saturating_sub(*since) >= STUCK_US,
+            Some(_) | None => {
+                self.since = Some((now_us, left));
+                false
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stuck(looks: &[(u64, &[i32])]) -> Vec<bool> {
+        let mut stuck = Stuck::default();
+        let looked = looks.iter().map(|(second, left)| {
+            stuck.looked(second * 1_000_000, left.iter().copied().collect::<BTreeSet<i32>>())
+        });
+        looked.collect()
+    }
+
+    #[test]
+    fn what_does_not_end_for_ten_seconds_is_stuck() {
+        assert_eq!(stuck(&[(1, &[7, 8]), (5, &[7, 8]), (11, &[7, 8])]), [false, false, true]);
+        assert_eq!(
+            stuck(&[(1, &[7]), (11, &[7, 9])]),
+            [false, true],
+            "what has come in between does not count"
+        );
+        assert_eq!(stuck(&[(1, &[]), (11, &[])]), [false, true], "nobody may look at what is left");
+    }
+
+    #[test]
+    fn what_ends_slowly_is_not_stuck() {
+        let many: Vec<i32> = (0..2000).collect();
+        let looks: Vec<(u64, &[i32])> =
+            (0..200).map(|n| (n * 9, &many[usize::try_from(n).unwrap() * 10..])).collect();
+        assert!(!stuck(&looks).contains(&true));
+        assert_eq!(stuck(&[(1, &[7, 8]), (9, &[8]), (18, &[8]), (19, &[8])]), [false, false, false, true]);
+    }
+}
