@@ -100,6 +100,8 @@ impl From<kernel::OpenError> for Failure {
             E::Missing { .. } => Code::NotFound,
             E::Permission { .. } => Code::NotPermitted,
             E::Exists { .. } => Code::Conflict,
+            // The daemon migrates it.
+            E::OlderSchema { .. } => Code::Unreachable,
             E::Empty { .. }
             | E::Truncated { .. }
             | E::NotABoard { .. }

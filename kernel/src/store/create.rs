@@ -9,7 +9,7 @@ use rusqlite::{Connection, OpenFlags};
 use serde::{Deserialize, Serialize};
 
 use super::files::{draft_beside, replace, with_end};
-use super::open::{OpenError, look, prepare, reader, sqlite, unreadable};
+use super::open::{OpenError, early_reader, look, prepare, sqlite, unreadable};
 use super::{meta, migrate};
 use crate::model::clock::{Clock, Timestamp};
 use crate::model::entropy::Entropy;
@@ -103,7 +103,7 @@ pub fn ensure_board(
 }
 
 fn existing(path: &Path) -> Result<BoardId, OpenError> {
-    let conn = reader(path)?;
+    let conn = early_reader(path)?;
     let corrupt = |error| unreadable(path, &error);
     let id = meta::board_id(&conn).map_err(corrupt)?;
     if read_marker(&marker_path(path))?.is_none() {

@@ -45,6 +45,9 @@ pub enum OpenError {
     /// A newer program has changed the schema.
     #[error("the board {} has schema {found}, this program knows {known}", path.display())]
     NewerSchema { path: PathBuf, found: i64, known: i64 },
+    /// The board was not opened to write since this program is newer than it.
+    #[error("the board {} has schema {found} of an earlier release, this program reads {known}", path.display())]
+    OlderSchema { path: PathBuf, found: i64, known: i64 },
     /// The marker beside the file names another board.
     #[error("the board {} is {found}, but {} names {expected}", path.display(), marker.display())]
     Mixed { path: PathBuf, marker: PathBuf, found: String, expected: String },
@@ -90,6 +93,11 @@ impl OpenError {
             OpenError::NewerSchema { .. } => {
                 Some("use the newer supervisor, or restore an older backup".to_owned())
             }
+            OpenError::OlderSchema { .. } => Some(
+                "start the daemon of this release, which migrates it: supervisor daemon; a backup before that is what an earlier release can \
+                 still read"
+                    .to_owned(),
+            ),
             OpenError::Mixed { marker, .. } => {
                 Some(format!("put the right file back; if this is the one, remove {}", marker.display()))
             }
@@ -133,8 +141,19 @@ pub(crate) fn writer(path: &Path) -> Result<Connection, OpenError> {
     Ok(conn)
 }
 
-/// Opens a connection that cannot write.
+/// Opens a connection that cannot write, to a board whose schema is that of this program.
 pub(crate) fn reader(path: &Path) -> Result<Connection, OpenError> {
+    let conn = early_reader(path)?;
+    let Schema { found, known } = schema(&conn, path)?;
+    if found < known {
+        return Err(OpenError::OlderSchema { path: path.to_owned(), found, known });
+    }
+    Ok(conn)
+}
+
+/// Opens a connection that cannot write, to a board that is perhaps still to be migrated: some of the tables and columns of this program
+/// may be missing.
+pub(super) fn early_reader(path: &Path) -> Result<Connection, OpenError> {
     look(path)?;
     let conn = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     check(&conn, path)?;
@@ -229,7 +248,8 @@ fn check(conn: &Connection, path: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-fn schema(conn: &Connection, path: &Path) -> Result<Schema, OpenError> {
+/// Reads the schema of an open board.
+pub(super) fn schema(conn: &Connection, path: &Path) -> Result<Schema, OpenError> {
     let application_id: i32 = conn
         .pragma_query_value(None, "application_id", |row| row.get(0))
         .map_err(|e| sqlite("read", path, e))?;

@@ -68,6 +68,45 @@ fn a_damaged_or_foreign_file_is_named() {
     }
 }
 
+/// A board of an earlier schema, with a task that waits for its directory.
+fn of_schema(path: &std::path::Path, schema: usize) {
+    let mut conn = rusqlite::Connection::open(path).unwrap();
+    super::migrate::migrations().to_version(&mut conn, schema).unwrap();
+    conn.pragma_update(None, "application_id", super::migrate::APPLICATION_ID).unwrap();
+    let id = crate::BoardId(uuid::Uuid::nil());
+    super::meta::insert(&conn, id, &"test".parse().unwrap(), crate::Timestamp::from_secs(1)).unwrap();
+    let task = "INSERT INTO tasks (id, title, status, assignee, tenant, workspace, created_at, updated_at) \
+                VALUES ('t_00000001', 'x', 'ready', 'a', 'acme', 'dir:/w', 0, 0)";
+    conn.execute(task, []).unwrap();
+}
+
+#[test]
+fn a_board_of_an_earlier_schema_is_whole_is_read_when_it_is_migrated_and_until_then_says_how() {
+    let (clock, entropy) = (std::sync::Arc::new(ManualClock::default()), SeededEntropy::new(1));
+    for schema in 1..super::migrate::latest() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("board.db");
+        of_schema(&path, usize::try_from(schema).unwrap());
+
+        // What a daemon does before it opens it to write.
+        ensure_board(&path, &"test".parse().unwrap(), &*clock, &entropy).unwrap();
+        for depth in [crate::Depth::Structure, crate::Depth::Values] {
+            crate::require_whole(&path, depth).unwrap_or_else(|error| panic!("schema {schema}: {error}"));
+        }
+        let error = Readers::open(&path, clock.clone()).unwrap_err();
+        assert!(matches!(error, OpenError::OlderSchema { found, .. } if found == schema), "{error}");
+        assert!(error.hint().unwrap().contains("supervisor daemon"));
+
+        drop(Writer::open(&path, WriterOptions::default()).unwrap());
+        assert_eq!(crate::check_board(&path).unwrap(), [""; 0], "schema {schema}");
+        let readers = Readers::open(&path, clock.clone()).unwrap();
+        assert_eq!(
+            readers.with(|view| view.task(&"t_00000001".parse().unwrap())).unwrap().unwrap().title,
+            "x"
+        );
+    }
+}
+
 #[test]
 fn a_directory_is_no_board_and_no_fault_of_the_disk() {
     for error in spoiled(|path| {

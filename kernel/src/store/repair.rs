@@ -11,7 +11,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, params_from_iter};
 
 use super::files::{draft_beside, put_aside, put_in_place, sync_dir, with_end};
-use super::open::{self, OpenError, sqlite};
+use super::open::{self, OpenError, Schema, sqlite};
 use super::rows::{columns, tables};
 use super::{check, counts, create, migrate, sequence, usage};
 use crate::model::clock::Timestamp;
@@ -99,9 +99,13 @@ fn keep_evidence(path: &Path, now: Timestamp) -> Result<PathBuf, OpenError> {
 fn reindexed(path: &Path) -> bool {
     let done = open::foreign_writer(path).and_then(|conn| {
         conn.execute_batch("REINDEX").map_err(|error| sqlite("reindex", path, error))?;
-        counts::recount(&conn)
-            .and_then(|()| usage::recount(&conn))
-            .map_err(|error| sqlite("count the tasks of", path, error))?;
+        let Schema { found, known } = open::schema(&conn, path)?;
+        // What an earlier schema has of them is migrated.
+        if found == known {
+            counts::recount(&conn)
+                .and_then(|()| usage::recount(&conn))
+                .map_err(|error| sqlite("count the tasks of", path, error))?;
+        }
         check::faults(&conn, path)
     });
     done.is_ok_and(|faults| faults.is_empty())

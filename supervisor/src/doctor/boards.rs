@@ -142,6 +142,7 @@ fn beyond_repair(root: &Root, name: &BoardName, error: &OpenError) -> String {
     match error {
         // What is wrong is not in the rows.
         OpenError::NewerSchema { .. }
+        | OpenError::OlderSchema { .. }
         | OpenError::Mixed { .. }
         | OpenError::Permission { .. }
         | OpenError::NotAFile { .. } => error.hint().unwrap_or_default(),
@@ -204,6 +205,7 @@ mod tests {
             OpenError::Missing { path: path.clone() },
             OpenError::Empty { path: path.clone() },
             OpenError::NewerSchema { path: path.clone(), found: 99, known: 1 },
+            OpenError::OlderSchema { path: path.clone(), found: 1, known: 2 },
             OpenError::NotAFile { path },
         ];
         for error in found {

@@ -140,11 +140,13 @@ fn refuse_live(root: &Root, slug: &BoardName) -> Result<(), Failure> {
         )
         .hint("start a daemon, and reclaim or complete the task"));
     }
-    // A board that cannot be read has nobody who could say that he works on it.
-    let open = Readers::open(&root.board(slug), std::sync::Arc::new(SystemClock))
-        .ok()
-        .and_then(|readers| readers.with(|view| view.open_runs()).ok())
-        .unwrap_or_default();
+    let open = match Readers::open(&root.board(slug), std::sync::Arc::new(SystemClock)) {
+        // It is whole, and what works on it may be on it.
+        Err(error @ kernel::OpenError::OlderSchema { .. }) => return Err(error.into()),
+        // One that cannot be read names no run.
+        Err(_) => Vec::new(),
+        Ok(readers) => readers.with(|view| view.open_runs()).unwrap_or_default(),
+    };
     match open.first() {
         None => Ok(()),
         Some(run) => Err(Failure::new(
