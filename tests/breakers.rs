@@ -139,37 +139,48 @@ fn a_worker_that_dies_says_nothing_or_meets_a_limit_is_started_no_more_often_tha
 }
 
 #[test]
-fn a_host_on_which_every_start_dies_starts_nothing() {
+fn a_tenant_whose_every_start_dies_starts_nothing_and_no_other_waits_for_it() {
     let fleet = Fleet::offline();
     let strict = "[limits]\nmax_running = 1\n[dispatch]\nmax_deaths = 3\n";
     fleet.configure(strict);
-    let tasks: Vec<String> =
-        (0..8).map(|_| fleet.create("dies", "exit 1", &["--max-retries", "1"])).collect();
+    let dies = ["--tenant", "acme", "--max-retries", "1"];
+    let tasks: Vec<String> = (0..11).map(|_| fleet.create("dies", "exit 1", &dies)).collect();
     fleet.start();
 
     let stopped = |of: u64| {
-        fleet.eventually("the breaker of the host is open", || {
-            let why = fleet.show(&tasks[7])["why"].clone();
+        fleet.eventually("the breaker of the tenant is open", || {
+            let why = fleet.show(&tasks[10])["why"].clone();
             let text = why["text"].as_str().unwrap_or_default();
             (why["code"] == "host" && text.contains("3 runs in a row failed within 2 s")).then_some(())
         });
-        fleet.eventually("it is kept", || (open(&fleet) == ["host"]).then_some(()));
+        fleet.eventually("it is kept", || (open(&fleet) == ["host/acme"]).then_some(()));
         assert_eq!(starts(&fleet, &tasks), of);
     };
     stopped(3);
     let status = fleet.cli(["status"]);
     assert_eq!(status.code, 1, "{}", status.stdout);
-    assert!(status.stdout.contains("nothing is started"), "{}", status.stdout);
+    assert!(status.stdout.contains("dispatch for tenant acme does not work"), "{}", status.stdout);
     assert!(status.stdout.contains("3 runs in a row failed within 2 s"), "{}", status.stdout);
     assert_eq!(fleet.json(["dispatch", "--dry-run"])["spawned"], serde_json::json!([]));
+    for tenant in [&["--tenant", "other"][..], &[]] {
+        let other = fleet.create("lives", "true", tenant);
+        fleet.wait_for(&other, "done");
+    }
 
     fleet.restart();
     stopped(3);
-    fleet.cli(["release", "--host"]).ok();
+    fleet.cli(["release", "--host-of", "other"]).refused(4, "dispatch for tenant other is not held");
+    let held = fleet.cli(["holds"]);
+    assert!(held.stdout.contains("dispatch for tenant acme"), "{}", held.stdout);
+    fleet.cli(["release", "--host-of", "acme"]).ok();
     stopped(6);
+    let released = fleet.cli(["release", "--host"]).ok();
+    assert_eq!(released.stdout, "Released dispatch for tenant acme\n");
+    stopped(9);
     fleet.configure("[dispatch]\nmax_deaths = 0\n");
     // A reload has one tried, and it may die now.
     fleet.cli(["service", "reload"]).ok();
-    fleet.wait_for(&tasks[7], "blocked");
+    fleet.wait_for(&tasks[10], "blocked");
     fleet.eventually("nothing is open", || open(&fleet).is_empty().then_some(()));
+    fleet.cli(["release", "--host"]).refused(4, "is not held");
 }

@@ -24,6 +24,8 @@ const PROFILE: Proof =
     Test("tests/profiles.rs", "a_profile_is_created_with_all_that_is_said_shown_exported_and_removed");
 const UNITS: Proof =
     Test("tests/service.rs", "the_units_are_printed_for_anybody_and_installed_by_root_alone");
+const HOST: Proof =
+    Test("tests/breakers.rs", "a_tenant_whose_every_start_dies_starts_nothing_and_no_other_waits_for_it");
 const GET: Proof = Test("tests/daily.rs", "an_attached_file_is_copied_out_and_replaces_none");
 
 const ORDERED: Proof = Test(
@@ -131,6 +133,8 @@ pub(super) const DAILY: &[Row] = &[
     ("login", "tenant", FORGET),
     ("profile create", "home", PROFILE),
     ("profile create", "host", PROFILE),
+    ("release", "host", HOST),
+    ("release", "host-of", HOST),
     ("retry", "reason", Lines("retry {done}", "retry {done} --reason r")),
     ("service install", "no-start", UNITS),
     ("service install", "print", UNITS),

@@ -354,7 +354,6 @@ pub(super) const TABLE: &[Row] = &[
         "environment",
         Test("tests/breakers.rs", "what_is_missing_is_tried_five_times_over_a_restart"),
     ),
-    ("release", "host", Test("tests/breakers.rs", "a_host_on_which_every_start_dies_starts_nothing")),
     ("release", "mission", Lines("release {held}", "release {held} --mission {parent}")),
     ("release", "profile", Lines("release {held}", "release {held} --profile slow")),
     ("release", "reason", Lines("release {held}", "release {held} --reason r")),

@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn a_person_releases_a_breaker_and_time_does_not() {
         let bench = Bench::new();
-        let host = HoldOn { scope: HoldScope::Host, name: "host".to_owned() };
+        let host = HoldOn::host(Some(&"acme".parse().unwrap()));
         let (opened, until) = (host.clone(), at(&bench, 60));
         bench.call(move |board| board.open_breaker(&opened, &"x".repeat(9000), until)).unwrap();
         bench.clock.advance(std::time::Duration::from_hours(1));
@@ -71,7 +71,7 @@ mod tests {
         let holds = bench.readers.with(|view| view.holds()).unwrap();
         assert_eq!((holds.len(), holds[0].reason.len()), (1, crate::limits::WORD));
         let released = bench.call(move |board| board.release(&host, None, &alice())).unwrap();
-        assert_eq!(released[0].release_arguments(), "--host");
+        assert_eq!(released[0].release_arguments(), "--host-of acme");
         assert_eq!(bench.readers.with(|view| view.holds()).unwrap().len(), 0);
     }
 }

@@ -47,7 +47,7 @@ words! {
         Mission => "mission",
         /// All tasks that need one thing: the program of a lane, a policy, a directory. The daemon knows which do.
         Environment => "environment",
-        /// All tasks of the host.
+        /// All tasks of a tenant, or all without one, on this host. The daemon knows which boards that concerns.
         Host => "host",
     }
 }
@@ -82,11 +82,53 @@ pub struct HoldOn {
     pub name: String,
 }
 
+/// The name of the breaker of the tasks without a tenant. That of a tenant has the tenant behind it.
+const HOST: &str = "host";
+
+impl HoldOn {
+    /// Names the starts of a tenant on this host, or of the tasks without one.
+    pub fn host(tenant: Option<&Tenant>) -> Self {
+        let name = tenant.map_or_else(|| HOST.to_owned(), |tenant| format!("{HOST}/{tenant}"));
+        HoldOn { scope: HoldScope::Host, name }
+    }
+
+    /// Returns whose starts on this host it names; none where it is on something else, or where another release has named it.
+    pub fn whose_starts(&self) -> Option<Within> {
+        let rest = self.name.strip_prefix(HOST).filter(|_| self.scope == HoldScope::Host)?;
+        match rest.strip_prefix('/') {
+            Some(tenant) => tenant.parse().ok().map(|tenant| Within::Tenant(Some(tenant))),
+            None => rest.is_empty().then_some(Within::Tenant(None)),
+        }
+    }
+
+    /// Returns the arguments of `release` that end the holds on it. What the tasks without a tenant wait for is released with all of its kind.
+    pub fn release_arguments(&self) -> String {
+        match self.scope {
+            HoldScope::Task => self.name.clone(),
+            HoldScope::Host => match self.whose_starts() {
+                Some(Within::Tenant(Some(tenant))) => format!("--host-of {tenant}"),
+                Some(Within::Tenant(None) | Within::Board) | None => "--host".to_owned(),
+            },
+            HoldScope::Profile
+            | HoldScope::Tenant
+            | HoldScope::Account
+            | HoldScope::Mission
+            | HoldScope::Environment => {
+                format!("--{} {}", self.scope, self.name)
+            }
+        }
+    }
+}
+
 impl std::fmt::Display for HoldOn {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.scope {
             HoldScope::Task => f.write_str(&self.name),
-            HoldScope::Host => f.write_str("the host"),
+            HoldScope::Host => match self.whose_starts() {
+                Some(Within::Tenant(Some(tenant))) => write!(f, "dispatch for tenant {tenant}"),
+                Some(Within::Tenant(None)) => f.write_str("dispatch for tasks without a tenant"),
+                Some(Within::Board) | None => write!(f, "dispatch for {}", self.name),
+            },
             HoldScope::Profile
             | HoldScope::Tenant
             | HoldScope::Account
@@ -195,17 +237,7 @@ impl Hold {
 
     /// Returns the arguments of `release` that end it.
     pub fn release_arguments(&self) -> String {
-        match self.scope {
-            HoldScope::Task => self.name.clone(),
-            HoldScope::Host => "--host".to_owned(),
-            HoldScope::Profile
-            | HoldScope::Tenant
-            | HoldScope::Account
-            | HoldScope::Mission
-            | HoldScope::Environment => {
-                format!("--{} {}", self.scope, self.name)
-            }
-        }
+        self.on().release_arguments()
     }
 
     pub(crate) fn waiting(&self, now: Timestamp) -> Waiting {
@@ -270,6 +302,32 @@ impl Hold {
         match self.until {
             Some(until) => waiting.until(until),
             None => waiting,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_starts_of_each_tenant_have_a_name_of_their_own() {
+        let acme: Tenant = "acme".parse().unwrap();
+        // A tenant may have any name, also that of the others' breaker.
+        let host: Tenant = "host".parse().unwrap();
+        for tenant in [None, Some(acme.clone()), Some(host)] {
+            let on = HoldOn::host(tenant.as_ref());
+            assert_eq!(on.whose_starts(), Some(Within::Tenant(tenant)));
+        }
+        assert_eq!(HoldOn::host(None).to_string(), "dispatch for tasks without a tenant");
+        assert_eq!(HoldOn::host(Some(&acme)).to_string(), "dispatch for tenant acme");
+        for (scope, name) in [
+            (HoldScope::Host, "hosts"),
+            (HoldScope::Host, "host/"),
+            (HoldScope::Host, "host/a b"),
+            (HoldScope::Tenant, "host"),
+        ] {
+            assert_eq!(HoldOn { scope, name: name.to_owned() }.whose_starts(), None, "{name}");
         }
     }
 }

@@ -1,5 +1,7 @@
 //! How a run ends, and what a task that waits for a person waits for.
 
+use std::time::Duration;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -348,6 +350,8 @@ pub struct Ending {
     pub reviewer: Option<Profile>,
     /// When nothing of the run was left. Where that is unknown, the board takes the time of the report.
     pub ended_at: Option<Timestamp>,
+    /// How long its command ran; none where it was never started, or where that is unknown. The board does not keep it.
+    pub lived: Option<Duration>,
 }
 
 impl EndCause {
@@ -385,6 +389,7 @@ impl Ending {
             siblings: Siblings::Hold,
             reviewer: None,
             ended_at: None,
+            lived: None,
         }
     }
 }

@@ -72,7 +72,7 @@ pub(crate) struct DispatchConfig {
     pub(crate) min_free_memory: Option<ByteSize>,
     /// Nothing is started while the load of the last minute is higher, for each processor.
     pub(crate) max_load: Option<f64>,
-    /// This many runs in a row that fail at once within `death_window` stop every start for a while; 0 for never.
+    /// This many runs of one tenant in a row that fail at once within `death_window` stop its starts for a while; 0 for never.
     pub(crate) max_deaths: usize,
     pub(crate) death_window: WrittenDuration,
 }
@@ -83,7 +83,7 @@ impl Default for DispatchConfig {
             enabled: true,
             min_free_memory: None,
             max_load: None,
-            max_deaths: 0,
+            max_deaths: 100,
             death_window: WrittenDuration::from_secs(60),
         }
     }

@@ -26,7 +26,8 @@ Examples:
   supervisor release --tenant acme --reason 'today it may cost twice as much'
   supervisor release --mission t_0123abcd
   supervisor release --environment program:claude/default
-  supervisor release --host")]
+  supervisor release --host
+  supervisor release --host-of acme")]
 pub(crate) struct Release {
     /// The tasks
     #[arg(value_name = "TASK", num_args = 0..)]
@@ -39,10 +40,14 @@ pub(crate) struct Release {
     // A daemon of an earlier release refuses what it does not know.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) environment: Option<String>,
-    /// The host, where too many starts have died at once: dispatch goes on
+    /// The host, where too many starts have died at once: dispatch goes on, for all tenants
     #[arg(long)]
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) host: bool,
+    /// The same for one tenant alone
+    #[arg(long, value_name = "TENANT", conflicts_with = "host")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) host_of: Option<Tenant>,
     /// Why
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
@@ -68,17 +73,25 @@ impl Verb for Release {
     async fn run(self, call: Call) -> Result<Vec<kernel::Hold>, Failure> {
         let mut named = self.on.all(self.task_ids);
         named.extend(self.environment.map(|name| HoldOn { scope: HoldScope::Environment, name }));
-        if self.host {
-            named.push(HoldOn { scope: HoldScope::Host, name: "host".to_owned() });
-        }
-        if named.is_empty() {
+        named.extend(self.host_of.map(|tenant| HoldOn::host(Some(&tenant))));
+        if named.is_empty() && !self.host {
             return Err(Failure::usage("nothing to release is named").hint(
-                "name tasks, or --profile, --tenant, --account, --mission, --environment or --host; `supervisor holds` lists what is held",
+                "name tasks, or --profile, --tenant, --account, --mission, --environment, --host or --host-of; `supervisor holds` lists what is held",
             ));
         }
-        let (reason, logged_in) = (self.reason, self.logged_in);
+        let (reason, logged_in, host) = (self.reason, self.logged_in, self.host);
         call.write(move |board, actor| {
             let mut released = Vec::new();
+            if host {
+                let holds = board.holds()?;
+                let on_host = holds.iter().map(kernel::Hold::on).filter(|on| on.scope == HoldScope::Host);
+                let before = named.len();
+                named.extend(on_host);
+                if named.len() == before {
+                    // That is refused by its name.
+                    named.push(HoldOn::host(None));
+                }
+            }
             for on in &named {
                 released.extend(match &logged_in {
                     None => board.release(on, reason.as_deref(), actor)?,

@@ -1,5 +1,7 @@
 //! The records that shim and daemon leave each other in a run directory.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use super::{FailedStart, ProcessIdentity, VERSION};
@@ -166,6 +168,12 @@ pub struct ExitRecord {
 }
 
 impl ExitRecord {
+    /// Returns how long the worker's command ran, with all that it has started; none where it was never started.
+    pub fn lived(&self) -> Option<Duration> {
+        let us = self.ended_at_us.saturating_sub(self.started_at_us?);
+        Some(Duration::from_micros(us))
+    }
+
     /// The end of a run of which nothing else is known.
     pub fn of(cause: Cause, ended_at_us: u64) -> Self {
         ExitRecord {

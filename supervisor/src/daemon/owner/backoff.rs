@@ -1,17 +1,20 @@
 //! What dispatch waits for when nothing will tell that it may go on: tried again by itself, more and more seldom.
 //!
-//! Three things can stop starts: the host or the board (everything waits), an environment (what needs it waits, see
-//! [`Environment`]), and a task alone. Each of the first two is tried by one start at a time, its probe.
+//! Four things can stop starts: the host or the board (everything waits), an environment (what needs it waits, see
+//! [`Environment`]), starts of a tenant that have died at once (its tasks wait), and a task alone. Each of the first three is tried by one
+//! start at a time, its probe.
 
 mod host;
 mod kept;
+#[cfg(test)]
+mod testing;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kernel::{BoardName, Timestamp, Waiting, WaitingCode};
+use kernel::{BoardName, Tenant, Timestamp, Waiting, WaitingCode};
 
 pub(in crate::daemon) use self::host::Died;
-use self::host::HostBreaker;
+use self::host::HostBreakers;
 pub(in crate::daemon) use self::kept::Kept;
 use super::wait::{FIRST, Wait, after};
 use crate::daemon::run::attempt::Charge;
@@ -88,8 +91,8 @@ pub(in crate::daemon) struct Backoff {
     suspects: BTreeSet<TaskKey>,
     /// What stops single tasks.
     deferred: BTreeMap<TaskKey, Wait>,
-    /// What stops every start because too many have died at once.
-    host: HostBreaker,
+    /// What stops the starts of a tenant because too many have died at once.
+    host: HostBreakers,
     /// Breakers that boards are to keep, or to keep no more.
     kept: Vec<(BoardName, Kept)>,
 }
@@ -103,7 +106,7 @@ impl Default for Backoff {
             broken: BTreeMap::new(),
             suspects: BTreeSet::new(),
             deferred: BTreeMap::new(),
-            host: HostBreaker::default(),
+            host: HostBreakers::default(),
             kept: Vec::new(),
         }
     }
@@ -279,7 +282,6 @@ impl Backoff {
                 breaker.probe = Some(key.clone());
             }
         }
-        self.host.begin_probe(key);
     }
 
     pub(in crate::daemon) fn broken(&self) -> Vec<Broken> {
@@ -289,7 +291,7 @@ impl Backoff {
             until: breaker.wait.until,
             release: breaker.release(environment),
         };
-        self.broken.iter().map(told).collect()
+        self.broken.iter().map(told).chain(self.host.broken()).collect()
     }
 
     /// What every task waits for while nothing, or one task alone, is started.
@@ -329,10 +331,10 @@ impl Backoff {
         self.pause.as_ref().map(|pause| pause.why.clone())
     }
 
-    /// What every task waits for because too many starts have died at once; none where one may start to try. One is enough, so
-    /// that none may where one is admitted.
-    pub(in crate::daemon) fn deaths(&self, admitted: usize) -> Option<Waiting> {
-        self.host.refusal(admitted)
+    /// What every task of a tenant waits for because too many starts of it have died at once; none where one may start to try. One is enough,
+    /// so that none may where `is_tried` says that one is admitted.
+    pub(in crate::daemon) fn deaths(&self, tenant: Option<&Tenant>, is_tried: bool) -> Option<Waiting> {
+        self.host.refusal(tenant, is_tried)
     }
 
     /// Ends the waits whose time has come. True if there was one.
@@ -354,19 +356,12 @@ impl Backoff {
 
 #[cfg(test)]
 mod tests {
+    use super::testing::{at, key as other};
     use super::*;
     use crate::daemon::run::environment::Needs;
 
-    fn at(seconds: i64) -> Timestamp {
-        Timestamp::from_micros(seconds * 1_000_000)
-    }
-
     fn key() -> TaskKey {
         other(1)
-    }
-
-    fn other(n: u32) -> TaskKey {
-        TaskKey { board: BoardName::default(), task: format!("t_{n:08x}").parse().unwrap() }
     }
 
     fn exact() -> Backoff {

@@ -34,8 +34,6 @@ const MEASURE: Duration = Duration::from_secs(2);
 struct Slot {
     claim: Claim,
     live: Option<LiveRun>,
-    /// Since when its command runs; of one that an earlier daemon started, since when it was claimed.
-    since: Option<Timestamp>,
     shim: Option<ShimHandle>,
     stop_sent: Option<StopReason>,
 }
@@ -103,8 +101,7 @@ impl Dispatcher {
         let who = (live.tenant.clone(), live.profile.clone());
         let claim = Claim::taking(key.clone(), who, &live.workspace, (needs, share));
         let claim = claim.prepared().for_question(live.consult);
-        let since = Some(live.started_at);
-        self.slots.insert(key, Slot { claim, live: Some(live), since, shim: None, stop_sent: None });
+        self.slots.insert(key, Slot { claim, live: Some(live), shim: None, stop_sent: None });
     }
 
     /// Decides what an event means. `now` is the real-time clock.
@@ -224,9 +221,9 @@ impl Dispatcher {
             match room.admit(&claim) {
                 Ok(()) => {
                     self.started += 1;
-                    let slot =
-                        Slot { claim: claim.clone(), live: None, since: None, shim: None, stop_sent: None };
+                    let slot = Slot { claim: claim.clone(), live: None, shim: None, stop_sent: None };
                     self.backoff.try_environments(&claim.key, claim.environments());
+                    self.backoff.try_host(&claim.key, claim.tenant.as_ref());
                     let charge = self.backoff.charge(&claim.key);
                     let terms = Terms { needs: claim.needs, charge };
                     let share = claim.share;

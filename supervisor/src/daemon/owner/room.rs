@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use kernel::{BoardName, Hold, Reach, Timestamp, Waiting, WaitingCode};
+use kernel::{BoardName, Hold, Reach, Tenant, Timestamp, Waiting, WaitingCode};
 
 use super::admission::{Claim, Refusal, Tally};
 use super::backoff::{Allowance, Backoff};
@@ -23,6 +23,8 @@ pub(in crate::daemon) const DISABLED: &str =
 pub(crate) struct Room {
     tally: Tally,
     admitted: usize,
+    /// The tenants of what was admitted.
+    started: BTreeSet<Option<Tenant>>,
     budget: Option<usize>,
     stopping: Option<StopMode>,
     backoff: Backoff,
@@ -39,6 +41,7 @@ impl Room {
         Room {
             tally: Tally::of(running),
             admitted: 0,
+            started: BTreeSet::new(),
             budget: None,
             stopping: None,
             backoff: Backoff::default(),
@@ -87,7 +90,6 @@ impl Room {
         self.stopping.is_some()
             || !self.config.dispatch.enabled
             || self.backoff.is_paused()
-            || self.backoff.deaths(self.admitted).is_some()
             || self.is_spent()
             || self.tally.is_full(&self.config.limits)
     }
@@ -121,8 +123,9 @@ impl Room {
         if let Some(obstacle) = self.backoff.obstacle().filter(|_| paused) {
             return Some(Refusal::new(Reach::Everything, obstacle));
         }
-        if let Some(deaths) = self.backoff.deaths(self.admitted) {
-            return Some(Refusal::new(Reach::Everything, deaths));
+        if let Some(deaths) = self.backoff.deaths(claim.tenant.as_ref(), self.started.contains(&claim.tenant))
+        {
+            return Some(Refusal::new(Reach::Tenant, deaths));
         }
         if let Some(deferral) = self.backoff.deferral(&claim.key) {
             return Some(Refusal::new(Reach::Task, deferral));
@@ -149,6 +152,7 @@ impl Room {
         }
         self.tally.add(claim);
         self.probed.extend(self.backoff.broken_of(claim.environments()));
+        self.started.insert(claim.tenant.clone());
         self.admitted += 1;
         Ok(())
     }
@@ -157,6 +161,7 @@ impl Room {
 #[cfg(test)]
 mod tests {
     use super::super::admission::Weight;
+    use super::super::backoff::Died;
     use super::*;
     use crate::daemon::run::environment::Needs;
     use crate::daemon::run::key::TaskKey;
@@ -406,6 +411,25 @@ mod tests {
         assert_eq!((admitted, refused.len()), (vec!["t_00000002".to_owned()], 2));
         backoff.started(&claim(2, "a").key, Needs::scratch("shell").all());
         assert_eq!(decide(broken(&backoff), &ready).0.len(), 3);
+    }
+
+    #[test]
+    fn a_tenant_whose_starts_die_is_refused_and_gets_one_probe_and_no_other_waits_for_it() {
+        let mut backoff = Backoff::default();
+        let at = |seconds: i64| Timestamp::from_micros(seconds * 1_000_000);
+        let limits = toml::from_str("max_deaths = 1").unwrap();
+        let died = Died { tenant: claim(1, "a").tenant, lived: None, at: at(0) };
+        backoff.died(&claim(1, "a").key, &died, &limits, at(0));
+        let ready = [claim(1, "a"), claim(2, "a"), claim(3, "b"), claim(4, "b")];
+        let broken = |backoff: &Backoff| room("max_running = 9", &[]).known(backoff, None);
+        assert!(!broken(&backoff).is_closed());
+        let (admitted, refused) = decide(broken(&backoff), &ready);
+        assert_eq!(admitted, ["t_00000003", "t_00000004"]);
+        assert_eq!((refused[0].reach, refused[0].why.code), (Reach::Tenant, WaitingCode::Host));
+        assert!(backoff.expire(at(60)));
+        let (admitted, refused) = decide(broken(&backoff), &ready);
+        assert_eq!((admitted.len(), refused.len()), (3, 1));
+        assert!(refused[0].why.text.ends_with("one task is started to try"), "{refused:?}");
     }
 
     #[test]

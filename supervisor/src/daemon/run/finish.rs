@@ -20,7 +20,7 @@ use super::live::Phase;
 use super::note::Note;
 use super::records::Records;
 use super::release::{Next, Trouble};
-use super::report::Report;
+use super::report::{Ended, Report};
 use super::seal;
 use crate::exit::Code;
 use crate::failpoint;
@@ -109,7 +109,9 @@ pub(super) async fn finish(
         tracing::warn!(task = %key, %error, "run_directory_not_removed");
     }
     failpoint::pass("after-cleanup");
-    context.tell(key, Report::Ended(finished)).await;
+    let (lived, at) = (ending.lived, ending.ended_at);
+    let ended = finished.map(|finished| Box::new(Ended { finished, lived, at }));
+    context.tell(key, Report::Ended(ended)).await;
 }
 
 /// Leaves the trace of a run whose end is on the board, where somebody wants it.

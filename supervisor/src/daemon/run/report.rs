@@ -1,6 +1,8 @@
 //! What a run reports to the owner loop, and the queue in which that waits.
 
-use kernel::{Finished, RunId};
+use std::time::Duration;
+
+use kernel::{Finished, RunId, Timestamp};
 use shim::rundir::StartedRecord;
 use tokio::sync::mpsc;
 
@@ -23,7 +25,7 @@ pub(crate) enum Report {
     /// The worker's command has been started.
     Started(Box<StartedRecord>),
     /// Nothing of it is left, and the board knows it. None where the claim was not had.
-    Ended(Option<Finished>),
+    Ended(Option<Box<Ended>>),
     /// Its task could not be claimed: somebody was faster, or the board cannot be written.
     ClaimFailed(Failure),
     /// Its start failed because of what every such start needs.
@@ -38,6 +40,17 @@ pub(crate) enum Report {
     Delayed(Phase, String),
     /// SIGKILL does not end its processes; the text names them. The shim said so of this run, which may be over by now.
     Unkillable(RunId, String),
+}
+
+/// A run that is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Ended {
+    /// What that did to its task.
+    pub(crate) finished: Finished,
+    /// How long its command ran; none where it was never started, or where that is unknown.
+    pub(crate) lived: Option<Duration>,
+    /// When nothing of it was left, where that is known. The board may have been slow to take it in.
+    pub(crate) at: Option<Timestamp>,
 }
 
 /// The sending end of the queue.

@@ -66,6 +66,7 @@ impl OnHost {
         ending.failure_limit = note.map_or(ending.failure_limit, |note| note.failure_limit);
         ending.reviewer = note.and_then(|note| note.reviewer.clone());
         ending.denied = denied(dir, record, &ending.cause);
+        ending.lived = record.lived();
         let failed = match &record.cause {
             Cause::SpawnFailed(failed) => Some(failed.clone()),
             Cause::Exited | Cause::Deadline | Cause::Stopped { .. } => None,

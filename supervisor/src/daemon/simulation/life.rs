@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use kernel::{EndCause, Ending, EventId, Finished, Handed, Placement, Run, RunId};
+use kernel::{EndCause, Ending, EventId, Handed, Placement, Run, RunId};
 use policies::Report as SandboxReport;
 use shim::rundir::{ExitRecord, FailedStart, RunDir, StartedRecord, Step, VERSION};
 use tokio_util::sync::CancellationToken;
@@ -22,7 +22,7 @@ use crate::daemon::run::fault::Fault;
 use crate::daemon::run::key::TaskKey;
 use crate::daemon::run::live::{LiveRun, Phase, ShimHandle};
 use crate::daemon::run::release::decided;
-use crate::daemon::run::report::Report;
+use crate::daemon::run::report::{Ended, Report};
 use crate::daemon::run::settle::{Known, Proof, Shim, judge};
 use crate::failure::Failure;
 use crate::host::watch::Watched;
@@ -65,7 +65,7 @@ enum Stage {
         watch: Option<i32>,
     },
     End(Box<Ending>),
-    Remove(Option<Finished>),
+    Remove(Option<Box<Ended>>),
     Over,
 }
 
@@ -176,11 +176,11 @@ impl Life {
             Stage::Prove => self.prove(on),
             Stage::Decide { since, watch } => self.decide((since, watch), on, freed),
             Stage::End(ending) => self.end(ending, on),
-            Stage::Remove(finished) => {
+            Stage::Remove(ended) => {
                 if let Some(run) = self.run() {
                     on.host.remove(run);
                 }
-                ("is over", vec![Report::Ended(finished)])
+                ("is over", vec![Report::Ended(ended)])
             }
             Stage::Over => ("is over", Vec::new()),
         }
@@ -428,7 +428,8 @@ impl Life {
         let handed = Handed::default();
         match on.bench.call(move |board| board.end_run(id, &told, &handed)) {
             Ok(finished) => {
-                self.stage = Stage::Remove(Some(finished));
+                let (lived, at) = (ending.lived, ending.ended_at);
+                self.stage = Stage::Remove(Some(Box::new(Ended { finished, lived, at })));
                 ("ends", Vec::new())
             }
             Err(kernel::Error::NotFound { .. }) => {

@@ -1,13 +1,14 @@
-//! The breaker of the host: where too many starts in a row over all tasks die at once, nothing is started for a while, then one to try.
+//! The breakers of the host, one for each tenant: where too many starts of a tenant die at once, in a row, nothing of it is started for a
+//! while, then one task to try. What a tenant starts opens its own alone.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use kernel::{BoardName, Timestamp, Waiting, WaitingCode};
+use kernel::{BoardName, HoldOn, Tenant, Timestamp, Waiting, WaitingCode, Within};
 
 use super::super::wait::{Wait, after};
-use super::Backoff;
 use super::kept::{self, Kept};
+use super::{Backoff, Broken};
 use crate::config::admission::DispatchConfig;
 use crate::daemon::run::key::TaskKey;
 
@@ -16,11 +17,17 @@ const AT_ONCE: Duration = Duration::from_secs(2);
 /// After how many waits in a row the next ones are long.
 const SELDOM_AFTER: u32 = 4;
 
-/// The breaker of the host.
+/// The breakers of the host: those of the tenants, and that of the tasks without one.
 #[derive(Clone, Debug, Default)]
-pub(super) struct HostBreaker {
-    /// When starts died in a row, the oldest first; no more than open it.
-    recent: VecDeque<Timestamp>,
+pub(super) struct HostBreakers {
+    of: BTreeMap<Option<Tenant>, HostBreaker>,
+}
+
+/// The breaker of one tenant.
+#[derive(Clone, Debug, Default)]
+struct HostBreaker {
+    /// When its starts died in a row; fewer than open it.
+    recent: Vec<Timestamp>,
     open: Option<Open>,
 }
 
@@ -36,31 +43,44 @@ struct Open {
     lives_at: Option<Timestamp>,
 }
 
-/// A run that has ended.
-#[derive(Clone, Copy, Debug)]
+/// A run that has failed.
+#[derive(Clone, Debug)]
 pub(in crate::daemon) struct Died {
-    /// Since when its command ran; none where it was never started.
-    pub(in crate::daemon) since: Option<Timestamp>,
-    pub(in crate::daemon) now: Timestamp,
+    /// Whose it was.
+    pub(in crate::daemon) tenant: Option<Tenant>,
+    /// How long its command ran; none where it was never started.
+    pub(in crate::daemon) lived: Option<Duration>,
+    /// When it ended, by its shim: a slow disk has the daemon hear of it later.
+    pub(in crate::daemon) at: Timestamp,
 }
 
 impl Died {
-    fn is_at_once(self) -> bool {
-        // A clock that was set back has it die at once as well.
-        self.since.is_none_or(|since| self.now < after(since, AT_ONCE))
+    fn is_at_once(&self) -> bool {
+        self.lived.is_none_or(|lived| lived < AT_ONCE)
     }
 }
 
 impl HostBreaker {
-    /// What every task waits for.
-    pub(super) fn refusal(&self, admitted: usize) -> Option<Waiting> {
-        let open = self.open.as_ref()?;
-        let release = kept::release(&open.board, &kept::host());
+    /// Takes in a death. Returns whether there are as many as open it, all within a window.
+    fn counts(&mut self, at: Timestamp, (most, window): (usize, Duration), now: Timestamp) -> bool {
+        self.recent.push(at);
+        let newest = self.recent.iter().copied().filter(|at| *at <= now).max().unwrap_or(now);
+        // What ended in the future did so before the clock was set back.
+        self.recent.retain(|at| *at <= newest && after(*at, window) > newest);
+        self.recent.len() >= most
+    }
+}
+
+impl HostBreakers {
+    /// What every task of a tenant waits for. `is_tried` says whether one of them tries by now.
+    pub(super) fn refusal(&self, tenant: Option<&Tenant>, is_tried: bool) -> Option<Waiting> {
+        let open = self.of.get(&tenant.cloned())?.open.as_ref()?;
+        let release = kept::release(&open.board, &HoldOn::host(tenant));
         let text =
             format!("waits for dispatch to go on: {}; `{release}` has it go on at once", open.wait.why);
         match open.wait.until {
             Some(until) => Some(Waiting::new(WaitingCode::Host, text).until(until)),
-            None if open.probe.is_none() && admitted == 0 => None,
+            None if open.probe.is_none() && !is_tried => None,
             None => {
                 let text = format!("{text}; one task is started to try");
                 Some(Waiting::new(WaitingCode::Host, text))
@@ -68,34 +88,36 @@ impl HostBreaker {
         }
     }
 
-    pub(super) fn begin_probe(&mut self, key: &TaskKey) {
-        if let Some(open) = self.open.as_mut().filter(|open| open.wait.until.is_none()) {
-            open.probe = Some(key.clone());
-            open.lives_at = None;
-        }
-    }
-
     /// The start of a task has ended, whatever came of it.
     pub(super) fn tried(&mut self, key: &TaskKey) {
-        if let Some(open) = self.open.as_mut().filter(|open| open.probe.as_ref() == Some(key)) {
+        if let Some(open) = self.tried_by(key) {
             open.probe = None;
             open.lives_at = None;
         }
     }
 
-    /// Has one task try at once.
+    fn tried_by(&mut self, key: &TaskKey) -> Option<&mut Open> {
+        self.of
+            .values_mut()
+            .filter_map(|breaker| breaker.open.as_mut())
+            .find(|open| open.probe.as_ref() == Some(key))
+    }
+
+    /// Has one task of each try at once.
     pub(super) fn try_now(&mut self) {
-        if let Some(open) = &mut self.open {
+        for open in self.of.values_mut().filter_map(|breaker| breaker.open.as_mut()) {
             open.wait.until = None;
         }
     }
 
     pub(super) fn forget_board(&mut self, board: &BoardName) {
-        self.open.take_if(|open| open.board == *board);
+        self.of.retain(|_, breaker| breaker.open.as_ref().is_none_or(|open| open.board != *board));
     }
 
-    pub(super) fn learn(&mut self, board: &BoardName, (why, until): (&str, Timestamp)) {
-        let open = self.open.get_or_insert_with(|| Open {
+    /// Takes in one that a board keeps; one that another release has named is left alone.
+    pub(super) fn learn(&mut self, board: &BoardName, on: &HoldOn, (why, until): (&str, Timestamp)) {
+        let Some(Within::Tenant(tenant)) = on.whose_starts() else { return };
+        let open = self.of.entry(tenant).or_default().open.get_or_insert_with(|| Open {
             wait: Wait::taken_over(why.to_owned(), SELDOM_AFTER, until),
             board: board.clone(),
             is_kept: true,
@@ -105,54 +127,83 @@ impl HostBreaker {
         open.is_kept |= open.board == *board;
     }
 
-    /// Closes it where the board that kept it keeps it no more. True if it was.
-    pub(super) fn release(&mut self, board: &BoardName, is_there: bool) -> bool {
-        let released = self.open.take_if(|open| open.board == *board && open.is_kept && !is_there).is_some();
-        if released {
-            self.recent.clear();
-        }
-        released
+    /// Closes those that the board which kept them keeps no more. True if there was one.
+    pub(super) fn release(&mut self, board: &BoardName, is_there: impl Fn(&HoldOn) -> bool) -> bool {
+        let before = self.of.len();
+        self.of.retain(|tenant, breaker| {
+            let is_its = |open: &Open| open.board == *board && open.is_kept;
+            !breaker.open.as_ref().is_some_and(is_its) || is_there(&HoldOn::host(tenant.as_ref()))
+        });
+        self.of.len() < before
     }
 
     pub(super) fn nearest(&self) -> Option<Timestamp> {
-        let open = self.open.as_ref()?;
-        open.wait.until.into_iter().chain(open.lives_at).min()
+        let open = self.of.values().filter_map(|breaker| breaker.open.as_ref());
+        open.flat_map(|open| open.wait.until.into_iter().chain(open.lives_at)).min()
+    }
+
+    /// Those that are open, for a person.
+    pub(super) fn broken(&self) -> impl Iterator<Item = Broken> {
+        self.of.iter().filter_map(|(tenant, breaker)| {
+            let (open, on) = (breaker.open.as_ref()?, HoldOn::host(tenant.as_ref()));
+            let release = Some(kept::release(&open.board, &on));
+            Some(Broken { what: on.to_string(), why: open.wait.why.clone(), until: open.wait.until, release })
+        })
+    }
+
+    /// Closes that of a tenant. Returns the board that kept it.
+    fn close(&mut self, tenant: Option<&Tenant>) -> Option<BoardName> {
+        self.of.remove(&tenant.cloned())?.open.map(|open| open.board)
     }
 }
 
 impl Backoff {
-    /// Why nothing is started because too many starts have died at once.
-    pub(in crate::daemon) fn why_host(&self) -> Option<String> {
-        self.host.open.as_ref().map(|open| open.wait.why.clone())
+    /// A task is started. It tries the breaker of its tenant where that is open.
+    pub(in crate::daemon) fn try_host(&mut self, key: &TaskKey, tenant: Option<&Tenant>) {
+        let breaker = self.host.of.get_mut(&tenant.cloned());
+        let open = breaker.and_then(|breaker| breaker.open.as_mut()).filter(|open| open.wait.until.is_none());
+        if let Some(open) = open {
+            open.probe = Some(key.clone());
+            open.lives_at = None;
+        }
     }
 
-    /// The command of a task runs. One that tries the host has to live for a while.
+    /// The command of a task runs. One that tries a breaker has to live for a while.
     pub(in crate::daemon) fn lives(&mut self, key: &TaskKey, now: Timestamp) {
-        if let Some(open) = self.host.open.as_mut().filter(|open| open.probe.as_ref() == Some(key)) {
+        if let Some(open) = self.host.tried_by(key) {
             open.lives_at = Some(after(now, AT_ONCE));
         }
     }
 
-    /// A run has failed. Opens the breaker of the host where too many have died at once. True if something may start for that: the one
+    /// A run has failed. Opens the breaker of its tenant where too many have died at once. True if something may start for that: the one
     /// that tried has lived for a while.
-    pub(in crate::daemon) fn died(&mut self, key: &TaskKey, died: Died, limits: &DispatchConfig) -> bool {
+    pub(in crate::daemon) fn died(
+        &mut self,
+        key: &TaskKey,
+        died: &Died,
+        limits: &DispatchConfig,
+        now: Timestamp,
+    ) -> bool {
         let (most, window) = (limits.max_deaths, limits.death_window.duration());
         if most == 0 || !died.is_at_once() {
-            return self.ended_well(key);
+            return self.ended_well(key, died.tenant.as_ref());
         }
-        let now = died.now;
-        let times = match &self.host.open {
-            Some(open) if open.probe.as_ref() == Some(key) => open.wait.times,
-            Some(_) => return false,
-            None => {
-                let recent = &mut self.host.recent;
-                recent.push_back(now);
-                recent.retain(|at| *at <= now && after(*at, window) > now);
-                if recent.len() < most {
-                    return false;
-                }
-                0
+        // Tenants whose last death is long ago are forgotten, so that their number is bounded by what has just run.
+        self.host.of.retain(|tenant, breaker| {
+            let is_recent = breaker.recent.iter().any(|at| after(*at, window) > died.at);
+            *tenant == died.tenant || breaker.open.is_some() || is_recent
+        });
+        let breaker = self.host.of.entry(died.tenant.clone()).or_default();
+        let (times, board, is_kept) = if let Some(open) = &breaker.open {
+            if open.probe.as_ref() != Some(key) {
+                return false;
             }
+            (open.wait.times, open.board.clone(), open.is_kept)
+        } else {
+            if !breaker.counts(died.at, (most, window), now) {
+                return false;
+            }
+            (0, key.board.clone(), false)
         };
         let why = format!(
             "{most} runs in a row failed within {} s of their start, in {} s or less",
@@ -165,103 +216,168 @@ impl Backoff {
         } else {
             Wait::seldom(why, times, now)
         };
-        let board = self.host.open.as_ref().map_or(&key.board, |open| &open.board).clone();
-        let is_kept = self.host.open.as_ref().is_some_and(|open| open.is_kept);
-        self.kept.push((board.clone(), Kept::open(kept::host(), &wait)));
-        self.host.recent.clear();
-        self.host.open = Some(Open { wait, board, is_kept, probe: None, lives_at: None });
+        self.kept.push((board.clone(), Kept::open(HoldOn::host(died.tenant.as_ref()), &wait)));
+        breaker.recent.clear();
+        breaker.open = Some(Open { wait, board, is_kept, probe: None, lives_at: None });
         false
     }
 
-    /// A run has ended otherwise: the host is well, if it was the one that tried. True if something waited for that.
-    pub(in crate::daemon) fn ended_well(&mut self, key: &TaskKey) -> bool {
-        self.host.recent.clear();
-        let is_probe = self.host.open.as_ref().is_some_and(|open| open.probe.as_ref() == Some(key));
-        is_probe && self.close_host()
+    /// A run has ended otherwise: its tenant's starts work, if it was the one that tried. True if something waited for that.
+    pub(in crate::daemon) fn ended_well(&mut self, key: &TaskKey, tenant: Option<&Tenant>) -> bool {
+        let Some(breaker) = self.host.of.get_mut(&tenant.cloned()) else { return false };
+        breaker.recent.clear();
+        let is_probe = breaker.open.as_ref().is_some_and(|open| open.probe.as_ref() == Some(key));
+        is_probe && self.close_host(tenant)
     }
 
-    /// Ends the waits of the host whose time has come. True if there was one.
+    /// Ends the waits whose time has come. True if there was one.
     pub(super) fn expire_host(&mut self, now: Timestamp) -> bool {
-        let Some(open) = &mut self.host.open else { return false };
-        if open.lives_at.is_some_and(|at| at <= now) {
-            return self.close_host();
-        }
-        open.wait.expire(now)
+        let lives = |breaker: &HostBreaker| {
+            breaker.open.as_ref().is_some_and(|open| open.lives_at.is_some_and(|at| at <= now))
+        };
+        let works: Vec<Option<Tenant>> = self
+            .host
+            .of
+            .iter()
+            .filter(|(_, breaker)| lives(breaker))
+            .map(|(tenant, _)| tenant.clone())
+            .collect();
+        let closed = works.iter().filter(|tenant| self.close_host(tenant.as_ref())).count();
+        let open = self.host.of.values_mut().filter_map(|breaker| breaker.open.as_mut());
+        let over = open.filter_map(|open| open.wait.expire(now).then_some(())).count();
+        closed + over > 0
     }
 
-    fn close_host(&mut self) -> bool {
-        let closed = self.host.open.take();
-        let on = |open: Open| (open.board, Kept::Closed(kept::host()));
-        let was_open = closed.is_some();
-        self.kept.extend(closed.map(on));
+    fn close_host(&mut self, tenant: Option<&Tenant>) -> bool {
+        let board = self.host.close(tenant);
+        let was_open = board.is_some();
+        self.kept.extend(board.map(|board| (board, Kept::Closed(HoldOn::host(tenant)))));
         was_open
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::{at, key};
     use super::*;
-
-    fn at(seconds: i64) -> Timestamp {
-        Timestamp::from_micros(seconds * 1_000_000)
-    }
-
-    fn key(n: u32) -> TaskKey {
-        TaskKey { board: BoardName::default(), task: format!("t_{n:08x}").parse().unwrap() }
-    }
 
     fn limits() -> DispatchConfig {
         toml::from_str("max_deaths = 3\ndeath_window = \"10s\"").unwrap()
     }
 
+    fn acme() -> Tenant {
+        "acme".parse().unwrap()
+    }
+
+    fn died(seconds: i64) -> Died {
+        Died { tenant: Some(acme()), lived: Some(Duration::ZERO), at: at(seconds) }
+    }
+
     fn die(backoff: &mut Backoff, n: u32, seconds: i64) {
-        backoff.died(&key(n), Died { since: Some(at(seconds)), now: at(seconds) }, &limits());
+        backoff.died(&key(n), &died(seconds), &limits(), at(seconds));
+    }
+
+    fn deaths(backoff: &Backoff) -> Option<Waiting> {
+        backoff.deaths(Some(&acme()), false)
     }
 
     #[test]
-    fn runs_that_die_at_once_in_a_short_time_stop_every_start_and_one_that_lives_goes_on() {
+    fn runs_that_die_at_once_in_a_short_time_stop_their_tenant_and_one_that_lives_goes_on() {
         let mut backoff = Backoff::default();
         for (n, seconds) in [(1, 0), (2, 1), (3, 20), (4, 21)] {
             die(&mut backoff, n, seconds);
         }
-        assert_eq!(backoff.deaths(0), None, "they are too far apart");
-        assert!(!backoff.ended_well(&key(9)));
+        assert_eq!(deaths(&backoff), None, "they are too far apart");
+        assert!(!backoff.ended_well(&key(9), Some(&acme())));
         die(&mut backoff, 5, 21);
         die(&mut backoff, 5, 21);
-        assert_eq!(backoff.deaths(0), None, "one has ended well in between");
+        assert_eq!(deaths(&backoff), None, "one has ended well in between");
         die(&mut backoff, 5, 22);
-        let told = backoff.deaths(0).unwrap();
+        let told = deaths(&backoff).unwrap();
         assert!(
             told.text.contains("3 runs in a row failed within 2 s") && !told.text.contains("t_"),
-            "workers of other tenants read it: {}",
+            "other workers of the tenant read it: {}",
             told.text
         );
-        assert!(told.text.contains("`supervisor release --host`"), "{}", told.text);
+        assert!(told.text.contains("`supervisor release --host-of acme`"), "{}", told.text);
         assert_eq!((told.until, backoff.nearest()), (Some(at(82)), Some(at(82))));
         assert!(matches!(&backoff.take_changed()[..], [(_, Kept::Open(_, _, until))] if *until == at(82)));
 
         assert!(backoff.expire(at(82)));
-        assert_eq!((backoff.deaths(0), backoff.deaths(1).is_some()), (None, true), "one tries");
-        backoff.try_environments(&key(6), []);
-        assert!(backoff.deaths(0).is_some(), "and no second one");
+        assert_eq!(deaths(&backoff), None, "one tries");
+        assert!(
+            backoff.deaths(Some(&acme()), true).is_some(),
+            "beside one that was just admitted no second one"
+        );
+        backoff.try_host(&key(6), Some(&acme()));
+        assert!(deaths(&backoff).is_some(), "and no second one");
         die(&mut backoff, 6, 83);
-        assert_eq!(backoff.deaths(0).unwrap().until, Some(at(143)));
+        assert_eq!(deaths(&backoff).unwrap().until, Some(at(143)));
         assert!(backoff.expire(at(143)));
-        backoff.try_environments(&key(7), []);
+        backoff.try_host(&key(7), Some(&acme()));
         backoff.lives(&key(7), at(144));
         assert!(!backoff.expire(at(145)) && backoff.expire(at(146)));
-        assert_eq!((backoff.deaths(9), backoff.why_host()), (None, None));
+        assert_eq!((deaths(&backoff), backoff.broken().len()), (None, 0));
         assert!(matches!(backoff.take_changed().last(), Some((_, Kept::Closed(_)))));
+    }
+
+    #[test]
+    fn what_dies_of_one_tenant_holds_no_other() {
+        let mut backoff = Backoff::default();
+        let other: Tenant = "other".parse().unwrap();
+        for (n, tenant) in [(1, Some(other.clone())), (2, None), (3, None), (4, Some(other.clone()))] {
+            backoff.died(&key(n), &Died { tenant, ..died(1) }, &limits(), at(1));
+        }
+        for n in 5..99 {
+            die(&mut backoff, n, 1);
+        }
+        assert!(deaths(&backoff).is_some());
+        assert_eq!((backoff.deaths(Some(&other), false), backoff.deaths(None, false)), (None, None));
+        let broken = backoff.broken();
+        let told = (broken[0].what.as_str(), broken[0].release.as_deref());
+        assert_eq!(told, ("dispatch for tenant acme", Some("supervisor release --host-of acme")));
+        assert_eq!(broken.len(), 1);
+
+        // Each is tried by one of its own.
+        backoff.died(&key(100), &Died { tenant: None, ..died(1) }, &limits(), at(1));
+        assert!(backoff.expire(at(61)));
+        backoff.try_host(&key(101), Some(&acme()));
+        assert!(deaths(&backoff).is_some());
+        assert_eq!(backoff.deaths(None, false), None, "one without a tenant may try beside it");
+        backoff.ended_well(&key(102), None);
+        assert!(deaths(&backoff).is_some(), "what ends well elsewhere says nothing of it");
+        backoff.ended_well(&key(101), Some(&acme()));
+        assert_eq!(deaths(&backoff), None);
+    }
+
+    #[test]
+    fn a_host_that_is_slow_to_record_an_end_has_its_breaker_as_well() {
+        let mut backoff = Backoff::default();
+        for (n, heard) in [(1, 30), (2, 60), (3, 90)] {
+            backoff.died(&key(n), &died(i64::from(n)), &limits(), at(heard));
+        }
+        assert_eq!(deaths(&backoff).unwrap().until, Some(at(150)));
     }
 
     #[test]
     fn what_fails_after_a_while_and_what_is_switched_off_opens_nothing() {
         let mut backoff = Backoff::default();
+        let off = toml::from_str("max_deaths = 0").unwrap();
         for n in 0..9 {
-            backoff.died(&key(n), Died { since: Some(at(0)), now: at(3) }, &limits());
-            let off = toml::from_str("max_deaths = 0").unwrap();
-            assert!(!backoff.died(&key(n), Died { since: None, now: at(3) }, &off));
+            let late = Died { lived: Some(AT_ONCE), ..died(3) };
+            backoff.died(&key(n), &late, &limits(), at(3));
+            assert!(!backoff.died(&key(n), &Died { lived: None, ..died(3) }, &off, at(3)));
         }
-        assert_eq!(backoff.deaths(0), None);
+        assert_eq!(deaths(&backoff), None);
+    }
+
+    #[test]
+    fn no_more_tenants_are_remembered_than_have_just_run() {
+        let mut backoff = Backoff::default();
+        for n in 0..1000 {
+            let tenant = Some(format!("tenant-{n}").parse().unwrap());
+            backoff.died(&key(n), &Died { tenant, ..died(i64::from(n)) }, &limits(), at(i64::from(n)));
+        }
+        assert!(backoff.host.of.len() <= 10, "{}", backoff.host.of.len());
     }
 }

@@ -6,9 +6,6 @@ use super::super::wait::Wait;
 use super::{Backoff, Breaker, OPEN};
 use crate::daemon::run::environment::Environment;
 
-/// The name of the breaker of the host.
-const HOST: &str = "host";
-
 /// What a board is to do with a breaker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::daemon) enum Kept {
@@ -31,11 +28,6 @@ impl Environment {
     }
 }
 
-/// What the breaker of the host is on.
-pub(super) fn host() -> HoldOn {
-    HoldOn { scope: HoldScope::Host, name: HOST.to_owned() }
-}
-
 /// The command that releases a breaker.
 pub(super) fn release(board: &BoardName, on: &HoldOn) -> String {
     let board = if *board == BoardName::default() { String::new() } else { format!(" --board {board}") };
@@ -45,7 +37,7 @@ pub(super) fn release(board: &BoardName, on: &HoldOn) -> String {
         on.name.clone()
     };
     match on.scope {
-        HoldScope::Host => format!("supervisor{board} release --host"),
+        HoldScope::Host => format!("supervisor{board} release {}", on.release_arguments()),
         _ => format!("supervisor{board} release --environment {quoted}"),
     }
 }
@@ -63,7 +55,7 @@ impl Backoff {
         for hold in breakers() {
             let until = hold.until.unwrap_or(hold.created_at);
             match (hold.scope, Environment::named(&hold.name)) {
-                (HoldScope::Host, _) => self.host.learn(board, (&hold.reason, until)),
+                (HoldScope::Host, _) => self.host.learn(board, &hold.on(), (&hold.reason, until)),
                 (HoldScope::Environment, Some(environment)) => {
                     let breaker = self.broken.entry(environment).or_insert_with(|| Breaker {
                         wait: Wait::taken_over(hold.reason.clone(), OPEN, until),
@@ -84,7 +76,7 @@ impl Backoff {
             breaker.board != *board || !breaker.is_kept || is_there(&environment.hold())
         });
         let is_released = self.broken.len() < before;
-        self.host.release(board, is_there(&host())) || is_released
+        self.host.release(board, is_there) || is_released
     }
 }
 
@@ -92,17 +84,9 @@ impl Backoff {
 mod tests {
     use std::collections::BTreeSet;
 
+    use super::super::testing::{at, key};
     use super::*;
     use crate::daemon::run::environment::Needs;
-    use crate::daemon::run::key::TaskKey;
-
-    fn at(seconds: i64) -> Timestamp {
-        Timestamp::from_micros(seconds * 1_000_000)
-    }
-
-    fn key(n: u32) -> TaskKey {
-        TaskKey { board: BoardName::default(), task: format!("t_{n:08x}").parse().unwrap() }
-    }
 
     fn needs() -> Needs {
         Needs::scratch("shell")

@@ -1,6 +1,6 @@
 //! What runs report: how far they have come, and what kept them from starting.
 
-use kernel::{Finished, Outcome, StopReason, Timestamp};
+use kernel::{Outcome, StopReason, Timestamp};
 use shim::rundir::StartedRecord;
 
 use super::super::backoff::Died;
@@ -9,7 +9,7 @@ use super::{Action, Dispatcher, TaskKey};
 use crate::daemon::run::environment::Needs;
 use crate::daemon::run::fault::with_hint;
 use crate::daemon::run::live::{Phase, ShimHandle};
-use crate::daemon::run::report::Report;
+use crate::daemon::run::report::{Ended, Report};
 use crate::exit::Code;
 use crate::failure::Failure;
 
@@ -25,7 +25,7 @@ impl Dispatcher {
             }
             Report::Launched(shim) => self.launched(&key, shim),
             Report::Started(record) => self.started(&key, &record, now),
-            Report::Ended(finished) => self.ended(key, finished.as_ref(), now),
+            Report::Ended(ended) => self.ended(key, ended.as_deref(), now),
             Report::ClaimFailed(failure) => self.claim_failed(key, failure, now),
             Report::Shortage(why) => {
                 self.backoff.shortage(why, now);
@@ -66,10 +66,7 @@ impl Dispatcher {
     }
 
     fn started(&mut self, key: &TaskKey, record: &StartedRecord, now: Timestamp) -> Vec<Action> {
-        let mut slot = self.slots.get_mut(key);
-        if let Some(slot) = &mut slot {
-            slot.since = Some(now);
-        }
+        let slot = self.slots.get_mut(key);
         self.backoff.lives(key, now);
         let needs = slot.as_ref().and_then(|slot| slot.claim.needs.clone());
         if let Some(live) = slot.and_then(|slot| slot.live.as_mut()) {
@@ -113,13 +110,17 @@ impl Dispatcher {
         actions
     }
 
-    fn ended(&mut self, key: TaskKey, finished: Option<&Finished>, now: Timestamp) -> Vec<Action> {
-        let since = self.slots.remove(&key).and_then(|slot| slot.since);
-        let is_over = match finished.map(|finished| finished.outcome) {
-            Some(Outcome::Crashed | Outcome::Unreported | Outcome::OutOfMemory | Outcome::SpawnFailed) => {
-                self.backoff.died(&key, Died { since, now }, &self.config.dispatch)
+    fn ended(&mut self, key: TaskKey, ended: Option<&Ended>, now: Timestamp) -> Vec<Action> {
+        let tenant = self.slots.remove(&key).and_then(|slot| slot.claim.tenant);
+        let is_over = match ended.map(|ended| (ended, ended.finished.outcome)) {
+            Some((
+                ended,
+                Outcome::Crashed | Outcome::Unreported | Outcome::OutOfMemory | Outcome::SpawnFailed,
+            )) => {
+                let died = Died { tenant, lived: ended.lived, at: ended.at.unwrap_or(now) };
+                self.backoff.died(&key, &died, &self.config.dispatch, now)
             }
-            Some(_) => self.backoff.ended_well(&key),
+            Some(_) => self.backoff.ended_well(&key, tenant.as_ref()),
             None => false,
         };
         self.backoff.tried(&key);
@@ -128,7 +129,7 @@ impl Dispatcher {
         }
         // A finished run changes its board, which brings a read; one that never was frees a slot all the same, and a
         // free slot matters to every board.
-        if finished.is_some() && self.boards.len() == 1 {
+        if ended.is_some() && self.boards.len() == 1 {
             self.read(key.board).into_iter().collect()
         } else {
             self.read_all()

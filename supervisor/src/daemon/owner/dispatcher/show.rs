@@ -67,7 +67,7 @@ impl Dispatcher {
     /// Why nothing is started, where nothing is.
     fn paused(&self) -> Option<String> {
         let disabled = (!self.config.dispatch.enabled).then(|| DISABLED.to_owned());
-        disabled.or_else(|| self.backoff.why()).or_else(|| self.backoff.why_host())
+        disabled.or_else(|| self.backoff.why())
     }
 
     pub(super) fn snapshot(&self) -> Snapshot {

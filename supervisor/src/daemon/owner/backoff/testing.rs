@@ -1,0 +1,15 @@
+//! Times and tasks for the tests of breakers and pauses.
+
+use kernel::{BoardName, Timestamp};
+
+use crate::daemon::run::key::TaskKey;
+
+/// A moment.
+pub(super) fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_micros(seconds * 1_000_000)
+}
+
+/// A task of the default board.
+pub(super) fn key(n: u32) -> TaskKey {
+    TaskKey { board: BoardName::default(), task: format!("t_{n:08x}").parse().unwrap() }
+}
