@@ -9,6 +9,7 @@
 //! [`Fleet::eventually`] is the only wait. A fleet that is dropped ends its daemon and its workers, and fails the test if
 //! a process is left. What the host lacks is a [`skip`]: printed, and counted by `tests/run`.
 
+mod fuse;
 mod leftovers;
 mod output;
 mod repository;
@@ -31,6 +32,7 @@ use nix::unistd::Pid;
 use serde_json::Value;
 use tempfile::TempDir;
 
+pub(crate) use fuse::mount_fuse;
 pub(crate) use leftovers::{Process, cgroup};
 pub(crate) use output::{Output, tidy};
 pub(crate) use repository::Repository;

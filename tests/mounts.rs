@@ -1,14 +1,13 @@
 //! A directory on a file system that does not answer holds up its own tasks, and nobody else.
 
 use std::fs::{self, File};
-use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 
-use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::mount::{MntFlags, umount2};
 
-use crate::harness::{Fleet, User, skip};
+use crate::harness::{Fleet, User, mount_fuse};
 
-/// A mount whose server never answers: whoever looks into it waits until it is gone.
+/// A mount whose server never answers: what looks into it waits until it is gone.
 struct Dead {
     at: PathBuf,
     /// The server's end. Nothing reads from it.
@@ -18,19 +17,7 @@ struct Dead {
 impl Dead {
     /// Mounts it, where this host allows that.
     fn over(at: &Path) -> Option<Self> {
-        if User::current() != User::Root {
-            skip("a mount that does not answer: needs root");
-            return None;
-        }
-        let Ok(server) = File::options().read(true).write(true).open("/dev/fuse") else {
-            skip("a mount that does not answer: needs /dev/fuse");
-            return None;
-        };
-        let options = format!("fd={},rootmode=40755,user_id=0,group_id=0,allow_other", server.as_raw_fd());
-        if mount(Some("dead"), at, Some("fuse"), MsFlags::empty(), Some(options.as_str())).is_err() {
-            skip("a mount that does not answer: this host allows no FUSE");
-            return None;
-        }
+        let server = mount_fuse(at, "a mount that does not answer")?;
         Some(Dead { at: at.to_owned(), _server: server })
     }
 }

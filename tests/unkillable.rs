@@ -2,7 +2,6 @@
 
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
-use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -10,12 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::mount::{MntFlags, umount2};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-use crate::harness::{Fleet, User, skip};
+use crate::harness::{Fleet, User, mount_fuse};
 use crate::journal::{Attempts, Journal, nothing_is_left, outcomes, records};
 use crate::survivors::start_without_cgroups;
 
@@ -37,19 +36,7 @@ struct Hung {
 impl Hung {
     /// Mounts it, where this host allows that.
     fn over(at: &Path) -> Option<Self> {
-        if User::current() != User::Root {
-            skip("a process that cannot be killed: needs root");
-            return None;
-        }
-        let Ok(device) = File::options().read(true).write(true).open("/dev/fuse") else {
-            skip("a process that cannot be killed: needs /dev/fuse");
-            return None;
-        };
-        let options = format!("fd={},rootmode=40755,user_id=0,group_id=0,allow_other", device.as_raw_fd());
-        if mount(Some("hung"), at, Some("fuse"), MsFlags::empty(), Some(options.as_str())).is_err() {
-            skip("a process that cannot be killed: this host allows no FUSE");
-            return None;
-        }
+        let device = mount_fuse(at, "a process that cannot be killed")?;
         let is_met = Arc::new(AtomicBool::new(false));
         let met = Arc::clone(&is_met);
         let server = std::thread::spawn(move || take_requests(device, &met));
@@ -73,7 +60,7 @@ impl Hung {
 
     fn abort(&mut self) {
         let Some(server) = self.server.take() else { return };
-        // By force: that is what aborts the connection, whoever is still inside (fuse(4), "umount").
+        // By force: that is what aborts the connection, also while a process is inside (fuse(4), "umount").
         umount2(&self.at, MntFlags::MNT_FORCE).ok();
         umount2(&self.at, MntFlags::MNT_DETACH).ok();
         server.join().unwrap();

@@ -43,7 +43,7 @@ use crate::paths::Root;
 use crate::proxy::WaysOut;
 use crate::roster::Roster;
 use crate::service::{Listener as _, Mode, Service};
-use crate::telemetry::Traces;
+use crate::telemetry::Tracer;
 
 /// How long a start waits for a command that holds the root.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
@@ -73,8 +73,8 @@ pub(crate) async fn run(
     let (cgroups, Handed { controllers, gap }) = serve_cgroups(&root, extent);
     let support = support.with_controllers(controllers);
     let (reports, runs) = Reports::queue();
-    let (traces, exporter) = Traces::open();
-    let (link, inbox) = open_link(runs, traces.clone());
+    let (tracer, exporter) = Tracer::open();
+    let (link, inbox) = open_link(runs, tracer.clone());
     let service = Arc::new(Service::new(root.clone(), config, Mode::Daemon(Arc::new(link.clone()))));
     service.use_roster(Roster::load(&root).on(&support));
     let roster = service.roster();
@@ -103,7 +103,7 @@ pub(crate) async fn run(
         tasks: tasks.clone(),
         starts: Starts::default(),
         bells: link.bells(),
-        traces,
+        tracer,
         tuning,
     });
     let mut dispatcher = Dispatcher::new(boards.clone(), extent, service.config());

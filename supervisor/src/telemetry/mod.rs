@@ -55,19 +55,19 @@ type Spans = Vec<Value>;
 
 /// Where runs leave what their spans say.
 #[derive(Clone, Debug)]
-pub(crate) struct Traces {
+pub(crate) struct Tracer {
     queue: mpsc::Sender<Spans>,
     marks: Arc<Mutex<HashMap<RunKey, Marks>>>,
     counts: Arc<Counts>,
 }
 
-impl Traces {
+impl Tracer {
     /// Makes the queue, and what empties it.
     pub(crate) fn open() -> (Self, Exporter) {
         let (queue, waiting) = mpsc::channel(WAITING);
         let counts = Arc::new(Counts::default());
-        let traces = Traces { queue, marks: Arc::default(), counts: Arc::clone(&counts) };
-        (traces, Exporter::new(waiting, counts))
+        let tracer = Tracer { queue, marks: Arc::default(), counts: Arc::clone(&counts) };
+        (tracer, Exporter::new(waiting, counts))
     }
 
     pub(crate) fn counts(&self) -> &Counts {
@@ -117,18 +117,18 @@ mod tests {
 
     #[test]
     fn what_finds_the_queue_full_is_dropped_and_counted_and_waits_for_nothing() {
-        let (traces, exporter) = Traces::open();
+        let (tracer, exporter) = Tracer::open();
         let run = (BoardId(uuid::Uuid::nil()), RunId(7));
         for _ in 0..WAITING {
-            assert!(traces.send(vec![Value::Null; 5]));
+            assert!(tracer.send(vec![Value::Null; 5]));
         }
-        assert!(!traces.send(vec![Value::Null; 5]) && !traces.send(vec![Value::Null; 2]));
-        assert_eq!((traces.counts().dropped(), traces.counts().exported()), (7, 0));
+        assert!(!tracer.send(vec![Value::Null; 5]) && !tracer.send(vec![Value::Null; 2]));
+        assert_eq!((tracer.counts().dropped(), tracer.counts().exported()), (7, 0));
         drop(exporter);
-        assert!(!traces.send(vec![Value::Null]), "nobody empties it any more");
-        traces.claimed(run, Timestamp::from_micros(1));
-        traces.prepared(run, Timestamp::from_micros(2));
-        traces.forget(run);
-        assert!(traces.marks().is_empty());
+        assert!(!tracer.send(vec![Value::Null]), "nobody empties it any more");
+        tracer.claimed(run, Timestamp::from_micros(1));
+        tracer.prepared(run, Timestamp::from_micros(2));
+        tracer.forget(run);
+        assert!(tracer.marks().is_empty());
     }
 }

@@ -79,7 +79,7 @@ impl Verb for Metrics {
         let measured = move || {
             let mut measured = measure(&service, snapshot.as_ref())?;
             if let Some(daemon) = OwnerLink::of(&service) {
-                of_traces(&mut measured, daemon.traces().counts());
+                of_traces(&mut measured, daemon.tracer().counts());
             }
             Ok(measured)
         };

@@ -14,7 +14,7 @@ use crate::daemon::run::report::ReportsInbox;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::service::{Listener, Service};
-use crate::telemetry::Traces;
+use crate::telemetry::Tracer;
 
 /// How many events wait at most. Nearly each is a request that waits for its answer, of which the doors let in a bounded
 /// number, or the answer to a question that the loop asked a board once; a sender that finds the queue full waits for room.
@@ -26,7 +26,7 @@ pub(crate) struct OwnerLink {
     events: mpsc::Sender<Event>,
     changed: Arc<Changed>,
     bells: Bells,
-    traces: Traces,
+    tracer: Tracer,
 }
 
 /// The boards that have changed since the loop last heard of it. No more entries than boards, however often they change,
@@ -46,11 +46,11 @@ pub(in crate::daemon) struct Inbox {
 }
 
 /// Makes the ways to a loop that hears of these runs as well, which leave their traces.
-pub(in crate::daemon) fn open(reports: ReportsInbox, traces: Traces) -> (OwnerLink, Inbox) {
+pub(in crate::daemon) fn open(reports: ReportsInbox, tracer: Tracer) -> (OwnerLink, Inbox) {
     let (sender, events) = mpsc::channel(BOUND);
     let changed = Arc::new(Changed::default());
     (
-        OwnerLink { events: sender, changed: Arc::clone(&changed), bells: Bells::default(), traces },
+        OwnerLink { events: sender, changed: Arc::clone(&changed), bells: Bells::default(), tracer },
         Inbox { events, changed, reports },
     )
 }
@@ -78,8 +78,8 @@ impl OwnerLink {
     }
 
     /// What becomes of the traces of runs.
-    pub(crate) fn traces(&self) -> &Traces {
-        &self.traces
+    pub(crate) fn tracer(&self) -> &Tracer {
+        &self.tracer
     }
 
     /// Says that there is a message for the agent of a task. Waits for nothing.
@@ -169,7 +169,7 @@ mod tests {
     #[tokio::test]
     async fn a_board_that_changes_often_waits_once() {
         let (_reports, inbox) = Reports::queue();
-        let (link, mut inbox) = open(inbox, Traces::open().0);
+        let (link, mut inbox) = open(inbox, Tracer::open().0);
         for _ in 0..1000 {
             link.board_changed(&board("a"));
             link.board_changed(&board("b"));
@@ -183,7 +183,7 @@ mod tests {
     #[tokio::test]
     async fn a_full_queue_keeps_its_senders_waiting_and_holds_up_no_run() {
         let (reports, inbox) = Reports::queue();
-        let (link, mut inbox) = open(inbox, Traces::open().0);
+        let (link, mut inbox) = open(inbox, Tracer::open().0);
         for _ in 0..BOUND {
             link.send(Event::Tick).await;
         }
@@ -201,7 +201,7 @@ mod tests {
     #[tokio::test]
     async fn who_asks_a_loop_that_has_ended_is_told_so() {
         let (_reports, inbox) = Reports::queue();
-        let (link, inbox) = open(inbox, Traces::open().0);
+        let (link, inbox) = open(inbox, Tracer::open().0);
         drop(inbox);
         let failure = link.ask(Event::Look).await.unwrap_err();
         assert_eq!((failure.code, failure.message.as_str()), (Code::TryAgain, "the daemon is stopping"));
@@ -210,7 +210,7 @@ mod tests {
     #[tokio::test]
     async fn what_a_run_reports_is_heard_before_a_board_that_has_changed_for_it() {
         let (reports, inbox) = Reports::queue();
-        let (link, mut inbox) = open(inbox, Traces::open().0);
+        let (link, mut inbox) = open(inbox, Tracer::open().0);
         let key = TaskKey { board: board("a"), task: "t_00000001".parse().unwrap() };
         link.send(Event::Tick).await;
         link.board_changed(&board("a"));

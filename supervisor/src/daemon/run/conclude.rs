@@ -129,7 +129,7 @@ pub(super) async fn conclude(
                                 break *ending;
                             }
                             Release::Look => continue,
-                            Release::Closed => return context.traces.forget((board.id(), run.id)),
+                            Release::Closed => return context.tracer.forget((board.id(), run.id)),
                         }
                     }
                     Err(error) => error,

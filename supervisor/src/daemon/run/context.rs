@@ -14,7 +14,7 @@ use crate::config::Tuning;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::service::{BoardHandle, Service};
-use crate::telemetry::Traces;
+use crate::telemetry::Tracer;
 
 /// How long a settled fact waits for a board that cannot be written, between tries.
 pub(in crate::daemon) const RETRY: Duration = Duration::from_millis(500);
@@ -27,7 +27,7 @@ pub(in crate::daemon) struct Context {
     pub(in crate::daemon) tasks: TaskTracker,
     pub(in crate::daemon) starts: Starts,
     pub(in crate::daemon) bells: Bells,
-    pub(in crate::daemon) traces: Traces,
+    pub(in crate::daemon) tracer: Tracer,
     /// What the command line says instead of the configuration, however often that is read.
     pub(in crate::daemon) tuning: Tuning,
 }

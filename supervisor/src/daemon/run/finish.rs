@@ -119,8 +119,8 @@ fn trace(context: &Context, board: &BoardHandle, id: RunId, finished: Option<&Fi
     let is_wanted = finished.is_some() && context.service.config().telemetry.otlp_endpoint.is_some();
     let run = if is_wanted { board.readers().with(|view| view.expect_run(id)).ok() } else { None };
     match run {
-        Some(run) => context.traces.ended((board.name(), board.id()), &run, SystemClock.now()),
-        None => context.traces.forget((board.id(), id)),
+        Some(run) => context.tracer.ended((board.name(), board.id()), &run, SystemClock.now()),
+        None => context.tracer.forget((board.id(), id)),
     }
 }
 

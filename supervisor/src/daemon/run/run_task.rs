@@ -53,12 +53,12 @@ pub(in crate::daemon) async fn run_task(
     let live = LiveRun::of(board.name(), &order.run, Some(&order.task));
     context.tell(&key, Report::Claimed(Box::new(live))).await;
     let run = order.run.clone();
-    context.traces.claimed((board.id(), run.id), asked_at);
+    context.tracer.claimed((board.id(), run.id), asked_at);
     let (tenant, ca) = (order.task.tenant.clone(), order.config.proxy.ca.clone());
     let (shared, place) = (Arc::clone(&context), (board.id(), run.id));
     let prepared = tokio::task::spawn_blocking(move || {
         let mut launch = launch::prepare(&shared.host, &order)?;
-        shared.traces.prepared(place, SystemClock.now());
+        shared.tracer.prepared(place, SystemClock.now());
         let child = launch::spawn(&mut launch)?;
         Ok((launch, child))
     });
