@@ -245,7 +245,7 @@ fn meets_a_limit_without_a_reset(program: &Program) {
     }
 }
 
-/// The provider fails for ever: no failure of the task, which is soon tried again.
+/// The provider fails at each request: no failure of the task, which is soon tried again.
 fn meets_an_outage(program: &Program) {
     if let Some(pause) = is_held(program, 500, None) {
         assert!((59..=61).contains(&pause), "{pause}");

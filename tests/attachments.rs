@@ -414,7 +414,7 @@ fn a_run_whose_artifacts_nothing_can_keep_is_told_and_ends_without_them_when_it_
         fs::write(&kept, "in the way").unwrap();
         fs::write(workspace.join("go"), "").unwrap();
         let remedy = format!("supervisor reclaim {task}");
-        fleet.eventually("its end is told to wait", || {
+        fleet.eventually("its end is shown to wait", || {
             let told = fleet.cli(["diagnostics", "--json"]).stdout;
             (told.contains("run_not_ended") && told.contains(&remedy)).then_some(())
         });

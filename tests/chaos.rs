@@ -29,7 +29,7 @@ fn pid_in(record: &Value) -> Option<i32> {
 
 /// Somebody else's process with a pid that was another's. None where this host does not give pids away on demand.
 fn stranger_with(pid: i32) -> Option<Child> {
-    // Whoever starts something in between takes the number: then the next one in turn is not it, and it is tried again.
+    // What is started in between takes the number: then the next one in turn is not it, and it is tried again.
     for _ in 0..300 {
         let mut last = fs::File::options().write(true).open("/proc/sys/kernel/ns_last_pid").ok()?;
         last.write_all((pid - 1).to_string().as_bytes()).ok()?;

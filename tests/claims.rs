@@ -1,4 +1,4 @@
-//! Tasks that somebody claims by hand: each has its workspace, as a run has, and its path is told.
+//! Tasks that somebody claims by hand: each has its workspace, as a run has, and its path is in the reply.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
@@ -107,7 +107,7 @@ fn a_repeated_claim_gets_its_reply_and_the_workspace_that_was_not_made_yet() {
 }
 
 #[test]
-fn a_directory_is_told_at_creation_and_a_missing_one_is_made_by_whoever_may() {
+fn a_directory_is_named_at_creation_and_a_missing_one_is_made_by_those_who_may() {
     for user in User::all() {
         let fleet = Fleet::boot_as(user);
         let (own, owner) = own_directory(&fleet, user);

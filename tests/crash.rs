@@ -277,7 +277,7 @@ fn a_run_of_another_boot_is_lost_and_costs_nothing() {
     });
     let mut other = record.clone();
     other["boot_id"] = "00000000-0000-4000-8000-000000000000".into();
-    // This very process stands for whoever has the pid in the new boot.
+    // This very process stands for the one that has the pid in the new boot.
     other["pid"] = std::process::id().into();
     other["start_ticks"] = ticks(std::process::id()).into();
     fs::write(dir.join("pid"), other.to_string()).unwrap();

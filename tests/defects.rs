@@ -1,4 +1,4 @@
-//! A file of the configuration that cannot be used disables what it defines and nothing else, and everybody says so.
+//! A file of the configuration that cannot be used disables what it defines and nothing else, and every surface shows that.
 
 use std::fs;
 

@@ -144,7 +144,7 @@ fn an_edit_at_a_terminal_opens_the_editor() {
 }
 
 #[test]
-fn whoever_names_an_approver_that_nobody_can_be_hears_it_and_an_operator_overrides_it() {
+fn an_approver_that_nobody_can_be_is_refused_and_an_operator_overrides_that() {
     let fleet = Fleet::boot();
     let args = [
         "create",

@@ -1,4 +1,4 @@
-//! What goes on is told as it happens: events, watch, tail, log, status.
+//! What goes on is shown as it happens: events, watch, tail, log, status.
 
 use std::io::{BufRead, BufReader, Lines};
 use std::process::{Child, ChildStdout, Stdio};
@@ -221,7 +221,7 @@ fn what_waits_says_what_it_waits_for() {
     let blocked = fleet.create("held", "true", &["--initial-status", "blocked"]);
     let ghost = fleet.json(["create", "x", "--assignee", "ghost"])["id"].as_str().unwrap().to_owned();
 
-    let waiting = fleet.eventually("everything that waits is told", || {
+    let waiting = fleet.eventually("everything that waits is shown", || {
         let waiting = fleet.json(["status"])["waiting"].as_array()?.clone();
         (waiting.len() == 4).then_some(waiting)
     });

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Fleet, User};
 
-/// An agent: it works until it is told that it may end, and reports by itself.
+/// An agent: it works until a file says that it may end, and reports by itself.
 const AGENT: &str = "argv = [\"/bin/sh\", \"-c\", \"while [ ! -e go ]; do sleep 0.02; done\"]\n";
 
 /// The worked example of the other board's specification, as it is printed there; what each `create` prints is T1, T2, ….

@@ -187,7 +187,7 @@ fn each_refusal_of_a_service_is_read_as_what_it_is() {
     }
     let locked = Service::saying(401, "", "who are you?");
     locked.lane(&fleet, "locked", "");
-    // The words of a text are its summary, where the lane says so.
+    // The words of a text are its summary, where the lane demands that.
     let teller = Service::saying(200, "content-type: text/plain\r\n", "all done");
     let words = "extends = \"http\"\non_clean_exit = \"complete\"\n[service]\nurl = ";
     fleet.lane("told", &format!("{words}\"http://127.0.0.1:{}/\"\n", teller.port));

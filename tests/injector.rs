@@ -1,12 +1,12 @@
 //! Lets chosen calls of a daemon and of what it starts fail, as a broken or a full disk does, or a host without descriptors,
 //! memory or processes: a tracer that answers in the kernel's place.
 //!
-//! The tracer is this test binary again, as the parent of the daemon; whoever kills it kills the daemon. It follows the
+//! The tracer is this test binary again, as the parent of the daemon; a signal that kills it kills the daemon. It follows the
 //! daemon's threads, and its children too where that is asked for, and takes its orders from a socket:
 //!
 //! ```text
-//! arm <pass so many> <errno> <any|sync> <path> …      →  ok
-//! step <number> <part> <call> <pass so many> <once|lasting>  →  ok
+//! arm <calls that pass> <errno> <any|sync> <path> …      →  ok
+//! step <number> <part> <call> <calls that pass> <once|lasting>  →  ok
 //! record                                              →  ok
 //! disarm                                              →  failed, or nothing, or <part>:<call>:<count> …
 //! ```
@@ -65,7 +65,7 @@ impl Whom {
 pub(crate) enum Seen {
     /// It has failed.
     Failed,
-    /// So many calls were not made.
+    /// This many calls were not made.
     Nothing,
 }
 
@@ -119,7 +119,7 @@ impl Injector {
         Some(Injector { socket })
     }
 
-    /// Lets one call fail after so many of its kind have passed.
+    /// Lets one call fail after this many of its kind have passed.
     pub(crate) fn arm(&self, pass: u64, errno: Errno, calls: Calls, paths: &[&str]) {
         let calls = if calls == Calls::Any { "any" } else { "sync" };
         let said = self.ask(&format!("arm {pass} {} {calls} {}", errno as i32, paths.join(" ")));
@@ -278,7 +278,7 @@ fn the_tracer() {
 
 /// Starts the daemon and traces it to its end.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-#[expect(clippy::zombie_processes, reason = "whoever traces a process waits for it by its pid")]
+#[expect(clippy::zombie_processes, reason = "what traces a process waits for it by its pid")]
 fn trace(root: &str, whom: Whom, orders: &Mutex<Orders>) {
     // It waits to be traced before it becomes the daemon.
     let daemon = Command::new("sh")

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::harness::Fleet;
 
-/// A lane whose program would have no tools of its own when it is told `bare`.
+/// A lane whose program would have no tools of its own with the argument `bare`.
 const LANE: &str = "argv = [\"/bin/sh\", \"{prompt_file}\"]\nprompt = \"body-file\"\non_clean_exit = \"complete\"\norchestrator = [\"bare\"]\n";
 
 fn fleet() -> Fleet {

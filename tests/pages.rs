@@ -54,7 +54,7 @@ fn what_does_not_fit_into_a_reply_comes_in_pages_and_a_command_line_puts_them_to
     assert_eq!((listed.len(), distinct.len()), (ROWS + 5, ROWS + 5));
     assert_eq!(ids(&fleet.json(["list", "--limit", "1003"])).len(), 1003);
     let table = fleet.cli(["list", "--limit", "1003"]).ok().stdout;
-    assert!(table.contains("--cursor "), "a person is told that there is more");
+    assert!(table.contains("--cursor "), "a person sees that there is more");
     assert!(!fleet.cli(["list"]).ok().stdout.contains("--cursor "));
 
     let shown = fleet.show(&last);

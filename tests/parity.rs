@@ -1,4 +1,4 @@
-//! Whoever knows `hermes kanban` knows this program: the same verbs, flags and words, each with its effect, and JSON with
+//! A person who knows `hermes kanban` knows this program: the same verbs, flags and words, each with its effect, and JSON with
 //! at least the same keys.
 
 mod boards;

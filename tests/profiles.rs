@@ -282,7 +282,7 @@ fn a_profile_has_servers_of_tools_beside_the_boards_and_hosts_beside_its_lanes()
         shown.contains("git (git-mcp -v)") && shown.contains(&format!("127.0.0.1:{}", own.port)),
         "{shown}"
     );
-    // Who takes a file from elsewhere is told what it lets workers do.
+    // The import of a file from elsewhere prints what it lets workers do.
     let text = fleet.cli(["profile", "export", "ann"]).ok().stdout;
     fs::write(fleet.home().join("new.md"), text).unwrap();
     let installed = fleet.cli(["profile", "install", "new.md"]).ok().stderr;

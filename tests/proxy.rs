@@ -163,7 +163,7 @@ fn a_name_that_leads_to_the_hosts_own_addresses_is_refused_unless_they_are_named
         "{text}"
     );
     assert!(text.contains("which is 127.0.0.1") || text.contains("which is [::1]"), "{text}");
-    // A run that failed says so where people look for the reason.
+    // A run that failed has the reason where people look for it.
     let diagnosed = fleet.cli(["diagnostics"]).stdout;
     assert!(diagnosed.contains("its sandbox denied connecting to localhost"), "{diagnosed}");
 }

@@ -19,7 +19,7 @@ const TABLE: &[Row] = &[
     (
         "a write is lost when another program closes the board",
         "tests/regressions/writes.rs",
-        "what_is_created_beside_a_pass_is_there_whoever_opens_and_closes_the_board",
+        "what_is_created_beside_a_pass_is_there_also_where_others_open_and_close_the_board",
     ),
     (
         "a write is lost when another program closes the board",
@@ -123,7 +123,7 @@ const TABLE: &[Row] = &[
         "the_total_cap_counts_what_runs_and_what_was_just_admitted",
     ),
     (
-        "a lasting spawn error leaves a task ready for ever",
+        "a lasting spawn error leaves a task ready without an end",
         "tests/regressions/turns.rs",
         "a_task_that_can_never_start_is_blocked_with_the_reason_after_its_attempts",
     ),

@@ -47,7 +47,7 @@ pub(crate) fn rest(mut stream: UnixStream) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The head of an upload of so many bytes to a task.
+/// The head of an upload of this many bytes to a task.
 pub(crate) fn upload(task: &str, token: &str, name: &str, length: usize) -> String {
     format!(
         "POST /api/v1/tasks/{task}/attachments?filename={name} HTTP/1.1\r\nhost: localhost\r\n\
@@ -99,7 +99,7 @@ fn connections_that_ask_nothing_are_bounded_and_the_oldest_give_way() {
         let said = rest(crowd.next().unwrap());
         assert!(said.starts_with("HTTP/1.1 429 ") && said.contains("retry-after: 1"), "{said}");
         assert!(said.contains("application/problem+json") && said.contains("\"throttled\""), "{said}");
-        // Whoever comes now is answered.
+        // A caller that comes now is answered.
         let ask = "GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
         fleet.eventually("a new one is good", || {
             let mut stream = connect(&fleet);
@@ -132,13 +132,13 @@ END";
     }
     let task = fleet.create("floods", script, &["--tenant", "hostile"]);
     fleet.wait_for(&task, "running");
-    fleet.eventually("its flood is told of", || (!bounds_met(&fleet, &task).is_empty()).then_some(()));
+    fleet.eventually("its flood is recorded", || (!bounds_met(&fleet, &task).is_empty()).then_some(()));
     all_is_well(&fleet);
     assert_eq!(bounds_met(&fleet, &task), ["connections_per_worker"]);
 }
 
 #[test]
-fn whoever_is_slow_at_any_step_is_cut_off() {
+fn a_caller_that_is_slow_at_any_step_is_cut_off() {
     let fleet = Fleet::boot();
     let (task, token) = idle_worker(&fleet, &["--tenant", "hostile"]);
     let before = sockets(&fleet);
@@ -204,7 +204,7 @@ fn files_that_come_slowly_are_bounded_for_each_run_and_hold_up_nobody() {
     }
     all_is_well(&fleet);
 
-    fleet.eventually("it is told of", || (!bounds_met(&fleet, &task).is_empty()).then_some(()));
+    fleet.eventually("it is recorded", || (!bounds_met(&fleet, &task).is_empty()).then_some(()));
     assert_eq!(bounds_met(&fleet, &task), ["uploads_per_run"], "once, not three times");
     drop(slow);
     fleet.eventually("what was cut off is gone, and there is room again", || {
@@ -257,7 +257,7 @@ fn a_run_that_asks_too_often_is_told_to_wait_and_its_command_line_does() {
     let (_, refused) = said.split_once("HTTP/1.1 429 ").expect("one of them was too many");
     assert!(refused.contains("retry-after: 1"), "{refused}");
     assert!(refused.contains("1 requests a second") && refused.contains("\"throttled\""), "{refused}");
-    fleet.eventually("it is told of", || {
+    fleet.eventually("it is recorded", || {
         (bounds_met(&fleet, &idle) == ["requests_per_second_per_run"]).then_some(())
     });
     // A neighbour has a rate of its own.

@@ -89,7 +89,7 @@ fn table(sums: &[(Setting, Sum)]) {
 }
 
 #[test]
-#[ignore = "takes as long as it is told to: tests/run --soak 10m"]
+#[ignore = "takes as long as its argument says: tests/run --soak 10m"]
 fn nothing_is_lost_and_nothing_runs_twice() {
     let whole = Duration::from_secs(crate::crash::setting("SOAK_SECONDS", 60) as u64);
     let wanted = std::env::var("SOAK_SETTINGS").unwrap_or_default();

@@ -10,7 +10,7 @@ prompt = "body-file"
 on_clean_exit = "complete"
 "#;
 
-/// What `show` says of the time limit of a task: seconds, and who says so.
+/// The time limit of a task in `show`: seconds, and what sets it.
 fn limit(shown: &Value) -> (u64, &str) {
     let limit = &shown["time_limit"];
     (limit["seconds"].as_u64().unwrap_or_else(|| panic!("{shown:#}")), limit["from"].as_str().unwrap())

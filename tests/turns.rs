@@ -1,4 +1,4 @@
-//! Whose turn it is: what can start does, whatever waits before it; and what waits is told by the rules that start it.
+//! Whose turn it is: what can start does, whatever waits before it; and what waits is explained by the rules that start it.
 
 use serde_json::{Value, json};
 
@@ -53,7 +53,7 @@ fn what_can_start_does_behind_any_number_of_tasks_that_cannot() {
     assert_eq!(plan["skipped_per_profile_capped"][0]["current"], 1);
     let told = |one: &Value| one["why"]["text"].as_str().unwrap().contains("works there");
     assert_eq!(plan["waiting"].as_array().unwrap().iter().filter(|one| told(one)).count(), 99);
-    fleet.eventually("each task that nothing can run says so in an event", || {
+    fleet.eventually("each task that nothing can run has an event about it", || {
         let events = fleet.json(["events", "--kind", "skipped_nonspawnable", "--limit", "1000"]);
         (events["events"].as_array().unwrap().len() == 66).then_some(())
     });

@@ -368,7 +368,7 @@ fn a_java_runs_or_its_failure_names_the_line_with_which_it_does() {
     fleet.wait_for(&task, "done");
 }
 
-/// The Rust of whoever runs this test, where workers can reach it: bound beneath a home in the daemon's own mount namespace.
+/// The Rust of the user who runs this test, where workers can reach it: bound beneath a home in the daemon's own mount namespace.
 #[test]
 fn the_cargo_of_a_home_builds_something_where_a_policy_grants_it_by_name() {
     let home = std::env::var_os("HOME").map(std::path::PathBuf::from).unwrap_or_default();

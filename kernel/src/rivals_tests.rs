@@ -159,7 +159,7 @@ fn a_request_that_is_repeated_at_once_is_done_once_and_answered_alike() {
     assert_eq!(bench.stats().by_status.values().sum::<i64>(), 1);
 }
 
-/// `<board> <file for what is told> <number> <acts> <dies after so many>`
+/// `<board> <file for the report> <number> <acts> <acts before it dies>`
 const VARIABLE: &str = "KERNEL_RIVAL";
 const ACTS: usize = 40;
 

@@ -2,7 +2,7 @@
 //! a verdict goes on, with a word about how to report.
 //!
 //! It runs in the run, confined like the program that asks. It lets go where anything is not as expected, where the program itself says that it goes on
-//! because of a hook, and after [`REMINDERS`] in a run, whatever the program says: no run goes on for ever by it.
+//! because of a hook, and after [`REMINDERS`] in a run, whatever the program says: no run becomes endless by it.
 
 use std::fs::OpenOptions;
 use std::io::{Read as _, Write as _};

@@ -37,10 +37,7 @@ pub(super) const TABLE: &[Row] = &[
     (
         "approve",
         "override",
-        Test(
-            "tests/edits.rs",
-            "whoever_names_an_approver_that_nobody_can_be_hears_it_and_an_operator_overrides_it",
-        ),
+        Test("tests/edits.rs", "an_approver_that_nobody_can_be_is_refused_and_an_operator_overrides_that"),
     ),
     ("archive", "detach", Lines("archive {parent}", "archive {parent} --detach")),
     (

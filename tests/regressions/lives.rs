@@ -63,7 +63,7 @@ fn a_process_that_a_run_is_mistaken_for_is_never_signalled() {
 
     fleet.start();
     fleet.cli(["reclaim", &task]).ok();
-    // The shim has the lock, so its run lives, whoever has the number.
+    // The shim has the lock, so its run lives, also where another process has the number.
     fleet.eventually("status says that the shim is not who it should be", || {
         let status = fleet.json(["status"]);
         let note = status["workers"][0]["note"].as_str()?.to_owned();
@@ -96,7 +96,7 @@ fn a_task_that_is_blocked_and_let_go_under_its_worker_never_has_two() {
     fleet.eventually("it runs and will not go", || is_stubborn().then_some(()));
 
     fleet.cli(["block", &task, "wait a moment"]).ok();
-    // Its worker has a second to go; whoever is too early is refused.
+    // Its worker has a second to go; a request that is too early is refused.
     fleet.eventually("it can be let go", || (fleet.cli(["unblock", &task]).code == 0).then_some(()));
     fleet.cli(["dispatch"]).ok();
 

@@ -13,7 +13,7 @@ fn titles(fleet: &Fleet) -> Vec<String> {
 }
 
 #[test]
-fn what_is_created_beside_a_pass_is_there_whoever_opens_and_closes_the_board() {
+fn what_is_created_beside_a_pass_is_there_also_where_others_open_and_close_the_board() {
     let fleet = Fleet::offline();
     let journal = Journal::of(&fleet, 2, "");
     let first = fleet.create("runs", &Journal::script(PATIENT), &[]);

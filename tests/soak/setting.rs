@@ -41,7 +41,7 @@ impl Setting {
         matches!(self, Setting::RootWithCgroups | Setting::UserWithCgroups)
     }
 
-    /// Whether this host has it; says so where it has not.
+    /// Whether this host has it; prints a skip where it has not.
     pub(super) fn is_possible(self) -> bool {
         let is_root = User::current() == User::Root;
         if !is_root && self != Setting::UserWithout {

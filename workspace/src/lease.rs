@@ -54,7 +54,7 @@ pub enum LeaseError {
     Held {
         /// The directory asked for.
         workspace: PathBuf,
-        /// Who has it, if the lease file says so already.
+        /// Who has it, if the lease file names it already.
         holder: Option<LeaseHolder>,
     },
     /// Another run has a directory in which this one lies.
@@ -64,7 +64,7 @@ pub enum LeaseError {
         workspace: PathBuf,
         /// The directory that is in use.
         above: PathBuf,
-        /// Who has it, if the lease file says so already.
+        /// Who has it, if the lease file names it already.
         holder: Option<LeaseHolder>,
     },
     /// Others share this directory, or have one inside it.

@@ -19,7 +19,7 @@
 //! * a preparation that was interrupted at any point is repaired by the next one, and finished work in it is kept;
 //! * a directory is leased by device and inode, so two boards cannot work in one place under two names, nor one in a directory
 //!   and another in one inside it. A removal is a holder that others wait for: it refuses neither a run nor another removal;
-//! * nothing that exists only in a worktree is deleted unless the caller says so with [`Loss`].
+//! * nothing that exists only in a worktree is deleted unless the caller permits it with [`Loss`].
 //!
 //! What it does not: filters such as git-lfs are not run at checkout (libgit2 executes nothing from a repository, which is the
 //! point).

@@ -153,7 +153,7 @@ fn every_end_of_a_check_that_ran_is_its_answer_and_no_other_end_counts_as_one() 
     }
 }
 
-/// What cannot start is tried again later, and not for ever.
+/// What cannot start is tried again later, a limited number of times.
 #[test]
 fn a_check_that_never_starts_pauses_and_its_task_gives_up_in_the_end() {
     let bench = Bench::new();

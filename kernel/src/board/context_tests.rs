@@ -1,4 +1,4 @@
-//! What a worker is told.
+//! The context of a worker.
 
 use crate::testing::{Bench, alice, titled};
 use crate::{Actor, ContextLimits, EndCause, Handoff, NewAttachment, NewTask};

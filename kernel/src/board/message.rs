@@ -21,7 +21,7 @@ impl Board<'_> {
     /// Queues a message to the agent of a task's open run.
     ///
     /// # Errors
-    /// Refuses where no agent is there that takes it, and says so: nothing is sent then.
+    /// Refuses where no agent takes it; nothing is sent then.
     pub fn steer(&mut self, id: &TaskId, body: &str, actor: &Actor) -> Result<Message, Error> {
         let task = self.task_for(id, actor)?;
         authority::person(actor, "send messages to the agent of a run")?;

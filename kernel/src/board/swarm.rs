@@ -130,7 +130,7 @@ impl SwarmWorker {
     }
 }
 
-/// What every member is told about the others.
+/// What the context of every member has about the others.
 fn protocol(root: &TaskId, goal: &str) -> String {
     format!(
         "\n\n## The swarm\n\

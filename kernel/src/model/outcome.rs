@@ -194,7 +194,7 @@ pub enum EndCause {
     NeverStarted,
     /// Its service refused it until a time.
     RateLimited { until: Timestamp },
-    /// Its service did not accept its login, or it has none. It is tried again then, unless a person says so earlier.
+    /// Its service did not accept its login, or it has none. It is tried again then, or earlier where a person asks for it.
     NotLoggedIn { until: Timestamp },
     /// It met a limit that its lane has set for its work.
     OwnLimit(OwnLimit),

@@ -146,7 +146,7 @@ pub enum Change {
         gate: Gate,
     },
     /// Its parents or its time changed.
-    // The logs of boards have this word, and are read for ever.
+    // The logs of boards have this word, and stay readable.
     #[serde(rename = "regated")]
     Reevaluated { gate: Gate },
     /// A run opens.

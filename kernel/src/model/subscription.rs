@@ -27,7 +27,7 @@ pub struct Subscription {
     pub key: SubscriptionKey,
     /// The user on the platform who asked for it.
     pub user_id: Option<String>,
-    /// The profile in whose name it is told.
+    /// The profile in whose name it is sent.
     pub notifier_profile: Option<String>,
     /// When it was made.
     pub created_at: Timestamp,

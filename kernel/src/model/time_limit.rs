@@ -1,4 +1,4 @@
-//! How long a run may take, and who says so.
+//! How long a run may take, and what sets that.
 
 use std::time::Duration;
 
@@ -28,6 +28,6 @@ words! {
 pub struct TimeLimit {
     /// How long it may take.
     pub limit: Duration,
-    /// Who says so.
+    /// What sets it.
     pub from: LimitSource,
 }

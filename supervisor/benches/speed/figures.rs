@@ -13,7 +13,7 @@ impl Samples {
         self.0.push(sample);
     }
 
-    /// The sample that so many percent of all are at or below.
+    /// The sample that this many percent of all are at or below.
     pub(crate) fn percentile(&self, percent: usize) -> Duration {
         let mut sorted = self.0.clone();
         sorted.sort();
@@ -37,7 +37,7 @@ pub(crate) fn millis(duration: Duration) -> String {
     format!("{:.2} ms", duration.as_secs_f64() * 1e3)
 }
 
-/// So many in so long, for each second.
+/// A count in a time, for each second.
 pub(crate) fn rate(count: usize, took: Duration) -> f64 {
     f64::from(u32::try_from(count).unwrap_or(u32::MAX)) / took.as_secs_f64()
 }

@@ -10,9 +10,9 @@ use serde_json::{Map, Value, json};
 
 use crate::root::{Root, SUPERVISOR};
 
-/// So many tasks the model has.
+/// How many tasks the model has.
 const MODEL: u32 = 1000;
-/// So many comments each of its tasks gets; with what else happens to it, some five events to a task.
+/// How many comments each of its tasks gets; with what else happens to it, some five events to a task.
 const COMMENTS: usize = 2;
 
 /// Makes the board of a root of `thousands` times a thousand tasks. Returns how many rows each table has.

@@ -16,7 +16,7 @@ use crate::worker::clock;
 /// The program that is measured.
 pub(crate) const SUPERVISOR: &str = env!("CARGO_BIN_EXE_supervisor");
 /// How long a daemon may take to come up, and a task to end.
-const PATIENCE: Duration = Duration::from_mins(5);
+const LIMIT: Duration = Duration::from_mins(5);
 
 /// A temporary root and its daemon.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl Root {
             .spawn()
             .context("start the daemon")?;
         let root = Root { dir, daemon };
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + LIMIT;
         while root.client().and_then(|mut client| client.call("status", &json!({}))).is_err() {
             if Instant::now() > until {
                 bail!("the daemon does not answer");
@@ -100,7 +100,7 @@ impl Root {
     /// Waits until a task is done and returns it as `show` has it.
     pub(crate) fn wait_done(client: &mut Client, task: &str) -> Result<Value> {
         let wait = json!({ "task": task, "kinds": ["completed", "gave_up", "blocked"], "wait": 30 });
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + LIMIT;
         while Instant::now() < until {
             let page = client.call("events", &wait)?;
             if page["events"].as_array().is_some_and(|events| !events.is_empty()) {
@@ -111,7 +111,7 @@ impl Root {
                 return Ok(shown);
             }
         }
-        bail!("{task} is not done after {PATIENCE:?}")
+        bail!("{task} is not done after {LIMIT:?}")
     }
 
     /// Runs a task of a stamping lane. Returns the times from the request and from its reply to the worker's stamp.

@@ -14,7 +14,7 @@ use crate::root::Root;
 
 /// How often each verb is asked of each board.
 const TURNS: usize = 300;
-/// So many tasks a page of `list` has.
+/// How many tasks a page of `list` has.
 const PAGE: u32 = 50;
 /// The verbs of a turn, in order.
 const VERBS: [&str; 6] = ["create", "claim", "complete", "list", "show", "stats"];

@@ -1,4 +1,4 @@
-//! What the processes of a run have done so far, as the kernel counts it: a worker that says nothing and works is told from one that hangs.
+//! What the processes of a run have done so far, as the kernel counts it: it tells a silent worker that works from one that hangs.
 //!
 //! A look reads a bounded number of files, and none that could keep the shim waiting: what a worker starts and hangs in is hostile. It proves
 //! nothing about life.

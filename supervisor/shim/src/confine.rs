@@ -1,7 +1,7 @@
 //! `__confine <run dir> <report fd> <shim pid> [<messages fd> <receipts fd>]`: applies the run's policy, then becomes the worker, or the relay of its
 //! messages where it takes any.
 //!
-//! Whatever fails before the command runs is told to the shim as a step and an error, through a descriptor that
+//! Whatever fails before the command runs is reported to the shim as a step and an error, through a descriptor that
 //! closes at exec. The exit code says nothing: a command may use each of them.
 
 use std::ffi::OsString;

@@ -1,4 +1,4 @@
-//! Flags that are understood and change nothing: who gives one is told so.
+//! Flags that are understood and change nothing: each prints a warning.
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;

@@ -23,7 +23,7 @@ use crate::verbs::{NewLogin, On, Release};
 login runs the login command of a lane's program at this terminal, under the policy
 of the profile, in an empty home. The files of the login are kept for the profile,
 and each of its runs gets a copy. The login of a lane is that of all its profiles.
-Nothing that a run does changes what is kept, unless the profile says so.
+Nothing that a run does changes what is kept, unless the profile permits it.
 
 A hold for a login that was not accepted is released.
 

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::verbs::{Listed, Pages};
 
-/// Calls a verb with pages and prints as many rows as it asks for. A person is told that there is more; a script gets an
+/// Calls a verb with pages and prints as many rows as it asks for. A person sees that there is more; a script gets an
 /// array unless it asks for a page.
 pub(super) async fn run<V: Pages + Clone>(
     client: &Client,
@@ -20,7 +20,7 @@ pub(super) async fn run<V: Pages + Clone>(
     output.reply::<V>(&if output.json() { Listed::Rows(rows) } else { Listed::Page { rows, next } })
 }
 
-/// Asks for as many rows as a verb wants, page by page. Where the next ones start is told as well.
+/// Asks for as many rows as a verb wants, page by page. The reply has where the next ones start as well.
 pub(super) async fn all<V: Pages + Clone>(
     client: &Client,
     verb: &V,

@@ -1,4 +1,4 @@
-//! Whether a daemon serves the board that a command follows: when it goes, the command says so, and goes on.
+//! Whether a daemon serves the board that a command follows: when it goes, the command reports that, and goes on.
 
 use crate::client::Client;
 use crate::owner::OwnerLock;

@@ -60,7 +60,7 @@ pub(super) async fn run(line: &CommandLine, mut wait: Wait) -> Result<u8, Failur
     wait.task_ids = client.whole_ids(&wait.task_ids).await?;
     let mut settling = Settling::of(client, &wait.task_ids).await?;
     let mut told = Told { wait: &wait, codes: vec![0; wait.task_ids.len()], output: line.output };
-    // What has ended already is told however short the time is.
+    // What has ended already is reported also where the time is 0.
     while let Some((shown, code)) = settling.settled(client).await? {
         if told.tell(&shown, code)? {
             return Ok(code);
@@ -80,7 +80,7 @@ pub(super) async fn run(line: &CommandLine, mut wait: Wait) -> Result<u8, Failur
         .hint(format!("supervisor wait {open}")))
 }
 
-/// What was told of the tasks so far.
+/// What was reported of the tasks so far.
 struct Told<'a> {
     wait: &'a Wait,
     /// The exit code of each task in the given order.

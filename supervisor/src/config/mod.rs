@@ -274,7 +274,7 @@ pub(crate) struct WorkerConfig {
     pub(crate) uid_ledger: PathBuf,
     /// The runtime limit of tasks that name none.
     pub(crate) max_runtime: WrittenDuration,
-    /// How long a worker may show no progress whose profile and lane name nothing; for ever where this names nothing.
+    /// How long a worker may show no progress whose profile and lane name nothing; without a limit where this names nothing.
     pub(crate) idle_limit: Option<WrittenDuration>,
     /// From SIGTERM to SIGKILL.
     pub(crate) grace: WrittenDuration,

@@ -16,7 +16,7 @@ use crate::paths::Root;
 pub(crate) struct Adoption {
     /// Whether all of it.
     pub(crate) ok: bool,
-    /// The release that says so.
+    /// The release that reports it.
     pub(crate) version: String,
     /// The versions of run directories that it reads.
     pub(crate) run_directories: Versions,

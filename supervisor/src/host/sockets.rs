@@ -20,7 +20,7 @@ const RETRY: Duration = Duration::from_secs(1);
 /// Which file each socket of a root is; none for one that is missing, or that has something else in its place.
 pub(crate) type Made = [Option<(u64, u64)>; 2];
 
-/// Keeps the sockets of a root where commands and shims look for them, for ever. `made` are the files as they were
+/// Keeps the sockets of a root where commands and shims look for them, as long as the daemon runs. `made` are the files as they were
 /// bound, before anybody could know of them; `open` makes all of them anew.
 pub(crate) async fn keep(root: &Root, made: Made, open: impl Fn() -> Result<(), Failure>) -> Infallible {
     let mut known = made;

@@ -50,7 +50,7 @@ pub(crate) struct EndingRules {
     /// What exit codes of its program mean.
     #[serde(default)]
     exit_codes: ExitCodes,
-    /// How long, in seconds, its service may refuse a worker that tries again; 0 for ever.
+    /// How long, in seconds, its service may refuse a worker that tries again; 0 for no limit.
     #[serde(default)]
     retry_limit: u64,
     /// The session in which the run was to go on.

@@ -175,7 +175,7 @@ impl Lane {
         !self.orchestrator.is_empty()
     }
 
-    /// Whether its program is told of servers of tools.
+    /// Whether its program gets servers of tools.
     pub(crate) fn takes_servers(&self) -> bool {
         self.tools.is_some()
     }

@@ -75,7 +75,7 @@ be the network. Do not work around a refusal: block the task and name what was r
     )
 }
 
-/// What an agent is told that ends its turn and has not reported.
+/// The reminder for an agent that ends its turn and has not reported.
 pub(crate) fn reminder(purpose: Purpose, tools: Form) -> String {
     let (end, ends) = endings(purpose);
     format!("This run has no verdict yet.\n\n{end}{}", about_tools(tools, ends))

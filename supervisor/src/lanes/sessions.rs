@@ -35,7 +35,7 @@ impl Sessions {
             let message = "one of its texts is empty, which everything contains";
             return wrong("session_gone", message.to_owned());
         }
-        // Its program is told in the conversation in which session that goes on.
+        // The conversation names the session in which its program goes on.
         let is_told = matches!(form, Some(Conversing::AppServer | Conversing::Acp));
         let resumes = is_told || argv.iter().flatten().any(|word| word.has(Place::Session));
         let Some(state) = &self.state else {

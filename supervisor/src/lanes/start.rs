@@ -78,7 +78,7 @@ struct OwnTexts {
     supervisor: String,
 }
 
-/// The command of a login, and what it is told.
+/// The command of a login, and what a person reads before it.
 #[derive(Debug)]
 pub(crate) struct LoginCommand {
     pub(crate) argv: Vec<String>,

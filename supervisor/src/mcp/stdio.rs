@@ -17,7 +17,7 @@ use super::server::Server;
 use crate::client::Client;
 use crate::failure::{Failure, with_causes};
 
-/// The longest message that is read. A longer one is left out, and the log says so. Requests have tighter limits, which are answered.
+/// The longest message that is read. A longer one is left out, and the log has a line about it. Requests have tighter limits, which are answered.
 const MESSAGE: usize = 16 << 20;
 /// The requests that are read before one of them is answered: what comes meanwhile waits in the pipe.
 const UNDER_WAY: usize = 32;

@@ -17,7 +17,7 @@ use crate::time::duration::WrittenDuration;
 pub(crate) struct RunLimits {
     /// How long they may take where neither the task nor its tenant says it.
     pub(super) max_runtime: TimeLimit,
-    /// How long they may show no progress; none for ever.
+    /// How long they may show no progress; none for no limit.
     pub(crate) idle_limit: Option<Duration>,
     /// How many counted failures in a row block a task that does not say it.
     pub(crate) failure_limit: u32,

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 const QUICK: u64 = 32 * 1024 * 1024;
 
 /// Makes sure that a board is whole, once for as long as the daemon has it open. After a clean stop that goes on beside
-/// the service; a fault is told to the owner loop then.
+/// the service; a fault is reported to the owner loop then.
 ///
 /// # Errors
 /// The first faults, where it is looked at before anything is read from it or written to it.

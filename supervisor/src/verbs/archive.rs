@@ -189,7 +189,7 @@ async fn clear(call: &Call, mut bulk: Bulk) -> Result<Bulk, Failure> {
     .await
 }
 
-/// What the attachments of tasks hold. Of an unknown task nothing: the deletion says so.
+/// What the attachments of tasks hold. Of an unknown task nothing: the deletion refuses it.
 async fn held(call: &Call, tasks: Vec<TaskId>) -> Result<BTreeSet<Digest>, Failure> {
     if tasks.is_empty() {
         return Ok(BTreeSet::new());

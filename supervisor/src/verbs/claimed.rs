@@ -14,7 +14,7 @@ pub(super) async fn require(call: &Call, handoff: &Handoff) -> Result<(), Failur
     // Before anything is looked for: a look costs more than to name what to look for.
     handoff.within_limits()?;
     let run = own.run;
-    // One that has its verdict is told that, or gets its reply again.
+    // One that has its verdict is refused with that, or gets its reply again.
     if call.read(move |view| Ok(view.expect_run(run)?.verdict.is_some())).await? {
         return Ok(());
     }

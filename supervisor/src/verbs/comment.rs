@@ -37,7 +37,7 @@ pub(crate) struct Comment {
     pub(crate) max_len: Option<u32>,
 }
 
-/// A text of at most `most` characters. A cut text says so if there is room for it.
+/// A text of at most `most` characters. A cut text ends with a note of that if there is room for it.
 fn trimmed(text: String, most: u32) -> String {
     let most_chars = usize::try_from(most).unwrap_or(usize::MAX);
     if text.chars().count() <= most_chars {

@@ -224,7 +224,7 @@ impl Verb for Status {
                 Ok((counts, open, view.waiting_tasks(tenant, TOLD)?, (spent, mail)))
             })
             .await;
-        // What is wrong with the board is told; what the daemon knows is told all the same.
+        // The reply has what is wrong with the board, and what the daemon knows all the same.
         let (counts, open, told, (spent_budgets, failing_channels)) =
             unless_troubled(read, board_trouble.as_ref())?;
         let now = kernel::SystemClock.now();

@@ -37,7 +37,7 @@ Examples:
 pub(crate) struct Steer {
     /// The task
     pub(crate) task_id: TaskId,
-    /// What the agent is told
+    /// The message to the agent
     pub(crate) message: String,
     /// How long to wait until the agent has taken it up; the message stays queued after that
     #[arg(long, value_name = "DURATION", default_value = TIMEOUT)]

@@ -1,4 +1,4 @@
-//! How long the run of a task may take, or would, and who says so: for `show`.
+//! How long the run of a task may take, or would, and what sets that: for `show`.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::time::timestamp;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TimeLimitLine {
     pub(crate) seconds: u64,
-    /// Who says so; none for a run that an earlier release has started.
+    /// What sets it; none for a run that an earlier release has started.
     pub(crate) from: Option<LimitSource>,
     /// When the run is ended at the latest; none where none goes on.
     pub(crate) until: Option<Timestamp>,

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 /// A uid that nothing else on a test host uses.
 pub(crate) const WORKER: u32 = 61_234;
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 
 /// A cgroup of version 1 whose frozen processes do not die of SIGKILL, as in an uninterruptible wait.
 pub(crate) struct Freezer(PathBuf);
@@ -278,7 +278,7 @@ pub(crate) fn eventually(what: &str, condition: impl FnMut() -> bool) {
 pub(crate) fn eventually_ok(mut condition: impl FnMut() -> bool) -> bool {
     let start = Instant::now();
     while !condition() {
-        if start.elapsed() > PATIENCE {
+        if start.elapsed() > LIMIT {
             return false;
         }
         std::thread::sleep(Duration::from_millis(2));

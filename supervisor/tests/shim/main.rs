@@ -16,7 +16,7 @@ use nix::sys::signal::Signal;
 use nix::sys::statfs::{TMPFS_MAGIC, statfs};
 use serde_json::{Value, json};
 
-use crate::lab::{Freezer, Host, PATIENCE, Run, alive, boottime_us, eventually};
+use crate::lab::{Freezer, Host, LIMIT, Run, alive, boottime_us, eventually};
 
 /// Leaves a process in a session of its own, whose parent has ended, that ignores TERM and has the output open.
 const DAEMON: &str = r#"setsid sh -c 'setsid sh -c "trap \"\" TERM HUP; echo \$\$ > daemon; while :; do sleep 1000; done" & '; "#;
@@ -28,7 +28,7 @@ fn a_worker_that_exits_is_recorded_with_its_code_its_output_and_what_confined_it
         let prompt = run.place.path().join("prompt");
         fs::write(&prompt, "hello").unwrap();
         let poked = UnixDatagram::bind(run.place.path().join("poke.sock")).unwrap();
-        poked.set_read_timeout(Some(PATIENCE)).unwrap();
+        poked.set_read_timeout(Some(LIMIT)).unwrap();
         run.write(&json!({
             "argv": ["sh", "-c", "cat; echo oops >&2; echo $GREETING > said; echo via >/dev/stdout; exit 3"],
             "stdin": {"file": prompt},

@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::judge::Fault;
 
-/// An input that is not read within so many seconds never is.
+/// An input that is not read within this many seconds never is.
 const HANGS: u32 = 120;
 
 /// The inputs of one target.
@@ -75,7 +75,7 @@ impl Corpus {
         path
     }
 
-    /// Keeps an input that has broken a promise, and says so.
+    /// Keeps an input that has broken a promise, and names its file.
     pub(crate) fn report(&self, input: &[u8], fault: &Fault) -> String {
         let known = self.inputs().contains(&input.to_vec());
         let place = if known { self.directory.clone() } else { self.write("found", input) };
@@ -109,13 +109,13 @@ impl Corpus {
     }
 }
 
-/// An input with its length before it: what was written over a longer one is told apart from it.
+/// An input with its length before it: what was written over a longer one is distinguished from it.
 fn whole(bytes: &[u8]) -> Option<&[u8]> {
     let (length, rest) = bytes.split_first_chunk::<8>()?;
     rest.get(..usize::try_from(u64::from_le_bytes(*length)).ok()?)
 }
 
-/// The input that is being read. Where it takes for ever, the process is ended, and the input is left.
+/// The input that is being read. Where it takes too long, the process is ended, and the input is left.
 #[derive(Debug)]
 pub(crate) struct Running {
     file: Option<File>,

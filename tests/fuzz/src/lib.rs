@@ -79,7 +79,7 @@ impl Target {
         self
     }
 
-    /// Makes inputs of at most so many bytes; 32 KiB otherwise.
+    /// Makes inputs of at most this many bytes; 32 KiB otherwise.
     pub fn longest(self, longest: usize) -> Self {
         Target { longest, ..self }
     }

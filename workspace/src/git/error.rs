@@ -33,7 +33,7 @@ pub enum GitError {
         /// libgit2's answer.
         source: git2::Error,
     },
-    /// The repository's own files are somewhere else: it is a submodule, or says so.
+    /// The repository's own files are somewhere else: it is a submodule, or its configuration names another place.
     #[error(
         "{path} is a submodule or a linked worktree: its `.git` leads to {git}, where a run's commits would be"
     )]

@@ -17,7 +17,7 @@ const PATHS: usize = 50;
 const WITH_LINES: usize = 2000;
 /// A larger file has no lines, in bytes.
 const LARGEST: i64 = 1024 * 1024;
-/// How much of a subject or path is told, in characters.
+/// How much of a subject or path is kept, in characters.
 const LINE: usize = 200;
 
 /// What has happened in a working tree.

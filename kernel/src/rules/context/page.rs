@@ -35,7 +35,7 @@ impl Rank {
     }
 }
 
-/// A piece that is told whole or not at all.
+/// A piece that is on the page whole or not at all.
 #[derive(Debug)]
 struct Passage {
     /// The section it stands in.
@@ -56,7 +56,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// Begins a section; its head is told with the first part of it that is.
+    /// Begins a section; its head is written with its first part.
     pub(super) fn section(&mut self, head: impl Into<String>) {
         self.heads.push(head.into());
     }
@@ -72,7 +72,7 @@ impl Page {
         self.omitted.push(what);
     }
 
-    /// Cuts text to `limit` bytes, at a character's boundary, and says so.
+    /// Cuts text to `limit` bytes, at a character's boundary, with a note that it is cut.
     pub(super) fn cut(&mut self, text: &str, limit: usize, what: &str) -> String {
         if text.len() <= limit {
             return text.to_owned();

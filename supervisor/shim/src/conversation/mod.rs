@@ -163,7 +163,7 @@ impl Relay {
     pub(crate) fn run(mut self) -> ExitCode {
         nix::sys::prctl::set_name(c"supervisor-talk").ok();
         let mut prompt = Vec::new();
-        // What cannot be read is missing in the prompt; the agent says so itself.
+        // What cannot be read is missing in the prompt, which the agent reports itself.
         io::stdin().read_to_end(&mut prompt).ok();
         let first = self.speech.begin(&String::from_utf8_lossy(&prompt));
         drop(prompt);

@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn a_removed_directory_is_gone_for_whoever_still_has_its_path() {
+    fn a_removed_directory_is_gone_for_those_who_still_have_its_path() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("7");
         fs::create_dir(&path).unwrap();

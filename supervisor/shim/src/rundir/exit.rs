@@ -5,7 +5,7 @@
 //! ```text
 //! <length of the JSON, 8 hex digits> <SHA-256 of the JSON, 64 hex digits>\n{…}\n
 //! ```
-//! Until it is written it is all zeros, so a full disk cannot take the record away and a torn one is told apart.
+//! Until it is written it is all zeros, so a full disk cannot take the record away and a torn one is recognized.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};

@@ -7,7 +7,7 @@ use crate::lock_file::LockFile;
 
 /// The run's lock, held. It is freed when this is dropped.
 ///
-/// The file is close-on-exec: a lock that a worker inherited would make its run look alive for ever.
+/// The file is close-on-exec: a lock that a worker inherited would make its run look alive after its end.
 #[derive(Debug)]
 pub struct LockGuard {
     _held: LockFile,

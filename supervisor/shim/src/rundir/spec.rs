@@ -55,7 +55,7 @@ pub struct RunSpec {
     pub deadline_us: Option<u64>,
     /// The time between TERM and KILL at the deadline, in milliseconds.
     pub grace_ms: u64,
-    /// How long the worker may show no progress, in milliseconds; none for ever.
+    /// How long the worker may show no progress, in milliseconds; none for no limit.
     #[serde(default)]
     pub idle_ms: Option<u64>,
     /// What the worker may touch.
@@ -129,7 +129,7 @@ pub(crate) struct ShimSpec {
     pub(crate) deadline_us: Option<u64>,
     /// The time between TERM and KILL at the deadline, in milliseconds.
     pub(crate) grace_ms: u64,
-    /// How long the worker may show no progress, in milliseconds; none for ever.
+    /// How long the worker may show no progress, in milliseconds; none for no limit.
     #[serde(default)]
     pub(crate) idle_ms: Option<u64>,
     /// Whose ids the worker gets.

@@ -165,7 +165,7 @@ impl RunDoors {
         }
     }
 
-    /// Puts sockets back that somebody has taken away, for ever.
+    /// Puts sockets back that somebody has taken away. Does not return.
     pub(crate) async fn keep(&self) -> Infallible {
         let mut told = String::new();
         loop {

@@ -202,8 +202,8 @@ async fn last_event(board: &BoardHandle, key: &TaskKey) -> EventId {
 
 /// Ends what can be found of a run that a person has taken back, before anything else may have its claim.
 ///
-/// What is perhaps another's is not ended: it is shown, and the task is free when it has gone, or when the person says so
-/// once more.
+/// What is perhaps another's is not ended: it is shown, and the task is free when it has gone, or when the person decides
+/// that once more.
 async fn clear(context: &Context, board: &BoardHandle, key: &TaskKey, known: &Known) {
     let mut shown_at: Option<EventId> = None;
     loop {

@@ -240,7 +240,7 @@ async fn take_artifacts(
     }
 }
 
-/// Keeps what the run has changed of its home, where its profile says so. What cannot be kept is said in the log: the run is over all the same.
+/// Keeps what the run has changed of its home, where its profile demands it. What cannot be kept is said in the log: the run is over all the same.
 async fn keep_files(context: &Context, key: &TaskKey, run: &Run, records: &Records) {
     let (identity, root) = (records.identity(), context.host.root.clone());
     let Some(keeping) = records.note.as_ref().and_then(|note| note.keeping.clone()) else { return };

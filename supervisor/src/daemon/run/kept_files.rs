@@ -1,5 +1,5 @@
 //! What a run finds in its home of what outlives runs: copies of the files of a login, which are its worker's own. What the worker has
-//! made of them is kept when nothing of the run lives any more, where its profile says so.
+//! made of them is kept when nothing of the run lives any more, where its profile demands it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

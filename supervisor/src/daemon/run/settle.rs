@@ -86,7 +86,7 @@ pub(in crate::daemon) enum Directory {
     Exited(Option<FailedStart>, Box<Ending>),
     /// No shim has said who it is.
     Unnamed,
-    /// Its shim has gone without a record: it was started in this boot, and so many failures in a row block the task.
+    /// Its shim has gone without a record: it was started in this boot, and `failure_limit` failures in a row block the task.
     Killed { boot_id: String, failure_limit: Option<u32> },
     /// A record makes no sense, and why.
     Damaged(String),

@@ -10,7 +10,7 @@ use super::people::{PROFILES, make_way};
 use super::truth::told;
 use crate::daemon::owner::look::look;
 
-/// So many steps are more than any board of a simulation needs to come to rest.
+/// More steps than any board of a simulation needs to come to rest.
 pub(super) const REST: usize = 4000;
 
 /// What a calm does next.
@@ -92,7 +92,7 @@ pub(super) fn next(desk: &mut Desk, on: &mut Ground<'_>) -> Result<Rest, Fault> 
     } else {
         let Some(first) = unsettled.first() else { return Ok(Rest::Over) };
         let why = told(desk, &first.id, on).and_then(|task| task.why);
-        let seen = format!("{} is {} for ever, and waits for {why:?}", first.id, first.status);
+        let seen = format!("{} stays {}, and waits for {why:?}", first.id, first.status);
         Err(Fault::new(Invariant::NoStarvation, seen))
     }
 }

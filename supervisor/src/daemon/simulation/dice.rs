@@ -45,7 +45,7 @@ impl Dice {
         usize::try_from(self.draw() % u64::try_from(bound.max(1)).unwrap_or(1)).unwrap_or_default()
     }
 
-    /// True once in so many times.
+    /// True once in this many times.
     pub(super) fn one_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }

@@ -21,7 +21,7 @@ pub(super) enum Invariant {
     NothingLost,
     /// No task has two workers, and no run ends twice or with the end of another one.
     NothingTwice,
-    /// A run ends on the board when nothing of it is left, or a person says so.
+    /// A run ends on the board when nothing of it is left, or a person decides it.
     ClaimsByProof,
     /// A write from a run that is over changes nothing.
     FencedByRun,

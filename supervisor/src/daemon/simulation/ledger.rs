@@ -7,7 +7,7 @@ use kernel::{Outcome, Profile, Request, RunId, TaskId, Tenant, VerdictKind};
 /// How many runs are remembered that are over: their workers go on writing.
 const PAST: usize = 24;
 
-/// A task that somebody was told of.
+/// A task whose creation was acknowledged.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Told {
     pub(super) title: String,

@@ -49,7 +49,7 @@ impl Bed {
         Bed { fixtures, _directory: directory, _runtime: runtime }
     }
 
-    /// Runs a world for so many steps at most. Returns how far it came, and the fault that ended it.
+    /// Runs a world for this many steps at most. Returns how far it came, and the fault that ended it.
     fn run(
         &self,
         seed: u64,
