@@ -11,7 +11,7 @@ const GOOD: &str =
     "argv = [\"/bin/sh\", \"{prompt_file}\"]\nprompt = \"body-file\"\non_clean_exit = \"complete\"\n";
 
 /// What is wrong with a file, and the place and the words that tell it.
-const CASES: [(&str, &str, &str); 5] = [
+const CASES: [(&str, &str, &str); 6] = [
     ("lanes.d/mine.toml", "argv = []\n", "lanes.d/mine.toml:1 (argv): it is empty"),
     (
         "lanes.d/mine.toml",
@@ -28,6 +28,11 @@ const CASES: [(&str, &str, &str); 5] = [
         "policies.d/mine.toml",
         "version = 1\nname = \"mine\"\nfrobnicate = 1\n",
         "policies.d/mine.toml:3 (frobnicate): unknown field",
+    ),
+    (
+        "schedules.d/mine.toml",
+        "cron = \"0 9 * *\"\ntask = { title = \"x\" }\n",
+        "schedules.d/mine.toml:1 (cron): \"0 9 * *\":",
     ),
 ];
 

@@ -65,6 +65,11 @@ fn the_page_about_fleets_works_as_it_is_written() {
 }
 
 #[test]
+fn the_page_about_schedules_works_as_it_is_written() {
+    run("docs/schedules.md");
+}
+
+#[test]
 fn the_pages_about_programs_of_agents_work_as_they_are_written() {
     run("docs/lanes/claude.md");
     run("docs/lanes/codex.md");
@@ -131,6 +136,10 @@ fn the_configuration_that_the_manual_shows_is_accepted() {
     let profiles = std::fs::read_to_string(repository().join("docs/profiles.md")).unwrap();
     let (_, from) = profiles.split_once("```markdown\n").unwrap();
     fleet.write_config("profiles.d/backend.md", from.split_once("```").unwrap().0);
+    let schedules = std::fs::read_to_string(repository().join("docs/schedules.md")).unwrap();
+    for (number, from) in schedules.split("```toml\n").skip(1).enumerate() {
+        fleet.write_config(&format!("schedules.d/shown{number}.toml"), from.split_once("```").unwrap().0);
+    }
     assert_eq!(fleet.cli(["status", "--json"]).json()["defects"], serde_json::json!([]));
     let listed = fleet.json(["dispatch", "--dry-run"]);
     assert_eq!(listed["spawned"].as_array().map(Vec::len), Some(0), "{listed}");

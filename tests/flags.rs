@@ -5,6 +5,7 @@
 
 mod automation;
 mod daily;
+mod schedules;
 mod table;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +29,7 @@ const GLOBAL: [&str; 6] = ["root", "board", "json", "color", "system", "user"];
 
 /// Every row.
 fn table() -> impl Iterator<Item = &'static Row> {
-    TABLE.iter().chain(daily::DAILY).chain(automation::AUTOMATION)
+    TABLE.iter().chain(daily::DAILY).chain(automation::AUTOMATION).chain(schedules::SCHEDULES)
 }
 
 /// Every flag of every verb, as the binary itself completes them.

@@ -29,7 +29,7 @@ const WORLDS: [(&str, &[&str]); 10] = [
     ("rmcp", &["supervisor/src/mcp"]),
     ("crossterm", &["supervisor/src/terminal"]),
     ("ratatui", &["supervisor/src/terminal", "supervisor/src/top"]),
-    ("serde_saphyr", &["supervisor/src/roster"]),
+    ("serde_saphyr", &["supervisor/src/automation", "supervisor/src/roster"]),
 ];
 
 /// The rooms of the kernel, and which others each may name. Files outside of them may name any.

@@ -79,6 +79,7 @@ mod repeats;
 mod resume;
 mod review;
 mod run_doors;
+mod schedules;
 mod secrets;
 mod service;
 mod shortages;

@@ -65,7 +65,7 @@ pub use model::fleet::{FleetId, NewFleetTask};
 pub use model::hold::{Hold, HoldKind, HoldOn, HoldScope, NewHold, Within};
 pub use model::id::{
     AttachmentId, BoardId, BoardName, CommentId, Digest, EventId, LetterId, ParseError, Pool, Profile,
-    RequestId, RunId, TaskId, Tenant, Tick,
+    RequestId, RunId, ScheduleName, TaskId, Tenant, Tick,
 };
 pub use model::letter::{Address, Crowd, Heads, Letter, LetterState, Letters, Mail, Notice, NoticeKind};
 pub use model::limits;
@@ -81,12 +81,15 @@ pub use model::outcome::{
 pub use model::quota::{Bound, Quotas, SharedQuotas};
 pub use model::request::{Caller, Request};
 pub use model::run::{Holder, Purpose, Run, RunStatus};
+pub use model::schedule::{
+    DueCommand, Missed, Overlap, Schedule, ScheduleSpec, ScheduleTick, TemplateTask, TickOutcome, Timing,
+};
 pub use model::spent::{Counters, Spent};
 pub use model::status::{Change, Gate, InitialState, State, Status, Then, WasDone};
 pub use model::straggler::Straggler;
 pub use model::subscription::{Subscription, SubscriptionKey};
 pub use model::swarm::{BLACKBOARD, NewSwarm, Swarm, SwarmWorker};
-pub use model::task::{Approval, Check, Client, Goal, Limits, Lineage, NewTask, Task};
+pub use model::task::{Approval, Check, Client, Goal, Limits, Lineage, NewTask, Origin, Task};
 pub use model::tenant_use::{RunsUse, TenantUse};
 pub use model::time_limit::{LimitSource, TimeLimit};
 pub use model::verdict::{
@@ -100,6 +103,7 @@ pub use rules::diagnose::{Diagnosed, Diagnostic, Severity};
 pub use rules::links::AtWork;
 pub use rules::remedy::Remedy;
 pub use rules::retry::{counts, pause};
+pub use rules::template::{check_schedule, ticks_ahead};
 pub use rules::transition::{IllegalChange, next};
 pub use store::check::{Depth, check_board, require_whole};
 pub use store::create::{create_board, ensure_board};

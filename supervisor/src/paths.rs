@@ -137,6 +137,16 @@ impl Root {
         self.config.join("tenants.d")
     }
 
+    /// The directory of schedules.
+    pub(crate) fn schedules_dir(&self) -> PathBuf {
+        self.config.join("schedules.d")
+    }
+
+    /// The options by which a process with the environment of this one chooses this root.
+    pub(crate) fn own_options(&self) -> Vec<std::ffi::OsString> {
+        if self.config == self.state { vec!["--root".into(), self.state.clone().into()] } else { Vec::new() }
+    }
+
     /// The directory of profiles.
     pub(crate) fn profiles_dir(&self) -> PathBuf {
         self.config.join("profiles.d")

@@ -24,6 +24,7 @@ pub(super) const OF_A_WORKER: [&str; 12] = [
 ];
 const OF_A_REVIEWER: [&str; 2] = ["kanban_approve", "kanban_request_changes"];
 const OF_AN_ORCHESTRATOR: [&str; 4] = ["kanban_list", "kanban_unblock", "kanban_assign", "kanban_assignees"];
+const OF_AN_OPERATOR: [&str; 2] = ["kanban_schedules", "kanban_save_schedule"];
 
 /// The client side in shell: `ask` sends a request, and waits for the answer.
 const CLIENT: &str = r#"set -e
@@ -108,7 +109,7 @@ fn each_caller_has_the_tools_of_its_scope() {
     let reviewer = listed(Agent::of_a_worker(&fleet, &asks, reviewers));
     assert_eq!(reviewer, sorted(&[&OF_A_WORKER, &OF_A_REVIEWER]));
     let operator = listed(Agent::of_the_operator(&fleet));
-    assert_eq!(operator, sorted(&[&OF_A_WORKER, &OF_A_REVIEWER, &OF_AN_ORCHESTRATOR]));
+    assert_eq!(operator, sorted(&[&OF_A_WORKER, &OF_A_REVIEWER, &OF_AN_ORCHESTRATOR, &OF_AN_OPERATOR]));
 }
 
 #[test]

@@ -137,7 +137,7 @@ pub(super) fn mail_server() -> (u16, Arc<Mutex<Vec<String>>>) {
 
 fn receive(stream: TcpStream, tries: u32, kept: &Mutex<Vec<String>>) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream);
-    let mut say = |reader: &mut BufReader<TcpStream>, text: &str| write!(reader.get_mut(), "{text}\r\n");
+    let say = |reader: &mut BufReader<TcpStream>, text: &str| write!(reader.get_mut(), "{text}\r\n");
     say(&mut reader, "220 played")?;
     let mut line = String::new();
     while {

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::Board;
 use super::charge::Cost;
+use super::{Board, schedules};
 use crate::model::actor::Actor;
 use crate::model::error::Error;
 use crate::model::event::EventKind;
@@ -34,17 +34,17 @@ pub struct Created {
 impl Board<'_> {
     /// Makes a task. A known idempotency key returns the task that it names instead.
     pub fn create(&mut self, new: NewTask, actor: &Actor) -> Result<Created, Error> {
-        if new.idempotency_key.as_ref().is_some_and(|key| key.starts_with(fleet::KEYS)) {
-            return Err(Error::invalid(
-                "idempotency_key",
-                format!("keys that begin with `{}` are those of fleets", fleet::KEYS),
-                "use another key; `supervisor dispatch-fleet` makes the tasks of a fleet",
-            ));
-        }
+        refuse_key(
+            &new,
+            fleet::KEYS,
+            "those of fleets",
+            "`supervisor dispatch-fleet` makes the tasks of a fleet",
+        )?;
+        refuse_key(&new, schedules::KEYS, "those of schedules", "`supervisor schedules run` makes a tick")?;
         self.make(new, actor)
     }
 
-    /// Makes a task, also with a key of a fleet.
+    /// Makes a task, also with a key of a fleet or of a tick.
     pub(super) fn make(&mut self, mut new: NewTask, actor: &Actor) -> Result<Created, Error> {
         let run = self.live_run(actor)?;
         let own = run.as_ref().map(|run| self.expect_task(&run.task_id)).transpose()?;
@@ -200,6 +200,15 @@ fn validate(new: &NewTask) -> Result<(), Error> {
         return Err(links::too_many_parents(new.parents.len()));
     }
     Ok(())
+}
+
+/// Refuses a key that only the board gives: a task that has it already would stand in the place of another one.
+fn refuse_key(new: &NewTask, keys: &str, whose: &str, instead: &str) -> Result<(), Error> {
+    if !new.idempotency_key.as_ref().is_some_and(|key| key.starts_with(keys)) {
+        return Ok(());
+    }
+    let why = format!("keys that begin with `{keys}` are {whose}");
+    Err(Error::invalid("idempotency_key", why, format!("use another key; {instead}")))
 }
 
 /// Refuses a list that is too long, or whose entries are.

@@ -19,6 +19,7 @@ mod files;
 mod messages;
 mod moves;
 mod returns;
+mod schedules;
 
 /// One event as a snapshot shows it: ids and moments as words.
 pub(crate) fn told(bench: &Bench, kind: &str) -> String {
@@ -46,7 +47,7 @@ fn words(value: &serde_json::Value) -> serde_json::Value {
 /// `KIND_tells_of_…` is the snapshot of each kind. That of an import carries what another program said.
 #[test]
 fn each_kind_has_a_snapshot() {
-    const FILES: [&str; 11] = [
+    const FILES: [&str; 12] = [
         include_str!("event_snapshots.rs"),
         include_str!("event_snapshots/chats.rs"),
         include_str!("event_snapshots/checks.rs"),
@@ -57,6 +58,7 @@ fn each_kind_has_a_snapshot() {
         include_str!("event_snapshots/messages.rs"),
         include_str!("event_snapshots/moves.rs"),
         include_str!("event_snapshots/returns.rs"),
+        include_str!("event_snapshots/schedules.rs"),
         include_str!("hold_tests.rs"),
     ];
     let is_missing =

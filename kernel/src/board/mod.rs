@@ -61,6 +61,7 @@ mod outbox;
 mod release;
 pub(crate) mod replay;
 mod review;
+mod schedules;
 pub(crate) mod sight;
 mod start;
 mod swarm;
@@ -379,6 +380,8 @@ mod part_tests;
 mod review_tests;
 #[cfg(test)]
 mod schedule_tests;
+#[cfg(test)]
+mod schedules_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

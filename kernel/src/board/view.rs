@@ -306,7 +306,8 @@ impl View<'_> {
             .tx
             .next_delay(&boot_id, self.now())?
             .map(|due| Timestamp::from_micros(self.now().as_micros().saturating_add(due - boottime)));
-        Ok(due.into_iter().chain(expiry).chain(review).chain(hold).chain(delay).min())
+        let tick = self.next_tick()?;
+        Ok(due.into_iter().chain(expiry).chain(review).chain(hold).chain(delay).chain(tick).min())
     }
 
     /// Returns how many tasks there are, of a tenant where one is named. Reads each of a tenant's.

@@ -18,8 +18,8 @@ const AT_ONCE: u32 = 1000;
 const DRIFT_US: i64 = 1_000_000;
 
 impl Board<'_> {
-    /// Wakes the tasks whose time has come and takes back the external claims that have expired. Returns both. Missions whose runs
-    /// have used up their time by now are paused.
+    /// Wakes the tasks whose time has come, takes back the external claims that have expired, and decides about the ticks of schedules
+    /// that are due. Returns the tasks of all three. Missions whose runs have used up their time by now are paused.
     pub fn wake_due(&mut self) -> Result<Vec<TaskId>, Error> {
         let boot_id = self.clock.boot_id();
         let boottime = i64::try_from(self.clock.boottime().as_micros()).unwrap_or(i64::MAX);
@@ -47,6 +47,7 @@ impl Board<'_> {
         }
         self.pause_missions_at_work()?;
         self.end_holds()?;
+        woken.extend(self.tick_schedules()?);
         Ok(woken)
     }
 

@@ -68,6 +68,7 @@ words! {
         StopRequested => "stop_requested",
         Subscribed => "subscribed",
         Throttled => "throttled",
+        Ticked => "ticked",
         TimedOut => "timed_out",
         Unarchived => "unarchived",
         Unblocked => "unblocked",

@@ -150,6 +150,11 @@ text_id!(
     }
 );
 text_id!(
+    /// A schedule: the name of its file.
+    ScheduleName, "name of a schedule", "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$",
+    "1 to 64 of A-Z a-z 0-9 . _ -, starting with a letter or digit", is_name
+);
+text_id!(
     /// A caller's id of one mutation; a repeat with the same id gets the first reply.
     RequestId, "request id", "^[!-~]{1,128}$", "1 to 128 printable ASCII characters without spaces",
     |text| (1..=128).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())

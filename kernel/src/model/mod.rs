@@ -23,6 +23,7 @@ pub(crate) mod outcome;
 pub(crate) mod quota;
 pub(crate) mod request;
 pub(crate) mod run;
+pub(crate) mod schedule;
 pub(crate) mod spent;
 pub(crate) mod status;
 pub(crate) mod straggler;

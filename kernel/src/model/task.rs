@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::clock::{Timestamp, optional_seconds};
-use crate::model::id::{Pool, Profile, RunId, TaskId, Tenant};
+use crate::model::id::{Pool, Profile, RunId, ScheduleName, TaskId, Tenant};
 use crate::model::limits;
 use crate::model::outcome::{ApprovalClass, ApprovalState, BlockKind};
 use crate::model::run::Purpose;
@@ -99,6 +99,20 @@ pub struct Lineage {
     pub consult: Option<u32>,
 }
 
+/// The tick of a schedule that made a task.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Origin {
+    /// The schedule; none of a task that no schedule made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<ScheduleName>,
+    /// The time of the tick.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tick: Option<Timestamp>,
+    /// Where news of the task go, in the words of who sends them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channel: Option<String>,
+}
+
 /// What a client keeps with a task. The board stores it and decides nothing by it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Client {
@@ -115,7 +129,8 @@ pub struct Client {
 }
 
 /// What a new task is made of.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct NewTask {
     /// One line, 1 to 500 characters without control characters.
     pub title: String,
@@ -163,6 +178,8 @@ pub struct NewTask {
     pub lineage: Lineage,
     /// What its client keeps with it.
     pub client: Client,
+    /// The tick that makes it.
+    pub origin: Origin,
 }
 
 /// The workspace of a task that names none: a directory of its own.
@@ -186,6 +203,7 @@ impl NewTask {
             ("check", &self.check.command),
             ("mission", &self.lineage.mission),
             ("approver", &self.approval.approver),
+            ("channel", &self.origin.channel),
             ("workflow_template_id", workflow_template_id),
             ("current_step_key", current_step_key),
             ("session_id", session_id),
@@ -308,6 +326,9 @@ pub struct Task {
     /// What its client keeps with it.
     #[serde(flatten)]
     pub client: Client,
+    /// The tick that made it.
+    #[serde(flatten)]
+    pub origin: Origin,
     /// Why it is not running, where that was asked for and it is neither running nor over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<Waiting>,

@@ -16,6 +16,8 @@ pub(crate) mod reason;
 pub(crate) mod recurrence;
 pub(crate) mod remedy;
 pub(crate) mod retry;
+pub(crate) mod template;
+pub(crate) mod ticks;
 pub(crate) mod transition;
 pub(crate) mod turns;
 pub(crate) mod waiting;

@@ -33,6 +33,7 @@ const STEPS: &[M<'static>] = &[
     M::up(include_str!("migrations/0021.sql")),
     M::up(include_str!("migrations/0022.sql")),
     M::up(include_str!("migrations/0023.sql")),
+    M::up(include_str!("migrations/0024.sql")),
 ];
 
 /// Returns every migration that there is.

@@ -35,6 +35,7 @@ pub(crate) mod repair;
 pub(crate) mod requests;
 mod rows;
 pub(crate) mod runs;
+mod schedules;
 mod sequence;
 mod spent;
 mod statement;

@@ -13,7 +13,7 @@ use crate::model::error::Error;
 use crate::model::id::{RunId, TaskId, Tenant};
 use crate::model::outcome::{ApprovalState, BlockKind};
 use crate::model::status::{State, Status, WasDone};
-use crate::model::task::{Approval, Check, Client, Goal, Limits, Lineage, NewTask, Task};
+use crate::model::task::{Approval, Check, Client, Goal, Limits, Lineage, NewTask, Origin, Task};
 use crate::model::verdict::{Blocking, Question, Verdict};
 
 columns! {
@@ -30,7 +30,8 @@ columns! {
     approval: Approval { state = approval, class = approval_class, approver }
     goal: Goal { mode = goal_mode, max_turns = goal_max_turns }
     lineage: Lineage { mission, depth, consult }
-    client: Client { project_id, session_id, workflow_template_id, current_step_key, model_override };
+    client: Client { project_id, session_id, workflow_template_id, current_step_key, model_override }
+    origin: Origin { schedule, tick, channel };
     workspace_kind: String::new(), why: None, attempts: None
 }
 
@@ -183,8 +184,8 @@ impl Tx<'_> {
             ("block_kind", &kind),
             ("block_reason", &kind.map(|_| "held at creation")),
         ];
-        let NewTask { limits, check, approval, goal, lineage, client, .. } = task;
-        let groups: [&dyn Group; 6] = [limits, check, approval, goal, lineage, client];
+        let NewTask { limits, check, approval, goal, lineage, client, origin, .. } = task;
+        let groups: [&dyn Group; 7] = [limits, check, approval, goal, lineage, client, origin];
         let groups = groups.map(|group| group.cells());
         let grouped = groups.iter().flatten().map(|(column, value)| (*column, value as &dyn ToSql));
         let row: Vec<_> = plain.iter().copied().chain(grouped).collect();

@@ -68,6 +68,8 @@ pub(crate) enum Scope {
     Reviewer,
     /// To who distributes the work.
     Orchestrator,
+    /// To operators alone.
+    Operator,
 }
 
 /// A verb as a tool over MCP.

@@ -7,7 +7,7 @@ use super::CommandLine;
 use super::{
     answer, attach, attach_get, boards, call, create, dispatch, dispatch_fleet, doctor, edit, follow, gc,
     lane, list, login, logs, manual, matching, mcp, notify, pages, profile, restore, run, run_demo, run_top,
-    serve, service, show, stop, tenant, transfer, upgrade, wait,
+    schedules, serve, service, show, stop, tenant, transfer, upgrade, wait,
 };
 use crate::demo;
 use crate::failure::Failure;

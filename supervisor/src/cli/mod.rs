@@ -34,6 +34,7 @@ mod reading;
 mod refused;
 mod restore;
 mod run;
+mod schedules;
 mod serve;
 mod served;
 mod service;
@@ -295,6 +296,11 @@ mod tests {
             "lanes",
             "check-lane",
             "profiles",
+            "schedules",
+            "save-schedule",
+            "pause-schedule",
+            "run-schedule",
+            "remove-schedule",
             "reload",
         ];
         for entry in &entries {

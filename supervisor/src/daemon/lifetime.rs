@@ -18,7 +18,7 @@ use super::owner::link::{OwnerLink, open as open_link};
 use super::owner::pass::{LeftWaiting, left_waiting};
 use super::owner::stopping::StopMode;
 use super::run::conclude::end_survivors;
-use super::run::context::Context;
+use super::run::context::{Context, UnderWay};
 use super::run::launch::Host;
 use super::run::pokes::listen_to_shims;
 use super::run::recover;
@@ -104,6 +104,7 @@ pub(crate) async fn run(
         starts: Starts::default(),
         bells: link.bells(),
         tracer,
+        commands: UnderWay::default(),
         tuning,
     });
     let mut dispatcher = Dispatcher::new(boards.clone(), extent, service.config());

@@ -41,7 +41,8 @@ macro_rules! of_the_tools {
         api { $($hidden:ident,)* }
     ) => {
         fn made() -> Vec<Listed> {
-            [$($(Listed::of::<verbs::$verb>(),)*)*].into_iter().flatten().collect()
+            let schedules = [Listed::of::<verbs::ListSchedules>(), Listed::of::<verbs::SaveSchedule>()];
+            [$($(Listed::of::<verbs::$verb>(),)*)*].into_iter().chain(schedules).flatten().collect()
         }
     };
 }

@@ -21,6 +21,7 @@ use workspace::WorkspaceSpec;
 
 use self::leases::ExternalLeases;
 use self::looks::Looks;
+use crate::automation::schedules::Schedules;
 use crate::config::Config;
 use crate::config::definitions::Defect;
 use crate::failpoint;
@@ -146,6 +147,7 @@ pub(crate) struct Service {
     root: Root,
     config: Mutex<Arc<Config>>,
     roster: Mutex<Option<Arc<Roster>>>,
+    schedules: Mutex<Option<Arc<Schedules>>>,
     settings_defect: Mutex<Option<Defect>>,
     mode: Mode,
     quotas: SharedQuotas,
@@ -168,6 +170,7 @@ impl Service {
             quotas,
             config: Mutex::new(Arc::new(config)),
             roster: Mutex::default(),
+            schedules: Mutex::default(),
             settings_defect: Mutex::default(),
             mode,
             boards: Mutex::default(),
@@ -227,6 +230,42 @@ impl Service {
         *self.roster.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(roster));
     }
 
+    /// The schedules as their files define them: read when they are first asked for, and again when the daemon reloads.
+    pub(crate) fn schedules(&self) -> Arc<Schedules> {
+        let mut schedules = self.schedules.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(schedules.get_or_insert_with(|| Arc::new(Schedules::load(&self.root))))
+    }
+
+    /// Reads the files of the schedules again, and has every board that is served take them into use. One whose file has become
+    /// defective stays as it was.
+    pub(crate) fn read_schedules(&self) {
+        let now = Arc::new(Schedules::reload(&self.root, &self.schedules()));
+        *self.schedules.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+        self.define_schedules();
+    }
+
+    /// Has every board that is served take its schedules into use.
+    fn define_schedules(&self) {
+        for board in self.served() {
+            self.define_on(&board);
+        }
+    }
+
+    /// Has a board take its schedules into use.
+    fn define_on(&self, board: &BoardHandle) {
+        let (Ok(writer), Some((defined, kept))) = (board.writer(), self.schedules().of_board(board.name()))
+        else {
+            return;
+        };
+        let name = board.name().clone();
+        let done = move |result: Result<(), kernel::Error>| {
+            if let Err(error) = result {
+                tracing::warn!(board = %name, %error, "schedules_not_defined");
+            }
+        };
+        writer.submit(move |board| board.define_schedules(&defined, &kept), done);
+    }
+
     /// Takes settings into use, or goes on with those that there are, and remembers why.
     pub(crate) fn use_settings(&self, settings: Result<Config, Defect>) {
         let defect = match settings {
@@ -258,7 +297,8 @@ impl Service {
     /// What is wrong with the files of the configuration.
     pub(crate) fn defects(&self) -> Vec<Defect> {
         let settings = self.settings_defect.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        settings.into_iter().chain(self.roster().defects().cloned()).collect()
+        let (roster, schedules) = (self.roster(), self.schedules());
+        settings.into_iter().chain(roster.defects().chain(schedules.defects()).cloned()).collect()
     }
 
     /// The daemon that serves the boards; none outside of it.
@@ -358,6 +398,10 @@ impl Service {
             return Err(failure.clone());
         }
         boards.insert(name.clone(), Arc::clone(&board));
+        drop(boards);
+        if self.daemon().is_some() {
+            self.define_on(&board);
+        }
         Ok(board)
     }
 

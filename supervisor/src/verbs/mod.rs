@@ -77,6 +77,7 @@ mod resolve;
 mod retry;
 mod runs;
 mod schedule;
+mod schedules;
 mod show;
 mod spent;
 mod stats;
@@ -161,7 +162,7 @@ pub(crate) use steer::Steer;
 pub(crate) use stop::Stop;
 pub(crate) use swarm::Swarm;
 pub(crate) use tenants::{ListTenants, TenantLine, TenantUsage, is_open, show_tenant};
-pub(crate) use texts::{own_task_if_none, read_text};
+pub(crate) use texts::{localized_workspace, own_task_if_none, read_text};
 pub(crate) use tools::Tools;
 pub(crate) use unarchive::Unarchive;
 pub(crate) use unblock::Unblock;
@@ -171,6 +172,9 @@ pub(crate) use edit::Edit;
 pub(crate) use promote::Promote;
 pub(crate) use reassign::Reassign;
 pub(crate) use schedule::Schedule;
+pub(crate) use schedules::{
+    ListSchedules, PauseSchedule, RemoveSchedule, RunSchedule, SaveSchedule, Saved, show_one as show_schedule,
+};
 
 use crate::api::{Entry, Routes, mount_verb};
 use crate::table::table;

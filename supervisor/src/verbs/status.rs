@@ -26,6 +26,9 @@ use crate::terminal::Screen;
 /// How many waiting tasks are told one by one.
 const TOLD: u32 = 20;
 
+/// How many ticks to come are told.
+const TICKS: usize = 3;
+
 /// How many processes of a run are shown.
 const TREE: usize = 50;
 
@@ -124,6 +127,13 @@ pub(crate) struct WaitingTask {
     pub(crate) why: kernel::Waiting,
 }
 
+/// When a schedule ticks next.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct NextTick {
+    pub(crate) schedule: kernel::ScheduleName,
+    pub(crate) at: Timestamp,
+}
+
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct StatusReport {
     /// How the service is.
@@ -164,6 +174,9 @@ pub(crate) struct StatusReport {
     /// Channels of the board that take no messages for long, or did not take some.
     #[serde(default)]
     pub(crate) failing_channels: Vec<Mail>,
+    /// The next ticks of the schedules of the board, soonest first; at most 3.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) ticks: Vec<NextTick>,
     /// Tasks that wait, and what for; at most 20.
     pub(crate) waiting: Vec<WaitingTask>,
     pub(crate) waiting_more: i64,
@@ -217,7 +230,10 @@ impl Verb for Status {
                 let counts = view.tasks_by_status(tenant)?;
                 let spent = view.holds()?.into_iter().filter(|hold| hold.kind == HoldKind::Budget);
                 let spent: Vec<Hold> = spent.collect();
-                let open = Open::read(view, is_alone)?;
+                let mut open = Open::read(view, is_alone)?;
+                if tenant.is_none() {
+                    open.ticks = next_ticks(view)?;
+                }
                 let now = kernel::SystemClock.now();
                 let mail = view.mail(&actor)?.into_iter().filter(|mail| mail.is_in_trouble(now));
                 let mail: Vec<Mail> = mail.collect();
@@ -297,6 +313,7 @@ impl Verb for Status {
             broken,
             spent_budgets,
             failing_channels,
+            ticks: open.ticks,
             waiting,
             waiting_more,
             now,
@@ -368,6 +385,18 @@ struct Open {
     notes: BTreeMap<kernel::RunId, String>,
     /// Their tasks, where no daemon knows them.
     tasks: BTreeMap<kernel::TaskId, kernel::Task>,
+    /// The next ticks of its schedules.
+    ticks: Vec<NextTick>,
+}
+
+/// The next ticks of the schedules of a board.
+fn next_ticks(view: &kernel::View<'_>) -> Result<Vec<NextTick>, kernel::Error> {
+    let schedules = view.schedules()?.into_iter();
+    let ticks = schedules.filter_map(|known| Some(NextTick { at: known.next?, schedule: known.name }));
+    let mut ticks: Vec<NextTick> = ticks.collect();
+    ticks.sort_by(|a, b| (a.at, &a.schedule).cmp(&(b.at, &b.schedule)));
+    ticks.truncate(TICKS);
+    Ok(ticks)
 }
 
 impl Open {

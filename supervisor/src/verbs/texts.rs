@@ -50,7 +50,7 @@ pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
 }
 
 /// A workspace as it means the same everywhere: `~` expanded, and a worktree with its repository.
-pub(super) fn localized_workspace(workspace: &str) -> Result<String, Failure> {
+pub(crate) fn localized_workspace(workspace: &str) -> Result<String, Failure> {
     if workspace != "worktree" {
         return Ok(expand_home(workspace));
     }

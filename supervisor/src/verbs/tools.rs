@@ -36,6 +36,7 @@ impl Verb for Tools {
             Scope::Worker => true,
             Scope::Reviewer => !is_worker || purpose == Some(Purpose::Review) || role == WorkerRole::Reviewer,
             Scope::Orchestrator => !is_worker || role == WorkerRole::Orchestrator,
+            Scope::Operator => !is_worker,
         };
         let entries = super::entries().into_iter();
         let verbs = entries.filter(|entry| entry.tool.is_some_and(|tool| offered(tool.scope)));

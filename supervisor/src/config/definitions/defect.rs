@@ -32,6 +32,7 @@ pub(crate) enum Subject {
     Policy(String),
     Profile(String),
     Skill(String),
+    Schedule(String),
     /// All that the files define of a directory that cannot be listed.
     Directory,
     /// The settings of the daemon.
@@ -45,6 +46,7 @@ impl fmt::Display for Subject {
             Subject::Policy(name) => write!(f, "the policy {name}"),
             Subject::Profile(name) => write!(f, "the profile {name}"),
             Subject::Skill(name) => write!(f, "the skill {name}"),
+            Subject::Schedule(name) => write!(f, "the schedule {name}"),
             Subject::Directory => f.write_str("what its files define"),
             Subject::Settings => f.write_str("the configuration"),
         }
@@ -102,6 +104,7 @@ impl Defect {
             Subject::Lane(_) => "docs/lanes.md",
             Subject::Policy(_) => "docs/policies.md",
             Subject::Profile(_) | Subject::Skill(_) => "docs/profiles.md",
+            Subject::Schedule(_) => "docs/schedules.md",
             Subject::Directory | Subject::Settings => "docs/configuration.md",
         };
         format!(

@@ -8,6 +8,7 @@ use kernel::{Answer, BoardName, Candidate, HoldKind, Reach, TaskId, Timestamp, V
 
 use super::action::BoardWork;
 use super::admission::Claim;
+use super::commands;
 use super::event::Event;
 use super::link::OwnerLink;
 use super::room::Room;
@@ -125,6 +126,7 @@ pub(in crate::daemon) fn read_board(
     let (shared, link) = (Arc::clone(context), link.clone());
     let roster = Arc::clone(roster);
     context.tasks.spawn_blocking(move || {
+        commands::carry_out_due(&shared, &name);
         let work = shared.service.board(&name).and_then(|board| {
             let read = board.readers().with(|view| {
                 // First: what may start next must find them taken.

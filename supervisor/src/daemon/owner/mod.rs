@@ -4,6 +4,7 @@ pub(super) mod action;
 pub(super) mod admission;
 pub(super) mod backoff;
 pub(super) mod board;
+mod commands;
 pub(super) mod dispatcher;
 pub(super) mod event;
 pub(super) mod event_loop;

@@ -1,8 +1,10 @@
 //! What every run of a daemon shares, and its way to the writer of a board.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use kernel::{BoardName, ScheduleName, Timestamp};
 use tokio_util::task::TaskTracker;
 
 use super::bells::Bells;
@@ -18,6 +20,10 @@ use crate::telemetry::Tracer;
 
 /// How long a settled fact waits for a board that cannot be written, between tries.
 pub(in crate::daemon) const RETRY: Duration = Duration::from_millis(500);
+
+/// Commands of schedules that are being carried out, by board, schedule and tick.
+pub(in crate::daemon) type UnderWay = Mutex<BTreeSet<(BoardName, ScheduleName, Timestamp)>>;
+
 /// What every run shares.
 #[derive(Debug)]
 pub(in crate::daemon) struct Context {
@@ -28,6 +34,8 @@ pub(in crate::daemon) struct Context {
     pub(in crate::daemon) starts: Starts,
     pub(in crate::daemon) bells: Bells,
     pub(in crate::daemon) tracer: Tracer,
+    /// Commands of schedules that are being carried out.
+    pub(in crate::daemon) commands: UnderWay,
     /// What the command line says instead of the configuration, however often that is read.
     pub(in crate::daemon) tuning: Tuning,
 }

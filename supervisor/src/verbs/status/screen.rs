@@ -123,6 +123,11 @@ fn show_daemon(reply: &StatusReport, screen: &mut Screen) {
         });
     }
     screen.hanging(&format!("  root {}, board {}: ", reply.root.display(), reply.board), &counts);
+    if !reply.ticks.is_empty() {
+        let at = |at| crate::time::timestamp::soon(at, reply.now);
+        let ticks = reply.ticks.iter().map(|tick| format!("{} at {}", tick.schedule, at(tick.at)));
+        screen.hanging("  next ticks: ", &printable(&ticks.collect::<Vec<_>>().join(", ")));
+    }
     if let Some(trouble) = &reply.board_trouble {
         let label = screen.paint(Ink::Red, "nothing is written");
         screen.hanging(&format!("  {label}: "), &printable(trouble));

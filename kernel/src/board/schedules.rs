@@ -1,0 +1,345 @@
+//! Schedules: their definition, and what becomes of their ticks. A tick and its tasks are one transaction.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+
+use super::{Board, SYSTEM};
+use crate::board::view::View;
+use crate::model::actor::Actor;
+use crate::model::clock::Timestamp;
+use crate::model::error::Error;
+use crate::model::event::EventKind;
+use crate::model::id::{ScheduleName, TaskId};
+use crate::model::schedule::{DueCommand, Overlap, Schedule, ScheduleSpec, ScheduleTick, TickOutcome};
+use crate::model::task::Origin;
+use crate::rules::authority;
+use crate::rules::template::{in_order, title, validate};
+use crate::rules::ticks::{Ticks, jitter};
+use crate::store::events::NewEvent;
+
+/// The most schedules of one board that are decided in one transaction; the rest is due again at once.
+const AT_ONCE: u32 = 100;
+/// After this many tasks of ticks, the transaction ends; the rest is due again at once.
+const TASKS_AT_ONCE: usize = 1000;
+/// The most ticks of one schedule that wait.
+const QUEUED: u64 = 1000;
+/// The most open tasks of a schedule that one tick replaces.
+const REPLACED: u32 = 1000;
+/// What the idempotency keys of ticks begin with.
+pub(super) const KEYS: &str = "schedule:";
+
+impl Board<'_> {
+    /// Defines the schedules of the board: those that are not named and not in `kept` are forgotten. The ticks of one whose timing
+    /// has changed, or that is no longer paused, begin now.
+    pub fn define_schedules(
+        &mut self,
+        defined: &[(ScheduleName, ScheduleSpec)],
+        kept: &BTreeSet<ScheduleName>,
+    ) -> Result<(), Error> {
+        let named: BTreeSet<&ScheduleName> = defined.iter().map(|(name, _)| name).chain(kept).collect();
+        for gone in self.tx.schedules()?.iter().filter(|schedule| !named.contains(&schedule.name)) {
+            self.tx.delete_schedule(&gone.name)?;
+        }
+        for (name, spec) in defined {
+            self.define_schedule(name, spec)?;
+        }
+        Ok(())
+    }
+
+    /// Defines one schedule.
+    pub fn define_schedule(&mut self, name: &ScheduleName, spec: &ScheduleSpec) -> Result<(), Error> {
+        let ticks = validate(name, spec)?;
+        let now = self.now();
+        let before = self.tx.find_schedule(name)?;
+        if before.as_ref().is_some_and(|before| before.spec == *spec) {
+            return Ok(());
+        }
+        let goes_on = |before: &&Schedule| before.spec.timing == spec.timing && !before.spec.paused;
+        let decided = match before.as_ref() {
+            Some(before) if goes_on(&before) => before.decided,
+            // Nothing is made twice, whatever the clock says.
+            Some(before) => before.decided.max(now),
+            None => now,
+        };
+        let next = if spec.paused { None } else { ticks.after(decided) };
+        let defined_at = before.map_or(now, |before| before.defined_at);
+        self.tx.store_schedule(&Schedule {
+            name: name.clone(),
+            spec: spec.clone(),
+            decided,
+            next,
+            defined_at,
+        })
+    }
+
+    /// Forgets a schedule and its ticks. Its tasks stay.
+    pub fn forget_schedule(&mut self, name: &ScheduleName) -> Result<(), Error> {
+        self.tx.delete_schedule(name)
+    }
+
+    /// Notes that the command of a tick was carried out, or why it failed. One that is noted already stays as it is.
+    pub fn settle_command(&mut self, command: &DueCommand, failure: Option<&str>) -> Result<(), Error> {
+        let Some(schedule) = self.tx.find_schedule(&command.schedule)? else { return Ok(()) };
+        let Some(tick) = self.tx.find_tick(&command.schedule, command.tick)? else { return Ok(()) };
+        if tick.outcome != TickOutcome::Due {
+            return Ok(());
+        }
+        let outcome = if failure.is_some() { TickOutcome::Failed } else { TickOutcome::Made };
+        let note = failure.map(|text| text.chars().take(1000).collect());
+        let tick = ScheduleTick { outcome, note, decided_at: self.now(), ..tick };
+        self.tx.settle_tick(&command.schedule, &tick)?;
+        self.tell_tick(&schedule, &tick, SYSTEM)
+    }
+
+    /// Makes the tasks of a schedule now, whatever is open of it. The ticks of its own stay as they are.
+    pub fn run_schedule(&mut self, name: &ScheduleName, actor: &Actor) -> Result<ScheduleTick, Error> {
+        authority::person(actor, "run a schedule")?;
+        let schedule = self.tx.find_schedule(name)?.ok_or_else(|| Error::missing("schedule", name))?;
+        let ticks = validate(name, &schedule.spec)?;
+        let at = self.now();
+        let tick = if schedule.spec.command.is_some() {
+            self.tick(at, TickOutcome::Due)
+        } else {
+            let tasks = self.make_tick(&schedule, &ticks, at, actor)?;
+            ScheduleTick { tasks, ..self.tick(at, TickOutcome::Made) }
+        };
+        self.tx.insert_tick(name, &tick)?;
+        self.tell_tick(&schedule, &tick, &actor.label())?;
+        Ok(tick)
+    }
+
+    /// Decides about the ticks whose time has come, and makes those that have waited for their turn. Returns the new tasks.
+    pub(super) fn tick_schedules(&mut self) -> Result<Vec<TaskId>, Error> {
+        let mut made = Vec::new();
+        for schedule in self.tx.due_schedules(self.now(), AT_ONCE)? {
+            if made.len() >= TASKS_AT_ONCE {
+                break;
+            }
+            self.decide_schedule(&schedule, &mut made)?;
+        }
+        for name in self.tx.released_schedules(AT_ONCE)? {
+            if made.len() >= TASKS_AT_ONCE {
+                break;
+            }
+            let Some(schedule) = self.tx.find_schedule(&name)? else { continue };
+            let Some(queued) = self.tx.oldest_queued(&name)? else { continue };
+            let tick = ScheduleTick { decided_at: self.now(), ..self.attempted(&schedule, queued)? };
+            self.tx.settle_tick(&name, &tick)?;
+            self.tell_tick(&schedule, &tick, SYSTEM)?;
+            made.extend(tick.tasks);
+        }
+        Ok(made)
+    }
+
+    /// Decides about the ticks of one schedule that are due.
+    fn decide_schedule(&mut self, schedule: &Schedule, made: &mut Vec<TaskId>) -> Result<(), Error> {
+        let (name, now) = (&schedule.name, self.now());
+        let ticks = match Ticks::parse(&schedule.spec.timing) {
+            Ok(ticks) => ticks,
+            Err(error) => {
+                // Its zone is known no more: it rests until it is defined anew.
+                let note = Some(error.to_string());
+                let tick = ScheduleTick { note, ..self.tick(now, TickOutcome::Failed) };
+                self.tx.insert_tick(name, &tick)?;
+                self.tell_tick(schedule, &tick, SYSTEM)?;
+                return self.tx.set_decided(name, schedule.decided, None);
+            }
+        };
+        let due = ticks.due(schedule.spec.missed, schedule.decided, now);
+        let mut missed = (due.missed, due.more);
+        let mut decided = schedule.decided;
+        for at in &due.make {
+            if made.len() >= TASKS_AT_ONCE {
+                return self.tx.set_decided(name, decided, Some(*at));
+            }
+            let (missed, more) = std::mem::take(&mut missed);
+            let tick = ScheduleTick { missed, more, ..self.decide_tick(schedule, *at)? };
+            self.tx.insert_tick(name, &tick)?;
+            self.tell_tick(schedule, &tick, SYSTEM)?;
+            made.extend(tick.tasks);
+            decided = *at;
+        }
+        if let Some(through) = due.through {
+            decided = decided.max(through);
+        }
+        if missed.0 > 0 {
+            let tick =
+                ScheduleTick { missed: missed.0, more: missed.1, ..self.tick(decided, TickOutcome::Missed) };
+            self.tx.insert_tick(name, &tick)?;
+            self.tell_tick(schedule, &tick, SYSTEM)?;
+        }
+        self.tx.set_decided(name, decided, ticks.after(decided))
+    }
+
+    /// Decides about one tick.
+    fn decide_tick(&mut self, schedule: &Schedule, at: Timestamp) -> Result<ScheduleTick, Error> {
+        let name = &schedule.name;
+        let tick = self.tick(at, TickOutcome::Made);
+        let open = self.tx.open_of_schedule(name, REPLACED)?;
+        let queued = self.tx.count_queued(name)?;
+        if schedule.spec.command.is_some() {
+            let note =
+                self.tx.has_due_tick(name)?.then(|| "the command of an earlier tick is not over".to_owned());
+            let outcome = if note.is_some() { TickOutcome::Skipped } else { TickOutcome::Due };
+            return Ok(ScheduleTick { outcome, note, ..tick });
+        }
+        if open.is_empty() && queued == 0 {
+            return self.attempted(schedule, tick);
+        }
+        let waits = open.first().map(|task| format!("{task} of an earlier tick is open"));
+        match schedule.spec.overlap {
+            Overlap::Replace => {
+                for task in open.iter().rev() {
+                    self.replace_task(task, at)?;
+                }
+                self.attempted(schedule, tick)
+            }
+            Overlap::Queue if queued < QUEUED => {
+                Ok(ScheduleTick { note: waits, ..self.tick(at, TickOutcome::Queued) })
+            }
+            Overlap::Queue => {
+                let note = Some(format!("{queued} ticks wait already"));
+                Ok(ScheduleTick { note, ..self.tick(at, TickOutcome::Skipped) })
+            }
+            Overlap::Skip => Ok(ScheduleTick { note: waits, ..self.tick(at, TickOutcome::Skipped) }),
+        }
+    }
+
+    /// Archives a task of an earlier tick; its run is ended.
+    fn replace_task(&mut self, task: &TaskId, at: Timestamp) -> Result<(), Error> {
+        let archived = self.attempt(|board| {
+            let system = Actor::system();
+            board.comment(
+                task,
+                &format!("REPLACED: the tick of {} takes its place", at.as_secs()),
+                None,
+                &system,
+            )?;
+            board.archive(task, super::Detach::Unlink, &system).map(drop)
+        });
+        match archived {
+            Err(error @ Error::Storage { .. }) => Err(error),
+            // It is ending by itself.
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Makes the tasks of a tick, or notes why they were refused.
+    fn attempted(&mut self, schedule: &Schedule, tick: ScheduleTick) -> Result<ScheduleTick, Error> {
+        let made = self.attempt(|board| {
+            let ticks = validate(&schedule.name, &schedule.spec)?;
+            board.make_tick(schedule, &ticks, tick.tick, &Actor::system())
+        });
+        match made {
+            Ok(tasks) => Ok(ScheduleTick { outcome: TickOutcome::Made, tasks, note: None, ..tick }),
+            Err(error @ Error::Storage { .. }) => Err(error),
+            Err(error) => {
+                Ok(ScheduleTick { outcome: TickOutcome::Failed, note: Some(error.to_string()), ..tick })
+            }
+        }
+    }
+
+    /// Makes the tasks of a tick.
+    fn make_tick(
+        &mut self,
+        schedule: &Schedule,
+        ticks: &Ticks,
+        at: Timestamp,
+        actor: &Actor,
+    ) -> Result<Vec<TaskId>, Error> {
+        let (name, spec) = (&schedule.name, &schedule.spec);
+        let mut made: Vec<(&str, TaskId)> = Vec::with_capacity(spec.tasks.len());
+        let delay = jitter(spec.jitter, name, at);
+        for template in in_order(&spec.tasks)? {
+            let mut new = template.task.clone();
+            new.title = title(&new.title, name, ticks, at);
+            let parents = made.iter().filter(|(name, _)| template.after.iter().any(|after| after == name));
+            new.parents.extend(parents.map(|(_, id)| id.clone()));
+            let key = format!("{KEYS}{name}:{}:{}", at.as_micros(), template.name);
+            new.origin = Origin { schedule: Some(name.clone()), tick: Some(at), ..new.origin };
+            new.idempotency_key = Some(key);
+            new.created_by = new.created_by.or_else(|| Some(format!("{KEYS}{name}")));
+            if !delay.is_zero() {
+                new.not_before = Some(at.after(delay));
+            }
+            let created = self.make(new, actor)?;
+            if created.existing {
+                let why = format!("the tick of {} has been made: {}", at.as_secs(), created.task.id);
+                return Err(Error::conflict(why, "nothing is made twice"));
+            }
+            made.push((&template.name, created.task.id));
+        }
+        Ok(made.into_iter().map(|(_, id)| id).collect())
+    }
+
+    fn tick(&self, at: Timestamp, outcome: TickOutcome) -> ScheduleTick {
+        let (tasks, note, decided_at) = (Vec::new(), None, self.now());
+        ScheduleTick { tick: at, outcome, missed: 0, more: false, tasks, note, decided_at }
+    }
+
+    fn tell_tick(&self, schedule: &Schedule, tick: &ScheduleTick, actor: &str) -> Result<(), Error> {
+        let payload = json!({
+            "schedule": schedule.name, "tick": tick.tick, "outcome": tick.outcome, "tasks": tick.tasks,
+            "missed": tick.missed, "more": tick.more, "note": tick.note,
+        });
+        let tenant = schedule.spec.tasks.first().and_then(|first| first.task.tenant.as_ref());
+        self.tx
+            .append_event(&NewEvent {
+                task: None,
+                run: None,
+                tenant,
+                kind: EventKind::Ticked,
+                payload: Some(payload),
+                change: None,
+                actor,
+                now: self.now(),
+            })
+            .map(drop)
+    }
+}
+
+impl View<'_> {
+    /// Lists the schedules of the board by name.
+    pub fn schedules(&self) -> Result<Vec<Schedule>, Error> {
+        self.tx.schedules()
+    }
+
+    /// Lists the latest ticks of a schedule, the newest first.
+    pub fn ticks(&self, name: &ScheduleName, limit: u32) -> Result<Vec<ScheduleTick>, Error> {
+        self.tx.ticks_of(name, limit)
+    }
+
+    /// Counts the ticks of a schedule that wait for tasks of earlier ones.
+    pub fn queued_ticks(&self, name: &ScheduleName) -> Result<u64, Error> {
+        self.tx.count_queued(name)
+    }
+
+    /// Returns a schedule.
+    pub fn find_schedule(&self, name: &ScheduleName) -> Result<Option<Schedule>, Error> {
+        self.tx.find_schedule(name)
+    }
+
+    /// Lists commands that are to be carried out, the oldest tick first.
+    pub fn due_commands(&self, limit: u32) -> Result<Vec<DueCommand>, Error> {
+        let mut due = Vec::new();
+        for (name, tick) in self.tx.due_ticks(limit)? {
+            let Some(schedule) = self.tx.find_schedule(&name)? else { continue };
+            let (Some(words), Ok(ticks)) = (schedule.spec.command, Ticks::parse(&schedule.spec.timing))
+            else {
+                continue;
+            };
+            let words = words.iter().map(|word| title(word, &name, &ticks, tick)).collect();
+            due.push(DueCommand { schedule: name, tick, words });
+        }
+        Ok(due)
+    }
+
+    /// Returns when the next tick is to be decided.
+    pub(crate) fn next_tick(&self) -> Result<Option<Timestamp>, Error> {
+        if !self.tx.released_schedules(1)?.is_empty() {
+            return Ok(Some(self.now()));
+        }
+        self.tx.next_tick()
+    }
+}

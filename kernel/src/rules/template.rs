@@ -1,0 +1,118 @@
+//! What a tick makes: the tasks of a template in the order in which they are made, and their titles.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::ticks::Ticks;
+use crate::model::clock::Timestamp;
+use crate::model::error::Error;
+use crate::model::id::ScheduleName;
+use crate::model::limits;
+use crate::model::schedule::{ScheduleSpec, TemplateTask};
+
+/// How many tasks a tick makes at most.
+const TASKS: usize = 100;
+/// How many words the command of a tick has at most.
+const WORDS: usize = 64;
+/// The longest jitter: a week.
+const JITTER: Duration = Duration::from_hours(7 * 24);
+
+/// Refuses a schedule that could not tick.
+pub(crate) fn validate(name: &ScheduleName, spec: &ScheduleSpec) -> Result<Ticks, Error> {
+    let ticks = Ticks::parse(&spec.timing)?;
+    if spec.jitter.is_some_and(|jitter| jitter > JITTER) {
+        return Err(Error::invalid("jitter", "it is longer than 7 days", "write it as 30s, 5m or 1h"));
+    }
+    if let Some(words) = &spec.command {
+        if !spec.tasks.is_empty() {
+            let why = "a schedule has tasks or a command";
+            return Err(Error::invalid("command", why, "leave out one of them"));
+        }
+        if words.is_empty() || words.len() > WORDS {
+            let why = format!("{} words: a command has 1 to {WORDS}", words.len());
+            return Err(Error::invalid("command", why, "such as dispatch-fleet PROFILE DIRECTORY"));
+        }
+        words.iter().try_for_each(|word| limits::bytes("command", word, limits::WORD))?;
+        return Ok(ticks);
+    }
+    for task in in_order(&spec.tasks)? {
+        limits::title(&title(&task.task.title, name, &ticks, Timestamp::default()))?;
+    }
+    Ok(ticks)
+}
+
+/// Refuses a schedule that could not tick.
+///
+/// # Errors
+/// [`Error::Invalid`] names the key.
+pub fn check_schedule(name: &ScheduleName, spec: &ScheduleSpec) -> Result<(), Error> {
+    validate(name, spec).map(drop)
+}
+
+/// Returns the ticks of a schedule after a moment, this many at most; also of one that is paused.
+///
+/// # Errors
+/// Those of [`check_schedule`].
+pub fn ticks_ahead(
+    name: &ScheduleName,
+    spec: &ScheduleSpec,
+    from: Timestamp,
+    count: usize,
+) -> Result<Vec<Timestamp>, Error> {
+    let ticks = validate(name, spec)?;
+    Ok(std::iter::successors(ticks.after(from), |at| ticks.after(*at)).take(count).collect())
+}
+
+/// Returns the tasks of a template, each behind those that it waits for.
+///
+/// # Errors
+/// [`Error::Invalid`] where a name is missing, is given twice, is not there, or waits for itself through others.
+pub(crate) fn in_order(tasks: &[TemplateTask]) -> Result<Vec<&TemplateTask>, Error> {
+    if tasks.is_empty() || tasks.len() > TASKS {
+        let why = format!("{} of them: a tick makes 1 to {TASKS}", tasks.len());
+        return Err(Error::invalid("tasks", why, "describe one with [task], or several with [[tasks]]"));
+    }
+    let mut left: BTreeMap<&str, &TemplateTask> = BTreeMap::new();
+    for task in tasks {
+        let is_word = !task.name.is_empty() && task.name.len() <= 64;
+        if tasks.len() > 1 && !is_word {
+            let hint = "give each of several tasks a name of its own: name = \"…\"";
+            return Err(Error::invalid("name", format!("{:?} has no name", task.task.title), hint));
+        }
+        if left.insert(&task.name, task).is_some() {
+            let why = format!("two tasks are called {:?}", task.name);
+            return Err(Error::invalid("name", why, "give each task a name of its own"));
+        }
+    }
+    for task in tasks {
+        if let Some(missing) = task.after.iter().find(|name| !left.contains_key(name.as_str())) {
+            let why = format!("{:?} waits for {missing:?}, which is no task of it", task.name);
+            return Err(Error::invalid("parents", why, "name tasks of the same schedule"));
+        }
+    }
+    let (mut ordered, mut done) = (Vec::with_capacity(tasks.len()), BTreeSet::new());
+    while !left.is_empty() {
+        let ready = tasks.iter().find(|task| {
+            left.contains_key(task.name.as_str())
+                && task.after.iter().all(|name| done.contains(name.as_str()))
+        });
+        let Some(ready) = ready else {
+            let names: Vec<&str> = left.into_keys().collect();
+            let why = format!("{} wait for each other", names.join(", "));
+            return Err(Error::invalid("parents", why, "leave out one of the parents"));
+        };
+        left.remove(ready.name.as_str());
+        done.insert(ready.name.as_str());
+        ordered.push(ready);
+    }
+    Ok(ordered)
+}
+
+/// Returns a title or a word at a tick. What stands in braces and is none of the four words stays.
+pub(crate) fn title(text: &str, schedule: &ScheduleName, ticks: &Ticks, tick: Timestamp) -> String {
+    let at = ticks.zoned(tick);
+    text.replace("{date}", &at.strftime("%Y-%m-%d").to_string())
+        .replace("{time}", &at.strftime("%H:%M").to_string())
+        .replace("{tick}", &at.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string())
+        .replace("{schedule}", schedule.as_str())
+}

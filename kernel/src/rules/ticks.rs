@@ -1,0 +1,258 @@
+//! When schedules tick: the times of one, and which of them are to be made at a moment.
+//!
+//! Times of the calendar are those of the schedule's zone. A time that a change of clocks leaves out is the first moment after the
+//! change for `at` and for a pattern with a fixed hour and minute, and none for any other pattern; a time that a change repeats is
+//! the first of both for the former, and both for the latter (croner, as Vixie cron).
+
+use std::time::Duration;
+
+use croner::Cron;
+use croner::parser::{CronParser, Seconds, Year};
+use jiff::Zoned;
+use jiff::tz::TimeZone;
+use sha2::Digest as _;
+
+use crate::model::clock::Timestamp;
+use crate::model::error::Error;
+use crate::model::id::ScheduleName;
+use crate::model::schedule::{Missed, Timing};
+
+/// A tick is on time until the next one, and for this long at most; then it is missed.
+const GRACE: Duration = Duration::from_mins(1);
+/// How many missed ticks are made up for at most.
+pub(crate) const MADE_UP: usize = 1000;
+/// How many ticks are counted at most: to count more would hold up the board.
+const COUNTED: u64 = 10_000;
+/// How many times of the calendar one schedule may have.
+const TIMES: usize = 100;
+/// The longest period, in seconds: ten years.
+const LONGEST: u64 = 10 * 366 * 86_400;
+/// The first moment after another one.
+const NEXT: Duration = Duration::from_micros(1);
+
+/// The times at which a schedule ticks.
+#[derive(Debug)]
+pub(crate) struct Ticks {
+    zone: TimeZone,
+    sources: Vec<Source>,
+    start: Option<Timestamp>,
+    end: Option<Timestamp>,
+}
+
+/// One reason to tick.
+#[derive(Debug)]
+enum Source {
+    Cron(Box<Cron>),
+    /// Every so many microseconds from a moment on.
+    Every {
+        from: i64,
+        period: i64,
+    },
+    Once(Timestamp),
+}
+
+/// What is to become of the ticks that are not decided yet.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Due {
+    /// The ticks that are to be made, oldest first.
+    pub(crate) make: Vec<Timestamp>,
+    /// How many others are missed.
+    pub(crate) missed: u64,
+    /// Whether more are missed than were counted.
+    pub(crate) more: bool,
+    /// The latest of all; none where nothing is due.
+    pub(crate) through: Option<Timestamp>,
+}
+
+impl Ticks {
+    /// Reads when a schedule ticks.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] names the key.
+    pub(crate) fn parse(timing: &Timing) -> Result<Self, Error> {
+        let zone = zone(timing.time_zone.as_deref())?;
+        let mut sources = Vec::new();
+        if let Some(pattern) = &timing.cron {
+            sources.push(Source::Cron(Box::new(cron(pattern)?)));
+        }
+        if let Some(period) = timing.every {
+            let seconds = period.as_secs();
+            if !(1..=LONGEST).contains(&seconds) {
+                let why = format!("{seconds} s: a period is 1 s to 10 years");
+                return Err(Error::invalid("every", why, "write it as 30s, 15m, 6h or 1d"));
+            }
+            let period = i64::try_from(seconds).unwrap_or(1).saturating_mul(1_000_000);
+            sources.push(Source::Every { from: timing.start.unwrap_or_default().as_micros(), period });
+        }
+        if timing.at.len() > TIMES {
+            let why = format!("{} times, the limit is {TIMES}", timing.at.len());
+            return Err(Error::invalid("at", why, "write a pattern: cron = \"…\""));
+        }
+        for text in &timing.at {
+            sources.push(time(text, &zone)?);
+        }
+        if sources.is_empty() {
+            let hint = "write cron = \"0 9 * * mon-fri\", every = \"15m\" or at = [\"07:00\"]";
+            return Err(Error::invalid("cron", "nothing says when it ticks", hint));
+        }
+        if timing.start.zip(timing.end).is_some_and(|(start, end)| end < start) {
+            return Err(Error::invalid("end", "it is before the start", "name a later time"));
+        }
+        Ok(Self { zone, sources, start: timing.start, end: timing.end })
+    }
+
+    /// Returns the first tick after a moment.
+    pub(crate) fn after(&self, moment: Timestamp) -> Option<Timestamp> {
+        let moment = self.start.map_or(moment, |start| moment.max(before(start)));
+        let next = self.sources.iter().filter_map(|source| source.after(moment, &self.zone)).min()?;
+        self.end.is_none_or(|end| next <= end).then_some(next)
+    }
+
+    /// Returns the latest tick that is not after a moment.
+    pub(crate) fn latest(&self, moment: Timestamp) -> Option<Timestamp> {
+        let moment = self.end.map_or(moment, |end| moment.min(end));
+        let last = self.sources.iter().filter_map(|source| source.latest(moment, &self.zone)).max()?;
+        self.start.is_none_or(|start| last >= start).then_some(last)
+    }
+
+    /// Decides about the ticks after `decided`, at `now`.
+    pub(crate) fn due(&self, missed: Missed, decided: Timestamp, now: Timestamp) -> Due {
+        let most = if missed == Missed::All { MADE_UP } else { 1 };
+        let mut due = Due::default();
+        let (mut count, mut until) = (0, now);
+        while let Some(tick) = self.latest(until).filter(|tick| *tick > decided) {
+            if count == COUNTED {
+                due.more = true;
+                break;
+            }
+            count += 1;
+            due.through = due.through.or(Some(tick));
+            if due.make.len() < most {
+                due.make.push(tick);
+            }
+            until = before(tick);
+        }
+        if missed == Missed::Skip {
+            due.make.retain(|tick| now.since(*tick) <= GRACE);
+        }
+        due.make.reverse();
+        due.missed = count.saturating_sub(u64::try_from(due.make.len()).unwrap_or(u64::MAX));
+        due
+    }
+
+    /// Returns a moment in the schedule's zone.
+    pub(crate) fn zoned(&self, at: Timestamp) -> Zoned {
+        zoned(at, &self.zone)
+    }
+}
+
+impl Source {
+    fn after(&self, moment: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
+        match self {
+            Source::Cron(cron) => {
+                let found = cron.find_next_occurrence(&zoned(moment, zone), false).ok()?;
+                Some(instant(&found)).filter(|tick| *tick > moment)
+            }
+            Source::Every { from, period } => {
+                let gone = moment.as_micros().saturating_sub(*from).div_euclid(*period);
+                let periods = gone.saturating_add(1).max(0);
+                Some(Timestamp::from_micros(from.saturating_add(periods.saturating_mul(*period))))
+            }
+            Source::Once(at) => Some(*at).filter(|at| *at > moment),
+        }
+    }
+
+    fn latest(&self, moment: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
+        match self {
+            Source::Cron(cron) => {
+                let found = cron.find_previous_occurrence(&zoned(moment, zone), true).ok()?;
+                Some(instant(&found)).filter(|tick| *tick <= moment)
+            }
+            Source::Every { from, period } => {
+                let gone = moment.as_micros().checked_sub(*from)?.div_euclid(*period);
+                (gone >= 0).then(|| Timestamp::from_micros(from.saturating_add(gone * period)))
+            }
+            Source::Once(at) => Some(*at).filter(|at| *at <= moment),
+        }
+    }
+}
+
+/// Returns how much later than its tick the tasks of a tick may start: the same whenever it is asked.
+pub(crate) fn jitter(most: Option<Duration>, schedule: &ScheduleName, tick: Timestamp) -> Duration {
+    let Some(most) = most.map(|most| most.as_secs()).filter(|most| *most > 0) else { return Duration::ZERO };
+    let digest = sha2::Sha256::digest(format!("{schedule}\0{}", tick.as_micros()));
+    let drawn = digest.iter().take(8).fold(0, |drawn: u64, byte| (drawn << 8) | u64::from(*byte));
+    Duration::from_secs(drawn % most.saturating_add(1))
+}
+
+fn zoned(at: Timestamp, zone: &TimeZone) -> Zoned {
+    // Whole seconds: no tick is between two.
+    jiff::Timestamp::from_second(at.as_secs()).unwrap_or_default().to_zoned(zone.clone())
+}
+
+fn instant(zoned: &Zoned) -> Timestamp {
+    Timestamp::from_secs(zoned.timestamp().as_second())
+}
+
+fn before(moment: Timestamp) -> Timestamp {
+    Timestamp::from_micros(moment.as_micros().saturating_sub(i64::try_from(NEXT.as_micros()).unwrap_or(1)))
+}
+
+fn zone(name: Option<&str>) -> Result<TimeZone, Error> {
+    let Some(name) = name else { return Ok(TimeZone::system()) };
+    TimeZone::get(name).map_err(|error| {
+        let hint = "name it as in /usr/share/zoneinfo, such as Europe/Berlin or UTC";
+        Error::invalid("time_zone", format!("{name:?}: {error}"), hint)
+    })
+}
+
+/// How far ahead the first time of a pattern is looked for.
+const EXAMPLE: Timestamp = Timestamp::from_secs(1_700_000_000);
+
+fn cron(pattern: &str) -> Result<Cron, Error> {
+    let hint =
+        "five fields: minute, hour, day of the month, month, day of the week, such as \"0 9 * * mon-fri\"";
+    let invalid = |why: String| Error::invalid("cron", format!("{pattern:?}: {why}"), hint);
+    if pattern.len() > 200 {
+        return Err(Error::invalid("cron", "it is longer than 200 characters", hint));
+    }
+    let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
+    let cron = parser.parse(pattern).map_err(|error| invalid(error.to_string()))?;
+    if cron.find_next_occurrence(&zoned(EXAMPLE, &TimeZone::UTC), true).is_err() {
+        return Err(invalid("no day is like that".to_owned()));
+    }
+    Ok(cron)
+}
+
+/// Reads a time of the calendar.
+fn time(text: &str, zone: &TimeZone) -> Result<Source, Error> {
+    let refuse = || {
+        let hint = "write 07:00 for each day, mon 07:00 for each week, or 2026-12-24 18:00 for one day";
+        Error::invalid("at", format!("{:?} is no time", text.chars().take(80).collect::<String>()), hint)
+    };
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let (day, clock) = match words.as_slice() {
+        [clock] => (None, *clock),
+        [day, clock] => (Some(*day), *clock),
+        _ => return Err(refuse()),
+    };
+    let clock: jiff::civil::Time = clock.parse().map_err(|_| refuse())?;
+    if let Some(date) = day.and_then(|day| day.parse::<jiff::civil::Date>().ok()) {
+        let at = zone.to_ambiguous_zoned(date.to_datetime(clock)).compatible().map_err(|_| refuse())?;
+        return Ok(Source::Once(instant(&at)));
+    }
+    if clock.second() != 0 || clock.subsec_nanosecond() != 0 {
+        return Err(refuse());
+    }
+    let days = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
+    let day = match day.map(str::to_ascii_lowercase) {
+        None => "*".to_owned(),
+        Some(day) if days.contains(&day.as_str()) => day,
+        Some(_) => return Err(refuse()),
+    };
+    cron(&format!("{} {} * * {day}", clock.minute(), clock.hour())).map(|cron| Source::Cron(Box::new(cron)))
+}
+
+#[cfg(test)]
+#[path = "ticks_tests.rs"]
+mod tests;

@@ -1,0 +1,43 @@
+//! Schedules of the established program: a YAML file with a pattern and a command, such as its `cron/insta-fleet.yaml`.
+
+use std::path::Path;
+
+use serde::Deserialize;
+
+use super::text::ScheduleText;
+use crate::failure::Failure;
+
+/// What such a file says.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    schedule: String,
+    command: String,
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    description: Option<String>,
+    #[serde(default, alias = "timezone")]
+    time_zone: Option<String>,
+    #[serde(default)]
+    enabled: Option<bool>,
+}
+
+/// Reads such a file: the name that it gives itself, and the schedule.
+pub(crate) fn imported(path: &Path, text: &str) -> Result<(Option<String>, ScheduleText), Failure> {
+    let entry: Entry = serde_saphyr::from_str(text).map_err(|e| {
+        Failure::usage(format!("{}: {e}", path.display())).hint(
+            "it has the keys `schedule` (a pattern of five fields) and `command`; `name`, `description`, `time_zone` and \
+             `enabled` may be there",
+        )
+    })?;
+    let said = ScheduleText {
+        description: entry.description,
+        cron: Some(entry.schedule),
+        time_zone: entry.time_zone,
+        paused: entry.enabled == Some(false),
+        command: Some(entry.command),
+        ..ScheduleText::default()
+    };
+    Ok((entry.name, said))
+}

@@ -1,0 +1,86 @@
+//! The files of `schedules.d/`: read, written and removed as a whole.
+
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+
+use kernel::ScheduleName;
+
+use super::text::Planned;
+use crate::config::settings;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::paths::{Root, make_dir};
+
+/// The file of a schedule.
+pub(crate) fn path_of(root: &Root, name: &ScheduleName) -> PathBuf {
+    root.schedules_dir().join(format!("{name}.toml"))
+}
+
+/// The text of the file of a schedule; none where there is no file.
+pub(crate) fn text_of(root: &Root, name: &ScheduleName) -> Result<Option<String>, Failure> {
+    let path = path_of(root, name);
+    match settings::read(&path) {
+        Ok(text) => Ok(Some(text)),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(Failure::file("read", &path, &e)),
+    }
+}
+
+/// Writes the file of a schedule, unless its text cannot be used. Whatever reads it meanwhile has the old text or the new one.
+pub(crate) fn write(root: &Root, name: &ScheduleName, text: &str) -> Result<Planned, Failure> {
+    let path = path_of(root, name);
+    let planned = Planned::parse(name, text, &path).map_err(|defect| {
+        Failure::usage(defect.to_string()).hint("docs/schedules.md describes the file; nothing was written")
+    })?;
+    let dir = root.schedules_dir();
+    make_dir(&dir, 0o755)?;
+    let fail = |e: std::io::Error| Failure::file("write", &path, &e);
+    let mut draft = tempfile::NamedTempFile::new_in(&dir).map_err(fail)?;
+    draft.write_all(text.as_bytes()).map_err(fail)?;
+    draft.as_file().set_permissions(std::fs::Permissions::from_mode(0o644)).map_err(fail)?;
+    draft.as_file().sync_all().map_err(fail)?;
+    draft.persist(&path).map_err(|e| fail(e.error))?;
+    Ok(planned)
+}
+
+/// Removes the file of a schedule.
+pub(crate) fn remove(root: &Root, name: &ScheduleName) -> Result<(), Failure> {
+    let path = path_of(root, name);
+    match std::fs::remove_file(&path) {
+        Ok(()) => Ok(()),
+        Err(e) if e.kind() == ErrorKind::NotFound => {
+            Err(Failure::new(Code::NotFound, format!("there is no file {}", path.display()))
+                .hint("`supervisor schedules list` shows the schedules"))
+        }
+        Err(e) => Err(Failure::file("remove", &path, &e)),
+    }
+}
+
+/// The text of a schedule that is paused, or goes on; all else of it stays, comments included.
+pub(crate) fn with_pause(text: &str, paused: bool) -> String {
+    let mut in_table = false;
+    let kept: String = text
+        .split_inclusive('\n')
+        .filter(|line| {
+            in_table |= line.trim_start().starts_with('[');
+            let key = line.split('=').next().unwrap_or_default().trim();
+            in_table || key != "paused" || !line.contains('=')
+        })
+        .collect();
+    if paused { format!("paused = true\n{kept}") } else { kept }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_is_a_line_of_the_file_and_leaves_all_else() {
+        let text = "# mine\nevery = \"1h\"\n[task]\ntitle = \"x\"\nbody = '''\npaused = true\n'''\n";
+        let paused = with_pause(text, true);
+        assert_eq!(paused, format!("paused = true\n{text}"));
+        assert_eq!(with_pause(&paused, true), paused);
+        assert_eq!(with_pause(&paused, false), text);
+    }
+}

@@ -1,0 +1,14 @@
+//! Schedules: what the files of `schedules.d/*.toml` define, one file a schedule. The board decides about their ticks
+//! (`kernel/src/board/schedules.rs`), and is given each definition whenever the files are read.
+
+mod crontab;
+mod files;
+mod registry;
+mod task_text;
+mod text;
+
+pub(crate) use self::crontab::imported;
+pub(crate) use self::files::{path_of, remove, text_of, with_pause, write};
+pub(crate) use self::registry::Schedules;
+pub(crate) use self::task_text::TaskText;
+pub(crate) use self::text::{Planned, ScheduleText};

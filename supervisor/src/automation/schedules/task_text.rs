@@ -1,0 +1,158 @@
+//! A task in the file of a schedule: what `create` takes, by the same names.
+
+use std::str::FromStr as _;
+
+use kernel::{
+    Approval, ApprovalClass, ApprovalState, Check, Client, Goal, InitialState, Limits, NewTask, Origin, Pool,
+    Profile, TemplateTask, Tenant,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::time::duration::WrittenDuration;
+
+/// A task of a schedule.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a key of the file")]
+pub(crate) struct TaskText {
+    /// Its name within the schedule, where that makes several tasks
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) name: String,
+    /// The tasks of the schedule that must be done first, by their names
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) parents: Vec<String>,
+    /// What to do, in one line; {date}, {time}, {tick} and {schedule} stand for those of the tick
+    pub(crate) title: String,
+    /// The task itself: the prompt of an agent, the script of the shell lane
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) body: Option<String>,
+    /// Who does it
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) assignee: Option<Profile>,
+    /// Its tenant
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tenant: Option<Tenant>,
+    /// Where the worker works: scratch, dir:/path or worktree:/repository
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) workspace: Option<String>,
+    /// The branch to base a worktree on
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) branch: Option<String>,
+    /// A project label
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) project: Option<String>,
+    /// Higher goes first
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) priority: i64,
+    /// Put it in triage until somebody specifies it
+    #[serde(skip_serializing_if = "is_false")]
+    pub(crate) triage: bool,
+    /// End a run after this time
+    #[serde(serialize_with = "super::text::span", skip_serializing_if = "Option::is_none")]
+    pub(crate) max_runtime: Option<WrittenDuration>,
+    /// Block the task after this many counted failures in a row
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) max_retries: Option<u32>,
+    /// What proves the task done: a command for `sh -c`
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) check: Option<String>,
+    /// Block the task after this many failed checks in a row
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) max_checks: Option<u32>,
+    /// The skills for the worker to load
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) skills: Vec<String>,
+    /// The pools of which each run takes a place
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) pools: Vec<Pool>,
+    /// What the worker may touch: a policy's name
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) policy: Option<String>,
+    /// Wait for approval once its parents are done
+    #[serde(skip_serializing_if = "is_false")]
+    pub(crate) require_approval: bool,
+    /// Who approves it
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) approver: Option<String>,
+    /// What is to be approved
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) approval_class: Option<ApprovalClass>,
+    /// Continue turn by turn until the check passes or the worker completes it
+    #[serde(skip_serializing_if = "is_false")]
+    pub(crate) goal: bool,
+    /// Ask a person after this many turns
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) goal_max_turns: Option<u32>,
+    /// Free notes
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) notes: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is serde's")]
+pub(super) fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is serde's")]
+fn is_zero(number: &i64) -> bool {
+    *number == 0
+}
+
+impl TaskText {
+    /// The task as a tick makes it. An error is a key and what is wrong with it.
+    pub(super) fn template(&self, channel: Option<&str>) -> Result<TemplateTask, (&'static str, String)> {
+        let place = self.workspace.as_deref().map(with_home).unwrap_or_else(|| "scratch".to_owned());
+        let place = workspace::WorkspaceSpec::from_str(&place).map_err(|e| {
+            let hint = e.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+            ("workspace", format!("{e}{hint}"))
+        })?;
+        if matches!(place, workspace::WorkspaceSpec::Worktree { repository: None }) {
+            return Err(("workspace", "name the repository: worktree:/path".to_owned()));
+        }
+        let said = self.clone();
+        let task = NewTask {
+            title: said.title,
+            body: said.body,
+            assignee: said.assignee,
+            tenant: said.tenant,
+            priority: said.priority,
+            workspace: Some(place.to_string()),
+            branch: said.branch,
+            initial_state: if said.triage { InitialState::Triage } else { InitialState::Normal },
+            skills: said.skills,
+            pools: said.pools.into_iter().collect(),
+            policy: said.policy,
+            notes: said.notes,
+            limits: Limits {
+                max_runtime: said.max_runtime.map(WrittenDuration::duration),
+                max_retries: said.max_retries,
+                ..Limits::default()
+            },
+            check: Check { command: said.check, max_checks: said.max_checks },
+            approval: Approval {
+                state: said.require_approval.then_some(ApprovalState::Required),
+                class: said.approval_class,
+                approver: said.approver,
+            },
+            goal: Goal { mode: said.goal, max_turns: said.goal_max_turns },
+            client: Client { project_id: said.project, ..Client::default() },
+            origin: Origin { channel: channel.map(str::to_owned), ..Origin::default() },
+            ..NewTask::default()
+        };
+        Ok(TemplateTask { name: said.name, after: said.parents, task })
+    }
+}
+
+/// The place with the home of this process's user for a leading `~`.
+pub(super) fn with_home(place: &str) -> String {
+    let Some(home) = crate::environment::text("HOME") else { return place.to_owned() };
+    for kind in ["dir:", "worktree:", ""] {
+        if let Some(rest) = place.strip_prefix(kind)
+            && (rest == "~" || rest.starts_with("~/"))
+        {
+            return format!("{kind}{home}{}", &rest[1..]);
+        }
+    }
+    place.to_owned()
+}

@@ -1,0 +1,194 @@
+//! The file of a schedule: its keys, and what they come to.
+
+use std::path::Path;
+
+use kernel::{BoardName, Missed, Overlap, ScheduleName, ScheduleSpec, Timestamp, Timing};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::task_text::{TaskText, is_false, with_home};
+use crate::config::definitions::{Defect, Subject};
+use crate::time::duration::WrittenDuration;
+
+/// A schedule as its file says it. One of `cron`, `every` and `at` at least, and one of `task`, `tasks` and `command`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct ScheduleText {
+    /// What it is for, in one line
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) description: Option<String>,
+    /// A pattern of five fields: minute, hour, day of the month, month, day of the week
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cron: Option<String>,
+    /// A period such as 15m, counted from `start`, else from 1970-01-01 00:00 UTC
+    #[serde(serialize_with = "span", skip_serializing_if = "Option::is_none")]
+    pub(crate) every: Option<WrittenDuration>,
+    /// Times of the calendar: 07:00, mon 07:00 or 2026-12-24 18:00
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) at: Vec<String>,
+    /// The zone of its times, such as Europe/Berlin; that of the host where none is named
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) time_zone: Option<String>,
+    /// Up to how much later than the tick its tasks start
+    #[serde(serialize_with = "span", skip_serializing_if = "Option::is_none")]
+    pub(crate) jitter: Option<WrittenDuration>,
+    /// No tick is before it: 2026-12-01 00:00, or an RFC 3339 time
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) start: Option<String>,
+    /// No tick is after it
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) end: Option<String>,
+    /// What becomes of missed ticks: skip, once or all
+    #[serde(skip_serializing_if = "is_default")]
+    pub(crate) missed: Missed,
+    /// What becomes of a tick while a task of an earlier one is open: skip, queue or replace
+    #[serde(skip_serializing_if = "is_default")]
+    pub(crate) overlap: Overlap,
+    /// Whether its ticks pass by
+    #[serde(skip_serializing_if = "is_false")]
+    pub(crate) paused: bool,
+    /// The board of its tasks
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) board: Option<BoardName>,
+    /// Where news of its tasks go
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) channel: Option<String>,
+    /// What is carried out at a tick: `dispatch-fleet` and its arguments
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) command: Option<String>,
+    /// The task of a tick
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) task: Option<TaskText>,
+    /// The tasks of a tick, where it makes several
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) tasks: Vec<TaskText>,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// Writes a duration as people do.
+#[expect(clippy::ref_option, reason = "the signature is serde's")]
+pub(super) fn span<S: Serializer>(span: &Option<WrittenDuration>, serializer: S) -> Result<S::Ok, S::Error> {
+    span.map(written).serialize(serializer)
+}
+
+pub(super) fn written(span: WrittenDuration) -> String {
+    let seconds = span.duration().as_secs();
+    for (unit, length) in [("d", 86_400), ("h", 3600), ("m", 60)] {
+        if seconds > 0 && seconds.is_multiple_of(length) {
+            return format!("{}{unit}", seconds / length);
+        }
+    }
+    format!("{seconds}s")
+}
+
+/// A schedule that can be used.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Planned {
+    /// As its file says it.
+    pub(crate) text: ScheduleText,
+    /// The board of its tasks.
+    pub(crate) board: BoardName,
+    /// As the board gets it.
+    pub(crate) spec: ScheduleSpec,
+}
+
+impl Planned {
+    /// Reads the text of a file.
+    pub(crate) fn parse(name: &ScheduleName, text: &str, path: &Path) -> Result<Self, Defect> {
+        let subject = || Subject::Schedule(name.to_string());
+        let said: ScheduleText =
+            toml::from_str(text).map_err(|error| Defect::toml(subject(), path, text, &error))?;
+        Planned::of(name, said).map_err(|(key, why)| {
+            let defect = Defect::new(subject(), path, why);
+            let sets = |line: &str| {
+                line.trim_start().strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with('='))
+            };
+            match text.lines().position(sets) {
+                Some(line) => defect.at(line + 1, Some(key.to_owned())),
+                None => defect,
+            }
+        })
+    }
+
+    /// Makes a schedule of what a file says. An error is a key and what is wrong with it.
+    pub(crate) fn of(name: &ScheduleName, text: ScheduleText) -> Result<Self, (&'static str, String)> {
+        let tasks = match (&text.task, text.tasks.as_slice()) {
+            (Some(_), [_, ..]) => {
+                return Err(("tasks", "describe one [task], or several [[tasks]]".to_owned()));
+            }
+            (Some(task), []) => std::slice::from_ref(task),
+            (None, tasks) => tasks,
+        };
+        let channel = text.channel.as_deref();
+        let tasks = tasks.iter().map(|task| task.template(channel)).collect::<Result<_, _>>()?;
+        let zone = text.time_zone.as_deref();
+        let moment = |key: &'static str, said: Option<&String>| {
+            said.map(|said| moment(said, zone).map_err(|why| (key, why))).transpose()
+        };
+        let spec = ScheduleSpec {
+            timing: Timing {
+                cron: text.cron.clone(),
+                every: text.every.map(WrittenDuration::duration),
+                at: text.at.clone(),
+                time_zone: text.time_zone.clone(),
+                start: moment("start", text.start.as_ref())?,
+                end: moment("end", text.end.as_ref())?,
+            },
+            jitter: text.jitter.map(WrittenDuration::duration),
+            missed: text.missed,
+            overlap: text.overlap,
+            paused: text.paused,
+            tasks,
+            command: text.command.as_deref().map(command).transpose()?,
+        };
+        kernel::check_schedule(name, &spec).map_err(|error| match error {
+            kernel::Error::Invalid { field, message, hint } => {
+                (field, hint.map_or_else(|| message.clone(), |hint| format!("{message}; {hint}")))
+            }
+            other => ("", other.to_string()),
+        })?;
+        let board = text.board.clone().unwrap_or_default();
+        Ok(Planned { text, board, spec })
+    }
+}
+
+/// Reads a point in time, in the zone of the schedule where it names no offset.
+fn moment(said: &str, zone: Option<&str>) -> Result<Timestamp, String> {
+    let refuse = || format!("`{said}` is no time: write '2026-12-01 09:00' or an RFC 3339 time");
+    if let Ok(at) = said.parse::<jiff::Timestamp>() {
+        return Ok(Timestamp::from_secs(at.as_second()));
+    }
+    let civil: jiff::civil::DateTime = said.trim().parse().map_err(|_| refuse())?;
+    let zone = match zone {
+        Some(name) => jiff::tz::TimeZone::get(name).map_err(|_| refuse())?,
+        None => jiff::tz::TimeZone::system(),
+    };
+    let at = civil.to_zoned(zone).map_err(|_| refuse())?;
+    Ok(Timestamp::from_secs(at.timestamp().as_second()))
+}
+
+/// Reads a command: what it is called by does not count, and nothing but `dispatch-fleet` is a command of a schedule. Each tick is
+/// named to it, so that a tick is dispatched once however often that is tried.
+fn command(text: &str) -> Result<Vec<String>, (&'static str, String)> {
+    let refuse = |why: String| ("command", why);
+    let words = shlex::split(text).ok_or_else(|| refuse("a quote is not closed".to_owned()))?;
+    let called = words.iter().take_while(|word| ["hermes", "kanban", "supervisor"].contains(&word.as_str()));
+    let mut words: Vec<String> = words.iter().skip(called.count()).map(|word| with_home(word)).collect();
+    if words.first().map(String::as_str) != Some("dispatch-fleet") {
+        return Err(refuse(format!(
+            "`{text}` is no command of a schedule: write dispatch-fleet PROFILE DIRECTORY, or describe a [task]"
+        )));
+    }
+    let decided = ["--tick", "--root", "--board", "--json", "--dry-run", "--system", "--user"];
+    if let Some(word) = words.iter().find(|word| decided.iter().any(|option| word.starts_with(option))) {
+        return Err(refuse(format!("{word} is decided by the schedule; leave it out")));
+    }
+    if words.len() < 3 {
+        return Err(refuse("write dispatch-fleet PROFILE DIRECTORY".to_owned()));
+    }
+    words.extend(["--tick".to_owned(), "{tick}".to_owned()]);
+    Ok(words)
+}

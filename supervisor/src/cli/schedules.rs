@@ -1,0 +1,484 @@
+//! `schedules` at the command line: what comes by itself, and when.
+
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+
+use kernel::{Clock as _, Missed, Overlap, Pool, Profile, ScheduleName, SystemClock, Tenant};
+use serde::Serialize;
+
+use super::edit::edited;
+use super::restore::refuse_worker;
+use super::{CommandLine, call};
+use crate::api::blocking;
+use crate::automation::schedules::{Planned, ScheduleText, TaskText, imported, path_of, text_of};
+use crate::client::Client;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::terminal::printable;
+use crate::time::duration::WrittenDuration;
+use crate::time::timestamp;
+use crate::verbs::{
+    ListSchedules, PauseSchedule, RemoveSchedule, RunSchedule, SaveSchedule, Saved, localized_workspace,
+    read_text, show_schedule,
+};
+
+/// How many ticks a check shows.
+const AHEAD: usize = 5;
+
+/// List, show, add, edit, pause, resume, run, check, import and remove schedules
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+A schedule is a file `schedules.d/NAME.toml` of the configuration: when it ticks, and
+the tasks that a tick makes. The daemon makes each tick once, also where it was down or
+the host slept; what becomes of missed ticks and of overlaps is a key of the file.
+
+Examples:
+  supervisor schedules add brief --cron '0 9 * * mon-fri' \\
+      --title 'AI-funding brief {date}' --assignee scout
+  supervisor schedules list
+  supervisor schedules show brief
+  supervisor schedules run brief
+  supervisor schedules pause brief")]
+pub(super) struct Schedules {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Clone, Debug, clap::Subcommand)]
+enum Verb {
+    /// List the schedules: when they tick, and what became of their latest ticks
+    #[command(
+        visible_alias = "ls",
+        after_help = "\
+Examples:
+  supervisor schedules list
+  supervisor schedules list --json"
+    )]
+    List,
+    /// Show a schedule, its latest ticks and the next ones
+    #[command(after_help = "\
+Examples:
+  supervisor schedules show brief")]
+    Show {
+        /// The schedule
+        name: ScheduleName,
+    },
+    /// Add a schedule of one task, or of the tasks of a file
+    Add(Box<Add>),
+    /// Change a schedule in $VISUAL or $EDITOR, or take the text of a file
+    #[command(after_help = "\
+Examples:
+  supervisor schedules edit brief
+  supervisor schedules edit brief --file brief.toml")]
+    Edit {
+        /// The schedule
+        name: ScheduleName,
+        /// The file with the new text, or `-`
+        #[arg(long, value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
+    /// Let the ticks of a schedule pass by
+    #[command(after_help = "\
+Examples:
+  supervisor schedules pause brief")]
+    Pause {
+        /// The schedule
+        name: ScheduleName,
+    },
+    /// Let a schedule that is paused go on with its next tick
+    #[command(after_help = "\
+Examples:
+  supervisor schedules resume brief")]
+    Resume {
+        /// The schedule
+        name: ScheduleName,
+    },
+    /// Make the tasks of a schedule now
+    #[command(after_help = "\
+Examples:
+  supervisor schedules run brief")]
+    Run {
+        /// The schedule
+        name: ScheduleName,
+    },
+    /// Remove a schedule; its tasks stay
+    #[command(
+        visible_alias = "remove",
+        after_help = "\
+Examples:
+  supervisor schedules rm brief"
+    )]
+    Rm {
+        /// The schedule
+        name: ScheduleName,
+    },
+    /// Check the files of the schedules, or one that is not installed
+    #[command(after_help = "\
+Examples:
+  supervisor schedules check
+  supervisor schedules check brief.toml")]
+    Check {
+        /// A file [default: those of schedules.d]
+        file: Option<PathBuf>,
+    },
+    /// Import a schedule of the established program: a YAML file with a pattern and a command
+    #[command(after_help = "\
+Examples:
+  supervisor schedules import ~/.hermes/cron/insta-fleet.yaml")]
+    Import {
+        /// The file, or `-` for standard input
+        file: PathBuf,
+        /// Its name [default: the name in the file, else the name of the file]
+        #[arg(long, value_name = "NAME")]
+        name: Option<ScheduleName>,
+        /// Replace a schedule of that name
+        #[arg(long)]
+        force: bool,
+    },
+}
+
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  supervisor schedules add brief --cron '0 9 * * mon-fri' \\
+      --time-zone Europe/Berlin --title 'AI-funding brief {date}' \\
+      --assignee scout --workspace dir:~/Obsidian/AI-Funding
+  supervisor schedules add inbox --every 1h --title 'triage the inbox' \\
+      --assignee inbox-triage --overlap skip
+  supervisor schedules add pipeline --file pipeline.toml")]
+struct Add {
+    /// Its name
+    name: ScheduleName,
+    /// Take all of it from a file, or from standard input with `-`
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["cron", "every", "at", "title"])]
+    file: Option<PathBuf>,
+    /// What it is for, in one line
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+    /// When: minute, hour, day of the month, month, day of the week
+    #[arg(long, value_name = "PATTERN")]
+    cron: Option<String>,
+    /// When: a period such as 15m
+    #[arg(long, value_name = "DURATION")]
+    every: Option<WrittenDuration>,
+    /// When: 07:00, 'mon 07:00' or '2026-12-24 18:00' (repeatable)
+    #[arg(long, value_name = "TIME")]
+    at: Vec<String>,
+    /// The zone of these times, such as Europe/Berlin [default: that of the host]
+    #[arg(long, value_name = "ZONE")]
+    time_zone: Option<String>,
+    /// Start the tasks up to this much later than the tick
+    #[arg(long, value_name = "DURATION")]
+    jitter: Option<WrittenDuration>,
+    /// No tick before: '2026-12-01 00:00' or an RFC 3339 time
+    #[arg(long, value_name = "TIME")]
+    start: Option<String>,
+    /// No tick after
+    #[arg(long, value_name = "TIME")]
+    end: Option<String>,
+    /// What becomes of missed ticks: skip, once or all [default: once]
+    #[arg(long, value_name = "RULE")]
+    missed: Option<Missed>,
+    /// What becomes of a tick while an earlier task is open: skip, queue or replace [default: skip]
+    #[arg(long, value_name = "RULE")]
+    overlap: Option<Overlap>,
+    /// Add it paused
+    #[arg(long)]
+    paused: bool,
+    /// Where news of its tasks go
+    #[arg(long, value_name = "CHANNEL")]
+    channel: Option<String>,
+    /// Replace a schedule of that name
+    #[arg(long)]
+    force: bool,
+    /// The title of its task; {date}, {time}, {tick} and {schedule} stand for those of the tick
+    #[arg(long, value_name = "TEXT", required_unless_present_any = ["file", "command"])]
+    title: Option<String>,
+    /// The task itself
+    #[arg(long, value_name = "TEXT")]
+    body: Option<String>,
+    /// Read the body from a file, or from standard input with `-`
+    #[arg(long, value_name = "FILE", conflicts_with = "body")]
+    body_file: Option<PathBuf>,
+    /// Who does it
+    #[arg(long, value_name = "NAME")]
+    assignee: Option<Profile>,
+    /// Its tenant
+    #[arg(long, value_name = "NAME")]
+    tenant: Option<Tenant>,
+    /// Where the worker works: scratch, dir:/path or worktree:/repository
+    #[arg(long, value_name = "WHERE")]
+    workspace: Option<String>,
+    /// Higher goes first
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    priority: Option<i64>,
+    /// End a run after this time
+    #[arg(long, value_name = "DURATION")]
+    max_runtime: Option<WrittenDuration>,
+    /// Block the task after this many counted failures in a row
+    #[arg(long, value_name = "N")]
+    max_retries: Option<u32>,
+    /// What proves the task done: a command for `sh -c`
+    #[arg(long, value_name = "COMMAND")]
+    check: Option<String>,
+    /// What the worker may touch: a policy's name
+    #[arg(long, value_name = "NAME")]
+    policy: Option<String>,
+    /// A skill for the worker to load (repeatable)
+    #[arg(long = "skill", value_name = "NAME")]
+    skills: Vec<String>,
+    /// A pool of which each run takes a place (repeatable)
+    #[arg(long = "pool", value_name = "NAME")]
+    pools: Vec<Pool>,
+    /// Carry out `dispatch-fleet PROFILE DIRECTORY` at a tick instead
+    #[arg(long, value_name = "COMMAND", conflicts_with = "title")]
+    command: Option<String>,
+}
+
+/// A file of a schedule that was checked.
+#[derive(Debug, Serialize)]
+struct Checked {
+    path: PathBuf,
+    ok: bool,
+    error: Option<String>,
+    /// The ticks to come, in epoch seconds.
+    ahead: Vec<kernel::Timestamp>,
+}
+
+pub(super) async fn run(line: &CommandLine, verb: Schedules) -> Result<u8, Failure> {
+    let (client, output) = (&line.client()?, line.output);
+    refuse_worker(client)?;
+    match verb.verb {
+        Verb::List => call(client, ListSchedules::default(), output).await,
+        Verb::Show { name } => show(client, name, output).await,
+        Verb::Add(add) => add_one(client, *add, output).await,
+        Verb::Edit { name, file } => edit(client, name, file, output).await,
+        Verb::Pause { name } => changed(client, name, true, output).await,
+        Verb::Resume { name } => changed(client, name, false, output).await,
+        Verb::Run { name } => {
+            let tick = client.call(&RunSchedule { name: name.clone() }).await?;
+            if output.json() {
+                output.value(&tick)?;
+            } else {
+                let tasks: Vec<&str> = tick.tasks.iter().map(kernel::TaskId::as_str).collect();
+                let made =
+                    if tasks.is_empty() { "its command is carried out".to_owned() } else { tasks.join(" ") };
+                output.text(&format!("Ran {name}  {made}\n"))?;
+            }
+            Ok(0)
+        }
+        Verb::Rm { name } => {
+            let removed = client.call(&RemoveSchedule { name }).await?;
+            if output.json() {
+                output.value(&removed)?;
+            } else {
+                let path = printable(&removed.path.display().to_string()).to_string();
+                output.text(&format!("Removed {}  {path}\n", removed.name))?;
+            }
+            Ok(0)
+        }
+        Verb::Check { file } => check(client, file, output),
+        Verb::Import { file, name, force } => import(client, &file, name, force, output).await,
+    }
+}
+
+async fn show(client: &Client, name: ScheduleName, output: Output) -> Result<u8, Failure> {
+    let found = client.call(&ListSchedules { name: Some(name) }).await?;
+    let Some(line) = found.first() else { return Ok(0) };
+    if output.json() {
+        output.value(line)?;
+    } else {
+        let mut screen = output.screen();
+        show_schedule(line, &mut screen);
+        output.text(&screen.into_text())?;
+    }
+    Ok(0)
+}
+
+async fn add_one(client: &Client, add: Add, output: Output) -> Result<u8, Failure> {
+    let (name, replace) = (add.name.clone(), add.force);
+    let save = match &add.file {
+        Some(file) => SaveSchedule { name, schedule: None, text: Some(read_text(file)?), replace },
+        None => SaveSchedule { name, schedule: Some(add.into_text(client)?), text: None, replace },
+    };
+    call(client, save, output).await
+}
+
+impl Add {
+    fn into_text(self, client: &Client) -> Result<ScheduleText, Failure> {
+        let body = match self.body_file {
+            Some(file) => Some(read_text(&file)?),
+            None => self.body,
+        };
+        let workspace = self.workspace.as_deref().map(localized_workspace).transpose()?;
+        let task = self.title.map(|title| TaskText {
+            title,
+            body,
+            assignee: self.assignee,
+            tenant: self.tenant,
+            workspace,
+            priority: self.priority.unwrap_or_default(),
+            max_runtime: self.max_runtime,
+            max_retries: self.max_retries,
+            check: self.check,
+            policy: self.policy,
+            skills: self.skills,
+            pools: self.pools,
+            ..TaskText::default()
+        });
+        Ok(ScheduleText {
+            description: self.description,
+            cron: self.cron,
+            every: self.every,
+            at: self.at,
+            time_zone: self.time_zone,
+            jitter: self.jitter,
+            start: self.start,
+            end: self.end,
+            missed: self.missed.unwrap_or_default(),
+            overlap: self.overlap.unwrap_or_default(),
+            paused: self.paused,
+            board: Some(client.board().clone()).filter(|board| *board != kernel::BoardName::default()),
+            channel: self.channel,
+            command: self.command,
+            task,
+            tasks: Vec::new(),
+        })
+    }
+}
+
+async fn edit(
+    client: &Client,
+    name: ScheduleName,
+    file: Option<PathBuf>,
+    output: Output,
+) -> Result<u8, Failure> {
+    let before = text_of(client.root(), &name)?.ok_or_else(|| {
+        Failure::new(Code::NotFound, format!("there is no schedule `{name}`"))
+            .hint("`supervisor schedules list` shows those that there are")
+    })?;
+    let after = match file {
+        Some(file) => read_text(&file)?,
+        None if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() => {
+            let text = before.clone();
+            blocking("failed to wait for the editor", move || edited(&text)).await??
+        }
+        None => {
+            return Err(Failure::usage("`schedules edit` opens an editor, and this is no terminal")
+                .hint(format!("give the new text: supervisor schedules edit {name} --file FILE")));
+        }
+    };
+    if after == before {
+        return Err(Failure::usage("nothing was changed").hint("the schedule is as it was"));
+    }
+    let kept = after.clone();
+    let saved = call(client, SaveSchedule { name, schedule: None, text: Some(after), replace: true }, output);
+    saved.await.map_err(|failure| match keep_draft(&kept) {
+        Some(path) => {
+            failure.hint(format!("your text is in {}: correct it, and give it with --file", path.display()))
+        }
+        None => failure,
+    })
+}
+
+/// Keeps a text that was refused, for this user alone.
+fn keep_draft(text: &str) -> Option<PathBuf> {
+    use std::io::Write as _;
+    let mut file = tempfile::Builder::new().prefix("schedule-").suffix(".toml").tempfile().ok()?;
+    file.write_all(text.as_bytes()).ok()?;
+    file.keep().ok().map(|(_, path)| path)
+}
+
+async fn changed(client: &Client, name: ScheduleName, paused: bool, output: Output) -> Result<u8, Failure> {
+    let saved = client.call(&PauseSchedule { name, paused }).await?;
+    if output.json() {
+        output.value(&saved)?;
+        return Ok(0);
+    }
+    let Saved { name, next, .. } = saved;
+    output.text(&match next {
+        _ if paused => format!("Paused {name}\n"),
+        Some(at) => format!("Resumed {name}  next tick {}\n", timestamp::local(at)),
+        None => format!("Resumed {name}  no tick is to come\n"),
+    })?;
+    Ok(0)
+}
+
+/// Reads files as the daemon would. No daemon is asked.
+fn check(client: &Client, file: Option<PathBuf>, output: Output) -> Result<u8, Failure> {
+    let files = match file {
+        Some(file) => vec![file],
+        None => {
+            let dir = client.root().schedules_dir();
+            let listed = std::fs::read_dir(&dir).into_iter().flatten().filter_map(Result::ok);
+            let mut files: Vec<PathBuf> = listed.map(|entry| entry.path()).collect();
+            files.retain(|path| path.extension().is_some_and(|kind| kind == "toml"));
+            files.sort();
+            files
+        }
+    };
+    let checked: Vec<Checked> = files.iter().map(|path| checked(path)).collect();
+    if output.json() {
+        output.value(&checked)?;
+    } else {
+        let mut screen = output.screen();
+        for one in &checked {
+            let path = printable(&one.path.display().to_string()).to_string();
+            let next = one.ahead.first().map(|at| format!(", next tick {}", timestamp::local(*at)));
+            match &one.error {
+                None => screen.line(format!("ok    {path}{}", next.unwrap_or_default())),
+                Some(error) => screen.hanging("wrong ", &printable(error)),
+            }
+        }
+        if checked.is_empty() {
+            screen.line("No schedules.");
+        }
+        output.text(&screen.into_text())?;
+    }
+    Ok(if checked.iter().all(|one| one.ok) { 0 } else { Code::Failed.exit() })
+}
+
+fn checked(path: &Path) -> Checked {
+    let read = || {
+        let name = name_of(path)?;
+        let text = read_text(path).map_err(|e| e.to_string())?;
+        let planned = Planned::parse(&name, &text, path).map_err(|defect| defect.to_string())?;
+        kernel::ticks_ahead(&name, &planned.spec, SystemClock.now(), AHEAD).map_err(|e| e.to_string())
+    };
+    match read() {
+        Ok(ahead) => Checked { path: path.to_owned(), ok: true, error: None, ahead },
+        Err(error) => Checked { path: path.to_owned(), ok: false, error: Some(error), ahead: Vec::new() },
+    }
+}
+
+/// The name of a schedule by its file.
+fn name_of(path: &Path) -> Result<ScheduleName, String> {
+    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    stem.parse().map_err(|e: kernel::ParseError| format!("{}: {e}", path.display()))
+}
+
+async fn import(
+    client: &Client,
+    file: &Path,
+    name: Option<ScheduleName>,
+    replace: bool,
+    output: Output,
+) -> Result<u8, Failure> {
+    let (said, schedule) = imported(file, &read_text(file)?)?;
+    let unnamed = |why: String| Failure::usage(why).hint("choose a name with --name");
+    let name = match (name, said) {
+        (Some(name), _) => name,
+        (None, Some(said)) => said.parse().map_err(|e: kernel::ParseError| unnamed(e.to_string()))?,
+        (None, None) => name_of(file).map_err(unnamed)?,
+    };
+    let path = path_of(client.root(), &name);
+    let board = Some(client.board().clone()).filter(|board| *board != kernel::BoardName::default());
+    let schedule = ScheduleText { board, ..schedule };
+    // A command that cannot be taken is refused with the file that has it.
+    Planned::of(&name, schedule.clone()).map_err(|(key, why)| {
+        Failure::usage(format!("{}: {key}: {why}", file.display()))
+            .hint(format!("write {} yourself: docs/schedules.md describes it", path.display()))
+    })?;
+    call(client, SaveSchedule { name, schedule: Some(schedule), text: None, replace }, output).await
+}

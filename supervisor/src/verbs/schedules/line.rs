@@ -1,0 +1,125 @@
+//! A schedule as the list shows it: its file, and what its board knows of it.
+
+use std::path::PathBuf;
+
+use kernel::{BoardName, Clock as _, ScheduleTick, Status, SystemClock, TaskId, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::automation::schedules::{Planned, ScheduleText, path_of};
+use crate::config::definitions::Defect;
+use crate::service::Service;
+
+/// How many ticks are shown of one schedule, and how many to come.
+const TICKS: u32 = 10;
+const AHEAD: usize = 5;
+
+/// A task of the latest tick.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct TickTask {
+    pub(crate) id: TaskId,
+    /// Its status; none of one that is no more.
+    pub(crate) status: Option<Status>,
+}
+
+/// One schedule.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ScheduleLine {
+    pub(crate) name: String,
+    pub(crate) path: PathBuf,
+    /// What is wrong with its file.
+    pub(crate) defect: Option<String>,
+    pub(crate) board: Option<BoardName>,
+    pub(crate) paused: bool,
+    /// As its file says it; none where that cannot be used.
+    pub(crate) schedule: Option<ScheduleText>,
+    /// Its next tick.
+    pub(crate) next: Option<Timestamp>,
+    /// What became of its latest tick.
+    pub(crate) last: Option<ScheduleTick>,
+    /// The tasks of that tick.
+    pub(crate) tasks: Vec<TickTask>,
+    /// How many ticks wait for the tasks of earlier ones.
+    pub(crate) queued: u64,
+    /// The latest ticks, where one schedule was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) ticks: Vec<ScheduleTick>,
+    /// The ticks to come, where one schedule was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) ahead: Vec<Timestamp>,
+}
+
+impl ScheduleLine {
+    /// One whose file cannot be used.
+    pub(super) fn defective(name: &str, defect: &Defect) -> Self {
+        ScheduleLine {
+            defect: Some(defect.to_string()),
+            ..ScheduleLine::bare(name, defect.path.to_path_buf())
+        }
+    }
+
+    fn bare(name: &str, path: PathBuf) -> Self {
+        ScheduleLine {
+            name: name.to_owned(),
+            path,
+            defect: None,
+            board: None,
+            paused: false,
+            schedule: None,
+            next: None,
+            last: None,
+            tasks: Vec::new(),
+            queued: 0,
+            ticks: Vec::new(),
+            ahead: Vec::new(),
+        }
+    }
+
+    /// Reads what the board knows of a schedule. Blocking.
+    pub(super) fn of(service: &Service, name: &str, planned: &Planned, whole: bool) -> Self {
+        let path = name.parse().map(|name| path_of(service.root(), &name)).unwrap_or_default();
+        let mut line = ScheduleLine {
+            board: Some(planned.board.clone()),
+            paused: planned.spec.paused,
+            schedule: Some(planned.text.clone()),
+            ..ScheduleLine::bare(name, path)
+        };
+        if let Err(failure) = line.read(service, planned, whole) {
+            line.defect = Some(failure);
+        }
+        line
+    }
+
+    fn read(&mut self, service: &Service, planned: &Planned, whole: bool) -> Result<(), String> {
+        let name: kernel::ScheduleName = self.name.parse().map_err(|e: kernel::ParseError| e.to_string())?;
+        let ahead =
+            kernel::ticks_ahead(&name, &planned.spec, SystemClock.now(), AHEAD).map_err(|e| e.to_string())?;
+        if !planned.spec.paused {
+            self.next = ahead.first().copied();
+        }
+        if !service.root().board(&planned.board).exists() {
+            return Err(format!("there is no board `{0}`: supervisor --board {0} init", planned.board));
+        }
+        let board = service.board(&planned.board).map_err(|e| e.to_string())?;
+        let read = board.readers().with(|view| {
+            if let Some(known) = view.find_schedule(&name)?
+                && !planned.spec.paused
+            {
+                self.next = known.next;
+            }
+            self.queued = view.queued_ticks(&name)?;
+            let ticks = view.ticks(&name, if whole { TICKS } else { 1 })?;
+            self.last = ticks.first().cloned();
+            for id in self.last.iter().flat_map(|tick| tick.tasks.clone()) {
+                self.tasks.push(TickTask { status: view.task(&id)?.map(|task| task.status), id });
+            }
+            if whole {
+                self.ticks = ticks;
+            }
+            Ok(())
+        });
+        if whole {
+            self.ahead = ahead;
+        }
+        read.map_err(|e| e.to_string())
+    }
+}

@@ -1,0 +1,104 @@
+//! `schedules`: which schedules there are, and how their ticks go. `supervisor schedules` sends it.
+
+mod line;
+mod pause;
+mod remove;
+mod run;
+mod save;
+mod screen;
+
+use kernel::{Actor, ScheduleName};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use self::line::ScheduleLine;
+pub(crate) use self::pause::PauseSchedule;
+pub(crate) use self::remove::RemoveSchedule;
+pub(crate) use self::run::RunSchedule;
+pub(crate) use self::save::{SaveSchedule, Saved};
+pub(crate) use self::screen::show_one;
+use crate::api::{Audience, Call, Effect, OnBoard, Scope, Tool, Verb, blocking};
+use crate::automation::schedules::Planned;
+use crate::command::Command;
+use crate::config::definitions::Found;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::service::Service;
+use crate::terminal::Screen;
+
+/// List the schedules: when they tick, and what became of their latest ticks
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct ListSchedules {
+    /// Only this one, with its latest ticks and the next ones.
+    pub(crate) name: Option<ScheduleName>,
+}
+
+impl Verb for ListSchedules {
+    const NAME: &'static str = "schedules";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Read;
+    const ON: OnBoard = OnBoard::None;
+    const TOOL: Option<Tool> = Some(Tool { scope: Scope::Operator, about: "" });
+    type Reply = Vec<ScheduleLine>;
+
+    async fn run(self, call: Call) -> Result<Vec<ScheduleLine>, Failure> {
+        let (service, actor) = (call.service.clone(), call.actor.clone());
+        blocking("the schedules were not read", move || list(&service, &actor, self.name.as_ref())).await?
+    }
+}
+
+impl Command for ListSchedules {
+    fn show(reply: &Vec<ScheduleLine>, screen: &mut Screen) {
+        screen::show(reply, screen);
+    }
+}
+
+fn list(service: &Service, actor: &Actor, only: Option<&ScheduleName>) -> Result<Vec<ScheduleLine>, Failure> {
+    let schedules = service.schedules();
+    let asked = |name: &&str| only.is_none_or(|only| only.as_str() == *name);
+    let mut lines = Vec::new();
+    for name in schedules.names().filter(asked) {
+        match schedules.find(name) {
+            Found::Usable(planned) if may(actor, planned) => {
+                lines.push(ScheduleLine::of(service, name, planned, only.is_some()));
+            }
+            Found::Disabled(defect) if actor.tenant.is_none() => {
+                lines.push(ScheduleLine::defective(name, defect));
+            }
+            Found::Usable(_) | Found::Disabled(_) | Found::Absent => {}
+        }
+    }
+    match only {
+        Some(name) if lines.is_empty() => Err(unknown(service, name)),
+        _ => Ok(lines),
+    }
+}
+
+/// Whether a caller may see and change a schedule: one that is limited to a tenant has those whose tasks are all of it.
+fn may(actor: &Actor, planned: &Planned) -> bool {
+    let Some(only) = &actor.tenant else { return true };
+    let is_own = |task: &kernel::TemplateTask| task.task.tenant.as_ref() == Some(only);
+    planned.spec.command.is_none() && planned.spec.tasks.iter().all(is_own)
+}
+
+/// Returns a schedule that a caller may change.
+fn own(service: &Service, actor: &Actor, name: &ScheduleName) -> Result<Planned, Failure> {
+    match service.schedules().find(name.as_str()) {
+        Found::Usable(planned) if may(actor, planned) => Ok(planned.clone()),
+        Found::Disabled(defect) if actor.tenant.is_none() => {
+            Err(Failure::new(Code::Conflict, defect.to_string()).hint("correct its file first"))
+        }
+        Found::Usable(_) | Found::Disabled(_) | Found::Absent => Err(unknown(service, name)),
+    }
+}
+
+fn unknown(service: &Service, name: &ScheduleName) -> Failure {
+    let failure = Failure::new(Code::NotFound, format!("there is no schedule `{name}`"));
+    let schedules = service.schedules();
+    let names = schedules.names().map(str::to_owned).collect();
+    match crate::roster::nearest(name.as_str(), names) {
+        Some(near) => failure.hint(format!("did you mean `{near}`?")),
+        None => failure.hint("`supervisor schedules list` shows those that there are"),
+    }
+}

@@ -1,0 +1,57 @@
+//! `pause-schedule`: a schedule whose ticks pass by, or come again.
+
+use kernel::ScheduleName;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::save::{Saved, save};
+use super::{own, unknown};
+use crate::api::{Audience, Call, Effect, OnBoard, Verb, blocking};
+use crate::automation::schedules::{Planned, path_of, text_of, with_pause};
+use crate::exit::Code;
+use crate::failure::Failure;
+
+/// Pauses a schedule, or has it go on.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PauseSchedule {
+    /// The schedule.
+    pub(crate) name: ScheduleName,
+    /// Whether it is paused from now on.
+    pub(crate) paused: bool,
+}
+
+impl Verb for PauseSchedule {
+    const NAME: &'static str = "pause-schedule";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Write;
+    const ON: OnBoard = OnBoard::None;
+    type Reply = Saved;
+
+    async fn run(self, call: Call) -> Result<Saved, Failure> {
+        let (service, actor) = (call.service.clone(), call.actor.clone());
+        blocking("the schedule was not changed", move || {
+            let (name, root) = (&self.name, service.root());
+            own(&service, &actor, name)?;
+            let path = path_of(root, name);
+            let before = text_of(root, name)?.ok_or_else(|| unknown(&service, name))?;
+            let usable = |text: &str| {
+                Planned::parse(name, text, &path)
+                    .map_err(|defect| Failure::new(Code::Conflict, defect.to_string()))
+            };
+            let mut wanted = usable(&before)?;
+            wanted.text.paused = self.paused;
+            wanted.spec.paused = self.paused;
+            let text = with_pause(&before, self.paused);
+            if usable(&text)? != wanted {
+                return Err(Failure::new(
+                    Code::Conflict,
+                    format!("the pause of {} cannot be changed", path.display()),
+                )
+                .hint("write `paused = true` or `paused = false` into the file"));
+            }
+            save(&service, &actor, name, &text, true)
+        })
+        .await?
+    }
+}

@@ -1,0 +1,60 @@
+//! `remove-schedule`: a schedule that is no more. Its tasks stay.
+
+use kernel::ScheduleName;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{may, unknown};
+use crate::api::{Audience, Call, Effect, OnBoard, Verb, blocking};
+use crate::automation::schedules::{path_of, remove};
+use crate::config::definitions::Found;
+use crate::failure::Failure;
+
+/// Removes a schedule: its file, and what its board knows of its ticks.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RemoveSchedule {
+    /// The schedule.
+    pub(crate) name: ScheduleName,
+}
+
+/// A schedule that was removed.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Removed {
+    pub(crate) name: ScheduleName,
+    pub(crate) path: std::path::PathBuf,
+}
+
+impl Verb for RemoveSchedule {
+    const NAME: &'static str = "remove-schedule";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Write;
+    const ON: OnBoard = OnBoard::None;
+    type Reply = Removed;
+
+    async fn run(self, call: Call) -> Result<Removed, Failure> {
+        let (service, actor) = (call.service.clone(), call.actor.clone());
+        blocking("the schedule was not removed", move || {
+            let name = self.name;
+            let schedules = service.schedules();
+            let board = match schedules.find(name.as_str()) {
+                Found::Usable(planned) if may(&actor, planned) => Some(planned.board.clone()),
+                Found::Usable(_) => return Err(unknown(&service, &name)),
+                Found::Disabled(_) if actor.tenant.is_some() => return Err(unknown(&service, &name)),
+                Found::Disabled(_) | Found::Absent => None,
+            };
+            let path = path_of(service.root(), &name);
+            if board.is_none() && path.symlink_metadata().is_err() {
+                return Err(unknown(&service, &name));
+            }
+            remove(service.root(), &name)?;
+            service.read_schedules();
+            if let Some(board) = board.filter(|board| service.root().board(board).exists()) {
+                let gone = name.clone();
+                service.board(&board)?.writer()?.call(move |board| board.forget_schedule(&gone))?;
+            }
+            Ok(Removed { name, path })
+        })
+        .await?
+    }
+}

@@ -1,0 +1,168 @@
+//! `save-schedule`: writes the file of a schedule, and has its board take it into use.
+
+use kernel::{Actor, BoardName, ScheduleName, Timestamp};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::may;
+use crate::api::{Audience, Call, Effect, OnBoard, Scope, Tool, Verb, blocking};
+use crate::automation::schedules::{Planned, ScheduleText, path_of, text_of, write};
+use crate::command::Command;
+use crate::config::definitions::Found;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::service::Service;
+use crate::terminal::Screen;
+use crate::time::timestamp;
+
+/// The most schedules of a root.
+const MOST: usize = 1000;
+
+/// Save a schedule: when it ticks, and the tasks that a tick makes
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SaveSchedule {
+    /// Its name
+    pub(crate) name: ScheduleName,
+    /// What its file says
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) schedule: Option<ScheduleText>,
+    /// The text of its file, instead of `schedule`
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) text: Option<String>,
+    /// Whether a schedule of that name is replaced
+    #[serde(default)]
+    pub(crate) replace: bool,
+}
+
+/// A schedule that was saved.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Saved {
+    pub(crate) name: ScheduleName,
+    pub(crate) path: std::path::PathBuf,
+    pub(crate) board: BoardName,
+    pub(crate) paused: bool,
+    /// Its next tick.
+    pub(crate) next: Option<Timestamp>,
+    /// What will keep it from ticking as things are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Verb for SaveSchedule {
+    const NAME: &'static str = "save-schedule";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Write;
+    const ON: OnBoard = OnBoard::None;
+    const TOOL: Option<Tool> = Some(Tool {
+        scope: Scope::Operator,
+        about: "It has `cron`, `every` or `at`, and `task`, or `tasks` with names and parents.",
+    });
+    type Reply = Saved;
+
+    async fn run(self, call: Call) -> Result<Saved, Failure> {
+        let (service, actor) = (call.service.clone(), call.actor.clone());
+        let text = match (self.text, self.schedule) {
+            (Some(text), None) => text,
+            (None, Some(said)) => toml::to_string(&said)
+                .map_err(|e| Failure::failed(format!("the schedule cannot be written: {e}")))?,
+            (Some(_), Some(_)) | (None, None) => {
+                return Err(Failure::usage("a schedule is saved from `schedule` or from `text`")
+                    .hint("give one of them"));
+            }
+        };
+        let (name, replace) = (self.name, self.replace);
+        blocking("the schedule was not saved", move || save(&service, &actor, &name, &text, replace)).await?
+    }
+}
+
+/// Saves a schedule. Durable in its file and on its board when it returns. Blocking.
+pub(super) fn save(
+    service: &Service,
+    actor: &Actor,
+    name: &ScheduleName,
+    text: &str,
+    replace: bool,
+) -> Result<Saved, Failure> {
+    let (root, path) = (service.root(), path_of(service.root(), name));
+    let before = text_of(root, name)?;
+    // A repeat of the request finds its own text.
+    if before.as_ref().is_some_and(|before| before != text) && !replace {
+        return Err(Failure::new(Code::Conflict, format!("{} exists already", path.display()))
+            .hint(format!("change it with `supervisor schedules edit {name}`, or replace it with --force")));
+    }
+    let schedules = service.schedules();
+    match schedules.find(name.as_str()) {
+        Found::Usable(planned) if !may(actor, planned) => return Err(not_own(actor)),
+        Found::Disabled(_) if actor.tenant.is_some() => return Err(not_own(actor)),
+        Found::Usable(_) | Found::Disabled(_) | Found::Absent => {}
+    }
+    if before.is_none() && schedules.names().count() >= MOST {
+        return Err(Failure::new(Code::Exhausted, format!("there are {MOST} schedules already"))
+            .hint("remove one with `supervisor schedules rm`"));
+    }
+    let planned = Planned::parse(name, text, &path).map_err(|defect| {
+        Failure::usage(defect.to_string()).hint("docs/schedules.md describes the file; nothing was written")
+    })?;
+    if !may(actor, &planned) {
+        return Err(not_own(actor));
+    }
+    // A board that is not there is refused before anything is written.
+    let board = service.board(&planned.board)?;
+    write(root, name, text)?;
+    service.read_schedules();
+    let (defined, spec) = (name.clone(), planned.spec.clone());
+    let next = board.writer()?.call(move |board| {
+        board.define_schedule(&defined, &spec)?;
+        Ok(board.find_schedule(&defined)?.and_then(|schedule| schedule.next))
+    })?;
+    Ok(Saved {
+        name: name.clone(),
+        path,
+        board: planned.board,
+        paused: planned.spec.paused,
+        next,
+        warnings: warnings(service, &planned.text),
+    })
+}
+
+fn not_own(actor: &Actor) -> Failure {
+    let tenant = actor.tenant.as_ref().map(ToString::to_string).unwrap_or_default();
+    Failure::new(Code::NotPermitted, format!("{} has schedules of the tenant {tenant} alone", actor.name))
+        .hint("give each task that tenant, and no command")
+}
+
+/// What will keep the tasks of a schedule from running as things are.
+fn warnings(service: &Service, said: &ScheduleText) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if service.daemon().is_none() {
+        warnings.push("no daemon is running, so nothing ticks: supervisor daemon".to_owned());
+    }
+    let (roster, config) = (service.roster(), service.config());
+    for task in said.task.iter().chain(&said.tasks) {
+        match &task.assignee {
+            None => warnings.push(format!("nobody is assigned to `{}`, so nothing runs it", task.title)),
+            Some(assignee) => {
+                if let Err(why) = roster.resolve(assignee, task.policy.as_deref(), &config) {
+                    warnings.push(why.warning());
+                }
+            }
+        }
+    }
+    warnings
+}
+
+impl Command for SaveSchedule {
+    fn show(reply: &Saved, screen: &mut Screen) {
+        let next = match reply.next {
+            Some(at) => format!("next tick {}", timestamp::local(at)),
+            None if reply.paused => "paused".to_owned(),
+            None => "no tick is to come".to_owned(),
+        };
+        screen.line(format!("Saved {}  {next}", reply.name));
+    }
+
+    fn warnings(reply: &Saved) -> &[String] {
+        &reply.warnings
+    }
+}
