@@ -5,6 +5,7 @@
 
 mod automation;
 mod daily;
+mod missions;
 mod schedules;
 mod table;
 
@@ -21,15 +22,16 @@ use crate::harness::{Fleet, Output};
 use table::{Proof, Row, TABLE};
 
 /// Other names of verbs, whose flags are the same.
-const ALIASES: [&str; 7] =
-    ["ls", "diag", "boards ls", "boards new", "boards remove", "boards use", "boards current"];
+const ALIASES: [&str; 8] =
+    ["ls", "diag", "boards ls", "boards new", "boards remove", "boards use", "boards current", "mission ls"];
 
 /// The flags that every verb has.
 const GLOBAL: [&str; 6] = ["root", "board", "json", "color", "system", "user"];
 
 /// Every row.
 fn table() -> impl Iterator<Item = &'static Row> {
-    TABLE.iter().chain(daily::DAILY).chain(automation::AUTOMATION).chain(schedules::SCHEDULES)
+    let automation = automation::AUTOMATION.iter().chain(missions::MISSIONS).chain(schedules::SCHEDULES);
+    TABLE.iter().chain(daily::DAILY).chain(automation)
 }
 
 /// Every flag of every verb, as the binary itself completes them.

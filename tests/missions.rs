@@ -37,3 +37,94 @@ fn a_worker_that_makes_tasks_without_end_pauses_its_mission_and_a_person_lets_it
         }
     }
 }
+
+fn id_of(fleet: &Fleet, args: &[&str]) -> String {
+    let made = fleet.json(args);
+    made["id"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_runaway_stops_at_the_limit_of_its_own_mission_with_a_question_that_a_number_answers() {
+    for user in User::all() {
+        let fleet = Fleet::offline_as(user);
+        fleet.start();
+        let script = "while supervisor create part --assignee shell --body true; do :; done 2> refused; \
+                      supervisor complete --summary \"$(cat refused)\"";
+        let mission = id_of(
+            &fleet,
+            &[
+                "mission",
+                "create",
+                "divide it",
+                "--assignee",
+                "shell",
+                "--body",
+                script,
+                "--max-tasks",
+                "3",
+                "--max-depth",
+                "2",
+                "--max-runtime",
+                "2h",
+                "--max-cost",
+                "2.50",
+            ],
+        );
+
+        let done = fleet.wait_for(&mission, "done");
+
+        let told = format!("missions.tasks: this would be 4 tasks of the mission {mission}, the limit is 3");
+        assert!(done["latest_summary"].as_str().unwrap().contains(&told), "{done}");
+        let shown = fleet.json(["mission", "show", &mission]);
+        let usage = &shown["use"];
+        assert_eq!((&usage["tasks"]["used"], &usage["max_depth"]), (&3.into(), &2.into()));
+        assert_eq!(usage["cost_micros"]["limit"], 2_500_000);
+        assert_eq!(usage["runtime_seconds"]["limit"], 7200);
+        let choices = &shown["question"]["choices"];
+        assert_eq!(choices.as_array().map(Vec::len), Some(2), "{shown}");
+        let text = fleet.cli(["mission", "show", &mission]).ok().stdout;
+        assert!(text.contains(&format!("supervisor answer {mission} 1")), "{text}");
+        let listed = fleet.json(["mission", "list", "--all"]);
+        assert_eq!(listed["missions"][0]["id"].as_str(), Some(mission.as_str()));
+
+        fleet.cli(["answer", &mission, "1"]).ok();
+        let tree = shown["tree"].as_array().unwrap();
+        for part in &tree[1..] {
+            fleet.wait_for(part["id"].as_str().unwrap(), "done");
+        }
+        let shown = fleet.json(["mission", "show", &mission]);
+        assert_eq!((&shown["state"], &shown["done"]), (&"done".into(), &3.into()), "{shown}");
+    }
+}
+
+#[test]
+fn a_paused_mission_starts_nothing_and_a_cancelled_one_leaves_no_process() {
+    for user in User::all() {
+        let fleet = Fleet::offline_as(user);
+        fleet.start();
+        let mission = id_of(&fleet, &["mission", "create", "site", "--assignee", "nobody-yet"]);
+        fleet.cli(["mission", "pause", &mission, "--reason", "wait for the design"]).ok();
+        let script = "trap '' TERM; sleep 9471 & wait";
+        let part = fleet.create("part", script, &["--mission", &mission]);
+        // Another task starts, so that the daemon has looked.
+        let other = fleet.create("other", "true", &[]);
+        fleet.wait_for(&other, "done");
+        assert_eq!(fleet.status_of(&part), "ready");
+        let why = fleet.show(&part)["why"]["text"].to_string();
+        assert!(why.contains("wait for the design"), "{why}");
+
+        fleet.cli(["mission", "resume", &mission, "--reason", "it is there"]).ok();
+        fleet.eventually("the worker sleeps", || fleet.processes_with("9471").first().map(drop));
+        fleet.cli(["mission", "pause", &part, "--now"]).ok();
+        fleet.eventually("its worker is gone", || fleet.processes_with("9471").is_empty().then_some(()));
+        fleet.eventually("it is ready again", || (fleet.status_of(&part) == "ready").then_some(()));
+
+        fleet.cli(["mission", "resume", &mission]).ok();
+        fleet.eventually("the worker sleeps", || fleet.processes_with("9471").first().map(drop));
+        fleet.cli(["mission", "cancel", &mission, "--reason", "no need"]).ok();
+        fleet.wait_for(&part, "archived");
+        assert!(fleet.processes_with("9471").is_empty());
+        assert_eq!(fleet.json(["mission", "show", &mission])["state"], "cancelled");
+        assert_eq!(fleet.json(["mission", "list"])["missions"], serde_json::json!([]));
+    }
+}

@@ -50,7 +50,7 @@ pub use board::sight::waiting_count;
 pub use board::view::{Assignee, Stats, View};
 pub use board::{
     Answered, Board, ClaimTerms, Claimed, Created, Detach, Edit, Effect, FLEET_BATCH, Force, Handed,
-    LostArtifact, Placement, Reopened, Settled, Start,
+    LostArtifact, MissionSwept, Pause, Placement, Reopened, Settled, Start,
 };
 pub use model::actor::{Actor, ActorKind, Label, RunRef, WorkerRole};
 pub use model::budget::{Amount, Balance, Budget, Budgets, Consumed, DayUse, Payer, PayerKind};
@@ -71,7 +71,10 @@ pub use model::letter::{Address, Crowd, Heads, Letter, LetterState, Letters, Mai
 pub use model::limits;
 pub use model::log::{Folded, Horizon};
 pub use model::message::{Message, MessageNews, MessageState};
-pub use model::mission::{MissionLimit, MissionLimits};
+pub use model::mission::{
+    Mission, MissionCaps, MissionDetails, MissionFile, MissionLimit, MissionLimits, MissionState,
+    MissionTask, MissionUse, Share,
+};
 pub use model::note::{Attachment, Comment, Event, NewAttachment};
 pub use model::outcome::DEFAULT_FAILURE_LIMIT;
 pub use model::outcome::{

@@ -21,7 +21,9 @@ macro_rules! table {
                 }
             }
             "Tasks" {
-                commands {}
+                commands {
+                    Mission(mission::MissionCommand) => mission::run,
+                }
                 verbs {
                     List => list::run,
                     Show => show::run,
@@ -131,6 +133,12 @@ macro_rules! table {
                 Resolve,
                 Names,
                 Patch,
+                ListMissions,
+                CreateMission,
+                ShowMission,
+                PauseMission,
+                ResumeMission,
+                CancelMission,
                 ListBoards,
                 CreateBoard,
                 EditBoard,

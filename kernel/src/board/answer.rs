@@ -26,6 +26,11 @@ impl Board<'_> {
     pub fn answer(&mut self, id: &TaskId, reply: &str, actor: &Actor) -> Result<Answered, Error> {
         let task = self.for_person(id, actor, "answer a question")?;
         limits::bytes("answer", reply, limits::SUMMARY)?;
+        if task.block_kind != Some(BlockKind::NeedsInput)
+            && let Some(answered) = self.answer_mission(&task, reply, actor)?
+        {
+            return Ok(answered);
+        }
         if task.block_kind != Some(BlockKind::NeedsInput) {
             let what = match task.block_kind {
                 Some(kind) => format!("it is blocked ({kind})"),
@@ -55,7 +60,7 @@ impl Board<'_> {
     }
 }
 
-fn mistaken(question: &Question, reply: &str) -> Error {
+pub(super) fn mistaken(question: &Question, reply: &str) -> Error {
     if reply.trim().is_empty() {
         return Error::invalid("answer", "it is empty", "say something");
     }

@@ -49,7 +49,8 @@ impl Board<'_> {
         let run = self.live_run(actor)?;
         let own = run.as_ref().map(|run| self.expect_task(&run.task_id)).transpose()?;
         let maker = run.as_ref().zip(own.as_ref());
-        let creator_task = authority::bound_new_task(actor, maker, &mut new, &self.quotas.mission)?;
+        let missions = own.as_ref().map_or(Ok(self.quotas.mission), |own| self.limits_of(own))?;
+        let creator_task = authority::bound_new_task(actor, maker, &mut new, &missions)?;
         validate(&new)?;
         super::approval::validate(&new, actor)?;
         new.tenant = self.tenant_of(&new, actor)?;
@@ -58,8 +59,9 @@ impl Board<'_> {
         {
             return Ok(Created { task, existing: true });
         }
-        if let Some((run, own)) = maker {
-            self.join_mission(own, run, new.assignee.as_ref())?;
+        match maker {
+            Some((run, own)) => self.join_mission(own, run, new.assignee.as_ref())?,
+            None => self.join_named_mission(&mut new, actor)?,
         }
         self.charge(actor, cost(&new))?;
         let run = run.as_ref().map(|run| run.id);

@@ -2,16 +2,20 @@
 
 use std::time::Duration;
 
+use serde_json::json;
+
 use super::view::View;
 use super::{Board, SYSTEM};
 use crate::model::actor::Actor;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
+use crate::model::event::EventKind;
 use crate::model::hold::{Hold, HoldKind, HoldOn, HoldScope, NewHold, Within};
 use crate::model::id::{Profile, TaskId};
 use crate::model::mission::{MissionLimit, MissionLimits};
 use crate::model::run::Run;
 use crate::model::task::Task;
+use crate::model::verdict::Question;
 use crate::rules::mission::{self, Reached};
 use crate::store::holds::By;
 
@@ -27,6 +31,11 @@ impl Board<'_> {
         self.delegates_onward(&own.id, run, assignee)?;
         let name = own.mission();
         self.tx.open_mission(name, &own.id)?;
+        self.count_task(name)
+    }
+
+    /// Counts another task of a mission, or refuses it where there is no room.
+    pub(super) fn count_task(&self, name: &str) -> Result<(), Error> {
         let used = self.tx.mission(name)?.unwrap_or_default();
         mission::room_for_task(name, &used, &self.quotas.mission)?;
         self.tx.add_task_to_mission(name)
@@ -80,6 +89,12 @@ impl Board<'_> {
         }
     }
 
+    /// Returns how far the mission of a task may go.
+    pub(super) fn limits_of(&self, task: &Task) -> Result<MissionLimits, Error> {
+        let used = self.tx.mission(task.mission())?.unwrap_or_default();
+        Ok(used.caps.over(&self.quotas.mission))
+    }
+
     fn pause_mission(&self, name: &str, reached: Reached, run: Option<&Run>) -> Result<(), Error> {
         let on = HoldOn { scope: HoldScope::Mission, name: name.to_owned() };
         let is_paused = |hold: &Hold| hold.on() == on && hold.kind == HoldKind::Limit;
@@ -87,17 +102,16 @@ impl Board<'_> {
             return Ok(());
         }
         let new = NewHold { kind: HoldKind::Limit, reason: reached.to_string(), until: None };
-        self.place(&on, &new, By { label: SYSTEM, within: &Within::Board, run }).map(drop)
+        self.place(&on, &new, By { label: SYSTEM, within: &Within::Board, run })?;
+        let Some(first) = self.first_task(name)? else { return Ok(()) };
+        let Question { text, choices, .. } = mission::question(&first.title, &new.reason);
+        let payload = json!({ "question": text, "choices": choices, "reason": new.reason });
+        self.append(&first, None, EventKind::MissionAsked, payload, SYSTEM)
     }
 
     /// Lets a mission that was paused at its limits have as much again.
     pub(super) fn grant_mission(&self, name: &str) -> Result<(), Error> {
-        let at_work = self.tx.missions_at_work(self.now())?.into_iter().find(|(at_work, ..)| at_work == name);
-        let used = match at_work {
-            Some((_, used, _)) => Some(used),
-            None => self.tx.mission(name)?,
-        };
-        let Some(used) = used else { return Ok(()) };
+        let Some(used) = self.tx.mission_now(name, self.now())? else { return Ok(()) };
         self.tx.grant_mission(name, &mission::granted(used, &self.quotas.mission))
     }
 
@@ -111,6 +125,11 @@ impl Board<'_> {
 }
 
 impl View<'_> {
+    /// Returns the first task of a mission, if it still exists.
+    pub(super) fn first_task(&self, name: &str) -> Result<Option<Task>, Error> {
+        name.parse().ok().map(|id: TaskId| self.task(&id)).transpose().map(Option::flatten)
+    }
+
     /// Returns when the runs under way of a mission will have used up its time, for the first mission of which that is so; none
     /// for a mission that is paused.
     pub fn next_mission_limit(&self, limits: &MissionLimits) -> Result<Option<Timestamp>, Error> {

@@ -54,6 +54,8 @@ mod link;
 mod made;
 mod message;
 mod mission;
+mod mission_control;
+mod mission_view;
 mod note;
 mod notify;
 mod offer;
@@ -80,6 +82,7 @@ pub use edit::Edit;
 
 pub use end::{Handed, LostArtifact};
 pub use fleet::FLEET_BATCH;
+pub use mission_control::{Pause, Swept as MissionSwept};
 pub use release::Force;
 pub use start::{Placement, Start};
 pub use verdict::{Effect, Settled};
@@ -370,6 +373,8 @@ mod goal_tests;
 pub(crate) mod history_tests;
 #[cfg(test)]
 mod hold_tests;
+#[cfg(test)]
+mod mission_control_tests;
 #[cfg(test)]
 mod mission_tests;
 #[cfg(test)]

@@ -170,6 +170,12 @@ pub(crate) fn bound_new_task(
     turns::bound(own, new)?;
     new.lineage.depth = own.lineage.depth.saturating_add(1);
     mission::depth(new.lineage.depth, missions)?;
+    if new.lineage.mission.as_deref().is_some_and(|named| named != own.mission()) {
+        return Err(Error::forbidden(
+            format!("a worker's task is one of its own mission, {}", own.mission()),
+            "leave the mission out",
+        ));
+    }
     new.lineage.mission = Some(own.mission().to_owned());
     new.client.session_id = new.client.session_id.take().or_else(|| own.client.session_id.clone());
     new.created_by = Some(actor.name.clone());

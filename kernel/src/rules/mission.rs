@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use crate::model::error::Error;
 use crate::model::id::Profile;
-use crate::model::mission::{MissionLimit, MissionLimits, Used};
+use crate::model::mission::{MissionLimit, MissionLimits, MissionUse, Share, Used};
+use crate::model::verdict::Question;
 
 /// A limit of a mission, with what it counts now and what it allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +39,7 @@ fn dollars(micros: u64) -> String {
 /// One row of what is limited: what is used, the limit, and how often it was granted as much again.
 fn row(limit: MissionLimit, used: &Used, limits: &MissionLimits) -> (u64, u64, u64) {
     let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    let limits = used.caps.over(limits);
     match limit {
         MissionLimit::Tasks => (used.tasks, limits.tasks, used.more_tasks),
         MissionLimit::Runtime => (micros(used.runtime), micros(limits.runtime), used.more_runtime),
@@ -63,6 +65,35 @@ pub(crate) fn time_left(used: &Used, limits: &MissionLimits, runs: u64) -> Durat
     let left = base.saturating_mul(more.saturating_add(1)).saturating_sub(count);
     Duration::from_micros(left.div_ceil(runs.max(1)))
 }
+
+/// Returns how much of each limit is used, and how deep workers may make tasks.
+pub(crate) fn balance(used: &Used, limits: &MissionLimits) -> MissionUse {
+    let share = |limit| {
+        let (count, base, more) = row(limit, used, limits);
+        Share { used: count, limit: base.saturating_mul(more.saturating_add(1)) }
+    };
+    let micros = share(MissionLimit::Runtime);
+    MissionUse {
+        tasks: share(MissionLimit::Tasks),
+        runtime_seconds: Share { used: micros.used / 1_000_000, limit: micros.limit / 1_000_000 },
+        cost_micros: share(MissionLimit::Cost),
+        max_depth: used.caps.over(limits).depth,
+    }
+}
+
+/// Returns what the creator of a mission at a limit is asked.
+pub(crate) fn question(title: &str, reached: &str) -> Question {
+    Question {
+        text: format!("The mission `{title}` has reached a limit: {reached}. May it go on?"),
+        choices: [RAISE, STOP].map(str::to_owned).to_vec(),
+        ..Question::default()
+    }
+}
+
+/// The answer that grants a mission as much again.
+pub(crate) const RAISE: &str = "raise the limit: as much again";
+/// The answer that ends a mission.
+pub(crate) const STOP: &str = "stop the mission";
 
 /// Returns the same mission with as much again of whatever nothing is left of.
 pub(crate) fn granted(mut used: Used, limits: &MissionLimits) -> Used {
@@ -91,7 +122,7 @@ pub(crate) fn room_for_task(mission: &str, used: &Used, limits: &MissionLimits) 
             "missions.tasks: this would be {next} tasks of the mission {mission}, the limit is {allowed}"
         ),
         hint: format!(
-            "nothing more of the mission starts until an operator lets it go on: `supervisor release --mission {mission}`; \
+            "nothing more of the mission starts until an operator lets it go on: `supervisor answer {mission} 1`; \
              finish with what there is, or block with a question to a person"
         ),
     })
@@ -162,7 +193,7 @@ mod tests {
             refused.to_string(),
             "missions.tasks: this would be 21 tasks of the mission t_1, the limit is 20"
         );
-        assert!(refused.hint().unwrap().contains("supervisor release --mission t_1"));
+        assert!(refused.hint().unwrap().contains("supervisor answer t_1 1"));
 
         assert_eq!(spent(&Used { runtime: Duration::from_mins(119), ..full }, &LIMITS), None);
         let long = Used { runtime: Duration::from_mins(125), ..Used::default() };

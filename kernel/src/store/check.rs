@@ -6,7 +6,7 @@ use rusqlite::Connection;
 
 use super::open::{self, OpenError, Schema, sqlite};
 use super::tx::Tx;
-use super::{counts, usage};
+use super::{counts, missions, usage};
 use crate::model::counted::Counted;
 use crate::model::id::{BoardId, EventId};
 
@@ -106,7 +106,11 @@ fn integrity(conn: &Connection, depth: &str) -> rusqlite::Result<Vec<String>> {
 }
 
 fn miscounts(conn: &Connection) -> rusqlite::Result<Vec<String>> {
-    let found = [(counts::wrong(conn)?, "of the tasks"), (usage::wrong(conn)?, "of what tenants keep")];
+    let found = [
+        (counts::wrong(conn)?, "of the tasks"),
+        (usage::wrong(conn)?, "of what tenants keep"),
+        (missions::wrong(conn)?, "of the open runs of missions"),
+    ];
     let wrong = found.into_iter().filter(|(wrong, _)| *wrong > 0);
     Ok(wrong.map(|(wrong, what)| format!("wrong: {} {what}", Counted(wrong, "count"))).collect())
 }
@@ -126,6 +130,8 @@ fn orphans(conn: &Connection) -> rusqlite::Result<Vec<String>> {
 impl super::tx::Tx<'_> {
     /// Returns how many counters differ from what they count.
     pub(crate) fn miscounts(&self) -> i64 {
-        counts::wrong(self.conn).unwrap() + usage::wrong(self.conn).unwrap()
+        counts::wrong(self.conn).unwrap()
+            + usage::wrong(self.conn).unwrap()
+            + missions::wrong(self.conn).unwrap()
     }
 }

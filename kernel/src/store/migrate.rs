@@ -34,6 +34,7 @@ const STEPS: &[M<'static>] = &[
     M::up(include_str!("migrations/0022.sql")),
     M::up(include_str!("migrations/0023.sql")),
     M::up(include_str!("migrations/0024.sql")),
+    M::up(include_str!("migrations/0025.sql")),
 ];
 
 /// Returns every migration that there is.

@@ -2,15 +2,27 @@
 
 use std::time::Duration;
 
-use rusqlite::{Row, params};
+use rusqlite::{Connection, Row, params};
 
 use super::convert::micros;
 use super::statement::Statement as _;
+use super::tasks;
 use super::tx::Tx;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
-use crate::model::id::{Profile, RunId, TaskId};
-use crate::model::mission::Used;
+use crate::model::id::{Profile, RunId, TaskId, Tenant};
+use crate::model::mission::{MissionCaps, Used};
+use crate::model::status::Status;
+use crate::model::task::Task;
+
+/// What a mission's row says of its use.
+const USED: &str = "tasks, runtime_us, cost_micros, more_tasks, more_runtime, more_cost, max_tasks, max_depth, \
+    max_runtime_us, max_cost_micros";
+
+/// The open runs of each mission, out of the runs themselves.
+const OPEN: &str = "SELECT m.name, count(r.id) AS open_runs, ifnull(sum(r.started_at / 1000), 0) AS open_since_ms \
+    FROM missions m LEFT JOIN (tasks t JOIN task_runs r ON r.task_id = t.id AND r.ended_at IS NULL) \
+      ON m.name = coalesce(t.mission, t.id) GROUP BY m.name";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Used> {
     let count = |column: &str| row.get::<_, i64>(column).map(|count| count.max(0).unsigned_abs());
@@ -21,7 +33,17 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Used> {
         more_tasks: count("more_tasks")?,
         more_runtime: count("more_runtime")?,
         more_cost: count("more_cost")?,
+        caps: MissionCaps {
+            max_depth: row.get("max_depth")?,
+            max_tasks: limit(row, "max_tasks")?,
+            max_runtime: limit(row, "max_runtime_us")?.map(Duration::from_micros),
+            max_cost_micros: limit(row, "max_cost_micros")?,
+        },
     })
+}
+
+fn limit(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<u64>> {
+    row.get::<_, Option<i64>>(column).map(|limit| limit.map(|limit| limit.max(0).unsigned_abs()))
 }
 
 fn stored(count: u64) -> i64 {
@@ -31,31 +53,59 @@ fn stored(count: u64) -> i64 {
 impl Tx<'_> {
     /// Returns what a mission has used, where it is one: a worker has made a task of it.
     pub(crate) fn mission(&self, name: &str) -> Result<Option<Used>, Error> {
-        let sql = "SELECT tasks, runtime_us, cost_micros, more_tasks, more_runtime, more_cost FROM missions \
-                   WHERE name = ?1";
-        self.conn.find("read the mission", sql, [name], read)
-    }
-
-    fn has_missions(&self) -> Result<bool, Error> {
-        let found = self.conn.find("look for missions", "SELECT 1 FROM missions LIMIT 1", [], |_| Ok(()))?;
-        Ok(found.is_some())
+        let sql = format!("SELECT {USED} FROM missions WHERE name = ?1");
+        self.conn.find("read the mission", &sql, [name], read)
     }
 
     /// Lists the missions that have open runs, each with what it has used, the time of these runs included, and how many these are.
+    /// Reads only those missions, however many runs are open.
     pub(crate) fn missions_at_work(&self, now: Timestamp) -> Result<Vec<(String, Used, u64)>, Error> {
-        // Every open run is looked at, after each commit.
-        if !self.has_missions()? {
-            return Ok(Vec::new());
-        }
         self.conn.list(
             "read the missions at work",
-            "SELECT m.name, m.tasks, m.runtime_us + sum(max(?1 - r.started_at, 0)) AS runtime_us, m.cost_micros, m.more_tasks, \
-               m.more_runtime, m.more_cost, count(*) AS runs \
-             FROM task_runs r INDEXED BY task_runs_open_tenant CROSS JOIN tasks t ON t.id = r.task_id \
-               CROSS JOIN missions m ON m.name = coalesce(t.mission, t.id) \
-             WHERE r.ended_at IS NULL GROUP BY m.name ORDER BY m.name",
+            &format!(
+                "SELECT name, open_runs, max(?1 * open_runs - open_since_ms * 1000, 0) AS open_us, {USED} \
+                 FROM missions INDEXED BY missions_at_work WHERE open_runs > 0 ORDER BY name"
+            ),
             [now],
-            |row| Ok((row.get("name")?, read(row)?, row.get::<_, i64>("runs")?.max(1).unsigned_abs())),
+            |row| {
+                let mut used = read(row)?;
+                used.runtime += Duration::from_micros(row.get::<_, i64>("open_us")?.max(0).unsigned_abs());
+                Ok((row.get("name")?, used, row.get::<_, i64>("open_runs")?.max(1).unsigned_abs()))
+            },
+        )
+    }
+
+    /// Returns what a mission has used, the time of its open runs included.
+    pub(crate) fn mission_now(&self, name: &str, now: Timestamp) -> Result<Option<Used>, Error> {
+        let sql = format!(
+            "SELECT max(?2 * open_runs - open_since_ms * 1000, 0) AS open_us, {USED} FROM missions WHERE name = ?1"
+        );
+        self.conn.find("read the mission", &sql, params![name, now], |row| {
+            let mut used = read(row)?;
+            used.runtime += Duration::from_micros(row.get::<_, i64>("open_us")?.max(0).unsigned_abs());
+            Ok(used)
+        })
+    }
+
+    /// Counts a run that has been opened, where its task is one of a mission.
+    pub(super) fn count_opened(&self, task: &TaskId, now: Timestamp) -> Result<(), Error> {
+        self.conn.run(
+            "count the mission's open runs",
+            "UPDATE missions SET open_runs = open_runs + 1, open_since_ms = open_since_ms + ?2 / 1000 \
+             WHERE name = (SELECT coalesce(mission, id) FROM tasks WHERE id = ?1)",
+            params![task, now],
+        )
+    }
+
+    /// Counts a run that is about to be closed, where its task is one of a mission.
+    pub(super) fn count_closed(&self, run: RunId) -> Result<(), Error> {
+        self.conn.run(
+            "count the mission's open runs",
+            "UPDATE missions SET open_runs = open_runs - 1, open_since_ms = open_since_ms - over.since \
+             FROM (SELECT coalesce(t.mission, t.id) AS name, r.started_at / 1000 AS since FROM task_runs r \
+                   JOIN tasks t ON t.id = r.task_id WHERE r.id = ?1 AND r.ended_at IS NULL) AS over \
+             WHERE missions.name = over.name",
+            [run],
         )
     }
 
@@ -63,10 +113,12 @@ impl Tx<'_> {
     pub(crate) fn open_mission(&self, name: &str, first: &TaskId) -> Result<(), Error> {
         self.conn.run(
             "open the mission",
-            "INSERT OR IGNORE INTO missions (name, tasks, runtime_us, cost_micros) VALUES (?1, 1, \
+            "INSERT OR IGNORE INTO missions (name, tasks, runtime_us, cost_micros, open_runs, open_since_ms) VALUES (?1, 1, \
                (SELECT ifnull(sum(max(ended_at - started_at, 0)), 0) FROM task_runs \
                 WHERE task_id = ?2 AND ended_at IS NOT NULL), \
-               (SELECT ifnull(sum(cost_micros), 0) FROM run_usage WHERE task_id = ?2))",
+               (SELECT ifnull(sum(cost_micros), 0) FROM run_usage WHERE task_id = ?2), \
+               (SELECT count(*) FROM task_runs WHERE task_id = ?2 AND ended_at IS NULL), \
+               (SELECT ifnull(sum(started_at / 1000), 0) FROM task_runs WHERE task_id = ?2 AND ended_at IS NULL))",
             params![name, first],
         )
     }
@@ -104,6 +156,75 @@ impl Tx<'_> {
         )
     }
 
+    /// Stores the limits of a mission's own.
+    pub(crate) fn cap_mission(&self, name: &str, caps: &MissionCaps) -> Result<(), Error> {
+        self.conn.run(
+            "store the mission's limits",
+            "UPDATE missions SET max_tasks = ?2, max_depth = ?3, max_runtime_us = ?4, max_cost_micros = ?5 WHERE name = ?1",
+            params![
+                name,
+                caps.max_tasks.map(stored),
+                caps.max_depth,
+                caps.max_runtime.map(micros),
+                caps.max_cost_micros.map(stored)
+            ],
+        )
+    }
+
+    /// Lists at most `limit` missions by their first tasks, the newest first: of one tenant, or of all.
+    pub(crate) fn list_missions(&self, tenant: Option<&Tenant>, limit: u32) -> Result<Vec<Task>, Error> {
+        self.conn.list(
+            "list the missions",
+            &format!(
+                "SELECT {} {} JOIN missions m ON m.name = t.id WHERE (?1 IS NULL OR t.tenant = ?1) \
+                 ORDER BY t.created_at DESC, t.id LIMIT ?2",
+                tasks::COLUMNS,
+                tasks::FROM
+            ),
+            params![tenant.map(Tenant::as_str), limit],
+            tasks::read,
+        )
+    }
+
+    /// Lists at most `limit` tasks of a mission, the first one first and the others by their age.
+    pub(crate) fn tasks_of_mission(&self, name: &str, limit: u32) -> Result<Vec<Task>, Error> {
+        let (columns, from) = (tasks::COLUMNS, tasks::FROM);
+        self.conn.list(
+            "list the tasks of the mission",
+            &format!(
+                "SELECT {columns} {from} WHERE t.id = ?1 OR t.mission = ?1 ORDER BY t.id <> ?1, t.created_at, t.id LIMIT ?2"
+            ),
+            params![name, limit],
+            tasks::read,
+        )
+    }
+
+    /// Returns the number of tasks of a mission by status, and how many of them are done.
+    pub(crate) fn count_mission(&self, name: &str) -> Result<Vec<(Status, u64, u64)>, Error> {
+        self.conn.list(
+            "count the tasks of the mission",
+            "SELECT status, count(*), count(completed_at) FROM (\
+               SELECT status, completed_at FROM tasks WHERE id = ?1 \
+               UNION ALL SELECT status, completed_at FROM tasks WHERE mission = ?1) GROUP BY status",
+            [name],
+            |row| {
+                let count = |at| row.get::<_, i64>(at).map(|count: i64| count.max(0).unsigned_abs());
+                Ok((row.get(0)?, count(1)?, count(2)?))
+            },
+        )
+    }
+
+    /// Lists the open runs of a mission.
+    pub(crate) fn open_runs_of_mission(&self, name: &str) -> Result<Vec<(RunId, TaskId)>, Error> {
+        self.conn.list(
+            "list the open runs of the mission",
+            "SELECT current_run_id, id FROM tasks WHERE id = ?1 AND current_run_id IS NOT NULL \
+             UNION ALL SELECT current_run_id, id FROM tasks WHERE mission = ?1 AND current_run_id IS NOT NULL",
+            [name],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
+    }
+
     /// Lists the questions that a run has asked and that are neither answered nor archived.
     pub(crate) fn open_consults(&self, run: RunId) -> Result<Vec<TaskId>, Error> {
         self.conn.list(
@@ -129,4 +250,20 @@ impl Tx<'_> {
             |row| row.get(0),
         )
     }
+}
+
+/// Returns how many missions count their open runs wrong. Reads every task.
+pub(crate) fn wrong(conn: &Connection) -> rusqlite::Result<i64> {
+    let sql =
+        format!("SELECT count(*) FROM (SELECT name, open_runs, open_since_ms FROM missions EXCEPT {OPEN})");
+    conn.query_row(&sql, [], |row| row.get(0))
+}
+
+/// Counts the open runs of missions anew.
+pub(super) fn recount(conn: &Connection) -> rusqlite::Result<()> {
+    let sql = format!(
+        "UPDATE missions SET open_runs = o.open_runs, open_since_ms = o.open_since_ms FROM ({OPEN}) AS o \
+         WHERE o.name = missions.name"
+    );
+    conn.execute(&sql, []).map(drop)
 }

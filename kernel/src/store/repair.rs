@@ -13,7 +13,7 @@ use rusqlite::{Connection, OpenFlags, params_from_iter};
 use super::files::{draft_beside, put_aside, put_in_place, sync_dir, with_end};
 use super::open::{self, OpenError, Schema, sqlite};
 use super::rows::{columns, tables};
-use super::{check, counts, create, migrate, sequence, usage};
+use super::{check, counts, create, migrate, missions, sequence, usage};
 use crate::model::clock::Timestamp;
 use crate::model::counted::Counted;
 use crate::model::id::{BoardId, BoardName};
@@ -104,6 +104,7 @@ fn reindexed(path: &Path) -> bool {
         if found == known {
             counts::recount(&conn)
                 .and_then(|()| usage::recount(&conn))
+                .and_then(|()| missions::recount(&conn))
                 .map_err(|error| sqlite("count the tasks of", path, error))?;
         }
         check::faults(&conn, path)

@@ -292,7 +292,9 @@ impl Tx<'_> {
             ("policy", &run.policy),
             ("account", &run.account),
         ];
-        columns::insert(self.conn, "task_runs", &row, "open the run").map(RunId)
+        let id = columns::insert(self.conn, "task_runs", &row, "open the run").map(RunId)?;
+        self.count_opened(run.task, run.now)?;
+        Ok(id)
     }
 
     /// Records what was decided about an open run. Returns whether it was open.
@@ -387,6 +389,7 @@ impl Tx<'_> {
 
     /// Closes an open run. Returns whether it was open.
     pub(crate) fn close_run(&self, id: RunId, end: &Close<'_>) -> Result<bool, Error> {
+        self.count_closed(id)?;
         self.conn.alter(
             "close the run",
             "UPDATE task_runs SET status = ?2, outcome = ?3, summary = ?4, error = ?5, metadata = ?6, exit_code = ?7, \

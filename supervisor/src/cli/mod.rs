@@ -26,6 +26,7 @@ mod logs;
 mod manual;
 mod matching;
 mod mcp;
+mod mission;
 mod notify;
 mod outcome;
 mod pages;

@@ -37,7 +37,7 @@ pub(crate) struct BudgetConfig {
 }
 
 /// Reads dollars, and returns millionths of one.
-fn micros<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+pub(super) fn micros<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     let dollars = f64::deserialize(deserializer)?;
     if !(0.0..=1e9).contains(&dollars) {
         return Err(de::Error::custom("an amount of US dollars, such as 2.50, is expected"));

@@ -3,6 +3,7 @@
 use kernel::MissionLimits;
 use serde::Deserialize;
 
+use super::budgets::micros;
 use crate::time::duration::WrittenDuration;
 
 /// Limits of each mission. Reloaded on SIGHUP. What is absent has its default.
@@ -16,6 +17,7 @@ pub(super) struct MissionConfig {
     /// How long its runs may take together.
     runtime: Option<WrittenDuration>,
     /// What it may cost, in US dollars.
+    #[serde(deserialize_with = "micros")]
     cost_usd: Option<u64>,
 }
 
@@ -27,7 +29,7 @@ impl MissionConfig {
             depth: self.depth.unwrap_or(default.depth),
             tasks: self.tasks.unwrap_or(default.tasks),
             runtime: self.runtime.map_or(default.runtime, WrittenDuration::duration),
-            cost_micros: self.cost_usd.map_or(default.cost_micros, |usd| usd.saturating_mul(1_000_000)),
+            cost_micros: self.cost_usd.unwrap_or(default.cost_micros),
         }
     }
 }
@@ -43,8 +45,8 @@ mod tests {
         let read = |text: &str| toml::from_str::<MissionConfig>(text).unwrap().limits();
         assert_eq!(read(""), MissionLimits::default());
         assert_eq!(
-            read("depth = 2\ntasks = 5\nruntime = \"2h\"\ncost_usd = 7\n"),
-            MissionLimits { depth: 2, tasks: 5, runtime: Duration::from_hours(2), cost_micros: 7_000_000 }
+            read("depth = 2\ntasks = 5\nruntime = \"2h\"\ncost_usd = 7.25\n"),
+            MissionLimits { depth: 2, tasks: 5, runtime: Duration::from_hours(2), cost_micros: 7_250_000 }
         );
         assert!(toml::from_str::<MissionConfig>("hours = 3").is_err());
     }

@@ -5,7 +5,7 @@ use std::str::FromStr as _;
 
 use kernel::{
     ActorKind, Approval, ApprovalClass, ApprovalState, Check, Client, Goal, InitialState, Label, Limits,
-    NewTask, Pool, Profile, Status, Task, TaskId, Tenant,
+    Lineage, NewTask, Pool, Profile, Status, Task, TaskId, Tenant,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -81,6 +81,11 @@ pub(crate) struct Create {
     /// A project label
     #[arg(long, value_name = "NAME")]
     pub(crate) project: Option<String>,
+    /// Make it part of a mission, named by any task of it
+    #[arg(long, value_name = "TASK")]
+    // A daemon of an earlier release refuses what it does not know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) mission: Option<TaskId>,
     /// Higher goes first
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "0", value_parser = texts::priority)]
     pub(crate) priority: i64,
@@ -213,6 +218,7 @@ impl Create {
                 class: self.approval_class,
                 approver: self.approver,
             },
+            lineage: Lineage { mission: self.mission.map(|id| id.to_string()), ..Lineage::default() },
             goal: Goal { mode: self.goal, max_turns: self.goal_max_turns },
             client: Client {
                 project_id: self.project,
@@ -245,50 +251,8 @@ impl Verb for Create {
     }
 
     async fn run(mut self, mut call: Call) -> Result<Created, Failure> {
-        if call.actor.kind == ActorKind::Worker {
-            self.created_by = None;
-        } else if let Some(said) = &self.workspace {
-            let place = details::workspace(call.service.root(), call.board()?.name(), said);
-            self.workspace = place.or(self.workspace);
-        }
-        let place = self.place()?;
-        if call.actor.kind != ActorKind::Worker {
-            of_tenant::fill_in(&call, self.tenant.as_ref(), &mut self.assignee, &mut self.policy);
-            of_tenant::require_place(&call, self.tenant.as_ref(), &place)?;
-            call.actor.uid = of_tenant::acting_uid(&call);
-        }
-        // A worker names no place of its own: the kernel lets it have scratch, or the workspace of its own task.
-        let presence = match call.actor.kind {
-            ActorKind::Worker => Presence::There,
-            ActorKind::Person | ActorKind::System => {
-                check_workspace(&call.service, &place, call.actor.uid).await?
-            }
-        };
-        if let Some(policy) = &self.policy {
-            call.service.roster().policies().find(policy)?;
-        }
-        let mut warnings =
-            Vec::from_iter(obstacle(self.assignee.as_ref(), self.policy.as_deref(), &call).await?);
-        if !self.goal && self.goal_max_turns.is_some() {
-            warnings.push(NO_GOAL.to_owned());
-        }
-        if self.goal {
-            warnings.extend(no_session(self.assignee.as_ref(), &call));
-        }
-        warnings.extend(missing_skills(&self.skills, &call));
-        if presence == Presence::ToBeMade {
-            let text = place.to_string();
-            let path = text.strip_prefix("dir:").unwrap_or(&text);
-            warnings
-                .push(format!("{path} does not exist yet: it is created when the task starts or is claimed"));
-        }
-        if self.branch.is_some() && !matches!(place, workspace::WorkspaceSpec::Worktree { .. }) {
-            warnings.push(NO_BRANCH.to_owned());
-        }
-        warnings.extend(unreachable_approver(self.approver.as_deref(), &call));
-        self.approver = self.approver.map(|approver| typed_approver(approver, &call));
         let told = subscriber(&call, self.notify.take())?;
-        let new = self.into_new_task()?;
+        let (new, warnings) = self.prepare(&mut call).await?;
         let created = call
             .write(move |board, actor| {
                 let created = board.create(new, actor)?;
@@ -305,6 +269,55 @@ impl Verb for Create {
             call.write_further(|board, actor| board.ask_for_more_tasks(actor)).await?;
         }
         created
+    }
+}
+
+impl Create {
+    /// Checks the request against the host. Returns the task, and what will keep it from running as things are.
+    pub(super) async fn prepare(mut self, call: &mut Call) -> Result<(NewTask, Vec<String>), Failure> {
+        if call.actor.kind == ActorKind::Worker {
+            self.created_by = None;
+        } else if let Some(said) = &self.workspace {
+            let place = details::workspace(call.service.root(), call.board()?.name(), said);
+            self.workspace = place.or(self.workspace);
+        }
+        let place = self.place()?;
+        if call.actor.kind != ActorKind::Worker {
+            of_tenant::fill_in(call, self.tenant.as_ref(), &mut self.assignee, &mut self.policy);
+            of_tenant::require_place(call, self.tenant.as_ref(), &place)?;
+            call.actor.uid = of_tenant::acting_uid(call);
+        }
+        // A worker names no place of its own: the kernel lets it have scratch, or the workspace of its own task.
+        let presence = match call.actor.kind {
+            ActorKind::Worker => Presence::There,
+            ActorKind::Person | ActorKind::System => {
+                check_workspace(&call.service, &place, call.actor.uid).await?
+            }
+        };
+        if let Some(policy) = &self.policy {
+            call.service.roster().policies().find(policy)?;
+        }
+        let mut warnings =
+            Vec::from_iter(obstacle(self.assignee.as_ref(), self.policy.as_deref(), call).await?);
+        if !self.goal && self.goal_max_turns.is_some() {
+            warnings.push(NO_GOAL.to_owned());
+        }
+        if self.goal {
+            warnings.extend(no_session(self.assignee.as_ref(), call));
+        }
+        warnings.extend(missing_skills(&self.skills, call));
+        if presence == Presence::ToBeMade {
+            let text = place.to_string();
+            let path = text.strip_prefix("dir:").unwrap_or(&text);
+            warnings
+                .push(format!("{path} does not exist yet: it is created when the task starts or is claimed"));
+        }
+        if self.branch.is_some() && !matches!(place, workspace::WorkspaceSpec::Worktree { .. }) {
+            warnings.push(NO_BRANCH.to_owned());
+        }
+        warnings.extend(unreachable_approver(self.approver.as_deref(), call));
+        self.approver = self.approver.map(|approver| typed_approver(approver, call));
+        Ok((self.into_new_task()?, warnings))
     }
 }
 

@@ -51,6 +51,17 @@ pub(super) fn total(all: &[&Spent]) -> Spent {
     }
 }
 
+/// Reads US dollars as people write them. Returns millionths of one.
+pub(super) fn micros(text: &str) -> Result<u64, String> {
+    let dollars = text.trim().trim_start_matches('$').parse::<f64>().ok();
+    let dollars = dollars.filter(|dollars| (0.0..=1e9).contains(dollars));
+    let dollars =
+        dollars.ok_or_else(|| "it is no amount of US dollars: write one such as 2.50".to_owned())?;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is checked above")]
+    let micros = (dollars * 1e6).round() as u64;
+    Ok(micros)
+}
+
 /// An amount in US dollars: cents, and as many more digits as a small amount needs.
 pub(super) fn dollars(micros: u64) -> String {
     let (whole, rest) = (micros / 1_000_000, micros % 1_000_000);
@@ -80,6 +91,14 @@ mod tests {
         let one = Spent { input_tokens: 7, output_tokens: 1, turns: Some(2), ..Spent::default() };
         let other = Spent { cost_micros: Some(500_000), ..one.clone() };
         assert_eq!(amounts(&total(&[&one, &other])), "14 tokens in, 2 out, $0.50, 4 turns");
+    }
+
+    #[test]
+    fn an_amount_is_read_to_the_millionth_and_nothing_else_is() {
+        assert_eq!(["0.01", "$2.50", "7"].map(micros), [Ok(10_000), Ok(2_500_000), Ok(7_000_000)]);
+        for wrong in ["", "-1", "nan", "2,50", "1e10"] {
+            assert!(micros(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -1,0 +1,234 @@
+//! What people do with missions: create, pause, resume and cancel them, and answer what they ask.
+
+use serde_json::json;
+
+use super::archive::Detach;
+use super::create::Created;
+use super::{Answered, Board};
+use crate::model::actor::Actor;
+use crate::model::error::Error;
+use crate::model::event::EventKind;
+use crate::model::hold::{Hold, HoldKind, HoldOn, HoldScope, NewHold};
+use crate::model::id::TaskId;
+use crate::model::mission::MissionCaps;
+use crate::model::status::Status;
+use crate::model::task::{NewTask, Task};
+use crate::model::verdict::Question;
+use crate::model::words::words;
+use crate::rules::{authority, mission};
+
+words! {
+    /// What happens to the open runs of a mission that is paused.
+    "pause"
+    Pause {
+        /// They go on to their ends.
+        Starts => "starts",
+        /// They are ended, and their tasks are ready again.
+        Runs => "runs",
+    }
+}
+
+/// What became of the tasks of a mission.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Those that are over, or whose runs are no longer to go on.
+    pub ended: Vec<TaskId>,
+    /// Those of them whose runs are being ended.
+    pub ending: Vec<TaskId>,
+}
+
+impl Board<'_> {
+    /// Makes a task that is a mission from the start, with limits of its own. A known idempotency key returns the task that it names.
+    pub fn create_mission(
+        &mut self,
+        new: NewTask,
+        caps: &MissionCaps,
+        actor: &Actor,
+    ) -> Result<Created, Error> {
+        authority::person(actor, "create a mission")?;
+        caps.validate()?;
+        let created = self.create(new, actor)?;
+        if !created.existing {
+            let task = &created.task;
+            self.tx.open_mission(task.id.as_str(), &task.id)?;
+            self.tx.cap_mission(task.id.as_str(), caps)?;
+            self.append(task, None, EventKind::MissionCreated, json!(caps), &actor.label())?;
+        }
+        Ok(created)
+    }
+
+    /// Puts a person's task into the mission that it names by any task of it, and counts it there.
+    pub(super) fn join_named_mission(&self, new: &mut NewTask, actor: &Actor) -> Result<(), Error> {
+        let Some(named) = &new.lineage.mission else { return Ok(()) };
+        let first = self.mission_of(&named.parse().map_err(|_| Error::missing("mission", named))?, actor)?;
+        if first.status == Status::Archived {
+            return Err(Error::conflict(
+                format!("the mission {} is over: its first task is archived", first.id),
+                format!("bring it back first: `supervisor unarchive {}`", first.id),
+            ));
+        }
+        match &new.tenant {
+            None => new.tenant.clone_from(&first.tenant),
+            Some(tenant) if Some(tenant) == first.tenant.as_ref() => {}
+            Some(tenant) => {
+                return Err(Error::invalid(
+                    "mission",
+                    format!("the mission {} is not one of the tenant {tenant}", first.id),
+                    "leave the tenant out",
+                ));
+            }
+        }
+        let name = first.id.to_string();
+        self.tx.open_mission(&name, &first.id)?;
+        self.count_task(&name)?;
+        new.lineage.depth = 1;
+        new.lineage.mission = Some(name);
+        Ok(())
+    }
+
+    /// Keeps the tasks of a mission from starting until a person lets it go on.
+    pub fn pause_by_hand(
+        &mut self,
+        id: &TaskId,
+        what: Pause,
+        reason: Option<&str>,
+        actor: &Actor,
+    ) -> Result<Swept, Error> {
+        authority::person(actor, "pause a mission")?;
+        let first = self.mission_of(id, actor)?;
+        let reason = reason.map_or_else(|| format!("paused by {}", actor.name), str::to_owned);
+        let new = NewHold { kind: HoldKind::Manual, reason: reason.clone(), until: None };
+        self.hold(&on(&first.id), &new, actor)?;
+        let mut swept = Swept::default();
+        if what == Pause::Runs {
+            for (_, task) in self.tx.open_runs_of_mission(first.id.as_str())? {
+                match self.attempt(|board| board.reclaim(&task, Some(&reason), actor)) {
+                    Ok(_) => swept.ending.push(task),
+                    // One whose end was decided meanwhile.
+                    Err(Error::Conflict { .. } | Error::Illegal { .. }) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(swept)
+    }
+
+    /// Lets the tasks of a mission start again. One that was at a limit may have as much again.
+    pub fn resume_mission(
+        &mut self,
+        id: &TaskId,
+        reason: Option<&str>,
+        actor: &Actor,
+    ) -> Result<Task, Error> {
+        authority::person(actor, "resume a mission")?;
+        let first = self.mission_of(id, actor)?;
+        if !self.holds()?.iter().any(|hold| hold.on() == on(&first.id)) {
+            return Err(Error::conflict(
+                format!("the mission {} is not paused", first.id),
+                format!("see how it stands: `supervisor mission show {}`", first.id),
+            ));
+        }
+        self.release(&on(&first.id), reason, actor)?;
+        Ok(first)
+    }
+
+    /// Ends a mission: its runs are ended, and its tasks that are not done go off the board. One that a task outside of the mission
+    /// waits for is blocked instead, so that nothing goes on without it.
+    pub fn cancel_mission(
+        &mut self,
+        id: &TaskId,
+        reason: Option<&str>,
+        actor: &Actor,
+    ) -> Result<Swept, Error> {
+        authority::person(actor, "cancel a mission")?;
+        let first = self.mission_of(id, actor)?;
+        let name = first.id.to_string();
+        let mut swept = Swept::default();
+        // Those made last wait for the others, as a rule.
+        for task in self.tx.tasks_of_mission(&name, u32::MAX)?.into_iter().rev() {
+            if matches!(task.status, Status::Done | Status::Archived) {
+                continue;
+            }
+            self.keep_reason(&task.id, "CANCELLED", reason, actor)?;
+            let ended = self.attempt(|board| board.end_within(&task.id, &name, reason, actor));
+            match ended {
+                Ok(()) => {}
+                // One whose end was decided meanwhile.
+                Err(Error::Conflict { .. } | Error::Illegal { .. }) => continue,
+                Err(error) => return Err(error),
+            }
+            if self.expect_task(&task.id)?.current_run_id.is_some() {
+                swept.ending.push(task.id.clone());
+            }
+            swept.ended.push(task.id);
+        }
+        for hold in self.holds()?.into_iter().filter(|hold| hold.on() == on(&first.id)) {
+            self.end_hold(&hold, "the mission is cancelled", None, &actor.label())?;
+        }
+        let payload = json!({ "reason": reason, "tasks": swept.ended.len(), "ending": swept.ending.len() });
+        self.append(&first, None, EventKind::MissionCancelled, payload, &actor.label())?;
+        Ok(swept)
+    }
+
+    fn end_within(
+        &mut self,
+        id: &TaskId,
+        mission: &str,
+        reason: Option<&str>,
+        actor: &Actor,
+    ) -> Result<(), Error> {
+        for child in self.tx.open_children(id)? {
+            if self.expect_task(&child)?.mission() != mission {
+                return self.cancel(id, reason, actor).map(drop);
+            }
+        }
+        self.archive(id, Detach::Unlink, actor).map(drop)
+    }
+
+    /// Answers what a mission at a limit asks, where it asks: it goes on with as much again, or is cancelled.
+    pub(super) fn answer_mission(
+        &mut self,
+        task: &Task,
+        reply: &str,
+        actor: &Actor,
+    ) -> Result<Option<Answered>, Error> {
+        let Some(question) = self.question_of(task, &self.holds()?) else { return Ok(None) };
+        let Some(answer) = question.resolve(reply) else {
+            return Err(super::answer::mistaken(&question, reply));
+        };
+        let number = question.choices.iter().position(|choice| *choice == answer).map(|at| at + 1);
+        let payload = json!({ "answer": answer, "choice": number });
+        self.append(task, None, EventKind::Answered, payload, &actor.label())?;
+        if answer == mission::STOP {
+            self.cancel_mission(&task.id, Some(&answer), actor)?;
+        } else {
+            self.release(&on(&task.id), Some(&answer), actor)?;
+        }
+        Ok(Some(Answered { task: self.expect_task(&task.id)?, answer }))
+    }
+}
+
+impl super::view::View<'_> {
+    /// Returns the first task of the mission that a task belongs to, to a caller who may see it.
+    pub(super) fn mission_of(&self, id: &TaskId, actor: &Actor) -> Result<Task, Error> {
+        let task = self.task_for(id, actor)?;
+        match self.first_task(task.mission())? {
+            Some(first) if first.tenant == task.tenant => Ok(first),
+            Some(_) | None => Err(Error::conflict(
+                format!("the first task of the mission of {id}, {}, does not exist any more", task.mission()),
+                "act on its tasks one by one: `supervisor list`",
+            )),
+        }
+    }
+
+    /// Returns what the creator of a mission is asked, by its first task; none where it is at no limit.
+    pub(super) fn question_of(&self, first: &Task, holds: &[Hold]) -> Option<Question> {
+        let is_its = |hold: &&Hold| hold.kind == HoldKind::Limit && hold.on() == on(&first.id);
+        holds.iter().find(is_its).map(|hold| mission::question(&first.title, &hold.reason))
+    }
+}
+
+/// The mission of a first task, as a hold names it.
+pub(super) fn on(first: &TaskId) -> HoldOn {
+    HoldOn { scope: HoldScope::Mission, name: first.to_string() }
+}

@@ -1,0 +1,158 @@
+//! How missions stand: their progress, what they have used and handed over, and what of them waits for a person.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::mission_control::on;
+use super::view::View;
+use crate::model::actor::Actor;
+use crate::model::error::Error;
+use crate::model::hold::Hold;
+use crate::model::id::{TaskId, Tenant};
+use crate::model::limits;
+use crate::model::mission::{Mission, MissionDetails, MissionFile, MissionLimits, MissionState, MissionTask};
+use crate::model::outcome::BlockKind;
+use crate::model::status::Status;
+use crate::model::task::Task;
+use crate::model::verdict::Question;
+use crate::rules::mission;
+
+/// The most characters of a summary or of notes that a mission shows of each task.
+const TEXT: usize = 400;
+
+impl View<'_> {
+    /// Lists the missions that a caller may see, the newest first, and whether there are more.
+    pub fn missions(
+        &self,
+        tenant: Option<&Tenant>,
+        limits: &MissionLimits,
+        actor: &Actor,
+    ) -> Result<(Vec<Mission>, bool), Error> {
+        let only = actor.tenant.as_ref().or(tenant);
+        let most = limits::REPLY_ROWS;
+        let mut firsts = self.tx.list_missions(only, most.saturating_add(1))?;
+        let more = firsts.len() > most as usize;
+        firsts.truncate(most as usize);
+        let holds = self.holds()?;
+        let missions = firsts.iter().map(|first| self.mission_at(first, limits, &holds));
+        Ok((missions.collect::<Result<_, _>>()?, more))
+    }
+
+    /// Returns the mission of a task with all its tasks.
+    pub fn mission(
+        &self,
+        id: &TaskId,
+        limits: &MissionLimits,
+        actor: &Actor,
+    ) -> Result<MissionDetails, Error> {
+        let first = self.mission_of(id, actor)?;
+        let mission = self.mission_at(&first, limits, &self.holds()?)?;
+        let most = limits::REPLY_ROWS;
+        let mut tasks = self.tx.tasks_of_mission(first.id.as_str(), most.saturating_add(1))?;
+        let more = tasks.len() > most as usize;
+        tasks.truncate(most as usize);
+        let known: BTreeSet<TaskId> = tasks.iter().map(|task| task.id.clone()).collect();
+        let tree = tasks.into_iter().map(|task| self.mission_task(task, &first.id, &known));
+        Ok(MissionDetails { mission, tree: tree.collect::<Result<_, _>>()?, more })
+    }
+
+    fn mission_at(&self, first: &Task, limits: &MissionLimits, holds: &[Hold]) -> Result<Mission, Error> {
+        let used = self.tx.mission_now(first.id.as_str(), self.now())?.unwrap_or_default();
+        let counts = self.tx.count_mission(first.id.as_str())?;
+        let by_status: BTreeMap<Status, u64> =
+            counts.iter().map(|(status, count, _)| (*status, *count)).collect();
+        let done: u64 = counts.iter().map(|(.., done)| done).sum();
+        // What was archived before it was done is not to be done any more.
+        let given_up = |(status, count, done): &(Status, u64, u64)| {
+            if *status == Status::Archived { count.saturating_sub(*done) } else { 0 }
+        };
+        let tasks = by_status.values().sum::<u64>().saturating_sub(counts.iter().map(given_up).sum());
+        let paused = holds.iter().find(|hold| hold.on() == on(&first.id));
+        let is_over = done == tasks;
+        let moves = [Status::Running, Status::Ready, Status::Scheduled, Status::Review];
+        let state = if is_over && first.is_done() {
+            MissionState::Done
+        } else if is_over {
+            MissionState::Cancelled
+        } else if paused.is_some() {
+            MissionState::Paused
+        } else if moves.iter().any(|status| by_status.contains_key(status)) {
+            MissionState::Active
+        } else {
+            MissionState::Waiting
+        };
+        Ok(Mission {
+            id: first.id.clone(),
+            title: first.title.clone(),
+            tenant: first.tenant.clone(),
+            created_by: first.created_by.clone(),
+            created_at: first.created_at,
+            state,
+            tasks,
+            done,
+            by_status,
+            usage: mission::balance(&used, limits),
+            paused: paused.map(|hold| hold.reason.clone()),
+            question: self.question_of(first, holds),
+        })
+    }
+
+    fn mission_task(
+        &self,
+        task: Task,
+        first: &TaskId,
+        known: &BTreeSet<TaskId>,
+    ) -> Result<MissionTask, Error> {
+        let under = task.creator_task.clone().filter(|above| known.contains(above));
+        let under = under.or_else(|| Some(first.clone())).filter(|_| task.id != *first);
+        let command = command_for(&task);
+        let needs = command.is_some().then(|| asked(&task));
+        let artifacts = self.attachments(&task.id)?.into_iter();
+        let artifacts =
+            artifacts.map(|file| MissionFile { id: file.id, filename: file.filename, size: file.size });
+        let summary = self.last_completed_run(&task.id)?.and_then(|run| run.summary);
+        let short = |text: String| text.chars().take(TEXT).collect::<String>();
+        Ok(MissionTask {
+            under,
+            after: self.parents(&task.id)?,
+            needs,
+            command,
+            summary: summary.map(short),
+            notes: task.notes.map(short),
+            artifacts: artifacts.collect(),
+            id: task.id,
+            title: task.title,
+            status: task.status,
+            assignee: task.assignee,
+        })
+    }
+}
+
+/// What a task asks of a person.
+fn asked(task: &Task) -> Question {
+    let reason = task.block_reason.clone().unwrap_or_else(|| task.title.clone());
+    task.question.clone().unwrap_or_else(|| Question { text: reason, ..Question::default() })
+}
+
+/// The command by which a person lets a task go on; none where it waits for nobody.
+fn command_for(task: &Task) -> Option<String> {
+    let id = &task.id;
+    if !task.waits_for_a_person() {
+        return None;
+    }
+    Some(match (task.status, task.block_kind) {
+        (Status::Blocked, Some(BlockKind::Approval)) => format!("supervisor approve {id}"),
+        (Status::Blocked, Some(BlockKind::NeedsInput)) => format!("supervisor answer {id} '…'"),
+        (Status::Triage, _) => format!("supervisor promote {id}"),
+        (Status::Review, _) => format!("supervisor approve {id}"),
+        (
+            Status::Blocked
+            | Status::Todo
+            | Status::Scheduled
+            | Status::Ready
+            | Status::Running
+            | Status::Done
+            | Status::Archived,
+            _,
+        ) => format!("supervisor unblock {id}"),
+    })
+}

@@ -1,0 +1,80 @@
+//! `mission` at the command line: goals that are divided into tasks, with limits for all of them together.
+
+use kernel::{TaskId, Tenant};
+
+use super::{CommandLine, call};
+use crate::command::Command as _;
+use crate::failure::Failure;
+use crate::verbs::{CancelMission, CreateMission, ListMissions, PauseMission, ResumeMission, ShowMission};
+
+/// Create, list, show, pause, resume and cancel missions
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+A mission is a task with all tasks that are made below it. Any task of it names it.
+
+Examples:
+  supervisor mission create 'build the website' --assignee planner --max-cost 5
+  supervisor mission list
+  supervisor mission show t_0123abcd
+  supervisor mission cancel t_0123abcd")]
+pub(super) struct MissionCommand {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Clone, Debug, clap::Subcommand)]
+enum Verb {
+    /// Create a mission: its first task, with limits for all that is made below it
+    Create(Box<CreateMission>),
+    /// List the missions that are not over
+    #[command(
+        visible_alias = "ls",
+        after_help = "\
+Examples:
+  supervisor mission list
+  supervisor mission list --all --tenant acme --json"
+    )]
+    List {
+        /// Only those of this tenant
+        #[arg(long, value_name = "NAME")]
+        tenant: Option<Tenant>,
+        /// Include those that are done or cancelled
+        #[arg(long)]
+        all: bool,
+    },
+    /// Show a mission: progress, tasks, results, spend, and what waits for a person
+    #[command(after_help = "\
+Examples:
+  supervisor mission show t_0123abcd
+  supervisor mission show t_0123abcd --json")]
+    Show {
+        /// Any task of it
+        #[arg(value_name = "TASK")]
+        mission: TaskId,
+    },
+    /// Pause a mission: nothing of it starts until it is resumed
+    Pause(PauseMission),
+    /// Resume a mission that is paused
+    Resume(ResumeMission),
+    /// Cancel a mission: end its runs, and archive its tasks that are not done
+    Cancel(CancelMission),
+}
+
+pub(super) async fn run(line: &CommandLine, command: MissionCommand) -> Result<u8, Failure> {
+    let (client, output) = (&line.client()?, line.output);
+    match command.verb {
+        Verb::Create(create) if !create.quiet => call(client, *create, output).await,
+        Verb::Create(mut create) => {
+            create.localize(client.here())?;
+            let created = client.call(create.as_ref()).await?;
+            output.text(&format!("{}\n", created.task.id))?;
+            output.warn(&created.warnings);
+            Ok(0)
+        }
+        Verb::List { tenant, all } => call(client, ListMissions { tenant, all }, output).await,
+        Verb::Show { mission } => call(client, ShowMission { mission }, output).await,
+        Verb::Pause(pause) => call(client, pause, output).await,
+        Verb::Resume(resume) => call(client, resume, output).await,
+        Verb::Cancel(cancel) => call(client, cancel, output).await,
+    }
+}

@@ -1,0 +1,279 @@
+//! `missions` and `mission-show`: which missions there are, and how one stands.
+
+use std::collections::BTreeMap;
+
+use kernel::{Counted, Mission, MissionDetails, MissionState, MissionTask, TaskId, Tenant};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::list::ink;
+use super::spent::dollars;
+use crate::api::{Audience, Call, Effect, Verb};
+use crate::command::Command;
+use crate::failure::Failure;
+use crate::terminal::{Cell, Ink, Screen, printable};
+use crate::time::duration::brief;
+
+/// Lists the missions, the newest first.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct ListMissions {
+    /// Only those of this tenant.
+    pub(crate) tenant: Option<Tenant>,
+    /// Whether those that are done or cancelled are listed, too.
+    pub(crate) all: bool,
+}
+
+/// Shows a mission: its progress, its tasks, what it has used, and what of it waits for a person.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ShowMission {
+    /// Any task of it.
+    pub(crate) mission: TaskId,
+}
+
+/// The missions.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Missions {
+    missions: Vec<Mission>,
+    /// Whether there are more, which are older.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    more: bool,
+}
+
+fn is_over(state: MissionState) -> bool {
+    match state {
+        MissionState::Done | MissionState::Cancelled => true,
+        MissionState::Active | MissionState::Waiting | MissionState::Paused => false,
+    }
+}
+
+impl Verb for ListMissions {
+    const NAME: &'static str = "missions";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Read;
+    type Reply = Missions;
+
+    async fn run(self, call: Call) -> Result<Missions, Failure> {
+        let (limits, actor) = (call.service.config().mission_limits(), call.actor.clone());
+        call.read(move |view| {
+            let (mut missions, more) = view.missions(self.tenant.as_ref(), &limits, &actor)?;
+            missions.retain(|mission| self.all || !is_over(mission.state));
+            Ok(Missions { missions, more })
+        })
+        .await
+    }
+}
+
+impl Command for ListMissions {
+    fn show(reply: &Missions, screen: &mut Screen) {
+        if reply.missions.is_empty() {
+            screen.line("No missions. Create one with: supervisor mission create");
+            return;
+        }
+        let rows = reply.missions.iter().map(|mission| {
+            [
+                Cell::from(mission.id.to_string()),
+                Cell::inked(ink_of(mission.state), mission.state.to_string()),
+                Cell::from(format!("{} of {}", mission.done, mission.tasks)),
+                Cell::from(dollars(mission.usage.cost_micros.used)),
+                Cell::from(mission.title.clone()),
+            ]
+        });
+        screen.list(["MISSION", "STATE", "DONE", "COST", "TITLE"], rows);
+        if reply.more {
+            screen.line("There are more, which are older.");
+        }
+    }
+}
+
+fn ink_of(state: MissionState) -> Ink {
+    match state {
+        MissionState::Active => Ink::Cyan,
+        MissionState::Waiting | MissionState::Paused => Ink::Yellow,
+        MissionState::Done => Ink::Green,
+        MissionState::Cancelled => Ink::Dim,
+    }
+}
+
+impl Verb for ShowMission {
+    const NAME: &'static str = "mission-show";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Read;
+    type Reply = MissionDetails;
+
+    async fn run(self, call: Call) -> Result<MissionDetails, Failure> {
+        let (limits, actor) = (call.service.config().mission_limits(), call.actor.clone());
+        call.read(move |view| view.mission(&self.mission, &limits, &actor)).await
+    }
+}
+
+impl Command for ShowMission {
+    fn show(reply: &MissionDetails, screen: &mut Screen) {
+        let mission = &reply.mission;
+        let state = screen.paint(ink_of(mission.state), mission.state.as_str());
+        screen.line(format!("{}  {}  ({state})", mission.id, printable(&mission.title)));
+        let counted = mission.by_status.iter().map(|(status, count)| format!("{count} {status}"));
+        let counted: Vec<String> = counted.collect();
+        screen.line(format!("  {} of {} done: {}", mission.done, mission.tasks, counted.join(", ")));
+        let usage = &mission.usage;
+        let time = |seconds| brief(std::time::Duration::from_secs(seconds));
+        let (time_used, time_limit) = (time(usage.runtime_seconds.used), time(usage.runtime_seconds.limit));
+        let pieces = [
+            format!("{} of {}", Counted(usage.tasks.used, "task"), usage.tasks.limit),
+            format!("run time {time_used} of {time_limit}"),
+            format!("cost {} of {}", dollars(usage.cost_micros.used), dollars(usage.cost_micros.limit)),
+            format!("depth {}", usage.max_depth),
+        ];
+        screen.flow("  ", &pieces);
+        if let Some(reason) = &mission.paused {
+            screen.hanging("  paused: ", &printable(reason));
+        }
+        show_needs(reply, screen);
+        screen.heading("Tasks");
+        Tree::of(&reply.tree).show(screen);
+        if reply.more {
+            screen.line("There are more tasks: supervisor list lists all.");
+        }
+        show_results(&reply.tree, screen);
+    }
+}
+
+/// What of a mission waits for a person.
+fn show_needs(reply: &MissionDetails, screen: &mut Screen) {
+    let own = reply.mission.question.as_ref();
+    let own = own.map(|question| (question, format!("supervisor answer {} 1", reply.mission.id)));
+    let tasks = reply.tree.iter().filter_map(|task| Some((task.needs.as_ref()?, task.command.clone()?)));
+    let needs: Vec<_> = own.into_iter().chain(tasks).collect();
+    if needs.is_empty() {
+        return;
+    }
+    screen.heading("Waits for a person");
+    for (question, command) in needs {
+        screen.hanging("  ", &printable(&question.text));
+        for (at, choice) in question.choices.iter().enumerate() {
+            screen.hanging(&format!("    {}: ", at + 1), &printable(choice));
+        }
+        screen.line(format!("    {command}"));
+    }
+}
+
+/// What the tasks have come to: their summaries, notes and files.
+fn show_results(tasks: &[MissionTask], screen: &mut Screen) {
+    let told =
+        |task: &&MissionTask| task.summary.is_some() || task.notes.is_some() || !task.artifacts.is_empty();
+    let told: Vec<&MissionTask> = tasks.iter().filter(told).collect();
+    if told.is_empty() {
+        return;
+    }
+    screen.heading("Results");
+    for task in told {
+        let text = task.summary.as_deref().or(task.notes.as_deref()).unwrap_or_default();
+        screen.line_cut(&format!("  {}  ", task.id), &printable(first_line(text)));
+        for file in &task.artifacts {
+            screen.line_cut(
+                &format!("      file {}: ", file.id),
+                &printable(&format!("{} ({} bytes)", file.filename, file.size)),
+            );
+        }
+    }
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
+
+/// The tasks of a mission by the task under which each stands.
+struct Tree<'a> {
+    roots: Vec<&'a MissionTask>,
+    below: BTreeMap<&'a TaskId, Vec<&'a MissionTask>>,
+}
+
+impl<'a> Tree<'a> {
+    fn of(tasks: &'a [MissionTask]) -> Self {
+        let mut tree = Tree { roots: Vec::new(), below: BTreeMap::new() };
+        for task in tasks {
+            match &task.under {
+                Some(above) => tree.below.entry(above).or_default().push(task),
+                None => tree.roots.push(task),
+            }
+        }
+        tree
+    }
+
+    fn show(&self, screen: &mut Screen) {
+        for root in &self.roots {
+            line("", root, screen);
+            self.show_below(&root.id, "", screen);
+        }
+    }
+
+    /// How deep a mission goes is bounded by its limit of depth, and so is this.
+    fn show_below(&self, above: &TaskId, indent: &str, screen: &mut Screen) {
+        let tasks = self.below.get(above).map(Vec::as_slice).unwrap_or_default();
+        for (at, task) in tasks.iter().enumerate() {
+            let (branch, further) =
+                if at + 1 == tasks.len() { ("└─ ", "   ") } else { ("├─ ", "│  ") };
+            line(&format!("{indent}{branch}"), task, screen);
+            if indent.len() < 300 {
+                self.show_below(&task.id, &format!("{indent}{further}"), screen);
+            }
+        }
+    }
+}
+
+fn line(branch: &str, task: &MissionTask, screen: &mut Screen) {
+    let status = screen.paint(ink(task.status), &format!("{:<9}", task.status));
+    let who = task.assignee.as_ref().map(|name| format!(" [{name}]")).unwrap_or_default();
+    let after = if task.after.is_empty() {
+        String::new()
+    } else {
+        let ids: Vec<&str> = task.after.iter().map(TaskId::as_str).collect();
+        format!(" after {}", ids.join(", "))
+    };
+    screen.line_cut(
+        &format!("  {branch}{}  {status}  ", task.id),
+        &printable(&format!("{}{who}{after}", task.title)),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use kernel::Status;
+
+    use super::*;
+
+    fn task(id: &str, under: Option<&str>, status: Status) -> MissionTask {
+        MissionTask {
+            id: id.parse().unwrap(),
+            title: format!("the work of {id}, which has a long title that does not fit"),
+            status,
+            assignee: "shell".parse().ok(),
+            under: under.map(|id| id.parse().unwrap()),
+            after: Vec::new(),
+            needs: None,
+            command: None,
+            summary: None,
+            notes: None,
+            artifacts: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_tree_keeps_to_the_width_of_its_terminal() {
+        let tasks = [
+            task("t_00000001", None, Status::Running),
+            task("t_00000002", Some("t_00000001"), Status::Done),
+            task("t_00000003", Some("t_00000002"), Status::Ready),
+            task("t_00000004", Some("t_00000001"), Status::Blocked),
+        ];
+        let mut screen = Screen::plain(60);
+        Tree::of(&tasks).show(&mut screen);
+        insta::assert_snapshot!(screen.into_text(), @r"
+          t_00000001  running    the work of t_00000001, which has a…
+          ├─ t_00000002  done       the work of t_00000002, which ha…
+          │  └─ t_00000003  ready      the work of t_00000003, which…
+          └─ t_00000004  blocked    the work of t_00000004, which ha…
+        ");
+    }
+}

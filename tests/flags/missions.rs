@@ -1,0 +1,51 @@
+//! What each flag of the verbs of missions changes.
+
+use super::table::Proof::{self, Lines, Test};
+use super::table::Row;
+
+const LIMITS: Proof = Test(
+    "tests/missions.rs",
+    "a_runaway_stops_at_the_limit_of_its_own_mission_with_a_question_that_a_number_answers",
+);
+const PAUSE: Proof =
+    Test("tests/missions.rs", "a_paused_mission_starts_nothing_and_a_cancelled_one_leaves_no_process");
+const NEW: &str = "mission create x";
+
+pub(super) const MISSIONS: &[Row] = &[
+    ("create", "mission", Lines("create x", "create x --mission {ready}")),
+    ("mission cancel", "reason", Lines("mission cancel {ready}", "mission cancel {ready} --reason r")),
+    ("mission create", "assignee", Lines(NEW, "mission create x --assignee bob")),
+    ("mission create", "body", Lines(NEW, "mission create x --body b")),
+    ("mission create", "body-file", Lines(NEW, "mission create x --body-file {dir}/a.txt")),
+    ("mission create", "idempotency-key", Lines(NEW, "mission create x --idempotency-key k")),
+    ("mission create", "max-cost", LIMITS),
+    ("mission create", "max-depth", LIMITS),
+    ("mission create", "max-runtime", LIMITS),
+    ("mission create", "max-tasks", LIMITS),
+    ("mission create", "quiet", Lines(NEW, "mission create x --quiet")),
+    ("mission create", "tenant", Lines(NEW, "mission create x --tenant acme")),
+    ("mission create", "workspace", Lines(NEW, "mission create x --workspace dir:{dir}")),
+    (
+        "mission list",
+        "all",
+        Lines(
+            "create y --mission {ready} ; mission cancel {ready} ; mission list",
+            "create y --mission {ready} ; mission cancel {ready} ; mission list --all",
+        ),
+    ),
+    (
+        "mission list",
+        "tenant",
+        Lines("mission create x ; mission list", "mission create x ; mission list --tenant acme"),
+    ),
+    ("mission pause", "now", PAUSE),
+    ("mission pause", "reason", Lines("mission pause {ready}", "mission pause {ready} --reason r")),
+    (
+        "mission resume",
+        "reason",
+        Lines(
+            "mission pause {ready} ; mission resume {ready}",
+            "mission pause {ready} ; mission resume {ready} --reason r",
+        ),
+    ),
+];
