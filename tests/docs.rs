@@ -80,6 +80,11 @@ fn the_pages_about_programs_of_agents_work_as_they_are_written() {
 }
 
 #[test]
+fn the_page_about_missions_works_as_it_is_written() {
+    run("docs/missions.md");
+}
+
+#[test]
 fn the_page_about_operations_works_as_it_is_written() {
     run("docs/operations.md");
 }

@@ -128,3 +128,73 @@ fn a_paused_mission_starts_nothing_and_a_cancelled_one_leaves_no_process() {
         assert_eq!(fleet.json(["mission", "list"])["missions"], serde_json::json!([]));
     }
 }
+
+/// A lane whose agents say what they have cost.
+const COSTLY: &str = r#"
+argv = ["/bin/sh", "{prompt_file}"]
+prompt = "body-file"
+stdout = "claude-stream-json"
+on_clean_exit = "complete"
+"#;
+
+#[test]
+fn a_mission_stops_at_the_cent_and_the_ledger_says_who_has_spent_it() {
+    for user in User::all() {
+        let fleet = Fleet::offline_as(user);
+        fleet.lane("costly", COSTLY);
+        fleet.start();
+        let script = r#"echo '{"type":"result","subtype":"success","is_error":false,"result":"bought","total_cost_usd":0.01,"usage":{"input_tokens":5,"output_tokens":2}}'"#;
+        let mission = id_of(
+            &fleet,
+            &[
+                "mission",
+                "create",
+                "buy",
+                "--assignee",
+                "costly",
+                "--body",
+                script,
+                "--tenant",
+                "acme",
+                "--max-cost",
+                "0.01",
+            ],
+        );
+        fleet.wait_for(&mission, "done");
+        let next = fleet.create("again", "true", &["--mission", &mission, "--tenant", "acme"]);
+        let other = fleet.create("other", "true", &[]);
+        fleet.wait_for(&other, "done");
+        assert_eq!(fleet.status_of(&next), "ready");
+        let why = fleet.show(&next)["why"]["text"].to_string();
+        assert!(why.contains("0.01 USD of 0.01 USD (missions.cost_usd)"), "{why}");
+
+        let rows = |args: &[&str]| fleet.json(args)["rows"].clone();
+        assert_eq!(rows(&["spend"])[0]["name"], mission.as_str());
+        assert_eq!(rows(&["spend", "--by", "tenant"])[0]["cost_micros"], 10_000);
+        assert_eq!(rows(&["spend", "--by", "day", "--since", "1d"])[0]["tokens"], 7);
+        assert_eq!(rows(&["spend", "--tenant", "other"]), serde_json::json!([]));
+        assert!(fleet.cli(["spend"]).ok().stdout.contains("$0.01"));
+        fleet.cli(["answer", &mission, "1"]).ok();
+        fleet.wait_for(&next, "done");
+    }
+}
+
+#[test]
+fn a_comment_hands_work_to_the_profiles_that_it_mentions_and_to_no_lane() {
+    for user in User::all() {
+        let fleet = Fleet::offline_as(user);
+        fleet.write_config("profiles.d/greeter.md", "---\nlane: shell\n---\n");
+        fleet.start();
+        let site = fleet.json(["create", "site"])["id"].as_str().unwrap().to_owned();
+        let text = "supervisor complete --summary hello # @greeter, not @shell, @nobody or `@writer`";
+        let said = fleet.json(["comment", &site, text]);
+        let mentioned = said["mentioned"].as_array().unwrap();
+        assert_eq!(mentioned.len(), 1, "{said}");
+        let made = mentioned[0]["task"].as_str().unwrap();
+        let shown = fleet.wait_for(made, "done");
+        assert_eq!(shown["latest_summary"], "hello");
+        assert_eq!(shown["task"]["mission"], site.as_str());
+        let plain = fleet.json(["comment", &site, "> @greeter said so"]);
+        assert_eq!(plain["mentioned"], serde_json::Value::Null);
+    }
+}

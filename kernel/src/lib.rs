@@ -53,9 +53,11 @@ pub use board::{
     LostArtifact, MissionSwept, Pause, Placement, Reopened, Settled, Start,
 };
 pub use model::actor::{Actor, ActorKind, Label, RunRef, WorkerRole};
-pub use model::budget::{Amount, Balance, Budget, Budgets, Consumed, DayUse, Payer, PayerKind};
+pub use model::budget::{
+    Amount, Balance, Budget, Budgets, Consumed, DayUse, Payer, PayerKind, Spend, SpendBy,
+};
 pub use model::candidate::{Accounts, Answer, Candidate, Reach};
-pub use model::clock::{Clock, Day, ManualClock, SystemClock, Timestamp};
+pub use model::clock::{Clock, Day, ManualClock, SystemClock, Timestamp, day_of};
 pub use model::counted::Counted;
 pub use model::entropy::{Entropy, SeededEntropy, SystemEntropy};
 pub use model::error::{Error, ErrorCode, StorageKind};
@@ -75,7 +77,7 @@ pub use model::mission::{
     Mission, MissionCaps, MissionDetails, MissionFile, MissionLimit, MissionLimits, MissionState,
     MissionTask, MissionUse, Share,
 };
-pub use model::note::{Attachment, Comment, Event, NewAttachment};
+pub use model::note::{Attachment, Comment, Event, Mention, NewAttachment};
 pub use model::outcome::DEFAULT_FAILURE_LIMIT;
 pub use model::outcome::{
     ApprovalClass, ApprovalState, BlockKind, Denied, Egress, EndCause, Ending, Fault, Finished, HostEgress,
@@ -104,6 +106,7 @@ pub use rules::budget::SpentBudget;
 pub use rules::context::{Context, ContextLimits, PlaceOf};
 pub use rules::diagnose::{Diagnosed, Diagnostic, Severity};
 pub use rules::links::AtWork;
+pub use rules::mention::MENTIONS;
 pub use rules::remedy::Remedy;
 pub use rules::retry::{counts, pause};
 pub use rules::template::{check_schedule, ticks_ahead};

@@ -113,6 +113,7 @@ macro_rules! table {
                     Doctor => doctor::run,
                     Diagnostics,
                     Stats,
+                    Spend,
                     Metrics,
                     Events,
                     Hold,

@@ -9,6 +9,8 @@ const LIMITS: Proof = Test(
 );
 const PAUSE: Proof =
     Test("tests/missions.rs", "a_paused_mission_starts_nothing_and_a_cancelled_one_leaves_no_process");
+const SPEND: Proof =
+    Test("tests/missions.rs", "a_mission_stops_at_the_cent_and_the_ledger_says_who_has_spent_it");
 const NEW: &str = "mission create x";
 
 pub(super) const MISSIONS: &[Row] = &[
@@ -48,4 +50,7 @@ pub(super) const MISSIONS: &[Row] = &[
             "mission pause {ready} ; mission resume {ready} --reason r",
         ),
     ),
+    ("spend", "by", Lines("spend --json", "spend --json --by day")),
+    ("spend", "since", Lines("spend --json", "spend --json --since 1d")),
+    ("spend", "tenant", SPEND),
 ];

@@ -171,16 +171,18 @@ fn a_workers_task_is_one_deeper_and_belongs_to_the_mission_and_session_of_its_ma
         (made.lineage.depth, made.lineage.mission.as_deref(), made.client.session_id.as_deref()),
         (DEPTH, Some("m"), Some("s"))
     );
+    let other =
+        NewTask { lineage: Lineage { mission: Some("n".to_owned()), ..Lineage::default() }, ..titled("x") };
+    refused(bounded(&run, &own, &worker, other), "one of its own mission, m");
     let named = NewTask {
-        lineage: Lineage { mission: Some("n".to_owned()), ..Lineage::default() },
+        lineage: Lineage { mission: Some("m".to_owned()), ..Lineage::default() },
         client: Client { session_id: Some("t".to_owned()), ..Client::default() },
         ..titled("x")
     };
     let made = bounded(&run, &own, &worker, named).unwrap();
     assert_eq!(
         (made.lineage.depth, made.lineage.mission.as_deref(), made.client.session_id.as_deref()),
-        (DEPTH, Some("m"), Some("t")),
-        "no worker names its mission"
+        (DEPTH, Some("m"), Some("t"))
     );
     let deep = Task { lineage: Lineage { depth: DEPTH, ..Lineage::default() }, ..own };
     let refused = bounded(&run, &deep, &worker, titled("x")).unwrap_err();

@@ -7,11 +7,11 @@ use serde_json::json;
 use super::view::View;
 use super::{Board, SYSTEM};
 use crate::model::actor::Actor;
-use crate::model::budget::{Balance, Consumed, DayUse, Payer, PayerKind};
+use crate::model::budget::{Balance, Consumed, DayUse, Payer, PayerKind, Spend, SpendBy};
 use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::hold::{Hold, HoldKind, HoldOn, HoldScope, NewHold, Within};
-use crate::model::id::RunId;
+use crate::model::id::{RunId, Tenant};
 use crate::model::limits;
 use crate::model::outcome::{BlockKind, Egress, EndCause, Ending, OnCleanExit, Siblings, StopReason};
 use crate::model::run::Run;
@@ -74,6 +74,8 @@ impl Board<'_> {
             return Ok(());
         }
         let day = self.clock.day();
+        let task = self.expect_task(&run.task_id)?;
+        self.tx.add_to_ledger(run, task.mission(), &day.date, more)?;
         for payer in payers(run) {
             let used = self.tx.add_to_day(&payer, &day.date, more)?;
             self.hold_where_spent(&used, Some(run))?;
@@ -174,6 +176,18 @@ impl View<'_> {
         let through = self.tx.egress_of(run)?.as_ref().map(through).unwrap_or_default();
         let reported = self.tx.spent_of(run)?.as_ref().map(reported).unwrap_or_default();
         Ok(through.plus(reported))
+    }
+
+    /// Returns what a caller may see of the ledger since a day, added up.
+    pub fn spend(
+        &self,
+        by: SpendBy,
+        since: Option<&str>,
+        tenant: Option<&Tenant>,
+        actor: &Actor,
+    ) -> Result<Vec<Spend>, Error> {
+        let only = actor.tenant.as_ref().or(tenant);
+        self.tx.ledger(by, since.unwrap_or_default(), only, limits::REPLY_ROWS)
     }
 
     /// Returns what was used today, and on all days together: by each tenant, profile and account.

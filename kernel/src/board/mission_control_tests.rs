@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::testing::{Bench, alice, titled};
 use crate::{
     Accounts, Actor, EndCause, ErrorCode, MissionCaps, MissionDetails, MissionLimits, MissionState, NewTask,
-    Pause, Spent, Status, StopReason, Task, TaskId,
+    Pause, SpendBy, Spent, Status, StopReason, Task, TaskId,
 };
 
 fn mission(bench: &Bench, caps: MissionCaps) -> TaskId {
@@ -84,6 +84,39 @@ fn a_cent_more_than_its_limit_refuses_the_next_run_of_a_mission_without_parts() 
     bench.call(move |board| board.answer(&answered, "1", &alice())).unwrap();
     assert_eq!(offered(&bench), [id]);
     bench.check();
+}
+
+#[test]
+fn the_ledger_counts_each_report_once_by_mission_tenant_account_profile_and_day() {
+    let bench = Bench::new();
+    let id = mission(&bench, MissionCaps::default());
+    let part = make(&bench, &alice(), part_of(&id)).unwrap().id;
+    let other = bench.create(NewTask { tenant: "acme".parse().ok(), ..titled("other") }).id;
+    for (task, micros) in [(&part, 2_000_000), (&other, 500_000), (&id, 1_000_000)] {
+        let start = crate::Start { account: Some("main".to_owned()), ..crate::testing::start(&*bench.clock) };
+        let task = task.clone();
+        let run = bench.call(move |board| board.start_run(&task, start)).unwrap().id;
+        for cost in [micros / 2, micros, micros] {
+            let spent = Spent { cost_micros: Some(cost), output_tokens: 7, ..Spent::default() };
+            bench.call(move |board| board.record_spent(run, &spent)).unwrap();
+        }
+        bench.clock.advance(Duration::from_hours(24));
+    }
+    let sums = |by, since: Option<&str>, actor: &Actor| -> Vec<(Option<String>, u64)> {
+        let rows = bench.readers.with(|view| view.spend(by, since, None, actor)).unwrap();
+        rows.into_iter().map(|row| (row.name, row.consumed.cost_micros)).collect()
+    };
+    let all = |by| sums(by, None, &alice());
+    let named = |name: &str| Some(name.to_owned());
+    assert_eq!(all(SpendBy::Mission), [(named(id.as_str()), 3_000_000), (named(other.as_str()), 500_000)]);
+    assert_eq!(all(SpendBy::Tenant), [(None, 3_000_000), (named("acme"), 500_000)]);
+    assert_eq!(all(SpendBy::Account), [(named("main"), 3_500_000)]);
+    assert_eq!(all(SpendBy::Profile), [(named("bob"), 3_500_000)]);
+    let days = all(SpendBy::Day);
+    assert_eq!(days.iter().map(|(_, cost)| *cost).collect::<Vec<_>>(), [2_000_000, 500_000, 1_000_000]);
+    assert_eq!(sums(SpendBy::Day, days[1].0.as_deref(), &alice()), days[1..]);
+    let acme = Actor { tenant: "acme".parse().ok(), ..alice() };
+    assert_eq!(sums(SpendBy::Tenant, None, &acme), [(named("acme"), 500_000)]);
 }
 
 #[test]

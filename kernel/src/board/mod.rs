@@ -52,6 +52,7 @@ mod hold;
 mod import;
 mod link;
 mod made;
+mod mention;
 mod message;
 mod mission;
 mod mission_control;
@@ -373,6 +374,8 @@ mod goal_tests;
 pub(crate) mod history_tests;
 #[cfg(test)]
 mod hold_tests;
+#[cfg(test)]
+mod mention_tests;
 #[cfg(test)]
 mod mission_control_tests;
 #[cfg(test)]

@@ -115,6 +115,36 @@ impl Consumed {
     }
 }
 
+words! {
+    /// What the ledger is added up by.
+    "sum"
+    SpendBy {
+        /// The first tasks of missions; a task that nobody has divided is its own.
+        Mission => "mission",
+        /// Tenants.
+        Tenant => "tenant",
+        /// Accounts of services.
+        Account => "account",
+        /// Profiles.
+        Profile => "profile",
+        /// Calendar days of the host.
+        Day => "day",
+    }
+}
+
+/// One sum of the ledger.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Spend {
+    /// Of what; none for what has no tenant, account or profile.
+    pub name: Option<String>,
+    /// The title of the first task of a mission, as long as it exists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What was used.
+    #[serde(flatten)]
+    pub consumed: Consumed,
+}
+
 /// What somebody has used on a day.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DayUse {

@@ -85,6 +85,11 @@ impl Day {
     }
 }
 
+/// Returns the date of the calendar day of the host that a moment is in, such as `2026-05-01`.
+pub fn day_of(at: Timestamp) -> String {
+    Day::of(at, jiff::tz::TimeZone::system()).date
+}
+
 /// Where time comes from.
 pub trait Clock: Send + Sync {
     /// Returns the real time, for what people read and for `not_before`.

@@ -44,6 +44,7 @@ words! {
         Imported => "imported",
         Linked => "linked",
         Lost => "lost",
+        Mentioned => "mentioned",
         MessageDelivered => "message_delivered",
         MessageNotDelivered => "message_not_delivered",
         MessageQueued => "message_queued",

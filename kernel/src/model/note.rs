@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::model::actor::{ActorKind, Label};
 use crate::model::clock::Timestamp;
-use crate::model::id::{AttachmentId, CommentId, Digest, EventId, RunId, TaskId, Tenant};
+use crate::model::id::{AttachmentId, CommentId, Digest, EventId, Profile, RunId, TaskId, Tenant};
 
 /// One row of the event log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -78,6 +78,19 @@ pub struct Attachment {
     pub run_id: Option<RunId>,
     /// The path under which its run declared it as a part of its result.
     pub artifact: Option<String>,
+}
+
+/// A profile that a comment mentions, and what came of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Mention {
+    /// The profile.
+    pub profile: Profile,
+    /// The task that was made for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskId>,
+    /// Why none was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
 }
 
 /// A file to note on a task. Its bytes are durable already.

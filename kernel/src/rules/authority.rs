@@ -170,7 +170,8 @@ pub(crate) fn bound_new_task(
     turns::bound(own, new)?;
     new.lineage.depth = own.lineage.depth.saturating_add(1);
     mission::depth(new.lineage.depth, missions)?;
-    if new.lineage.mission.as_deref().is_some_and(|named| named != own.mission()) {
+    if new.lineage.mission.as_deref().is_some_and(|named| named != own.mission() && named != own.id.as_str())
+    {
         return Err(Error::forbidden(
             format!("a worker's task is one of its own mission, {}", own.mission()),
             "leave the mission out",

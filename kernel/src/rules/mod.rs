@@ -9,6 +9,7 @@ pub(crate) mod context;
 pub(crate) mod diagnose;
 pub(crate) mod implied;
 pub(crate) mod links;
+pub(crate) mod mention;
 pub(crate) mod mission;
 pub(crate) mod notice;
 pub(crate) mod readiness;

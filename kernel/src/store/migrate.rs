@@ -35,6 +35,8 @@ const STEPS: &[M<'static>] = &[
     M::up(include_str!("migrations/0023.sql")),
     M::up(include_str!("migrations/0024.sql")),
     M::up(include_str!("migrations/0025.sql")),
+    M::up(include_str!("migrations/0026.sql")),
+    M::up(include_str!("migrations/0027.sql")),
 ];
 
 /// Returns every migration that there is.

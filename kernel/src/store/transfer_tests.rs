@@ -35,6 +35,11 @@ const LETTER: &str = "
 /// What went through the proxy of a run.
 const EGRESS: &str = "INSERT INTO run_egress (run_id, egress) SELECT id, '{}' FROM task_runs LIMIT 1";
 
+/// A mention, and what was used on a day.
+const MENTION: &str = "
+    INSERT INTO mentions (comment_id, profile, task_id) SELECT id, 'bob', task_id FROM task_comments LIMIT 1;
+    INSERT INTO spend (day, mission, tenant, account, profile) SELECT '2026-05-01', id, tenant, '', 'bob' FROM tasks LIMIT 1";
+
 /// A board with something in every table.
 fn full() -> Bench {
     let bench = Bench::new();
@@ -84,6 +89,7 @@ fn full() -> Bench {
             board.tx.conn.execute_batch(MESSAGE).unwrap();
             board.tx.conn.execute_batch(EGRESS).unwrap();
             board.tx.conn.execute_batch(LETTER).unwrap();
+            board.tx.conn.execute_batch(MENTION).unwrap();
             board.fold_events(crate::Timestamp::from_micros(i64::MAX), 1)?;
             Ok(())
         })

@@ -1,6 +1,6 @@
 //! `comment`: a note on a task, read by its next worker.
 
-use kernel::{ActorKind, TaskId, Tenant};
+use kernel::{ActorKind, Mention, Profile, TaskId, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -8,14 +8,18 @@ use crate::api::{Audience, Call, Effect, Scope, Tool, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::terminal::Screen;
+use crate::terminal::{Screen, printable};
 
 /// Add a comment to a task
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
+`@name` of a profile creates a task for it, with the comment as its text: one for each
+profile, in the mission of the task. Names in quotations and code are not meant.
+
 Examples:
   supervisor comment t_0123abcd 'use the new endpoint'
+  supervisor comment t_0123abcd '@reviewer look at this'
   supervisor comment t_0123abcd 'a long report' --max-len 4000
   supervisor comment 'halfway there'   (inside a run: the run's own task)")]
 pub(crate) struct Comment {
@@ -35,6 +39,16 @@ pub(crate) struct Comment {
     /// Cut a longer text to this many characters and mark the cut
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_len: Option<u32>,
+}
+
+/// The reply: the comment, and the profiles that it mentions.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Commented {
+    #[serde(flatten)]
+    pub(crate) comment: kernel::Comment,
+    /// What came of each `@name` of a profile.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) mentioned: Vec<Mention>,
 }
 
 /// A text of at most `most` characters. A cut text ends with a note of that if there is room for it.
@@ -59,7 +73,7 @@ impl Verb for Comment {
     const MEMBERS: bool = true;
     const TOOL: Option<Tool> =
         Some(Tool { scope: Scope::Worker, about: "The people and the later workers of the task read it." });
-    type Reply = kernel::Comment;
+    type Reply = Commented;
 
     fn default_to_own(&mut self, own: &TaskId) {
         self.task_id.get_or_insert_with(|| own.clone());
@@ -70,7 +84,7 @@ impl Verb for Comment {
         Ok(())
     }
 
-    async fn run(self, call: Call) -> Result<kernel::Comment, Failure> {
+    async fn run(self, call: Call) -> Result<Commented, Failure> {
         let id = super::texts::named(self.task_id)?;
         let author = if call.actor.kind == ActorKind::Worker { None } else { self.author };
         let body = match self.max_len {
@@ -78,8 +92,17 @@ impl Verb for Comment {
             None => self.body,
         };
         let task = id.clone();
-        let comment =
-            call.write(move |board, actor| board.comment(&id, &body, author.as_deref(), actor)).await?;
+        let (roster, config) = (call.service.roster(), call.service.config());
+        let comment = call
+            .write(move |board, actor| {
+                let comment = board.comment(&id, &body, author.as_deref(), actor)?;
+                let known = |profile: &Profile| roster.profiles().any(|(name, _)| name == profile.as_str());
+                // As for other tasks of the tenant; a worker's task has what its run may give it.
+                let policy = |tenant: &Tenant| config.tenants.get(tenant).and_then(|own| own.policy.clone());
+                let mentioned = board.mention(&comment, known, policy, actor)?;
+                Ok(Commented { comment, mentioned })
+            })
+            .await?;
         super::steer::ring(&call, &task);
         Ok(comment)
     }
@@ -101,8 +124,17 @@ impl Command for Comment {
         Ok(())
     }
 
-    fn show(reply: &kernel::Comment, screen: &mut Screen) {
-        screen.line(format!("Comment {} added to {}", reply.id, reply.task_id));
+    fn show(reply: &Commented, screen: &mut Screen) {
+        screen.line(format!("Comment {} added to {}", reply.comment.id, reply.comment.task_id));
+        for Mention { profile, task, refused } in &reply.mentioned {
+            match (task, refused) {
+                (Some(task), _) => screen.line(format!("Created {task} for {profile}")),
+                (None, Some(refused)) => {
+                    screen.line(printable(&format!("No task for {profile}: {refused}")));
+                }
+                (None, None) => {}
+            }
+        }
     }
 }
 

@@ -1,0 +1,183 @@
+//! Which profiles a comment mentions: `@name` in its own words, and not in what it quotes or shows as code.
+
+use crate::model::id::Profile;
+
+/// The most profiles that one comment mentions.
+pub const MENTIONS: usize = 8;
+
+/// Returns the names after `@` in a text, each once, in their order, at most [`MENTIONS`]: those for which `known` is true.
+///
+/// Names in lines that begin with `>`, in fences and indented blocks of code, in code spans, in e-mail addresses and in paths are
+/// none. The time it takes grows with the length of the text.
+pub(crate) fn mentioned(text: &str, known: impl Fn(&Profile) -> bool) -> Vec<Profile> {
+    let mut found = Vec::new();
+    for paragraph in own_words(text) {
+        for name in names(&without_spans(&paragraph)) {
+            if found.len() == MENTIONS {
+                return found;
+            }
+            if let Ok(profile) = name.parse::<Profile>()
+                && !found.contains(&profile)
+                && known(&profile)
+            {
+                found.push(profile);
+            }
+        }
+    }
+    found
+}
+
+/// The paragraphs of a text without quotations and blocks of code.
+fn own_words(text: &str) -> Vec<String> {
+    let mut paragraphs = vec![String::new()];
+    let mut fence: Option<(char, usize)> = None;
+    let mut is_apart = true;
+    for line in text.lines() {
+        let indent = line.len() - line.trim_start_matches(' ').len();
+        let start = line.trim_start();
+        let run = |c: char| start.chars().take_while(|other| *other == c).count();
+        if let Some((mark, length)) = fence {
+            if run(mark) >= length && start.trim_end().chars().all(|c| c == mark) {
+                fence = None;
+            }
+            continue;
+        }
+        let opened = ['`', '~'].into_iter().map(|mark| (mark, run(mark))).find(|(_, length)| *length >= 3);
+        // A line with backticks after the fence is a code span.
+        let opened = opened.filter(|(mark, length)| *mark == '~' || !start[*length..].contains('`'));
+        let is_code = is_apart && (indent >= 4 || line.starts_with('\t'));
+        let is_break = start.is_empty() || opened.is_some() || is_code || start.starts_with('>');
+        fence = opened;
+        if is_break {
+            paragraphs.push(String::new());
+            // After an empty line or more code, an indented line is code.
+            is_apart = start.is_empty() || is_code;
+        } else if let Some(paragraph) = paragraphs.last_mut() {
+            paragraph.push_str(line);
+            paragraph.push('\n');
+            is_apart = false;
+        }
+    }
+    paragraphs.retain(|paragraph| !paragraph.is_empty());
+    paragraphs
+}
+
+/// A paragraph with its code spans replaced by spaces. A run of backticks that none of its length closes is text.
+fn without_spans(paragraph: &str) -> String {
+    let pieces: Vec<&str> = split_runs(paragraph);
+    // Where the next run of each length is, from the end on, so that no run is looked for twice.
+    let mut next: Vec<Option<usize>> = vec![None; pieces.len()];
+    let mut last = std::collections::HashMap::new();
+    for (at, piece) in pieces.iter().enumerate().rev().filter(|(_, piece)| piece.starts_with('`')) {
+        next[at] = last.insert(piece.len(), at);
+    }
+    let mut out = String::with_capacity(paragraph.len());
+    let mut at = 0;
+    while let Some(piece) = pieces.get(at) {
+        match next[at] {
+            Some(end) => {
+                out.push(' ');
+                at = end;
+            }
+            None => out.push_str(piece),
+        }
+        at += 1;
+    }
+    out
+}
+
+/// A text in pieces: runs of backticks, and what is between them.
+fn split_runs(text: &str) -> Vec<&str> {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let is_run = rest.starts_with('`');
+        let end = rest.find(|c| (c == '`') != is_run).unwrap_or(rest.len());
+        let (piece, further) = rest.split_at(end);
+        pieces.push(piece);
+        rest = further;
+    }
+    pieces
+}
+
+/// The words after `@` that stand by themselves.
+fn names(text: &str) -> impl Iterator<Item = &str> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || ['.', '_', '-'].contains(&c);
+    text.match_indices('@').filter_map(move |(at, _)| {
+        let before = text[..at].chars().next_back();
+        // An address, a path, or an `@` that is meant as one.
+        if before.is_some_and(|c| c.is_alphanumeric() || "._-+/\\@:=".contains(c)) {
+            return None;
+        }
+        let rest = &text[at + 1..];
+        let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+        let after = rest[end..].chars().next();
+        if after.is_some_and(|c| c.is_alphanumeric() || "@/\\".contains(c)) {
+            return None;
+        }
+        let name = rest[..end].trim_end_matches(['.', '-', '_']);
+        (!name.is_empty()).then_some(name)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Vec<String> {
+        let known = |profile: &Profile| ["bob", "legal-2", "reviewer"].contains(&profile.as_str());
+        mentioned(text, known).into_iter().map(String::from).collect()
+    }
+
+    #[test]
+    fn names_of_known_profiles_are_found_each_once_and_in_their_order() {
+        assert_eq!(of("@reviewer look at this, and (@bob): @reviewer."), ["reviewer", "bob"]);
+        assert_eq!(of("first\n\n**@legal-2**, please"), ["legal-2"]);
+        assert_eq!(of("@nobody @Bob @bobby @bo"), [""; 0]);
+    }
+
+    #[test]
+    fn quotations_code_addresses_and_paths_mention_nobody() {
+        for text in [
+            "> @bob said so",
+            "   > > @bob",
+            "`@bob` and ``a ` @bob``",
+            "a span `over\n@bob two` lines",
+            "```\n@bob\n```",
+            "~~~ sh\n@bob\n```\n@bob\n~~~",
+            "````\n```\n@bob\n````",
+            "```\nnever closed @bob",
+            "text\n\n    @bob in code\n\n\t@bob too",
+            "mail ann@bob or a.@bob",
+            "https://example.org/@bob and git@bob:x and npm/@bob/x @bob/x",
+            "\\@bob",
+            "@bob@example.org",
+            "@bobé",
+        ] {
+            assert_eq!(of(text), [""; 0], "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_stands_beside_code_and_quotations_is_found() {
+        for text in [
+            "> quoted\n@bob yes",
+            "```\ncode\n```\n@bob",
+            "`code` @bob `more`",
+            "an odd ` backtick @bob",
+            "a list:\n  - @bob",
+            "text\n    @bob goes on with it",
+            "```@bob``` is a span, @bob is not",
+        ] {
+            assert_eq!(of(text), ["bob"], "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_comment_of_a_thousand_names_mentions_a_few() {
+        let text: String = (0..1000).map(|at| format!("@p{at} ")).collect();
+        assert_eq!(mentioned(&text, |_| true).len(), MENTIONS);
+        let ticks: String = (1..500).map(|length| "`".repeat(length) + " @bob ").collect();
+        assert_eq!(of(&ticks), ["bob"]);
+    }
+}

@@ -1,0 +1,97 @@
+//! The ledger: what was used on each day, by mission, tenant, account and profile.
+
+use rusqlite::{Row, params};
+
+use super::convert::StoredTenant;
+use super::statement::Statement as _;
+use super::tx::Tx;
+use crate::model::budget::{Consumed, Spend, SpendBy};
+use crate::model::error::Error;
+use crate::model::id::Tenant;
+use crate::model::run::Run;
+
+/// The most that is counted of one amount in one row, so that a sum over any number of rows is a number.
+const MOST: i64 = 1 << 46;
+
+fn stored(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX).min(MOST)
+}
+
+fn column(by: SpendBy) -> &'static str {
+    match by {
+        SpendBy::Mission => "mission",
+        SpendBy::Tenant => "tenant",
+        SpendBy::Account => "account",
+        SpendBy::Profile => "profile",
+        SpendBy::Day => "day",
+    }
+}
+
+impl Tx<'_> {
+    /// Adds what a run has used on a day to the ledger.
+    pub(crate) fn add_to_ledger(
+        &self,
+        run: &Run,
+        mission: &str,
+        day: &str,
+        more: Consumed,
+    ) -> Result<(), Error> {
+        let account = run.account.as_deref().unwrap_or_default();
+        let profile = run.profile.as_ref().map_or("", |profile| profile.as_str());
+        self.conn.run(
+            "add to the ledger",
+            "INSERT INTO spend (day, mission, tenant, account, profile, requests, bytes, tokens, cost_micros) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT DO UPDATE SET \
+               requests = min(requests + excluded.requests, ?10), bytes = min(bytes + excluded.bytes, ?10), \
+               tokens = min(tokens + excluded.tokens, ?10), cost_micros = min(cost_micros + excluded.cost_micros, ?10)",
+            params![
+                day,
+                mission,
+                StoredTenant(run.tenant.as_ref()),
+                account,
+                profile,
+                stored(more.requests),
+                stored(more.bytes),
+                stored(more.tokens),
+                stored(more.cost_micros),
+                MOST
+            ],
+        )
+    }
+
+    /// Adds up the ledger since a day, of one tenant or of all: at most `limit` rows, the dearest first, days in their order.
+    pub(crate) fn ledger(
+        &self,
+        by: SpendBy,
+        since: &str,
+        tenant: Option<&Tenant>,
+        limit: u32,
+    ) -> Result<Vec<Spend>, Error> {
+        let column = column(by);
+        let order = match by {
+            SpendBy::Day => "name",
+            SpendBy::Mission | SpendBy::Tenant | SpendBy::Account | SpendBy::Profile => {
+                "cost_micros DESC, tokens DESC, bytes DESC, name"
+            }
+        };
+        let sql = format!(
+            "SELECT s.{column} AS name, (SELECT title FROM tasks WHERE '{column}' = 'mission' AND id = s.mission) AS title, \
+               sum(requests) AS requests, sum(bytes) AS bytes, sum(tokens) AS tokens, sum(cost_micros) AS cost_micros \
+             FROM spend s WHERE day >= ?1 AND (?2 IS NULL OR tenant = ?2) GROUP BY s.{column} ORDER BY {order} LIMIT ?3"
+        );
+        let count =
+            |row: &Row<'_>, name: &str| row.get::<_, i64>(name).map(|count| count.max(0).unsigned_abs());
+        self.conn.list("read the ledger", &sql, params![since, tenant.map(Tenant::as_str), limit], |row| {
+            Ok(Spend {
+                name: Some(row.get::<_, String>("name")?).filter(|name| !name.is_empty()),
+                title: row.get("title")?,
+                consumed: Consumed {
+                    requests: count(row, "requests")?,
+                    bytes: count(row, "bytes")?,
+                    tokens: count(row, "tokens")?,
+                    cost_micros: count(row, "cost_micros")?,
+                },
+            })
+        })
+    }
+}
