@@ -24,6 +24,7 @@ mod invocation;
 mod lanes;
 mod login;
 mod mcp;
+mod notify;
 mod output;
 mod owner;
 mod paths;

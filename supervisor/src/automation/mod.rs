@@ -1,4 +1,3 @@
 //! What the supervisor does by itself beside running workers. The rows and the rules are the kernel's.
 
-pub(crate) mod notify;
 pub(crate) mod schedules;

@@ -28,7 +28,6 @@ use super::watchdog;
 use crate::api::{
     Doorway, Listeners, OperatorKey, RunDoors, Sockets, Surface, WorkersRuntime, front, raise_descriptors,
 };
-use crate::automation::notify;
 use crate::config::{Config, Tuning};
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -38,6 +37,7 @@ use crate::host::examine::{detect_pid_namespace, detect_support, hostname, insta
 use crate::host::service_link::ServiceLink;
 use crate::host::sockets;
 use crate::host::spare::Spares;
+use crate::notify;
 use crate::owner::{OwnerLock, Role};
 use crate::paths::Root;
 use crate::proxy::WaysOut;

@@ -4,10 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::api::{Audience, Call, Effect, OnBoard, Verb};
-use crate::automation::notify::{Tested, test};
 use crate::command::Command;
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::notify::{Tested, test};
 use crate::terminal::{Screen, printable};
 
 /// Sends a test message over a channel

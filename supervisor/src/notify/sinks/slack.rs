@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 use super::Sending;
 use super::said::Said;
-use crate::automation::notify::http::Post;
-use crate::automation::notify::text;
-use crate::automation::notify::trail::{Trail, Undelivered};
+use crate::notify::http::Post;
+use crate::notify::text;
+use crate::notify::trail::{Trail, Undelivered};
 
 /// What Slack says of a message that it never takes.
 const FINAL: [&str; 3] = ["msg_too_long", "no_text", "invalid_arguments"];

@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 
 use super::Sending;
 use super::said::{Said, number};
-use crate::automation::notify::http::Post;
-use crate::automation::notify::parcel::is_urgent;
-use crate::automation::notify::text;
-use crate::automation::notify::trail::{Trail, Undelivered};
+use crate::notify::http::Post;
+use crate::notify::parcel::is_urgent;
+use crate::notify::text;
+use crate::notify::trail::{Trail, Undelivered};
 
 pub(super) async fn send(sending: &Sending<'_>, trail: &mut Trail) -> Result<(), Undelivered> {
     let token = sending.need_secret(trail)?;

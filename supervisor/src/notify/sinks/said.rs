@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::automation::notify::http::Answer;
-use crate::automation::notify::trail::{Trail, Undelivered};
+use crate::notify::http::Answer;
+use crate::notify::trail::{Trail, Undelivered};
 
 /// What a body says.
 pub(super) struct Said<'a> {

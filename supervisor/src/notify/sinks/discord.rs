@@ -5,9 +5,9 @@ use serde_json::json;
 
 use super::Sending;
 use super::said::Said;
-use crate::automation::notify::http::Post;
-use crate::automation::notify::text;
-use crate::automation::notify::trail::{Trail, Undelivered};
+use crate::notify::http::Post;
+use crate::notify::text;
+use crate::notify::trail::{Trail, Undelivered};
 
 /// The longest value by which Discord knows a message that comes twice.
 const NONCE: usize = 25;

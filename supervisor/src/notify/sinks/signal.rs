@@ -4,9 +4,9 @@ use serde_json::json;
 
 use super::Sending;
 use super::said::Said;
-use crate::automation::notify::http::Post;
-use crate::automation::notify::text;
-use crate::automation::notify::trail::{Trail, Undelivered};
+use crate::notify::http::Post;
+use crate::notify::text;
+use crate::notify::trail::{Trail, Undelivered};
 
 /// What a recipient that is a group begins with.
 const GROUP: &str = "group:";

@@ -8,9 +8,9 @@ use kernel::{Clock as _, SystemClock};
 use sha2::Sha256;
 
 use super::Sending;
-use crate::automation::notify::form;
-use crate::automation::notify::http::Post;
-use crate::automation::notify::trail::{Trail, Undelivered};
+use crate::notify::form;
+use crate::notify::http::Post;
+use crate::notify::trail::{Trail, Undelivered};
 
 const ID: HeaderName = HeaderName::from_static("webhook-id");
 const TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");

@@ -10,9 +10,9 @@ use lettre::transport::smtp::client::{Certificate, Tls, TlsParameters};
 use lettre::{AsyncSmtpTransport, AsyncTransport as _, Tokio1Executor};
 
 use super::Sending;
-use crate::automation::notify::text;
-use crate::automation::notify::trail::{Trail, Undelivered};
 use crate::failure::with_causes;
+use crate::notify::text;
+use crate::notify::trail::{Trail, Undelivered};
 
 type Transport = AsyncSmtpTransport<Tokio1Executor>;
 

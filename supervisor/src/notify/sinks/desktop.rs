@@ -7,10 +7,10 @@ use tokio::process::Command;
 
 use super::Sending;
 use super::slack::escaped;
-use crate::automation::notify::parcel::is_urgent;
-use crate::automation::notify::text;
-use crate::automation::notify::trail::{Trail, Undelivered};
 use crate::environment;
+use crate::notify::parcel::is_urgent;
+use crate::notify::text;
+use crate::notify::trail::{Trail, Undelivered};
 
 /// The program where the channel names none.
 const PROGRAM: &str = "/usr/bin/notify-send";

@@ -12,14 +12,14 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
 
 use super::Sending;
-use crate::automation::notify::form;
-use crate::automation::notify::trail::{Trail, Undelivered};
 use crate::config::notify::program;
 use crate::failure::{Failure, with_causes};
 use crate::host::examine::{detect_pid_namespace, detect_support};
 use crate::host::home::toolchain_home;
 use crate::host::neighbours;
 use crate::host::remove::remove_forgotten;
+use crate::notify::form;
+use crate::notify::trail::{Trail, Undelivered};
 use crate::paths::make_dir;
 
 /// How much of its output is read.
