@@ -61,8 +61,10 @@ fn a_run_that_completes_its_task_is_told_with_the_first_line_of_the_result_and_e
     bench.finish(run, EndCause::Exited { code: 0 });
 
     let letter = letters(&bench).remove(0);
-    assert_eq!((letter.kind, letter.task_id), (NoticeKind::Completed, task));
+    assert_eq!((letter.kind, letter.task_id), (NoticeKind::Completed, task.clone()));
     assert_eq!(letter.notice.text.as_deref(), Some("42 tests pass"));
+    // A task that is done is not listed, whether it has subscriptions or not.
+    bench.call(move |board| board.reopen(&task, None, &alice()).map(drop)).unwrap();
     assert_eq!(subscriptions(&bench), 0);
     bench.check();
 }
