@@ -169,7 +169,11 @@ impl Client {
                 // This user is no operator, and may be one of a tenant's.
                 let members = Address::Unix(self.root().members_socket());
                 let request = self.request(parcel, request_id, None)?;
-                answered = self.answered(exchange(&members, request), within).await;
+                match self.answered(exchange(&members, request), within).await {
+                    // There is none: what was said before holds.
+                    Ok(Err(Trouble::Absent(_))) => {}
+                    other => answered = other,
+                }
             }
             let until = *until.get_or_insert_with(|| Instant::now() + retries_for);
             let trouble = match answered {

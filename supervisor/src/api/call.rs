@@ -241,6 +241,10 @@ impl Call {
         if let Some(tenant) = self.confined().cloned() {
             verb.confine(&tenant)?;
             self.named = short_ids::of_request(&verb)?.into();
+            // Also of a verb that asks the daemon before it asks the board.
+            if self.board.is_some() && !self.named.is_empty() {
+                self.read(|_| Ok(())).await?;
+            }
         }
         if let Some(id) = self.id.take() {
             self.request = Some(Request::new(Caller::of(&self.actor), V::NAME, id, &verb.substance()?));

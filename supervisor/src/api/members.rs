@@ -32,8 +32,10 @@ pub(super) async fn member(service: &Arc<Service>, uid: u32) -> Result<Actor, Fa
             _ => Vec::new(),
         };
         let name = account.as_ref().map(|account| account.name.as_str());
+        // Root directs every tenant, and workers may have the daemon's own user.
+        let is_own = own.is_root() || own == nix::unistd::geteuid();
         match config.tenant_of_user((uid, name), &groups) {
-            Ok(Some(tenant)) if uid != 0 => Ok(Actor { tenant: Some(tenant.clone()), ..person(uid) }),
+            Ok(Some(tenant)) if !is_own => Ok(Actor { tenant: Some(tenant.clone()), ..person(uid) }),
             Ok(_) => Err(Failure::new(Code::NotPermitted, format!("no tenant has the user uid {uid}"))
                 .hint("an operator adds it: supervisor tenant edit NAME --member USER")),
             Err((first, second)) => Err(Failure::new(

@@ -57,7 +57,7 @@ fn paths(root: &Root) -> [PathBuf; 2] {
 
 /// Removes the sockets of a root that is served no longer.
 pub(crate) fn remove(root: &Root) {
-    for socket in paths(root) {
+    for socket in paths(root).into_iter().chain([root.members_socket()]) {
         drop(std::fs::remove_file(socket));
     }
 }

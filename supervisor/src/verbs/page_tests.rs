@@ -18,6 +18,7 @@ fn row(entry: &Entry) -> String {
         Audience::Orchestrator => "operators and orchestrators",
         Audience::Worker => "operators and workers",
     };
+    let callers = if entry.members { format!("{callers}, users of tenants") } else { callers.to_owned() };
     let needs = match entry.effect {
         Effect::Read => "reads",
         Effect::Write => "writes",
