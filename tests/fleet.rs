@@ -128,7 +128,7 @@ fn what_another_user_may_have_put_there_is_refused_and_the_others_are_made() {
     let link = fleet.home().join("link");
     symlink(&root, &link).unwrap();
     fleet.cli(["dispatch-fleet", "shell", &link.display().to_string()]).refused(2, "symbolic link");
-    fleet.cli(["dispatch-fleet", "shell", "/nowhere/insta"]).refused(2, "/nowhere/insta");
+    fleet.cli(["dispatch-fleet", "shell", "/nowhere/insta"]).refused(3, "/nowhere/insta");
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn fifty_accounts_work_beside_one_that_meets_a_captcha_until_a_person_answers() 
     fleet.eventually("the next tick of all is done", || (counted("done") == 99).then_some(()));
     assert_eq!(fleet.status_of(&blocked), "blocked");
 
-    fleet.cli(["unblock", &blocked, "a traffic light"]).ok();
+    fleet.cli(["unblock", &blocked, "--reason", "a traffic light"]).ok();
     fleet.wait_for(&blocked, "done");
     assert_eq!(counts(&dispatch(&fleet, &root, &["--tick", "1", "--body", ENGAGE])), (0, 50, 0));
     for name in &accounts {

@@ -35,6 +35,10 @@ fn condition(table: &str) -> Option<String> {
             "(scope = 'tenant' AND name = ?1) OR (scope = 'task' AND name IN {TASKS}) \
                OR (scope = 'mission' AND name IN {MISSIONS})"
         ),
+        "mentions" => format!(
+            "task_id IN {TASKS} AND comment_id IN (SELECT c.id FROM task_comments c WHERE c.task_id IN {TASKS})"
+        ),
+        "spend" => format!("tenant = ?1 AND (mission = '' OR mission IN {MISSIONS})"),
         "day_usage" => "scope = 'tenant' AND name = ?1".to_owned(),
         // Up to where the log was folded: without it the states of folded tasks mean nothing.
         "event_horizon" => "?1 IS NOT NULL".to_owned(),

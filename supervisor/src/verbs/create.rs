@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::creator::subscriber;
 use super::{of_tenant, texts};
-use crate::api::{Audience, Call, Effect, Scope, Tool, Verb, blocking, person, require_own};
+use crate::api::{Audience, Call, Effect, Scope, Tool, Verb, blocking, not_for_members, person, require_own};
 use crate::command::Command;
 use crate::daemon::{Presence, check_workspace};
 use crate::exit::Code;
@@ -247,6 +247,9 @@ impl Verb for Create {
         require_own(tenant, self.tenant.as_ref())?;
         self.tenant = Some(tenant.clone());
         self.created_by = None;
+        if self.notify.as_deref().is_some_and(|channel| channel != "none") {
+            return Err(not_for_members("a channel of messages"));
+        }
         of_tenant::require_no_policy(self.policy.as_ref())
     }
 

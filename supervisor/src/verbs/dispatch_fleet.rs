@@ -45,7 +45,8 @@ pub(crate) struct DispatchFleet {
     /// Who does it: a profile or a lane
     pub(crate) profile: Profile,
     /// The directory above those of the fleet
-    #[arg(value_name = "ROOT")]
+    // `root` is the id of the global option.
+    #[arg(id = "fleet_root", value_name = "ROOT")]
     pub(crate) root: PathBuf,
     /// The names of the directories
     #[arg(skip)]
