@@ -20,9 +20,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::call::{ANSWER, Call, Entry, OnBoard, Verb, blocking};
+use super::confined::{confined, not_for_members, require_board};
 use super::doors::{Pass, Reserved};
 use super::identity::{BOARD_HEADER, Caller, REQUEST_HEADER, Who, token_not_valid};
-use super::members::{confined, not_for_members, require_board};
 use super::router::{Routes, Shared};
 use crate::exit::Code;
 use crate::failure::Failure;

@@ -10,7 +10,8 @@ use rand::Rng as _;
 use sha2::{Digest, Sha256};
 
 use super::call::blocking;
-use super::members::{account_of, confined, member};
+use super::confined::{account_of, confined};
+use super::members::tenant_of;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::host::account::account;
@@ -173,7 +174,7 @@ pub(super) async fn identify(
     }
     let person = match peer {
         Peer::InProcess(uid) => person(*uid),
-        Peer::Member(uid) => member(service, *uid).await?,
+        Peer::Member(uid) => Actor { tenant: Some(tenant_of(service, *uid).await?), ..person(*uid) },
         Peer::Worker | Peer::Run(..) => {
             return Err(Failure::new(
                 Code::NotPermitted,

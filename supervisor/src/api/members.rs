@@ -9,10 +9,9 @@
 
 use std::sync::Arc;
 
-use kernel::{Actor, BoardId, BoardName, RunId, Tenant};
+use kernel::Tenant;
 
 use super::call::blocking;
-use super::identity::person;
 use crate::config::tenants::UserName;
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -20,7 +19,7 @@ use crate::host::account::{account, groups, login};
 use crate::service::Service;
 
 /// Decides which tenant a uid is a member of, as the files say now.
-pub(super) async fn member(service: &Arc<Service>, uid: u32) -> Result<Actor, Failure> {
+pub(super) async fn tenant_of(service: &Arc<Service>, uid: u32) -> Result<Tenant, Failure> {
     let config = service.config();
     // A directory of users may be one that does not answer at once.
     blocking("the user was not looked up", move || {
@@ -35,7 +34,7 @@ pub(super) async fn member(service: &Arc<Service>, uid: u32) -> Result<Actor, Fa
         // Root directs every tenant, and workers may have the daemon's own user.
         let is_own = own.is_root() || own == nix::unistd::geteuid();
         match config.tenant_of_user((uid, name), &groups) {
-            Ok(Some(tenant)) if !is_own => Ok(Actor { tenant: Some(tenant.clone()), ..person(uid) }),
+            Ok(Some(tenant)) if !is_own => Ok(tenant.clone()),
             Ok(_) => Err(Failure::new(Code::NotPermitted, format!("no tenant has the user uid {uid}"))
                 .hint("an operator adds it: supervisor tenant edit NAME --member USER")),
             Err((first, second)) => Err(Failure::new(
@@ -46,44 +45,4 @@ pub(super) async fn member(service: &Arc<Service>, uid: u32) -> Result<Actor, Fa
         }
     })
     .await?
-}
-
-/// The tenant that a caller is confined to; none for operators and for workers, whose run confines them.
-pub(super) fn confined(actor: &Actor) -> Option<&Tenant> {
-    actor.tenant.as_ref().filter(|_| actor.run.is_none() && actor.kind == kernel::ActorKind::Person)
-}
-
-/// Refuses a board that a tenant's users do not reach, whether or not there is one of that name.
-pub(super) fn require_board(service: &Service, tenant: &Tenant, board: &BoardName) -> Result<(), Failure> {
-    let config = service.config();
-    if config.tenants.get(tenant).is_some_and(|tenant| tenant.reaches(board)) {
-        return Ok(());
-    }
-    Err(Failure::new(
-        Code::NotPermitted,
-        format!("the users of the tenant {tenant} do not reach the board {board}"),
-    )
-    .hint("leave --board out, or ask an operator: supervisor tenant edit NAME --on-board BOARD"))
-}
-
-/// What the requests of a member are counted under: runs of boards are numbered from 1.
-pub(super) fn account_of(uid: u32) -> (BoardId, RunId) {
-    (BoardId(uuid::Uuid::nil()), RunId(-1 - i64::from(uid)))
-}
-
-/// Refuses another tenant than the caller's, in the words of a request that has none but its own.
-pub(crate) fn require_own(tenant: &Tenant, named: Option<&Tenant>) -> Result<(), Failure> {
-    match named {
-        Some(other) if other != tenant => {
-            Err(Failure::new(Code::NotPermitted, format!("this user sees the tenant {tenant} alone"))
-                .hint("leave --tenant out"))
-        }
-        Some(_) | None => Ok(()),
-    }
-}
-
-/// Refuses what is for operators.
-pub(crate) fn not_for_members(what: &str) -> Failure {
-    Failure::new(Code::NotPermitted, format!("{what} is for operators, and this user is one of a tenant's"))
-        .hint("ask an operator")
 }

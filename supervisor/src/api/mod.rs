@@ -4,6 +4,7 @@
 
 mod ask;
 mod call;
+mod confined;
 mod doors;
 mod identity;
 mod in_process;
@@ -14,10 +15,10 @@ pub(crate) use ask::{Answered, Ask, Given, Id, Whole, mount_exchange, mount_verb
 pub(crate) use call::{
     ANSWERED, Audience, Call, Effect, Entry, OnBoard, Parcel, Scope, Tool, Verb, blocking,
 };
+pub(crate) use confined::{not_for_members, require_own};
 pub(crate) use doors::{
     Bell, Doorway, Listeners, Pass, RunDoors, Sockets, Streamed, WorkersRuntime, raise_descriptors,
 };
 pub(crate) use identity::{BOARD_HEADER, KEY_HEADER, OperatorKey, REQUEST_HEADER, hash_token, person};
 pub(crate) use in_process::answer as in_process;
-pub(crate) use members::{not_for_members, require_own};
 pub(crate) use router::{Routes, Surface, front};

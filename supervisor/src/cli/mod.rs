@@ -45,6 +45,7 @@ mod stop;
 mod tenant;
 mod tenant_file;
 mod tenant_ground;
+mod tenant_settings;
 mod topics;
 mod transfer;
 mod upgrade;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use kernel::Tenant;
 use toml::{Table, Value};
 
-use super::tenant::Settings;
+use super::tenant_settings::Settings;
 use crate::config::settings;
 use crate::config::tenants::TenantConfig;
 use crate::exit::Code;

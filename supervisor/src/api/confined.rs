@@ -1,0 +1,47 @@
+//! What the users of tenants are refused: what reaches beyond their tenant.
+
+use kernel::{Actor, BoardId, BoardName, RunId, Tenant};
+
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::service::Service;
+
+/// The tenant that a caller is confined to; none for operators and for workers, whose run confines them.
+pub(super) fn confined(actor: &Actor) -> Option<&Tenant> {
+    actor.tenant.as_ref().filter(|_| actor.run.is_none() && actor.kind == kernel::ActorKind::Person)
+}
+
+/// Refuses a board that a tenant's users do not reach, whether or not there is one of that name.
+pub(super) fn require_board(service: &Service, tenant: &Tenant, board: &BoardName) -> Result<(), Failure> {
+    let config = service.config();
+    if config.tenants.get(tenant).is_some_and(|tenant| tenant.reaches(board)) {
+        return Ok(());
+    }
+    Err(Failure::new(
+        Code::NotPermitted,
+        format!("the users of the tenant {tenant} do not reach the board {board}"),
+    )
+    .hint("leave --board out, or ask an operator: supervisor tenant edit NAME --on-board BOARD"))
+}
+
+/// What the requests of a member are counted under: runs of boards are numbered from 1.
+pub(super) fn account_of(uid: u32) -> (BoardId, RunId) {
+    (BoardId(uuid::Uuid::nil()), RunId(-1 - i64::from(uid)))
+}
+
+/// Refuses another tenant than the caller's, in the words of a request that has none but its own.
+pub(crate) fn require_own(tenant: &Tenant, named: Option<&Tenant>) -> Result<(), Failure> {
+    match named {
+        Some(other) if other != tenant => {
+            Err(Failure::new(Code::NotPermitted, format!("this user sees the tenant {tenant} alone"))
+                .hint("leave --tenant out"))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Refuses what is for operators.
+pub(crate) fn not_for_members(what: &str) -> Failure {
+    Failure::new(Code::NotPermitted, format!("{what} is for operators, and this user is one of a tenant's"))
+        .hint("ask an operator")
+}
