@@ -136,3 +136,48 @@ fn claim_refused(task: &Task, state: &State) -> Error {
         _ => super::illegal(&task.id, *state, Change::Started { run: RunId(0) }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crate::testing::{Bench, alice};
+    use crate::{ClaimTerms, Clock, Status};
+
+    #[test]
+    fn a_clock_that_is_set_ends_no_claim_and_has_nobody_wake_before_one_ends() {
+        let bench = Bench::new();
+        let task = bench.ready();
+        let of = task.clone();
+        bench
+            .call(move |board| board.claim(&of, &ClaimTerms::lasting(Duration::from_mins(5)), &alice()))
+            .unwrap();
+        let now = || Clock::now(&*bench.clock);
+        for day in [Duration::from_hours(24), Duration::ZERO] {
+            bench.clock.set(crate::Timestamp::from_secs(1_700_000_000).after(day));
+            assert_eq!(
+                bench.next_wake(),
+                Some(now().after(Duration::from_mins(5))),
+                "a wake that ends nothing is asked for again"
+            );
+            assert!(bench.wake().is_empty());
+        }
+        bench.clock.advance(Duration::from_mins(5));
+        assert_eq!(bench.next_wake(), Some(now()));
+        assert_eq!((bench.wake(), bench.next_wake()), (vec![task.clone()], None));
+        assert_eq!(bench.task(&task).status, Status::Ready);
+    }
+
+    #[test]
+    fn a_claim_of_another_boot_ends_at_once() {
+        let bench = Bench::new();
+        let task = bench.ready();
+        let of = task.clone();
+        bench
+            .call(move |board| board.claim(&of, &ClaimTerms::lasting(Duration::from_mins(5)), &alice()))
+            .unwrap();
+        bench.clock.reboot("boot-2");
+        assert!(bench.next_wake().is_some_and(|at| at <= Clock::now(&*bench.clock)));
+        assert_eq!((bench.wake(), bench.next_wake()), (vec![task], None));
+    }
+}

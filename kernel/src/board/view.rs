@@ -298,14 +298,14 @@ impl View<'_> {
     pub fn next_wake(&self) -> Result<Option<Timestamp>, Error> {
         let boot_id = self.clock.boot_id();
         let due = self.tx.next_due_time(&boot_id)?;
-        let expiry = self.tx.next_claim_expiry()?;
         let review = self.tx.next_review_time(self.now())?;
         let hold = self.tx.next_hold_end(self.now())?;
         let boottime = i64::try_from(self.clock.boottime().as_micros()).unwrap_or(i64::MAX);
-        let delay = self
-            .tx
-            .next_delay(&boot_id, self.now())?
-            .map(|due| Timestamp::from_micros(self.now().as_micros().saturating_add(due - boottime)));
+        // What is due on the clock since boot has another moment on the other one when somebody sets that.
+        let since_boot =
+            |due: i64| Timestamp::from_micros(self.now().as_micros().saturating_add(due - boottime));
+        let expiry = self.tx.next_claim_expiry(&boot_id)?.map(since_boot);
+        let delay = self.tx.next_delay(&boot_id, self.now())?.map(since_boot);
         let tick = self.next_tick()?;
         Ok(due.into_iter().chain(expiry).chain(review).chain(hold).chain(delay).chain(tick).min())
     }

@@ -259,12 +259,14 @@ impl Tx<'_> {
         )
     }
 
-    pub(crate) fn next_claim_expiry(&self) -> Result<Option<Timestamp>, Error> {
+    /// Returns when the next external claim expires, in microseconds since boot, by the rule of [`Self::expired_claims`]: one of another boot
+    /// has expired.
+    pub(crate) fn next_claim_expiry(&self, boot_id: &str) -> Result<Option<i64>, Error> {
         self.conn.value(
             "read the next expiry",
-            "SELECT min(claim_expires) FROM task_runs INDEXED BY task_runs_lease \
-         WHERE ended_at IS NULL AND holder = 'hand'",
-            [],
+            "SELECT min(CASE WHEN boot_id IS ?1 THEN claim_expires_boottime_us ELSE 0 END) FROM task_runs \
+         INDEXED BY task_runs_open_tenant WHERE ended_at IS NULL AND holder = 'hand'",
+            [boot_id],
         )
     }
 
