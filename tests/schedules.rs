@@ -20,16 +20,15 @@ fn ticks(fleet: &Fleet) -> Vec<i64> {
 #[test]
 fn each_tick_is_made_once_over_daemons_that_are_killed() {
     let fleet = Fleet::boot();
-    fleet.cli(["schedules", "add", "beat", "--every", "1s", "--title", "beat of {tick}"]).ok();
     // Tasks that nobody runs stay open: each tick replaces that of the one before, so every tick has its task.
     let file =
         "every = \"1s\"\nmissed = \"all\"\noverlap = \"replace\"\n[task]\ntitle = \"beat of {tick}\"\n";
     fs::write(fleet.home().join("beat.toml"), file).unwrap();
-    fleet.cli(["schedules", "edit", "beat", "--file", "beat.toml"]).ok();
+    fleet.cli(["schedules", "add", "beat", "--file", "beat.toml"]).ok();
     let shown = || fleet.json(["schedules", "show", "beat"]);
     let made = || {
         let events = fleet.json(["events", "--kind", "ticked", "--limit", "1000"]);
-        let events = events["events"].as_array().unwrap_or_else(|| events.as_array().unwrap()).clone();
+        let events = events["events"].as_array().unwrap().clone();
         let of = |event: &Value| {
             let payload = &event["payload"];
             (payload["outcome"] == "made" && payload["note"].is_null())
@@ -199,4 +198,42 @@ fn a_worker_writes_no_schedule() {
     let log = fleet.cli(["log", &id]).ok().stdout;
     assert!(log.contains("status=77"), "{log}");
     assert_eq!(fleet.json(["schedules", "list"]), json!([]));
+}
+
+#[test]
+fn the_command_of_a_tick_makes_a_task_for_each_directory_and_says_why_it_fails() {
+    let fleet = Fleet::boot();
+    for account in ["acct-1", "acct-2"] {
+        fs::create_dir_all(fleet.home().join("insta").join(account)).unwrap();
+        fleet.give(&fleet.home().join("insta").join(account));
+    }
+    fleet.give(&fleet.home().join("insta"));
+    let yaml = format!(
+        "schedule: \"0 */4 * * *\"\ncommand: hermes kanban dispatch-fleet insta-manager {}\n",
+        fleet.home().join("insta").display()
+    );
+    fs::write(fleet.home().join("insta-fleet.yaml"), yaml).unwrap();
+    fleet.cli(["schedules", "import", "insta-fleet.yaml"]).ok();
+
+    fleet.cli(["schedules", "run", "insta-fleet"]).ok();
+
+    let last = |name: &str, outcome: &str| {
+        fleet.eventually("the command is over", || {
+            let last = fleet.json(["schedules", "show", name])["last"].clone();
+            (last["outcome"] == outcome).then_some(last)
+        })
+    };
+    last("insta-fleet", "made");
+    let listed = fleet.json(["list"]);
+    let mut tenants: Vec<&str> =
+        listed.as_array().unwrap().iter().filter_map(|task| task["tenant"].as_str()).collect();
+    tenants.sort_unstable();
+    assert_eq!(tenants, ["acct-1", "acct-2"], "{listed:#}");
+
+    let nowhere =
+        ["schedules", "add", "nowhere", "--every", "1d", "--command", "dispatch-fleet a /nonexistent"];
+    fleet.cli(nowhere).ok();
+    fleet.cli(["schedules", "run", "nowhere"]).ok();
+    let failed = last("nowhere", "failed");
+    assert!(failed["note"].as_str().unwrap().contains("/nonexistent"), "{failed:#}");
 }

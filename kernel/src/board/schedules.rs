@@ -42,7 +42,11 @@ impl Board<'_> {
             self.tx.delete_schedule(&gone.name)?;
         }
         for (name, spec) in defined {
-            self.define_schedule(name, spec)?;
+            match self.define_schedule(name, spec) {
+                Err(error @ Error::Storage { .. }) => return Err(error),
+                // Its zone, say, is known no more: it stays as it was, and the others do not suffer.
+                Ok(()) | Err(_) => {}
+            }
         }
         Ok(())
     }

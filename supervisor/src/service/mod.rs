@@ -239,31 +239,22 @@ impl Service {
     /// Reads the files of the schedules again, and has every board that is served take them into use. One whose file has become
     /// defective stays as it was.
     pub(crate) fn read_schedules(&self) {
-        let now = Arc::new(Schedules::reload(&self.root, &self.schedules()));
-        *self.schedules.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
-        self.define_schedules();
-    }
-
-    /// Has every board that is served take its schedules into use.
-    fn define_schedules(&self) {
+        // Held until the boards have their jobs, so that what was read last is what they get last.
+        let mut schedules = self.schedules.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = match schedules.take() {
+            Some(before) => Schedules::reload(&self.root, &before),
+            None => Schedules::load(&self.root),
+        };
+        let now = schedules.insert(Arc::new(now));
         for board in self.served() {
-            self.define_on(&board);
+            define(now, &board);
         }
     }
 
-    /// Has a board take its schedules into use.
-    fn define_on(&self, board: &BoardHandle) {
-        let (Ok(writer), Some((defined, kept))) = (board.writer(), self.schedules().of_board(board.name()))
-        else {
-            return;
-        };
-        let name = board.name().clone();
-        let done = move |result: Result<(), kernel::Error>| {
-            if let Err(error) = result {
-                tracing::warn!(board = %name, %error, "schedules_not_defined");
-            }
-        };
-        writer.submit(move |board| board.define_schedules(&defined, &kept), done);
+    /// Has a board that was opened take its schedules into use.
+    fn define_schedules_on(&self, board: &BoardHandle) {
+        let mut schedules = self.schedules.lock().unwrap_or_else(PoisonError::into_inner);
+        define(schedules.get_or_insert_with(|| Arc::new(Schedules::load(&self.root))), board);
     }
 
     /// Takes settings into use, or goes on with those that there are, and remembers why.
@@ -400,7 +391,7 @@ impl Service {
         boards.insert(name.clone(), Arc::clone(&board));
         drop(boards);
         if self.daemon().is_some() {
-            self.define_on(&board);
+            self.define_schedules_on(&board);
         }
         Ok(board)
     }
@@ -487,4 +478,18 @@ impl Service {
         let (name, external_leases) = (name.clone(), ExternalLeases::default());
         Ok(BoardHandle { id, name, writer, readers, blobs, external_leases, changed, commits, closing, gone })
     }
+}
+
+/// Has a board take its schedules into use.
+fn define(schedules: &Schedules, board: &BoardHandle) {
+    let (Ok(writer), Some((defined, kept))) = (board.writer(), schedules.of_board(board.name())) else {
+        return;
+    };
+    let name = board.name().clone();
+    let done = move |result: Result<(), kernel::Error>| {
+        if let Err(error) = result {
+            tracing::warn!(board = %name, %error, "schedules_not_defined");
+        }
+    };
+    writer.submit(move |board| board.define_schedules(&defined, &kept), done);
 }

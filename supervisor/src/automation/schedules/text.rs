@@ -189,6 +189,7 @@ fn command(text: &str) -> Result<Vec<String>, (&'static str, String)> {
     if words.len() < 3 {
         return Err(refuse("write dispatch-fleet PROFILE DIRECTORY".to_owned()));
     }
-    words.extend(["--tick".to_owned(), "{tick}".to_owned()]);
+    // In front of what the file says: behind a `--` it would be no option.
+    words.splice(1..1, ["--tick".to_owned(), "{tick}".to_owned()]);
     Ok(words)
 }

@@ -7,7 +7,7 @@ mod run;
 mod save;
 mod screen;
 
-use kernel::{Actor, ScheduleName};
+use kernel::ScheduleName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -43,8 +43,8 @@ impl Verb for ListSchedules {
     type Reply = Vec<ScheduleLine>;
 
     async fn run(self, call: Call) -> Result<Vec<ScheduleLine>, Failure> {
-        let (service, actor) = (call.service.clone(), call.actor.clone());
-        blocking("the schedules were not read", move || list(&service, &actor, self.name.as_ref())).await?
+        let service = call.service.clone();
+        blocking("the schedules were not read", move || list(&service, self.name.as_ref())).await?
     }
 }
 
@@ -54,42 +54,29 @@ impl Command for ListSchedules {
     }
 }
 
-fn list(service: &Service, actor: &Actor, only: Option<&ScheduleName>) -> Result<Vec<ScheduleLine>, Failure> {
+fn list(service: &Service, only: Option<&ScheduleName>) -> Result<Vec<ScheduleLine>, Failure> {
     let schedules = service.schedules();
     let asked = |name: &&str| only.is_none_or(|only| only.as_str() == *name);
-    let mut lines = Vec::new();
-    for name in schedules.names().filter(asked) {
-        match schedules.find(name) {
-            Found::Usable(planned) if may(actor, planned) => {
-                lines.push(ScheduleLine::of(service, name, planned, only.is_some()));
-            }
-            Found::Disabled(defect) if actor.tenant.is_none() => {
-                lines.push(ScheduleLine::defective(name, defect));
-            }
-            Found::Usable(_) | Found::Disabled(_) | Found::Absent => {}
-        }
-    }
+    let line = |name: &str| match schedules.find(name) {
+        Found::Usable(planned) => Some(ScheduleLine::of(service, name, planned, only.is_some())),
+        Found::Disabled(defect) => Some(ScheduleLine::defective(name, defect)),
+        Found::Absent => None,
+    };
+    let lines: Vec<ScheduleLine> = schedules.names().filter(asked).filter_map(line).collect();
     match only {
         Some(name) if lines.is_empty() => Err(unknown(service, name)),
         _ => Ok(lines),
     }
 }
 
-/// Whether a caller may see and change a schedule: one that is limited to a tenant has those whose tasks are all of it.
-fn may(actor: &Actor, planned: &Planned) -> bool {
-    let Some(only) = &actor.tenant else { return true };
-    let is_own = |task: &kernel::TemplateTask| task.task.tenant.as_ref() == Some(only);
-    planned.spec.command.is_none() && planned.spec.tasks.iter().all(is_own)
-}
-
-/// Returns a schedule that a caller may change.
-fn own(service: &Service, actor: &Actor, name: &ScheduleName) -> Result<Planned, Failure> {
+/// Returns a schedule that can be used.
+fn usable(service: &Service, name: &ScheduleName) -> Result<Planned, Failure> {
     match service.schedules().find(name.as_str()) {
-        Found::Usable(planned) if may(actor, planned) => Ok(planned.clone()),
-        Found::Disabled(defect) if actor.tenant.is_none() => {
+        Found::Usable(planned) => Ok(planned.clone()),
+        Found::Disabled(defect) => {
             Err(Failure::new(Code::Conflict, defect.to_string()).hint("correct its file first"))
         }
-        Found::Usable(_) | Found::Disabled(_) | Found::Absent => Err(unknown(service, name)),
+        Found::Absent => Err(unknown(service, name)),
     }
 }
 

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::save::{Saved, save};
-use super::{own, unknown};
+use super::{unknown, usable};
 use crate::api::{Audience, Call, Effect, OnBoard, Verb, blocking};
 use crate::automation::schedules::{Planned, path_of, text_of, with_pause};
 use crate::exit::Code;
@@ -29,28 +29,28 @@ impl Verb for PauseSchedule {
     type Reply = Saved;
 
     async fn run(self, call: Call) -> Result<Saved, Failure> {
-        let (service, actor) = (call.service.clone(), call.actor.clone());
+        let service = call.service.clone();
         blocking("the schedule was not changed", move || {
             let (name, root) = (&self.name, service.root());
-            own(&service, &actor, name)?;
+            usable(&service, name)?;
             let path = path_of(root, name);
             let before = text_of(root, name)?.ok_or_else(|| unknown(&service, name))?;
-            let usable = |text: &str| {
+            let parsed = |text: &str| {
                 Planned::parse(name, text, &path)
                     .map_err(|defect| Failure::new(Code::Conflict, defect.to_string()))
             };
-            let mut wanted = usable(&before)?;
+            let mut wanted = parsed(&before)?;
             wanted.text.paused = self.paused;
             wanted.spec.paused = self.paused;
             let text = with_pause(&before, self.paused);
-            if usable(&text)? != wanted {
+            if parsed(&text)? != wanted {
                 return Err(Failure::new(
                     Code::Conflict,
                     format!("the pause of {} cannot be changed", path.display()),
                 )
                 .hint("write `paused = true` or `paused = false` into the file"));
             }
-            save(&service, &actor, name, &text, true)
+            save(&service, name, &text, true)
         })
         .await?
     }

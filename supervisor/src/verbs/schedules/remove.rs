@@ -4,7 +4,7 @@ use kernel::ScheduleName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{may, unknown};
+use super::unknown;
 use crate::api::{Audience, Call, Effect, OnBoard, Verb, blocking};
 use crate::automation::schedules::{path_of, remove};
 use crate::config::definitions::Found;
@@ -33,25 +33,25 @@ impl Verb for RemoveSchedule {
     type Reply = Removed;
 
     async fn run(self, call: Call) -> Result<Removed, Failure> {
-        let (service, actor) = (call.service.clone(), call.actor.clone());
+        let service = call.service.clone();
         blocking("the schedule was not removed", move || {
             let name = self.name;
-            let schedules = service.schedules();
-            let board = match schedules.find(name.as_str()) {
-                Found::Usable(planned) if may(&actor, planned) => Some(planned.board.clone()),
-                Found::Usable(_) => return Err(unknown(&service, &name)),
-                Found::Disabled(_) if actor.tenant.is_some() => return Err(unknown(&service, &name)),
+            let path = path_of(service.root(), &name);
+            let board = match service.schedules().find(name.as_str()) {
+                Found::Usable(planned) => Some(planned.board.clone()),
                 Found::Disabled(_) | Found::Absent => None,
             };
-            let path = path_of(service.root(), &name);
             if board.is_none() && path.symlink_metadata().is_err() {
                 return Err(unknown(&service, &name));
             }
+            // It is open before the files are read again, so that it hears of that.
+            let board = board.filter(|board| service.root().board(board).exists());
+            let board = board.map(|board| service.board(&board)).transpose()?;
             remove(service.root(), &name)?;
             service.read_schedules();
-            if let Some(board) = board.filter(|board| service.root().board(board).exists()) {
-                let gone = name.clone();
-                service.board(&board)?.writer()?.call(move |board| board.forget_schedule(&gone))?;
+            if let Some(board) = board {
+                // The board does one job after the other, so it has forgotten the schedule by then.
+                board.writer()?.call(|_| Ok(()))?;
             }
             Ok(Removed { name, path })
         })

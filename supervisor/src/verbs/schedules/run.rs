@@ -4,7 +4,7 @@ use kernel::{ScheduleName, ScheduleTick};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::own;
+use super::usable;
 use crate::api::{Audience, Call, Effect, Verb, blocking};
 use crate::failure::Failure;
 
@@ -23,8 +23,8 @@ impl Verb for RunSchedule {
     type Reply = ScheduleTick;
 
     async fn run(self, call: Call) -> Result<ScheduleTick, Failure> {
-        let (service, actor, name) = (call.service.clone(), call.actor.clone(), self.name.clone());
-        let planned = blocking("the schedule was not read", move || own(&service, &actor, &name)).await??;
+        let (service, name) = (call.service.clone(), self.name.clone());
+        let planned = blocking("the schedule was not read", move || usable(&service, &name)).await??;
         let board = call.board()?.name();
         if planned.board != *board {
             return Err(Failure::usage(format!(
@@ -33,8 +33,12 @@ impl Verb for RunSchedule {
             ))
             .hint(format!("supervisor --board {} schedules run {}", planned.board, self.name)));
         }
+        // The board of a daemon has it already, perhaps changed since.
+        let has_it = call.service.daemon().is_some();
         call.write(move |board, actor| {
-            board.define_schedule(&self.name, &planned.spec)?;
+            if !has_it {
+                board.define_schedule(&self.name, &planned.spec)?;
+            }
             board.run_schedule(&self.name, actor)
         })
         .await

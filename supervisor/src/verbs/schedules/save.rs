@@ -1,14 +1,12 @@
 //! `save-schedule`: writes the file of a schedule, and has its board take it into use.
 
-use kernel::{Actor, BoardName, ScheduleName, Timestamp};
+use kernel::{BoardName, ScheduleName, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::may;
 use crate::api::{Audience, Call, Effect, OnBoard, Scope, Tool, Verb, blocking};
 use crate::automation::schedules::{Planned, ScheduleText, path_of, text_of, write};
 use crate::command::Command;
-use crate::config::definitions::Found;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::service::Service;
@@ -61,7 +59,7 @@ impl Verb for SaveSchedule {
     type Reply = Saved;
 
     async fn run(self, call: Call) -> Result<Saved, Failure> {
-        let (service, actor) = (call.service.clone(), call.actor.clone());
+        let service = call.service.clone();
         let text = match (self.text, self.schedule) {
             (Some(text), None) => text,
             (None, Some(said)) => toml::to_string(&said)
@@ -72,14 +70,13 @@ impl Verb for SaveSchedule {
             }
         };
         let (name, replace) = (self.name, self.replace);
-        blocking("the schedule was not saved", move || save(&service, &actor, &name, &text, replace)).await?
+        blocking("the schedule was not saved", move || save(&service, &name, &text, replace)).await?
     }
 }
 
 /// Saves a schedule. Durable in its file and on its board when it returns. Blocking.
 pub(super) fn save(
     service: &Service,
-    actor: &Actor,
     name: &ScheduleName,
     text: &str,
     replace: bool,
@@ -91,31 +88,21 @@ pub(super) fn save(
         return Err(Failure::new(Code::Conflict, format!("{} exists already", path.display()))
             .hint(format!("change it with `supervisor schedules edit {name}`, or replace it with --force")));
     }
-    let schedules = service.schedules();
-    match schedules.find(name.as_str()) {
-        Found::Usable(planned) if !may(actor, planned) => return Err(not_own(actor)),
-        Found::Disabled(_) if actor.tenant.is_some() => return Err(not_own(actor)),
-        Found::Usable(_) | Found::Disabled(_) | Found::Absent => {}
-    }
-    if before.is_none() && schedules.names().count() >= MOST {
+    if before.is_none() && service.schedules().names().count() >= MOST {
         return Err(Failure::new(Code::Exhausted, format!("there are {MOST} schedules already"))
             .hint("remove one with `supervisor schedules rm`"));
     }
     let planned = Planned::parse(name, text, &path).map_err(|defect| {
         Failure::usage(defect.to_string()).hint("docs/schedules.md describes the file; nothing was written")
     })?;
-    if !may(actor, &planned) {
-        return Err(not_own(actor));
-    }
     // A board that is not there is refused before anything is written.
     let board = service.board(&planned.board)?;
     write(root, name, text)?;
     service.read_schedules();
-    let (defined, spec) = (name.clone(), planned.spec.clone());
-    let next = board.writer()?.call(move |board| {
-        board.define_schedule(&defined, &spec)?;
-        Ok(board.find_schedule(&defined)?.and_then(|schedule| schedule.next))
-    })?;
+    // The board does one job after the other, so it has the definition by then.
+    let defined = name.clone();
+    let known = board.writer()?.call(move |board| board.find_schedule(&defined))?;
+    let next = known.and_then(|schedule| schedule.next);
     Ok(Saved {
         name: name.clone(),
         path,
@@ -124,12 +111,6 @@ pub(super) fn save(
         next,
         warnings: warnings(service, &planned.text),
     })
-}
-
-fn not_own(actor: &Actor) -> Failure {
-    let tenant = actor.tenant.as_ref().map(ToString::to_string).unwrap_or_default();
-    Failure::new(Code::NotPermitted, format!("{} has schedules of the tenant {tenant} alone", actor.name))
-        .hint("give each task that tenant, and no command")
 }
 
 /// What will keep the tasks of a schedule from running as things are.
