@@ -198,3 +198,34 @@ fn a_comment_hands_work_to_the_profiles_that_it_mentions_and_to_no_lane() {
         assert_eq!(plain["mentioned"], serde_json::Value::Null);
     }
 }
+
+#[test]
+fn a_worker_that_asks_for_an_approval_waits_for_it_and_its_next_run_reads_who_gave_it() {
+    for user in User::all() {
+        let fleet = Fleet::offline_as(user);
+        fleet.configure(
+            "[approvals.spend]\nmessage = 'purchase: {text}'\n[approvals.deploy]\ngate = 'allow'\n",
+        );
+        fleet.start();
+        // Its context has the script as well, which the patterns do not match.
+        let script = "if supervisor context | grep -q 'APPROVED (spen[d])'; then supervisor complete --summary bought; \
+                      elif supervisor context | grep -q 'DENIED (spen[d])'; then supervisor complete --summary 'not bought'; \
+                      else supervisor approve $SUPERVISOR_TASK; supervisor ask 'TLV to NYC for 420 USD' --class spend; fi";
+        let buys = fleet.create("buy the ticket", script, &[]);
+        let waits = fleet.wait_for(&buys, "blocked");
+        assert_eq!(waits["task"]["block_kind"], "approval", "{waits}");
+        assert_eq!(waits["task"]["question"]["text"], "purchase: TLV to NYC for 420 USD");
+        fleet.cli(["approve", &buys]).ok();
+        assert_eq!(fleet.wait_for(&buys, "done")["latest_summary"], "bought");
+
+        let dear = fleet.create("buy two tickets", script, &[]);
+        fleet.wait_for(&dear, "blocked");
+        fleet.cli(["deny", &dear, "--reason", "too dear"]).ok();
+        assert_eq!(fleet.wait_for(&dear, "done")["latest_summary"], "not bought");
+
+        let script =
+            "supervisor ask 'to production?' --class deploy && supervisor complete --summary deployed";
+        let deploys = fleet.create("deploy", script, &[]);
+        assert_eq!(fleet.wait_for(&deploys, "done")["latest_summary"], "deployed");
+    }
+}

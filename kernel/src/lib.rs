@@ -53,6 +53,7 @@ pub use board::{
     LostArtifact, MissionSwept, Pause, Placement, Reopened, Settled, Start,
 };
 pub use model::actor::{Actor, ActorKind, Label, RunRef, WorkerRole};
+pub use model::approval::{ApprovalGate, ApprovalRule, ApprovalRules};
 pub use model::budget::{
     Amount, Balance, Budget, Budgets, Consumed, DayUse, Payer, PayerKind, Spend, SpendBy,
 };
@@ -66,8 +67,8 @@ pub use model::filter::{Archived, EventFilter, Excerpt, Filter, Page, Sort};
 pub use model::fleet::{FleetId, NewFleetTask};
 pub use model::hold::{Hold, HoldKind, HoldOn, HoldScope, NewHold, Within};
 pub use model::id::{
-    AttachmentId, BoardId, BoardName, CommentId, Digest, EventId, LetterId, ParseError, Pool, Profile,
-    RequestId, RunId, ScheduleName, TaskId, Tenant, Tick,
+    ApprovalClass, AttachmentId, BoardId, BoardName, CommentId, Digest, EventId, LetterId, ParseError, Pool,
+    Profile, RequestId, RunId, ScheduleName, TaskId, Tenant, Tick,
 };
 pub use model::letter::{Address, Crowd, Heads, Letter, LetterState, Letters, Mail, Notice, NoticeKind};
 pub use model::limits;
@@ -80,8 +81,8 @@ pub use model::mission::{
 pub use model::note::{Attachment, Comment, Event, Mention, NewAttachment};
 pub use model::outcome::DEFAULT_FAILURE_LIMIT;
 pub use model::outcome::{
-    ApprovalClass, ApprovalState, BlockKind, Denied, Egress, EndCause, Ending, Fault, Finished, HostEgress,
-    OnCleanExit, Outcome, OwnLimit, Siblings, StopReason,
+    ApprovalState, BlockKind, Denied, Egress, EndCause, Ending, Fault, Finished, HostEgress, OnCleanExit,
+    Outcome, OwnLimit, Siblings, StopReason,
 };
 pub use model::quota::{Bound, Quotas, SharedQuotas};
 pub use model::request::{Caller, Request};

@@ -11,9 +11,14 @@ const PAUSE: Proof =
     Test("tests/missions.rs", "a_paused_mission_starts_nothing_and_a_cancelled_one_leaves_no_process");
 const SPEND: Proof =
     Test("tests/missions.rs", "a_mission_stops_at_the_cent_and_the_ledger_says_who_has_spent_it");
+const APPROVAL: Proof = Test(
+    "tests/missions.rs",
+    "a_worker_that_asks_for_an_approval_waits_for_it_and_its_next_run_reads_who_gave_it",
+);
 const NEW: &str = "mission create x";
 
 pub(super) const MISSIONS: &[Row] = &[
+    ("ask", "class", APPROVAL),
     ("create", "mission", Lines("create x", "create x --mission {ready}")),
     ("mission cancel", "reason", Lines("mission cancel {ready}", "mission cancel {ready} --reason r")),
     ("mission create", "assignee", Lines(NEW, "mission create x --assignee bob")),

@@ -2,16 +2,21 @@
 
 use serde_json::json;
 
-use super::{Board, Record, Settled, preview};
+use super::charge::Cost;
+use super::{Board, Record, SYSTEM, Settled, preview};
 use crate::model::actor::{Actor, ActorKind, Label};
+use crate::model::approval::{ApprovalGate, ApprovalRule};
 use crate::model::error::Error;
 use crate::model::event::EventKind;
-use crate::model::id::TaskId;
+use crate::model::id::{ApprovalClass, RunId, TaskId};
 use crate::model::limits;
 use crate::model::outcome::{ApprovalState, BlockKind};
-use crate::model::status::{Change, Gate};
+use crate::model::quota::Bound;
+use crate::model::run::Run;
+use crate::model::status::{Change, Gate, State};
 use crate::model::task::{Approval, NewTask, Task};
-use crate::model::verdict::{Finding, Question};
+use crate::model::verdict::{Blocking, Finding, Question, Verdict};
+use crate::rules::authority;
 use crate::store::fields::Field;
 
 /// The most parents that a request describes; `show` names the others.
@@ -28,11 +33,109 @@ impl Board<'_> {
             let summary = summary.map(|text| text.chars().take(2000).collect());
             results.push(Finding { task: parent.to_string(), title, summary });
         }
-        let question =
-            Question { text: format!("May it go on: {}", task.title), results, ..Question::default() };
-        self.tx.set_request(id, &reason(&task), &question)?;
-        let payload = json!({ "approver": task.approval.approver, "class": task.approval.class, "parents": self.parents(id)? });
-        self.append(&task, None, EventKind::ApprovalRequested, payload, actor)
+        let text = format!("May it go on: {}", task.title);
+        let text = match &task.approval.class {
+            Some(class) => self.rule(&task).request(class, (id.as_str(), &task.title), &text),
+            None => text,
+        };
+        let question = Question { text, results, ..Question::default() };
+        self.tx.set_request(id, &self.approval_reason(&task), &question)?;
+        self.tell_requested(&task, actor)
+    }
+
+    /// Starts the time that a request has, and says that it waits.
+    fn tell_requested(&self, task: &Task, actor: &str) -> Result<(), Error> {
+        let until = self.rule(task).expires.map(|time| self.now().after(time));
+        self.tx.set_approval_end(&task.id, until)?;
+        let mut payload = json!({
+            "approver": task.approval.approver, "class": task.approval.class, "parents": self.parents(&task.id)?,
+        });
+        if let Some(until) = until {
+            payload["until"] = json!(until);
+        }
+        self.append(task, None, EventKind::ApprovalRequested, payload, actor)
+    }
+
+    /// What the configuration says of the class of a task's approval. A class that it does not have any more asks any person.
+    fn rule(&self, task: &Task) -> ApprovalRule {
+        let class = task.approval.class.as_ref();
+        class.and_then(|class| self.quotas.approvals.of(class).ok()).unwrap_or_default()
+    }
+
+    /// Applies the gate of its class to a new task. Returns the class where the configuration allows it without an approval.
+    pub(super) fn apply_gate(&self, new: &mut NewTask) -> Result<Option<ApprovalClass>, Error> {
+        let Some(class) = new.approval.class.clone() else { return Ok(None) };
+        match self.quotas.approvals.of(&class)?.gate {
+            ApprovalGate::Deny => Err(denied_by_rule(&class)),
+            ApprovalGate::Allow if new.approval.state.is_none() => {
+                new.approval.state = Some(ApprovalState::Granted);
+                Ok(Some(class))
+            }
+            ApprovalGate::Ask | ApprovalGate::Allow => {
+                new.approval.state.get_or_insert(ApprovalState::Required);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Says that the configuration allows what a task does.
+    pub(super) fn tell_allowed(
+        &self,
+        task: &Task,
+        run: Option<RunId>,
+        class: &ApprovalClass,
+    ) -> Result<(), Error> {
+        let payload = json!({ "class": class, "comment": "allowed by the configuration" });
+        self.append(task, run, EventKind::ApprovalGranted, payload, SYSTEM)
+    }
+
+    /// Asks for the approval of what a worker is about to do. Its run ends with it; the next one of the task reads what was decided.
+    /// What the configuration allows goes on at once.
+    pub fn ask_approval(
+        &mut self,
+        id: &TaskId,
+        class: &ApprovalClass,
+        text: &str,
+        actor: &Actor,
+    ) -> Result<Settled, Error> {
+        let Some(run) = self.live_run(actor)? else {
+            return Err(Error::invalid(
+                "class",
+                "a worker asks for the approval of what it does",
+                format!("have a task wait for one: `supervisor create '…' --approval-class {class}`"),
+            ));
+        };
+        let task = self.task_for(id, actor)?;
+        authority::own_task(actor, id, task.current_run_id)?;
+        limits::filled("question", text, "say what is to be approved")?;
+        limits::bytes("question", text, limits::SUMMARY)?;
+        let rule = self.quotas.approvals.of(class)?;
+        match rule.gate {
+            ApprovalGate::Deny => return Err(denied_by_rule(class)),
+            ApprovalGate::Allow => {
+                self.charge(actor, Cost::one(Bound::Notes))?;
+                self.tell_allowed(&task, Some(run.id), class)?;
+                return self.settled(id, None);
+            }
+            ApprovalGate::Ask => {}
+        }
+        let text = rule.request(class, (id.as_str(), &task.title), text);
+        let question = Question { text, approval: Some(class.clone()), ..Question::default() };
+        let reason = Some(format!("asks for an approval ({class}): {}", question.text));
+        let blocking = Blocking { kind: BlockKind::Approval, reason, question: Some(question) };
+        self.decide(id, Verdict::Block(blocking), None, actor)
+    }
+
+    /// Has a task need the approval that its run has asked for, where it stands blocked for it.
+    pub(super) fn keep_asked_approval(&self, run: &Run, to: State) -> Result<(), Error> {
+        let Some(Verdict::Block(Blocking { question: Some(question), .. })) = &run.verdict else {
+            return Ok(());
+        };
+        if let (Some(class), State::Blocked { kind: BlockKind::Approval }) = (&question.approval, to) {
+            self.tx.require_approval(&run.task_id, class)?;
+            self.tell_requested(&self.expect_task(&run.task_id)?, SYSTEM)?;
+        }
+        Ok(())
     }
 
     /// Lets a task go on that waits for an approval.
@@ -42,7 +145,7 @@ impl Board<'_> {
         comment: Option<&str>,
         actor: &Actor,
     ) -> Result<Settled, Error> {
-        may_decide(task, actor)?;
+        self.may_decide(task, actor)?;
         self.let_go_on(task, comment, None, actor)
     }
 
@@ -73,7 +176,14 @@ impl Board<'_> {
         actor: &Actor,
     ) -> Result<Settled, Error> {
         let id = &task.id;
-        self.remark(id, comment, actor)?;
+        match asked(task) {
+            Some(asked) => {
+                let said = comment.map(|comment| format!("\n{comment}")).unwrap_or_default();
+                self.add_comment(id, &format!("APPROVED ({}): {}{said}", asked.0, asked.1), None, actor)?;
+            }
+            None => self.remark(id, comment, actor)?,
+        }
+        self.tx.set_approval_end(id, None)?;
         if task.approval.state == Some(ApprovalState::Required) {
             self.set(id, &Field::Approval(ApprovalState::Granted))?;
         }
@@ -106,54 +216,104 @@ impl Board<'_> {
                 "work in review is sent back with `supervisor request-changes`",
             ));
         }
-        may_decide(&task, actor)?;
-        self.remark(id, Some(reason), actor)?;
+        self.may_decide(&task, actor)?;
+        self.turn_down(&task, reason, actor)
+    }
+
+    /// Denies a request that nobody has decided in its time.
+    pub(super) fn deny_expired(&mut self, id: &TaskId) -> Result<(), Error> {
+        let task = self.expect_task(id)?;
+        self.turn_down(&task, "nobody has approved it in its time", &Actor::system()).map(drop)
+    }
+
+    /// What a worker has asked for is answered, and its task goes on without it; another task goes to triage.
+    fn turn_down(&mut self, task: &Task, reason: &str, actor: &Actor) -> Result<Settled, Error> {
+        let id = &task.id;
         let from = self.standing(id)?;
+        let change = match asked(task) {
+            Some((class, text)) => {
+                self.add_comment(id, &format!("DENIED ({class}): {text}\n{reason}"), None, actor)?;
+                self.tx.drop_approval(id)?;
+                let gate = match task.work_by {
+                    Some(_) => Gate::Review,
+                    None => self.gate(id, from.not_before)?,
+                };
+                Change::Approved { gate }
+            }
+            None => {
+                self.add_comment(id, reason, None, actor)?;
+                self.tx.set_approval_end(id, None)?;
+                Change::SentToTriage
+            }
+        };
         let payload = json!({ "class": task.approval.class, "reason": preview(Some(reason)) });
         let label = actor.label();
         let record =
             Record::new(EventKind::ApprovalDenied, payload, &label).of(actor.run.as_ref().map(|own| own.run));
-        self.shift(id, &from, Change::SentToTriage, record)?;
+        self.shift(id, &from, change, record)?;
         self.settled(id, None)
     }
-}
 
-/// What a task that waits for an approval says.
-pub(super) fn reason(task: &Task) -> String {
-    let whom = task.approval.approver.as_deref().unwrap_or("a person");
-    let class = task.approval.class.map(|class| format!(" ({class})")).unwrap_or_default();
-    format!("waits for the approval of {whom}{class}")
-}
+    /// What a task that waits for an approval says.
+    pub(super) fn approval_reason(&self, task: &Task) -> String {
+        let approvers = self.rule(task).approvers.join(" or ");
+        let others = if approvers.is_empty() { "a person" } else { approvers.as_str() };
+        let whom = task.approval.approver.as_deref().unwrap_or(others);
+        let class = task.approval.class.as_ref().map(|class| format!(" ({class})")).unwrap_or_default();
+        format!("waits for the approval of {whom}{class}")
+    }
 
-/// Refuses an actor that is not the approver: the named one, else any person, but never the assignee.
-fn may_decide(task: &Task, actor: &Actor) -> Result<(), Error> {
-    let hint = format!("{}; see `supervisor show {}`", reason(task), task.id);
-    if task.assignee.as_ref().is_some_and(|assignee| actor.works_as(assignee)) {
-        return Err(Error::forbidden(format!("{} is to be done by {} itself", task.id, actor.name), hint));
-    }
-    let allowed = match &task.approval.approver {
-        Some(approver) => actor.is_approver(approver),
-        None => actor.kind != ActorKind::Worker,
-    };
-    if allowed {
-        return Ok(());
-    }
-    let hint = match actor.kind {
-        ActorKind::Person | ActorKind::System => {
-            format!("{hint}; in place of the approver: `supervisor approve {} --override`", task.id)
+    /// Refuses an actor that is not the approver: the one that the task names, else one of those of its class, else any person, but
+    /// never the assignee.
+    fn may_decide(&self, task: &Task, actor: &Actor) -> Result<(), Error> {
+        let hint = format!("{}; see `supervisor show {}`", self.approval_reason(task), task.id);
+        if task.assignee.as_ref().is_some_and(|assignee| actor.works_as(assignee)) {
+            return Err(Error::forbidden(
+                format!("{} is to be done by {} itself", task.id, actor.name),
+                hint,
+            ));
         }
-        ActorKind::Worker => hint,
-    };
-    Err(Error::forbidden(format!("{} may not decide about {}", actor.name, task.id), hint))
+        let named = self.rule(task).approvers;
+        let is_one = |approver: &String| actor.is_approver(approver);
+        let allowed = match &task.approval.approver {
+            // What a worker asks for, no worker approves.
+            Some(approver) if asked(task).is_none() => actor.is_approver(approver),
+            Some(approver) => actor.kind != ActorKind::Worker && actor.is_approver(approver),
+            None => actor.kind != ActorKind::Worker && (named.is_empty() || named.iter().any(is_one)),
+        };
+        if allowed {
+            return Ok(());
+        }
+        let hint = match actor.kind {
+            ActorKind::Person | ActorKind::System => {
+                format!("{hint}; in place of the approver: `supervisor approve {} --override`", task.id)
+            }
+            ActorKind::Worker => hint,
+        };
+        Err(Error::forbidden(format!("{} may not decide about {}", actor.name, task.id), hint))
+    }
+}
+
+/// The class and the text of what a worker has asked for; none where a task waits since it was made.
+fn asked(task: &Task) -> Option<(&ApprovalClass, &str)> {
+    let question = task.question.as_ref()?;
+    Some((question.approval.as_ref()?, question.text.as_str()))
+}
+
+fn denied_by_rule(class: &ApprovalClass) -> Error {
+    Error::forbidden(
+        format!("the configuration denies what is of the class `{class}`"),
+        format!("do without it; an operator changes `gate` in [approvals.{class}] of supervisor.toml"),
+    )
 }
 
 /// Refuses a new task whose approval would be none.
 pub(super) fn validate(new: &NewTask, actor: &Actor) -> Result<(), Error> {
-    let Approval { state, class, approver } = &new.approval;
-    if state.is_none() && (approver.is_some() || class.is_some()) {
+    let Approval { state, approver, .. } = &new.approval;
+    if state.is_none() && approver.is_some() {
         return Err(Error::invalid(
             "require_approval",
-            "an approver or a class is named, and no approval is required",
+            "an approver is named, and no approval is required",
             "add `--require-approval`",
         ));
     }

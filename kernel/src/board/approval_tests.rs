@@ -2,8 +2,8 @@
 
 use crate::testing::{Bench, alice, gated, titled};
 use crate::{
-    Actor, Approval, ApprovalClass, BlockKind, Blocking, Error, ErrorCode, EventFilter, Force, Handoff,
-    NewTask, Question, Status, Task, TaskId,
+    Actor, Approval, BlockKind, Blocking, Error, ErrorCode, EventFilter, Force, Handoff, NewTask, Question,
+    Status, Task, TaskId,
 };
 
 /// A way to let a task go on.
@@ -15,7 +15,7 @@ fn ann() -> Actor {
 
 fn guarded(parents: Vec<TaskId>) -> NewTask {
     NewTask {
-        approval: Approval { approver: Some("ann".to_owned()), class: Some(ApprovalClass::Spend), ..gated() },
+        approval: Approval { approver: Some("ann".to_owned()), class: "spend".parse().ok(), ..gated() },
         parents,
         ..titled("order it")
     }
@@ -121,7 +121,10 @@ fn without_a_name_any_person_approves_and_no_worker_does() {
     assert_eq!(approve(&bench, &id, eve).unwrap_err().code(), ErrorCode::Forbidden);
     assert_eq!(approve(&bench, &id, alice()).unwrap().status, Status::Ready);
     for wrong in [
-        NewTask { approval: Approval { state: None, ..guarded(Vec::new()).approval }, ..guarded(Vec::new()) },
+        NewTask {
+            approval: Approval { state: None, class: None, ..guarded(Vec::new()).approval },
+            ..guarded(Vec::new())
+        },
         approved_by("bob"),
     ] {
         let error = bench.call(move |board| board.create(wrong, &alice())).unwrap_err();

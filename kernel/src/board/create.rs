@@ -52,6 +52,7 @@ impl Board<'_> {
         let missions = own.as_ref().map_or(Ok(self.quotas.mission), |own| self.limits_of(own))?;
         let creator_task = authority::bound_new_task(actor, maker, &mut new, &missions)?;
         validate(&new)?;
+        let is_allowed = self.apply_gate(&mut new)?;
         super::approval::validate(&new, actor)?;
         new.tenant = self.tenant_of(&new, actor)?;
         if let Some(key) = &new.idempotency_key
@@ -108,6 +109,9 @@ impl Board<'_> {
         })?;
         if state == (State::Blocked { kind: BlockKind::Approval }) {
             self.ask_for_approval(&id, &actor.label())?;
+        }
+        if let Some(class) = is_allowed {
+            self.tell_allowed(&self.expect_task(&id)?, None, &class)?;
         }
         Ok(Created { task: self.expect_task(&id)?, existing: false })
     }

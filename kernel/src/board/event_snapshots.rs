@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::testing::{Bench, alice, gated, titled};
 use crate::{
-    Actor, Approval, ApprovalClass, BlockKind, Blocking, Detach, EndCause, EventFilter, EventKind, Force,
-    Handoff, InitialState, NewTask, Question, RunId, StopReason, Straggler, TaskId,
+    Actor, Approval, BlockKind, Blocking, Detach, EndCause, EventFilter, EventKind, Force, Handoff,
+    InitialState, NewTask, Question, RunId, StopReason, Straggler, TaskId,
 };
 
 mod chats;
@@ -122,7 +122,7 @@ fn asks() -> Blocking {
 }
 
 fn guarded() -> NewTask {
-    NewTask { approval: Approval { class: Some(ApprovalClass::Spend), ..gated() }, ..titled("buy") }
+    NewTask { approval: Approval { class: "spend".parse().ok(), ..gated() }, ..titled("buy") }
 }
 
 #[test]

@@ -68,6 +68,7 @@ impl Board<'_> {
         let record = Record::new(kind, payload, SYSTEM).of(id).blocking(blocking.as_ref());
         self.prepare(&run, &decision)?;
         let to = self.shift(&run.task_id, &from, change, record)?;
+        self.keep_asked_approval(&run, to)?;
         self.count(&run, &from, &decision, &ending)?;
         let replaces = if is_outside { self.tx.gather_tries(&run.task_id, id)? } else { None };
         let finished = Finished {

@@ -262,7 +262,7 @@ impl<'a> Board<'a> {
             Status::Ready => (EventKind::Promoted, None),
             Status::Scheduled => (EventKind::Scheduled, None),
             Status::Blocked => {
-                let reason = approval::reason(&self.expect_task(id)?);
+                let reason = self.approval_reason(&self.expect_task(id)?);
                 (EventKind::Blocked, Some(json!({ "kind": BlockKind::Approval, "reason": reason })))
             }
             Status::Todo
@@ -336,6 +336,8 @@ fn completed_payload(handoff: Option<&crate::model::verdict::Handoff>) -> Value 
 mod admission_tests;
 #[cfg(test)]
 mod again_tests;
+#[cfg(test)]
+mod approval_class_tests;
 #[cfg(test)]
 mod approval_tests;
 #[cfg(test)]

@@ -307,7 +307,9 @@ impl View<'_> {
         let expiry = self.tx.next_claim_expiry(&boot_id)?.map(since_boot);
         let delay = self.tx.next_delay(&boot_id, self.now())?.map(since_boot);
         let tick = self.next_tick()?;
-        Ok(due.into_iter().chain(expiry).chain(review).chain(hold).chain(delay).chain(tick).min())
+        let request = self.tx.next_approval_end()?;
+        let moments = [due, expiry, review, hold, delay, tick, request];
+        Ok(moments.into_iter().flatten().min())
     }
 
     /// Returns how many tasks there are, of a tenant where one is named. Reads each of a tenant's.

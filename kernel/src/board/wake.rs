@@ -18,8 +18,9 @@ const AT_ONCE: u32 = 1000;
 const DRIFT_US: i64 = 1_000_000;
 
 impl Board<'_> {
-    /// Wakes the tasks whose time has come, takes back the external claims that have expired, and decides about the ticks of schedules
-    /// that are due. Returns the tasks of all three. Missions whose runs have used up their time by now are paused.
+    /// Wakes the tasks whose time has come, takes back the external claims that have expired, denies the requests for approvals that
+    /// are over, and decides about the ticks of schedules that are due. Returns the tasks of all these. Missions whose runs have used
+    /// up their time by now are paused.
     pub fn wake_due(&mut self) -> Result<Vec<TaskId>, Error> {
         let boot_id = self.clock.boot_id();
         let boottime = i64::try_from(self.clock.boottime().as_micros()).unwrap_or(i64::MAX);
@@ -44,6 +45,10 @@ impl Board<'_> {
             self.append(&task, Some(run.id), EventKind::ClaimExpired, payload, SYSTEM)?;
             self.finish_run(run.id, Ending::new(EndCause::Stopped(StopReason::Reclaimed)))?;
             woken.push(run.task_id);
+        }
+        for id in self.tx.expired_approvals(self.now(), AT_ONCE)? {
+            self.deny_expired(&id)?;
+            woken.push(id);
         }
         self.pause_missions_at_work()?;
         self.end_holds()?;

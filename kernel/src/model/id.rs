@@ -155,6 +155,13 @@ text_id!(
     "1 to 64 of A-Z a-z 0-9 . _ -, starting with a letter or digit", is_name
 );
 text_id!(
+    /// What an approval is about: `spend`, `book`, `send_as_me`, `destructive`, or a class of the configuration.
+    ApprovalClass, "approval class", "^[a-z][a-z0-9_]{0,31}$", "1 to 32 of a-z 0-9 _, starting with a letter",
+    |text| text.len() <= 32
+        && text.starts_with(|c: char| c.is_ascii_lowercase())
+        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+);
+text_id!(
     /// A caller's id of one mutation; a repeat with the same id gets the first reply.
     RequestId, "request id", "^[!-~]{1,128}$", "1 to 128 printable ASCII characters without spaces",
     |text| (1..=128).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())

@@ -1,6 +1,7 @@
 //! The nouns of a board and their words. They know no rule, no file and no database.
 
 pub(crate) mod actor;
+pub(crate) mod approval;
 pub(crate) mod budget;
 pub(crate) mod candidate;
 pub(crate) mod cell;

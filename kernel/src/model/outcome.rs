@@ -120,21 +120,6 @@ impl BlockKind {
 }
 
 words! {
-    /// What an approval is about.
-    "approval class"
-    ApprovalClass {
-        /// It costs money.
-        Spend => "spend",
-        /// It books or orders something.
-        Book => "book",
-        /// It speaks in somebody's name.
-        SendAsMe => "send_as_me",
-        /// It destroys something.
-        Destructive => "destructive",
-    }
-}
-
-words! {
     /// Where the approval of a task stands.
     "approval"
     ApprovalState {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use crate::model::approval::ApprovalRules;
 use crate::model::budget::Budgets;
 use crate::model::error::Error;
 use crate::model::id::Tenant;
@@ -75,6 +76,8 @@ pub struct Quotas {
     pub mission: MissionLimits,
     /// How much runs, tenants and accounts may use.
     pub budgets: Budgets,
+    /// Which actions need an approval.
+    pub approvals: ApprovalRules,
 }
 
 impl Default for Quotas {
@@ -86,6 +89,7 @@ impl Default for Quotas {
             longest_hold: Duration::from_hours(24),
             mission: MissionLimits::default(),
             budgets: Budgets::default(),
+            approvals: ApprovalRules::default(),
         }
     }
 }

@@ -7,9 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::clock::{Timestamp, optional_seconds};
-use crate::model::id::{Pool, Profile, RunId, ScheduleName, TaskId, Tenant};
+use crate::model::id::{ApprovalClass, Pool, Profile, RunId, ScheduleName, TaskId, Tenant};
 use crate::model::limits;
-use crate::model::outcome::{ApprovalClass, ApprovalState, BlockKind};
+use crate::model::outcome::{ApprovalState, BlockKind};
 use crate::model::run::Purpose;
 use crate::model::status::{InitialState, Status};
 use crate::model::verdict::Question;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::model::error::Error;
-use crate::model::id::Profile;
+use crate::model::id::{ApprovalClass, Profile};
 use crate::model::limits;
 use crate::model::outcome::BlockKind;
 use crate::model::words::words;
@@ -83,6 +83,9 @@ pub struct Question {
     /// Whether an answer in words will do, too. Without choices it always does.
     #[serde(default)]
     pub free_text: bool,
+    /// The class of the approval that a worker asks for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<ApprovalClass>,
     /// With a request for an approval: what the tasks before have come to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub results: Vec<Finding>,

@@ -17,12 +17,12 @@ use crate::model::clock::Timestamp;
 use crate::model::error::{Error, StorageKind};
 use crate::model::hold::{HoldKind, HoldScope};
 use crate::model::id::{
-    AttachmentId, BoardId, BoardName, CommentId, Digest, EventId, LetterId, Profile, RunId, ScheduleName,
-    TaskId, Tenant,
+    ApprovalClass, AttachmentId, BoardId, BoardName, CommentId, Digest, EventId, LetterId, Profile, RunId,
+    ScheduleName, TaskId, Tenant,
 };
 use crate::model::letter::{LetterState, NoticeKind};
 use crate::model::message::MessageState;
-use crate::model::outcome::{ApprovalClass, ApprovalState, BlockKind, Outcome, StopReason};
+use crate::model::outcome::{ApprovalState, BlockKind, Outcome, StopReason};
 use crate::model::run::{Holder, Purpose, RunStatus};
 use crate::model::schedule::TickOutcome;
 use crate::model::status::Status;

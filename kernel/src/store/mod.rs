@@ -1,5 +1,6 @@
 //! The `SQLite` file: the only place that knows SQL, one file per table. Every query is a method of [`tx::Tx`].
 
+mod approvals;
 pub(crate) mod attachments;
 pub(crate) mod bundled;
 pub(crate) mod check;

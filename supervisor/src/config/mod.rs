@@ -1,6 +1,7 @@
 //! `supervisor.toml`: limits of admission, worker uids, grace. Unknown keys are errors that name the line.
 
 pub(crate) mod admission;
+mod approvals;
 mod budgets;
 pub(crate) mod definitions;
 #[cfg(test)]
@@ -21,6 +22,7 @@ use kernel::{Bound, MissionLimits, Profile, Quotas};
 use serde::Deserialize;
 
 use self::admission::{DispatchConfig, Limits, Pools};
+use self::approvals::ApprovalsConfig;
 use self::budgets::BudgetsConfig;
 use self::definitions::{Defect, Subject};
 use self::missions::MissionConfig;
@@ -53,6 +55,8 @@ pub(crate) struct Config {
     quotas: QuotaConfig,
     /// How far a mission may go.
     missions: MissionConfig,
+    /// Which actions need an approval.
+    approvals: ApprovalsConfig,
     /// How much runs, tenants and accounts may use.
     budgets: BudgetsConfig,
     /// How brokers ask hosts.
@@ -331,6 +335,7 @@ impl Config {
         let mut quotas = self.quotas.quotas();
         quotas.mission = self.missions.limits();
         quotas.budgets = self.budgets.budgets();
+        quotas.approvals = self.approvals.rules();
         for (name, tenant) in &self.tenants {
             for (bound, limit) in tenant.bounds() {
                 quotas = quotas.with_tenant(name, bound, limit);

@@ -1,26 +1,30 @@
 //! `ask`: a worker asks a person, and its task waits for the answer.
 
-use kernel::TaskId;
+use kernel::{ApprovalClass, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::block::Block;
-use super::bulk::{Bulk, shown};
+use super::bulk::{Bulk, outcome, shown};
 use super::texts;
 use crate::api::{Audience, Call, Effect, Scope, Tool, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 
+/// What a worker is told whose action needs no approval.
+const ALLOWED: &str = "the configuration allows it: go on";
+
 /// Ask a person a question and block the task until it is answered
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[command(after_help = "\
-The same as `block --question`. The next run of the task reads the answer, which a person
+The same as `block --question`; with --class, `approve` and `deny` answer it. The next run of the task reads the answer, which a person
 gives with `supervisor answer`.
 
 Examples:
   supervisor ask 'which one?' --choice PostgreSQL --choice SQLite (in a run)
+  supervisor ask 'buy the ticket for 420 USD?' --class spend     (in a run)
   supervisor ask 'which colour?' --task t_0123abcd")]
 pub(crate) struct Ask {
     /// The question
@@ -33,6 +37,11 @@ pub(crate) struct Ask {
     #[arg(long)]
     #[serde(default)]
     pub(crate) free_text: bool,
+    /// Ask for the approval of something of this class: `spend`, `book`, `send_as_me`, `destructive`, or a class of [approvals]
+    #[arg(long, value_name = "CLASS", conflicts_with_all = ["choices", "free_text"])]
+    // A daemon of an earlier release refuses what it does not know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) class: Option<ApprovalClass>,
     /// The task; inside a run, the run's own task if none is named
     #[arg(long = "task", value_name = "TASK")]
     #[serde(default)]
@@ -54,8 +63,24 @@ impl Verb for Ask {
     }
 
     async fn run(self, call: Call) -> Result<Bulk, Failure> {
-        let Ask { question, choices, free_text, task_id } = self;
+        let Ask { question, choices, free_text, class, task_id } = self;
         let task_id = Some(texts::named(task_id)?);
+        if let Some(class) = class {
+            if free_text || !choices.is_empty() {
+                return Err(Failure::usage("an approval has no other answers than yes and no")
+                    .hint("leave out the choices and free_text, or the class"));
+            }
+            return call
+                .write(move |board, actor| {
+                    Bulk::each(board, task_id, |board, id| {
+                        let settled = board.ask_approval(id, &class, &question, actor)?;
+                        let (status, note) = outcome(&settled);
+                        let allowed = settled.run.is_none().then(|| ALLOWED.to_owned());
+                        Ok((status, allowed.or(note)))
+                    })
+                })
+                .await;
+        }
         Block { task_id, question: Some(question), choices, free_text, ..Block::default() }.run(call).await
     }
 }

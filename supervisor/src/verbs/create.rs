@@ -131,8 +131,9 @@ pub(crate) struct Create {
     /// [default: any person]
     #[arg(long, value_name = "NAME", requires = "require_approval")]
     pub(crate) approver: Option<String>,
-    /// What is to be approved: `spend`, `book`, `send_as_me` or `destructive`
-    #[arg(long, value_name = "CLASS", requires = "require_approval")]
+    /// What it does that needs approval: `spend`, `book`, `send_as_me`, `destructive`, or a class of [approvals]; it waits, goes on
+    /// or is refused as that says
+    #[arg(long, value_name = "CLASS")]
     pub(crate) approval_class: Option<ApprovalClass>,
     /// Continue turn by turn, in one session, until the check passes or the worker completes it
     #[arg(long)]

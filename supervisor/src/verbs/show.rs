@@ -272,7 +272,7 @@ fn show_approval(task: &Task, screen: &mut Screen) {
     let Some(approval) = &task.approval.state else { return };
     let approver = task.approval.approver.as_deref();
     let by = approver.map(|by| format!(" by {}", printable(by))).unwrap_or_default();
-    let class = task.approval.class.map(|class| format!(" ({class})")).unwrap_or_default();
+    let class = task.approval.class.as_ref().map(|class| format!(" ({class})")).unwrap_or_default();
     field(screen, "approval", &format!("{approval}{by}{class}"));
 }
 

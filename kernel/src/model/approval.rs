@@ -1,0 +1,127 @@
+//! Classes of actions that need an approval, and what the configuration says of each.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::model::error::Error;
+use crate::model::id::ApprovalClass;
+use crate::model::words::words;
+
+words! {
+    /// What becomes of an action of a class.
+    "approval gate"
+    ApprovalGate {
+        /// It waits until somebody approves it.
+        Ask => "ask",
+        /// It goes on, and the log says so.
+        Allow => "allow",
+        /// It is refused.
+        Deny => "deny",
+    }
+}
+
+/// What the configuration says of a class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApprovalRule {
+    /// What becomes of its actions.
+    pub gate: ApprovalGate,
+    /// Who may approve them, where their tasks name nobody; any person where nobody is named.
+    pub approvers: Vec<String>,
+    /// What a person reads; `{task}`, `{title}`, `{class}` and `{text}` stand for what they name.
+    pub message: Option<String>,
+    /// How long somebody may take to approve one, before it is denied; any time where nothing is said.
+    pub expires: Option<Duration>,
+}
+
+impl Default for ApprovalRule {
+    fn default() -> Self {
+        Self { gate: ApprovalGate::Ask, approvers: Vec::new(), message: None, expires: None }
+    }
+}
+
+impl ApprovalRule {
+    /// Returns what a person reads.
+    pub(crate) fn request(&self, class: &ApprovalClass, task: (&str, &str), text: &str) -> String {
+        let (id, title) = task;
+        let Some(form) = &self.message else { return text.to_owned() };
+        // In one pass, so that what stands in a title or a text is never taken for a place of the form.
+        let mut out = String::with_capacity(form.len() + text.len());
+        let mut rest = form.as_str();
+        while let Some(at) = rest.find('{') {
+            let (before, from) = rest.split_at(at);
+            out.push_str(before);
+            let places = [("{task}", id), ("{title}", title), ("{class}", class.as_str()), ("{text}", text)];
+            match places.into_iter().find(|(place, _)| from.starts_with(place)) {
+                Some((place, value)) => {
+                    out.push_str(value);
+                    rest = &from[place.len()..];
+                }
+                None => {
+                    out.push('{');
+                    rest = &from[1..];
+                }
+            }
+        }
+        out.push_str(rest);
+        out
+    }
+}
+
+/// The classes that are always there.
+const BUILT_IN: [&str; 4] = ["spend", "book", "send_as_me", "destructive"];
+
+/// What the configuration says of the classes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ApprovalRules(pub BTreeMap<ApprovalClass, ApprovalRule>);
+
+impl ApprovalRules {
+    /// Returns what is said of a class.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a class that is neither built in nor configured.
+    pub(crate) fn of(&self, class: &ApprovalClass) -> Result<ApprovalRule, Error> {
+        if let Some(rule) = self.0.get(class) {
+            return Ok(rule.clone());
+        }
+        if BUILT_IN.contains(&class.as_str()) {
+            return Ok(ApprovalRule::default());
+        }
+        let mut known: Vec<&str> =
+            BUILT_IN.into_iter().chain(self.0.keys().map(ApprovalClass::as_str)).collect();
+        known.sort_unstable();
+        known.dedup();
+        Err(Error::invalid(
+            "approval_class",
+            format!("there is no class `{class}`"),
+            format!("use one of {}, or add [approvals.{class}] to supervisor.toml", known.join(", ")),
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_form_of_a_request_names_the_task_and_a_text_is_never_a_form() {
+        let spend: ApprovalClass = "spend".parse().unwrap();
+        let plain = ApprovalRule::default();
+        assert_eq!(plain.request(&spend, ("t_1", "fly"), "420 USD?"), "420 USD?");
+        let formed = ApprovalRule {
+            message: Some("{class} for {title} ({task}): {text} {x}".to_owned()),
+            ..ApprovalRule::default()
+        };
+        assert_eq!(formed.request(&spend, ("t_1", "{text}"), "{task}"), "spend for {text} (t_1): {task} {x}");
+    }
+
+    #[test]
+    fn a_class_is_known_where_it_is_built_in_or_configured() {
+        let mine: ApprovalClass = "deploy".parse().unwrap();
+        let rule = ApprovalRule { gate: ApprovalGate::Deny, ..ApprovalRule::default() };
+        let rules = ApprovalRules([(mine.clone(), rule.clone())].into());
+        assert_eq!(rules.of(&mine).unwrap(), rule);
+        assert_eq!(rules.of(&"book".parse().unwrap()).unwrap(), ApprovalRule::default());
+        let refused = rules.of(&"other".parse().unwrap()).unwrap_err();
+        assert!(refused.hint().unwrap().contains("book, deploy, destructive, send_as_me, spend"));
+    }
+}
