@@ -179,7 +179,7 @@ fn begin<'a>(
     if let Some(leaf) = leaf.as_ref().filter(|_| is_placed) {
         // Takes its time, and the worker does not wait for it.
         join_cgroup(leaf).map_err(|error| {
-            Tree::new(worker.pid, None, None).end();
+            Tree::new(worker.identity.pid, None, None).end();
             FailedStart::new(Step::Cgroup, &error)
         })?;
     }

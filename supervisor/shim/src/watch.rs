@@ -14,8 +14,9 @@ use crate::output::{Files, Output, Written};
 use crate::record;
 use crate::report::{ReportPipe, Start};
 use crate::rundir::{
-    self, Cause, Concern, ExitRecord, FailedStart, Receipt, Received, RunDir, ShimSpec, StartedRecord,
-    StopReason, StopRequest, Straggler, UnkillableRecord, Usage, VERSION, boottime_us, slept_us, wall_us,
+    self, Cause, Concern, ExitRecord, FailedStart, ProcessIdentity, Receipt, Received, RunDir, ShimSpec,
+    StartedRecord, StopReason, StopRequest, Straggler, UnkillableRecord, Usage, VERSION, boottime_us,
+    slept_us, wall_us,
 };
 use crate::signals::Signals;
 use crate::stuck::Stuck;
@@ -46,8 +47,7 @@ pub(crate) struct Watch<'a> {
     alarm: Alarm,
     output: Output,
     report: ReportPipe,
-    worker_pid: i32,
-    start_ticks: u64,
+    worker: ProcessIdentity,
     tree: Tree,
     ending: Ending,
     rounds: Option<KillRounds>,
@@ -82,12 +82,11 @@ impl<'a> Watch<'a> {
             alarm,
             output: Output::new(worker.stdout.into(), worker.stderr.into(), files),
             report: ReportPipe::new(worker.report),
-            worker_pid: worker.pid,
-            start_ticks: worker.start_ticks,
             tree: match worker.channel {
-                Some(_) => Tree::new(worker.pid, init, work).with_relay(),
-                None => Tree::new(worker.pid, init, work),
+                Some(_) => Tree::new(worker.identity.pid, init, work).with_relay(),
+                None => Tree::new(worker.identity.pid, init, work),
             },
+            worker: worker.identity,
             // Nothing has been done yet, so all that a first look finds is progress.
             ending: Ending::new(spec.deadline_us, spec.grace_ms).with_silence(
                 boottime_us(),
@@ -233,8 +232,7 @@ impl<'a> Watch<'a> {
                 self.started_at = Some(started_at_us);
                 let record = StartedRecord {
                     version: VERSION,
-                    pid: self.worker_pid,
-                    start_ticks: self.start_ticks,
+                    worker: self.worker.clone(),
                     started_at_us,
                     report: *report,
                 };

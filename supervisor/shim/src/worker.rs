@@ -11,7 +11,7 @@ use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use rustix::fs::Uid;
 
 use crate::mailbox::Channel;
-use crate::rundir::{ProcessStat, RunDir, ShimSpec, Stdin};
+use crate::rundir::{ProcessIdentity, RunDir, ShimSpec, Stdin, identity_of};
 
 /// The running image, also when its file was replaced by an upgrade.
 const OWN_BINARY: &str = "/proc/self/exe";
@@ -45,10 +45,8 @@ pub(crate) enum SpawnError {
 /// The worker and the shim's ends of its pipes, all non-blocking.
 #[derive(Debug)]
 pub(crate) struct Worker {
-    /// Its process id, first `confine`'s and after exec the command's.
-    pub(crate) pid: i32,
-    /// Its start time, in clock ticks since boot.
-    pub(crate) start_ticks: u64,
+    /// It, first `confine` and after exec the command.
+    pub(crate) identity: ProcessIdentity,
     pub(crate) stdout: ChildStdout,
     pub(crate) stderr: ChildStderr,
     pub(crate) report: PipeReader,
@@ -111,8 +109,8 @@ impl Worker {
         }
         let pid = child.id().cast_signed();
         // Unreaped, so its line is there; 0 is no start time of any process that can be a worker.
-        let start_ticks = ProcessStat::of(pid).map_or(0, |stat| stat.start_ticks);
-        Ok(Self { pid, start_ticks, stdout, stderr, report, channel })
+        let identity = identity_of(pid).unwrap_or(ProcessIdentity { pid, start_ticks: 0, pidfs_inode: None });
+        Ok(Self { identity, stdout, stderr, report, channel })
     }
 }
 

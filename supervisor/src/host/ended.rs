@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use shim::rundir::{LockGuard, PidRecord, ProcessIdentity, ProcessStat, RunDir, Straggler};
+use shim::rundir::{LockGuard, PidRecord, ProcessIdentity, RunDir, Straggler};
 use shim::shortage::unless_short;
 
 use super::{cgroup, watch};
@@ -82,14 +82,7 @@ pub(crate) fn group_of(dir: &RunDir) -> Result<Option<PathBuf>, String> {
 /// Kills the first process of a pid namespace, and with it all others, and waits until the kernel says that they are gone.
 fn end_namespace(init: &ProcessIdentity) -> Result<(), EndError> {
     let fail = EndError::on(format!("end process {} of the run", init.pid));
-    let Some(handle) = watch::open(init.pid).map_err(&fail)? else { return Ok(()) };
-    let is_same = ProcessStat::of(init.pid).is_ok_and(|stat| stat.start_ticks == init.start_ticks)
-        && init
-            .pidfs_inode
-            .is_none_or(|inode| rustix::fs::fstat(&handle).is_ok_and(|now| now.st_ino == inode));
-    if !is_same {
-        return Ok(());
-    }
+    let Some(handle) = watch::find(init).map_err(&fail)? else { return Ok(()) };
     watch::signal(&handle, Signal::KILL).map_err(&fail)?;
     if watch::ends_within(&handle, LIMIT).map_err(&fail)? {
         return Ok(());
@@ -138,4 +131,26 @@ pub(crate) fn named(processes: &[Straggler]) -> String {
         return "processes that cannot be named".to_owned();
     }
     processes.iter().map(name).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_first_process_whose_start_time_reads_otherwise_is_ended_all_the_same() {
+        let mut child = Command::new("sleep").arg("600").spawn().unwrap();
+        let pid = child.id().cast_signed();
+        let handle = watch::open(pid).unwrap().unwrap();
+        let inode = rustix::fs::fstat(&handle).unwrap().st_ino;
+        // As a daemon in another time namespace reads it.
+        let init = ProcessIdentity { pid, start_ticks: 1, pidfs_inode: Some(inode) };
+        end_namespace(&init).unwrap();
+        let has_ended = watch::ends_within(&handle, Duration::ZERO).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(has_ended);
+    }
 }

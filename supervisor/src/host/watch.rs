@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::readiness::{noticed, readable};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use shim::rundir::{ProcessIdentity, ProcessStat};
 use tokio::io::unix::AsyncFd;
 
 /// A process that is watched.
@@ -18,8 +19,8 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// Watches a process. The caller knows that the pid is the process it means: its own unreaped child, or one whose
-    /// start time it compares afterwards.
+    /// Watches a process. The caller knows that the pid is the process it means: its own unreaped child, or one that it compares
+    /// afterwards by [`Watched::is`].
     pub(crate) fn open(pid: i32) -> std::io::Result<Self> {
         let pid = Pid::from_raw(pid).ok_or(std::io::ErrorKind::InvalidInput)?;
         let fd = pidfd_open(pid, PidfdFlags::NONBLOCK)?;
@@ -34,10 +35,12 @@ impl Watched {
         Ok(())
     }
 
-    /// The inode of its pidfd: where the kernel has pidfs, no two processes of one boot share it.
-    pub(crate) fn inode(&self) -> std::io::Result<u64> {
-        let handle = self.handle().ok_or(rustix::io::Errno::SRCH)?;
-        Ok(rustix::fs::fstat(handle.get_ref())?.st_ino)
+    /// Whether it is the process that was described before; not one whose end was seen.
+    ///
+    /// # Errors
+    /// It cannot be told for now.
+    pub(crate) fn is(&self, process: &ProcessIdentity) -> std::io::Result<bool> {
+        self.handle().map_or(Ok(false), |handle| is_process(handle.get_ref(), process))
     }
 
     /// Sends it a signal. That it has ended is no error: it does not need one.
@@ -62,6 +65,35 @@ pub(crate) fn open(pid: i32) -> std::io::Result<Option<OwnedFd>> {
         Ok(fd) => Ok(Some(fd)),
         Err(rustix::io::Errno::SRCH) => Ok(None),
         Err(e) => Err(e.into()),
+    }
+}
+
+/// A handle on a process that was described before; none where it has ended, whatever has its pid now.
+///
+/// # Errors
+/// It cannot be told for now. That is no proof of its end.
+pub(crate) fn find(process: &ProcessIdentity) -> std::io::Result<Option<OwnedFd>> {
+    let Some(handle) = open(process.pid)? else { return Ok(None) };
+    Ok(is_process(&handle, process)?.then_some(handle))
+}
+
+/// Whether the process of a handle is the one that was described in the same boot. The inode in pidfs is unique for a boot. The start
+/// time, which tells them apart on an older kernel, is another one for a reader in another time namespace.
+fn is_process(handle: impl AsFd, process: &ProcessIdentity) -> std::io::Result<bool> {
+    match process.pidfs_inode {
+        Some(inode) => Ok(rustix::fs::fstat(handle)?.st_ino == inode),
+        None => has_begun_at(ProcessStat::of(process.pid), process.start_ticks),
+    }
+}
+
+/// Whether a process has this start time; not one that is not there any more.
+fn has_begun_at(stat: std::io::Result<ProcessStat>, start_ticks: u64) -> std::io::Result<bool> {
+    match stat {
+        Ok(stat) => Ok(stat.start_ticks == start_ticks),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        // A process that ends between the opening of the file and the reading.
+        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
@@ -94,14 +126,32 @@ mod tests {
     async fn an_ended_process_keeps_no_descriptor_and_needs_no_signal() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let watched = Watched::open(i32::try_from(child.id()).unwrap()).unwrap();
-        assert!(watched.inode().is_ok());
+        assert!(watched.handle().is_some());
 
         watched.ended().await.unwrap();
 
         assert!(watched.handle().is_none());
-        assert!(watched.inode().is_err());
         watched.signal(Signal::TERM).unwrap();
         watched.ended().await.unwrap();
         child.wait().unwrap();
+    }
+
+    #[test]
+    fn only_a_process_that_is_not_there_has_ended() {
+        let failed = |number: rustix::io::Errno| has_begun_at(Err(number.into()), 7);
+        assert!(!failed(rustix::io::Errno::NOENT).unwrap() && !failed(rustix::io::Errno::SRCH).unwrap());
+        for number in [rustix::io::Errno::MFILE, rustix::io::Errno::NOMEM, rustix::io::Errno::IO] {
+            assert_eq!(failed(number).unwrap_err().raw_os_error(), Some(number.raw_os_error()));
+        }
+        assert!(has_begun_at(Err(std::io::ErrorKind::InvalidData.into()), 7).is_err());
+    }
+
+    #[test]
+    fn a_process_is_found_by_its_start_time_where_nothing_better_is_known() {
+        let pid = std::process::id().cast_signed();
+        let start_ticks = ProcessStat::of(pid).unwrap().start_ticks;
+        let found =
+            |start_ticks| find(&ProcessIdentity { pid, start_ticks, pidfs_inode: None }).unwrap().is_some();
+        assert!(found(start_ticks) && !found(start_ticks + 1));
     }
 }

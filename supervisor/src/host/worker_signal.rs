@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use rustix::process::Signal;
-use shim::rundir::{Conversation, ProcessStat, RunDir, RunDirError};
+use shim::rundir::{Conversation, RunDir, RunDirError};
 
 use super::watch;
 
@@ -37,14 +37,9 @@ pub(crate) fn send(run_dir: &Path, signal: Signal) -> Result<i32, SignalError> {
     if has_session && signal != Signal::KILL && !Conversation::SIGNALS.contains(&signal.as_raw()) {
         return Err(SignalError::NotPassedOn { signal: names(&[signal.as_raw()]) });
     }
-    let handle = watch::open(started.pid).map_err(SignalError::Delivery)?.ok_or(SignalError::Ended)?;
-    // The handle means one process for good: the worker, if that process began when the worker did.
-    let is_worker = ProcessStat::of(started.pid).is_ok_and(|stat| stat.start_ticks == started.start_ticks);
-    if !is_worker {
-        return Err(SignalError::Ended);
-    }
+    let handle = watch::find(&started.worker).map_err(SignalError::Delivery)?.ok_or(SignalError::Ended)?;
     watch::signal(&handle, signal).map_err(SignalError::Delivery)?;
-    Ok(started.pid)
+    Ok(started.worker.pid)
 }
 
 /// Signals for a person, without the beginning that all names have.

@@ -30,10 +30,9 @@ pub struct PidRecord {
 pub struct StartedRecord {
     /// The version of the directory that its writer knows.
     pub version: u32,
-    /// The worker's process id.
-    pub pid: i32,
-    /// The worker's start time, in clock ticks since boot.
-    pub start_ticks: u64,
+    /// The worker: first `confine`, and after exec the command.
+    #[serde(flatten)]
+    pub worker: ProcessIdentity,
     /// When the command was exec'ed, in microseconds of `CLOCK_BOOTTIME`.
     pub started_at_us: u64,
     /// What is enforced and what is not.

@@ -17,7 +17,7 @@ use super::run_task::adopt;
 use super::{remains, survivors};
 use crate::config::Config;
 use crate::failure::Failure;
-use crate::host::{ended, remove};
+use crate::host::{ended, remove, watch};
 use crate::proxy::Served;
 use crate::roster::{Roster, Share};
 use crate::service::BoardHandle;
@@ -122,11 +122,9 @@ fn reopen_proxy(context: &Context, board: &Arc<BoardHandle>, run: &Run, task: Op
 fn ask_to_end(dir: &RunDir, request: &StopRequest) -> Result<(), String> {
     dir.request_stop(request).map_err(|e| crate::failure::with_causes(&e))?;
     if let Ok(Some(record)) = dir.pid()
-        && let Ok(Some(shim)) = crate::host::watch::open(record.shim.pid)
-        && shim::rundir::ProcessStat::of(record.shim.pid)
-            .is_ok_and(|stat| stat.start_ticks == record.shim.start_ticks)
+        && let Some(shim) = watch::find(&record.shim).map_err(|e| e.to_string())?
     {
-        crate::host::watch::signal(&shim, rustix::process::Signal::TERM).map_err(|e| e.to_string())?;
+        watch::signal(&shim, rustix::process::Signal::TERM).map_err(|e| e.to_string())?;
     }
     Ok(())
 }

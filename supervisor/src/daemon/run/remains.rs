@@ -73,7 +73,7 @@ fn unknown(found: &[survivors::Survivor]) -> Remains {
 pub(super) fn mark_of(run: &Run, dir: Option<&RunDir>, root: &str) -> Result<Mark, String> {
     let unread = |e: &dyn std::error::Error| crate::failure::with_causes(e);
     let started = dir.map(|dir| unless_short(dir.started())).transpose().map_err(|e| unread(&e))?;
-    let session = started.flatten().flatten().map(|started| started.pid).or(run.worker_pid);
+    let session = started.flatten().flatten().map(|started| started.worker.pid).or(run.worker_pid);
     let note = dir.map(|dir| Note::read(dir.path())).transpose().map_err(|e| unread(&e))?.flatten();
     let own = rustix::process::geteuid();
     let user = match &note {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::Run;
-use shim::rundir::{LockState, ProcessStat, RunDir};
+use shim::rundir::{LockState, RunDir};
 
 use super::context::{Context, RETRY, submit};
 use super::key::TaskKey;
@@ -60,24 +60,18 @@ pub(in crate::daemon) async fn watch_to_end(
 /// Watches the shim that holds the lock of a run directory; none where it has not said who it is, or has just ended.
 ///
 /// The lock was seen held, so the record is that of a living process, unless that process ended in between: then the
-/// pid may be anybody's, whom the boot and the inode of the pidfd tell apart, or the start time where the kernel has no pidfs.
+/// pid may be anybody's.
 fn find_shim(dir: &RunDir, boot_id: &str) -> std::io::Result<Option<Watched>> {
     let Some(record) = dir.pid().map_err(std::io::Error::other)? else { return Ok(None) };
     if record.boot_id != boot_id {
         return Ok(None);
     }
-    let record = record.shim;
-    let watched = match Watched::open(record.pid) {
+    let watched = match Watched::open(record.shim.pid) {
         Ok(watched) => watched,
         Err(e) if e.raw_os_error() == Some(nix::errno::Errno::ESRCH as i32) => return Ok(None),
         Err(e) => return Err(e),
     };
-    // The inode is unique for a boot. The start time is not the same for a daemon in another time namespace.
-    let is_same = match record.pidfs_inode {
-        Some(inode) => watched.inode()? == inode,
-        None => ProcessStat::of(record.pid).is_ok_and(|stat| stat.start_ticks == record.start_ticks),
-    };
-    Ok(is_same.then_some(watched))
+    Ok(watched.is(&record.shim)?.then_some(watched))
 }
 
 async fn announce_adopted(context: &Context, key: &TaskKey, dir: &RunDir, watched: &Arc<Watched>) {
@@ -102,7 +96,7 @@ pub(in crate::daemon) async fn tell_started(
 ) {
     let Ok(Some(record)) = dir.started() else { return };
     let id = run.id;
-    let pid = record.pid;
+    let pid = record.worker.pid;
     let report = serde_json::to_value(&record.report).unwrap_or_default();
     let recorded = submit(board, move |board| board.record_spawned(id, pid, &report)).await;
     match recorded {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kernel::{EndCause, Ending, EventId, Handed, Placement, Run, RunId};
 use policies::Report as SandboxReport;
-use shim::rundir::{ExitRecord, FailedStart, RunDir, StartedRecord, Step, VERSION};
+use shim::rundir::{ExitRecord, FailedStart, ProcessIdentity, RunDir, StartedRecord, Step, VERSION};
 use tokio_util::sync::CancellationToken;
 
 use super::bench::Bench;
@@ -317,7 +317,8 @@ impl Life {
             return ("has begun, and that is not recorded", Vec::new());
         }
         let report = SandboxReport { policy: "default".to_owned(), landlock_abi: 0, layers: Vec::new() };
-        let record = StartedRecord { version: VERSION, pid, start_ticks: 0, started_at_us: 0, report };
+        let worker = ProcessIdentity { pid, start_ticks: 0, pidfs_inode: None };
+        let record = StartedRecord { version: VERSION, worker, started_at_us: 0, report };
         ("has begun", vec![Report::Started(Box::new(record))])
     }
 

@@ -70,7 +70,7 @@ impl Dispatcher {
         self.backoff.lives(key, now);
         let needs = slot.as_ref().and_then(|slot| slot.claim.needs.clone());
         if let Some(live) = slot.and_then(|slot| slot.live.as_mut()) {
-            live.pid = Some(record.pid);
+            live.pid = Some(record.worker.pid);
             live.sandbox = Some(record.report.summary());
             live.sandbox_lacks = !record.report.is_whole();
             if live.phase == Phase::Starting {
