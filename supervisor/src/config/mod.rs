@@ -404,6 +404,14 @@ impl Config {
         if let Some(name) = of_all.or(of_tenant).or(idle) {
             return Some(format!("{name} is 0, so every run would be ended at once; {at_least_one}"));
         }
+        if self.check.max_runtime.is_some_and(is_nothing) {
+            return Some(format!("check.max_runtime is 0, so every check would be ended at once; {at_least_one}"));
+        }
+        if self.dispatch.max_deaths > 0 && is_nothing(self.dispatch.death_window) {
+            return Some(format!(
+                "dispatch.death_window is 0, so no two deaths would lie within it; {at_least_one}, or say max_deaths = 0 to have no such breaker"
+            ));
+        }
         let WorkerConfig { first_uid, uid_count, .. } = self.worker;
         let end = u64::from(first_uid) + u64::from(uid_count);
         (first_uid < 1000 || uid_count < 64 || end > u64::from(u32::MAX)).then(|| {
@@ -476,10 +484,13 @@ mod tests {
             ("[worker]\nmax_runtime = 0", "worker.max_runtime"),
             ("[runtime]\nper_tenant = 0", "runtime.per_tenant"),
             ("[worker]\nidle_limit = 0", "worker.idle_limit"),
+            ("[check]\nmax_runtime = 0", "check.max_runtime"),
+            ("[dispatch]\nmax_deaths = 5\ndeath_window = 0", "dispatch.death_window"),
         ] {
             let failure = load(text).unwrap_err();
             assert!(failure.message.contains(&format!("{name} is 0")), "{failure}");
         }
+        assert!(load("[dispatch]\nmax_deaths = 0\ndeath_window = 0").is_ok(), "nothing is counted");
         let failure = load("[api]\nuploads = 0\n").unwrap_err();
         assert!(failure.message.contains("api.uploads"), "{failure}");
     }

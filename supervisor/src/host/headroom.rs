@@ -1,6 +1,8 @@
 //! How much memory the host has left, and how loaded it is.
 
-use procfs::Current as _;
+use std::sync::OnceLock;
+
+use procfs::{Current as _, CurrentSI as _};
 
 /// The host at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -21,13 +23,34 @@ pub(crate) fn read() -> Reading {
     Reading { available, load }
 }
 
+/// The processors of the host, which the load average is of. Those that this process may use can be fewer.
 fn processors() -> f64 {
-    let count = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    f64::from(u32::try_from(count).unwrap_or(u32::MAX))
+    static ONLINE: OnceLock<f64> = OnceLock::new();
+    *ONLINE.get_or_init(online)
+}
+
+fn online() -> f64 {
+    let online = procfs::KernelStats::current().map_or(1, |stats| stats.cpu_time.len().max(1));
+    f64::from(u32::try_from(online).unwrap_or(u32::MAX))
 }
 
 #[cfg(test)]
 mod tests {
+    use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+    use nix::unistd::Pid;
+
+    #[test]
+    fn a_thread_that_may_use_one_processor_sees_the_load_of_the_host_as_every_other() {
+        let all = super::processors();
+        let own = sched_getaffinity(Pid::from_raw(0)).unwrap();
+        let mut one = CpuSet::new();
+        let first = (0..CpuSet::count()).find(|cpu| own.is_set(*cpu).unwrap_or(false)).unwrap();
+        one.set(first).unwrap();
+        // Of this thread alone.
+        sched_setaffinity(Pid::from_raw(0), &one).unwrap();
+        assert_eq!(super::online(), all);
+    }
+
     #[test]
     fn the_host_can_be_measured() {
         let reading = super::read();

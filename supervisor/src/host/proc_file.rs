@@ -7,6 +7,9 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
+use procfs::ProcError;
+use shim::shortage::unless_short;
+
 /// What is read of an environment.
 pub(crate) const ENVIRONMENT: usize = 1024 * 1024;
 /// What is read of a command line.
@@ -32,12 +35,31 @@ pub(crate) fn read_bounded(path: &Path, limit: usize) -> io::Result<Beginning> {
     Ok(Beginning { bytes, is_cut })
 }
 
+/// What was read of a process; none where it has ended, or its owner keeps it from this user.
+///
+/// # Errors
+/// The host lacks something for now: that says nothing of the process.
+pub(crate) fn of_process<T>(read: Result<T, ProcError>) -> io::Result<Option<T>> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(ProcError::Io(error, _)) => unless_short(Err(error)),
+        Err(_) => Ok(None),
+    }
+}
+
 /// The real, effective, saved and file-system user of a process; none where it has ended.
 ///
 /// Whose its files in `/proc` are says less: those of a process that may not be dumped are root's.
-pub(crate) fn users(pid: i32) -> Option<[u32; 4]> {
+///
+/// # Errors
+/// The host lacks something for now.
+pub(crate) fn users(pid: i32) -> io::Result<Option<[u32; 4]>> {
     let path = format!("/proc/{pid}/status");
-    let status = read_bounded(Path::new(&path), KERNEL).ok()?.bytes;
+    let status = unless_short(read_bounded(Path::new(&path), KERNEL))?;
+    Ok(status.and_then(|status| users_in(&status.bytes)))
+}
+
+fn users_in(status: &[u8]) -> Option<[u32; 4]> {
     let line = status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"Uid:"))?;
     let users = str::from_utf8(line).ok()?.split_whitespace().map_while(|word| word.parse().ok());
     users.collect::<Vec<_>>().try_into().ok()
@@ -60,7 +82,18 @@ mod tests {
     #[test]
     fn the_users_of_a_process_are_those_of_its_status() {
         let own = std::process::id().cast_signed();
-        assert_eq!(users(own).map(|users| users[0]), Some(rustix::process::getuid().as_raw()));
-        assert_eq!(users(0), None);
+        let real = users(own).unwrap().map(|users| users[0]);
+        assert_eq!(real, Some(rustix::process::getuid().as_raw()));
+        assert_eq!(users(0).unwrap(), None);
+    }
+
+    #[test]
+    fn a_process_that_cannot_be_read_for_now_is_not_taken_for_one_that_is_not_there() {
+        let failed = |number: nix::errno::Errno| {
+            of_process::<()>(Err(ProcError::Io(io::Error::from_raw_os_error(number as i32), None)))
+        };
+        assert!(failed(nix::errno::Errno::ESRCH).unwrap().is_none());
+        assert!(of_process::<()>(Err(ProcError::NotFound(None))).unwrap().is_none());
+        assert!(failed(nix::errno::Errno::EMFILE).is_err() && failed(nix::errno::Errno::ENOMEM).is_err());
     }
 }

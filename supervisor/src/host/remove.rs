@@ -80,40 +80,36 @@ fn remove_few(dir: &Path) -> bool {
         && std::fs::remove_dir(dir).is_ok()
 }
 
-/// Removes the private places of a run that is gone.
+/// Removes the private places of a run that is gone: all that can be, also where one of them stays.
+///
+/// # Errors
+/// Names the first that stays.
 pub(crate) fn remove_private(dir: &Path, identity: Option<Identity>) -> Result<(), Stays> {
-    for name in ["home", "tmp"] {
-        let path = dir.join(name);
-        // Most workers leave nothing there but what the run was given: no process is needed for that.
-        if remove_few(&path) || !path.exists() {
-            continue;
-        }
-        let Ok(name) = Name::new(name) else { continue };
-        let job = Job::RemoveScratch { base: dir.to_owned(), name };
-        job::work(identity, Vec::new(), vec![path.clone()], job)
-            .map_err(|e| Stays { is_shortage: e.cause == job::Cause::Shortage, why: e.message })?;
-        match std::fs::remove_dir(&path) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(Stays::at(&path, &e)),
-            _ => {}
-        }
-    }
+    let of_worker = ["home", "tmp"].map(|name| remove_place(dir, name, identity));
     // No worker can have put anything in there.
-    match std::fs::remove_dir_all(dir.join("files")) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-            return Err(Stays::at(&dir.join("files"), &e));
-        }
-        _ => {}
+    let (files, prompt) = (dir.join("files"), dir.join("prompt"));
+    let own = [unless_gone(&files, std::fs::remove_dir_all), unless_gone(&prompt, std::fs::remove_file)];
+    of_worker.into_iter().chain(own).collect::<Result<(), Stays>>()?;
+    unless_gone(dir, std::fs::remove_dir)
+}
+
+fn remove_place(dir: &Path, name: &str, identity: Option<Identity>) -> Result<(), Stays> {
+    let path = dir.join(name);
+    // Most workers leave nothing there but what the run was given: no process is needed for that.
+    if remove_few(&path) || !path.exists() {
+        return Ok(());
     }
-    let prompt = dir.join("prompt");
-    match std::fs::remove_file(&prompt) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-            return Err(Stays::at(&prompt, &e));
-        }
-        _ => {}
-    }
-    match std::fs::remove_dir(dir) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Stays::at(dir, &e)),
-        _ => Ok(()),
+    let Ok(name) = Name::new(name) else { return Ok(()) };
+    let job = Job::RemoveScratch { base: dir.to_owned(), name };
+    job::work(identity, Vec::new(), vec![path.clone()], job)
+        .map_err(|e| Stays { is_shortage: e.cause == job::Cause::Shortage, why: e.message })?;
+    unless_gone(&path, std::fs::remove_dir)
+}
+
+fn unless_gone<'a>(path: &'a Path, remove: fn(&'a Path) -> std::io::Result<()>) -> Result<(), Stays> {
+    match remove(path) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Stays::at(path, &e)),
+        Ok(()) | Err(_) => Ok(()),
     }
 }
 
@@ -144,6 +140,23 @@ mod tests {
         }
         for left in [nested, large, many] {
             assert!(!remove_few(&left) && left.join(".profile").exists(), "{}", left.display());
+        }
+    }
+
+    #[test]
+    fn what_stays_of_one_place_keeps_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        // It takes a job process, which a test is not.
+        std::fs::create_dir_all(path("home/nested")).unwrap();
+        for name in ["tmp", "files"] {
+            std::fs::create_dir(path(name)).unwrap();
+            std::fs::write(path(name).join("login"), "secret").unwrap();
+        }
+        std::fs::write(path("prompt"), "secret").unwrap();
+        assert!(remove_private(dir.path(), None).is_err());
+        for name in ["tmp", "files", "prompt"] {
+            assert!(!path(name).exists(), "{name}");
         }
     }
 }

@@ -264,7 +264,7 @@ async fn close_workspace(context: &Context, board: &BoardHandle, key: &TaskKey) 
     }
 }
 
-/// Removes the cgroup, the door and the private places of a run of which nothing lives any more.
+/// Removes the cgroups, the door and the private places of a run of which nothing lives any more, each whatever becomes of the others.
 ///
 /// They are named after the run, so they are found even where its directory is gone.
 async fn clean_places(context: &Context, board: &BoardHandle, run: kernel::RunId, records: &Records) {
@@ -276,21 +276,27 @@ async fn clean_places(context: &Context, board: &BoardHandle, run: kernel::RunId
     let groups: BTreeSet<_> = own.into_iter().chain(told).collect();
     let noted = records.note.as_ref().map(Note::identity);
     let doors = Arc::clone(&context.host.doors);
-    let cleaned = with_room(move || {
-        doors.close((id, run));
-        for group in groups.iter().filter(|group| group.exists()) {
-            cgroup::remove_run(group).map_err(|e| Stays::of(&e))?;
-        }
-        if !private.exists() {
-            return Ok(());
-        }
-        match noted {
-            Some(identity) => remove::remove_private(&private, identity),
-            None => remove::remove_forgotten(&private),
-        }
+    // It removes files.
+    drop(tokio::task::spawn_blocking(move || doors.close((id, run))).await);
+    // First what holds copies of logins and secrets.
+    let (place, home) = (private.display().to_string(), private);
+    let removed = with_room(move || match noted {
+        _ if !home.exists() => Ok(()),
+        Some(identity) => remove::remove_private(&home, identity),
+        None => remove::remove_forgotten(&home),
     });
-    if let Err(error) = cleaned.await {
-        tracing::warn!(%error, "home_not_removed");
+    if let Err(error) = removed.await {
+        tracing::warn!(path = place, %error, "home_not_removed");
+    }
+    for group in groups {
+        let place = group.display().to_string();
+        let removed = with_room(move || match group.exists() {
+            true => cgroup::remove_run(&group).map_err(|e| Stays::of(&e)),
+            false => Ok(()),
+        });
+        if let Err(error) = removed.await {
+            tracing::warn!(path = place, %error, "cgroup_not_removed");
+        }
     }
 }
 

@@ -11,7 +11,9 @@ use std::path::PathBuf;
 use procfs::process::Process;
 use rustix::process::Signal;
 
-use crate::host::proc_file::{Beginning, ENVIRONMENT, read_bounded, users};
+use shim::shortage::unless_short;
+
+use crate::host::proc_file::{Beginning, ENVIRONMENT, of_process, read_bounded, users};
 use crate::host::{cgroup, watch};
 
 /// What the environment of workers calls the root that they are of.
@@ -56,35 +58,53 @@ impl Mark {
     pub(super) fn find(&self) -> io::Result<Vec<Survivor>> {
         let own = std::process::id().cast_signed();
         let all = procfs::process::all_processes().map_err(io::Error::other)?;
-        let found = all.flatten().filter(|process| process.pid() != own);
-        Ok(found.filter_map(|process| self.look(&process)).collect())
+        let mut found = Vec::new();
+        for process in all {
+            // One that cannot be looked at for now may be the run's: nothing is found then, rather than too little.
+            let Some(process) = of_process(process)? else { continue };
+            if process.pid() != own {
+                found.extend(self.look(&process)?);
+            }
+        }
+        Ok(found)
     }
 
-    fn look(&self, process: &Process) -> Option<Survivor> {
-        let stat = process.stat().ok().filter(|stat| !matches!(stat.state, 'Z' | 'X'))?;
-        let is_alike = || {
-            self.session.is_some_and(|session| stat.session == session)
-                || self.uid.is_some_and(|uid| users(process.pid()).is_some_and(|own| own.contains(&uid)))
+    fn look(&self, process: &Process) -> io::Result<Option<Survivor>> {
+        let stat = of_process(process.stat())?.filter(|stat| !matches!(stat.state, 'Z' | 'X'));
+        let Some(stat) = stat else { return Ok(None) };
+        let pid = process.pid();
+        let belongs = match self.on(pid)? {
+            Some(belongs) => Some(belongs),
+            None => self.is_alike(pid, stat.session)?.then_some(Belongs::Perhaps),
         };
-        let belongs = self.on(process.pid()).or_else(|| is_alike().then_some(Belongs::Perhaps))?;
-        Some(Survivor { pid: process.pid(), start_ticks: stat.starttime, name: stat.comm, belongs })
+        Ok(belongs.map(|belongs| Survivor { pid, start_ticks: stat.starttime, name: stat.comm, belongs }))
+    }
+
+    /// Whether a process shares the session or the user of the run.
+    fn is_alike(&self, pid: i32, session: i32) -> io::Result<bool> {
+        if self.session == Some(session) {
+            return Ok(true);
+        }
+        let Some(uid) = self.uid else { return Ok(false) };
+        Ok(users(pid)?.is_some_and(|own| own.contains(&uid)))
     }
 
     /// Whose a process is by the mark that it carries; none where it carries none.
-    fn on(&self, pid: i32) -> Option<Belongs> {
-        let nonce = self.nonce.as_ref().filter(|nonce| !nonce.is_empty())?;
+    fn on(&self, pid: i32) -> io::Result<Option<Belongs>> {
+        let Some(nonce) = self.nonce.as_ref().filter(|nonce| !nonce.is_empty()) else { return Ok(None) };
         let path = format!("/proc/{pid}/environ");
-        let Beginning { bytes: environment, is_cut } = read_bounded(path.as_ref(), ENVIRONMENT).ok()?;
+        let read = unless_short(read_bounded(path.as_ref(), ENVIRONMENT))?;
+        let Some(Beginning { bytes: environment, is_cut }) = read else { return Ok(None) };
         let is_marked = environment.windows(nonce.len()).any(|window| window == nonce.as_bytes());
         let mut words = environment.split(|byte| *byte == 0);
         let root = words.find_map(|word| word.strip_prefix(ROOT_ID.as_bytes())?.strip_prefix(b"="));
         // A release before this one named none.
         let is_ours = root.is_none_or(|root| root == self.root.as_bytes());
-        match (is_marked, is_ours) {
+        Ok(match (is_marked, is_ours) {
             (true, true) => Some(Belongs::Surely),
             (true, false) => Some(Belongs::Perhaps),
-            (false, _) => (is_cut && self.may_be_of(pid)).then_some(Belongs::Perhaps),
-        }
+            (false, _) => (is_cut && self.may_be_of(pid)?).then_some(Belongs::Perhaps),
+        })
     }
 
     /// Whether a process can be the run's by its user: where the mark may stand in what was not read, it is not proved
@@ -93,8 +113,8 @@ impl Mark {
     /// The real user decides. What a run starts keeps it, also in a set-user-ID program, and nobody gets that of
     /// another user without that one's privilege. So no other user of the host makes a run wait by a long environment,
     /// nor by giving one to a set-user-ID program. Where the user of the run is not known, anybody's process counts.
-    fn may_be_of(&self, pid: i32) -> bool {
-        users(pid).is_some_and(|[real, ..]| self.user.is_none_or(|user| user == real))
+    fn may_be_of(&self, pid: i32) -> io::Result<bool> {
+        Ok(users(pid)?.is_some_and(|[real, ..]| self.user.is_none_or(|user| user == real)))
     }
 
     /// Kills what carries the mark. Returns all that was found before.
@@ -103,7 +123,8 @@ impl Mark {
         for survivor in found.iter().filter(|survivor| survivor.belongs == Belongs::Surely) {
             let Some(handle) = watch::open(survivor.pid)? else { continue };
             // The number may have been given away between the look and the handle: looked at again through its life.
-            let again = Process::new(survivor.pid).ok().and_then(|process| self.look(&process));
+            let again = of_process(Process::new(survivor.pid))?;
+            let again = again.map(|process| self.look(&process)).transpose()?.flatten();
             if again.as_ref() == Some(survivor) {
                 watch::signal(&handle, Signal::KILL)?;
             }
