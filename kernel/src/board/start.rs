@@ -126,14 +126,15 @@ impl Board<'_> {
     }
 
     /// Records that an open run's command started, and what was really enforced on it.
-    pub fn record_spawned(&mut self, run: RunId, pid: i32, sandbox: &Value) -> Result<(), Error> {
+    pub fn record_spawned(&mut self, run: RunId, pid: i32, sandbox: &Value) -> Result<bool, Error> {
         let open = self.open_run(run)?;
         fence(self.tx.set_spawned(run, pid, sandbox, self.now())?, run)?;
-        if open.spawned_at.is_none() {
+        let is_news = open.spawned_at.is_none();
+        if is_news {
             let task = self.expect_task(&open.task_id)?;
             self.append(&task, Some(run), EventKind::Spawned, Some(json!({ "pid": pid })), SYSTEM)?;
         }
-        Ok(())
+        Ok(is_news)
     }
 
     /// Records what the agent of an open run says that it has used so far. Ends the run where that is its whole budget, and no proxy

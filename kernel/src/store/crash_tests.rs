@@ -48,9 +48,7 @@ const HISTORY: [&[Write]; 14] = [
             let place = Placement { path: "/w".to_owned(), branch: None, worker_uid: Some(70_000) };
             board.record_workspace(open(board, "parent"), &place).map(|()| json!(null))
         },
-        |board, _| {
-            board.record_spawned(open(board, "parent"), 77, &json!({ "uid": 1 })).map(|()| json!(null))
-        },
+        |board, _| board.record_spawned(open(board, "parent"), 77, &json!({ "uid": 1 })).map(|_| json!(null)),
         |board, _| said(board.heartbeat(&id(board, "parent"), Some("half"), &bob(board, "parent"))),
     ],
     &[|board, _| {

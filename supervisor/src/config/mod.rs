@@ -405,7 +405,9 @@ impl Config {
             return Some(format!("{name} is 0, so every run would be ended at once; {at_least_one}"));
         }
         if self.check.max_runtime.is_some_and(is_nothing) {
-            return Some(format!("check.max_runtime is 0, so every check would be ended at once; {at_least_one}"));
+            return Some(format!(
+                "check.max_runtime is 0, so every check would be ended at once; {at_least_one}"
+            ));
         }
         if self.dispatch.max_deaths > 0 && is_nothing(self.dispatch.death_window) {
             return Some(format!(

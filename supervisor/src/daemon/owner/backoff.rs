@@ -164,19 +164,27 @@ impl Backoff {
         self.broken.insert(environment, Breaker { wait, board, is_kept, by: Some(by), probe: None });
     }
 
-    /// A command runs: whatever kept its start, and those of its environment, from working is over. True if something
-    /// waited for that.
+    /// A command runs since `begun`: whatever had kept its start, and those of its environment, from working before is over. True if
+    /// something waited for that.
     pub(in crate::daemon) fn started<'a>(
         &mut self,
         key: &TaskKey,
         needs: impl IntoIterator<Item = &'a Environment>,
+        begun: Timestamp,
+        now: Timestamp,
     ) -> bool {
         self.deferred.remove(key);
         self.suspects.remove(key);
-        self.shortages = 0;
-        let mut freed = self.pause.take().is_some();
+        let is_mended = |wait: &Wait| wait.is_older_than(begun, now);
+        let mut freed = self.pause.take_if(|pause| is_mended(pause)).is_some();
+        if self.pause.is_none() {
+            self.shortages = 0;
+        }
         for environment in needs {
-            if let Some(breaker) = self.broken.remove(environment) {
+            let is_over = |breaker: &Breaker| breaker.probe.as_ref() == Some(key) || is_mended(&breaker.wait);
+            if self.broken.get(environment).is_some_and(is_over)
+                && let Some(breaker) = self.broken.remove(environment)
+            {
                 freed = true;
                 if breaker.is_open() {
                     self.kept.push((breaker.board, Kept::Closed(environment.hold())));
@@ -369,7 +377,7 @@ mod tests {
     }
 
     fn started(backoff: &mut Backoff, key: &TaskKey) -> bool {
-        backoff.started(key, Needs::scratch("shell").all())
+        backoff.started(key, Needs::scratch("shell").all(), at(10), at(10))
     }
 
     fn breakage(backoff: &Backoff, n: u32) -> Option<Waiting> {
@@ -457,6 +465,34 @@ mod tests {
         assert_eq!(breakage(&backoff, 1), None);
         started(&mut backoff, &other(1));
         assert_eq!(backoff.charge(&other(1)), Charge::Environment);
+    }
+
+    #[test]
+    fn a_run_that_began_before_something_broke_says_nothing_of_it() {
+        let mut backoff = exact();
+        trip(&mut backoff, 1, at(20));
+        backoff.shortage("no descriptors".to_owned(), at(20));
+        let needs = Needs::scratch("shell");
+        assert!(!backoff.started(&other(2), needs.all(), at(19), at(30)));
+        assert!(breakage(&backoff, 1).is_some());
+        assert_eq!(
+            (backoff.allowance(), backoff.charge(&other(1))),
+            (Allowance::Nothing, Charge::Environment)
+        );
+        backoff.try_environments(&other(3), needs.all());
+        assert!(
+            backoff.started(&other(3), needs.all(), at(19), at(30)),
+            "it has tried it, by whatever clock"
+        );
+        assert!(breakage(&backoff, 1).is_none());
+    }
+
+    #[test]
+    fn what_works_after_the_clock_was_set_back_works() {
+        let mut backoff = exact();
+        trip(&mut backoff, 1, at(1000));
+        assert!(backoff.started(&other(2), Needs::scratch("shell").all(), at(5), at(6)));
+        assert!(breakage(&backoff, 1).is_none());
     }
 
     #[test]

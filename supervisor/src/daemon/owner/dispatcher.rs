@@ -36,6 +36,15 @@ struct Slot {
     live: Option<LiveRun>,
     shim: Option<ShimHandle>,
     stop_sent: Option<StopReason>,
+    /// Whether its end is being recorded: nothing of it is left.
+    is_finishing: bool,
+}
+
+impl Slot {
+    /// That of a claim of which nothing is heard yet.
+    fn of(claim: Claim) -> Self {
+        Slot { claim, live: None, shim: None, stop_sent: None, is_finishing: false }
+    }
 }
 
 /// The owner of everything that the daemon knows.
@@ -101,7 +110,7 @@ impl Dispatcher {
         let who = (live.tenant.clone(), live.profile.clone());
         let claim = Claim::taking(key.clone(), who, &live.workspace, (needs, share));
         let claim = claim.prepared().for_question(live.consult);
-        self.slots.insert(key, Slot { claim, live: Some(live), shim: None, stop_sent: None });
+        self.slots.insert(key, Slot { live: Some(live), ..Slot::of(claim) });
     }
 
     /// Decides what an event means. `now` is the real-time clock.
@@ -184,7 +193,7 @@ impl Dispatcher {
             let key = TaskKey { board: board.clone(), task: run.task_id.clone() };
             actions.extend(self.stop_run(&key, run.stop_reason.unwrap_or(StopReason::Kill)));
         }
-        if self.backoff.learn(board, &work.breakers) {
+        if self.backoff.learn(board, &work.breakers, now) {
             actions.extend(self.read_all());
         }
         let state = self.boards.entry(board.clone()).or_default();
@@ -221,7 +230,7 @@ impl Dispatcher {
             match room.admit(&claim) {
                 Ok(()) => {
                     self.started += 1;
-                    let slot = Slot { claim: claim.clone(), live: None, shim: None, stop_sent: None };
+                    let slot = Slot::of(claim.clone());
                     self.backoff.try_environments(&claim.key, claim.environments());
                     self.backoff.try_host(&claim.key, claim.tenant.as_ref());
                     let charge = self.backoff.charge(&claim.key);

@@ -58,7 +58,7 @@ impl Room {
 
     /// The same room with the breakers that a board keeps, where no daemon knows them.
     pub(crate) fn keeping(mut self, board: &BoardName, holds: &[Hold], now: Timestamp) -> Self {
-        self.backoff.learn(board, holds);
+        self.backoff.learn(board, holds, now);
         self.backoff.expire(now);
         self
     }
@@ -409,7 +409,7 @@ mod tests {
         let broken = |backoff: &Backoff| room("max_running = 9", &[]).known(backoff, None);
         let (admitted, refused) = decide(broken(&backoff), &ready);
         assert_eq!((admitted, refused.len()), (vec!["t_00000002".to_owned()], 2));
-        backoff.started(&claim(2, "a").key, Needs::scratch("shell").all());
+        backoff.started(&claim(2, "a").key, Needs::scratch("shell").all(), now, now);
         assert_eq!(decide(broken(&backoff), &ready).0.len(), 3);
     }
 

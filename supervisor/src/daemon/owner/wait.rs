@@ -20,6 +20,8 @@ pub(super) struct Wait {
     /// Until when; none once that is over and a new try is due or under way.
     pub(super) until: Option<Timestamp>,
     pub(super) times: u32,
+    /// When what it waits for broke last.
+    since: Timestamp,
     /// How long it is in all.
     pause: Duration,
 }
@@ -36,14 +38,19 @@ impl Wait {
         Wait::lasting(why, times, now, SELDOM)
     }
 
-    /// A wait that an earlier daemon has begun, after this many.
-    pub(super) fn taken_over(why: String, times: u32, until: Timestamp) -> Self {
-        Wait { why, until: Some(until), times, pause: SELDOM }
+    /// A wait that an earlier daemon has begun, after this many. What broke has done so before now.
+    pub(super) fn taken_over(why: String, times: u32, until: Timestamp, now: Timestamp) -> Self {
+        Wait { why, until: Some(until), times, since: now, pause: SELDOM }
     }
 
     /// A wait of this length after this many earlier ones.
     pub(super) fn lasting(why: String, times: u32, now: Timestamp, pause: Duration) -> Self {
-        Wait { why, until: Some(after(now, pause)), times: times.saturating_add(1), pause }
+        Wait { why, until: Some(after(now, pause)), times: times.saturating_add(1), since: now, pause }
+    }
+
+    /// Whether what worked at a time did so after this had broken. What broke in the future did so before the clock was set back.
+    pub(super) fn is_older_than(&self, at: Timestamp, now: Timestamp) -> bool {
+        self.since <= at || self.since > now
     }
 
     /// Ends the wait if its time has come, or if the clock was set so far back that it never would.

@@ -12,12 +12,12 @@ use super::fault::{Fault, LaunchError};
 use super::finish::finish;
 use super::key::TaskKey;
 use super::live::Phase;
-use super::release::{Release, is_decided, wait_for_release};
+use super::release::{Next, Release, Trouble, is_decided, wait_for_release};
 use super::remains::Cleared;
 use super::report::Report;
 use super::settle::{Known, Proof, Shim};
 use super::shim_watch::{tell_started, watch_to_end};
-use super::traces;
+use super::traces::{self, Records};
 use super::unkillable::Leftover;
 use crate::service::BoardHandle;
 
@@ -87,6 +87,7 @@ pub(super) async fn conclude(
     let mut known = known_of(context, board, learnt, shim);
     let path = known.path.clone();
     let mut reported = false;
+    let mut trouble = Trouble::new(context, board, key, run);
     let mut leftover = None;
     // A request made before it was shown expected the worker to be ended.
     let mut shown_at: Option<EventId> = None;
@@ -124,9 +125,9 @@ pub(super) async fn conclude(
                         }
                         context.tell(key, Report::Delayed(Phase::Unknown, why)).await;
                         match wait_for_release(board, run, since, watch).await {
-                            Release::Freed(ending) => {
-                                clear(context, board, key, &known).await;
-                                break *ending;
+                            Release::Freed(reason) => {
+                                clear(context, board, key, &known, Records::Needed).await;
+                                break Ending::new(EndCause::Stopped(reason));
                             }
                             Release::Look => continue,
                             Release::Closed => return context.tracer.forget((board.id(), run.id)),
@@ -141,8 +142,12 @@ pub(super) async fn conclude(
             tracing::error!(task = %key, run = %run.id, error = %why, "end_not_proven");
             reported = true;
         }
-        context.tell(key, Report::Delayed(Phase::Settling, why)).await;
-        tokio::time::sleep(RETRY).await;
+        let told = format!("{why}; `supervisor reclaim {}` ends it without what cannot be read", key.task);
+        if let Next::DoWithout(reason) = trouble.wait(&told).await {
+            tracing::error!(task = %key, run = %run.id, error = %why, "records_lost");
+            clear(context, board, key, &known, Records::AsFarAsReadable).await;
+            break Ending::new(EndCause::Stopped(reason));
+        }
     };
     if let Ok(dir) = RunDir::open(&path) {
         tell_started(context, board, key, run, &dir).await;
@@ -178,7 +183,7 @@ pub(in crate::daemon) async fn end_survivors(context: &Context, left: Vec<(Board
         let Ok(run) = board.readers().with(|view| view.expect_run(id)) else { continue };
         let known = known_of(context, &board, run, Shim::Unseen);
         // Each takes a limited time, and they do not wait for each other.
-        ends.spawn_blocking(move || (name, id, traces::clear(&known)));
+        ends.spawn_blocking(move || (name, id, traces::clear(&known, Records::Needed)));
     }
     while let Some(ended) = ends.join_next().await {
         match ended {
@@ -204,11 +209,11 @@ async fn last_event(board: &BoardHandle, key: &TaskKey) -> EventId {
 ///
 /// What is perhaps another's is not ended: it is shown, and the task is free when it has gone, or when the person decides
 /// that once more.
-async fn clear(context: &Context, board: &BoardHandle, key: &TaskKey, known: &Known) {
+async fn clear(context: &Context, board: &BoardHandle, key: &TaskKey, known: &Known, records: Records) {
     let mut shown_at: Option<EventId> = None;
     loop {
         let asked = known.clone();
-        let cleared = tokio::task::spawn_blocking(move || traces::clear(&asked)).await;
+        let cleared = tokio::task::spawn_blocking(move || traces::clear(&asked, records)).await;
         let why = match cleared {
             Ok(Ok(Cleared::Nothing)) => return,
             Ok(Ok(Cleared::Perhaps(found))) => {

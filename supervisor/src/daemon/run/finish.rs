@@ -35,7 +35,8 @@ const LONGEST: Duration = Duration::from_secs(10);
 /// How often a removal is tried for which the host lacks something: for a minute.
 const TRIES: u32 = 120;
 
-/// Tells the board how a run ended, until the board has it, and cleans up what the run leaves.
+/// Tells the board how a run ended, until the board has it, and cleans up what the run leaves. A daemon that has stopped leaves all of it to
+/// the next one.
 pub(super) async fn finish(
     context: &Context,
     board: &BoardHandle,
@@ -43,9 +44,13 @@ pub(super) async fn finish(
     run: &Run,
     mut ending: Ending,
 ) {
+    if !context.reports.announce_end(key).await {
+        return context.tracer.forget((board.id(), run.id));
+    }
     let path = context.host.root.run_dir(board.name(), run.id);
-    let records = Arc::new(Records::of(context, key, path.clone()).await);
+    let records = Arc::new(Records::of(&mut Trouble::new(context, board, key, run), path.clone()).await);
     let mut taken = seal(context, key, run, &records).await;
+    taken.join(Taken::lost(records.unsealed(run).into_iter().collect()));
     failpoint::pass("after-seal");
     ending.evidence = gather_evidence(run, &records).await;
     taken.join(take_artifacts(context, board, key, run, &records).await);
@@ -233,7 +238,7 @@ async fn take_artifacts(
             Err(error) => error.to_string(),
         };
         tracing::warn!(task = %key, run = %id, error = %why, "artifacts_not_taken");
-        if trouble.wait(&why).await == Next::DoWithout && !lost.is_empty() {
+        if matches!(trouble.wait(&why).await, Next::DoWithout(_)) && !lost.is_empty() {
             let lost = lost.into_iter().map(|path| LostArtifact { path, reason: why.clone() });
             return Taken::lost(lost.collect());
         }

@@ -17,9 +17,9 @@ pub(crate) enum Phase {
     Starting,
     /// Its command runs.
     Running,
-    /// It was asked to end, or has given its verdict.
+    /// It was asked to end, has given its verdict, or has ended and is being recorded on its board.
     Ending,
-    /// It has ended, and that is not recorded on its board yet.
+    /// It has ended, and something keeps that from its board.
     Settling,
     /// SIGKILL does not end its processes.
     Unkillable,

@@ -3,17 +3,14 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use kernel::MessageNews;
+use kernel::{LostArtifact, MessageNews, Run};
 use policies::Identity;
 use shim::rundir::{RunDir, RunDirError, RunSpec};
 use shim::shortage::unless_short;
 
-use super::context::{Context, RETRY};
-use super::key::TaskKey;
-use super::live::Phase;
 use super::messages;
 use super::note::Note;
-use super::report::Report;
+use super::release::{Next, Trouble};
 use crate::failure::with_causes;
 
 /// What is known of a run that is over.
@@ -25,22 +22,48 @@ pub(super) struct Records {
     pub(super) note: Option<Note>,
     /// What became of the messages to its agent.
     pub(super) news: Vec<MessageNews>,
+    /// Whether the note is there, or was, and cannot be read.
+    is_lost: bool,
 }
 
 impl Records {
-    /// Reads them, as often as the host needs.
-    pub(super) async fn of(context: &Context, key: &TaskKey, path: PathBuf) -> Self {
+    /// Reads them, as often as the host needs, or as far as they can be read where a person wants the task back without.
+    pub(super) async fn of(trouble: &mut Trouble<'_>, path: PathBuf) -> Self {
         loop {
-            let path = path.clone();
-            let why = match tokio::task::spawn_blocking(move || Self::read(&path)).await {
+            let place = path.clone();
+            let why = match tokio::task::spawn_blocking(move || Self::read(&place)).await {
                 Ok(Ok(records)) => return records,
                 Ok(Err(why)) => why,
                 Err(panic) => panic.to_string(),
             };
+            let key = trouble.key().clone();
             tracing::warn!(task = %key, error = %why, "records_not_read");
-            context.tell(key, Report::Delayed(Phase::Settling, why)).await;
-            tokio::time::sleep(RETRY).await;
+            let told = format!("{why}; `supervisor reclaim {}` ends the run without what it says", key.task);
+            if let Next::DoWithout(_) = trouble.wait(&told).await {
+                tracing::error!(task = %key, error = %why, "records_lost");
+                let readable = tokio::task::spawn_blocking(move || Self::readable(&path)).await;
+                return readable.unwrap_or_else(|_| Records { is_lost: true, ..Records::default() });
+            }
         }
+    }
+
+    /// What can be read of them, where the rest is lost. Blocking.
+    fn readable(path: &Path) -> Self {
+        let note = Note::read(path);
+        let dir = RunDir::open(path).ok();
+        Records {
+            is_lost: note.is_err() || dir.is_none(),
+            note: note.ok().flatten(),
+            spec: dir.as_ref().and_then(|dir| dir.spec().ok()),
+            news: dir.as_ref().and_then(|dir| messages::last_news(dir).ok()).unwrap_or_default(),
+        }
+    }
+
+    /// The branch of a run whose worktree nobody can seal, because the note that names it is lost.
+    pub(super) fn unsealed(&self, run: &Run) -> Option<LostArtifact> {
+        let path = run.branch_name.clone().filter(|_| self.is_lost)?;
+        let reason = "the record of its worktree cannot be read, so the worktree is as its worker left it: git may run what is in it";
+        Some(LostArtifact { path, reason: reason.to_owned() })
     }
 
     /// Reads them once. Blocking.
@@ -62,6 +85,7 @@ impl Records {
             spec: unless_short(dir.spec()).map_err(|e| short(&e))?,
             note: Note::read(path).map_err(|e| short(&e))?,
             news: messages::last_news(&dir).map_err(|e| short(&e))?,
+            is_lost: false,
         })
     }
 
@@ -87,6 +111,7 @@ mod tests {
         for name in ["daemon.json", "spec.json", "messages"] {
             symlink("/proc/self/mem", place.path().join(name)).unwrap();
             assert!(read().is_err(), "{name}");
+            assert_eq!(Records::readable(place.path()).is_lost, name == "daemon.json");
             fs::remove_file(place.path().join(name)).unwrap();
         }
         assert_eq!(

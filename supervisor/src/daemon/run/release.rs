@@ -1,6 +1,6 @@
 //! The wait for a person who decides about a run that cannot be ended as things are.
 
-use kernel::{ActorKind, EndCause, Ending, EventFilter, EventId, EventKind, Run, StopReason, View};
+use kernel::{ActorKind, EventFilter, EventId, EventKind, Run, StopReason, View};
 
 use super::context::{Context, RETRY};
 use super::key::TaskKey;
@@ -24,8 +24,8 @@ pub(in crate::daemon) struct Trouble<'a> {
 pub(in crate::daemon) enum Next {
     /// Try again.
     Again,
-    /// End the run without what cannot be had: a person has taken the task back.
-    DoWithout,
+    /// End the run without what cannot be had: a person has taken the task back, in this way.
+    DoWithout(StopReason),
 }
 
 impl<'a> Trouble<'a> {
@@ -39,6 +39,11 @@ impl<'a> Trouble<'a> {
         Trouble { context, board, key, run, shown_at: None }
     }
 
+    /// Whose end it is in the way of.
+    pub(in crate::daemon) fn key(&self) -> &TaskKey {
+        self.key
+    }
+
     /// Shows what is in the way, and waits for the next try or for a person.
     pub(in crate::daemon) async fn wait(&mut self, why: &str) -> Next {
         if self.shown_at.is_none() {
@@ -50,7 +55,7 @@ impl<'a> Trouble<'a> {
             return Next::Again;
         };
         match tokio::time::timeout(RETRY, wait_for_release(self.board, self.run, since, None)).await {
-            Ok(Release::Freed(_)) => Next::DoWithout,
+            Ok(Release::Freed(reason)) => Next::DoWithout(reason),
             Ok(Release::Look | Release::Closed) => {
                 tokio::time::sleep(RETRY).await;
                 Next::Again
@@ -88,8 +93,8 @@ pub(super) fn is_decided(board: &BoardHandle, run: &Run, since: EventId) -> Opti
 
 /// How the wait for a person came to its end.
 pub(super) enum Release {
-    /// A person takes the task back, or has decided about it.
-    Freed(Box<Ending>),
+    /// A person takes the task back, or has decided about it, in this way.
+    Freed(StopReason),
     /// One of the processes has ended.
     Look,
     /// The board is closed.
@@ -114,7 +119,7 @@ pub(super) async fn wait_for_release(
     };
     loop {
         if let Some(reason) = is_decided(board, run, since) {
-            return Release::Freed(Box::new(Ending::new(EndCause::Stopped(reason))));
+            return Release::Freed(reason);
         }
         let ended = async {
             match &watched {

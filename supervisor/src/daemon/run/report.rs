@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kernel::{Finished, RunId, Timestamp};
 use shim::rundir::StartedRecord;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use super::environment::Environment;
 use super::key::TaskKey;
@@ -22,8 +22,8 @@ pub(crate) enum Report {
     Claimed(Box<LiveRun>),
     /// Its shim is there.
     Launched(ShimHandle),
-    /// The worker's command has been started.
-    Started(Box<StartedRecord>),
+    /// The worker's command has been started; since when, where that is news. What an earlier daemon knew is only shown.
+    Started(Box<StartedRecord>, Option<Timestamp>),
     /// Nothing of it is left, and the board knows it. None where the claim was not had.
     Ended(Option<Box<Ended>>),
     /// Its task could not be claimed: somebody was faster, or the board cannot be written.
@@ -38,6 +38,9 @@ pub(crate) enum Report {
     StopFailed,
     /// Its end is delayed; the text says by what.
     Delayed(Phase, String),
+    /// Nothing of it is left, and its end is being recorded: from the answer on, the daemon does something for it until it has
+    /// ended.
+    Finishing(oneshot::Sender<()>),
     /// SIGKILL does not end its processes; the text names them. The shim said so of this run, which may be over by now.
     Unkillable(RunId, String),
 }
@@ -71,5 +74,13 @@ impl Reports {
     pub(in crate::daemon) async fn tell(&self, key: &TaskKey, report: Report) {
         // The owner loop has ended only when the daemon stops; what it did not hear the next one reads from the board.
         drop(self.0.send((key.clone(), report)).await);
+    }
+
+    /// Announces that the end of a run is about to be recorded, and waits until the owner loop knows. False where the loop has ended:
+    /// then the lock of the root may be free, and the run is the next daemon's.
+    pub(in crate::daemon) async fn announce_end(&self, key: &TaskKey) -> bool {
+        let (known, answer) = oneshot::channel();
+        self.tell(key, Report::Finishing(known)).await;
+        answer.await.is_ok()
     }
 }

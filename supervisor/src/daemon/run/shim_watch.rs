@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::Run;
-use shim::rundir::{LockState, RunDir};
+use kernel::{Clock, Run, SystemClock, Timestamp};
+use shim::rundir::{LockState, RunDir, StartedRecord};
 
 use super::context::{Context, RETRY, submit};
 use super::key::TaskKey;
@@ -86,7 +86,14 @@ async fn announce_adopted(context: &Context, key: &TaskKey, dir: &RunDir, watche
     context.tell(key, Report::Launched(shim)).await;
 }
 
-/// Records that the command of a run has been started, and shows it.
+/// Since when the command of a run runs, by the clock of the host as it is set now.
+fn begun_at(record: &StartedRecord, clock: &impl Clock) -> Timestamp {
+    let ago = clock.boottime().saturating_sub(Duration::from_micros(record.started_at_us));
+    let ago = i64::try_from(ago.as_micros()).unwrap_or(i64::MAX);
+    Timestamp::from_micros(clock.now().as_micros().saturating_sub(ago))
+}
+
+/// Records that the command of a run has been started, and shows it. It is news for the owner loop once in the life of the run.
 pub(in crate::daemon) async fn tell_started(
     context: &Context,
     board: &BoardHandle,
@@ -100,11 +107,36 @@ pub(in crate::daemon) async fn tell_started(
     let report = serde_json::to_value(&record.report).unwrap_or_default();
     let recorded = submit(board, move |board| board.record_spawned(id, pid, &report)).await;
     match recorded {
-        Ok(()) => {
+        Ok(is_first) => {
             failpoint::pass("after-started");
-            context.tell(key, Report::Started(Box::new(record))).await;
+            let is_of_this_boot =
+                || dir.pid().is_ok_and(|pid| pid.is_some_and(|pid| pid.boot_id == context.host.boot_id));
+            let begun = (is_first && is_of_this_boot()).then(|| begun_at(&record, &SystemClock));
+            context.tell(key, Report::Started(Box::new(record), begun)).await;
         }
         Err(error) if error.code == Code::Conflict => {}
         Err(error) => tracing::warn!(task = %key, %error, "start_not_recorded"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kernel::ManualClock;
+
+    use super::*;
+
+    #[test]
+    fn a_command_began_when_its_shim_says_also_where_the_clock_was_set_since() {
+        let clock = ManualClock::new(Timestamp::from_secs(1_000_000));
+        let started_at_us = u64::try_from(clock.boottime().as_micros()).unwrap();
+        let record = serde_json::json!({
+            "version": 2, "pid": 7, "start_ticks": 9, "started_at_us": started_at_us,
+            "report": { "policy": "strict", "landlock_abi": 7, "layers": [] },
+        });
+        let record: StartedRecord = serde_json::from_value(record).unwrap();
+        clock.advance(Duration::from_secs(100));
+        assert_eq!(begun_at(&record, &clock), Timestamp::from_secs(1_000_000));
+        clock.set(Timestamp::from_secs(500_100));
+        assert_eq!(begun_at(&record, &clock), Timestamp::from_secs(500_000));
     }
 }

@@ -22,18 +22,35 @@ pub(super) fn prove(known: &mut Known) -> Result<Proof, String> {
     settle::judge(known, &mut traces)
 }
 
+/// What is asked of the records of a run that a person wants freed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Records {
+    /// They are read, however long the host takes: they say by what else its processes are found.
+    Needed,
+    /// What cannot be read of them is done without: the person knows.
+    AsFarAsReadable,
+}
+
 /// Ends all that can be found of a run, because a person wants its claim freed. Blocking.
 ///
 /// # Errors
 /// Names what is still there.
-pub(super) fn clear(known: &Known) -> Result<Cleared, String> {
-    let dir = match RunDir::open(&known.path) {
+pub(super) fn clear(known: &Known, records: Records) -> Result<Cleared, String> {
+    let dir = match (RunDir::open(&known.path), records) {
         // Another root's.
-        Err(RunDirError::Copied { .. }) => return Ok(Cleared::Nothing),
-        opened => unless_short(opened).map_err(|e| text(&e))?,
+        (Err(RunDirError::Copied { .. }), _) => return Ok(Cleared::Nothing),
+        (opened, Records::Needed) => unless_short(opened).map_err(|e| text(&e))?,
+        (opened, Records::AsFarAsReadable) => opened.ok(),
     };
-    let mark = remains::mark_of(&known.run, dir.as_ref(), &known.root)?;
-    let own = dir.as_ref().map(leftover::group_of).transpose()?.flatten();
+    let mark = |dir: Option<&RunDir>| remains::mark_of(&known.run, dir, &known.root);
+    let own = dir.as_ref().map(leftover::group_of).transpose();
+    let (mark, own) = match records {
+        Records::Needed => (mark(dir.as_ref())?, own?.flatten()),
+        // The board knows the nonce of the claim, which all that the run has started carries.
+        Records::AsFarAsReadable => {
+            (mark(dir.as_ref()).or_else(|_| mark(None))?, own.ok().flatten().flatten())
+        }
+    };
     let groups = known.groups.iter().cloned().chain(own).collect();
     remains::clear(&mark, &groups)
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use kernel::{EndCause, Ending, EventId, Handed, Placement, Run, RunId};
+use kernel::{Clock as _, EndCause, Ending, EventId, Handed, Placement, Run, RunId};
 use policies::Report as SandboxReport;
 use shim::rundir::{ExitRecord, FailedStart, ProcessIdentity, RunDir, StartedRecord, Step, VERSION};
 use tokio_util::sync::CancellationToken;
@@ -80,6 +80,7 @@ pub(super) struct Life {
     cancel: CancellationToken,
     has_told_shim: bool,
     has_told_start: bool,
+    has_told_end: bool,
     shown: Option<EventId>,
 }
 
@@ -114,6 +115,7 @@ impl Life {
             cancel: CancellationToken::new(),
             has_told_shim: false,
             has_told_start: false,
+            has_told_end: false,
             shown: None,
         }
     }
@@ -319,7 +321,8 @@ impl Life {
         let report = SandboxReport { policy: "default".to_owned(), landlock_abi: 0, layers: Vec::new() };
         let worker = ProcessIdentity { pid, start_ticks: 0, pidfs_inode: None };
         let record = StartedRecord { version: VERSION, worker, started_at_us: 0, report };
-        ("has begun", vec![Report::Started(Box::new(record))])
+        let begun = recorded.ok().filter(|is_news| *is_news).map(|_| on.bench.clock.now());
+        ("has begun", vec![Report::Started(Box::new(record), begun)])
     }
 
     fn prove(&mut self, on: &mut Ground<'_>) -> (&'static str, Vec<Report>) {
@@ -425,6 +428,13 @@ impl Life {
 
     fn end(&mut self, ending: Box<Ending>, on: &mut Ground<'_>) -> (&'static str, Vec<Report>) {
         let Some(id) = self.run() else { return ("has no run", Vec::new()) };
+        if !std::mem::replace(&mut self.has_told_end, true) {
+            self.stage = Stage::End(ending);
+            return (
+                "is over and is to be recorded",
+                vec![Report::Finishing(tokio::sync::oneshot::channel().0)],
+            );
+        }
         let told = ending.clone();
         let handed = Handed::default();
         match on.bench.call(move |board| board.end_run(id, &told, &handed)) {

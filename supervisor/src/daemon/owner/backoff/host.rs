@@ -115,10 +115,16 @@ impl HostBreakers {
     }
 
     /// Takes in one that a board keeps; one that another release has named is left alone.
-    pub(super) fn learn(&mut self, board: &BoardName, on: &HoldOn, (why, until): (&str, Timestamp)) {
+    pub(super) fn learn(
+        &mut self,
+        board: &BoardName,
+        on: &HoldOn,
+        (why, until): (&str, Timestamp),
+        now: Timestamp,
+    ) {
         let Some(Within::Tenant(tenant)) = on.whose_starts() else { return };
         let open = self.of.entry(tenant).or_default().open.get_or_insert_with(|| Open {
-            wait: Wait::taken_over(why.to_owned(), SELDOM_AFTER, until),
+            wait: Wait::taken_over(why.to_owned(), SELDOM_AFTER, until, now),
             board: board.clone(),
             is_kept: true,
             probe: None,

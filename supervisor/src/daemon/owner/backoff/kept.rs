@@ -50,15 +50,15 @@ impl Backoff {
 
     /// Takes in which breakers a board keeps: those of an earlier daemon hold, and one that a person has released is closed. True if one
     /// was.
-    pub(in crate::daemon) fn learn(&mut self, board: &BoardName, holds: &[Hold]) -> bool {
+    pub(in crate::daemon) fn learn(&mut self, board: &BoardName, holds: &[Hold], now: Timestamp) -> bool {
         let breakers = || holds.iter().filter(|hold| hold.kind == HoldKind::Breaker);
         for hold in breakers() {
             let until = hold.until.unwrap_or(hold.created_at);
             match (hold.scope, Environment::named(&hold.name)) {
-                (HoldScope::Host, _) => self.host.learn(board, &hold.on(), (&hold.reason, until)),
+                (HoldScope::Host, _) => self.host.learn(board, &hold.on(), (&hold.reason, until), now),
                 (HoldScope::Environment, Some(environment)) => {
                     let breaker = self.broken.entry(environment).or_insert_with(|| Breaker {
-                        wait: Wait::taken_over(hold.reason.clone(), OPEN, until),
+                        wait: Wait::taken_over(hold.reason.clone(), OPEN, until, now),
                         board: board.clone(),
                         is_kept: true,
                         by: None,
@@ -128,7 +128,7 @@ mod tests {
         };
         let command = "supervisor release --environment program:shell/default";
         assert!(told.text.contains(command), "{}", told.text);
-        assert!(backoff.started(&key(7), needs().all()));
+        assert!(backoff.started(&key(7), needs().all(), at(700), at(700)));
         assert_eq!(backoff.take_changed().last(), Some(&(BoardName::default(), Kept::Closed(on))));
         assert_eq!(breakage(&backoff), None);
     }
@@ -137,12 +137,12 @@ mod tests {
     fn a_later_daemon_keeps_what_is_open_until_it_is_released() {
         let mut backoff = Backoff::default();
         let (board, kept) = (BoardName::default(), [hold(&needs().program().hold())]);
-        assert!(!backoff.learn(&board, &kept));
+        assert!(!backoff.learn(&board, &kept, at(1)));
         assert_eq!(breakage(&backoff).unwrap().until, Some(at(600)));
         backoff.forget();
         assert_eq!(breakage(&backoff), None, "a reload has it tried");
-        assert!(!backoff.learn(&"other".parse().unwrap(), &[]), "another board says nothing of it");
-        assert!(backoff.learn(&board, &[]));
+        assert!(!backoff.learn(&"other".parse().unwrap(), &[], at(1)), "another board says nothing of it");
+        assert!(backoff.learn(&board, &[], at(1)));
         assert_eq!(backoff.broken().len(), 0);
     }
 
@@ -151,9 +151,9 @@ mod tests {
         let mut backoff = Backoff::default();
         failed(&mut backoff, 5);
         let board = BoardName::default();
-        assert!(!backoff.learn(&board, &[]), "it is being written");
-        assert!(!backoff.learn(&board, &[hold(&needs().program().hold())]));
-        assert!(backoff.learn(&board, &[]));
+        assert!(!backoff.learn(&board, &[], at(1)), "it is being written");
+        assert!(!backoff.learn(&board, &[hold(&needs().program().hold())], at(1)));
+        assert!(backoff.learn(&board, &[], at(1)));
         assert_eq!(breakage(&backoff), None);
     }
 }

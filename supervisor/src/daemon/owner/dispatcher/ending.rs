@@ -30,12 +30,24 @@ impl Dispatcher {
 
     /// SIGKILL does not end the processes of a run, unless that is over by now.
     pub(super) fn unkillable(&mut self, key: &TaskKey, run: RunId, why: String) -> Vec<Action> {
-        let live = self.slots.get(key).and_then(|slot| slot.live.as_ref());
+        let slot = self.slots.get(key).filter(|slot| !slot.is_finishing);
+        let live = slot.and_then(|slot| slot.live.as_ref());
         // Its shim may have gone meanwhile: then what is known of its remains is newer.
         if live.is_none_or(|live| live.run != run || matches!(live.phase, Phase::Settling | Phase::Unknown)) {
             return Vec::new();
         }
         self.delayed(key, Phase::Unkillable, why)
+    }
+
+    /// Nothing of a run is left, and its end is being recorded. Until it is, this daemon keeps the lock of its root, whatever kept the run
+    /// from its end before.
+    pub(super) fn finishing(&mut self, key: &TaskKey) {
+        let Some(slot) = self.slots.get_mut(key) else { return };
+        slot.is_finishing = true;
+        if let Some(live) = &mut slot.live {
+            live.phase = Phase::Ending;
+            live.note = None;
+        }
     }
 
     /// Has a shim end its run, unless it was asked as urgently before.
@@ -151,5 +163,83 @@ impl Slot {
 
     fn is_out_of_reach(&self) -> bool {
         self.live.as_ref().is_some_and(|live| live.phase.is_out_of_reach())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use shim::rundir::StartedRecord;
+    use tokio::sync::oneshot;
+
+    use super::super::super::event::Event;
+    use super::*;
+    use crate::config::Config;
+    use crate::daemon::run::report::Report;
+    use crate::roster::Share;
+
+    fn now() -> Timestamp {
+        Timestamp::from_micros(1_000_000)
+    }
+
+    /// A daemon that has taken over one run, and its task.
+    fn adopting() -> (Dispatcher, TaskKey) {
+        let board = BoardName::default();
+        let live: LiveRun = serde_json::from_value(serde_json::json!({
+            "board": board, "task": "t_00000001", "title": "work", "run": 1, "phase": "running",
+            "started_at": now(), "workspace": "scratch",
+        }))
+        .unwrap();
+        let config: Config = toml::from_str("").unwrap();
+        let mut dispatcher = Dispatcher::new(vec![board.clone()], Extent::Forever, Arc::new(config));
+        let key = TaskKey { board, task: live.task.clone() };
+        dispatcher.adopt(live, None, Share::default());
+        (dispatcher, key)
+    }
+
+    fn report(dispatcher: &mut Dispatcher, key: &TaskKey, report: Report) {
+        dispatcher.decide(Event::Run(key.clone(), report), now());
+    }
+
+    #[test]
+    fn a_daemon_that_stops_waits_for_a_run_that_is_being_recorded_whatever_kept_it_before() {
+        for phase in [Phase::Unkillable, Phase::Unknown] {
+            let (mut dispatcher, key) = adopting();
+            report(&mut dispatcher, &key, Report::Delayed(phase, "SIGKILL does not end it".to_owned()));
+            assert!(!dispatcher.has_runs(), "{phase:?}");
+            let (known, mut answer) = oneshot::channel();
+            report(&mut dispatcher, &key, Report::Finishing(known));
+            assert_eq!(answer.try_recv(), Ok(()));
+            // What its shim said before it went.
+            report(&mut dispatcher, &key, Report::Unkillable(RunId(1), "SIGKILL does not end it".to_owned()));
+            for mode in [StopMode::Drain, StopMode::Preempt] {
+                let (reply, _plan) = oneshot::channel();
+                let actions = dispatcher.decide(Event::Stop(mode, reply), now());
+                assert!(dispatcher.has_runs(), "{phase:?} {mode:?}: the lock of the root is kept");
+                assert!(!actions.iter().any(|action| matches!(action, Action::Finish)), "{actions:?}");
+            }
+            report(&mut dispatcher, &key, Report::Ended(None));
+            assert!(dispatcher.is_done());
+        }
+    }
+
+    #[test]
+    fn a_run_that_was_known_to_run_closes_no_breaker_when_it_is_shown_again() {
+        let (mut dispatcher, key) = adopting();
+        report(&mut dispatcher, &key, Report::Shortage("no descriptors".to_owned()));
+        let record = || {
+            let record = serde_json::json!({
+                "version": 2, "pid": 7, "start_ticks": 9, "started_at_us": 11,
+                "report": { "policy": "strict", "landlock_abi": 7, "layers": [] },
+            });
+            Box::new(serde_json::from_value::<StartedRecord>(record).unwrap())
+        };
+        report(&mut dispatcher, &key, Report::Started(record(), None));
+        assert!(dispatcher.backoff.why().is_some());
+        report(&mut dispatcher, &key, Report::Started(record(), Some(Timestamp::from_micros(0))));
+        assert!(dispatcher.backoff.why().is_some(), "it began before that");
+        report(&mut dispatcher, &key, Report::Started(record(), Some(now())));
+        assert_eq!(dispatcher.backoff.why(), None);
     }
 }

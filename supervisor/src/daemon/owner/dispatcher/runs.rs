@@ -24,7 +24,7 @@ impl Dispatcher {
                 Vec::new()
             }
             Report::Launched(shim) => self.launched(&key, shim),
-            Report::Started(record) => self.started(&key, &record, now),
+            Report::Started(record, begun) => self.started(&key, &record, begun, now),
             Report::Ended(ended) => self.ended(key, ended.as_deref(), now),
             Report::ClaimFailed(failure) => self.claim_failed(key, failure, now),
             Report::Shortage(why) => {
@@ -47,6 +47,12 @@ impl Dispatcher {
             }
             Report::Delayed(phase, why) => self.delayed(&key, phase, why),
             Report::Unkillable(run, why) => self.unkillable(&key, run, why),
+            Report::Finishing(known) => {
+                self.finishing(&key);
+                // Whoever waits may be gone; then nobody needs the answer.
+                known.send(()).ok();
+                Vec::new()
+            }
         }
     }
 
@@ -65,9 +71,14 @@ impl Dispatcher {
         self.read_all()
     }
 
-    fn started(&mut self, key: &TaskKey, record: &StartedRecord, now: Timestamp) -> Vec<Action> {
+    fn started(
+        &mut self,
+        key: &TaskKey,
+        record: &StartedRecord,
+        begun: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Vec<Action> {
         let slot = self.slots.get_mut(key);
-        self.backoff.lives(key, now);
         let needs = slot.as_ref().and_then(|slot| slot.claim.needs.clone());
         if let Some(live) = slot.and_then(|slot| slot.live.as_mut()) {
             live.pid = Some(record.worker.pid);
@@ -77,7 +88,9 @@ impl Dispatcher {
                 live.phase = Phase::Running;
             }
         }
-        let freed = self.backoff.started(key, needs.iter().flat_map(Needs::all));
+        let Some(begun) = begun else { return Vec::new() };
+        self.backoff.lives(key, now);
+        let freed = self.backoff.started(key, needs.iter().flat_map(Needs::all), begun, now);
         if freed { self.read_all() } else { Vec::new() }
     }
 
