@@ -18,7 +18,7 @@ use crate::model::verdict::Handoff;
 use crate::rules::check;
 use crate::rules::implied::{self, Proof};
 use crate::rules::retry::{Checked, Decision, Errand};
-use crate::rules::turns::{self, GoalTurns};
+use crate::rules::turns::{self, GoalTurns, Pace};
 use crate::store::fields::Field;
 use crate::store::tasks::Standing;
 
@@ -102,16 +102,16 @@ impl Board<'_> {
         Ok(())
     }
 
-    /// How many turns in a row were over at once where this run ends one: the work, and its check where it has one.
-    pub(super) fn hasty_turns(&self, run: &Run, ended_at: Timestamp) -> Result<u32, Error> {
+    /// How the turns of a task go where this run ends one: the work, and its check where it has one.
+    pub(super) fn pace(&self, run: &Run, ended_at: Timestamp) -> Result<Pace, Error> {
         let own = ended_at.since(run.started_at);
         let mut before = self.tx.lengths_of_turns(&run.task_id, run.id)?.into_iter();
         let last = match run.purpose {
             Purpose::Work => own,
             Purpose::Check => own.saturating_add(before.next().unwrap_or_default()),
-            Purpose::Review => return Ok(0),
+            Purpose::Review => return Ok(Pace::default()),
         };
-        Ok(turns::hasty(std::iter::once(last).chain(before)))
+        Ok(Pace::of(std::iter::once(last).chain(before)))
     }
 
     /// Keeps how many turns toward its goal a task has taken, the last one as well. Somebody who lets it go on grants as many again.

@@ -47,7 +47,7 @@ impl Board<'_> {
             awaits: self.awaited(&run)?,
             errand: self.errand(&run, &from)?,
             goal: from.goal_by_verdict(),
-            hasty: self.hasty_turns(&run, ended_at)?,
+            pace: self.pace(&run, ended_at)?,
             ended_at,
         };
         let ending = self.as_told_by_worker(&run, ending)?;

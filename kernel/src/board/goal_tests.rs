@@ -136,6 +136,11 @@ fn turns_that_are_over_at_once_back_off_and_one_that_took_its_time_ends_that() {
     let run = bench.start(&id);
     bench.clock.advance(Duration::from_secs(61));
     assert_eq!(turn_ended(&bench, run).retry_at, None);
+    assert_eq!(
+        bench.task(&id).consecutive_failures,
+        0,
+        "it has done something, so the failures before it are no row"
+    );
     let run = bench.start(&id);
     assert_eq!(turn_ended(&bench, run).retry_at, None, "the first one after it");
     bench.check();

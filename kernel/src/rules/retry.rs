@@ -9,7 +9,7 @@ use crate::model::status::{Gate, Then, WasDone};
 use crate::model::verdict::{Destination, Handoff, Verdict};
 use crate::rules::reason::{OUT_OF_MEMORY, by_signal, with_tail, with_trouble};
 use crate::rules::recurrence::Recurrence;
-use crate::rules::turns::GoalTurns;
+use crate::rules::turns::{self, GoalTurns, Pace};
 
 /// The first failure is tried again at once; from the second on the pause doubles from here.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -34,8 +34,8 @@ pub(crate) struct Tally {
     pub(crate) ended_at: Timestamp,
     /// The goal of its worker, if it has one.
     pub(crate) goal: Option<GoalTurns>,
-    /// Turns in a row that were over at once, with this one.
-    pub(crate) hasty: u32,
+    /// How its turns go, with this one.
+    pub(crate) pace: Pace,
 }
 
 /// What a run was for, with what its end needs to know of that.
@@ -236,7 +236,7 @@ fn by_cause(ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
                 ..plain(Outcome::Completed, Then::Done, 0)
             },
             // What a run with this policy comes to is a verdict: `implied`.
-            OnCleanExit::TurnEnded { .. } if tally.goal.is_some() => next_turn(tally, now),
+            OnCleanExit::TurnEnded { .. } if tally.goal.is_some() => turns::next(tally, now),
             OnCleanExit::Review { .. } | OnCleanExit::TurnEnded { .. } | OnCleanExit::Unreported => failed(
                 Outcome::Unreported,
                 &with_trouble("the worker exited without complete, block or request-review", ending),
@@ -284,22 +284,9 @@ fn by_cause(ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
     }
 }
 
-/// A turn that has not reached the goal is followed by another one. It is no failure, and no success: failures before it count on.
-fn next_turn(tally: Tally, now: Timestamp) -> Decision {
-    let goal = tally.goal.unwrap_or(GoalTurns { taken: 0, limit: 0 });
-    let error = format!("turn {} of {} ended without a verdict: it goes on", goal.turn(), goal.limit);
-    let (pause, then) = after_turn(tally, now);
-    Decision {
-        pause,
-        error: Some(error),
-        turn: Some(goal.turn()),
-        ..plain(Outcome::Unreported, then, tally.failures)
-    }
-}
-
 /// The pause after a turn that has proved nothing, and where its task goes.
 pub(crate) fn after_turn(tally: Tally, now: Timestamp) -> (Duration, Then) {
-    let pause = pause(tally.hasty);
+    let pause = pause(tally.pace.hasty);
     (pause, later(Tally { errand: Errand::Work, ..tally }, tally.ended_at.after(pause), now))
 }
 
@@ -349,7 +336,7 @@ mod tests {
             errand: Errand::Work,
             ended_at: NOW,
             goal: None,
-            hasty: 0,
+            pace: Pace::default(),
         }
     }
 

@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
+use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::limits;
+use crate::model::outcome::Outcome;
 use crate::model::task::{NewTask, Task};
+use crate::rules::retry::{self, Decision, Tally};
 
 /// A turn that is over sooner has hardly begun.
 const HASTY: Duration = Duration::from_secs(10);
@@ -66,14 +69,41 @@ pub(crate) fn bound(own: &Task, new: &mut NewTask) -> Result<(), Error> {
     Ok(())
 }
 
-/// Counts the turns in a row that were over at once, the last one first; none where that one was not.
-pub(crate) fn hasty(lengths: impl IntoIterator<Item = Duration>) -> u32 {
-    let mut lengths = lengths.into_iter().peekable();
-    if lengths.peek().is_none_or(|last| *last >= HASTY) {
-        return 0;
+/// How the turns of a task go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Pace {
+    /// Turns in a row that were over at once, with the last one; none where that one was not.
+    pub(crate) hasty: u32,
+    /// Whether the last one took so long that it has done something.
+    pub(crate) is_earnest: bool,
+}
+
+impl Pace {
+    /// That of turns of these lengths, the last one first.
+    pub(crate) fn of(lengths: impl IntoIterator<Item = Duration>) -> Self {
+        let mut lengths = lengths.into_iter().peekable();
+        let last = lengths.peek().copied().unwrap_or_default();
+        if last >= HASTY {
+            return Pace { hasty: 0, is_earnest: last > EARNEST };
+        }
+        let count = lengths.take_while(|length| *length <= EARNEST).filter(|length| *length < HASTY).count();
+        Pace { hasty: u32::try_from(count).unwrap_or(u32::MAX), is_earnest: false }
     }
-    let count = lengths.take_while(|length| *length <= EARNEST).filter(|length| *length < HASTY).count();
-    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// Decides what follows a turn that has not reached the goal: another one. It is no failure, and failures before it count on, unless it took so
+/// long that it has done something.
+pub(crate) fn next(tally: Tally, now: Timestamp) -> Decision {
+    let goal = tally.goal.unwrap_or(GoalTurns { taken: 0, limit: 0 });
+    let error = format!("turn {} of {} ended without a verdict: it goes on", goal.turn(), goal.limit);
+    let (pause, then) = retry::after_turn(tally, now);
+    let failures = if tally.pace.is_earnest { 0 } else { tally.failures };
+    Decision {
+        pause,
+        error: Some(error),
+        turn: Some(goal.turn()),
+        ..retry::plain(Outcome::Unreported, then, failures)
+    }
 }
 
 #[cfg(test)]
@@ -82,7 +112,7 @@ mod tests {
 
     #[test]
     fn turns_of_seconds_count_until_one_of_more_than_a_minute() {
-        let counted = |lengths: &[u64]| hasty(lengths.iter().map(|length| Duration::from_secs(*length)));
+        let counted = |lengths: &[u64]| Pace::of(lengths.iter().map(|length| Duration::from_secs(*length)));
         for (lengths, count) in [
             (&[][..], 0),
             (&[0], 1),
@@ -90,8 +120,11 @@ mod tests {
             (&[9, 1, 0], 3),
             (&[1, 30, 1], 2),
             (&[1, 60, 61, 1, 1], 1),
+            (&[60, 1], 0),
+            (&[61, 1], 0),
         ] {
-            assert_eq!(counted(lengths), count, "{lengths:?}");
+            let is_earnest = lengths.first().is_some_and(|last| *last > 60);
+            assert_eq!(counted(lengths), Pace { hasty: count, is_earnest }, "{lengths:?}");
         }
     }
 }
