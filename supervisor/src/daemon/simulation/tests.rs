@@ -20,7 +20,7 @@ const STEPS: u64 = 12_000;
 /// How long random seeds are tried where nobody says it.
 const SECONDS: u64 = 10;
 /// More steps are not needed to find what is planted.
-const PLANTED: u64 = 20_000;
+const PLANTED: u64 = 40_000;
 
 /// What is made once for all worlds of a test, with the directory that it is in.
 struct Bed {
