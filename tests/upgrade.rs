@@ -177,8 +177,13 @@ fn what_a_release_would_adopt_is_told_run_by_run_board_by_board_and_file_by_file
     // The release of another program looks itself.
     let other = check(&[fleet.binary().to_str().unwrap(), "--json"]).ok().json();
     assert_eq!(other, told);
-    check(&["/bin/true"]).refused(1, "does not say what it would adopt");
-    check(&["/no/such/program"]).refused(1, "/no/such/program");
+    // What is no release prints no record, whatever it prints and exits with.
+    for other in ["/bin/true", "/bin/echo", "/bin/false"] {
+        check(&[other]).refused(1, "does not say what it would adopt");
+        let refused = check(&[other, "--json"]);
+        assert!(refused.code == 1 && refused.json()["error"]["code"] == "failed", "{refused:?}");
+    }
+    check(&["/no/such/program"]).refused(3, "/no/such/program");
     fleet.cli(["upgrade"]).refused(2, "--check");
 
     fleet.write_config("supervisor.toml", "[limits]\nmax_running = \"many\"\n");

@@ -1,7 +1,11 @@
 //! `upgrade --check`: what a release would adopt of what runs here.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::process::{Child, Command};
 
 use super::CommandLine;
 use super::restore::refuse_worker;
@@ -9,7 +13,15 @@ use crate::doctor::Verdict;
 use crate::doctor::upgrade::{Adoption, BoardFound, RunFound, adoption};
 use crate::exit::Code;
 use crate::failure::Failure;
-use crate::terminal::{Ink, Screen, printable};
+use crate::terminal::{Ink, Screen, cut, printable};
+use crate::time::duration::brief;
+
+/// How long another program has to answer. A release reads a few small files for each run.
+const WITHIN: Duration = Duration::from_secs(60);
+/// More of an answer is not read: thousands of runs have less.
+const LONGEST: u64 = 16 << 20;
+/// How much of what another program says on standard error is shown.
+const SHOWN: usize = 200;
 
 /// Say what another release would adopt
 #[derive(Clone, Debug, clap::Args)]
@@ -21,7 +33,8 @@ schema of the board or migrates it (an earlier release cannot read the board the
 and which files of the configuration it refuses. The release that is asked looks
 itself: that of the given program, else of this one.
 
-Exit code: 0 if all of it is adopted, 1 if not.
+Exit code: 0 if all of it is adopted, 1 if not or if the program does not answer
+within a minute, 3 if there is no such program.
 
 Examples:
   supervisor upgrade --check
@@ -37,63 +50,91 @@ pub(super) struct Upgrade {
 pub(super) async fn run(line: &CommandLine, upgrade: Upgrade) -> Result<u8, Failure> {
     refuse_worker(&line.client()?)?;
     match upgrade.check.flatten() {
-        Some(program) => ask(line, &program),
-        None => look(line),
+        Some(program) => ask(line, &program).await,
+        None => report(line, &adoption(&line.root()?)?),
     }
 }
 
-fn look(line: &CommandLine) -> Result<u8, Failure> {
-    let found = adoption(&line.root()?)?;
+fn report(line: &CommandLine, found: &Adoption) -> Result<u8, Failure> {
     if line.output.json() {
-        line.output.value(&found)?;
+        line.output.value(found)?;
     } else {
         let mut screen = line.output.screen();
-        show(&found, &mut screen);
+        show(found, &mut screen);
         line.output.text(&screen.into_text())?;
     }
     Ok(if found.ok { 0 } else { Code::Failed.exit() })
 }
 
-/// Has the release of a program look at the same root, and passes on what it says.
-fn ask(line: &CommandLine, program: &Path) -> Result<u8, Failure> {
-    let root = line.root()?;
+/// Has the release of a program look at the same root, and shows its record. Only a record counts: what another program prints
+/// and exits with says nothing about a release.
+async fn ask(line: &CommandLine, program: &Path) -> Result<u8, Failure> {
     let mut command = Command::new(program);
-    command.args(line.global.root.options()).args(["upgrade", "--check"]);
-    if line.output.json() {
-        command.arg("--json");
-    }
-    let told = command.output().map_err(|e| {
-        Failure::file("execute", program, &e)
-            .hint("name the program of the other release, such as ./supervisor-new")
+    command.args(line.global.root.options()).args(["upgrade", "--check", "--json"]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    let mut asked = command.spawn().map_err(|e| {
+        Failure::named_file(
+            "execute",
+            program,
+            &e,
+            "the program of the other release, such as ./supervisor-new",
+        )
     })?;
-    match told.status.code() {
-        Some(code @ (0 | 1)) if !told.stdout.is_empty() => {
-            line.output.text(&String::from_utf8_lossy(&told.stdout))?;
-            Ok(u8::try_from(code).unwrap_or(1))
-        }
-        _ => {
+    let Ok(told) = tokio::time::timeout(WITHIN, Told::by(&mut asked)).await else {
+        let why = format!("it has not answered within {}", brief(WITHIN));
+        return Err(no_answer(line, program, &why));
+    };
+    let told = told.map_err(|e| Failure::file("read the answer of", program, &e))?;
+    match serde_json::from_slice::<Adoption>(&told.stdout) {
+        Ok(found) => report(line, &found),
+        Err(_) => {
             let said = String::from_utf8_lossy(&told.stderr);
-            let said = said.lines().next().unwrap_or("it said nothing");
-            let why = format!(
-                "{} does not say what it would adopt of {} ({}): {}",
-                program.display(),
-                root.dir().display(),
-                told.status,
-                printable(said)
-            );
-            Err(Failure::failed(why).hint(
-                "it is another program, or a release without `upgrade --check`: try it on a copy of the root that no \
-                 daemon serves",
-            ))
+            let said = said.lines().next().map(|said| format!(": {}", cut(&printable(said), SHOWN)));
+            let why = format!("it prints no record ({}){}", told.status, said.unwrap_or_default());
+            Err(no_answer(line, program, &why))
         }
     }
+}
+
+/// What another program has answered.
+struct Told {
+    status: ExitStatus,
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+}
+
+impl Told {
+    /// Reads both streams, each up to a bound, until the program has ended. What writes more is ended by its closed pipe.
+    async fn by(asked: &mut Child) -> std::io::Result<Self> {
+        let streams = tokio::try_join!(start_of(asked.stdout.take()), start_of(asked.stderr.take()));
+        let (stdout, stderr) = streams?;
+        Ok(Told { status: asked.wait().await?, stdout, stderr })
+    }
+}
+
+async fn start_of(stream: Option<impl AsyncRead + Unpin>) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if let Some(stream) = stream {
+        stream.take(LONGEST).read_to_end(&mut bytes).await?;
+    }
+    Ok(bytes)
+}
+
+fn no_answer(line: &CommandLine, program: &Path, why: &str) -> Failure {
+    let root = line.root().map(|root| root.dir().display().to_string()).unwrap_or_default();
+    Failure::failed(format!("{} does not say what it would adopt of {root}: {why}", program.display())).hint(
+        "it is another program, or a release without `upgrade --check`: try it on a copy of the root that no \
+         daemon serves",
+    )
 }
 
 fn show(found: &Adoption, screen: &mut Screen) {
     let Adoption { version, run_directories, runs, boards, configuration, ok } = found;
     screen.line(format!(
-        "supervisor {version} reads run directories of version {} to {}",
-        run_directories.oldest, run_directories.newest
+        "supervisor {} reads run directories of version {} to {}",
+        printable(version),
+        run_directories.oldest,
+        run_directories.newest
     ));
     for run in runs {
         let (verdict, text) = of_run(run);

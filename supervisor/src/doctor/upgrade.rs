@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use kernel::{BoardName, Schema};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use shim::rundir::{self, RunDir, RunDirError};
 
 use super::{Check, Verdict, host};
@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::paths::Root;
 
 /// What this release would adopt.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Adoption {
     /// Whether all of it.
     pub(crate) ok: bool,
@@ -29,14 +29,14 @@ pub(crate) struct Adoption {
 }
 
 /// A range of versions.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Versions {
     pub(crate) oldest: u32,
     pub(crate) newest: u32,
 }
 
 /// A run that is not over.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct RunFound {
     pub(crate) board: BoardName,
     /// Its number, which is the name of its directory.
@@ -54,7 +54,7 @@ pub(crate) struct RunFound {
 }
 
 /// A board.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct BoardFound {
     pub(crate) board: BoardName,
     /// Its schema, where that can be read.
