@@ -7,9 +7,9 @@ use crate::model::error::Error;
 use crate::model::id::TaskId;
 use crate::model::outcome::{BlockKind, StopReason};
 use crate::model::status::{Change, Gate, State, Status};
+use crate::model::task::CANCELLED_BY;
 use crate::model::verdict::Blocking;
 use crate::rules::recurrence::Recurrence;
-use crate::rules::waiting::CANCELLED_BY;
 
 impl Board<'_> {
     /// Puts a task into the queue that gave up, was cancelled or blocked, waits for another attempt, or is done. Its failures

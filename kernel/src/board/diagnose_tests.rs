@@ -33,6 +33,7 @@ fn a_ready_task_is_stranded_after_half_an_hour_and_worse_as_time_goes_by() {
     bench.call(move |board| board.comment(&id, "still there", None, &alice())).unwrap();
     let stranded = found(&bench, &task).remove(0);
     assert_eq!((stranded.first_seen_at, stranded.last_seen_at), (since, bench.clock.now()));
+    assert_eq!(bench.readers.with(|view| view.status_since(&task)).unwrap(), Some(since));
 }
 
 #[test]

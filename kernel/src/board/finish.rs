@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use super::{Board, Record, SYSTEM, completed_payload, preview};
 use crate::model::clock::Timestamp;
-use crate::model::counted::Counted;
 use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::filter::EventFilter;
@@ -12,12 +11,13 @@ use crate::model::id::{RunId, TaskId};
 use crate::model::outcome::{BlockKind, Denied, Ending, Finished, Outcome};
 use crate::model::run::Run;
 use crate::model::status::{Change, Then, WasDone};
+use crate::model::task::CANCELLED_BY;
 use crate::model::verdict::{Blocking, Verdict};
 use crate::rules::check;
+use crate::rules::diagnose::gave_up;
 use crate::rules::implied;
 use crate::rules::recurrence::{Limited, Recurrence};
 use crate::rules::retry::{Decision, Tally};
-use crate::rules::waiting::CANCELLED_BY;
 use crate::store::delays::Delay;
 use crate::store::fields::Field;
 use crate::store::runs::Close;
@@ -251,12 +251,9 @@ fn blocking(run: &Run, decision: &Decision, from: &Standing) -> Option<Blocking>
     }
     let mut reason = decision.error.clone();
     if kind == BlockKind::GaveUp {
-        let failures = if decision.outcome == Outcome::CheckFailed {
-            Counted(from.failed_checks.saturating_add(1), "failed check").to_string()
-        } else {
-            Counted(decision.failures, "failure").to_string()
-        };
-        reason = Some(format!("gave up after {failures}: {}", reason.unwrap_or_default()));
+        let checks = (decision.outcome == Outcome::CheckFailed).then(|| from.failed_checks.saturating_add(1));
+        let after = gave_up(decision.failures, checks);
+        reason = Some(format!("{after}: {}", reason.unwrap_or_default()));
     }
     Some(Blocking { kind, reason, question: None })
 }

@@ -1,7 +1,7 @@
 //! How often a task is tried: the failures that it may have, and starts that come to nothing outside of it.
 
 use crate::testing::{Bench, titled};
-use crate::{EndCause, Fault, Limits, NewTask, Status};
+use crate::{BlockKind, EndCause, Fault, Limits, NewTask, Status};
 
 #[test]
 fn a_task_without_retries_is_tried_once() {
@@ -13,6 +13,22 @@ fn a_task_without_retries_is_tried_once() {
         bench.finish(run, EndCause::Exited { code: 3 });
         assert_eq!(bench.task(&id).status, Status::Blocked, "{none}");
     }
+}
+
+#[test]
+fn a_start_that_fails_for_what_the_task_says_is_not_tried_again() {
+    let bench = Bench::new();
+    let id = bench.ready();
+    let cause = EndCause::SpawnFailed {
+        step: "script".to_owned(),
+        error: "it has none".to_owned(),
+        fault: Fault::Definition,
+    };
+    bench.finish(bench.start(&id), cause);
+    let task = bench.task(&id);
+    assert_eq!((task.status, task.block_kind), (Status::Blocked, Some(BlockKind::GaveUp)));
+    assert_eq!(task.block_reason.as_deref(), Some("gave up after 1 failure: script: it has none"));
+    bench.check();
 }
 
 #[test]

@@ -129,6 +129,8 @@ reads! {
     all_attachments: all_attachments() -> Vec<Attachment>;
     /// Returns the runs of a task, oldest first.
     runs: runs_of(id: &TaskId) -> Vec<Run>;
+    /// Returns when a task came to stand where it stands; none where that event was folded.
+    status_since: last_change(id: &TaskId) -> Option<Timestamp>;
     /// Returns how many runs a task has had.
     attempts: count_runs(id: &TaskId) -> u64;
     /// Returns a run, if it exists.

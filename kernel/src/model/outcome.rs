@@ -204,6 +204,8 @@ words! {
     Fault {
         /// With the task or its workspace.
         Task => "task",
+        /// With what the task says: each try fails like this one until somebody changes that.
+        Definition => "definition",
         /// With the environment of every such run: a missing binary, a repository that is gone.
         Environment => "environment",
     }

@@ -12,6 +12,8 @@ pub(crate) struct Suspect {
     pub(crate) status: Status,
     pub(crate) assignee: Option<Profile>,
     pub(crate) failures: u32,
+    /// Checks that failed since it was last tried anew.
+    pub(crate) failed_checks: u32,
     pub(crate) error: Option<String>,
     pub(crate) block_kind: Option<BlockKind>,
     pub(crate) block_reason: Option<String>,

@@ -332,6 +332,10 @@ pub struct Task {
     /// Why it is not running, where that was asked for and it is neither running nor over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<Waiting>,
+    /// Since when it has its status, where it was asked for why it is not running; none where its last change of status is not in
+    /// the log any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status_since: Option<Timestamp>,
     /// How many runs it has had, where that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u64>,
@@ -341,6 +345,9 @@ pub struct Task {
 fn is_zero(count: &u32) -> bool {
     *count == 0
 }
+
+/// How the reason of a block begins where a person cancelled the task.
+pub(crate) const CANCELLED_BY: &str = "cancelled by ";
 
 impl Task {
     /// Returns whether it goes on only if a person does something.
@@ -356,6 +363,12 @@ impl Task {
             | Status::Done
             | Status::Archived => false,
         }
+    }
+
+    /// Returns whether a person cancelled it: it asks nothing, and goes on when somebody retries it.
+    pub fn is_cancelled(&self) -> bool {
+        let reason = self.block_reason.as_deref().unwrap_or_default();
+        self.status == Status::Blocked && reason.starts_with(CANCELLED_BY)
     }
 
     /// Returns the mission that it belongs to, by the task that a person made.

@@ -106,6 +106,14 @@ pub(crate) fn is_failing(suspect: &Suspect) -> bool {
     suspect.failures >= REPEATED || suspect.gave_up()
 }
 
+/// Says after what a task gave up: after so many failed checks where those used up its attempts, else after so many failures.
+pub(crate) fn gave_up(failures: u32, checks: Option<u32>) -> String {
+    match checks {
+        Some(checks) => format!("gave up after {}", Counted(checks, "failed check")),
+        None => format!("gave up after {}", Counted(failures, "failure")),
+    }
+}
+
 impl Facts<'_> {
     /// Returns what is wrong about the task, the worst first.
     pub(crate) fn diagnostics(&self) -> Vec<Diagnostic> {
@@ -141,7 +149,7 @@ impl Facts<'_> {
             severity: Severity::Error,
             title: format!("its sandbox denied {act}"),
             detail: text,
-            actions: suggest(vec![Remedy::command("see the output of its last run", format!("log {id}"))]),
+            actions: suggest(vec![Remedy::command("see the output of its last run", format!("logs {id}"))]),
             first_seen_at: at,
             last_seen_at: at,
             count: suspect.failures,
@@ -161,23 +169,26 @@ impl Facts<'_> {
         let ended = |run: &Run| run.ended_at.unwrap_or(run.started_at);
         let (last, first) = (failed.first(), failed.last());
         let id = &suspect.id;
-        let gave_up = suspect.gave_up();
-        let mut actions = vec![Remedy::command("see the output of its last run", format!("log {id}"))];
-        if gave_up {
+        let has_given_up = suspect.gave_up();
+        let by_checks = runs.last().is_some_and(|run| run.outcome == Some(Outcome::CheckFailed));
+        let checks = (has_given_up && by_checks).then_some(suspect.failed_checks);
+        let mut actions = vec![Remedy::command("see the output of its last run", format!("logs {id}"))];
+        if has_given_up {
             actions.push(Remedy::command("try it again", format!("unblock {id}")));
         }
-        let data = json!({ "consecutive_failures": suspect.failures, "gave_up": gave_up });
+        let data = json!({ "consecutive_failures": suspect.failures, "gave_up": has_given_up });
         Some(Diagnostic {
-            severity: if gave_up { Severity::Critical } else { Severity::Error },
-            title: match (gave_up, suspect.failures) {
-                (true, failures) => format!("gave up after {}", Counted(failures, "failure")),
-                (false, failures) => format!("failed {failures} times in a row"),
+            severity: if has_given_up { Severity::Critical } else { Severity::Error },
+            title: if has_given_up {
+                gave_up(suspect.failures, checks)
+            } else {
+                format!("failed {} times in a row", suspect.failures)
             },
-            detail: suspect.error.clone().unwrap_or_default(),
+            detail: suspect.error.clone().or_else(|| suspect.block_reason.clone()).unwrap_or_default(),
             actions: suggest(actions),
             first_seen_at: first.map_or(suspect.since, |run| ended(run)),
             last_seen_at: last.map_or(suspect.since, |run| ended(run)),
-            count: suspect.failures,
+            count: checks.unwrap_or(suspect.failures),
             run_id: last.map(|run| run.id),
             ..self.lasting("repeated_failures", data)
         })
@@ -203,7 +214,7 @@ impl Facts<'_> {
             detail: last.error.clone().unwrap_or_default(),
             actions: suggest(vec![
                 Remedy::command("compare its runs", format!("runs {id}")),
-                Remedy::command("see the output of the last one", format!("log {id}")),
+                Remedy::command("see the output of the last one", format!("logs {id}")),
             ]),
             first_seen_at: first.ended_at.unwrap_or(first.started_at),
             last_seen_at: last.ended_at.unwrap_or(last.started_at),

@@ -253,6 +253,12 @@ fn by_cause(ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
         EndCause::SpawnFailed { step, error, fault: Fault::Task } => {
             failed(Outcome::SpawnFailed, &format!("{step}: {error}"))
         }
+        EndCause::SpawnFailed { step, error, fault: Fault::Definition } => Decision {
+            pause: Duration::ZERO,
+            review_at: None,
+            then: Then::Blocked(BlockKind::GaveUp),
+            ..failed(Outcome::SpawnFailed, &format!("{step}: {error}"))
+        },
         // Every such run fails like this one, so the environment counts it, and the dispatcher waits for it.
         EndCause::SpawnFailed { step, error, fault: Fault::Environment } => {
             uncounted(Outcome::SpawnFailed, again(tally), format!("{step}: {error}"), tally)

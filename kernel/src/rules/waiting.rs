@@ -122,7 +122,7 @@ fn scheduled(task: &Task, now: Timestamp) -> Waiting {
     let due = at <= now;
     let why = task.last_failure_error.as_deref().filter(|_| task.consecutive_failures > 0);
     let waiting = match why {
-        _ if due => Waiting::new(WaitingCode::Time, "its time has come, and a daemon has to see it"),
+        _ if due => Waiting::new(WaitingCode::Time, "is due; start a daemon, or run `supervisor dispatch`"),
         Some(error) => Waiting::new(WaitingCode::Retry, format!("tries again in {wait} after: {error}")),
         None => Waiting::new(WaitingCode::Time, format!("starts in {wait}")),
     };
@@ -158,9 +158,6 @@ fn in_review(task: &Task, nonspawnable: Option<&String>, now: Timestamp) -> Wait
 /// How the reason of a block begins where somebody is to look at the work, by a convention of workers.
 const REVIEW_REQUIRED: &str = "review-required:";
 
-/// How the reason of a block begins where a person cancelled the task.
-pub(crate) const CANCELLED_BY: &str = "cancelled by ";
-
 fn blocked(task: &Task) -> Waiting {
     let kind = task.block_kind.map_or("", |kind| kind.as_str());
     let reason = task.block_reason.as_deref().unwrap_or("no reason given");
@@ -183,7 +180,7 @@ fn blocked(task: &Task) -> Waiting {
         );
         return Waiting::new(WaitingCode::Review, text);
     }
-    if reason.starts_with(CANCELLED_BY) {
+    if task.is_cancelled() {
         return Waiting::new(WaitingCode::Blocked, reason);
     }
     // The reasons of the first two are the board's own, and need no kind before them.
@@ -321,7 +318,7 @@ mod tests {
 
         let text = |task: &Task| waiting(task, &[]).unwrap().text;
         assert_eq!(text(&scheduled(60)), "starts in 60 s");
-        assert!(text(&scheduled(0)).contains("its time has come"));
+        assert!(text(&scheduled(0)).starts_with("is due"));
         let failed = Task { last_failure_error: Some("no luck".to_owned()), ..scheduled(60) };
         assert_eq!(text(&failed), "starts in 60 s", "the failure is of an earlier series");
         let again = Task { consecutive_failures: 1, ..failed };

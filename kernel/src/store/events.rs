@@ -101,6 +101,12 @@ impl Tx<'_> {
         self.conn.value("look for a kind of events", sql, [kind])
     }
 
+    /// Returns when the last change of a task's status was; none where its event was folded.
+    pub(crate) fn last_change(&self, task: &TaskId) -> Result<Option<Timestamp>, Error> {
+        let sql = "SELECT created_at FROM task_events WHERE task_id = ?1 AND change IS NOT NULL ORDER BY id DESC LIMIT 1";
+        self.conn.find("find the last change of a task", sql, [task], |row| row.get(0))
+    }
+
     /// What the worker of a run said last with a heartbeat, as far as that is among the latest events of its task.
     pub(crate) fn last_note(&self, task: &TaskId, run: RunId) -> Result<Option<String>, Error> {
         let sql = "SELECT payload ->> 'note' FROM \

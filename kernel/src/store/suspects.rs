@@ -16,7 +16,7 @@ impl Tx<'_> {
     /// Lists them: one, or all.
     pub(crate) fn suspects(&self, task: Option<&TaskId>, now: Timestamp) -> Result<Vec<Suspect>, Error> {
         // The last transition says since when; where it was folded, the last change of the row is the best there is.
-        self.conn.list("look for what is wrong", "SELECT t.id, t.title, t.status, t.assignee, t.consecutive_failures, t.last_failure_error, t.block_kind, t.block_reason, \
+        self.conn.list("look for what is wrong", "SELECT t.id, t.title, t.status, t.assignee, t.consecutive_failures, t.failed_checks, t.last_failure_error, t.block_kind, t.block_reason, \
            t.nonspawnable, t.not_before, t.mission, \
            t.last_block_kind IS NOT NULL OR t.status IN ('blocked', 'ready', 'triage') AS was_blocked, \
            coalesce((SELECT max(e.created_at) FROM task_events e WHERE e.task_id = t.id AND e.change IS NOT NULL), \
@@ -32,6 +32,7 @@ impl Tx<'_> {
                     status: row.get("status")?,
                     assignee: row.get("assignee")?,
                     failures: row.get("consecutive_failures")?,
+                    failed_checks: row.get("failed_checks")?,
                     error: row.get("last_failure_error")?,
                     block_kind: row.get("block_kind")?,
                     block_reason: row.get("block_reason")?,

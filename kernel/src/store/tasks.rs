@@ -32,7 +32,7 @@ columns! {
     lineage: Lineage { mission, depth, consult }
     client: Client { project_id, session_id, workflow_template_id, current_step_key, model_override }
     origin: Origin { schedule, tick, channel };
-    workspace_kind: String::new(), why: None, attempts: None
+    workspace_kind: String::new(), why: None, status_since: None, attempts: None
 }
 
 /// Where the columns come from.
