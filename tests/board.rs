@@ -28,8 +28,7 @@ fn init_makes_a_board_and_says_how_to_start_a_daemon() {
     assert_snapshot!(fleet.cli(["init"]).ok().stdout, @r"
     Board default is ready: [dir]/r/boards/default/board.db
     No daemon is running. Start one with:
-      supervisor daemon                       in a terminal
-      systemctl enable --now supervisor       as a host service (docs/operations.md)
+      supervisor daemon             in a terminal
     ");
     let again = fleet.json(["init"]);
     assert_eq!((&again["board"], &again["daemon"]), (&json!("default"), &json!(false)));
@@ -67,7 +66,7 @@ fn a_created_task_is_listed_and_shown_and_create_says_what_keeps_it_from_running
     }
     assert_snapshot!(said(&["create", "name it"]), @r"
     Created t_[id]  name it (ready)
-    warning: nobody is assigned, so nothing runs it: supervisor assign <id> <assignee>
+    warning: nobody is assigned, so nothing runs it: supervisor assign t_[id] shell, or another of `supervisor assignees`
     ");
     assert_snapshot!(fleet.cli(["list"]).ok().stdout, @r"
     ID          STATUS  ASSIGNEE  TENANT  TITLE

@@ -367,12 +367,19 @@ fn a_lane_that_cannot_be_started_fails_its_own_tasks_and_no_others() {
 #[test]
 fn a_shell_task_without_a_script_fails_with_the_reason() {
     let fleet = Fleet::boot();
-    let id = fleet.json(["create", "x", "--assignee", "shell", "--max-retries", "1"])["id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    let shown = fleet.wait_for(&id, "blocked");
-    assert!(shown["task"]["block_reason"].as_str().unwrap().contains("no body"), "{shown:#}");
+    let created = fleet.json(["create", "x", "--assignee", "shell", "--max-retries", "5"]);
+    let id = created["id"].as_str().unwrap();
+    let remedy = format!("supervisor edit {id} --body '…'");
+    let warning = created["warnings"][0].as_str().unwrap();
+    assert!(warning.contains("no body") && warning.ends_with(&remedy), "{created:#}");
+    // No try of it can succeed, so there is one.
+    let shown = fleet.wait_for(id, "blocked");
+    let reason = shown["task"]["block_reason"].as_str().unwrap();
+    assert!(reason.contains("no body") && reason.ends_with(&remedy), "{shown:#}");
+    assert_eq!(shown["runs"].as_array().unwrap().len(), 1, "{shown:#}");
+    fleet.cli(["edit", id, "--body", "true"]).ok();
+    fleet.cli(["retry", id]).ok();
+    fleet.wait_for(id, "done");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use kernel::{BoardName, Purpose, Run, Task};
+use kernel::{BoardName, Purpose, Run, Task, TaskId};
 use policies::BoardAccess;
 use shim::rundir::{Form as Conversing, Stdin};
 
@@ -89,8 +89,8 @@ pub(crate) struct LoginCommand {
 /// Why a task has no prompt in its lane.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoPrompt {
-    #[error("the task has no body, and its lane runs the body")]
-    NoBody,
+    #[error("the task has no body, and its lane runs the body: supervisor edit {0} --body '…'")]
+    NoBody(TaskId),
     #[error(
         "its prompt has {0} bytes, and its lane passes it as an argument, which has at most {ARGUMENT_BYTES}; \
          a lane with prompt = \"stdin\" or \"file\" takes it"
@@ -114,7 +114,7 @@ impl Lane {
             Prompt::Context => bare(context, terms),
             Prompt::BodyFile => {
                 let body = task.body.as_deref().filter(|body| !body.trim().is_empty());
-                return body.map(Cow::Borrowed).ok_or(NoPrompt::NoBody);
+                return body.map(Cow::Borrowed).ok_or_else(|| NoPrompt::NoBody(task.id.clone()));
             }
         };
         match self.prompt {

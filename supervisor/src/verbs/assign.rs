@@ -4,7 +4,7 @@ use kernel::{Task, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{create, texts};
+use super::{obstacles, texts};
 use crate::api::{Audience, Call, Effect, Scope, Tool, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
@@ -49,7 +49,8 @@ impl Verb for Assign {
         let task = call.write(move |board, actor| board.assign(&self.task_id, profile, actor)).await?;
         let mut warnings = Vec::new();
         if let Some(assignee) = &task.assignee {
-            warnings.extend(create::unrunnable(assignee, task.policy.as_deref(), &call).await?);
+            warnings.extend(obstacles::unrunnable(assignee, task.policy.as_deref(), &call).await?);
+            warnings.extend(obstacles::without_body(&task, &call));
         }
         Ok(Assigned { task, warnings })
     }

@@ -11,14 +11,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::creator::subscriber;
-use super::{of_tenant, texts};
-use crate::api::{Audience, Call, Effect, Scope, Tool, Verb, blocking, not_for_members, person, require_own};
+use super::{obstacles, of_tenant, texts};
+use crate::api::{Audience, Call, Effect, Scope, Tool, Verb, not_for_members, require_own};
 use crate::command::Command;
 use crate::daemon::{Presence, check_workspace};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::roster::{CannotRun, unread};
 use crate::service::details;
 use crate::terminal::{Ink, Screen, printable};
 use crate::time::duration::WrittenDuration;
@@ -272,12 +271,21 @@ impl Verb for Create {
             // The refusal has undone its write: the question to a person is one of its own.
             call.write_further(|board, actor| board.ask_for_more_tasks(actor)).await?;
         }
-        created
+        Ok(created?.warned(&call).await)
+    }
+}
+
+impl Created {
+    /// Adds what will keep the task from running as things are.
+    pub(super) async fn warned(self, call: &Call) -> Self {
+        let mut warnings = obstacles::of_task(&self.task, call).await;
+        warnings.extend(self.warnings);
+        Created { warnings, ..self }
     }
 }
 
 impl Create {
-    /// Checks the request against the host. Returns the task, and what will keep it from running as things are.
+    /// Checks the request against the host. Returns the task, and which parts of the request change nothing yet.
     pub(super) async fn prepare(mut self, call: &mut Call) -> Result<(NewTask, Vec<String>), Failure> {
         if call.actor.kind == ActorKind::Worker {
             self.created_by = None;
@@ -301,15 +309,10 @@ impl Create {
         if let Some(policy) = &self.policy {
             call.service.roster().policies().find(policy)?;
         }
-        let mut warnings =
-            Vec::from_iter(obstacle(self.assignee.as_ref(), self.policy.as_deref(), call).await?);
+        let mut warnings = Vec::new();
         if !self.goal && self.goal_max_turns.is_some() {
             warnings.push(NO_GOAL.to_owned());
         }
-        if self.goal {
-            warnings.extend(no_session(self.assignee.as_ref(), call));
-        }
-        warnings.extend(missing_skills(&self.skills, call));
         if presence == Presence::ToBeMade {
             let text = place.to_string();
             let path = text.strip_prefix("dir:").unwrap_or(&text);
@@ -319,7 +322,6 @@ impl Create {
         if self.branch.is_some() && !matches!(place, workspace::WorkspaceSpec::Worktree { .. }) {
             warnings.push(NO_BRANCH.to_owned());
         }
-        warnings.extend(unreachable_approver(self.approver.as_deref(), call));
         self.approver = self.approver.map(|approver| typed_approver(approver, call));
         Ok((self.into_new_task()?, warnings))
     }
@@ -368,98 +370,8 @@ pub(super) async fn place(call: &Call, said: &str) -> Result<String, Failure> {
 
 /// An approver with its kind: a bare name that a lane has means its workers, another one a person.
 fn typed_approver(approver: String, call: &Call) -> String {
-    if !is_lane(&approver, call) {
+    if !obstacles::is_lane(&approver, call) {
         return approver;
     }
     Label { kind: Some(ActorKind::Worker), name: &approver }.to_string()
-}
-
-fn is_lane(name: &str, call: &Call) -> bool {
-    name.parse::<Profile>().is_ok_and(|profile| call.service.roster().knows(&profile))
-}
-
-/// Says that nobody of an approver's name can reach the board: neither the user whose socket it is, nor root, nor a lane.
-fn unreachable_approver(approver: Option<&str>, call: &Call) -> Option<String> {
-    let approver = approver?;
-    let own = person(nix::unistd::geteuid().as_raw()).name;
-    let label = Label::parse(approver);
-    let is_person = |name: &str| name == own || name == "root";
-    let reachable = match label.kind {
-        Some(ActorKind::Worker) => is_lane(label.name, call),
-        Some(ActorKind::Person) => is_person(label.name),
-        Some(ActorKind::System) | None => is_person(approver) || is_lane(approver, call),
-    };
-    if reachable {
-        return None;
-    }
-    Some(format!(
-        "the approver `{approver}` cannot reach this board, which belongs to {own}, and no lane has that name: approve the \
-         task with `supervisor approve <id> --override`"
-    ))
-}
-
-/// What will keep a task of this assignee from running as things are.
-pub(super) async fn obstacle(
-    assignee: Option<&Profile>,
-    policy: Option<&str>,
-    call: &Call,
-) -> Result<Option<String>, Failure> {
-    let Some(assignee) = assignee else {
-        let text = "nobody is assigned, so nothing runs it: supervisor assign <id> <assignee>";
-        return Ok(Some(text.to_owned()));
-    };
-    let resolved = call.service.roster().resolve(assignee, policy, &call.service.config()).map(drop);
-    if matches!(resolved, Err(CannotRun::Pull { .. })) {
-        // Its tasks are meant to wait for somebody who claims them.
-        return Ok(None);
-    }
-    let found = unrunnable(assignee, policy, call).await?;
-    let no_daemon = || {
-        let text = "no daemon is running, so nothing runs it yet: supervisor daemon, or supervisor dispatch";
-        call.service.daemon().is_none().then(|| text.to_owned())
-    };
-    Ok(found.or_else(no_daemon))
-}
-
-/// Says that the turns of a goal have no session in common.
-fn no_session(assignee: Option<&Profile>, call: &Call) -> Option<String> {
-    let (roster, config) = (call.service.roster(), call.service.config());
-    let assignee = assignee?;
-    let lane = roster.resolve(assignee, None, &config).ok()?.lane;
-    let name = roster.lane_name(assignee, &config);
-    lane.state().is_none().then(|| {
-        format!(
-            "the lane {name} cannot resume a session, so each turn begins with the whole context of the task"
-        )
-    })
-}
-
-/// What of these skills no worker gets as things are.
-pub(super) fn missing_skills(skills: &[String], call: &Call) -> Vec<String> {
-    let roster = call.service.roster();
-    let missing = skills.iter().filter_map(|name| roster.skills().find(name).err());
-    missing.map(|why| format!("{why}; without it the worker starts all the same")).collect()
-}
-
-/// Why nothing runs the tasks of an assignee as things are.
-pub(super) async fn unrunnable(
-    assignee: &Profile,
-    policy: Option<&str>,
-    call: &Call,
-) -> Result<Option<String>, Failure> {
-    let (roster, config) = (call.service.roster(), call.service.config());
-    let (assignee, policy, root) = (assignee.clone(), policy.map(str::to_owned), call.service.root().clone());
-    // A directory of programs may be one that does not answer.
-    blocking("failed to look for its program", move || {
-        match roster.resolve(&assignee, policy.as_deref(), &config) {
-            Err(CannotRun::Pull { .. }) => None,
-            Err(why) if why.is_unknown() => Some(match unread(&root, &assignee) {
-                Some(unread) => format!("{why}: {unread}"),
-                None => why.warning(),
-            }),
-            Err(why) => Some(why.warning()),
-            Ok(resolved) => resolved.without_program(),
-        }
-    })
-    .await
 }

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use workspace::WorkspaceSpec;
 
-use super::{create, of_tenant, texts};
+use super::{obstacles, of_tenant, texts};
 use crate::api::{Audience, Call, Effect, Verb, blocking, require_own};
 use crate::command::Command;
 use crate::daemon::check_workspace;
@@ -369,7 +369,7 @@ impl Verb for DispatchFleet {
         let tick = self.tick.clone().unwrap_or_else(today);
         let mut reply =
             FleetDispatched::none(self.profile.clone(), self.root.clone(), tick.clone(), self.dry_run);
-        reply.warnings.extend(create::obstacle(Some(&self.profile), self.policy.as_deref(), &call).await?);
+        reply.warnings.extend(obstacles::obstacle(&self.profile, self.policy.as_deref(), &call).await?);
         let mut tasks = Vec::new();
         for (directory, task) in self.tasks(&tick, &call).await? {
             match task {

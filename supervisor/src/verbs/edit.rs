@@ -6,7 +6,7 @@ use kernel::{Task, TaskId, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{create, of_tenant, texts};
+use super::{create, obstacles, of_tenant, texts};
 use crate::api::{Audience, Call, Effect, Verb, not_for_members, require_own};
 use crate::command::Command;
 use crate::failure::Failure;
@@ -107,7 +107,7 @@ pub(crate) struct Edited {
 impl Edit {
     /// What of it is kept and changes nothing as things are.
     pub(super) fn warnings(&self, call: &Call) -> Vec<String> {
-        create::missing_skills(self.skills.as_deref().unwrap_or_default(), call)
+        obstacles::missing_skills(self.skills.as_deref().unwrap_or_default(), call)
     }
 
     /// Whether nothing is named that is to be changed.

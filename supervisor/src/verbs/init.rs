@@ -25,6 +25,9 @@ pub(crate) struct Initialised {
     pub(crate) board_id: kernel::BoardId,
     pub(crate) path: std::path::PathBuf,
     pub(crate) daemon: bool,
+    /// Whether `service install` makes a service of its root.
+    #[serde(default)]
+    pub(crate) installable: bool,
 }
 
 impl Verb for Init {
@@ -38,7 +41,8 @@ impl Verb for Init {
         let board_id = call.read(|view| view.board_id()).await?;
         let board = call.board()?.name().clone();
         let path = call.service.root().board(&board);
-        Ok(Initialised { board, board_id, path, daemon: call.service.daemon().is_some() })
+        let (daemon, installable) = (call.service.daemon().is_some(), call.service.root().is_of_service());
+        Ok(Initialised { board, board_id, path, daemon, installable })
     }
 }
 
@@ -48,8 +52,10 @@ impl Command for Init {
         screen.line(format!("Board {name} is ready: {}", reply.path.display()));
         if !reply.daemon {
             screen.line("No daemon is running. Start one with:");
-            screen.line("  supervisor daemon                       in a terminal");
-            screen.line("  systemctl enable --now supervisor       as a host service (docs/operations.md)");
+            screen.line("  supervisor daemon             in a terminal");
+            if reply.installable {
+                screen.line("  supervisor service install    as a service of the host or of your user");
+            }
         }
     }
 }

@@ -89,11 +89,11 @@ impl Verb for CreateMission {
             ..Create::default()
         };
         let (new, warnings) = create.prepare(&mut call).await?;
-        call.write(move |board, actor| {
+        let created = call.write(move |board, actor| {
             let created = board.create_mission(new, &caps, actor)?;
             Ok(Created { task: created.task, existing: created.existing, warnings })
-        })
-        .await
+        });
+        Ok(created.await?.warned(&call).await)
     }
 }
 

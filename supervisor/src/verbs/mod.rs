@@ -59,6 +59,7 @@ mod notify_outbox;
 mod notify_subscribe;
 mod notify_test;
 mod notify_unsubscribe;
+mod obstacles;
 mod of_tenant;
 mod one_or_many;
 #[cfg(test)]

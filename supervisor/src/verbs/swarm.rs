@@ -6,7 +6,7 @@ use kernel::{NewSwarm, Profile, SwarmWorker, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{create, texts};
+use super::{obstacles, texts};
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
@@ -128,11 +128,11 @@ impl Verb for Swarm {
         profiles.dedup();
         let mut warnings = Vec::new();
         for profile in profiles {
-            warnings.extend(create::obstacle(Some(profile), None, &call).await?);
+            warnings.extend(obstacles::obstacle(profile, None, &call).await?);
         }
         warnings.dedup();
         for worker in &self.workers {
-            warnings.extend(create::missing_skills(&worker.skills, &call));
+            warnings.extend(obstacles::missing_skills(&worker.skills, &call));
         }
         let workers = self.workers.into_iter();
         let new = NewSwarm {

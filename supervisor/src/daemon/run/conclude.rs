@@ -70,6 +70,7 @@ pub(in crate::daemon) fn failed_start(
         Fault::Environment(environment) if terms.charge == Charge::Environment => {
             (Some(Report::EnvironmentFailed(environment, why)), failed(error, kernel::Fault::Environment))
         }
+        Fault::Definition => (None, failed(error, kernel::Fault::Definition)),
         Fault::Environment(_) | Fault::Task => (None, failed(error, kernel::Fault::Task)),
     }
 }

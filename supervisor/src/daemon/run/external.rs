@@ -51,7 +51,7 @@ pub(crate) fn provide(service: &Service, board: &BoardHandle, task: &Task) -> Re
 fn refused(error: &LaunchError) -> Failure {
     let code = match error.fault {
         Fault::Host | Fault::Moment | Fault::Abandoned => Code::TryAgain,
-        Fault::Task | Fault::Environment(_) => Code::Conflict,
+        Fault::Task | Fault::Definition | Fault::Environment(_) => Code::Conflict,
     };
     Failure::new(code, format!("failed to {}: {}", error.stage, error.error))
         .hint("the task is back in the queue: fix that, then claim it again")

@@ -16,6 +16,8 @@ use crate::host::job::{Cause, JobFailure};
 pub(in crate::daemon) enum Fault {
     /// In the task.
     Task,
+    /// In what the task says, so that no other try can do better.
+    Definition,
     /// In something that the runs of many tasks need.
     Environment(Environment),
     /// In the host, which lacks something for now.
@@ -56,6 +58,11 @@ impl LaunchError {
     /// A fault of the task.
     pub(in crate::daemon) fn task(stage: Stage, error: impl Into<String>) -> Self {
         LaunchError { stage, error: error.into(), fault: Fault::Task }
+    }
+
+    /// A fault of what the task says: it is not tried again.
+    pub(in crate::daemon) fn definition(stage: Stage, error: impl Into<String>) -> Self {
+        LaunchError { stage, error: error.into(), fault: Fault::Definition }
     }
 
     /// A failure of the system in the root's own directories: the host's where it lacks something.

@@ -173,7 +173,7 @@ pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, L
     let context = resume.map_or(&order.context, |resume| &resume.news);
     let session = resume.map(|resume| resume.session.as_str());
     let prompt = order.lane.prompt_text(&order.task, context, &terms);
-    let prompt = prompt.map_err(|e| LaunchError::task(Stage::ReadScript, e.to_string()))?;
+    let prompt = prompt.map_err(|e| LaunchError::definition(Stage::ReadScript, e.to_string()))?;
     let home = host.root.run_home(&order.board, order.run.id);
     let private = Private::at(&home);
     let bin = host.root.bin();

@@ -1,0 +1,132 @@
+//! What will keep a task from running as things are, as those hear it who create it or assign it.
+
+use kernel::{ActorKind, Label, Profile, Task};
+
+use crate::api::{Call, blocking, person};
+use crate::failure::Failure;
+use crate::roster::{CannotRun, unread};
+
+/// Whether a lane or a profile has a name.
+pub(super) fn is_lane(name: &str, call: &Call) -> bool {
+    name.parse::<Profile>().is_ok_and(|profile| call.service.roster().knows(&profile))
+}
+
+/// What stands in the way of a task that is on the board by now: that cannot be looked for is no failure of its creation.
+pub(super) async fn of_task(task: &Task, call: &Call) -> Vec<String> {
+    let mut warnings = match &task.assignee {
+        Some(assignee) => match obstacle(assignee, task.policy.as_deref(), call).await {
+            Ok(found) => Vec::from_iter(found),
+            Err(failure) => vec![failure.message],
+        },
+        None => {
+            let id = &task.id;
+            vec![format!(
+                "nobody is assigned, so nothing runs it: supervisor assign {id} shell, or another of `supervisor assignees`"
+            )]
+        }
+    };
+    warnings.extend(without_body(task, call));
+    if task.goal.mode {
+        warnings.extend(no_session(task.assignee.as_ref(), call));
+    }
+    warnings.extend(missing_skills(&task.skills, call));
+    warnings.extend(unreachable_approver(task, call));
+    warnings
+}
+
+/// Says that a task has no body whose lane runs the body, and nothing else.
+pub(super) fn without_body(task: &Task, call: &Call) -> Option<String> {
+    if task.body.as_deref().is_some_and(|body| !body.trim().is_empty()) {
+        return None;
+    }
+    let (roster, config) = (call.service.roster(), call.service.config());
+    let assignee = task.assignee.as_ref()?;
+    let lane = roster.resolve(assignee, task.policy.as_deref(), &config).ok()?.lane;
+    let name = roster.lane_name(assignee, &config);
+    (!lane.takes_prompt()).then(|| {
+        format!("the lane {name} runs the body of a task, and this one has no body: supervisor edit {} --body '…'", task.id)
+    })
+}
+
+/// Says that nobody of an approver's name can reach the board: neither the user whose socket it is, nor root, nor a lane.
+fn unreachable_approver(task: &Task, call: &Call) -> Option<String> {
+    let approver = task.approval.approver.as_deref()?;
+    let own = person(nix::unistd::geteuid().as_raw()).name;
+    let label = Label::parse(approver);
+    let is_person = |name: &str| name == own || name == "root";
+    let reachable = match label.kind {
+        Some(ActorKind::Worker) => is_lane(label.name, call),
+        Some(ActorKind::Person) => is_person(label.name),
+        Some(ActorKind::System) | None => is_person(approver) || is_lane(approver, call),
+    };
+    if reachable {
+        return None;
+    }
+    Some(format!(
+        "the approver `{approver}` cannot reach this board, which belongs to {own}, and no lane has that name: approve the \
+         task with `supervisor approve {} --override`",
+        task.id
+    ))
+}
+
+/// What will keep a task of this assignee from running as things are.
+pub(super) async fn obstacle(
+    assignee: &Profile,
+    policy: Option<&str>,
+    call: &Call,
+) -> Result<Option<String>, Failure> {
+    let resolved = call.service.roster().resolve(assignee, policy, &call.service.config()).map(drop);
+    if matches!(resolved, Err(CannotRun::Pull { .. })) {
+        // Its tasks are meant to wait for somebody who claims them.
+        return Ok(None);
+    }
+    let found = unrunnable(assignee, policy, call).await?;
+    let no_daemon = || {
+        let text = "no daemon is running, so nothing runs it yet: supervisor daemon, or supervisor dispatch";
+        call.service.daemon().is_none().then(|| text.to_owned())
+    };
+    Ok(found.or_else(no_daemon))
+}
+
+/// Says that the turns of a goal have no session in common.
+fn no_session(assignee: Option<&Profile>, call: &Call) -> Option<String> {
+    let (roster, config) = (call.service.roster(), call.service.config());
+    let assignee = assignee?;
+    let lane = roster.resolve(assignee, None, &config).ok()?.lane;
+    let name = roster.lane_name(assignee, &config);
+    lane.state().is_none().then(|| {
+        format!(
+            "the lane {name} cannot resume a session, so each turn begins with the whole context of the task"
+        )
+    })
+}
+
+/// What of these skills no worker gets as things are.
+pub(super) fn missing_skills(skills: &[String], call: &Call) -> Vec<String> {
+    let roster = call.service.roster();
+    let missing = skills.iter().filter_map(|name| roster.skills().find(name).err());
+    missing.map(|why| format!("{why}; without it the worker starts all the same")).collect()
+}
+
+/// Why nothing runs the tasks of an assignee as things are.
+pub(super) async fn unrunnable(
+    assignee: &Profile,
+    policy: Option<&str>,
+    call: &Call,
+) -> Result<Option<String>, Failure> {
+    let (roster, config) = (call.service.roster(), call.service.config());
+    let (assignee, policy, root) = (assignee.clone(), policy.map(str::to_owned), call.service.root().clone());
+    // A directory of programs may be one that does not answer.
+    blocking("failed to look for its program", move || {
+        match roster.resolve(&assignee, policy.as_deref(), &config) {
+            Err(CannotRun::Pull { .. }) => None,
+            Err(why) if why.is_unknown() => Some(match unread(&root, &assignee) {
+                Some(unread) => format!("{why}: {unread}"),
+                None => why.warning(),
+            }),
+            Err(why) => Some(why.warning()),
+            Ok(resolved) => resolved.without_program(),
+        }
+    })
+    .await
+}
