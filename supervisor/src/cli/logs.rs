@@ -1,10 +1,13 @@
 //! `logs`: what runs have written, of one task or of several, as it stands or until they have ended.
 
+use std::io::IsTerminal as _;
+
 use futures_util::future::try_join_all;
 use kernel::{RunId, TaskId, Timestamp};
 
 use super::reading::{Begun, readable};
 use super::served::Served;
+use super::waits::Waits;
 use super::{CommandLine, outcome, pages};
 use crate::client::Client;
 use crate::exit::Code;
@@ -13,10 +16,14 @@ use crate::lanes::Format;
 use crate::output::Output;
 use crate::terminal::{Ink, complain, printable_output};
 use crate::time::since::Since;
-use crate::verbs::{Log, Logged, Runs, own_task_if_none};
+use crate::verbs::{Log, Logged, Runs, Show, own_task_if_none};
 
 /// How long one question waits at the daemon.
 const WAIT_SECONDS: u64 = 30;
+/// Who asks for fewer bytes may mean lines.
+const FEW_BYTES: u64 = 200;
+/// The same for a run that has not begun.
+const NOT_STARTED_SECONDS: u64 = 2;
 
 /// Show what the runs of tasks have written
 #[derive(Clone, Debug, clap::Args)]
@@ -44,7 +51,7 @@ pub(super) struct Logs {
     /// Only the last N lines
     #[arg(long, short = 'n', value_name = "N")]
     lines: Option<u32>,
-    /// Only the last BYTES bytes
+    /// Only the last BYTES bytes, not lines: -n N is lines
     #[arg(long, value_name = "BYTES", conflicts_with = "lines")]
     tail: Option<u64>,
     /// All runs that have not ended before this time: 10m, 2h, 'yesterday', '2026-11-23 09:00'
@@ -59,6 +66,9 @@ pub(super) async fn run(line: &CommandLine, mut logs: Logs) -> Result<u8, Failur
     let client = &line.client()?;
     own_task_if_none(&mut logs.task_ids, client.here())?;
     logs.task_ids = client.whole_ids(&logs.task_ids).await?;
+    if logs.tail.is_some_and(|bytes| bytes < FEW_BYTES) && std::io::stderr().is_terminal() {
+        complain("--tail counts bytes; -n 5 shows the last five lines.");
+    }
     if logs.run.is_some() && logs.task_ids.len() > 1 {
         return Err(Failure::usage("--run means a run of one task, and several are named")
             .hint("name one task, or leave --run out"));
@@ -186,18 +196,24 @@ impl Source {
     /// Shows what there is and what comes until the run has ended. Returns the exit code of the run.
     pub(super) async fn follow_to_end(&mut self, client: &Client, output: Output) -> Result<u8, Failure> {
         self.begin_anew();
-        let mut has_told = false;
+        let (mut waits, mut has_told) = (Waits::default(), false);
         loop {
             self.served.look(client);
             let piece = client.call(&self.log).await?;
-            self.log.wait = WAIT_SECONDS;
+            if !piece.ended {
+                waits.warn_without_daemon(client);
+            }
             if piece.run_id.is_none() {
+                // What it waits for may change without an event of it.
+                self.log.wait = NOT_STARTED_SECONDS;
+                let task = &piece.task_id;
                 if !std::mem::replace(&mut has_told, true) {
-                    let task = &piece.task_id;
-                    complain(&format!("{task} has not started yet; waiting. Press Ctrl-C to stop."));
+                    complain(&format!("{task} has not started yet. Ctrl-C ends this command, not the task."));
                 }
+                waits.tell(&client.call(&Show { task_id: Some(task.clone()), ..Show::default() }).await?);
                 continue;
             }
+            self.log.wait = WAIT_SECONDS;
             self.take(&piece, output)?;
             if piece.ended && piece.text.is_empty() {
                 self.finish(output)?;

@@ -50,6 +50,7 @@ mod topics;
 mod transfer;
 mod upgrade;
 mod wait;
+mod waits;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

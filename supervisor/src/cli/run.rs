@@ -1,8 +1,9 @@
 //! `run`: creates a task for a command, shows what it writes, and ends as it does.
 
-use kernel::{Profile, RunId, TaskId, Tenant, WaitingCode};
+use kernel::{Profile, RunId, Status, TaskId, Tenant, WaitingCode};
 
 use super::served::Served;
+use super::waits::Waits;
 use super::{CommandLine, create, logs, outcome, wait};
 use crate::client::Client;
 use crate::command::Command as _;
@@ -12,7 +13,7 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::owner::OwnerLock;
 use crate::roster::nearest;
-use crate::terminal::{complain, cut, printable};
+use crate::terminal::{complain, cut};
 use crate::time::duration::WrittenDuration;
 use crate::verbs::{Assignees, Create, Events, Listed, Show, Shown};
 
@@ -189,7 +190,7 @@ async fn follow(client: &Client, task: &TaskId, output: Output) -> Result<Shown,
     let show = Show { task_id: Some(task.clone()), ..Show::default() };
     let mut events = Events { task: Some(task.clone()), limit: 1000, ..Events::default() };
     let mut seen = RunId(0);
-    let mut told: Option<WaitingCode> = None;
+    let mut waits = Waits::default();
     let mut served = Served::default();
     loop {
         served.look(client);
@@ -207,18 +208,12 @@ async fn follow(client: &Client, task: &TaskId, output: Output) -> Result<Shown,
         if outcome::of_task(&shown).is_some() {
             return Ok(shown);
         }
-        // Its text may count the seconds.
-        if let Some(why) = shown.why.as_ref().filter(|why| events.wait > 0 && told != Some(why.code)) {
-            complain(&printable(&waits(task, &crate::diagnosis::why::line(why))));
-            told = Some(why.code);
+        // What it waits for at the first look is over in a moment where it can start.
+        if events.wait > 0 {
+            waits.tell(&shown);
         }
         events.wait = WAIT_SECONDS;
     }
-}
-
-/// Says what a task waits for, in a sentence.
-fn waits(task: &TaskId, why: &str) -> String {
-    if why.starts_with("waits ") { format!("{task} {why}") } else { format!("{task} waits: {why}") }
 }
 
 fn end(shown: &Shown, output: Output) -> Result<u8, Failure> {
@@ -228,23 +223,33 @@ fn end(shown: &Shown, output: Output) -> Result<u8, Failure> {
     } else if code != 0 {
         let task = &shown.task;
         complain(&format!("{} {}{}", task.id, task.status, wait::ending(shown)));
-        let is_asked = shown.why.as_ref().is_some_and(|why| why.code == WaitingCode::Question);
-        let next = if is_asked { "answer" } else { "retry" };
-        complain(&format!("supervisor show {}; supervisor {next} {}", task.id, task.id));
+        let next = next(shown).map(|verb| format!("; supervisor {verb} {}", task.id)).unwrap_or_default();
+        complain(&format!("supervisor show {}{next}", task.id));
     }
     Ok(code)
 }
 
+/// The verb that lets a task go on which does not by itself.
+fn next(shown: &Shown) -> Option<&'static str> {
+    let code = shown.why.as_ref()?.code;
+    // A block whose reason asks for a review has no work that could be approved.
+    let is_blocked = shown.task.status == Status::Blocked;
+    Some(if code == WaitingCode::Question {
+        "answer"
+    } else if code == WaitingCode::Triage {
+        "promote"
+    } else if code == WaitingCode::Review && is_blocked {
+        "unblock"
+    } else if matches!(code, WaitingCode::Review | WaitingCode::Approval) {
+        "approve"
+    } else {
+        "retry"
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{script, waits};
-
-    #[test]
-    fn a_wait_is_said_once() {
-        let task = "t_0123abcd".parse().unwrap();
-        assert_eq!(waits(&task, "waits for bob"), "t_0123abcd waits for bob");
-        assert_eq!(waits(&task, "starts in 57 s"), "t_0123abcd waits: starts in 57 s");
-    }
+    use super::script;
 
     fn of(words: &[&str]) -> String {
         script(words.iter().map(|word| (*word).to_owned()).collect()).unwrap()

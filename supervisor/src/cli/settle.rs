@@ -6,6 +6,7 @@ use kernel::{EventId, TaskId};
 
 use super::outcome;
 use super::served::Served;
+use super::waits::Waits;
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::verbs::{Events, Show, Shown};
@@ -21,6 +22,7 @@ pub(super) struct Settling {
     due: VecDeque<TaskId>,
     events: Events,
     served: Served,
+    waits: Waits,
 }
 
 impl Settling {
@@ -34,7 +36,8 @@ impl Settling {
                 open.push(task.clone());
             }
         }
-        Ok(Settling { due: open.iter().cloned().collect(), open, events, served: Served::default() })
+        let due = open.iter().cloned().collect();
+        Ok(Settling { due, open, events, served: Served::default(), waits: Waits::default() })
     }
 
     /// Those that have not settled yet.
@@ -51,8 +54,16 @@ impl Settling {
                 self.open.retain(|open| *open != task);
                 return Ok(Some((shown, code)));
             }
+            self.waits.tell(&shown);
         }
         Ok(None)
+    }
+
+    /// Warns where nobody runs what is waited for.
+    pub(super) fn warn_without_daemon(&mut self, client: &Client) {
+        if !self.open.is_empty() {
+            self.waits.warn_without_daemon(client);
+        }
     }
 
     /// Returns the next task that has settled, with its exit code; none when there are no more. Cancel-safe: a look that is

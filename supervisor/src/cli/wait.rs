@@ -9,8 +9,7 @@ use crate::client::Client;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::owner::OwnerLock;
-use crate::terminal::{complain, cut, printable};
+use crate::terminal::{cut, printable};
 use crate::time::duration::WrittenDuration;
 use crate::verbs::Shown;
 
@@ -91,10 +90,7 @@ struct Told<'a> {
 impl Told<'_> {
     /// Waits for the tasks that are left. Returns the exit code of them all.
     async fn all(&mut self, client: &Client, settling: &mut Settling) -> Result<u8, Failure> {
-        let has_daemon = OwnerLock::owner(client.root()).is_some() || client.worker().is_some();
-        if !has_daemon && !settling.open().is_empty() {
-            complain("warning: no daemon is running, so nothing runs them: supervisor daemon");
-        }
+        settling.warn_without_daemon(client);
         while let Some((shown, code)) = settling.next(client).await? {
             if self.tell(&shown, code)? {
                 return Ok(code);

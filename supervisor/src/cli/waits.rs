@@ -1,0 +1,75 @@
+//! Says what tasks wait for while a command waits for them: a sentence for each task and each reason.
+
+use std::collections::BTreeMap;
+
+use kernel::{TaskId, Waiting, WaitingCode};
+
+use crate::client::Client;
+use crate::owner::OwnerLock;
+use crate::terminal::{complain, printable};
+use crate::verbs::Shown;
+
+/// More tasks are not spoken of: `list --why` has them all.
+const MOST: usize = 20;
+
+/// What was said so far.
+#[derive(Debug, Default)]
+pub(super) struct Waits {
+    /// The last reason of each task.
+    told: BTreeMap<TaskId, WaitingCode>,
+    has_warned: bool,
+}
+
+impl Waits {
+    /// Says why a task is not running, unless that was said.
+    pub(super) fn tell(&mut self, shown: &Shown) {
+        let Some(why) = &shown.why else { return };
+        // These end by themselves in a moment, and a missing daemon is one warning for all tasks.
+        let is_brief = matches!(
+            why.code,
+            WaitingCode::Starting | WaitingCode::Ending | WaitingCode::Turn | WaitingCode::NoDaemon
+        );
+        let task = &shown.task.id;
+        if is_brief || (self.told.len() == MOST && !self.told.contains_key(task)) {
+            return;
+        }
+        // Its text may count the seconds.
+        if self.told.insert(task.clone(), why.code) != Some(why.code) {
+            complain(&printable(&sentence(task, shown.task.status, why)));
+        }
+    }
+
+    /// Warns once where nobody runs tasks. Whoever holds the root does, also `dispatch`; a worker may not see the root, and has a daemon.
+    pub(super) fn warn_without_daemon(&mut self, client: &Client) {
+        let is_served = client.worker().is_some() || OwnerLock::owner(client.root()).is_some();
+        if !is_served && !std::mem::replace(&mut self.has_warned, true) {
+            let root = client.root().dir().display();
+            complain(&format!("warning: no daemon serves {root}, so nothing runs there: supervisor daemon"));
+        }
+    }
+}
+
+fn sentence(task: &TaskId, status: kernel::Status, why: &Waiting) -> String {
+    format!("{task} is {status}: {}", crate::diagnosis::why::line(why))
+}
+
+#[cfg(test)]
+mod tests {
+    use kernel::Status;
+
+    use super::*;
+
+    #[test]
+    fn a_reason_stands_behind_the_status_whatever_it_begins_with() {
+        let task = "t_0123abcd".parse().unwrap();
+        let of = |status, code, text| sentence(&task, status, &Waiting::new(code, text));
+        assert_eq!(
+            of(Status::Ready, WaitingCode::Slot, "waits for a slot: 1 of 1 is taken"),
+            "t_0123abcd is ready: waits for a slot: 1 of 1 is taken"
+        );
+        assert_eq!(
+            of(Status::Scheduled, WaitingCode::Time, "starts in 57 s"),
+            "t_0123abcd is scheduled: starts in 57 s"
+        );
+    }
+}
