@@ -7,13 +7,6 @@ use crate::exit::Code;
 use crate::failure::Failure;
 use crate::terminal::{Ink, Screen};
 
-/// A signal, and the process that got it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Sent {
-    pub(crate) signal: String,
-    pub(crate) pid: i32,
-}
-
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct One {
     pub(crate) id: TaskId,
@@ -24,9 +17,6 @@ pub(crate) struct One {
     /// What else the reader should know.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) note: Option<String>,
-    /// The signal that its worker was sent, where that is all that was done.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) sent: Option<Sent>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -49,10 +39,6 @@ impl One {
             return;
         }
         let status = self.status.map(|status| format!(" ({status})")).unwrap_or_default();
-        if let Some(Sent { signal, pid }) = &self.sent {
-            screen.line(format!("Sent {signal} to process {pid} of {}{status}", self.id));
-            return;
-        }
         let note = self.note.as_deref().map(|note| format!(": {note}")).unwrap_or_default();
         screen.line(format!("{verb} {}{status}{note}", self.id));
     }
@@ -88,16 +74,9 @@ impl Bulk {
         let mut collected = Vec::with_capacity(results.len());
         for (id, result) in results {
             collected.push(match result {
-                Ok((status, note)) => One {
-                    id,
-                    ok: true,
-                    status: Some(status),
-                    note,
-                    sent: None,
-                    error: None,
-                    hint: None,
-                    code: None,
-                },
+                Ok((status, note)) => {
+                    One { id, ok: true, status: Some(status), note, error: None, hint: None, code: None }
+                }
                 Err(error) if single => return Err(error),
                 Err(error) => {
                     let failure = Failure::from(error);
@@ -106,7 +85,6 @@ impl Bulk {
                         ok: false,
                         status: None,
                         note: None,
-                        sent: None,
                         error: Some(failure.message),
                         hint: failure.hint,
                         code: Some(failure.code),

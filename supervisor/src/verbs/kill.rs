@@ -8,11 +8,13 @@ use nix::sys::signal::Signal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bulk::{Bulk, Sent, outcome, shown};
+use super::bulk::{Bulk, One, outcome};
 use crate::api::{Audience, Call, Effect, Verb, blocking};
 use crate::command::Command;
+use crate::exit::Code;
 use crate::failure::{Failure, with_causes};
 use crate::host::worker_signal::{self, SignalError};
+use crate::terminal::Screen;
 
 /// End the runs of tasks at once, or send their workers a signal
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -87,14 +89,37 @@ impl fmt::Display for SignalName {
     }
 }
 
+/// A signal, and the process that got it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Sent {
+    pub(crate) signal: String,
+    pub(crate) pid: i32,
+}
+
+/// What became of one task.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct KilledOne {
+    #[serde(flatten)]
+    pub(crate) one: One,
+    /// The signal that its worker was sent, where that is all that was done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) sent: Option<Sent>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Killed {
+    /// One entry per task, in the order given.
+    pub(crate) results: Vec<KilledOne>,
+}
+
 impl Verb for Kill {
     const NAME: &'static str = "kill";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Write;
     const MEMBERS: bool = true;
-    type Reply = Bulk;
+    type Reply = Killed;
 
-    async fn run(self, call: Call) -> Result<Bulk, Failure> {
+    async fn run(self, call: Call) -> Result<Killed, Failure> {
         call.refuse_live_without_daemon(&self.task_ids).await?;
         match self.signal {
             Some(signal) => send(&call, self.task_ids, signal).await,
@@ -104,11 +129,25 @@ impl Verb for Kill {
 }
 
 impl Command for Kill {
-    shown!("Killed");
+    fn show(reply: &Killed, screen: &mut Screen) {
+        for KilledOne { one, sent } in &reply.results {
+            match sent {
+                None => one.show("Killed", screen),
+                Some(Sent { signal, pid }) => {
+                    let status = one.status.map(|status| format!(" ({status})")).unwrap_or_default();
+                    screen.line(format!("Sent {signal} to process {pid} of {}{status}", one.id));
+                }
+            }
+        }
+    }
+
+    fn verdict(reply: &Killed) -> u8 {
+        reply.results.iter().find_map(|killed| killed.one.code).map_or(0, Code::exit)
+    }
 }
 
 /// Sends the workers of tasks a signal. That is all: nothing is written.
-async fn send(call: &Call, tasks: Vec<TaskId>, signal: SignalName) -> Result<Bulk, Failure> {
+async fn send(call: &Call, tasks: Vec<TaskId>, signal: SignalName) -> Result<Killed, Failure> {
     let ids = tasks.clone();
     let found =
         call.read(move |view| Ok(ids.iter().map(|id| view.expect_task(id)).collect::<Vec<_>>())).await?;
@@ -127,15 +166,12 @@ async fn send(call: &Call, tasks: Vec<TaskId>, signal: SignalName) -> Result<Bul
         sent.push(delivered.as_ref().ok().map(|(_, pid)| Sent { signal: signal.to_string(), pid: *pid }));
         attempts.push((id, delivered.map(|(status, _)| (status, None))));
     }
-    let mut bulk = Bulk::collect(attempts)?;
-    for (one, sent) in bulk.results.iter_mut().zip(sent) {
-        one.sent = sent;
-    }
-    Ok(bulk)
+    let results = Bulk::collect(attempts)?.results.into_iter().zip(sent);
+    Ok(Killed { results: results.map(|(one, sent)| KilledOne { one, sent }).collect() })
 }
 
 /// Cancels the runs of tasks, and leaves their workers no time.
-async fn end(call: &Call, tasks: Vec<TaskId>, reason: Option<String>) -> Result<Bulk, Failure> {
+async fn end(call: &Call, tasks: Vec<TaskId>, reason: Option<String>) -> Result<Killed, Failure> {
     let ids = tasks.clone();
     let runs =
         call.read(move |view| Ok(ids.iter().map(|id| view.expect_task(id)).collect::<Vec<_>>())).await?;
@@ -144,7 +180,7 @@ async fn end(call: &Call, tasks: Vec<TaskId>, reason: Option<String>) -> Result<
             Bulk::each(board, tasks, |board, id| {
                 let task = board.expect_task(id)?;
                 if task.current_run_id.is_none() {
-                    return Err(no_worker(id, task.status, "it is not running"));
+                    return Err(not_running(id, task.status));
                 }
                 Ok(outcome(&board.cancel(id, reason.as_deref(), actor)?))
             })
@@ -157,7 +193,7 @@ async fn end(call: &Call, tasks: Vec<TaskId>, reason: Option<String>) -> Result<
             tracing::info!(%run, error = with_causes(&error), "worker_not_killed");
         }
     }
-    Ok(bulk)
+    Ok(Killed { results: bulk.results.into_iter().map(|one| KilledOne { one, sent: None }).collect() })
 }
 
 async fn deliver(call: &Call, run: RunId, signal: SignalName) -> Result<Result<i32, SignalError>, Failure> {
@@ -178,7 +214,19 @@ fn not_delivered(id: &TaskId, status: Status, why: &SignalError) -> kernel::Erro
     no_worker(id, status, &with_causes(why))
 }
 
+fn not_running(id: &TaskId, status: Status) -> kernel::Error {
+    kernel::Error::Conflict { message: format!("{id} is not running"), hint: Some(instead(id, status)) }
+}
+
 fn no_worker(id: &TaskId, status: Status, why: &str) -> kernel::Error {
+    kernel::Error::Conflict {
+        message: format!("{id} has no worker that gets a signal: {why}"),
+        hint: Some(instead(id, status)),
+    }
+}
+
+/// What ends a task that has no worker.
+fn instead(id: &TaskId, status: Status) -> String {
     let end = match status {
         Status::Todo | Status::Scheduled | Status::Ready => {
             format!("; a task that waits is ended with `supervisor cancel {id}`")
@@ -188,10 +236,7 @@ fn no_worker(id: &TaskId, status: Status, why: &str) -> kernel::Error {
         }
         Status::Running | Status::Archived => String::new(),
     };
-    kernel::Error::Conflict {
-        message: format!("{id} has no worker that gets a signal: {why}"),
-        hint: Some(format!("`supervisor show {id}`{end}")),
-    }
+    format!("`supervisor show {id}`{end}")
 }
 
 #[cfg(test)]

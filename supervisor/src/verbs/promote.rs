@@ -126,7 +126,6 @@ impl Command for Promote {
             ok: one.promoted,
             status: one.status,
             note: one.dry_run.then(|| "nothing was done".to_owned()),
-            sent: None,
             error: one.error.clone(),
             hint: one.hint.clone(),
             code: one.code,
