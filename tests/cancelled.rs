@@ -68,7 +68,7 @@ fn a_killed_worker_is_gone_at_once_with_all_that_it_has_started() {
         let shown = fleet.wait_for(&task, "blocked");
         assert_eq!(shown["runs"][0]["outcome"], "cancelled", "{shown:#}");
         assert!(fleet.processes_with(&marker(&task)).is_empty());
-        fleet.cli(["kill", &task]).refused(4, "not running");
+        fleet.cli(["kill", &task]).refused(4, &format!("error: {task} is not running\n"));
         fleet.cli(["kill", "-s", "HUP", &task]).refused(4, "not running");
         fleet.cli(["kill", "-s", "NOPE", &task]).refused(2, "is not a signal");
     }
@@ -102,10 +102,13 @@ fn a_word_of_another_program_leads_to_ours() {
     for (line, way) in [
         ("ps", "supervisor status"),
         ("add ls", "supervisor create"),
-        ("delete t_0123abcd", "supervisor archive t_0123abcd --rm"),
+        ("delete t_0123abcd", "supervisor archive --rm t_0123abcd"),
         ("rm t_0123abcd", "supervisor archive t_0123abcd"),
         ("stop t_0123abcd", "supervisor cancel t_0123abcd"),
         ("restart t_0123abcd", "supervisor retry t_0123abcd"),
+        ("status t_0123abcd", "supervisor show t_0123abcd"),
+        ("list --failed", "supervisor list --status blocked"),
+        ("images", "supervisor --help"),
         ("lits", "supervisor list"),
         ("boards lst", "supervisor boards list"),
         ("frobnicate", "supervisor --help"),

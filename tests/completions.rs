@@ -28,15 +28,23 @@ fn a_shell_completes_ids_assignees_tenants_policies_and_boards() {
         let fleet = Fleet::boot_as(user);
         let task = fleet.create("to be completed", "true", &["--tenant", "acme"]);
         fleet.cli(["boards", "create", "releases"]).ok();
+        std::fs::write(fleet.home().join("figures.csv"), "").unwrap();
         let Some(mut bash) = shell(&fleet, "bash", &["--norc", "--noprofile", "-i"]) else { return };
         bash.shows("ready>");
-        bash.press("source ~/completions; clear\n");
+        bash.press("source ~/completions; cd ~; clear\n");
         for (typed, completed) in [
             (format!("supervisor show {}", &task[..5]), format!("supervisor show {task}")),
             ("supervisor list --tenant ac".to_owned(), "supervisor list --tenant acme".to_owned()),
             ("supervisor create x --assignee she".to_owned(), "--assignee shell".to_owned()),
             ("supervisor create x --policy unconf".to_owned(), "--policy unconfined".to_owned()),
             ("supervisor --board rel".to_owned(), "--board releases".to_owned()),
+            ("supervisor boards switch rel".to_owned(), "switch releases".to_owned()),
+            ("supervisor lane show clau".to_owned(), "lane show claude".to_owned()),
+            ("supervisor login clau".to_owned(), "login claude".to_owned()),
+            (format!("supervisor kill {task} -s us"), "-s USR".to_owned()),
+            (format!("supervisor attach {task} ./figu"), "./figures.csv".to_owned()),
+            ("supervisor run -- ./figu".to_owned(), "./figures.csv".to_owned()),
+            (format!("supervisor complete {task} --artifact ./figu"), "./figures.csv".to_owned()),
         ] {
             bash.press(&format!("{typed}\t"));
             bash.shows(&completed);

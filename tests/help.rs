@@ -162,7 +162,7 @@ fn a_refusal_is_one_error_and_one_hint() {
     ");
     assert_snapshot!(fleet.cli(["assing", "t_00000000", "shell"]).stderr, @r"
     error: there is no command `assing` of `supervisor`
-    hint: supervisor assign, or supervisor reassign, or supervisor assignees, or supervisor --help
+    hint: supervisor assign, or supervisor --help
     ");
     assert_snapshot!(fleet.cli(["stop"]).stderr, @r"
     error: no daemon serves [dir]/r

@@ -290,6 +290,7 @@ pub(super) const TABLE: &[Row] = &[
     ("list", "limit", Lines("list", "list --limit 1")),
     ("list", "mine", Lines("list", "list --mine")),
     ("list", "page", Lines("list --json", "list --json --page")),
+    ("list", "quiet", Lines("list", "list --quiet")),
     ("list", "session", Lines("list", "list --session s")),
     ("list", "sort", Lines("list", "list --sort title")),
     ("list", "status", Lines("list", "list --status done")),

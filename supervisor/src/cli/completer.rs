@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Arg, Command, FromArgMatches as _};
-use clap_complete::{ArgValueCompleter, CompleteEnv, CompletionCandidate};
+use clap_complete::engine::ValueCompleter;
+use clap_complete::{ArgValueCompleter, CompleteEnv, CompletionCandidate, PathCompleter};
+use nix::sys::signal::Signal;
 
 use super::completion_script::VARIABLE;
 use super::{CommandLine, arguments, command};
@@ -34,15 +36,77 @@ pub(super) fn answer() -> Option<ExitCode> {
 
 /// The command line, in which values that name something are completed with what there is.
 fn asking() -> Command {
-    completed(command())
+    completed(command(), "")
 }
 
-fn completed(command: Command) -> Command {
-    let command = command.mut_args(|argument| match named_by(&argument) {
-        Some(of) => argument.add(ArgValueCompleter::new(move |begun: &OsStr| candidates(of, begun))),
+/// A command with its completions; `above` is the one that it belongs to.
+fn completed(command: Command, above: &str) -> Command {
+    let name = format!("{above} {}", command.get_name()).trim_start().to_owned();
+    let of_program = above.is_empty() && name == "supervisor";
+    let verb = if of_program { String::new() } else { name };
+    let command = command.mut_args(|argument| match values_of(&verb, &argument) {
+        Some(values) => argument.add(ArgValueCompleter::new(values)),
         None => argument,
     });
-    command.mut_subcommands(completed)
+    command.mut_subcommands(|below| completed(below, &verb))
+}
+
+/// What an argument is completed with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Values {
+    Names(Named),
+    Files,
+    /// A task, and behind it a file.
+    TaskThenFile,
+    Signals,
+}
+
+impl ValueCompleter for Values {
+    fn complete(&self, begun: &OsStr) -> Vec<CompletionCandidate> {
+        self.complete_at(0, begun)
+    }
+
+    fn complete_at(&self, at: usize, begun: &OsStr) -> Vec<CompletionCandidate> {
+        let files = || PathCompleter::any().complete(begun);
+        match self {
+            Values::Names(of) => candidates(*of, begun),
+            Values::Files => files(),
+            Values::TaskThenFile if at == 0 => {
+                candidates(Named::Task, begun).into_iter().chain(files()).collect()
+            }
+            Values::TaskThenFile => files(),
+            Values::Signals => {
+                let names = Signal::iterator().map(|signal| signal.as_str().trim_start_matches("SIG"));
+                let begins = begun.to_string_lossy().to_ascii_uppercase();
+                let begun = names.filter(|name| name.starts_with(begins.as_str()));
+                begun.map(CompletionCandidate::new).collect()
+            }
+        }
+    }
+}
+
+/// What the values of an argument of a verb are, by what its help calls them and, where that is no more than a name, by the verb.
+fn values_of(verb: &str, argument: &Arg) -> Option<Values> {
+    let id = argument.get_id().as_str();
+    let names_profile = [
+        "lane check",
+        "lane show",
+        "lane test",
+        "login",
+        "profile edit",
+        "profile export",
+        "profile rm",
+        "profile show",
+    ];
+    match (verb, id) {
+        ("attach", "words") => Some(Values::TaskThenFile),
+        ("run", "command") | ("complete" | "request-review", "artifacts") => Some(Values::Files),
+        ("kill", "signal") => Some(Values::Signals),
+        ("boards create", _) => None,
+        (_, "slug") => Some(Values::Names(Named::Board)),
+        (verb, "name") if names_profile.contains(&verb) => Some(Values::Names(Named::Assignee)),
+        (_, _) => named_by(argument).map(Values::Names),
+    }
 }
 
 /// What the values of an argument name, by what its help calls them.

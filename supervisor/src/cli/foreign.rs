@@ -2,96 +2,159 @@
 
 use std::ffi::OsString;
 
+use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 use kernel::TaskId;
 
 use super::compat;
 use crate::failure::Failure;
 
-/// A word that pueue, docker, gh, systemctl, kubectl or slurm has, and the commands that do what it does there.
-const FOREIGN: [(&str, &[&str]); 38] = [
-    ("add", &["create", "run"]),
-    ("clean", &["archive", "gc"]),
-    ("close", &["complete"]),
-    ("delete", &["archive --rm"]),
-    ("describe", &["show"]),
-    ("disable", &["hold"]),
+/// A command that waits for a title and a body.
+const CREATE: &str = "create '…' --assignee shell --body '…'";
+const RUN: &str = "run -- …";
+
+/// A word that pueue, docker, gh, systemctl, kubectl or slurm has, and the commands that do what it does there. The task of the line
+/// stands where `{task}` does.
+const FOREIGN: [(&str, &[&str]); 43] = [
+    ("add", &[CREATE, RUN]),
+    ("clean", &["archive {task}", "gc"]),
+    ("close", &["complete {task}"]),
+    ("delete", &["archive --rm {task}"]),
+    ("describe", &["show {task}"]),
+    ("disable", &["hold {task} --reason '…'"]),
     ("down", &["stop"]),
-    ("enable", &["release"]),
-    ("enqueue", &["create", "promote"]),
-    ("exec", &["run"]),
-    ("follow", &["logs --follow"]),
-    ("get", &["list", "show"]),
-    ("history", &["runs"]),
-    ("info", &["show", "status"]),
-    ("inspect", &["show"]),
-    ("issue", &["list", "show"]),
+    ("enable", &["release {task}"]),
+    ("enqueue", &[CREATE, "promote {task}"]),
+    ("exec", &[RUN]),
+    ("follow", &["logs {task} --follow"]),
+    ("get", &["list", "show {task}"]),
+    ("history", &["runs {task}"]),
+    ("info", &["show {task}", "status"]),
+    ("inspect", &["show {task}"]),
+    ("is-active", &["status"]),
+    ("issue", &["list", "show {task}"]),
     ("jobs", &["list"]),
-    ("journal", &["logs"]),
-    ("new", &["create"]),
-    ("output", &["logs"]),
-    ("pause", &["hold"]),
+    ("journal", &["logs {task}"]),
+    ("new", &[CREATE]),
+    ("output", &["logs {task}"]),
+    ("pause", &["hold {task} --reason '…'"]),
     ("ps", &["status", "list --status running"]),
     ("queue", &["list"]),
-    ("remove", &["archive"]),
-    ("rerun", &["retry"]),
-    ("restart", &["retry"]),
-    ("resume", &["release", "unblock"]),
-    ("rm", &["archive"]),
-    ("search", &["list"]),
+    ("reload", &["service reload"]),
+    ("remove", &["archive {task}"]),
+    ("rerun", &["retry {task}"]),
+    ("restart", &["retry {task}"]),
+    ("resume", &["release {task}", "unblock {task}"]),
+    ("rm", &["archive {task}"]),
+    ("search", &["list --search '…'"]),
+    ("send", &["steer {task} '…'"]),
     ("serve", &["daemon"]),
-    ("start", &["promote", "dispatch", "daemon"]),
-    ("stash", &["hold"]),
-    ("submit", &["create", "run"]),
-    ("task", &["show", "list"]),
+    ("start", &["promote {task}", "dispatch", "daemon"]),
+    ("stash", &["hold {task} --reason '…'"]),
+    ("submit", &[CREATE, RUN]),
+    ("switch", &["edit {task} --priority 10"]),
+    ("task", &["show {task}", "list"]),
     ("tasks", &["list"]),
-    ("terminate", &["cancel"]),
+    ("terminate", &["cancel {task}"]),
     ("up", &["daemon"]),
-    ("view", &["show"]),
+    ("version", &["--version"]),
+    ("view", &["show {task}"]),
 ];
+
+/// Commands of ours that take no task, and what does it to a task.
+const WITHOUT_TASK: [(&str, &str, &str); 2] = [
+    ("status", "shows the service, not the task", "show {task}"),
+    ("stop", "stops the daemon, not the task", "cancel {task}"),
+];
+
+/// Flags and values of other programs' commands, by the command of ours that they were given to, and what does the same here.
+const VALUES: [(&str, &str, &str); 6] = [
+    (
+        "events",
+        "--since <ID>",
+        "supervisor events --json prints the `cursor` to go on from; supervisor list --since 10m takes a time",
+    ),
+    ("list", "--failed", "supervisor list --status blocked --why"),
+    ("list", "failed", "supervisor list --status blocked --why"),
+    ("list", "json", "supervisor list --json"),
+    ("list", "open", "supervisor list --status triage,todo,scheduled,ready,running,review,blocked"),
+    (
+        "watch",
+        "--since <ID>",
+        "supervisor events --json prints the `cursor` to go on from; supervisor list --since 10m takes a time",
+    ),
+];
+
+/// A command of ours as it is typed, for a task where one is known.
+fn filled(way: &str, task: Option<&str>) -> String {
+    format!("supervisor {}", way.replace("{task}", task.unwrap_or("TASK")))
+}
+
+/// The verb of a line and the words behind it.
+fn verb_and_rest(words: &[OsString]) -> Option<(&str, impl Iterator<Item = &str>)> {
+    let mut words = words.get(compat::first_verb(words)..)?.iter();
+    Some((words.next()?.to_str()?, words.filter_map(|word| word.to_str())))
+}
 
 /// What to say to a line whose verb is another program's.
 pub(super) fn answer(words: &[OsString]) -> Option<Failure> {
-    let verb = compat::first_verb(words);
-    let word = words.get(verb)?.to_str()?;
+    let (word, mut rest) = verb_and_rest(words)?;
     let (_, ours) = FOREIGN.iter().find(|(foreign, _)| *foreign == word)?;
-    let rest = words.get(verb + 1..).unwrap_or_default();
-    let task = rest.iter().filter_map(|word| word.to_str()).find(|word| word.parse::<TaskId>().is_ok());
-    let task = task.map(|task| format!(" {task}")).unwrap_or_default();
-    let way = |way: &&str| {
-        let (verb, flags) =
-            way.split_once(' ').map_or((*way, String::new()), |(verb, flags)| (verb, format!(" {flags}")));
-        format!("supervisor {verb}{task}{flags}")
-    };
-    let ways: Vec<String> = ours.iter().map(way).collect();
+    let task = rest.find(|word| word.parse::<TaskId>().is_ok());
+    let ways: Vec<String> = ours.iter().map(|way| filled(way, task)).collect();
     Some(Failure::usage(format!("there is no command `{word}`")).hint(ways.join(", or ")))
 }
 
-/// What to say to `stop TASK`: `stop` is for the daemon.
-pub(super) fn stopped_task(words: &[OsString]) -> Option<Failure> {
-    let mut words = words.get(compat::first_verb(words)..)?.iter().filter_map(|word| word.to_str());
-    let verb = words.next().filter(|verb| *verb == "stop")?;
-    let task = words.find(|word| word.parse::<TaskId>().is_ok())?;
-    Some(
-        Failure::usage(format!("`{verb}` stops the daemon, not the task {task}"))
-            .hint(format!("supervisor cancel {task}")),
-    )
+/// What to say to a task behind a command that takes none: `stop TASK`, `status TASK`.
+pub(super) fn without_task(words: &[OsString]) -> Option<Failure> {
+    let (word, mut rest) = verb_and_rest(words)?;
+    let (verb, does, way) = WITHOUT_TASK.iter().find(|(verb, ..)| *verb == word)?;
+    let task = rest.find(|word| word.parse::<TaskId>().is_ok())?;
+    Some(Failure::usage(format!("`{verb}` {does} {task}")).hint(filled(way, Some(task))))
+}
+
+/// What does here what a flag or a value of another program does there.
+pub(super) fn value(error: &Error, words: &[OsString]) -> Option<&'static str> {
+    let refused = match error.kind() {
+        ErrorKind::UnknownArgument => [ContextKind::InvalidArg, ContextKind::InvalidArg],
+        ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
+            [ContextKind::InvalidValue, ContextKind::InvalidArg]
+        }
+        _ => return None,
+    };
+    let (verb, _) = verb_and_rest(words)?;
+    let verb = if verb == "ls" { "list" } else { verb };
+    let said = refused.map(|kind| match error.get(kind) {
+        Some(ContextValue::String(said)) => Some(said.as_str()),
+        Some(_) | None => None,
+    });
+    let row = VALUES.iter().find(|(of, value, _)| *of == verb && said.contains(&Some(value)));
+    row.map(|(.., hint)| *hint)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn refusal(words: &[&str]) -> Error {
+        crate::cli::command().try_get_matches_from(words).unwrap_err()
+    }
+
+    /// Whether a hint is a line that can be typed, once `…` is replaced.
+    fn require_understood(hint: &str) {
+        let words = shlex::split(hint).unwrap();
+        match crate::cli::command().try_get_matches_from(&words) {
+            Ok(_) => {}
+            Err(error) => assert_eq!(error.kind(), ErrorKind::DisplayVersion, "{hint}: {error}"),
+        }
+    }
+
     #[test]
-    fn each_foreign_word_is_none_of_ours_and_leads_to_one_that_is() {
+    fn each_foreign_word_is_none_of_ours_and_leads_to_lines_that_are_understood_with_a_task() {
         let command = crate::cli::command();
         for (foreign, ours) in FOREIGN {
             assert!(command.find_subcommand(foreign).is_none(), "{foreign} is a command");
             for way in ours {
-                let (verb, flag) = way.split_once(' ').unwrap_or((way, ""));
-                let verb = command.find_subcommand(verb).unwrap_or_else(|| panic!("there is no `{way}`"));
-                let flag = flag.trim_start_matches('-').split(' ').next().unwrap_or_default();
-                let has_flag = verb.get_arguments().any(|argument| argument.get_long() == Some(flag));
-                assert!(flag.is_empty() || has_flag, "{foreign}: there is no `{way}`");
+                require_understood(&filled(way, Some("t_0123abcd")));
             }
         }
         assert!(FOREIGN.is_sorted(), "the table is sorted");
@@ -99,9 +162,45 @@ mod tests {
 
     #[test]
     fn a_task_is_taken_along() {
-        let words = ["supervisor", "--json", "restart", "t_0123abcd"].map(OsString::from);
-        assert_eq!(answer(&words).unwrap().hint.as_deref(), Some("supervisor retry t_0123abcd"));
-        let words = ["supervisor", "stop", "t_0123abcd"].map(OsString::from);
-        assert_eq!(stopped_task(&words).unwrap().hint.as_deref(), Some("supervisor cancel t_0123abcd"));
+        for (line, hint) in [
+            ("supervisor --json restart t_0123abcd", "supervisor retry t_0123abcd"),
+            ("supervisor pause t_0123abcd", "supervisor hold t_0123abcd --reason '…'"),
+            ("supervisor pause", "supervisor hold TASK --reason '…'"),
+            ("supervisor queue t_0123abcd", "supervisor list"),
+            ("supervisor version", "supervisor --version"),
+        ] {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            assert_eq!(answer(&words).unwrap().hint.as_deref(), Some(hint), "{line}");
+        }
+        for (line, hint) in [
+            ("supervisor stop t_0123abcd", "supervisor cancel t_0123abcd"),
+            ("supervisor status t_0123abcd", "supervisor show t_0123abcd"),
+        ] {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            assert_eq!(without_task(&words).unwrap().hint.as_deref(), Some(hint), "{line}");
+            require_understood(hint);
+        }
+    }
+
+    #[test]
+    fn a_first_guess_at_a_flag_of_a_list_leads_to_ours() {
+        for (line, hint) in [
+            ("supervisor list --failed", "supervisor list --status blocked --why"),
+            ("supervisor ls --status failed", "supervisor list --status blocked --why"),
+            ("supervisor list --format json", "supervisor list --json"),
+            ("supervisor list --status open", VALUES[4].2),
+        ] {
+            let words: Vec<&str> = line.split(' ').collect();
+            let typed: Vec<OsString> = words.iter().map(OsString::from).collect();
+            assert_eq!(value(&refusal(&words), &typed), Some(hint), "{line}");
+            require_understood(hint);
+        }
+        for line in ["supervisor events --since 10m", "supervisor watch --since yesterday"] {
+            let words: Vec<&str> = line.split(' ').collect();
+            let typed: Vec<OsString> = words.iter().map(OsString::from).collect();
+            assert!(value(&refusal(&words), &typed).is_some_and(|hint| hint.contains("cursor")), "{line}");
+        }
+        let words = ["supervisor", "list", "--nope"];
+        assert_eq!(value(&refusal(&words), &words.map(OsString::from)), None);
     }
 }

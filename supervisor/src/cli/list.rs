@@ -19,10 +19,17 @@ const DEFAULT: [Column; 6] =
     [Column::Id, Column::Status, Column::Assignee, Column::Age, Column::Attempts, Column::Title];
 
 pub(super) async fn run(client: &Client, mut list: List, output: Output) -> Result<u8, Failure> {
+    if output.json() && list.quiet {
+        return Err(Failure::usage("--quiet prints ids, and --json whole tasks")
+            .hint("leave one of them out; supervisor list --json | jq -r '.[].id' prints ids as well"));
+    }
     if output.json() {
         return pages::run(client, list, output).await;
     }
     list.localize(client.here())?;
+    if list.quiet {
+        (list.columns, list.format) = (vec![Column::Id], Some(Format::Tsv));
+    }
     if list.columns.is_empty() && list.format.is_none() {
         let (rows, next) = pages::all(client, &list).await?;
         if rows.is_empty() && list.chooses() {

@@ -33,7 +33,13 @@ pub(super) fn answer(error: &Error, words: &[OsString]) -> ExitCode {
         drop(print(&meant(&mut command, words).render_help().to_string()));
         return ExitCode::SUCCESS;
     }
-    let failure = other_word(error, words).unwrap_or_else(|| failure(&said(error), words));
+    let failure = other_word(error, words).unwrap_or_else(|| {
+        let failure = failure(&said(error), words);
+        match foreign::value(error, words) {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    });
     Output::new(json, Colour::Never).fail(&failure);
     ExitCode::from(failure.code.exit())
 }
@@ -42,7 +48,7 @@ pub(super) fn answer(error: &Error, words: &[OsString]) -> ExitCode {
 /// names are most like it.
 fn other_word(error: &Error, words: &[OsString]) -> Option<Failure> {
     if error.kind() == ErrorKind::UnknownArgument {
-        return foreign::stopped_task(words);
+        return foreign::without_task(words);
     }
     if error.kind() != ErrorKind::InvalidSubcommand {
         return None;
@@ -60,10 +66,19 @@ fn other_word(error: &Error, words: &[OsString]) -> Option<Failure> {
         Some(ContextValue::String(like)) => std::slice::from_ref(like),
         Some(_) | None => &[],
     };
-    let mut ways: Vec<String> = like.iter().rev().take(3).map(|word| format!("{name} {word}")).collect();
+    let like = like.iter().rev().filter(|like| is_like(word, like));
+    let mut ways: Vec<String> = like.take(3).map(|word| format!("{name} {word}")).collect();
     ways.push(format!("{name} --help"));
     let failure = Failure::usage(format!("there is no command `{word}` of `{name}`"));
     Some(failure.hint(ways.join(", or ")))
+}
+
+/// Whether a word may be meant by another one: it begins so, or a letter in three differs at most. The parser's own measure finds a likeness
+/// between almost all short words.
+fn is_like(typed: &str, like: &str) -> bool {
+    let letters = typed.chars().count();
+    let is_begun = letters >= 3 && like.starts_with(typed);
+    is_begun || strsim::damerau_levenshtein(typed, like) <= (letters / 3).max(1)
 }
 
 /// The parser's message, in which a number that cannot be read is refused in words that say what to write.
@@ -120,6 +135,20 @@ mod tests {
         assert_eq!(failure.message, "unexpected argument '--nope' found");
         assert_eq!(failure.hint.as_deref(), Some("supervisor create --help"));
         assert_eq!(failure.code, Code::Usage);
+    }
+
+    #[test]
+    fn only_words_that_are_like_what_was_typed_are_offered() {
+        let hint = |word: &str| {
+            let words = ["supervisor", word].map(OsString::from);
+            let error = crate::cli::command().try_get_matches_from(&words).unwrap_err();
+            other_word(&error, &words).unwrap().hint.unwrap()
+        };
+        for word in ["images", "pr", "group"] {
+            assert_eq!(hint(word), "supervisor --help", "{word}");
+        }
+        assert!(hint("lsit").starts_with("supervisor list, or "), "{}", hint("lsit"));
+        assert!(hint("creat").starts_with("supervisor create, or "), "{}", hint("creat"));
     }
 
     #[test]

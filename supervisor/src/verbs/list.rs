@@ -1,6 +1,6 @@
 //! `list`: the tasks of a board, filtered and sorted, all of them or page by page.
 
-use kernel::{ActorKind, Archived, Filter, Page, Profile, Sort, Status, Task, Tenant};
+use kernel::{ActorKind, Archived, Filter, Page, Profile, Sort, Status, Task, TaskId, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +30,8 @@ Examples:
   supervisor list --status ready,scheduled --why
   supervisor list --search 'figures of May' --since 2d
   supervisor list --columns id,status,age,runtime,attempts,title
-  supervisor list --status done --format tsv --columns id,title | cut -f1
+  supervisor list --status done --format tsv --columns id,title
+  supervisor list --status ready --quiet | xargs supervisor cancel
   supervisor list --tenant acme --sort updated --json
   supervisor list --limit 100 --page --json"
 )]
@@ -72,13 +73,13 @@ pub(crate) struct List {
     #[arg(long, value_name = "KEY")]
     pub(crate) step_key: Option<String>,
     /// Archived tasks too
-    #[arg(long)]
+    #[arg(long, short = 'a', alias = "all")]
     pub(crate) archived: bool,
     /// The order of the tasks
     #[arg(long, value_name = "ORDER", value_parser = texts::word::<Sort>(Sort::ALL.iter().map(|word| word.as_str())))]
     pub(crate) sort: Option<Sort>,
     /// At most this many [default: all]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit: Option<u32>,
     /// Show what each task that is not running waits for
     #[arg(long)]
@@ -91,6 +92,10 @@ pub(crate) struct List {
     #[arg(long, value_name = "FORMAT", value_enum)]
     #[serde(skip)]
     pub(crate) format: Option<Format>,
+    /// Print the ids alone
+    #[arg(long, short, conflicts_with_all = ["columns", "format", "why"])]
+    #[serde(skip)]
+    pub(crate) quiet: bool,
     /// Count the runs of each task
     #[arg(skip)]
     pub(crate) attempts: bool,
@@ -205,7 +210,18 @@ impl Verb for List {
                 Ok(page)
             })
             .await?;
-        let tasks = if self.why { why::explain(&call, tasks).await? } else { tasks };
+        if !self.why {
+            return Ok(wanted.reply(tasks, next.as_deref().map(cursor::sealed)));
+        }
+        let mut tasks = why::explain(&call, tasks).await?;
+        // A task that runs or is over has times of its own.
+        let is_waiting = |task: &&mut Task| task.why.is_some();
+        let ids: Vec<TaskId> = tasks.iter_mut().filter(is_waiting).map(|task| task.id.clone()).collect();
+        let since =
+            call.read(move |view| ids.iter().map(|id| view.status_since(id)).collect::<Result<Vec<_>, _>>());
+        for (task, since) in tasks.iter_mut().filter(is_waiting).zip(since.await?) {
+            task.status_since = since;
+        }
         Ok(wanted.reply(tasks, next.as_deref().map(cursor::sealed)))
     }
 }
