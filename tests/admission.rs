@@ -92,7 +92,7 @@ fn a_lane_has_a_cap_for_all_its_profiles_from_its_file_or_the_configuration() {
     let first = endless(&fleet, "one");
     fleet.wait_for(&first, "running");
     let second = endless(&fleet, "narrow");
-    waits(&fleet, &second, "waits for a slot of lane narrow: 1 of 1 are taken");
+    waits(&fleet, &second, "waits for a slot of lane narrow: 1 of 1 is taken");
     reload(&fleet, "[limits]\nlanes = { narrow = 2 }\n");
     fleet.wait_for(&second, "running");
     fleet.stop(&["--kill"]);

@@ -53,7 +53,7 @@ fn at_most_as_many_workers_of_a_profile_run_as_its_file_allows() {
     let why = fleet.eventually("the second one waits for a slot", || {
         Some(fleet.show(&second)["why"]["text"].as_str()?.to_owned()).filter(|why| why.contains("slot"))
     });
-    assert_eq!(why, "waits for a slot of profile one: 1 of 1 are taken");
+    assert_eq!(why, "waits for a slot of profile one: 1 of 1 is taken");
     fs::write(&gate, "").unwrap();
     fleet.wait_for(&second, "done");
 }

@@ -137,6 +137,7 @@ fn what_cannot_be_killed_keeps_its_claim_and_its_run_ends_when_it_has_ended() {
         let note = shown_as_unkillable(&fleet);
 
         assert!(note.contains("(cat, state D)"), "{note}");
+        assert_eq!(fleet.json(["status"])["daemon"]["taken"], 0, "it takes no slot");
         let shown = fleet.show(&task);
         assert_eq!(
             (&shown["task"]["status"], &shown["why"]["code"]),

@@ -66,6 +66,9 @@ pub(crate) struct Capped {
     pub(crate) assignee: String,
     /// How many of the profile's tasks run.
     pub(crate) current: usize,
+    /// The refusal, as every list has it.
+    #[serde(default)]
+    pub(crate) why: Option<kernel::Waiting>,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -159,8 +162,7 @@ impl Command for Dispatch {
             screen.list_with_details(header, rows.collect());
         }
         for capped in &reply.skipped_per_profile_capped {
-            let (profile, current) = (&capped.assignee, capped.current);
-            let why = format!("waits for a slot of profile {profile}: {current} are taken");
+            let why = capped.why.as_ref().map(crate::diagnosis::why::line).unwrap_or_default();
             screen.hanging(&format!("{}  ", capped.task_id), &printable(&why));
         }
         for waiting in &reply.waiting {
@@ -247,7 +249,7 @@ async fn plan(call: &Call, max: Option<usize>) -> Result<Dispatched, Failure> {
             match (why, refusal, room.full_profile(&claim)) {
                 (None, Some(refusal), Some(current)) if refusal.reach == Reach::Profile => {
                     let assignee = profile.to_string();
-                    let capped = Capped { task_id: task.id, assignee, current };
+                    let capped = Capped { task_id: task.id, assignee, current, why: Some(refusal.why) };
                     plan.skipped_per_profile_capped.push(capped);
                 }
                 (why, refusal, _) => {

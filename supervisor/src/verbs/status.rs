@@ -252,8 +252,7 @@ impl Verb for Status {
         };
         let is_of_tenant = |run: &LiveRun| self.tenant.is_none() || run.tenant == self.tenant;
         let daemon = snapshot.as_ref().map(|snapshot| {
-            // Nobody knows whether those that are left out still run; they take no slot.
-            let takes_slot = |run: &&LiveRun| is_of_tenant(run) && run.phase != Phase::Unknown;
+            let takes_slot = |run: &&LiveRun| is_of_tenant(run) && !run.phase.is_out_of_reach();
             let taken = snapshot.live.iter().filter(takes_slot).count();
             DaemonLine { slots, taken, commits, ..daemon_line(snapshot) }
         });

@@ -270,7 +270,8 @@ impl Tally {
         // A cap that was lowered can be lower than what runs.
         let full = |taken: usize, cap: usize, of: &str, key: &str| {
             let cap = slots(cap, depth);
-            let text = format!("waits for a slot{of_questions}{of}: {taken} of {cap} are taken{key}");
+            let verb = if taken == 1 { "is" } else { "are" };
+            let text = format!("waits for a slot{of_questions}{of}: {taken} of {cap} {verb} taken{key}");
             (taken >= cap).then(|| Waiting::new(WaitingCode::Slot, text))
         };
         if let Some(why) = full(self.total_at(depth), limits.total(), "", " (limits.max_running)") {
