@@ -53,6 +53,10 @@ fn a_person_answers_reads_a_log_cancels_and_sees_a_daemon_come_back() {
         screen.shows(&format!("cancelled {works}"));
         fleet.wait_for(&works, "blocked");
         screen.shows("NEEDS A PERSON (1)");
+        // It asks nothing: it is tried again when somebody says so.
+        screen.press("g");
+        screen.shows("blocked");
+        screen.shows("r retry");
         screen.press("q");
         assert!(screen.end().success());
     }

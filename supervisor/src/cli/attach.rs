@@ -161,9 +161,8 @@ impl Stream {
 
     fn line(&self, line: &str) -> Result<(), Failure> {
         if self.output.json() {
-            // The empty line before a line of the supervisor's own is its own as well.
-            let is_own = line.starts_with("[supervisor: ") && line.ends_with(']');
-            if is_own || line.trim().is_empty() {
+            // Nothing that a worker wrote is left out for how it begins: it can write what looks like the supervisor's own lines.
+            if line.trim().is_empty() {
                 return Ok(());
             }
             return self.output.value(&json!({ "run_id": self.run, "line": line }));

@@ -2,7 +2,7 @@
 
 use crate::lanes::{Format, Readable};
 use crate::output::Output;
-use crate::terminal::{Ink, printable, printable_lines, printable_output};
+use crate::terminal::{printable_lines, printable_output};
 
 /// A line that is longer is shown in pieces.
 const LINE_BYTES: usize = 4 * 1024 * 1024;
@@ -37,12 +37,10 @@ pub(super) fn readable(line: &str, format: Option<Format>, output: Output) -> St
     let Some(read) = format.and_then(|format| format.readable(line)) else {
         return if line.trim().is_empty() { String::new() } else { printable_output(line) + "\n" };
     };
-    let shown = |one| match one {
-        Readable::Words(text) => printable_lines(&text),
-        Readable::Heard(text) => screen.paint(Ink::Bold, &format!("> {}", printable_lines(&text))),
-        Readable::Call(text) => screen.paint(Ink::Cyan, &format!("→ {}", printable(&text))),
-        Readable::Outcome(text) => screen.paint(Ink::Dim, &format!("← {}", printable(&text))),
-        Readable::Note(text) => screen.paint(Ink::Dim, &format!("[{}]", printable(&text))),
+    let shown = |one: Readable| {
+        let (ink, text) = one.drawn();
+        let text = printable_lines(&text);
+        ink.map_or_else(|| text.clone(), |ink| screen.paint(ink, &text))
     };
     read.into_iter().map(|one| shown(one) + "\n").collect()
 }

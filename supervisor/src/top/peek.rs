@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use kernel::{RunId, TaskId};
 
 use super::message::Piece;
-use crate::lanes::Readable;
 use crate::terminal::{Ink, without_styles};
 
 /// The most lines that are kept; older ones are in `supervisor logs`.
@@ -113,13 +112,7 @@ impl Peek {
             return self.push(None, &without_styles(line));
         };
         for one in read {
-            let (ink, text) = match one {
-                Readable::Words(text) => (None, text),
-                Readable::Heard(text) => (Some(Ink::Bold), format!("> {text}")),
-                Readable::Call(text) => (Some(Ink::Cyan), format!("→ {text}")),
-                Readable::Outcome(text) => (Some(Ink::Dim), format!("← {text}")),
-                Readable::Note(text) => (Some(Ink::Dim), format!("[{text}]")),
-            };
+            let (ink, text) = one.drawn();
             for line in text.lines() {
                 self.push(ink, line);
             }

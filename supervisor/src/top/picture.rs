@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kernel::{BlockKind, Question, Status, Task, TaskId, Timestamp};
+use kernel::{BlockKind, Question, Status, Task, TaskId, Timestamp, WaitingCode};
 
 use crate::diagnosis::why;
 use crate::terminal::Ink;
@@ -70,12 +70,7 @@ pub(super) enum Kind {
 impl Kind {
     fn of(task: &Task) -> Self {
         match task.status {
-            Status::Blocked => match task.block_kind {
-                Some(BlockKind::NeedsInput) => Kind::Question,
-                Some(BlockKind::Approval) => Kind::Approval,
-                Some(BlockKind::GaveUp) => Kind::GaveUp,
-                Some(_) | None => Kind::Blocked,
-            },
+            Status::Blocked => Kind::of_blocked(task),
             Status::Triage => Kind::Triage,
             Status::Review if task.waits_for_a_person() => Kind::Review,
             Status::Review => Kind::InReview,
@@ -84,6 +79,18 @@ impl Kind {
             Status::Scheduled => Kind::Scheduled,
             Status::Todo => Kind::Todo,
             Status::Done | Status::Archived => Kind::Done,
+        }
+    }
+
+    /// What the board says that it waits for. A reason alone is a question as well: `answer` takes words for it.
+    fn of_blocked(task: &Task) -> Self {
+        let asks_in_words = task.block_kind == Some(BlockKind::NeedsInput) && !task.is_cancelled();
+        match task.why.as_ref().map(|why| why.code) {
+            Some(WaitingCode::Question) => Kind::Question,
+            Some(WaitingCode::Approval) => Kind::Approval,
+            Some(WaitingCode::GaveUp) => Kind::GaveUp,
+            Some(WaitingCode::Blocked) if asks_in_words => Kind::Question,
+            Some(_) | None => Kind::Blocked,
         }
     }
 
@@ -185,7 +192,7 @@ impl Row {
             priority: task.priority,
             title: start_of(&task.title),
             says: start_of(says.as_deref().unwrap_or_default()),
-            age: now.since(since.unwrap_or(task.updated_at)),
+            age: now.since(since.or(task.status_since).unwrap_or(task.updated_at)),
             load: Load {
                 cpu,
                 memory_bytes: worker.and_then(|worker| Some(worker.usage?.memory_bytes)),

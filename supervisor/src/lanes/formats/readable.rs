@@ -5,6 +5,8 @@
 
 use serde_json::Value;
 
+use crate::terminal::Ink;
+
 /// More of a call or of its result is cut off, in characters.
 const SHORT: usize = 200;
 
@@ -21,6 +23,24 @@ pub(crate) enum Readable {
     Outcome(String),
     /// What it tells about its run.
     Note(String),
+}
+
+impl Readable {
+    /// How it is drawn: in which ink, and its text, which is the agent's and may have any character.
+    pub(crate) fn drawn(self) -> (Option<Ink>, String) {
+        match self {
+            Readable::Words(text) => (None, text),
+            Readable::Heard(text) => (Some(Ink::Bold), format!("> {text}")),
+            Readable::Call(text) => (Some(Ink::Cyan), format!("→ {}", in_a_line(&text))),
+            Readable::Outcome(text) => (Some(Ink::Dim), format!("← {}", in_a_line(&text))),
+            Readable::Note(text) => (Some(Ink::Dim), format!("[{}]", in_a_line(&text))),
+        }
+    }
+}
+
+/// What a mark stands before is one line: the next one would look like another's.
+fn in_a_line(text: &str) -> String {
+    text.replace(['\n', '\r'], " ")
 }
 
 /// The text at a path of keys.

@@ -118,12 +118,11 @@ pub(super) fn approve(approving: &Approving, look: Look, area: Rect, buffer: &mu
 
 pub(super) fn prompt(prompt: &Prompt, look: Look, area: Rect, buffer: &mut Buffer) {
     let (title, mut all) = match &prompt.purpose {
-        Purpose::Tenant => {
-            ("Tenant", vec![plain("Only the tasks of this tenant; nothing for those of all.")])
-        }
-        Purpose::Search => {
-            ("Search", vec![plain("Only tasks with this text in the title or the body; nothing for all.")])
-        }
+        Purpose::Tenant => ("Tenant", vec![plain("Only the tasks of this tenant. Leave empty to show all.")]),
+        Purpose::Search => (
+            "Search",
+            vec![plain("Only tasks with this text in the title or the body. Leave empty to show all.")],
+        ),
         Purpose::Answer(target, question) => {
             let asked = lines(&question.text);
             ("Answer", [about(target), gap()].into_iter().chain(asked).collect())
@@ -134,4 +133,22 @@ pub(super) fn prompt(prompt: &Prompt, look: Look, area: Rect, buffer: &mut Buffe
     all.push(gap());
     all.push(keys(&format!("> {}▏", prompt.text)));
     dialog(title, &all, look, area, buffer);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KEYS;
+
+    #[test]
+    fn the_page_names_every_key() {
+        let page = include_str!("../../../../docs/top.md");
+        let rows: Vec<&str> = page.lines().filter(|line| line.starts_with('|')).collect();
+        for key in KEYS.iter().flat_map(|(keys, _)| keys.split(' ')) {
+            let is_named = |row: &&&str| {
+                let first = row.split(" | ").next().unwrap_or_default();
+                first.split([' ', ',', '`', '|']).any(|word| word == key)
+            };
+            assert!(rows.iter().any(|row| is_named(&row)), "docs/top.md does not name the key {key}");
+        }
+    }
 }
