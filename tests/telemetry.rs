@@ -24,6 +24,8 @@ struct Collector {
     endpoint: String,
     spans: Arc<Mutex<Vec<Value>>>,
     answer: Arc<Mutex<Answer>>,
+    /// The connections that it leaves without an answer.
+    silent: Arc<Mutex<Vec<TcpStream>>>,
 }
 
 impl Collector {
@@ -31,20 +33,20 @@ impl Collector {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let endpoint = format!("http://{}/base/", listener.local_addr().unwrap());
         let (spans, answer) = (Arc::new(Mutex::default()), Arc::new(Mutex::new(answer)));
-        let (kept, says) = (Arc::clone(&spans), Arc::clone(&answer));
+        let silent = Arc::<Mutex<Vec<TcpStream>>>::default();
+        let (kept, says, left) = (Arc::clone(&spans), Arc::clone(&answer), Arc::clone(&silent));
         // It ends with the process of the test.
         std::thread::spawn(move || {
-            let mut silent = Vec::new();
             for stream in listener.incoming() {
                 let Ok(stream) = stream else { continue };
                 let says = *says.lock().unwrap();
                 match says {
-                    Answer::Silent => silent.push(stream),
+                    Answer::Silent => left.lock().unwrap().push(stream),
                     Answer::Ok | Answer::Refused => take(stream, says, &kept),
                 }
             }
         });
-        Collector { endpoint, spans, answer }
+        Collector { endpoint, spans, answer, silent }
     }
 
     fn spans(&self) -> Vec<Value> {
@@ -187,13 +189,16 @@ fn a_collector_that_is_silent_or_refuses_holds_up_no_run_and_what_it_does_not_ta
         let task = fleet.create(title, "exit 0", &[]);
         fleet.wait_for(&task, "done");
     }
-    assert_eq!(collector.spans(), Vec::<Value>::new());
-    assert_eq!(counted(&fleet, "spans_exported"), 0);
+    fleet.eventually("it was asked, and is silent", || {
+        (!collector.silent.lock().unwrap().is_empty()).then_some(())
+    });
+    assert_eq!((counted(&fleet, "spans_exported"), counted(&fleet, "spans_dropped")), (0, 0));
     *collector.answer.lock().unwrap() = Answer::Refused;
     fleet.eventually("what was refused is counted", || (counted(&fleet, "spans_dropped") > 0).then_some(()));
     *collector.answer.lock().unwrap() = Answer::Ok;
     let task = fleet.create("four", "exit 0", &[]);
     collector.trace(&fleet, &task);
+    assert!(counted(&fleet, "spans_exported") > 0);
 }
 
 #[test]
