@@ -42,11 +42,12 @@ archived   hidden, with its history                supervisor unarchive TASK
 75  valid, but not now: locked, disk full, not ended in time
 77  this caller may not do this
 
-run, wait, tail and logs --follow exit as the work did:
+run, wait, dispatch, attach TASK, tail and logs --follow exit as the work did:
 0   done
 5   a person has to act
 124 it took too long
 128 and a number: a signal ended it
+130 interrupted: the task goes on
 N   the exit code of the command, else 1
 ",
     },
@@ -56,8 +57,9 @@ N   the exit code of the command, else 1
         text: "\
 Durations: 90 (seconds), 30s, 5m, 2h, 1h 30m, 1d.
 Times: a duration from now (2h), 'tomorrow 9am', '2026-11-23 09:00', an RFC 3339
-time, or epoch seconds. --since takes a duration as one before now. Local times
-are those of TZ, else of the host.
+time, or epoch seconds. --since takes a duration as one before now; that of
+events and watch is the id of an event. Local times are those of TZ, else of the
+host.
 ",
     },
     Topic {
@@ -122,5 +124,16 @@ mod tests {
             }
         }
         assert_eq!(asked(&["supervisor", "help", "list"].map(OsString::from)), None);
+    }
+
+    #[test]
+    fn the_commands_that_exit_as_the_work_did_are_the_same_in_all_lists() {
+        const LIST: &str = "run, wait, dispatch, attach TASK, tail and logs --follow exit as the work did";
+        let codes = asked(&["supervisor", "help", "exit-codes"].map(OsString::from)).unwrap();
+        let page = include_str!("../../../docs/api.md").replace('`', "");
+        let help = crate::cli::command().render_long_help().to_string();
+        for text in [codes, &page, &help] {
+            assert!(text.contains(LIST), "{text}");
+        }
     }
 }

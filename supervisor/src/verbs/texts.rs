@@ -157,7 +157,7 @@ pub(super) fn from_the_workspace(artifacts: &mut [String], here: &Invocation) {
 
 /// The task of a request that must name one.
 pub(super) fn named(task: Option<TaskId>) -> Result<TaskId, Failure> {
-    task.ok_or_else(|| Failure::usage("no task is named").hint("give task_id, such as t_0123abcd"))
+    task.ok_or_else(|| Failure::usage("no task is named").hint("name a task, such as t_0123abcd"))
 }
 
 /// The task that was named, or the run's own.

@@ -202,12 +202,13 @@ fn require_systemd(manager: Manager) -> Result<(), Failure> {
         return Ok(());
     }
     let (which, hint) = match manager {
-        Manager::System => {
-            ("systemd", "run `supervisor daemon` under your own service manager; --print shows the units")
-        }
+        Manager::System => (
+            "systemd",
+            "run `supervisor daemon` under your own service manager; `supervisor service install --print` shows the units",
+        ),
         Manager::User => (
             "the service manager of this user",
-            "log in on the host itself (XDG_RUNTIME_DIR must be set), or run `supervisor daemon`; --print shows the units",
+            "log in on the host itself (XDG_RUNTIME_DIR must be set), or run `supervisor daemon`; `supervisor service install --print` shows the units",
         ),
     };
     Err(Failure::failed(format!("{which} does not run here")).hint(hint))

@@ -6,7 +6,7 @@ use kernel::{Counted, Purpose, Timestamp};
 
 use super::health::Health;
 use super::{StatusReport, WorkerLine};
-use crate::daemon::{LiveRun, Phase, PoolUse};
+use crate::daemon::{Phase, PoolUse};
 use crate::host::usage::{Seen, Tree};
 use crate::terminal::{Cell, Ink, Screen, cut, printable};
 use crate::time::duration::brief;
@@ -195,15 +195,15 @@ fn processes(tree: &Tree) -> Vec<String> {
 impl WorkerLine {
     /// How far its run has come, in a word.
     pub(crate) fn state(&self) -> (&'static str, Ink) {
-        worker_state(&self.run)
+        worker_state(self.run.phase, self.run.purpose)
     }
 }
 
 /// How far a run has come, in a word.
-fn worker_state(run: &LiveRun) -> (&'static str, Ink) {
-    match run.phase {
+fn worker_state(phase: Phase, purpose: Purpose) -> (&'static str, Ink) {
+    match phase {
         Phase::Starting => ("starting", Ink::Yellow),
-        Phase::Running if run.purpose == Purpose::Check => ("checking", Ink::Green),
+        Phase::Running if purpose == Purpose::Check => ("checking", Ink::Green),
         Phase::Running => ("running", Ink::Green),
         Phase::Ending => ("ending", Ink::Yellow),
         Phase::Settling => ("settling", Ink::Red),
@@ -214,7 +214,7 @@ fn worker_state(run: &LiveRun) -> (&'static str, Ink) {
 
 fn worker_row(worker: &WorkerLine, now: Timestamp) -> [Cell; 12] {
     let run = &worker.run;
-    let (state, ink) = worker_state(run);
+    let (state, ink) = worker_state(run.phase, run.purpose);
     let short = |seconds: u64| brief(Duration::from_secs(seconds)).replace(' ', "");
     let beat = run
         .last_heartbeat_at
@@ -254,6 +254,23 @@ pub(in crate::verbs) fn bytes_brief(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_page_names_every_state_of_a_worker() {
+        let page = include_str!("../../../../docs/operations.md");
+        let phases = [
+            Phase::Starting,
+            Phase::Running,
+            Phase::Ending,
+            Phase::Settling,
+            Phase::Unkillable,
+            Phase::Unknown,
+        ];
+        let words = phases.map(|phase| worker_state(phase, Purpose::Work).0).into_iter();
+        for word in words.chain([worker_state(Phase::Running, Purpose::Check).0]) {
+            assert!(page.contains(&format!("| `{word}` |")), "docs/operations.md lacks the state {word}");
+        }
+    }
 
     #[test]
     fn sizes_are_short() {
