@@ -109,11 +109,6 @@ impl Root {
         &self.state
     }
 
-    /// Whether it is the root of the host's service, or of a user's own, and not one that was named.
-    pub(crate) fn is_of_service(&self) -> bool {
-        self.config != self.state
-    }
-
     /// The configuration file.
     pub(crate) fn config_file(&self) -> PathBuf {
         self.config.join("supervisor.toml")

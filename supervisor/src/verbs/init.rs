@@ -41,7 +41,9 @@ impl Verb for Init {
         let board_id = call.read(|view| view.board_id()).await?;
         let board = call.board()?.name().clone();
         let path = call.service.root().board(&board);
-        let (daemon, installable) = (call.service.daemon().is_some(), call.service.root().is_of_service());
+        let (daemon, root) = (call.service.daemon().is_some(), call.service.root());
+        // A root that was named has its configuration beside its boards.
+        let installable = root.config_file().parent() != Some(root.dir());
         Ok(Initialised { board, board_id, path, daemon, installable })
     }
 }
