@@ -109,7 +109,7 @@ pub use rules::diagnose::{Diagnosed, Diagnostic, Severity};
 pub use rules::links::AtWork;
 pub use rules::mention::MENTIONS;
 pub use rules::remedy::Remedy;
-pub use rules::retry::{counts, pause};
+pub use rules::retry::counts;
 pub use rules::template::{check_schedule, ticks_ahead};
 pub use rules::transition::{IllegalChange, next};
 pub use store::check::{Depth, check_board, require_whole};

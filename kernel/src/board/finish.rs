@@ -13,6 +13,7 @@ use crate::model::run::Run;
 use crate::model::status::{Change, Then, WasDone};
 use crate::model::task::CANCELLED_BY;
 use crate::model::verdict::{Blocking, Verdict};
+use crate::rules::backoff::Jitter;
 use crate::rules::check;
 use crate::rules::diagnose::gave_up;
 use crate::rules::implied;
@@ -48,6 +49,7 @@ impl Board<'_> {
             errand: self.errand(&run, &from)?,
             goal: from.goal_by_verdict(),
             pace: self.pace(&run, ended_at)?,
+            jitter: Jitter::draw(self.entropy),
             ended_at,
         };
         let ending = self.as_told_by_worker(&run, ending)?;

@@ -1,5 +1,6 @@
 //! When a task may start: at a time that it is given, also while it runs, and after the pause that follows a failure.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::board::event_snapshots::told;
@@ -98,21 +99,54 @@ fn a_task_waits_for_its_time_and_its_parents() {
     bench.check();
 }
 
+/// Lets this many runs fail, one after the other. Returns the pause that the last one leads to.
+fn fails(bench: &Bench, id: &TaskId, times: u32) -> Duration {
+    let mut pause = Duration::ZERO;
+    for _ in 0..times {
+        bench.clock.advance(pause);
+        bench.wake();
+        let run = bench.start(id);
+        let at = bench.finish(run, EndCause::Exited { code: 1 }).retry_at;
+        pause = at.map(|at| at.since(crate::Clock::now(&*bench.clock))).unwrap_or_default();
+    }
+    pause
+}
+
+#[test]
+fn tasks_that_fail_at_one_moment_are_due_at_moments_of_their_own_which_the_log_keeps() {
+    let bench = Bench::new();
+    let tasks: Vec<_> = (0..8).map(|_| bench.ready()).collect();
+    for _ in 0..2 {
+        let runs: Vec<_> = tasks.iter().map(|id| bench.start(id)).collect();
+        for run in runs {
+            bench.finish(run, EndCause::Exited { code: 1 });
+        }
+    }
+    let now = crate::Clock::now(&*bench.clock);
+    let due: BTreeSet<_> = tasks.iter().map(|id| bench.task(id).not_before.unwrap()).collect();
+    assert_eq!(due.len(), tasks.len(), "{due:?}");
+    let (shortest, longest) = (Duration::from_secs(1), Duration::from_millis(1250));
+    assert!(due.iter().all(|at| (shortest..=longest).contains(&at.since(now))), "{due:?}");
+    // A report that comes again draws no other pause, and the log leads to the same rows.
+    let run = bench.readers.with(|view| view.runs(&tasks[0])).unwrap().pop().unwrap().id;
+    let again = bench.finish(run, EndCause::Exited { code: 1 });
+    assert!(again.already_finished);
+    assert_eq!(again.retry_at, bench.task(&tasks[0]).not_before);
+    bench.check();
+}
+
 #[test]
 fn a_clock_that_is_set_back_makes_no_pause_longer() {
     let bench = Bench::new();
     let id = bench.ready();
-    for _ in 0..2 {
-        let run = bench.start(&id);
-        bench.finish(run, EndCause::Exited { code: 1 });
-    }
+    let pause = fails(&bench, &id, 2);
     assert_eq!(bench.task(&id).status, Status::Scheduled);
     let now = crate::Clock::now(&*bench.clock);
     bench.clock.set(Timestamp::from_secs(now.as_secs() - 2 * 86_400));
     let now = crate::Clock::now(&*bench.clock);
-    assert_eq!(bench.next_wake(), Some(now.after(Duration::from_secs(1))));
+    assert_eq!(bench.next_wake(), Some(now.after(pause)));
     assert_eq!(bench.wake(), []);
-    bench.clock.advance(Duration::from_secs(1));
+    bench.clock.advance(pause);
     assert_eq!(bench.wake(), std::slice::from_ref(&id));
     assert_eq!((bench.task(&id).status, bench.next_wake()), (Status::Ready, None));
 }
@@ -121,17 +155,8 @@ fn a_clock_that_is_set_back_makes_no_pause_longer() {
 fn a_clock_that_is_set_forward_makes_no_pause_shorter() {
     let bench = Bench::new();
     let id = bench.ready();
-    for _ in 0..3 {
-        let run = bench.start(&id);
-        bench.finish(run, EndCause::Exited { code: 1 });
-        bench.clock.advance(Duration::from_millis(1));
-        bench.wake();
-        if bench.task(&id).status == Status::Scheduled && bench.task(&id).consecutive_failures < 3 {
-            bench.clock.advance(Duration::from_secs(1));
-            bench.wake();
-        }
-    }
-    let rest = Duration::from_millis(1999);
+    let rest = fails(&bench, &id, 3) - Duration::from_millis(1);
+    bench.clock.advance(Duration::from_millis(1));
     for forward in [Duration::from_millis(900), Duration::from_hours(48)] {
         let now = crate::Clock::now(&*bench.clock).after(forward);
         bench.clock.set(now);
@@ -164,13 +189,10 @@ fn a_time_that_a_person_gave_follows_the_clock_that_is_set() {
 fn a_pause_of_another_boot_ends_at_its_moment() {
     let bench = Bench::new();
     let id = bench.ready();
-    for _ in 0..2 {
-        let run = bench.start(&id);
-        bench.finish(run, EndCause::Exited { code: 1 });
-    }
+    let pause = fails(&bench, &id, 2);
     bench.clock.reboot("boot-2");
     assert_eq!(bench.wake(), []);
-    bench.clock.advance(Duration::from_secs(1));
+    bench.clock.advance(pause);
     assert_eq!(bench.wake(), std::slice::from_ref(&id));
 }
 
@@ -178,10 +200,7 @@ fn a_pause_of_another_boot_ends_at_its_moment() {
 fn a_task_that_a_person_gives_another_time_does_not_start_when_its_pause_is_over() {
     let bench = Bench::new();
     let id = bench.ready();
-    for _ in 0..2 {
-        let run = bench.start(&id);
-        bench.finish(run, EndCause::Exited { code: 1 });
-    }
+    fails(&bench, &id, 2);
     let later = crate::Clock::now(&*bench.clock).after(Duration::from_hours(1));
     let task = id.clone();
     bench.call(move |board| board.schedule(&task, later, None, &alice())).unwrap();

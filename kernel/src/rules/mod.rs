@@ -3,6 +3,7 @@
 pub(crate) mod admission;
 pub(crate) mod artifact;
 pub(crate) mod authority;
+pub(crate) mod backoff;
 pub(crate) mod budget;
 pub(crate) mod check;
 pub(crate) mod context;

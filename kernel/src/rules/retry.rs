@@ -7,14 +7,10 @@ use crate::model::id::RunId;
 use crate::model::outcome::{BlockKind, EndCause, Ending, Fault, OnCleanExit, Outcome, StopReason};
 use crate::model::status::{Gate, Then, WasDone};
 use crate::model::verdict::{Destination, Handoff, Verdict};
+use crate::rules::backoff::Jitter;
 use crate::rules::reason::{OUT_OF_MEMORY, by_signal, with_tail, with_trouble};
 use crate::rules::recurrence::Recurrence;
 use crate::rules::turns::{self, GoalTurns, Pace};
-
-/// The first failure is tried again at once; from the second on the pause doubles from here.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// No pause is longer.
-const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 
 /// What is known about a task when its run ends.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +32,8 @@ pub(crate) struct Tally {
     pub(crate) goal: Option<GoalTurns>,
     /// How its turns go, with this one.
     pub(crate) pace: Pace,
+    /// By how much the pause before another try is longer.
+    pub(crate) jitter: Jitter,
 }
 
 /// What a run was for, with what its end needs to know of that.
@@ -119,16 +117,6 @@ pub fn counts(outcome: Outcome) -> bool {
         | Outcome::Preempted
         | Outcome::RateLimited
         | Outcome::Lost => false,
-    }
-}
-
-/// Returns the pause before the next attempt after this many counted failures in a row.
-pub fn pause(failures: u32) -> Duration {
-    match failures {
-        0 | 1 => Duration::ZERO,
-        more => {
-            FIRST_PAUSE.saturating_mul(1_u32.checked_shl(more - 2).unwrap_or(u32::MAX)).min(LONGEST_PAUSE)
-        }
     }
 }
 
@@ -292,14 +280,14 @@ fn by_cause(ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
 
 /// The pause after a turn that has proved nothing, and where its task goes.
 pub(crate) fn after_turn(tally: Tally, now: Timestamp) -> (Duration, Then) {
-    let pause = pause(tally.pace.hasty);
+    let pause = tally.jitter.pause(tally.pace.hasty);
     (pause, later(Tally { errand: Errand::Work, ..tally }, tally.ended_at.after(pause), now))
 }
 
 fn failed(outcome: Outcome, error: &str, ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
     let failures = tally.failures.saturating_add(1);
     let limit = tally.max_retries.unwrap_or(ending.failure_limit);
-    let pause = pause(failures);
+    let pause = tally.jitter.pause(failures);
     let at = tally.ended_at.after(pause);
     let then = if failures >= limit { Then::Blocked(BlockKind::GaveUp) } else { later(tally, at, now) };
     let error = match &ending.denied {
@@ -343,6 +331,7 @@ mod tests {
             ended_at: NOW,
             goal: None,
             pace: Pace::default(),
+            jitter: Jitter::NONE,
         }
     }
 
@@ -366,14 +355,6 @@ mod tests {
             let decision = decide(verdict.as_ref(), stop, &ending, tally(), NOW);
             assert_eq!((decision.outcome, decision.failures), (outcome, failures));
         }
-    }
-
-    #[test]
-    fn the_pause_doubles_from_the_second_failure_to_five_minutes() {
-        assert_eq!(
-            [0, 1, 2, 3, 4, 20, 40].map(|failures| pause(failures).as_secs()),
-            [0, 0, 1, 2, 4, 300, 300]
-        );
     }
 
     #[test]
@@ -405,6 +386,7 @@ mod tests {
             (Tally { failures: 3, ..tally() }, NOW, Then::Again(at(104)), None),
             (Tally { failures: 4, ..tally() }, NOW, Then::Blocked(BlockKind::GaveUp), None),
             (Tally { max_retries: Some(2), ..tally() }, NOW, Then::Blocked(BlockKind::GaveUp), None),
+            (Tally { failures: 3, jitter: Jitter::MOST, ..tally() }, NOW, Then::Again(at(105)), None),
         ] {
             let decision = decide(None, None, &exited(), tally, now);
             assert_eq!((decision.then, decision.review_at), (then, review_at), "{tally:?}");

@@ -19,8 +19,9 @@ use crate::roster::Roster;
 const STEPS: u64 = 12_000;
 /// How long random seeds are tried where nobody says it.
 const SECONDS: u64 = 10;
-/// More steps are not needed to find what is planted.
-const PLANTED: u64 = 40_000;
+/// The most steps in which a planted fault has to be found. Most seeds show it within one world of 3500 steps; one that needs a rare
+/// accident has some thirty seeds to meet it, so that a change that makes each seed another history hides none.
+const PLANTED: u64 = 100_000;
 
 /// What is made once for all worlds of a test, with the directory that it is in.
 struct Bed {
