@@ -143,6 +143,38 @@ fn a_task_waits_for_memory_and_says_so() {
 }
 
 #[test]
+fn a_task_waits_for_less_pressure_or_for_a_host_that_accounts_it_and_says_so() {
+    let fleet = Fleet::offline();
+    // Some task of a host waits for a processor in more than a billionth of ten seconds, unless nothing is accounted.
+    fleet.configure("[dispatch]\nmax_pressure = { cpu = 0.0000001, memory = 100, io = 100.0 }\n");
+    fleet.start();
+    let accounts = std::fs::read_to_string("/proc/pressure/memory").is_ok();
+    let task = fleet.create("waits", "true", &[]);
+    if accounts {
+        fleet.eventually("it has started in a quiet moment, or says what it waits for", || {
+            let shown = fleet.show(&task);
+            let text = shown["why"]["text"].as_str().unwrap_or_default();
+            let waits = text.starts_with("waits for less cpu pressure: ")
+                && text.ends_with("dispatch.max_pressure.cpu is 0.0 %");
+            (waits || shown["task"]["status"] == "done").then_some(())
+        });
+    } else {
+        waits(
+            &fleet,
+            &task,
+            "waits for less memory pressure: this host has no /proc/pressure/memory (a kernel with CONFIG_PSI, booted with \
+             psi=1, has it); take dispatch.max_pressure.memory out to start without it",
+        );
+        let status = fleet.cli(["status"]).stdout;
+        assert!(status.contains("this host has no /proc/pressure/memory"), "{status}");
+    }
+    reload(&fleet, "[dispatch]\nmax_pressure = {}\n");
+    fleet.wait_for(&task, "done");
+    fleet.configure("[dispatch]\nmax_pressure = { cpu = 400 }\n");
+    fleet.cli(["service", "reload"]).refused(2, "dispatch.max_pressure.cpu = 400 is no percentage");
+}
+
+#[test]
 fn a_task_names_a_pool_itself_and_what_needs_none_starts_past_it() {
     let fleet = Fleet::offline();
     fleet.configure("[pools]\ngpu = 1\n");

@@ -72,9 +72,33 @@ pub(crate) struct DispatchConfig {
     pub(crate) min_free_memory: Option<ByteSize>,
     /// Nothing is started while the load of the last minute is higher, for each processor.
     pub(crate) max_load: Option<f64>,
+    /// Nothing is started while tasks of the host wait longer for memory, processors or storage.
+    pub(crate) max_pressure: MaxPressure,
     /// This many runs of one tenant in a row that fail at once within `death_window` stop its starts for a while; 0 for never.
     pub(crate) max_deaths: usize,
     pub(crate) death_window: WrittenDuration,
+}
+
+/// The most of the last ten seconds, in percent, in which some task of the host may wait for a resource (`some avg10` of the kernel's
+/// `Documentation/accounting/psi.rst`).
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct MaxPressure {
+    pub(crate) memory: Option<f64>,
+    pub(crate) cpu: Option<f64>,
+    pub(crate) io: Option<f64>,
+}
+
+impl MaxPressure {
+    /// Each resource with its limit, by the name of its file in `/proc/pressure`.
+    pub(crate) fn limits(self) -> [(&'static str, Option<f64>); 3] {
+        [("memory", self.memory), ("cpu", self.cpu), ("io", self.io)]
+    }
+
+    /// Whether nothing is limited.
+    pub(crate) fn is_empty(self) -> bool {
+        self.limits().iter().all(|(_, limit)| limit.is_none())
+    }
 }
 
 impl Default for DispatchConfig {
@@ -83,6 +107,7 @@ impl Default for DispatchConfig {
             enabled: true,
             min_free_memory: None,
             max_load: None,
+            max_pressure: MaxPressure::default(),
             max_deaths: 100,
             death_window: WrittenDuration::from_secs(60),
         }
@@ -92,9 +117,18 @@ impl Default for DispatchConfig {
 impl DispatchConfig {
     /// Why it cannot be used, and what to write instead.
     pub(super) fn unusable(&self) -> Option<String> {
-        let load = self.max_load.filter(|load| !(load.is_finite() && *load > 0.0))?;
+        if let Some(load) = self.max_load.filter(|load| !(load.is_finite() && *load > 0.0)) {
+            return Some(format!(
+                "dispatch.max_load = {load} is no load above 0, so nothing would ever start; write one such as 1.5, for each processor, or leave it out"
+            ));
+        }
+        let is_wrong = |limit: &f64| !(*limit > 0.0 && *limit <= 100.0);
+        let wrong =
+            self.max_pressure.limits().into_iter().find(|(_, limit)| limit.as_ref().is_some_and(is_wrong));
+        let (name, limit) = wrong?;
+        let limit = limit.unwrap_or_default();
         Some(format!(
-            "dispatch.max_load = {load} is no load above 0, so nothing would ever start; write one such as 1.5, for each processor, or leave it out"
+            "dispatch.max_pressure.{name} = {limit} is no percentage above 0 and up to 100; write one such as 20, of the last ten seconds, or leave it out"
         ))
     }
 }
@@ -139,6 +173,14 @@ mod tests {
             let config = read(&format!("[dispatch]\nmax_load = {load}\n")).unwrap();
             assert!(config.unusable().unwrap().contains("dispatch.max_load"), "{load}");
         }
+        for text in ["memory = 0.0", "cpu = -1", "io = 101", "io = nan"] {
+            let config = read(&format!("[dispatch.max_pressure]\n{text}\n")).unwrap();
+            assert!(config.unusable().unwrap().contains("dispatch.max_pressure."), "{text}");
+        }
+        let message = read("[dispatch]\nmax_pressure = { disk = 5 }\n").unwrap_err();
+        assert!(message.contains("disk") && message.contains("line 2"), "{message}");
+        let config = read("[dispatch]\nmax_pressure = { memory = 10, io = 100.0 }\n").unwrap();
+        assert_eq!((config.unusable(), config.dispatch.max_pressure.memory), (None, Some(10.0)));
         let config = read("[dispatch]\nmax_load = 1.5\nmin_free_memory = \"2GiB\"\n").unwrap();
         assert_eq!((config.unusable(), config.dispatch.enabled), (None, true));
     }

@@ -1,4 +1,4 @@
-//! How much memory the host has left, and how loaded it is.
+//! How much memory the host has left, how loaded it is, and how long its tasks wait for what they need.
 
 use std::sync::OnceLock;
 
@@ -11,6 +11,27 @@ pub(crate) struct Reading {
     pub(crate) available: Option<u64>,
     /// The load average of the last minute for each processor.
     pub(crate) load: Option<f64>,
+    /// How much of the last ten seconds some task waited, in percent.
+    pub(crate) pressure: Pressure,
+}
+
+/// What the kernel says of one moment under `/proc/pressure`. Each is none on a host that does not account it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Pressure {
+    pub(crate) memory: Option<f64>,
+    pub(crate) cpu: Option<f64>,
+    pub(crate) io: Option<f64>,
+}
+
+impl Pressure {
+    /// Reads it. A kernel that was built without `CONFIG_PSI`, or booted with `psi=0`, has none.
+    fn read() -> Self {
+        let memory = procfs::MemoryPressure::current().ok().map(|pressure| pressure.some);
+        let cpu = procfs::CpuPressure::current().ok().map(|pressure| pressure.some);
+        let io = procfs::IoPressure::current().ok().map(|pressure| pressure.some);
+        let [memory, cpu, io] = [memory, cpu, io].map(|some| some.map(|some| f64::from(some.avg10)));
+        Pressure { memory, cpu, io }
+    }
 }
 
 /// How the host is measured.
@@ -20,7 +41,7 @@ pub(crate) type Gauge = fn() -> Reading;
 pub(crate) fn read() -> Reading {
     let available = procfs::Meminfo::current().ok().and_then(|memory| memory.mem_available);
     let load = procfs::LoadAverage::current().ok().map(|load| f64::from(load.one) / processors());
-    Reading { available, load }
+    Reading { available, load, pressure: Pressure::read() }
 }
 
 /// The processors of the host, which the load average is of. Those that this process may use can be fewer.
@@ -56,5 +77,11 @@ mod tests {
         let reading = super::read();
         assert!(reading.available.is_some_and(|bytes| bytes > 0), "{reading:?}");
         assert!(reading.load.is_some_and(|load| load >= 0.0), "{reading:?}");
+        let pressure = reading.pressure;
+        for (name, read) in [("memory", pressure.memory), ("cpu", pressure.cpu), ("io", pressure.io)] {
+            let has_it = std::fs::read_to_string(format!("/proc/pressure/{name}")).is_ok();
+            assert_eq!(read.is_some(), has_it, "{name}: {reading:?}");
+            assert!(read.is_none_or(|share| (0.0..=100.0).contains(&share)), "{name}: {reading:?}");
+        }
     }
 }

@@ -1,14 +1,14 @@
-//! Whether the host has room for one more worker, by the memory and the load that the configuration asks for.
+//! Whether the host has room for one more worker, by the memory, the load and the pressure that the configuration asks for.
 
 use kernel::{Waiting, WaitingCode};
 use policies::ByteSize;
 
 use crate::config::admission::DispatchConfig;
-use crate::host::headroom::Gauge;
+use crate::host::headroom::{Gauge, Pressure};
 
 /// What the host has too little of; none where nothing is asked for. Reads the gauge only where something is.
 pub(super) fn lack(wanted: &DispatchConfig, gauge: Gauge) -> Option<Waiting> {
-    if wanted.min_free_memory.is_none() && wanted.max_load.is_none() {
+    if wanted.min_free_memory.is_none() && wanted.max_load.is_none() && wanted.max_pressure.is_empty() {
         return None;
     }
     let reading = gauge();
@@ -43,5 +43,23 @@ pub(super) fn lack(wanted: &DispatchConfig, gauge: Gauge) -> Option<Waiting> {
             }
         }
     }
-    None
+    under_pressure(wanted, reading.pressure).and_then(lack)
+}
+
+/// What the tasks of the host wait for too long.
+fn under_pressure(wanted: &DispatchConfig, pressure: Pressure) -> Option<String> {
+    let found = [pressure.memory, pressure.cpu, pressure.io];
+    wanted.max_pressure.limits().into_iter().zip(found).find_map(|((name, limit), found)| {
+        let limit = limit?;
+        match found {
+            Some(found) if found <= limit => None,
+            Some(found) => Some(format!(
+                "waits for less {name} pressure: {found:.1} % of the last 10 s, dispatch.max_pressure.{name} is {limit:.1} %"
+            )),
+            None => Some(format!(
+                "waits for less {name} pressure: this host has no /proc/pressure/{name} (a kernel with CONFIG_PSI, booted with psi=1, \
+                 has it); take dispatch.max_pressure.{name} out to start without it"
+            )),
+        }
+    })
 }

@@ -165,7 +165,7 @@ mod tests {
     use super::*;
     use crate::daemon::run::environment::Needs;
     use crate::daemon::run::key::TaskKey;
-    use crate::host::headroom::Reading;
+    use crate::host::headroom::{Pressure, Reading};
     use crate::roster::Share;
 
     fn claim(n: u32, tenant: &str) -> Claim {
@@ -339,9 +339,12 @@ mod tests {
 
     #[test]
     fn a_host_with_too_little_memory_or_too_much_load_admits_nothing() {
-        let busy = || Reading { available: Some(1 << 30), load: Some(2.0) };
+        const PRESSURE: Pressure = Pressure { memory: Some(12.5), cpu: Some(80.0), io: None };
+        let busy = || Reading { available: Some(1 << 30), load: Some(2.0), pressure: PRESSURE };
         let asked = |text: &str| configured(&format!("[dispatch]\n{text}"), &[]).measured(busy);
-        for text in ["", "min_free_memory = \"1GiB\"", "max_load = 2.0"] {
+        for text in
+            ["", "min_free_memory = \"1GiB\"", "max_load = 2.0", "max_pressure = { memory = 12.5, cpu = 81 }"]
+        {
             assert_eq!(decide(asked(text), &[claim(1, "a")]).0.len(), 1, "{text}");
         }
         for (text, told) in [
@@ -350,6 +353,19 @@ mod tests {
                 "waits for memory: 1.0 GiB available, dispatch.min_free_memory is 2.0 GiB",
             ),
             ("max_load = 1.5", "waits for a lower load: 2.00 for each processor, dispatch.max_load is 1.50"),
+            (
+                "max_pressure = { memory = 12.4 }",
+                "waits for less memory pressure: 12.5 % of the last 10 s, dispatch.max_pressure.memory is 12.4 %",
+            ),
+            (
+                "max_pressure = { memory = 50, cpu = 79.5 }",
+                "waits for less cpu pressure: 80.0 % of the last 10 s, dispatch.max_pressure.cpu is 79.5 %",
+            ),
+            (
+                "max_pressure = { io = 99 }",
+                "waits for less io pressure: this host has no /proc/pressure/io (a kernel with CONFIG_PSI, booted with psi=1, has \
+                 it); take dispatch.max_pressure.io out to start without it",
+            ),
         ] {
             let (admitted, refused) = decide(asked(text), &[claim(1, "a")]);
             assert_eq!((admitted.len(), refused[0].why.text.as_str()), (0, told));
