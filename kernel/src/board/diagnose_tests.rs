@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::testing::{Bench, alice, limited, titled};
+use crate::testing::{Bench, alice, checked, limited, titled};
 use crate::{
-    BlockKind, Blocking, Clock as _, Diagnostic, EndCause, HoldKind, HoldOn, HoldScope, NewHold, NewTask,
-    Severity, TaskId,
+    BlockKind, Blocking, Clock as _, Diagnostic, EndCause, Ending, HoldKind, HoldOn, HoldScope, NewHold,
+    NewTask, OnCleanExit, Severity, TaskId,
 };
 
 fn found(bench: &Bench, id: &TaskId) -> Vec<Diagnostic> {
@@ -107,7 +107,7 @@ fn a_task_that_gave_up_is_told_after_however_few_failures_and_one_that_a_person_
     let run = bench.start(&task);
     bench.finish(run, EndCause::Exited { code: 3 });
     let told = found(&bench, &task);
-    assert_eq!(kinds(&bench, &task), [("repeated_failures".to_owned(), Severity::Critical)]);
+    assert_eq!(kinds(&bench, &task), [("gave_up".to_owned(), Severity::Critical)], "one is no repetition");
     assert_eq!(
         (told[0].title.as_str(), told[0].count, told[0].run_id),
         ("gave up after 1 failure", 1, Some(run))
@@ -124,6 +124,23 @@ fn a_task_that_gave_up_is_told_after_however_few_failures_and_one_that_a_person_
     let id = other.clone();
     bench.call(move |board| board.block(&id, Blocking::default(), None, &alice())).unwrap();
     assert_eq!(kinds(&bench, &other), []);
+}
+
+#[test]
+fn a_task_whose_checks_made_it_give_up_is_told_with_their_number() {
+    let bench = Bench::new();
+    let task = bench.create(checked("false", Some(2))).id;
+    for _ in 0..2 {
+        let work = bench.start(&task);
+        let result_policy = OnCleanExit::Complete { summary: None };
+        let ending = Ending { result_policy, ..Ending::new(EndCause::Exited { code: 0 }) };
+        bench.call(move |board| board.finish_run(work, ending)).unwrap();
+        let check = bench.start(&task);
+        bench.finish(check, EndCause::Exited { code: 1 });
+    }
+    let told = found(&bench, &task);
+    assert_eq!(kinds(&bench, &task), [("gave_up".to_owned(), Severity::Critical)]);
+    assert_eq!((told[0].title.as_str(), told[0].count), ("gave up after 2 failed checks", 2));
 }
 
 #[test]

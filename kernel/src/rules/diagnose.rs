@@ -176,6 +176,8 @@ impl Facts<'_> {
         if has_given_up {
             actions.push(Remedy::command("try it again", format!("unblock {id}")));
         }
+        // One failure is no repetition, also where it is as many as the task is allowed.
+        let kind = if suspect.failures >= REPEATED { "repeated_failures" } else { "gave_up" };
         let data = json!({ "consecutive_failures": suspect.failures, "gave_up": has_given_up });
         Some(Diagnostic {
             severity: if has_given_up { Severity::Critical } else { Severity::Error },
@@ -190,7 +192,7 @@ impl Facts<'_> {
             last_seen_at: last.map_or(suspect.since, |run| ended(run)),
             count: checks.unwrap_or(suspect.failures),
             run_id: last.map(|run| run.id),
-            ..self.lasting("repeated_failures", data)
+            ..self.lasting(kind, data)
         })
     }
 
