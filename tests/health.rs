@@ -106,7 +106,8 @@ fn status_shows_what_workers_said_last_and_those_that_are_asked_for_in_their_ord
     let (a, b, said) = listed(&["--sort", "title"]);
     assert!(b < a, "{said}");
     let (a, b, said) = listed(&["--assignee", "other"]);
-    assert!(a.is_none() && b.is_some() && said.contains("2 of "), "{said}");
+    assert!(a.is_none() && b.is_some() && said.contains("1 of "), "{said}");
+    assert!(said.contains("assignee other: 1 running"), "{said}");
 
     fleet.kill_daemon();
     let (a, b, said) = listed(&[]);
@@ -166,4 +167,56 @@ fn a_list_is_filtered_and_written_as_it_is_asked() {
     assert_eq!((row[0], row[1], row[4]), (done.as_str(), "1", "the"), "{table}");
     let by_api = fleet.json(["list", "--status", "done"]);
     assert_eq!(by_api[0]["id"], json!(done));
+}
+
+#[test]
+fn status_of_one_assignee_counts_and_lists_what_of_theirs_waits_and_nothing_else() {
+    let fleet = Fleet::offline();
+    fleet.configure("[limits]\nprofiles = { alice = 3 }\n");
+    let created = |assignee: &str, tenant: &str| {
+        let task = fleet.json([
+            "create",
+            "x",
+            "--assignee",
+            assignee,
+            "--tenant",
+            tenant,
+            "--initial-status",
+            "blocked",
+        ]);
+        task["id"].as_str().unwrap().to_owned()
+    };
+    let (alice, other, bob) = (created("alice", "acme"), created("alice", "zeta"), created("bob", "acme"));
+    let said = |args: &[&str]| {
+        let report = fleet.json([&["status"], args].concat());
+        let waiting: Vec<_> =
+            report["waiting"].as_array().unwrap().iter().map(|one| one["task"].clone()).collect();
+        (waiting, report["counts"].clone())
+    };
+    let ids = |ids: &[&String]| ids.iter().map(|id| serde_json::json!(id)).collect::<Vec<_>>();
+    assert_eq!(said(&["--assignee", "alice"]), (ids(&[&alice, &other]), serde_json::json!({"blocked": 2})));
+    assert_eq!(
+        said(&["--assignee", "alice", "--tenant", "acme"]),
+        (ids(&[&alice]), serde_json::json!({"blocked": 1}))
+    );
+    assert_eq!(said(&["--tenant", "acme"]).1, serde_json::json!({"blocked": 2}));
+    assert_eq!(said(&["--assignee", "bob"]).0, ids(&[&bob]));
+    assert_eq!(said(&["--assignee", "nobody"]), (Vec::new(), serde_json::json!({})));
+    let shown = fleet.cli(["status", "--assignee", "alice"]).stdout;
+    assert!(shown.contains("assignee alice: 2 blocked") && !shown.contains(&bob), "{shown}");
+    fleet.start();
+    assert_eq!(fleet.json(["status", "--assignee", "alice"])["daemon"]["slots"], 3);
+}
+
+#[test]
+fn a_hold_whose_time_has_come_is_listed_no_more() {
+    let fleet = Fleet::offline();
+    fleet.cli(["hold", "--profile", "alice", "--reason", "for long", "--until", "1d"]).ok();
+    fleet.cli(["hold", "--profile", "bob", "--reason", "for now", "--until", "1s"]).ok();
+    // No daemon ends it, so its row stays.
+    fleet.eventually("only the other one is listed", || {
+        let listed = fleet.cli(["holds"]).ok().stdout;
+        (listed.contains("for long") && !listed.contains("for now")).then_some(())
+    });
+    assert_eq!(fleet.json(["holds"]).as_array().unwrap().len(), 1);
 }

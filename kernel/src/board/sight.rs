@@ -6,7 +6,7 @@ use crate::board::view::View;
 use crate::model::actor::Actor;
 use crate::model::error::Error;
 use crate::model::filter::Filter;
-use crate::model::id::{TaskId, Tenant};
+use crate::model::id::{Profile, TaskId, Tenant};
 use crate::model::run::Run;
 use crate::model::status::Status;
 use crate::model::task::Task;
@@ -53,16 +53,26 @@ impl View<'_> {
         Ok(own)
     }
 
-    /// Returns at most `limit` tasks that are neither running nor over, of one tenant or of all.
-    pub fn waiting_tasks(&self, tenant: Option<&Tenant>, limit: u32) -> Result<Vec<Task>, Error> {
+    /// Returns at most `limit` tasks that are neither running nor over, of one tenant and assignee or of all.
+    pub fn waiting_tasks(
+        &self,
+        tenant: Option<&Tenant>,
+        assignee: Option<&Profile>,
+        limit: u32,
+    ) -> Result<Vec<Task>, Error> {
         let mut found = Vec::new();
         for status in WAITING {
             let left = limit.saturating_sub(u32::try_from(found.len()).unwrap_or(u32::MAX));
             if left == 0 {
                 break;
             }
-            let filter =
-                Filter { statuses: vec![status], tenant: tenant.cloned(), limit: left, ..Filter::default() };
+            let filter = Filter {
+                statuses: vec![status],
+                tenant: tenant.cloned(),
+                assignee: assignee.cloned(),
+                limit: left,
+                ..Filter::default()
+            };
             found.extend(self.tasks(&filter)?.tasks);
         }
         Ok(found)

@@ -333,7 +333,7 @@ impl View<'_> {
         }
         named.truncate(most);
         Ok(Stats {
-            by_status: self.tasks_by_status(tenant)?,
+            by_status: self.tasks_by_status(tenant, None)?,
             by_assignee: named.into_iter().map(|line| (line.name, line.counts)).collect(),
             used_today,
             used,
@@ -344,9 +344,13 @@ impl View<'_> {
         })
     }
 
-    /// Returns how many tasks there are by status, of a tenant where one is named; absent means none.
-    pub fn tasks_by_status(&self, tenant: Option<&Tenant>) -> Result<BTreeMap<String, i64>, Error> {
-        Ok(self.tx.count_by_status(tenant)?.into_iter().collect())
+    /// Returns how many tasks there are by status, of a tenant and an assignee where they are named; absent means none.
+    pub fn tasks_by_status(
+        &self,
+        tenant: Option<&Tenant>,
+        assignee: Option<&Profile>,
+    ) -> Result<BTreeMap<String, i64>, Error> {
+        Ok(self.tx.count_by_status(tenant, assignee)?.into_iter().collect())
     }
 
     /// Returns up to this many assignee names, in order, that come after a name.

@@ -216,6 +216,16 @@ impl Hold {
         }
     }
 
+    /// Returns whether its time has come, so that it keeps nothing from starting any more.
+    pub fn is_over(&self, now: Timestamp) -> bool {
+        self.stance(now) == Stance::Open
+    }
+
+    /// Returns whether its time has come and one run may start, to see whether it is served.
+    pub fn is_probed(&self, now: Timestamp) -> bool {
+        self.stance(now) == Stance::Probe
+    }
+
     /// Returns whether it is on this start.
     pub(crate) fn concerns(&self, target: Target<'_>) -> bool {
         let name = match self.scope {

@@ -6,7 +6,7 @@ use rusqlite::{Connection, Row, ToSql, params_from_iter};
 use super::statement::Statement as _;
 use super::tx::Tx;
 use crate::model::error::Error;
-use crate::model::id::Tenant;
+use crate::model::id::{Profile, Tenant};
 
 /// What the triggers keep, out of the tasks themselves.
 const COUNTED: &str =
@@ -29,14 +29,25 @@ impl Tx<'_> {
             .map(|count: i64| u64::try_from(count).unwrap_or_default())
     }
 
-    /// Returns the number of tasks by status, of all or of one tenant. Reads each of a tenant's.
-    pub(crate) fn count_by_status(&self, tenant: Option<&Tenant>) -> Result<Vec<(String, i64)>, Error> {
-        let sql = match tenant {
-            None => "SELECT status, sum(tasks) FROM task_counts WHERE tasks <> 0 GROUP BY 1",
-            Some(_) => "SELECT status, count(*) FROM tasks WHERE tenant = ?1 GROUP BY 1",
+    /// Returns the number of tasks by status, of all or of one tenant and assignee. Reads each of a tenant's.
+    pub(crate) fn count_by_status(
+        &self,
+        tenant: Option<&Tenant>,
+        assignee: Option<&Profile>,
+    ) -> Result<Vec<(String, i64)>, Error> {
+        let sql = match (tenant, assignee) {
+            (None, None) => "SELECT status, sum(tasks) FROM task_counts WHERE tasks <> 0 GROUP BY 1",
+            (None, Some(_)) => {
+                "SELECT status, sum(tasks) FROM task_counts WHERE tasks <> 0 AND assignee = ?1 GROUP BY 1"
+            }
+            (Some(_), None) => "SELECT status, count(*) FROM tasks WHERE tenant = ?1 GROUP BY 1",
+            (Some(_), Some(_)) => {
+                "SELECT status, count(*) FROM tasks WHERE tenant = ?1 AND assignee = ?2 GROUP BY 1"
+            }
         };
-        let tenant = params_from_iter(tenant.map(Tenant::as_str));
-        self.conn.list("count tasks by status", sql, tenant, |row| Ok((row.get(0)?, row.get(1)?)))
+        let of = tenant.map(Tenant::as_str).into_iter().chain(assignee.map(Profile::as_str));
+        let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        self.conn.list("count tasks by status", sql, params_from_iter(of), read)
     }
 
     /// Returns the first tenants with tasks whose names begin with a text, in their order.

@@ -228,7 +228,7 @@ fn described(dir: &Path, slug: &str, is_current: bool, archived: bool) -> BoardL
     let db_path = dir.join("board.db");
     let stats = Readers::open(&db_path, Arc::new(SystemClock))
         .map_err(Failure::from)
-        .and_then(|readers| readers.with(|view| view.tasks_by_status(None)).map_err(Failure::from));
+        .and_then(|readers| readers.with(|view| view.tasks_by_status(None, None)).map_err(Failure::from));
     let (counts, error) = match stats {
         Ok(counts) => (counts, None),
         Err(failure) => (BTreeMap::new(), Some(failure.message)),

@@ -1,6 +1,6 @@
 //! `holds`: what is held, by whom or by what, and until when.
 
-use kernel::{Hold, HoldScope, Tenant, View, Within};
+use kernel::{Clock as _, Hold, HoldScope, SystemClock, Tenant, View, Within};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -28,8 +28,11 @@ impl Verb for Holds {
 
     async fn run(self, call: Call) -> Result<Vec<kernel::Hold>, Failure> {
         let tenant = call.confined().cloned();
+        let now = SystemClock.now();
         call.read(move |view| {
             let mut holds = view.holds()?;
+            // One whose time has come stays a row until the daemon ends it, and keeps nothing from starting.
+            holds.retain(|hold| !hold.is_over(now));
             if let Some(tenant) = &tenant {
                 let mut own = Vec::new();
                 for hold in holds {
@@ -63,11 +66,16 @@ impl Command for Holds {
             screen.line("Nothing is held.");
             return;
         }
+        let now = SystemClock.now();
+        let until = |hold: &kernel::Hold| {
+            let until = timestamp::local(hold.until?);
+            Some(if hold.is_probed(now) { format!("{until}, the next run tries") } else { until })
+        };
         let rows = reply.iter().map(|hold| {
             [
                 Cell::from(held(hold)),
                 Cell::from(hold.kind.to_string()),
-                Cell::or_dash(hold.until.map(timestamp::local)),
+                Cell::or_dash(until(hold)),
                 Cell::from(by(hold)),
                 Cell::from(hold.reason.clone()),
             ]

@@ -142,7 +142,8 @@ fn measure(service: &Service, snapshot: Option<&Snapshot>) -> Result<Measured, F
     let (mut tasks, mut events, mut commits, mut well) = (Vec::new(), Vec::new(), Vec::new(), 0);
     for board in &boards {
         let name = board.name().as_str();
-        let counted = board.readers().with(|view| Ok((view.tasks_by_status(None)?, view.last_event()?)));
+        let counted =
+            board.readers().with(|view| Ok((view.tasks_by_status(None, None)?, view.last_event()?)));
         let Ok((counts, last)) = counted else { continue };
         well += 1;
         tasks.extend(counts.iter().map(|(status, n)| Sample::of([("board", name), ("status", status)], *n)));

@@ -52,7 +52,7 @@ pub(crate) struct Status {
     /// Only workers, counts, slots and waiting tasks of this tenant
     #[arg(long, value_name = "NAME")]
     pub(crate) tenant: Option<Tenant>,
-    /// Only workers of this assignee
+    /// Only workers, counts, slots and waiting tasks of this assignee
     #[arg(long, value_name = "NAME")]
     // A daemon of an earlier release refuses what it does not know.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -153,6 +153,9 @@ pub(crate) struct StatusReport {
     /// The tenant that was asked about; none for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tenant: Option<Tenant>,
+    /// The assignee that was asked about; none for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) assignee: Option<Profile>,
     /// Why nothing is written to it, where nothing is.
     #[serde(default)]
     pub(crate) board_trouble: Option<String>,
@@ -201,6 +204,21 @@ impl StatusReport {
     }
 }
 
+impl Status {
+    /// How many workers of the tenant and the assignee that are asked about may run at once.
+    fn slots(&self, call: &Call) -> usize {
+        let config = call.service.config();
+        let limits = &config.limits;
+        let of_tenant = self.tenant.as_ref().and_then(|tenant| limits.of_tenant(tenant));
+        let of_assignee = self.assignee.as_ref().and_then(|assignee| {
+            let share = call.service.roster().share(assignee, &config);
+            let of_lane = share.lane.as_ref().and_then(|lane| limits.of_lane(lane, share.most_of_lane));
+            limits.of_profile(assignee, share.most_of_profile).into_iter().chain(of_lane).min()
+        });
+        [of_tenant, of_assignee].into_iter().flatten().fold(limits.total(), usize::min)
+    }
+}
+
 impl Verb for Status {
     const NAME: &'static str = "status";
     const AUDIENCE: Audience = Audience::Operator;
@@ -222,22 +240,23 @@ impl Verb for Status {
         let board = call.board()?.name().clone();
         let board_troubles = troubles(&call);
         let board_trouble = board_troubles.get(&board).cloned();
-        let (tenant, actor) = (self.tenant.clone(), call.actor.clone());
+        let (tenant, assignee, actor) = (self.tenant.clone(), self.assignee.clone(), call.actor.clone());
+        let asked_at = kernel::SystemClock.now();
         let is_alone = snapshot.is_none();
         let read = call
             .read(move |view| {
-                let tenant = tenant.as_ref();
-                let counts = view.tasks_by_status(tenant)?;
-                let spent = view.holds()?.into_iter().filter(|hold| hold.kind == HoldKind::Budget);
+                let (tenant, assignee) = (tenant.as_ref(), assignee.as_ref());
+                let counts = view.tasks_by_status(tenant, assignee)?;
+                let is_spent = |hold: &Hold| hold.kind == HoldKind::Budget && !hold.is_over(asked_at);
+                let spent = view.holds()?.into_iter().filter(is_spent);
                 let spent: Vec<Hold> = spent.collect();
                 let mut open = Open::read(view, is_alone)?;
                 if tenant.is_none() {
                     open.ticks = next_ticks(view)?;
                 }
-                let now = kernel::SystemClock.now();
-                let mail = view.mail(&actor)?.into_iter().filter(|mail| mail.is_in_trouble(now));
+                let mail = view.mail(&actor)?.into_iter().filter(|mail| mail.is_in_trouble(asked_at));
                 let mail: Vec<Mail> = mail.collect();
-                Ok((counts, open, view.waiting_tasks(tenant, TOLD)?, (spent, mail)))
+                Ok((counts, open, view.waiting_tasks(tenant, assignee, TOLD)?, (spent, mail)))
             })
             .await;
         // The reply has what is wrong with the board, and what the daemon knows all the same.
@@ -245,14 +264,13 @@ impl Verb for Status {
             unless_troubled(read, board_trouble.as_ref())?;
         let now = kernel::SystemClock.now();
         let commits = call.board()?.commits();
-        let limits = call.service.config().limits.clone();
-        let slots = match &self.tenant {
-            Some(tenant) => limits.of_tenant(tenant).map_or(limits.total(), |cap| cap.min(limits.total())),
-            None => limits.total(),
+        let slots = self.slots(&call);
+        let is_asked_about = |run: &LiveRun| {
+            (self.tenant.is_none() || run.tenant == self.tenant)
+                && (self.assignee.is_none() || run.profile == self.assignee)
         };
-        let is_of_tenant = |run: &LiveRun| self.tenant.is_none() || run.tenant == self.tenant;
         let daemon = snapshot.as_ref().map(|snapshot| {
-            let takes_slot = |run: &&LiveRun| is_of_tenant(run) && !run.phase.is_out_of_reach();
+            let takes_slot = |run: &&LiveRun| is_asked_about(run) && !run.phase.is_out_of_reach();
             let taken = snapshot.live.iter().filter(takes_slot).count();
             DaemonLine { slots, taken, commits, ..daemon_line(snapshot) }
         });
@@ -278,8 +296,6 @@ impl Verb for Status {
             let own = open.runs.iter().filter(|run| run.holder == Holder::Supervisor);
             own.map(|run| orphan(&board, run, open.tasks.get(&run.task_id))).collect()
         };
-        let is_asked_about =
-            |run: &LiveRun| is_of_tenant(run) && (self.assignee.is_none() || run.profile == self.assignee);
         let live = live.into_iter().filter(is_asked_about).collect();
         let tree = self.tree.then_some(TREE);
         let mut workers = blocking("procfs could not be read", move || measure(live, now, tree)).await?;
@@ -303,6 +319,7 @@ impl Verb for Status {
             root,
             board,
             tenant: self.tenant,
+            assignee: self.assignee,
             board_trouble,
             board_troubles,
             workers,

@@ -77,7 +77,9 @@ pub(super) fn show(reply: &StatusReport, screen: &mut Screen) {
             screen.hanging(&format!("{}  ", waiting.task), &printable(&text));
         }
         if reply.waiting_more > 0 {
-            let of = reply.tenant.as_ref().map(|tenant| format!(" --tenant {tenant}")).unwrap_or_default();
+            let tenant = reply.tenant.as_ref().map(|tenant| format!(" --tenant {tenant}"));
+            let assignee = reply.assignee.as_ref().map(|assignee| format!(" --assignee {assignee}"));
+            let of: String = [tenant, assignee].into_iter().flatten().collect();
             screen.line(format!("and {} more: supervisor list --why{of}", reply.waiting_more));
         }
     }
@@ -122,7 +124,10 @@ fn show_daemon(reply: &StatusReport, screen: &mut Screen) {
             None => format!("{dot} no daemon is running; start one with: supervisor daemon"),
         });
     }
-    screen.hanging(&format!("  root {}, board {}: ", reply.root.display(), reply.board), &counts);
+    let tenant = reply.tenant.as_ref().map(|tenant| format!(", tenant {tenant}"));
+    let assignee = reply.assignee.as_ref().map(|assignee| format!(", assignee {assignee}"));
+    let of: String = [tenant, assignee].into_iter().flatten().collect();
+    screen.hanging(&format!("  root {}, board {}{of}: ", reply.root.display(), reply.board), &counts);
     if !reply.ticks.is_empty() {
         let at = |at| crate::time::timestamp::soon(at, reply.now);
         let ticks = reply.ticks.iter().map(|tick| format!("{} at {}", tick.schedule, at(tick.at)));
