@@ -43,7 +43,7 @@ impl Model {
     }
 
     fn browse(&mut self, key: Key) -> Vec<Order> {
-        self.notice = None;
+        self.hush();
         let at = self.at();
         let to = match key {
             Key::Char('q') => return vec![Order::Quit],
@@ -130,7 +130,7 @@ impl Model {
     }
 
     fn refuse(&mut self, why: String) -> Vec<Order> {
-        self.notice = Some(Notice::Refused(why));
+        self.say(Notice::Refused(why));
         Vec::new()
     }
 

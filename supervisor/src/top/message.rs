@@ -1,5 +1,7 @@
 //! What the parts of `top` say to each other: keys and news come in, orders go out.
 
+use std::time::Duration;
+
 use kernel::{RunId, TaskId, Tenant};
 
 use super::picture::{Picture, Section};
@@ -27,6 +29,8 @@ pub(super) enum Message {
     },
     /// What became of an act, in words.
     Acted(Result<String, String>),
+    /// How long `top` has been running.
+    Time(Duration),
     /// The terminal is gone.
     Gone,
 }

@@ -5,6 +5,8 @@
 
 mod acts;
 mod feed;
+#[cfg(test)]
+mod fit_tests;
 mod keys;
 mod message;
 mod model;
@@ -17,10 +19,12 @@ mod view;
 
 use std::io::IsTerminal as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kernel::Tenant;
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 use self::feed::Feed;
 use self::message::{Message, Order, Query};
@@ -84,6 +88,14 @@ pub(crate) async fn run(client: Client, top: Top, output: Output) -> Result<u8, 
     Show { client, model, look, screen, messages, asked, following: None }.until_quit(inbox, signals).await
 }
 
+/// Waits until a time since the beginning; without one, without an end.
+async fn sleep_until(began: Instant, at: Option<Duration>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(began + at).await,
+        None => std::future::pending().await,
+    }
+}
+
 fn received(input: Input) -> Message {
     match input {
         Input::Key(key) => Message::Key(key),
@@ -112,13 +124,18 @@ impl Show {
         mut inbox: mpsc::Receiver<Message>,
         mut signals: Signals,
     ) -> Result<u8, Failure> {
+        let began = Instant::now();
         loop {
+            self.take(Message::Time(began.elapsed()))?;
             let (model, look) = (&self.model, self.look);
             self.screen.draw(|area, buffer| view::draw(model, look, area, buffer))?;
-            // Cancel-safe: a message that is not taken stays in the channel, and a signal is noted until it is asked for.
+            // Cancel-safe: a message that is not taken stays in the channel, a signal is noted until it is asked for, and the end of a notice
+            // is waited for anew.
             tokio::select! {
+                () = sleep_until(began, self.model.notice_ends()) => {}
                 message = inbox.recv() => {
                     let Some(message) = message else { return Ok(0) };
+                    self.take(Message::Time(began.elapsed()))?;
                     if self.take(message)? {
                         return Ok(0);
                     }

@@ -1,5 +1,7 @@
 //! What `top` knows: the last picture of the board, which task is chosen, and what a person is doing with it.
 
+use std::time::Duration;
+
 use kernel::{Question, TaskId};
 
 use super::message::{Order, Query};
@@ -85,6 +87,16 @@ pub(super) enum Notice {
     Refused(String),
 }
 
+impl Notice {
+    /// How long it is shown: a refusal says more, and has to be read.
+    fn lasts(&self) -> Duration {
+        match self {
+            Notice::Done(_) => Duration::from_secs(6),
+            Notice::Refused(_) => Duration::from_secs(12),
+        }
+    }
+}
+
 /// All that is shown.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Model {
@@ -93,7 +105,9 @@ pub(super) struct Model {
     pub(super) lost: Option<String>,
     pub(super) query: Query,
     pub(super) mode: Mode,
-    pub(super) notice: Option<Notice>,
+    notice: Option<(Notice, Duration)>,
+    /// The time since `top` began, as it was told last.
+    now: Duration,
     chosen: Option<Chosen>,
 }
 
@@ -110,6 +124,33 @@ impl Model {
     /// Nothing yet, of a part of a board.
     pub(super) fn of(query: Query) -> Self {
         Model { query, ..Model::default() }
+    }
+
+    /// Shows a notice from now on, in the place of the one before.
+    pub(super) fn say(&mut self, notice: Notice) {
+        let until = self.now + notice.lasts();
+        self.notice = Some((notice, until));
+    }
+
+    /// Shows no notice any more.
+    pub(super) fn hush(&mut self) {
+        self.notice = None;
+    }
+
+    /// What was said last, as long as it is shown.
+    pub(super) fn notice(&self) -> Option<&Notice> {
+        self.notice.as_ref().map(|(notice, _)| notice)
+    }
+
+    /// When the notice is shown no more, in time since `top` began.
+    pub(super) fn notice_ends(&self) -> Option<Duration> {
+        self.notice.as_ref().map(|(_, until)| *until)
+    }
+
+    /// Takes the time.
+    pub(super) fn pass_to(&mut self, now: Duration) {
+        self.now = now;
+        self.notice.take_if(|(_, until)| *until <= now);
     }
 
     /// All rows, in the order in which they are shown.

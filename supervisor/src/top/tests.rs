@@ -21,7 +21,7 @@ fn id(number: u32) -> TaskId {
     format!("t_{number:08x}").parse().unwrap()
 }
 
-fn row(number: u32, kind: Kind, title: &str) -> Row {
+pub(super) fn row(number: u32, kind: Kind, title: &str) -> Row {
     let word = match kind {
         Kind::Question => "question",
         Kind::Review => "review",
@@ -61,11 +61,11 @@ fn question() -> Row {
     }
 }
 
-fn group(rows: Vec<Row>, total: Total) -> Group {
+pub(super) fn group(rows: Vec<Row>, total: Total) -> Group {
     Group { section: rows[0].kind.section(), rows, total }
 }
 
-fn picture() -> Picture {
+pub(super) fn picture() -> Picture {
     let load = Load { cpu: Some(98), memory_bytes: Some(340 << 20), tokens: Some(12_345) };
     let running = Row { load, ..row(3, Kind::Running, "Port the parser to the new grammar") };
     let idle = Row { tenant: Some("acme".to_owned()), ..row(4, Kind::Running, "Wait for the build") };
@@ -93,7 +93,7 @@ fn picture() -> Picture {
     }
 }
 
-fn model() -> Model {
+pub(super) fn model() -> Model {
     let mut model = Model::default();
     model.update(Message::Picture(Box::new(picture())));
     model
@@ -106,13 +106,13 @@ fn screen(model: &Model, look: Look, width: u16, height: u16) -> TestBackend {
 }
 
 /// The lines of a screen, without the space behind them.
-fn text(model: &Model, width: u16, height: u16) -> String {
+pub(super) fn text(model: &Model, width: u16, height: u16) -> String {
     let screen = screen(model, Look::Plain, width, height).to_string();
     let lines = screen.lines().map(|line| line.trim_matches('"').trim_end());
     lines.collect::<Vec<_>>().join("\n")
 }
 
-fn press(model: &mut Model, keys: &str) -> Vec<Order> {
+pub(super) fn press(model: &mut Model, keys: &str) -> Vec<Order> {
     let keys = keys.chars().map(|key| match key {
         '\n' => Key::Enter,
         '\x1b' => Key::Escape,
@@ -166,15 +166,15 @@ fn eighty_columns_show_who_needs_a_person_first() {
     ● supervisor 1.2.3  up 2h 5m  2 of 2 slots taken  board default
       2 need a person · 2 running · 9950 ready · 1 done
     NEEDS A PERSON (2)                 SINCE TITLE
-    > t_00000001 question  critic       1m1s Store the figu…  Which database should…
+    > t_00000001 question  critic       1m1s Store the figures o…  Which database s…
       t_00000002 review    shell        2m2s Draft the release notes
 
-    RUNNING (2)                        SINCE   CPU     MEM TOKENS TITLE
-      t_00000003 running   shell        3m3s   98%  340MiB    12k Port the parser t…
-      t_00000004 running   shell        4m4s     -       -      - Wait for the build
+    RUNNING (2)                        SINCE   CPU     MEM TITLE
+      t_00000003 running   shell        3m3s   98%  340MiB Port the parser to the n…
+      t_00000004 running   shell        4m4s     -       - Wait for the build
 
     READY (9950)                       SINCE TITLE
-      t_00000005 ready     shell        5m5s Read the logs …  waits for a slot: 2 o…
+      t_00000005 ready     shell        5m5s Read the logs of th…  waits for a slot…
       … and 9949 more
 
     DONE (1)                           SINCE TITLE
@@ -240,7 +240,7 @@ fn a_question_is_shown_with_its_choices_and_answered_by_a_number_in_words() {
     ● supervisor 1.2.3  up 2h 5m  2 of 2 slots taken  board default
       2 need a person · 2 running · 9950 ready · 1 done
     NEEDS A PERSON (2)                 SINCE TITLE
-    > t_00000001 question  critic       1m1s Store the figu…  Which database should…
+    > t_00000001 question  critic       1m1s Store the figures o…  Which database s…
       t_00000002 review    shell        2m2s Draft the release notes
     ┌ Answer ──────────────────────────────────────────────────────────────────────┐
     │ t_00000001  Store the figures of May                                         │

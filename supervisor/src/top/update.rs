@@ -26,8 +26,9 @@ impl Model {
                     approving.facts = facts;
                 }
             }
-            Message::Acted(Ok(done)) => self.notice = Some(Notice::Done(done)),
-            Message::Acted(Err(why)) => self.notice = Some(Notice::Refused(why)),
+            Message::Acted(Ok(done)) => self.say(Notice::Done(done)),
+            Message::Acted(Err(why)) => self.say(Notice::Refused(why)),
+            Message::Time(now) => self.pass_to(now),
             Message::Gone => return vec![Order::Quit],
         }
         Vec::new()

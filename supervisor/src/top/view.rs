@@ -144,7 +144,7 @@ fn banner(model: &Model, look: Look) -> Vec<Line<'static>> {
 /// What was said last.
 fn said(model: &Model, look: Look) -> Line<'static> {
     let mut line = Pieces::of(look);
-    match &model.notice {
+    match model.notice() {
         Some(Notice::Done(text)) => line.ink(Ink::Green, &format!(" {text}")),
         Some(Notice::Refused(text)) => {
             line.ink(Ink::Red, " refused:");

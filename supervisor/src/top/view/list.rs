@@ -16,25 +16,105 @@ use crate::time::duration::brief;
 use crate::top::model::Model;
 use crate::top::picture::{Group, Load, Row, Section, Total};
 
-/// The columns in front of the text: the mark, the id, the state, who works, and since when.
+/// The columns that every line has: the id and the state.
 const ID: usize = 10;
 const WORD: usize = 9;
-const WHO: usize = 10;
-const TENANT: usize = 10;
-const AGE: usize = 6;
-const CPU: usize = 5;
-const MEMORY: usize = 7;
-const TOKENS: usize = 6;
-const PRIORITY: usize = 4;
 /// From this width on there is room for the tenants and the priorities of tasks.
-const ROOM_FOR_MORE: u16 = 100;
+const ROOM_FOR_MORE: usize = 100;
+/// What a title keeps: columns go before it gets shorter.
+const TITLE: usize = 20;
 
-/// Which columns there are.
-#[derive(Clone, Copy)]
+/// A column that is there where there is room for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Column {
+    Who,
+    Tenant,
+    Since,
+    Priority,
+    Cpu,
+    Memory,
+    Tokens,
+}
+
+impl Column {
+    /// Its name in the heading of a section, and its width.
+    fn head(self) -> (&'static str, usize) {
+        match self {
+            Column::Who | Column::Tenant => ("", 10),
+            Column::Since => ("SINCE", 6),
+            Column::Priority => ("PRIO", 4),
+            Column::Cpu => ("CPU", 5),
+            Column::Memory => ("MEM", 7),
+            Column::Tokens => ("TOKENS", 6),
+        }
+    }
+
+    fn is_of(self, section: Section) -> bool {
+        match self {
+            Column::Who | Column::Tenant | Column::Since | Column::Priority => true,
+            Column::Cpu | Column::Memory | Column::Tokens => section == Section::Running,
+        }
+    }
+
+    /// What it shows of a task.
+    fn shows(self, row: &Row) -> String {
+        let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+        let Load { cpu, memory_bytes, tokens } = row.load;
+        match self {
+            Column::Who => row.who.clone(),
+            Column::Tenant => row.tenant.clone().unwrap_or_else(|| "-".to_owned()),
+            Column::Since => age(row.age),
+            Column::Priority => row.priority.to_string(),
+            Column::Cpu => or_dash(cpu.map(|percent| format!("{percent}%"))),
+            Column::Memory => {
+                or_dash(memory_bytes.map(|bytes| policies::ByteSize(bytes).to_string().replace(' ', "")))
+            }
+            Column::Tokens => or_dash(tokens.map(thousands)),
+        }
+    }
+}
+
+/// Which columns there are, in their order.
 struct Columns {
     width: usize,
-    tenant: bool,
-    priority: bool,
+    shown: Vec<Column>,
+}
+
+impl Columns {
+    /// Those that a screen of this width has. The first to go is what says least about the moment: tokens, memory, processor time; then who
+    /// works, and since when. All lines have the same ones.
+    fn fitting(width: usize, more: &[Column]) -> Self {
+        let is_there = |column: &Column| match column {
+            Column::Tenant | Column::Priority => width >= ROOM_FOR_MORE && more.contains(column),
+            Column::Who | Column::Since | Column::Cpu | Column::Memory | Column::Tokens => true,
+        };
+        let all = [
+            Column::Who,
+            Column::Tenant,
+            Column::Since,
+            Column::Priority,
+            Column::Cpu,
+            Column::Memory,
+            Column::Tokens,
+        ];
+        let mut columns = Columns { width, shown: all.into_iter().filter(is_there).collect() };
+        for column in [Column::Tokens, Column::Memory, Column::Cpu, Column::Who, Column::Since] {
+            if columns.front(Section::Running) + TITLE > width {
+                columns.shown.retain(|shown| *shown != column);
+            }
+        }
+        columns
+    }
+
+    /// Those that the lines of a section have.
+    fn of(&self, section: Section) -> impl Iterator<Item = Column> {
+        self.shown.iter().copied().filter(move |column| column.is_of(section))
+    }
+
+    /// How much stands in front of the text: the mark, the id, the state, and the columns.
+    fn front(&self, section: Section) -> usize {
+        2 + ID + 1 + WORD + 1 + self.of(section).map(|column| column.head().1 + 1).sum::<usize>()
+    }
 }
 
 /// What stands in a line.
@@ -60,11 +140,10 @@ pub(super) fn draw(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
     if items.is_empty() {
         return nothing(model, look, area, buffer);
     }
-    let columns = Columns {
-        width: usize::from(area.width),
-        tenant: area.width >= ROOM_FOR_MORE && model.rows().any(|row| row.tenant.is_some()),
-        priority: area.width >= ROOM_FOR_MORE && model.rows().any(|row| row.priority != 0),
-    };
+    let tenant = model.rows().any(|row| row.tenant.is_some()).then_some(Column::Tenant);
+    let priority = model.rows().any(|row| row.priority != 0).then_some(Column::Priority);
+    let more: Vec<Column> = tenant.into_iter().chain(priority).collect();
+    let columns = &Columns::fitting(usize::from(area.width), &more);
     let chosen = model.row().map(|row| &row.id);
     let is_chosen = |item: &Item<'_>| matches!(item, Item::Task(row) if Some(&row.id) == chosen);
     let height = usize::from(area.height);
@@ -97,17 +176,16 @@ fn nothing(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
     line.line().render(area, buffer);
 }
 
-fn heading(group: &Group, columns: Columns, look: Look) -> Line<'static> {
+fn heading(group: &Group, columns: &Columns, look: Look) -> Line<'static> {
     let mut line = Pieces::of(look);
     let title = format!("{} ({})", group.section.heading(), number(group.total));
-    let before = 2 + ID + 1 + WORD + 1 + WHO + 1 + if columns.tenant { TENANT + 1 } else { 0 };
+    let (unnamed, named): (Vec<Column>, Vec<Column>) =
+        columns.of(group.section).partition(|column| column.head().0.is_empty());
+    let before = 2 + ID + 1 + WORD + 1 + unnamed.iter().map(|column| column.head().1 + 1).sum::<usize>();
     line.ink(Ink::Bold, &format!("{title:<before$}"));
-    let priority = if columns.priority { format!("{:>PRIORITY$} ", "PRIO") } else { String::new() };
-    let used = match group.section {
-        Section::Running => format!("{:>CPU$} {:>MEMORY$} {:>TOKENS$} ", "CPU", "MEM", "TOKENS"),
-        _ => String::new(),
-    };
-    line.ink(Ink::Dim, &format!("{:>AGE$} {priority}{used}TITLE", "SINCE"));
+    let heads = named.into_iter().map(Column::head);
+    let heads: String = heads.map(|(name, width)| format!("{name:>width$} ")).collect();
+    line.ink(Ink::Dim, &format!("{heads}TITLE"));
     line.line()
 }
 
@@ -123,37 +201,26 @@ fn left_out(total: Total, look: Look) -> Line<'static> {
     line.line()
 }
 
-fn task_line(row: &Row, columns: Columns, look: Look, is_chosen: bool) -> Line<'static> {
+fn task_line(row: &Row, columns: &Columns, look: Look, is_chosen: bool) -> Line<'static> {
     let mut line = Pieces::of(look);
-    let mut front = 2 + ID + 1 + WORD + 1 + WHO + 1 + AGE + 1;
     line.plain(if is_chosen { "> " } else { "  " });
     line.plain(&format!("{:<ID$} ", row.id.as_str()));
     line.ink(row.ink, &padded(row.word, WORD));
     line.plain(" ");
-    line.plain(&padded(&row.who, WHO));
-    line.plain(" ");
-    if columns.tenant {
-        front += TENANT + 1;
-        line.plain(&padded(row.tenant.as_deref().unwrap_or("-"), TENANT));
-        line.plain(" ");
+    let section = row.kind.section();
+    for column in columns.of(section) {
+        let ((name, width), text) = (column.head(), column.shows(row));
+        let text = if name.is_empty() { padded(&text, width) } else { format!("{text:>width$}") };
+        line.plain(&format!("{text} "));
     }
-    line.plain(&format!("{:>AGE$} ", age(row.age)));
-    if columns.priority {
-        front += PRIORITY + 1;
-        line.plain(&format!("{:>PRIORITY$} ", row.priority));
-    }
-    if row.kind.section() == Section::Running {
-        front += CPU + 1 + MEMORY + 1 + TOKENS + 1;
-        line.plain(&load(row.load));
-    }
-    texts(&mut line, row, columns.width.saturating_sub(front));
+    texts(&mut line, row, columns.width.saturating_sub(columns.front(section)));
     line.line()
 }
 
 /// The title, and why the task waits as far as there is room.
 fn texts(line: &mut Pieces, row: &Row, room: usize) {
     let (title, says) = (shown(&row.title), shown(&row.says));
-    let least = room * 2 / 5;
+    let least = (room * 2 / 5).max(TITLE);
     let for_title = if says.is_empty() { room } else { room.saturating_sub(says.width() + 2).max(least) };
     let title = cut(&title, for_title);
     let left = room.saturating_sub(title.width() + 2);
@@ -168,15 +235,6 @@ fn padded(text: &str, width: usize) -> String {
     let text = cut(&shown(text), width);
     let rest = width.saturating_sub(text.width());
     format!("{text}{:rest$}", "")
-}
-
-fn load(load: Load) -> String {
-    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-    let cpu = or_dash(load.cpu.map(|percent| format!("{percent}%")));
-    let memory =
-        or_dash(load.memory_bytes.map(|bytes| policies::ByteSize(bytes).to_string().replace(' ', "")));
-    let tokens = or_dash(load.tokens.map(thousands));
-    format!("{cpu:>CPU$} {memory:>MEMORY$} {tokens:>TOKENS$} ")
 }
 
 /// A number in four characters or so.
@@ -194,7 +252,11 @@ fn thousands(count: u64) -> String {
 fn age(time: Duration) -> String {
     let text = brief(time);
     let whole = text.replace(' ', "");
-    if whole.len() <= AGE { whole } else { text.split(' ').next().unwrap_or_default().to_owned() }
+    if whole.len() <= Column::Since.head().1 {
+        whole
+    } else {
+        text.split(' ').next().unwrap_or_default().to_owned()
+    }
 }
 
 #[cfg(test)]
@@ -207,6 +269,6 @@ mod tests {
         assert_eq!(counts, ["0", "999", "1.5k", "12k", "999k", "1.2M", "45M"]);
         let ages = [5, 3599, 86_399, 86_400 * 400].map(|seconds| age(Duration::from_secs(seconds)));
         assert_eq!(ages, ["5s", "59m59s", "23h59m", "400d0h"]);
-        assert!(age(Duration::from_hours(96000)).len() <= AGE);
+        assert!(age(Duration::from_hours(96000)).len() <= Column::Since.head().1);
     }
 }
