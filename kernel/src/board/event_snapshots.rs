@@ -34,7 +34,7 @@ pub(crate) fn told(bench: &Bench, kind: &str) -> String {
 fn words(value: &serde_json::Value) -> serde_json::Value {
     use serde_json::Value;
     match value {
-        Value::String(text) if text.parse::<TaskId>().is_ok() => "t_id".into(),
+        Value::String(text) if TaskId::in_full(text).is_ok() => "t_id".into(),
         Value::String(text) if text.starts_with("hand:") || text.starts_with("host:") => "lock".into(),
         Value::Number(number) if number.as_i64().is_some_and(|number| number > 1_000_000_000) => {
             "moment".into()

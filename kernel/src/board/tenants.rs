@@ -33,7 +33,7 @@ impl View<'_> {
         let (attachments, attachment_bytes) = self.tx.attached_by(tenant)?;
         let kept = self.tx.kept_by_tenant(Some(tenant))?;
         Ok(TenantUse {
-            tasks: self.tasks_by_status(Some(tenant))?,
+            tasks: self.tasks_by_status(Some(tenant), None)?,
             total,
             days,
             attachments,

@@ -36,7 +36,7 @@ impl ParseError {
 
 /// Declares a newtype around checked text.
 macro_rules! text_id {
-    ($(#[$meta:meta])* $name:ident, $what:literal, $pattern:literal, $expected:literal, $check:expr) => {
+    ($(#[$meta:meta])* $name:ident, $what:literal, $pattern:literal, $expected:literal, $check:expr $(, or $meant:expr)?) => {
         $(#[$meta])*
         #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "String")]
@@ -54,7 +54,16 @@ macro_rules! text_id {
 
             fn from_str(text: &str) -> Result<Self, ParseError> {
                 let check: fn(&str) -> bool = $check;
-                if check(text) { Ok(Self(text.to_owned())) } else { Err(ParseError::new($what, text, $expected)) }
+                if check(text) {
+                    return Ok(Self(text.to_owned()));
+                }
+                $(
+                    let meant: fn(&str) -> Option<String> = $meant;
+                    if let Some(meant) = meant(text) {
+                        return Ok(Self(meant));
+                    }
+                )?
+                Err(ParseError::new($what, text, $expected))
             }
         }
 
@@ -90,16 +99,31 @@ macro_rules! text_id {
 
 text_id!(
     /// A task's id: `t_` and 8 lower-case hex digits where this program draws it; one that was imported may have up to
-    /// 62 letters, digits, `_` and `-` there. It can be part of a path and of a branch's name.
-    TaskId, "task id", "^t_[0-9A-Za-z][0-9A-Za-z_-]{0,61}$", "one such as t_0123abcd",
+    /// 62 letters, digits, `_` and `-` there. It can be part of a path and of a branch's name. Where an id is asked for, up to 8
+    /// lower-case hex digits mean the same with `t_` before them.
+    TaskId, "task id", "^(t_[0-9A-Za-z][0-9A-Za-z_-]{0,61}|[0-9a-f]{1,8})$", "one such as t_0123abcd",
     |text| text.strip_prefix("t_").is_some_and(|rest| {
         rest.len() <= 62
             && rest.starts_with(|c: char| c.is_ascii_alphanumeric())
             && rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
-    })
+    }),
+    or |text| {
+        let is_number = (1..=8).contains(&text.len())
+            && text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f'));
+        is_number.then(|| format!("t_{text}"))
+    }
 );
 
 impl TaskId {
+    /// Reads an id that is written with its `t_`: in a text that may begin with something else, or as the name of a file.
+    ///
+    /// # Errors
+    /// Says what is wrong with it.
+    pub fn in_full(text: &str) -> Result<Self, ParseError> {
+        let id: Self = text.parse()?;
+        if id.0 == text { Ok(id) } else { Err(ParseError::new("task id", text, "one such as t_0123abcd")) }
+    }
+
     pub(crate) fn from_number(number: u32) -> Self {
         Self(format!("t_{number:08x}"))
     }
@@ -294,6 +318,20 @@ mod tests {
         }
         for wrong in ["", "a b", "a/b", "a@b", "tick\n", "ä", &"1".repeat(65)] {
             assert!(wrong.parse::<Tick>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_id_is_accepted_without_its_prefix_where_one_is_asked_for_and_nowhere_else() {
+        for (written, meant) in [("0123abcd", "t_0123abcd"), ("9f", "t_9f"), ("0", "t_0")] {
+            assert_eq!(written.parse::<TaskId>().unwrap().as_str(), meant);
+            let read: TaskId = serde_json::from_value(written.into()).unwrap();
+            assert_eq!(read.as_str(), meant);
+            assert!(TaskId::in_full(written).is_err(), "{written}");
+            assert_eq!(TaskId::in_full(meant).unwrap().as_str(), meant);
+        }
+        for wrong in ["0123ABCD", "0123abcd9", "0123abcg", "spawn-2", "0x12", "-1"] {
+            assert!(wrong.parse::<TaskId>().is_err(), "{wrong}");
         }
     }
 

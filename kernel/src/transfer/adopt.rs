@@ -103,7 +103,7 @@ fn task(
     keys: &mut BTreeSet<(Option<Tenant>, String)>,
     notes: &mut Notes,
 ) -> Result<Option<(TaskId, Option<Tenant>)>, Error> {
-    let Some(id) = text(row, "id").and_then(|id| id.parse::<TaskId>().ok()) else {
+    let Some(id) = text(row, "id").and_then(|id| TaskId::in_full(id.as_ref()).ok()) else {
         notes.left(
             row,
             "tasks have an id that cannot be one here: `t_`, then up to 62 letters, digits, `_` or `-`",

@@ -99,7 +99,7 @@ fn verb_and_rest(words: &[OsString]) -> Option<(&str, impl Iterator<Item = &str>
 pub(super) fn answer(words: &[OsString]) -> Option<Failure> {
     let (word, mut rest) = verb_and_rest(words)?;
     let (_, ours) = FOREIGN.iter().find(|(foreign, _)| *foreign == word)?;
-    let task = rest.find(|word| word.parse::<TaskId>().is_ok());
+    let task = rest.find(|word| TaskId::in_full(word).is_ok());
     let ways: Vec<String> = ours.iter().map(|way| filled(way, task)).collect();
     Some(Failure::usage(format!("there is no command `{word}`")).hint(ways.join(", or ")))
 }
@@ -108,7 +108,7 @@ pub(super) fn answer(words: &[OsString]) -> Option<Failure> {
 pub(super) fn without_task(words: &[OsString]) -> Option<Failure> {
     let (word, mut rest) = verb_and_rest(words)?;
     let (verb, does, way) = WITHOUT_TASK.iter().find(|(verb, ..)| *verb == word)?;
-    let task = rest.find(|word| word.parse::<TaskId>().is_ok())?;
+    let task = rest.find(|word| TaskId::in_full(word).is_ok())?;
     Some(Failure::usage(format!("`{verb}` {does} {task}")).hint(filled(way, Some(task))))
 }
 

@@ -67,8 +67,9 @@ host.
         about: "how tasks and runs are named",
         text: "\
 A task is named by its id, such as t_0123abcd, or by a beginning of it that no
-other id has: supervisor show t_01. A run is named by its number, which
-`supervisor runs TASK` shows. Inside a run, its own task may be left out.
+other id has: supervisor show t_01. The `t_` may be left out: supervisor show 01.
+A run is named by its number, which `supervisor runs TASK` shows. Inside a run,
+its own task may be left out.
 ",
     },
     Topic {

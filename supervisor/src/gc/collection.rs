@@ -150,7 +150,7 @@ impl Collection {
         let needed: BTreeSet<PathBuf> = needed.into_iter().map(PathBuf::from).collect();
         let former = uids_of(self.root(), self.board.id(), &self.service.config().worker)?;
         self.each(&self.root().workspaces(self.board.name()), after, |name, path| {
-            let Ok(id) = name.parse::<TaskId>() else {
+            let Ok(id) = TaskId::in_full(name) else {
                 items.extend(foreign(Kind::Workspace, path, None, "the supervisor did not make it"));
                 return Ok(());
             };
@@ -204,7 +204,7 @@ impl Collection {
 
     fn logs(&self, after: &str, items: &mut Vec<Item>) -> Result<Option<String>, Failure> {
         self.each(&self.root().logs(self.board.name()), after, |name, path| {
-            let Ok(id) = name.parse::<TaskId>() else {
+            let Ok(id) = TaskId::in_full(name) else {
                 items.extend(foreign(Kind::Log, path, None, "the supervisor did not make it"));
                 return Ok(());
             };
@@ -274,7 +274,7 @@ impl Collection {
     fn sessions(&self, after: &str, items: &mut Vec<Item>) -> Result<Option<String>, Failure> {
         let (root, board) = (self.root(), self.board.name());
         self.each(&root.sessions(board), after, |name, path| {
-            let Ok(id) = name.parse::<TaskId>() else {
+            let Ok(id) = TaskId::in_full(name) else {
                 items.extend(foreign(Kind::Sessions, path, None, "the supervisor did not make it"));
                 return Ok(());
             };

@@ -184,7 +184,7 @@ mod tests {
               },
               "task_id": {
                 "description": "The task; inside a run, the run's own task if none is named",
-                "pattern": "^t_[0-9A-Za-z][0-9A-Za-z_-]{0,61}$",
+                "pattern": "^(t_[0-9A-Za-z][0-9A-Za-z_-]{0,61}|[0-9a-f]{1,8})$",
                 "type": [
                   "string",
                   "null"

@@ -128,7 +128,7 @@ impl Command for Block {
     fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
         let mut words = std::mem::take(&mut self.words);
         if let Some(first) = words.first() {
-            match (first.parse::<TaskId>(), here.worker()) {
+            match (texts::task_or_text(first, here), here.worker()) {
                 (Ok(id), _) => {
                     self.task_id = Some(id);
                     words.remove(0);

@@ -4,6 +4,7 @@ use kernel::{ActorKind, Mention, Profile, TaskId, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::texts;
 use crate::api::{Audience, Call, Effect, Scope, Tool, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
@@ -111,7 +112,7 @@ impl Verb for Comment {
 impl Command for Comment {
     fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
         let mut words = std::mem::take(&mut self.words);
-        match (words.first().map(|word| word.parse::<TaskId>()), here.worker()) {
+        match (words.first().map(|word| texts::task_or_text(word, here)), here.worker()) {
             (Some(Ok(id)), _) => {
                 self.task_id = Some(id);
                 words.remove(0);

@@ -53,7 +53,7 @@ pub(crate) struct On {
     pub(crate) account: Option<String>,
     /// The mission of this task: the task that a person made, and all that workers made below it
     #[arg(long, value_name = "TASK")]
-    pub(crate) mission: Option<String>,
+    pub(crate) mission: Option<TaskId>,
 }
 
 impl On {
@@ -64,7 +64,7 @@ impl On {
         let profile = self.profile.map(|name| name.to_string()).map(on(HoldScope::Profile));
         let tenant = self.tenant.map(|name| name.to_string()).map(on(HoldScope::Tenant));
         let account = self.account.map(on(HoldScope::Account));
-        let mission = self.mission.map(on(HoldScope::Mission));
+        let mission = self.mission.map(|task| task.to_string()).map(on(HoldScope::Mission));
         tasks.chain(profile).chain(tenant).chain(account).chain(mission).collect()
     }
 }

@@ -119,12 +119,17 @@ async fn tasks(call: &Call, begins: String) -> Result<NamesFound, Failure> {
             let filter = Filter { sort: Sort::Updated, limit: MOST, tenant, ..Filter::default() };
             view.tasks(&filter)?.tasks
         };
-        let named = tasks.into_iter().filter(|task| task.id.as_str().starts_with(&begins));
-        let name = |task: Task| Name {
-            about: Some(format!("{}  {}", task.status, task.title)),
-            name: task.id.to_string(),
+        // What is typed without `t_` is completed without it: a shell offers only what begins as the word does.
+        let written = |id: &TaskId| {
+            let whole = id.as_str();
+            let names = [Some(whole), whole.strip_prefix("t_")];
+            names.into_iter().flatten().find(|name| name.starts_with(&begins)).map(str::to_owned)
         };
-        Ok(named.map(name).collect::<Vec<_>>())
+        let name = |task: Task| {
+            let about = Some(format!("{}  {}", task.status, task.title));
+            Some(Name { name: written(&task.id)?, about })
+        };
+        Ok(tasks.into_iter().filter_map(name).collect::<Vec<_>>())
     });
     Ok(NamesFound { names: found.await? })
 }

@@ -194,6 +194,7 @@ impl Command for Show {
                 field(screen, name, &printable(value));
             }
         }
+        show_given(task, screen);
         if task.priority != 0 {
             field(screen, "priority", &task.priority.to_string());
         }
@@ -264,6 +265,20 @@ impl Command for Show {
                 show_comment(comment, screen);
             }
         }
+    }
+}
+
+/// What its workers load and take, and the mission that it belongs to.
+fn show_given(task: &Task, screen: &mut Screen) {
+    if !task.skills.is_empty() {
+        field(screen, "skills", &printable(&task.skills.join(", ")));
+    }
+    if !task.pools.is_empty() {
+        let pools: Vec<&str> = task.pools.iter().map(kernel::Pool::as_str).collect();
+        field(screen, "pools", &pools.join(", "));
+    }
+    if let Some(mission) = &task.lineage.mission {
+        field(screen, "mission", &printable(mission));
     }
 }
 

@@ -114,7 +114,9 @@ impl Verb for ListTenants {
                 }
             };
             let names = std::mem::take(&mut names).into_iter();
-            names.map(|name| Ok((view.tasks_by_status(Some(&name))?, name))).collect::<Result<Vec<_>, _>>()
+            names
+                .map(|name| Ok((view.tasks_by_status(Some(&name), None)?, name)))
+                .collect::<Result<Vec<_>, _>>()
         });
         let lines: Vec<TenantLine> =
             counted.await?.into_iter().map(|(tasks, name)| TenantLine::of(&name, &call, tasks)).collect();

@@ -111,6 +111,12 @@ pub(super) fn sentence(words: &[String]) -> Option<String> {
     (!words.is_empty()).then(|| words.join(" "))
 }
 
+/// The task that a word names where a text may stand as well. Outside of a run it has to be a task, so its `t_` may be left out there;
+/// inside of one `deadbeef` may be the first word of a text.
+pub(super) fn task_or_text(word: &str, here: &Invocation) -> Result<TaskId, kernel::ParseError> {
+    if here.worker().is_some() { TaskId::in_full(word) } else { word.parse() }
+}
+
 /// The task and the text of a verb that takes both as words: inside a run, the task may be left out.
 pub(super) fn task_and_text(
     mut words: Vec<String>,
@@ -118,7 +124,7 @@ pub(super) fn task_and_text(
     here: &Invocation,
 ) -> Result<(Option<TaskId>, Option<String>), Failure> {
     let own = here.worker().map(|worker| worker.task.clone());
-    let task = match words.first().map(|first| first.parse::<TaskId>()) {
+    let task = match words.first().map(|first| task_or_text(first, here)) {
         Some(Ok(id)) => {
             words.remove(0);
             Some(id)

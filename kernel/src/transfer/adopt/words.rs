@@ -147,7 +147,7 @@ pub(super) type Known = BTreeMap<TaskId, Option<Tenant>>;
 
 /// The task of a row that belongs to one.
 pub(super) fn owner(row: &PeerRow, column: &str, known: &Known) -> Option<TaskId> {
-    text(row, column)?.parse::<TaskId>().ok().filter(|id| known.contains_key(id))
+    TaskId::in_full(text(row, column)?.as_ref()).ok().filter(|id| known.contains_key(id))
 }
 
 pub(super) fn title(row: &PeerRow, notes: &mut Notes) -> String {
