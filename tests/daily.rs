@@ -243,6 +243,56 @@ fn a_long_log_is_shown_from_its_beginning() {
 }
 
 #[test]
+fn what_follows_a_run_that_a_person_kills_exits_as_wait_does() {
+    let fleet = Fleet::boot();
+    for (verb, then) in [("kill", None), ("cancel", None), ("kill", Some("archive"))] {
+        let task = fleet.create("is ended", &format!("{GATED}; exit 9"), &[]);
+        begun(&fleet, &task);
+        let logs = spawned(&fleet, &["logs", "-f", &task]);
+        let tail = spawned(&fleet, &["tail", &task]);
+        fleet.cli([verb, &task]).ok();
+        let code = fleet.cli(["wait", &task]).code;
+        assert_eq!((ended(logs).0, ended(tail).0, code), (5, 5, 5), "{verb}");
+        if let Some(then) = then {
+            fleet.cli([then, &task]).ok();
+            let followed = fleet.cli(["logs", "-f", &task]);
+            assert_eq!((fleet.cli(["wait", &task]).code, followed.code), (1, 1), "{followed:?}");
+        }
+    }
+}
+
+#[test]
+fn an_id_is_accepted_without_its_prefix() {
+    for user in User::all() {
+        let fleet = Fleet::boot_as(user);
+        let task = fleet.create("to be named", "true", &["--initial-status", "blocked"]);
+        let bare = &task[2..];
+        for line in [
+            "show {}",
+            "edit {} --priority 3",
+            "comment {} added",
+            "hold {} --reason r",
+            "release {}",
+            "hold --mission {} --reason r",
+            "release --mission {}",
+            "logs {}",
+            "events --task {}",
+            "diagnostics --task {}",
+            "unblock {}",
+            "wait {}",
+        ] {
+            fleet.cli(line.replace("{}", bare).split(' ')).ok();
+        }
+        let shown = fleet.show(&bare[..5]);
+        assert_eq!((&shown["task"]["id"], &shown["task"]["status"]), (&json!(task), &json!("done")));
+        assert_eq!(shown["comments"][0]["body"], "added");
+        let child = fleet.json(["create", "x", "--parent", bare]);
+        assert_eq!(fleet.show(child["id"].as_str().unwrap())["parents"], json!([task]));
+        fleet.cli(["show", "0123abcz"]).refused(2, "not a valid task id");
+    }
+}
+
+#[test]
 fn following_a_log_or_the_events_of_a_task_ends_with_it() {
     let fleet = Fleet::boot();
     let task = fleet.create("fails", &format!("{GATED}; exit 9"), &["--max-retries", "1"]);

@@ -1,6 +1,16 @@
-//! The one table of exit codes: what a refusal is called, in the shell, in HTTP and in JSON.
+//! The one table of exit codes: what a refusal is called, in the shell, in HTTP and in JSON, and what work adds to them.
+//!
+//! A command that follows work (`run`, `wait`, `tail`, `logs -f`, `attach`, `dispatch`) exits by one rule, `cli::outcome`: as the task where that does
+//! not go on by itself, else as the run that it has followed. So `kill`, which leaves a task to a person, is 5 for each of them.
 
 use serde::{Deserialize, Serialize};
+
+/// A task that waits for a person.
+pub(crate) const NEEDS_A_PERSON: u8 = 5;
+/// A run that took too long, as timeout(1) has it.
+pub(crate) const TIMED_OUT: u8 = 124;
+/// What a shell adds to the number of the signal that ended a command.
+pub(crate) const BY_SIGNAL: i32 = 128;
 
 /// The class of a refusal. Each class has one exit code, one HTTP status and one word; a word may cover several classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -60,7 +60,7 @@ fn first_failure(before: u8, next: u8) -> u8 {
 
 /// The exit code of a task that a pass has run: what became of it, or of the run where the task goes on by itself.
 fn code_of(shown: &Shown, run: &Run) -> u8 {
-    outcome::of_task(shown).unwrap_or_else(|| outcome::of_run(run))
+    outcome::after_run(shown, run)
 }
 
 /// Waits for a pass, and tells a person who has waited for a while what for.

@@ -275,10 +275,11 @@ fn labelled(label: &str, text: &str, output: Output) -> String {
     text.lines().flat_map(|line| [label.as_str(), " ", line, "\n"]).collect()
 }
 
-/// The exit code of a run that has ended.
+/// The exit code after a run that has ended.
 async fn code(client: &Client, piece: &Logged) -> Result<u8, Failure> {
+    let shown = client.call(&Show { task_id: Some(piece.task_id.clone()), ..Show::default() }).await?;
     let runs = Runs { task_id: Some(piece.task_id.clone()), ..Runs::default() };
     let (runs, _) = pages::all(client, &runs).await?;
     let run = runs.iter().find(|run| Some(run.id) == piece.run_id);
-    Ok(run.map_or_else(|| Code::Failed.exit(), outcome::of_run))
+    Ok(run.map_or_else(|| Code::Failed.exit(), |run| outcome::after_run(&shown, run)))
 }

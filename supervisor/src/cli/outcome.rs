@@ -2,18 +2,18 @@
 
 use kernel::{BlockKind, Outcome, Run, Status};
 
-use crate::exit::Code;
+use crate::exit::{BY_SIGNAL, Code, NEEDS_A_PERSON, TIMED_OUT};
 use crate::verbs::Shown;
 
-/// A task that waits for a person.
-pub(super) const NEEDS_A_PERSON: u8 = 5;
-/// A run that took too long, as timeout(1) has it.
-const TIMED_OUT: u8 = 124;
-/// What a shell adds to the number of the signal that ended a command.
-const BY_SIGNAL: i32 = 128;
+/// The exit code of what has followed a run to its end: that of its task, as `wait` has it, where the run is the last one and the task does
+/// not go on by itself; else that of the run.
+pub(super) fn after_run(shown: &Shown, run: &Run) -> u8 {
+    let is_last = shown.runs.last().is_none_or(|last| last.id == run.id);
+    of_task(shown).filter(|_| is_last).unwrap_or_else(|| of_run(run))
+}
 
 /// The exit code of a run that has ended: 0 for work that was handed over, else that of its command.
-pub(super) fn of_run(run: &Run) -> u8 {
+fn of_run(run: &Run) -> u8 {
     match run.outcome {
         Some(
             Outcome::Completed
@@ -22,7 +22,8 @@ pub(super) fn of_run(run: &Run) -> u8 {
             | Outcome::ReviewRequested
             | Outcome::CheckPassed,
         ) => 0,
-        Some(Outcome::Blocked) => NEEDS_A_PERSON,
+        // A person has ended it: its task waits for one, whatever signal that took.
+        Some(Outcome::Blocked | Outcome::Cancelled) => NEEDS_A_PERSON,
         Some(Outcome::TimedOut) => TIMED_OUT,
         Some(_) | None => of_command(run),
     }
