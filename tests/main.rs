@@ -75,6 +75,7 @@ mod processes;
 mod profiles;
 mod proxy;
 mod regressions;
+mod releases;
 mod repeats;
 mod resume;
 mod review;

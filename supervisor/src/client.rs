@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
-use hyper::{Request, StatusCode, header};
+use hyper::{Method, Request, StatusCode, header};
 use hyper_util::rt::TokioIo;
 use kernel::{BoardName, TaskId};
 
@@ -13,7 +13,7 @@ use crate::api::{BOARD_HEADER, Effect, KEY_HEADER, OperatorKey, Parcel, REQUEST_
 use crate::config::Config;
 use crate::environment;
 use crate::exit::Code;
-use crate::failure::{Failure, Problem};
+use crate::failure::{Failure, INVALID_BODY, Problem};
 use crate::invocation::{Address, Invocation, WorkerSelf};
 use crate::owner::{Owner, OwnerLock, Role};
 use crate::paths::{Root, RootChoice};
@@ -138,12 +138,42 @@ impl Client {
             });
         }
         Err(match serde_json::from_slice::<Problem>(&answer.body) {
-            Ok(problem) => problem.into(),
+            Ok(problem) => self.of_release(problem.into(), &parcel, V::NAME).await,
             Err(_) => Failure::new(
                 Code::from_wire(None, answer.status.as_u16()),
                 format!("`{}` was refused: {}", V::NAME, String::from_utf8_lossy(&answer.body)),
             ),
         })
+    }
+
+    /// Says that the daemon is of another release, where it does not know what this command has sent. What this command sends is made of the
+    /// verb's own type, so no person has written it wrong.
+    async fn of_release(&self, failure: Failure, parcel: &Parcel, verb: &str) -> Failure {
+        let is_unread = failure.code == Code::Usage && failure.message.starts_with(INVALID_BODY);
+        let is_unknown = is_unread || (failure.code == Code::NotFound && self.is_lacking(parcel).await);
+        if !is_unknown {
+            return failure;
+        }
+        let lacks = if is_unread { "what this command sends with" } else { "the verb" };
+        let why = failure.message;
+        Failure::failed(format!("the daemon is of another release and does not know {lacks} `{verb}`: {why}")).hint(
+            "restart it with this binary, which leaves its workers running: systemctl restart supervisor, or \
+             supervisor stop --leave and supervisor daemon",
+        )
+    }
+
+    /// Whether a daemon that answers has no such path. One that has it refuses the method of this request.
+    async fn is_lacking(&self, parcel: &Parcel) -> bool {
+        let address = match self.worker() {
+            Some(worker) => worker.socket().clone(),
+            None => Address::Unix(self.root().operator_socket()),
+        };
+        let key = OperatorKey::load(self.root()).ok().flatten().filter(|_| self.worker().is_none());
+        let bare = Parcel { body: Bytes::new(), ..parcel.clone() };
+        let Ok(mut request) = self.request(&bare, "", key.as_ref()) else { return false };
+        *request.method_mut() = Method::GET;
+        let answered = tokio::time::timeout(LOOK, exchange(&address, request)).await;
+        matches!(answered, Ok(Ok(answer)) if answer.status == StatusCode::NOT_FOUND)
     }
 
     async fn deliver(

@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::exit::Code;
 
+/// How the refusal of a body begins that is no request of its verb. Releases before this one say it in these words alone.
+pub(crate) const INVALID_BODY: &str = "invalid body: ";
+
 /// A refusal: one class, one sentence, and a hint where the reader can act.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]

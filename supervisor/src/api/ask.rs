@@ -25,7 +25,7 @@ use super::doors::{Pass, Reserved};
 use super::identity::{BOARD_HEADER, Caller, REQUEST_HEADER, Who, token_not_valid};
 use super::router::{Routes, Shared};
 use crate::exit::Code;
-use crate::failure::Failure;
+use crate::failure::{Failure, INVALID_BODY};
 use crate::service::BoardHandle;
 
 /// The largest body of a request. Texts have tighter limits of their own, which name the field.
@@ -348,7 +348,7 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Given<T> {
 
 /// Reads a JSON object as a record; what does not fit is named with its field.
 fn record<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Failure> {
-    let unfit = |error: &dyn std::fmt::Display| Failure::usage(format!("invalid body: {error}"));
+    let unfit = |error: &dyn std::fmt::Display| Failure::usage(format!("{INVALID_BODY}{error}"));
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let record = serde_path_to_error::deserialize(&mut json).map_err(|e| unfit(&e))?;
     json.end().map_err(|e| unfit(&e))?;
