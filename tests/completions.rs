@@ -15,45 +15,88 @@ fn shell(fleet: &Fleet, program: &str, args: &[&str]) -> Option<Screen> {
     std::os::unix::fs::symlink(fleet.binary(), bin.join("supervisor")).unwrap();
     let script = fleet.cli(["completions", program]).ok().stdout;
     std::fs::write(fleet.home().join("completions"), script).unwrap();
-    let mut command = Command::new(program);
+    // An interactive shell wants the terminal to be its own.
+    let mut command = Command::new("setsid");
+    command.args(["--ctty", program]);
     fleet.dress(&mut command);
     let path = format!("{}:/usr/bin:/bin", bin.display());
     command.args(args).env("PATH", path).env("SUPERVISOR_ROOT", fleet.root()).env("PS1", "ready> ");
     Some(Screen::run(&mut command, 120, 40))
 }
 
+/// A board with something to complete of every kind. Returns the id of its task.
+fn peopled(fleet: &Fleet) -> String {
+    fleet.cli(["boards", "create", "releases"]).ok();
+    std::fs::write(fleet.home().join("figures.csv"), "").unwrap();
+    fleet.create("to be completed", "true", &["--tenant", "acme"])
+}
+
+/// Completes a word of every kind at the prompt of a shell, ids with their `t_` and without, and leaves the shell.
+fn completes(mut shell: Screen, setup: &str, task: &str) {
+    shell.shows("ready>");
+    // What is typed has the quotes, what is written has not.
+    shell.press(&format!("{setup}; cd ~; clear; echo all''set\n"));
+    shell.shows("allset");
+    for (typed, completed) in [
+        (format!("supervisor show {}", &task[..5]), format!("supervisor show {task}")),
+        (format!("supervisor show {}", &task[2..6]), format!("supervisor show {}", &task[2..])),
+        ("supervisor list --tenant ac".to_owned(), "supervisor list --tenant acme".to_owned()),
+        ("supervisor create x --assignee she".to_owned(), "--assignee shell".to_owned()),
+        ("supervisor create x --policy unconf".to_owned(), "--policy unconfined".to_owned()),
+        ("supervisor --board rel".to_owned(), "--board releases".to_owned()),
+        ("supervisor boards switch rel".to_owned(), "switch releases".to_owned()),
+        ("supervisor lane show clau".to_owned(), "lane show claude".to_owned()),
+        ("supervisor login clau".to_owned(), "login claude".to_owned()),
+        (format!("supervisor kill {task} -s us"), "-s USR".to_owned()),
+        (format!("supervisor attach {task} ./figu"), "./figures.csv".to_owned()),
+        ("supervisor run -- ./figu".to_owned(), "./figures.csv".to_owned()),
+        (format!("supervisor complete {task} --artifact ./figu"), "./figures.csv".to_owned()),
+    ] {
+        shell.press(&format!("{typed}\t"));
+        shell.shows(&completed);
+        // Ctrl-U forgets the line.
+        shell.press("\x15clear\n");
+        shell.loses(&completed);
+    }
+    shell.press("exit\n");
+    assert!(shell.end().success());
+}
+
 #[test]
-fn a_shell_completes_ids_assignees_tenants_policies_and_boards() {
+fn bash_completes_ids_assignees_tenants_policies_and_boards() {
     for user in User::all() {
         let fleet = Fleet::boot_as(user);
-        let task = fleet.create("to be completed", "true", &["--tenant", "acme"]);
-        fleet.cli(["boards", "create", "releases"]).ok();
-        std::fs::write(fleet.home().join("figures.csv"), "").unwrap();
-        let Some(mut bash) = shell(&fleet, "bash", &["--norc", "--noprofile", "-i"]) else { return };
-        bash.shows("ready>");
-        bash.press("source ~/completions; cd ~; clear\n");
-        for (typed, completed) in [
-            (format!("supervisor show {}", &task[..5]), format!("supervisor show {task}")),
-            ("supervisor list --tenant ac".to_owned(), "supervisor list --tenant acme".to_owned()),
-            ("supervisor create x --assignee she".to_owned(), "--assignee shell".to_owned()),
-            ("supervisor create x --policy unconf".to_owned(), "--policy unconfined".to_owned()),
-            ("supervisor --board rel".to_owned(), "--board releases".to_owned()),
-            ("supervisor boards switch rel".to_owned(), "switch releases".to_owned()),
-            ("supervisor lane show clau".to_owned(), "lane show claude".to_owned()),
-            ("supervisor login clau".to_owned(), "login claude".to_owned()),
-            (format!("supervisor kill {task} -s us"), "-s USR".to_owned()),
-            (format!("supervisor attach {task} ./figu"), "./figures.csv".to_owned()),
-            ("supervisor run -- ./figu".to_owned(), "./figures.csv".to_owned()),
-            (format!("supervisor complete {task} --artifact ./figu"), "./figures.csv".to_owned()),
-        ] {
-            bash.press(&format!("{typed}\t"));
-            bash.shows(&completed);
-            // Ctrl-U forgets the line.
-            bash.press("\x15clear\n");
-            bash.loses(&completed);
-        }
-        bash.press("exit\n");
-        assert!(bash.end().success());
+        let task = peopled(&fleet);
+        let Some(bash) = shell(&fleet, "bash", &["--norc", "--noprofile", "-i"]) else { return };
+        completes(bash, "source ~/completions", &task);
+    }
+}
+
+#[test]
+fn zsh_completes_them_from_a_script_and_from_a_file_of_its_search_path_at_the_first_key() {
+    for user in User::all() {
+        let fleet = Fleet::boot_as(user);
+        let task = peopled(&fleet);
+        let Some(zsh) = shell(&fleet, "zsh", &["-f", "-i"]) else { return };
+        completes(zsh, "autoload -U compinit; compinit -D; source ~/completions", &task);
+    }
+    let fleet = Fleet::boot();
+    let task = peopled(&fleet);
+    let Some(zsh) = shell(&fleet, "zsh", &["-f", "-i"]) else { return };
+    let path = fleet.home().join("functions");
+    std::fs::create_dir(&path).unwrap();
+    std::fs::copy(fleet.home().join("completions"), path.join("_supervisor")).unwrap();
+    completes(zsh, "fpath=(~/functions $fpath); autoload -U compinit; compinit -uD", &task);
+}
+
+#[test]
+fn fish_completes_them() {
+    for user in User::all() {
+        let fleet = Fleet::boot_as(user);
+        let task = peopled(&fleet);
+        let prompt = "function fish_prompt; echo -n 'ready> '; end";
+        let Some(fish) = shell(&fleet, "fish", &["--no-config", "-i", "-C", prompt]) else { return };
+        completes(fish, "source ~/completions", &task);
     }
 }
 

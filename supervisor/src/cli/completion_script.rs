@@ -8,6 +8,14 @@ use crate::failure::Failure;
 /// The variable by which the script asks.
 pub(super) const VARIABLE: &str = "SUPERVISOR_COMPLETE";
 
+/// What zsh needs beside it. It loads a file of its search path as the function `_supervisor` at the first press of the key, and that press has to be
+/// answered too.
+const AUTOLOADED: &str = "
+if [[ \"$funcstack[1]\" = _supervisor ]]; then
+    _clap_dynamic_completer_supervisor \"$@\"
+fi
+";
+
 /// The script of a shell, which asks this program for what there is.
 pub(super) fn script(shell: Shell) -> Result<String, Failure> {
     let failed = |why: String| Failure::failed(format!("the completions for {shell} cannot be made: {why}"));
@@ -17,5 +25,9 @@ pub(super) fn script(shell: Shell) -> Result<String, Failure> {
     known
         .write_registration(VARIABLE, "supervisor", "supervisor", "supervisor", &mut script)
         .map_err(|e| failed(e.to_string()))?;
-    Ok(String::from_utf8_lossy(&script).into_owned())
+    let mut script = String::from_utf8_lossy(&script).into_owned();
+    if shell == Shell::Zsh {
+        script.push_str(AUTOLOADED);
+    }
+    Ok(script)
 }
