@@ -171,3 +171,52 @@ fn an_approver_that_nobody_can_be_is_refused_and_an_operator_overrides_that() {
     let told = fleet.json(["events", "--task", &task, "--kind", "approval_granted"]);
     assert_eq!(told["events"][0]["payload"]["overridden"], "nobody-here", "{told}");
 }
+
+#[test]
+fn pools_of_a_task_come_and_go_and_one_that_is_not_configured_is_a_warning() {
+    let fleet = Fleet::offline();
+    fleet.configure("[pools]\ngpu = 1\n[limits]\nprofiles = { ghots = 1 }\nlanes = { shel = 2 }\n");
+    let task = created(&fleet, &["--pool", "gpu"]);
+    // A task without any has no such key.
+    let named = |task: &Value| task["pools"].as_array().cloned().unwrap_or_default();
+    let pools = || json!(named(&fleet.show(&task)["task"]));
+    let said = fleet.cli(["edit", &task, "--pool", "licence", "--pool", "gpu"]).ok();
+    assert_eq!(pools(), json!(["gpu", "licence"]));
+    let warning = "takes places of the pool licence, which the configuration does not have: nothing starts";
+    assert!(said.stderr.contains(warning), "{}", said.stderr);
+    assert!(said.stderr.contains("write licence = 1 into [pools]"), "{}", said.stderr);
+    assert!(!said.stderr.contains("pool gpu"), "{}", said.stderr);
+    let shown = fleet.cli(["show", &task]).ok().stdout;
+    let has_pools = |line: &str| line.split_whitespace().eq(["pools", "gpu,", "licence"]);
+    assert!(shown.lines().any(has_pools), "{shown}");
+    fleet.cli(["edit", &task, "--remove-pool", "licence"]).ok();
+    fleet.cli(["edit", &task, "--remove-pool", "licence"]).refused(2, "it names gpu");
+    assert_eq!(pools(), json!(["gpu"]));
+    fleet.cli(["edit", &task, "--clear-pools"]).ok();
+    assert_eq!(pools(), json!([]));
+    let said = fleet.cli(["create", "x", "--assignee", "ghost", "--pool", "disk"]).ok().stderr;
+    assert!(said.contains("write disk = 1 into [pools]"), "{said}");
+
+    // Caps on nobody, and pools of profiles, are named where a person looks for what is wrong.
+    fleet.write_config("profiles.d/painter.md", "---\nlane: shell\npools: [easel]\n---\n");
+    let said = fleet.cli(["create", "x", "--assignee", "painter"]).ok().stderr;
+    assert!(said.contains("painter takes places of the pool easel"), "{said}");
+    let doctor = fleet.cli(["doctor"]).stdout;
+    let found = fleet.cli(["diagnostics"]).ok().stdout;
+    for text in [
+        "limits.profiles caps ghots",
+        "limits.lanes caps shel",
+        "the profile painter takes places of the pool easel",
+    ] {
+        let at_once = |said: &str| said.split_whitespace().collect::<Vec<_>>().join(" ").contains(text);
+        assert!(at_once(&doctor) && at_once(&found), "{text}\n{doctor}\n{found}");
+    }
+    fleet.start();
+    let said = fleet.cli(["service", "reload"]).ok().stderr;
+    assert!(said.contains("warning: limits.lanes caps shel"), "{said}");
+    let api = operator(&fleet);
+    let changed = patch(&api, &task, &json!({"pools": ["disk", "gpu"]})).json(200);
+    assert_eq!(changed["pools"], json!(["disk", "gpu"]));
+    assert!(changed["warnings"].to_string().contains("disk = 1"), "{changed}");
+    assert!(named(&patch(&api, &task, &json!({"pools": []})).json(200)).is_empty());
+}

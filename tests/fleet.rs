@@ -125,9 +125,9 @@ fn what_another_user_may_have_put_there_is_refused_and_the_others_are_made() {
     if more == 2 {
         assert!(line("acct-2", &reply)["error"].as_str().unwrap().contains("another user"), "{reply}");
     }
-    let link = fleet.home().join("link");
-    symlink(&root, &link).unwrap();
-    fleet.cli(["dispatch-fleet", "shell", &link.display().to_string()]).refused(2, "symbolic link");
+    let alias = fleet.home().join("alias");
+    symlink(&root, &alias).unwrap();
+    fleet.cli(["dispatch-fleet", "shell", &alias.display().to_string()]).refused(2, "symbolic link");
     fleet.cli(["dispatch-fleet", "shell", "/nowhere/insta"]).refused(3, "/nowhere/insta");
 }
 

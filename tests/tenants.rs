@@ -163,6 +163,76 @@ fn the_users_of_a_tenant_see_and_direct_its_tasks() {
     );
 }
 
+/// Lines about a task.
+const OF_A_TASK: &[&[&str]] = &[
+    &["show", "ID"],
+    &["runs", "ID"],
+    &["logs", "ID"],
+    &["context", "ID"],
+    &["attachments", "ID"],
+    &["comment", "ID", "hello"],
+    &["block", "ID", "why"],
+    &["unblock", "ID"],
+    &["answer", "ID", "yes"],
+    &["approve", "ID"],
+    &["deny", "ID"],
+    &["request-changes", "ID", "why"],
+    &["promote", "ID"],
+    &["schedule", "ID", "--at", "2h"],
+    &["cancel", "ID"],
+    &["kill", "ID"],
+    &["retry", "ID"],
+    &["archive", "ID"],
+    &["archive", "--rm", "ID"],
+    &["unarchive", "ID"],
+    &["reopen", "ID"],
+    &["assign", "ID", "shell"],
+    &["reassign", "ID", "shell"],
+    &["edit", "ID", "--title", "x"],
+    &["steer", "ID", "hello"],
+    &["attach", "ID", "FILE"],
+    &["events", "--task", "ID"],
+    &["link", "ID", "OWN"],
+    &["link", "OWN", "ID"],
+    &["create", "x", "--parent", "ID"],
+    &["comment", "OWN", "--task-id", "ID"],
+];
+
+/// Lines about all tenants, or about another one.
+const OF_OTHERS: &[&str] = &[
+    "list --tenant globex",
+    "stats --tenant globex",
+    "status --tenant globex",
+    "events --tenant globex",
+    "create x --tenant globex",
+    "tenant usage globex",
+    "tenant show globex",
+    "create x --policy unconfined",
+    "create x --workspace dir:/tmp",
+    "edit OWN --tenant globex",
+    "edit OWN --workspace dir:/tmp",
+    "edit OWN --policy unconfined",
+    "metrics",
+    "doctor --all",
+    "diagnostics",
+    "hold --tenant globex --reason r",
+    "hold --profile shell --reason r",
+    "release --host",
+    "gc --dry-run",
+    "dispatch",
+    "stop",
+    "backup /tmp/x.db",
+    "boards create more",
+    "--board other list",
+    "--board nothing list",
+    "init",
+    "reclaim OWN",
+    "dispatch-fleet shell /root",
+    "swarm g --worker a --verifier b --synthesizer c",
+    "claim OWN",
+    "notify-subscribe OWN --platform p --chat-id 1",
+];
+
 #[test]
 fn another_tenants_user_is_refused_and_learns_nothing() {
     let Some(fleet) = two_tenants() else { return };
@@ -174,40 +244,7 @@ fn another_tenants_user_is_refused_and_learns_nothing() {
     let none = "t_ffffffff";
 
     // A task of another tenant is refused in the words of one that is not there.
-    let lines: &[&[&str]] = &[
-        &["show", "ID"],
-        &["runs", "ID"],
-        &["logs", "ID"],
-        &["context", "ID"],
-        &["attachments", "ID"],
-        &["comment", "ID", "hello"],
-        &["block", "ID", "why"],
-        &["unblock", "ID"],
-        &["answer", "ID", "yes"],
-        &["approve", "ID"],
-        &["deny", "ID"],
-        &["request-changes", "ID", "why"],
-        &["promote", "ID"],
-        &["schedule", "ID", "--at", "2h"],
-        &["cancel", "ID"],
-        &["kill", "ID"],
-        &["retry", "ID"],
-        &["archive", "ID"],
-        &["archive", "--rm", "ID"],
-        &["unarchive", "ID"],
-        &["reopen", "ID"],
-        &["assign", "ID", "shell"],
-        &["reassign", "ID", "shell"],
-        &["edit", "ID", "--title", "x"],
-        &["steer", "ID", "hello"],
-        &["attach", "ID", "FILE"],
-        &["events", "--task", "ID"],
-        &["link", "ID", "OWN"],
-        &["link", "OWN", "ID"],
-        &["create", "x", "--parent", "ID"],
-        &["comment", "OWN", "--task-id", "ID"],
-    ];
-    for line in lines {
+    for line in OF_A_TASK {
         let said = |id: &str| {
             let words: Vec<&str> = line
                 .iter()
@@ -233,39 +270,7 @@ fn another_tenants_user_is_refused_and_learns_nothing() {
     assert_eq!(words(&attached), words("99999"));
 
     // What is about all tenants, or about another one.
-    for line in [
-        "list --tenant globex",
-        "stats --tenant globex",
-        "status --tenant globex",
-        "events --tenant globex",
-        "create x --tenant globex",
-        "tenant usage globex",
-        "tenant show globex",
-        "create x --policy unconfined",
-        "create x --workspace dir:/tmp",
-        "edit OWN --tenant globex",
-        "edit OWN --workspace dir:/tmp",
-        "edit OWN --policy unconfined",
-        "metrics",
-        "doctor --all",
-        "diagnostics",
-        "hold --tenant globex --reason r",
-        "hold --profile shell --reason r",
-        "release --host",
-        "gc --dry-run",
-        "dispatch",
-        "stop",
-        "backup /tmp/x.db",
-        "boards create more",
-        "--board other list",
-        "--board nothing list",
-        "init",
-        "reclaim OWN",
-        "dispatch-fleet shell /root",
-        "swarm g --worker a --verifier b --synthesizer c",
-        "claim OWN",
-        "notify-subscribe OWN --platform p --chat-id 1",
-    ] {
+    for line in OF_OTHERS {
         let words: Vec<&str> =
             line.split(' ').map(|word| if word == "OWN" { own.as_str() } else { word }).collect();
         let output = by(&fleet, ANN, &words);

@@ -45,6 +45,8 @@ const GROUND: Proof = Test(
 );
 const EXPORT: Proof =
     Test("tests/tenants.rs", "a_tenant_is_exported_whole_and_alone_and_read_into_another_board");
+const POOLS: Proof =
+    Test("tests/edits.rs", "pools_of_a_task_come_and_go_and_one_that_is_not_configured_is_a_warning");
 
 pub(super) const DAILY: &[Row] = &[
     ("tenant create", "assignee", TENANT),
@@ -95,6 +97,9 @@ pub(super) const DAILY: &[Row] = &[
     ("archive", "status", COMMON),
     ("archive", "tenant", COMMON),
     ("archive", "yes", COMMON),
+    ("edit", "clear-pools", POOLS),
+    ("edit", "pool", Lines("edit {ready} --title a", "edit {ready} --title a --pool gpu")),
+    ("edit", "remove-pool", POOLS),
     ("cancel", "assignee", COMMON),
     ("cancel", "dry-run", COMMON),
     ("cancel", "search", COMMON),

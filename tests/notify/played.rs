@@ -1,5 +1,6 @@
 //! A server on the loopback interface that plays a service: it notes what it is asked, and answers as the test says.
 
+use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -98,7 +99,7 @@ fn answer(stream: TcpStream, noted: &Mutex<Vec<Asked>>, play: &Play) -> std::io:
             break;
         }
         let (name, value) = line.trim_end().split_once(": ").unwrap_or_default();
-        head.push_str(&format!("{}: {value}\n", name.to_lowercase()));
+        writeln!(head, "{}: {value}", name.to_lowercase()).unwrap();
     }
     let path = first.split(' ').nth(1).unwrap_or_default().to_owned();
     let mut asked = Asked { path, head, text: String::new() };

@@ -201,7 +201,7 @@ fn a_program_gets_the_message_in_its_sandbox_for_a_time_and_says_by_its_exit_whe
     ] {
         let (ok, steps) = tested(&fleet, name);
         let last = steps.last().unwrap();
-        assert!(!ok && last["step"] == "run" && last["ok"] == json!(false), "{steps:?}");
+        assert!(!ok && last["name"] == "run" && last["ok"] == json!(false), "{steps:?}");
         assert!(last["detail"].as_str().unwrap().contains(expected), "{name}: {last}");
     }
     assert!(fleet.processes_with("sleep").is_empty(), "nothing of it is left");
@@ -244,7 +244,7 @@ fn a_test_says_step_by_step_what_failed_and_shows_no_secret() {
     ] {
         let (ok, steps) = tested(&fleet, name);
         let last = steps.last().unwrap();
-        assert!(!ok && last["step"] == step, "{name}: {steps:?}");
+        assert!(!ok && last["name"] == step, "{name}: {steps:?}");
         assert!(last["detail"].as_str().unwrap().contains(expected), "{name}: {last}");
         assert!(!format!("{steps:?}").contains("TOKEN-x"));
     }

@@ -230,21 +230,18 @@ impl Board<'_> {
     fn turn_down(&mut self, task: &Task, reason: &str, actor: &Actor) -> Result<Settled, Error> {
         let id = &task.id;
         let from = self.standing(id)?;
-        let change = match asked(task) {
-            Some((class, text)) => {
-                self.add_comment(id, &format!("DENIED ({class}): {text}\n{reason}"), None, actor)?;
-                self.tx.drop_approval(id)?;
-                let gate = match task.work_by {
-                    Some(_) => Gate::Review,
-                    None => self.gate(id, from.not_before)?,
-                };
-                Change::Approved { gate }
-            }
-            None => {
-                self.add_comment(id, reason, None, actor)?;
-                self.tx.set_approval_end(id, None)?;
-                Change::SentToTriage
-            }
+        let change = if let Some((class, text)) = asked(task) {
+            self.add_comment(id, &format!("DENIED ({class}): {text}\n{reason}"), None, actor)?;
+            self.tx.drop_approval(id)?;
+            let gate = match task.work_by {
+                Some(_) => Gate::Review,
+                None => self.gate(id, from.not_before)?,
+            };
+            Change::Approved { gate }
+        } else {
+            self.add_comment(id, reason, None, actor)?;
+            self.tx.set_approval_end(id, None)?;
+            Change::SentToTriage
         };
         let payload = json!({ "class": task.approval.class, "reason": preview(Some(reason)) });
         let label = actor.label();

@@ -36,9 +36,8 @@ impl Board<'_> {
         authority::person(actor, "remove an attachment")?;
         let file = self.attachment(number)?.ok_or_else(|| Error::missing("attachment", number))?;
         // A file of a task that the caller does not see is not there for it either.
-        let task = self.task_for(&file.task_id, actor).map_err(|error| match error {
-            Error::NotFound { .. } => Error::missing("attachment", number),
-            other => other,
+        let task = self.task_for(&file.task_id, actor).map_err(|error| {
+            if matches!(error, Error::NotFound { .. }) { Error::missing("attachment", number) } else { error }
         })?;
         self.tx.delete_attachment(number)?;
         let payload = json!({ "attachment": number, "filename": file.filename });

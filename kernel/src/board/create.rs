@@ -1,5 +1,7 @@
 //! New tasks.
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 
 use super::charge::Cost;
@@ -198,10 +200,7 @@ fn validate(new: &NewTask) -> Result<(), Error> {
     super::check::validate(&new.check)?;
     list("skills", &new.skills)?;
     list("artifacts", &new.artifacts)?;
-    if new.pools.len() > limits::POOLS {
-        let (count, most) = (new.pools.len(), limits::POOLS);
-        return Err(Error::invalid("pools", format!("{count} pools, the limit is {most}"), "name fewer"));
-    }
+    pools(&new.pools)?;
     if new.parents.len() > limits::PARENTS {
         return Err(links::too_many_parents(new.parents.len()));
     }
@@ -215,6 +214,15 @@ fn refuse_key(new: &NewTask, keys: &str, whose: &str, instead: &str) -> Result<(
     }
     let why = format!("keys that begin with `{keys}` are {whose}");
     Err(Error::invalid("idempotency_key", why, format!("use another key; {instead}")))
+}
+
+/// Refuses more pools than a task may name.
+pub(super) fn pools(pools: &BTreeSet<Pool>) -> Result<(), Error> {
+    let (count, most) = (pools.len(), limits::POOLS);
+    if count <= most {
+        return Ok(());
+    }
+    Err(Error::invalid("pools", format!("{count} pools, the limit is {most}"), "name fewer"))
 }
 
 /// Refuses a list that is too long, or whose entries are.

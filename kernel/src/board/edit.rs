@@ -1,5 +1,6 @@
 //! Changes of what a task says and who it is for.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -8,7 +9,7 @@ use super::Board;
 use crate::model::actor::{Actor, Label};
 use crate::model::error::Error;
 use crate::model::event::EventKind;
-use crate::model::id::{Profile, TaskId, Tenant};
+use crate::model::id::{Pool, Profile, TaskId, Tenant};
 use crate::model::limits;
 use crate::model::outcome::ApprovalState;
 use crate::model::status::Status;
@@ -46,6 +47,39 @@ pub struct Edit {
     pub check: Option<String>,
     /// How many failed checks in a row block it.
     pub max_checks: Option<u32>,
+    /// The pools of which its runs take places.
+    pub pools: PoolChange,
+}
+
+/// A change of the pools that a task names. What is added is there afterwards, whatever is removed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PoolChange {
+    /// Those that come to it.
+    pub added: BTreeSet<Pool>,
+    /// Those that it has to name now.
+    pub removed: BTreeSet<Pool>,
+    /// Whether all that it names now go.
+    pub cleared: bool,
+}
+
+impl PoolChange {
+    fn is_empty(&self) -> bool {
+        *self == PoolChange::default()
+    }
+
+    /// What the task names afterwards.
+    fn of(&self, task: &Task) -> Result<BTreeSet<Pool>, Error> {
+        if let Some(stranger) = self.removed.difference(&task.pools).next() {
+            let named: Vec<&str> = task.pools.iter().map(Pool::as_str).collect();
+            let named = if named.is_empty() { "no pool".to_owned() } else { named.join(", ") };
+            let why = format!("{} does not name the pool {stranger}; it names {named}", task.id);
+            return Err(Error::invalid("pools", why, "leave it out, or name one that the task has"));
+        }
+        let mut pools = if self.cleared { BTreeSet::new() } else { &task.pools - &self.removed };
+        pools.extend(self.added.iter().cloned());
+        super::create::pools(&pools)?;
+        Ok(pools)
+    }
 }
 
 impl Edit {
@@ -61,7 +95,8 @@ impl Edit {
     /// Whether it changes what the next run is given.
     fn changes_runs(&self) -> bool {
         let places = self.tenant.is_some() || self.workspace.is_some();
-        places || self.max_runtime.is_some() || self.policy.is_some() || self.skills.is_some()
+        let given = self.max_runtime.is_some() || self.policy.is_some() || self.skills.is_some();
+        places || given || !self.pools.is_empty()
     }
 }
 
@@ -219,6 +254,9 @@ impl Board<'_> {
             super::create::list("skills", skills)?;
             self.change(id, "skills", &Field::Skills(skills), fields)?;
         }
+        if !edit.pools.is_empty() {
+            self.change(id, "pools", &Field::Pools(&edit.pools.of(task)?), fields)?;
+        }
         Ok(())
     }
 
@@ -296,6 +334,36 @@ mod tests {
         assert_eq!(
             (task.limits.max_runtime, task.skills),
             (Some(Duration::from_mins(5)), vec!["git".to_owned()])
+        );
+        bench.check();
+    }
+
+    #[test]
+    fn pools_of_a_task_that_waits_come_and_go_and_those_that_it_does_not_name_are_refused() {
+        let bench = Bench::new();
+        let id = bench.ready();
+        let pools =
+            |names: &[&str]| names.iter().map(|name| name.parse().unwrap()).collect::<BTreeSet<Pool>>();
+        let change = |added: &[&str], removed: &[&str], cleared: bool| {
+            let change = PoolChange { added: pools(added), removed: pools(removed), cleared };
+            edit(&bench, &id, Edit { pools: change, ..Edit::default() }).map(|task| task.pools)
+        };
+        assert_eq!(change(&["gpu", "licence"], &[], false).unwrap(), pools(&["gpu", "licence"]));
+        bench.check();
+        assert_eq!(change(&["disk"], &["gpu"], false).unwrap(), pools(&["disk", "licence"]));
+        let refused = change(&[], &["gpu"], false).unwrap_err().to_string();
+        assert!(refused.contains("does not name the pool gpu; it names disk, licence"), "{refused}");
+        let many: Vec<String> = (0..=limits::POOLS).map(|n| format!("p{n}")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert!(change(&many, &[], false).unwrap_err().to_string().contains("the limit is"));
+        assert_eq!(change(&["gpu"], &[], true).unwrap(), pools(&["gpu"]));
+        bench.check();
+        assert_eq!(change(&[], &[], true).unwrap(), pools(&[]));
+        bench.check();
+        bench.start(&id);
+        assert!(
+            matches!(change(&["gpu"], &[], false), Err(Error::Conflict { .. })),
+            "its run has its places"
         );
         bench.check();
     }

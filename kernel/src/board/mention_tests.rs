@@ -50,7 +50,7 @@ fn a_worker_that_mentions_without_end_stops_at_the_limit_of_its_mission_with_a_q
     let caps = MissionCaps { max_tasks: Some(4), ..MissionCaps::default() };
     let id = bench.call(move |board| board.create_mission(titled("x"), &caps, &alice())).unwrap().task.id;
     let bob = Actor::worker("bob", bench.start(&id), id.clone(), None);
-    let text: String = (0..1000).map(|at| format!("@p{at} ")).collect();
+    let text: String = (0..1000).map(|at| format!("@p{at}")).collect::<Vec<_>>().join(" ");
     let said = comment(&bench, &id, &text, &bob);
 
     let made = mention(&bench, &said, &bob);

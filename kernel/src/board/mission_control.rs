@@ -192,7 +192,7 @@ impl Board<'_> {
         reply: &str,
         actor: &Actor,
     ) -> Result<Option<Answered>, Error> {
-        let Some(question) = self.question_of(task, &self.holds()?) else { return Ok(None) };
+        let Some(question) = question_of(task, &self.holds()?) else { return Ok(None) };
         let Some(answer) = question.resolve(reply) else {
             return Err(super::answer::mistaken(&question, reply));
         };
@@ -220,12 +220,12 @@ impl super::view::View<'_> {
             )),
         }
     }
+}
 
-    /// Returns what the creator of a mission is asked, by its first task; none where it is at no limit.
-    pub(super) fn question_of(&self, first: &Task, holds: &[Hold]) -> Option<Question> {
-        let is_its = |hold: &&Hold| hold.kind == HoldKind::Limit && hold.on() == on(&first.id);
-        holds.iter().find(is_its).map(|hold| mission::question(&first.title, &hold.reason))
-    }
+/// Returns what the creator of a mission is asked, by its first task; none where it is at no limit.
+pub(super) fn question_of(first: &Task, holds: &[Hold]) -> Option<Question> {
+    let is_its = |hold: &&Hold| hold.kind == HoldKind::Limit && hold.on() == on(&first.id);
+    holds.iter().find(is_its).map(|hold| mission::question(&first.title, &hold.reason))
 }
 
 /// The mission of a first task, as a hold names it.

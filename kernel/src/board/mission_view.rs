@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::mission_control::on;
+use super::mission_control::{on, question_of};
 use super::view::View;
 use crate::model::actor::Actor;
 use crate::model::error::Error;
@@ -92,7 +92,7 @@ impl View<'_> {
             by_status,
             usage: mission::balance(&used, limits),
             paused: paused.map(|hold| hold.reason.clone()),
-            question: self.question_of(first, holds),
+            question: question_of(first, holds),
         })
     }
 
@@ -140,10 +140,11 @@ fn command_for(task: &Task) -> Option<String> {
         return None;
     }
     Some(match (task.status, task.block_kind) {
-        (Status::Blocked, Some(BlockKind::Approval)) => format!("supervisor approve {id}"),
         (Status::Blocked, Some(BlockKind::NeedsInput)) => format!("supervisor answer {id} '…'"),
         (Status::Triage, _) => format!("supervisor promote {id}"),
-        (Status::Review, _) => format!("supervisor approve {id}"),
+        (Status::Blocked, Some(BlockKind::Approval)) | (Status::Review, _) => {
+            format!("supervisor approve {id}")
+        }
         (
             Status::Blocked
             | Status::Todo

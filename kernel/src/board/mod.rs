@@ -79,8 +79,7 @@ pub use archive::Detach;
 pub use bring_back::Reopened;
 pub use claim::{ClaimTerms, Claimed};
 pub use create::Created;
-pub use edit::Edit;
-
+pub use edit::{Edit, PoolChange};
 pub use end::{Handed, LostArtifact};
 pub use fleet::FLEET_BATCH;
 pub use mission_control::{Pause, Swept as MissionSwept};
@@ -188,7 +187,7 @@ impl<'a> Board<'a> {
                 "nothing was done; try again",
             ));
         }
-        let told = record.payload.as_ref().and_then(|payload| notice::error(payload));
+        let told = record.payload.as_ref().and_then(notice::error);
         let event = self.tx.append_event(&NewEvent {
             task: Some(id),
             run: record.run,

@@ -42,10 +42,9 @@ impl Board<'_> {
             self.tx.delete_schedule(&gone.name)?;
         }
         for (name, spec) in defined {
-            match self.define_schedule(name, spec) {
-                Err(error @ Error::Storage { .. }) => return Err(error),
-                // Its zone, say, is known no more: it stays as it was, and the others do not suffer.
-                Ok(()) | Err(_) => {}
+            // One that is refused, as for a zone that is known no more, stays as it was, and the others do not suffer.
+            if let Err(error @ Error::Storage { .. }) = self.define_schedule(name, spec) {
+                return Err(error);
             }
         }
         Ok(())

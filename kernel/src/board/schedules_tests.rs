@@ -196,7 +196,7 @@ fn at_most_a_thousand_missed_ticks_are_made_up_for_and_the_rest_is_counted() {
     };
     let bench = bench(&spec);
 
-    bench.clock.advance(Duration::from_secs(12_000));
+    bench.clock.advance(Duration::from_mins(200));
     while bench.next_wake().is_some_and(|next| next <= bench.clock.now()) {
         bench.wake();
     }

@@ -51,15 +51,12 @@ impl ApprovalRule {
             let (before, from) = rest.split_at(at);
             out.push_str(before);
             let places = [("{task}", id), ("{title}", title), ("{class}", class.as_str()), ("{text}", text)];
-            match places.into_iter().find(|(place, _)| from.starts_with(place)) {
-                Some((place, value)) => {
-                    out.push_str(value);
-                    rest = &from[place.len()..];
-                }
-                None => {
-                    out.push('{');
-                    rest = &from[1..];
-                }
+            if let Some((place, value)) = places.into_iter().find(|(place, _)| from.starts_with(place)) {
+                out.push_str(value);
+                rest = &from[place.len()..];
+            } else {
+                out.push('{');
+                rest = &from[1..];
             }
         }
         out.push_str(rest);

@@ -1,5 +1,6 @@
 //! Single columns of a task that a rule sets.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use rusqlite::params;
@@ -10,7 +11,7 @@ use super::statement::Statement as _;
 use super::tx::Tx;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
-use crate::model::id::{Profile, TaskId};
+use crate::model::id::{Pool, Profile, TaskId};
 use crate::model::outcome::{ApprovalState, BlockKind};
 
 const STEP: &str = "change the task";
@@ -70,6 +71,7 @@ fields! { 'a:
     Policy(&'a str) => "policy",
     Workspace(&'a str) => "workspace",
     Skills(&'a [String]) => "skills" as json,
+    Pools(&'a BTreeSet<Pool>) => "pools" as json,
     Notes(&'a str) => "notes",
 }
 

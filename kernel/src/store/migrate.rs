@@ -38,6 +38,7 @@ const STEPS: &[M<'static>] = &[
     M::up(include_str!("migrations/0026.sql")),
     M::up(include_str!("migrations/0027.sql")),
     M::up(include_str!("migrations/0028.sql")),
+    M::up(include_str!("migrations/0029.sql")),
 ];
 
 /// Returns every migration that there is.

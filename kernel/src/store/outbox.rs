@@ -14,6 +14,7 @@ const LETTER: &str = "SELECT id, task_id, event_id, tenant, channel, chat_id, th
     digest, attempts, due_at, failing_since, last_error, created_at FROM notify_outbox";
 
 /// A message to be written.
+#[derive(Clone, Copy)]
 pub(crate) struct NewLetter<'a> {
     pub(crate) task: &'a TaskId,
     pub(crate) event: EventId,

@@ -50,12 +50,11 @@ fn condition(table: &str) -> Option<String> {
 fn column(table: &str, name: &str) -> String {
     let only = |of: &str| format!("CASE WHEN \"{name}\" IN {of} THEN \"{name}\" END");
     match (table, name) {
-        ("tasks", "creator_task") => only(TASKS),
         ("tasks", "creator_run" | "unchecked_run" | "current_run_id")
         | ("task_comments" | "task_events" | "task_attachments", "run_id")
         | ("holds", "run_id" | "probe_run") => only(RUNS),
         ("tasks", "mission") => only(MISSIONS),
-        ("holds", "met_by_task") => only(TASKS),
+        ("tasks", "creator_task") | ("holds", "met_by_task") => only(TASKS),
         ("task_runs", "token_hash") => "NULL".to_owned(),
         _ => format!("\"{name}\""),
     }

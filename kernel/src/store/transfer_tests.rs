@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::io::BufReader;
 use std::path::Path;
+use std::time::Duration;
 
 use rusqlite::Connection;
 
 use crate::testing::{Bench, alice, titled};
-use crate::{Blobs, EndCause, Error, Imported, NewAttachment, NewTask};
+use crate::{Blobs, EndCause, Error, Imported, NewAttachment, NewTask, ScheduleSpec, Timing};
 
 fn import(bench: &Bench, text: &str) -> Result<Imported, Error> {
     let (text, blobs) = (text.to_owned(), Blobs::beside(&bench.path));
@@ -58,6 +59,7 @@ fn full() -> Bench {
     let ending = crate::Ending { spent: Some(spent), ..crate::Ending::new(EndCause::Exited { code: 1 }) };
     bench.call(move |board| board.finish_run(run, ending)).unwrap();
     let id = parent.id.clone();
+    let schedule: crate::ScheduleName = "beat".parse().unwrap();
     bench
         .call(move |board| {
             board.comment(&id, "a word", None, &alice())?;
@@ -90,6 +92,10 @@ fn full() -> Bench {
             board.tx.conn.execute_batch(EGRESS).unwrap();
             board.tx.conn.execute_batch(LETTER).unwrap();
             board.tx.conn.execute_batch(MENTION).unwrap();
+            let timing = Timing { every: Some(Duration::from_hours(1)), ..Timing::default() };
+            let command = Some(vec!["dispatch-fleet".to_owned()]);
+            board.define_schedule(&schedule, &ScheduleSpec { timing, command, ..ScheduleSpec::default() })?;
+            board.run_schedule(&schedule, &alice())?;
             board.fold_events(crate::Timestamp::from_micros(i64::MAX), 1)?;
             Ok(())
         })

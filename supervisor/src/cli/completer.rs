@@ -70,11 +70,10 @@ impl ValueCompleter for Values {
         let files = || PathCompleter::any().complete(begun);
         match self {
             Values::Names(of) => candidates(*of, begun),
-            Values::Files => files(),
             Values::TaskThenFile if at == 0 => {
                 candidates(Named::Task, begun).into_iter().chain(files()).collect()
             }
-            Values::TaskThenFile => files(),
+            Values::Files | Values::TaskThenFile => files(),
             Values::Signals => {
                 let names = Signal::iterator().map(|signal| signal.as_str().trim_start_matches("SIG"));
                 let begins = begun.to_string_lossy().to_ascii_uppercase();

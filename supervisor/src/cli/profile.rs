@@ -11,12 +11,13 @@ use super::restore::refuse_worker;
 use super::{CommandLine, call};
 use crate::api::blocking;
 use crate::client::Client;
+use crate::config::Config;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::host::kept::KeptHome;
 use crate::lanes::ToolServers;
 use crate::output::Output;
-use crate::roster::{Adopted, Draft, Home, adopt, files, shipped};
+use crate::roster::{Adopted, Draft, Home, LooseName, adopt, files, shipped};
 use crate::terminal::printable;
 use crate::time::duration::WrittenDuration;
 use crate::verbs::{ListLanes, ListProfiles, Reload, read_text, show_profile};
@@ -189,7 +190,10 @@ pub(super) async fn run(line: &CommandLine, verb: ProfileCommand) -> Result<u8, 
                 prompt,
             };
             let text = draft.text(create.name.as_str());
-            written(client, ("Created", create.name, &text), Vec::new(), output).await
+            let config = Config::load(client.root())?;
+            let loose = draft.pools.iter().filter_map(|pool| LooseName::of_pool(pool, "it", &config));
+            let warnings = loose.map(|loose| loose.to_string()).collect();
+            written(client, ("Created", create.name, &text), warnings, output).await
         }
         Verb::Edit { name } => edit(client, name, output).await,
         Verb::Export { name } => {

@@ -207,7 +207,7 @@ struct Add {
     /// Its tenant
     #[arg(long, value_name = "NAME")]
     tenant: Option<Tenant>,
-    /// Where the worker works: scratch, dir:/path or worktree:/repository
+    /// Where the worker works: scratch, <dir:/path> or <worktree:/repository>
     #[arg(long, value_name = "WHERE")]
     workspace: Option<String>,
     /// Higher goes first
@@ -273,7 +273,7 @@ pub(super) async fn run(line: &CommandLine, verb: Schedules) -> Result<u8, Failu
             if output.json() {
                 output.value(&removed)?;
             } else {
-                let path = printable(&removed.path.display().to_string()).to_string();
+                let path = printable(&removed.path.display().to_string()).clone();
                 output.text(&format!("Removed {}  {path}\n", removed.name))?;
             }
             Ok(0)
@@ -407,16 +407,15 @@ async fn changed(client: &Client, name: ScheduleName, paused: bool, output: Outp
 
 /// Reads files as the daemon would. No daemon is asked.
 fn check(client: &Client, file: Option<PathBuf>, output: Output) -> Result<u8, Failure> {
-    let files = match file {
-        Some(file) => vec![file],
-        None => {
-            let dir = client.root().schedules_dir();
-            let listed = std::fs::read_dir(&dir).into_iter().flatten().filter_map(Result::ok);
-            let mut files: Vec<PathBuf> = listed.map(|entry| entry.path()).collect();
-            files.retain(|path| path.extension().is_some_and(|kind| kind == "toml"));
-            files.sort();
-            files
-        }
+    let files = if let Some(file) = file {
+        vec![file]
+    } else {
+        let dir = client.root().schedules_dir();
+        let listed = std::fs::read_dir(&dir).into_iter().flatten().filter_map(Result::ok);
+        let mut files: Vec<PathBuf> = listed.map(|entry| entry.path()).collect();
+        files.retain(|path| path.extension().is_some_and(|kind| kind == "toml"));
+        files.sort();
+        files
     };
     let checked: Vec<Checked> = files.iter().map(|path| checked(path)).collect();
     if output.json() {
@@ -424,7 +423,7 @@ fn check(client: &Client, file: Option<PathBuf>, output: Output) -> Result<u8, F
     } else {
         let mut screen = output.screen();
         for one in &checked {
-            let path = printable(&one.path.display().to_string()).to_string();
+            let path = printable(&one.path.display().to_string()).clone();
             let next = one.ahead.first().map(|at| format!(", next tick {}", timestamp::local(*at)));
             match &one.error {
                 None => screen.line(format!("ok    {path}{}", next.unwrap_or_default())),

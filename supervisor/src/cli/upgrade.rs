@@ -17,7 +17,7 @@ use crate::terminal::{Ink, Screen, cut, printable};
 use crate::time::duration::brief;
 
 /// How long another program has to answer. A release reads a few small files for each run.
-const WITHIN: Duration = Duration::from_secs(60);
+const WITHIN: Duration = Duration::from_mins(1);
 /// More of an answer is not read: thousands of runs have less.
 const LONGEST: u64 = 16 << 20;
 /// How much of what another program says on standard error is shown.
@@ -85,14 +85,13 @@ async fn ask(line: &CommandLine, program: &Path) -> Result<u8, Failure> {
         return Err(no_answer(line, program, &why));
     };
     let told = told.map_err(|e| Failure::file("read the answer of", program, &e))?;
-    match serde_json::from_slice::<Adoption>(&told.stdout) {
-        Ok(found) => report(line, &found),
-        Err(_) => {
-            let said = String::from_utf8_lossy(&told.stderr);
-            let said = said.lines().next().map(|said| format!(": {}", cut(&printable(said), SHOWN)));
-            let why = format!("it prints no record ({}){}", told.status, said.unwrap_or_default());
-            Err(no_answer(line, program, &why))
-        }
+    if let Ok(found) = serde_json::from_slice::<Adoption>(&told.stdout) {
+        report(line, &found)
+    } else {
+        let said = String::from_utf8_lossy(&told.stderr);
+        let said = said.lines().next().map(|said| format!(": {}", cut(&printable(said), SHOWN)));
+        let why = format!("it prints no record ({}){}", told.status, said.unwrap_or_default());
+        Err(no_answer(line, program, &why))
     }
 }
 

@@ -84,11 +84,7 @@ pub(crate) async fn run(
     let workers = WorkersRuntime::start()?;
     let doorway = doorway(&service, surface, descriptors, &stop)?;
     let served = doorway.tasks.clone();
-    let sockets = match support.board_access_kind() {
-        policies::BoardKind::Socket => Sockets::Unix,
-        policies::BoardKind::Port => Sockets::Loopback,
-    };
-    let (listeners, bell) = Listeners::bind(&root, sockets)?;
+    let (listeners, bell) = Listeners::bind(&root, sockets_of_runs(&support))?;
     let doors = Arc::new(RunDoors::new(&root, &doorway, &workers)?);
     let spares = spares_of(extent, cgroups.as_ref().ok());
     let ways = (listeners.port(), Arc::clone(&doors), WaysOut::new(descriptors, service.quotas()));
@@ -164,6 +160,14 @@ pub(crate) async fn run(
     match (extent, outcome) {
         (Extent::UntilIdle(_), Ok(())) => Err(cut_short()),
         (_, outcome) => outcome.map(|()| waiting),
+    }
+}
+
+/// By what the runs reach their board on this host.
+fn sockets_of_runs(support: &policies::Support) -> Sockets {
+    match support.board_access_kind() {
+        policies::BoardKind::Socket => Sockets::Unix,
+        policies::BoardKind::Port => Sockets::Loopback,
     }
 }
 

@@ -9,14 +9,18 @@ use crate::api::Call;
 use crate::config::definitions::{Defect, Effect};
 use crate::daemon::{Event, OwnerLink};
 use crate::failure::Failure;
+use crate::roster::LooseName;
 
 /// Finds it.
 pub(super) async fn wrong(call: &Call) -> Result<Vec<Finding>, Failure> {
     let mut found: Vec<Finding> = call.service.defects().iter().map(defective).collect();
-    let holds = call.read(|view| view.holds()).await?;
+    found.extend(call.service.roster().loose_names(&call.service.config()).iter().map(loose));
+    let now = SystemClock.now();
+    let mut holds = call.read(|view| view.holds()).await?;
+    holds.retain(|hold| !hold.is_over(now));
     found.extend(holds.iter().filter(|hold| hold.kind == HoldKind::Budget).map(spent));
     found.extend(holds.iter().filter(|hold| hold.kind == HoldKind::Breaker).map(open));
-    let (now, actor) = (SystemClock.now(), call.actor.clone());
+    let actor = call.actor.clone();
     let mail = call.read(move |view| view.mail(&actor)).await?;
     found.extend(mail.iter().filter(|mail| mail.is_in_trouble(now)).map(undelivered));
     if let Some(daemon) = OwnerLink::of(&call.service) {
@@ -41,6 +45,13 @@ fn defective(defect: &Defect) -> Finding {
         ..now("configuration_defect", severity, told, actions)
     };
     Finding::of_root(defect.subject.to_string(), diagnostic)
+}
+
+/// A name of the configuration that leads nowhere.
+fn loose(name: &LooseName) -> Finding {
+    let actions = vec![Remedy::command("read the configuration again", "service reload").suggested()];
+    let told = (name.text.clone(), name.hint.clone());
+    Finding::of_root("the configuration".to_owned(), now("unknown_name", Severity::Warning, told, actions))
 }
 
 /// A budget of a day that is spent.

@@ -10,10 +10,17 @@ use crate::roster::Roster;
 /// Files of the configuration that cannot be used.
 pub(super) fn configuration(root: &Root) -> Vec<Check> {
     let mut checks = Vec::new();
-    if let Err(failure) = Config::load(root) {
-        checks.push(Check::failed("configuration", failure));
+    let roster = Roster::load(root);
+    match Config::load(root) {
+        Ok(config) => checks.extend(
+            roster
+                .loose_names(&config)
+                .into_iter()
+                .map(|loose| Check::new("configuration", Verdict::Warning, loose.text).hint(loose.hint)),
+        ),
+        Err(failure) => checks.push(Check::failed("configuration", failure)),
     }
-    for defect in Roster::load(root).defects() {
+    for defect in roster.defects() {
         let text = format!("{defect}; {}", defect.consequence());
         checks.push(Check::new("configuration", Verdict::Error, text).hint(defect.hint()));
     }

@@ -69,7 +69,7 @@ mod tests {
         one.set(first).unwrap();
         // Of this thread alone.
         sched_setaffinity(Pid::from_raw(0), &one).unwrap();
-        assert_eq!(super::online(), all);
+        assert!((super::online() - all).abs() < 0.5, "{} and {all}", super::online());
     }
 
     #[test]

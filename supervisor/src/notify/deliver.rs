@@ -252,7 +252,7 @@ pub(crate) async fn test(service: &Service, name: &str, board: BoardName) -> Res
     if let Err(error) = &sent
         && steps.iter().all(|step| step.ok)
     {
-        steps.push(Step { step: "send".to_owned(), ok: false, detail: error.to_string() });
+        steps.push(Step { name: "send".to_owned(), ok: false, detail: error.to_string() });
     }
     Ok(Tested { channel: name.to_owned(), ok: sent.is_ok(), steps })
 }

@@ -175,9 +175,10 @@ async fn connect(
     let stream = trail.note("connect", stream, format!("{host}:{port}"))?;
     stream.set_nodelay(true).ok();
     let Some(config) = trust.filter(|_| is_encrypted) else {
-        return match is_encrypted {
-            true => Err(trail.failed("tls", Undelivered::later("this host trusts no certificates"))),
-            false => Ok(Box::new(stream)),
+        return if is_encrypted {
+            Err(trail.failed("tls", Undelivered::later("this host trusts no certificates")))
+        } else {
+            Ok(Box::new(stream))
         };
     };
     let secured = match ServerName::try_from(host.clone()) {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Step {
     /// What was done.
-    pub(crate) step: String,
+    pub(crate) name: String,
     /// Whether it worked.
     pub(crate) ok: bool,
     /// What came of it. It has no secret and no address of a service beyond its host.
@@ -51,7 +51,7 @@ pub(super) struct Trail(Vec<Step>);
 impl Trail {
     /// Keeps that a step worked.
     pub(super) fn done(&mut self, step: &str, detail: impl Into<String>) {
-        self.0.push(Step { step: step.to_owned(), ok: true, detail: detail.into() });
+        self.0.push(Step { name: step.to_owned(), ok: true, detail: detail.into() });
     }
 
     /// Keeps what came of a step.
@@ -72,7 +72,7 @@ impl Trail {
 
     /// Keeps the step that failed, and returns why.
     pub(super) fn failed(&mut self, step: &str, error: Undelivered) -> Undelivered {
-        self.0.push(Step { step: step.to_owned(), ok: false, detail: error.to_string() });
+        self.0.push(Step { name: step.to_owned(), ok: false, detail: error.to_string() });
         error
     }
 

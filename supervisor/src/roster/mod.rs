@@ -12,6 +12,7 @@ mod front_matter;
 #[cfg(test)]
 mod fuzz_tests;
 mod home;
+mod loose_names;
 mod policy_registry;
 mod profile;
 mod profile_registry;
@@ -33,6 +34,7 @@ pub(crate) use self::adopted::{Adopted, adopt};
 pub(crate) use self::cannot_run::CannotRun;
 pub(crate) use self::draft::Draft;
 pub(crate) use self::home::Home;
+pub(crate) use self::loose_names::LooseName;
 pub(crate) use self::policy_registry::PolicyRegistry;
 pub(crate) use self::profile::{Persona, ProfileText};
 use self::profile_registry::ProfileRegistry;

@@ -246,3 +246,26 @@ fn each_reason_says_what_is_wrong_to_all_who_ask() {
     assert!(warning.contains("it waits for its policy: there is no policy `odd`"), "{warning}");
     assert!(message == "there is no policy `odd`" && hint.contains("strict"), "{hint}");
 }
+
+#[test]
+fn pools_without_places_and_caps_on_nobody_are_found_each_with_what_to_do() {
+    let bench = Bench::new();
+    bench.write("lanes.d/mine.toml", "argv = [\"agent\"]\npools = [\"gpu\", \"licence\"]\n");
+    bench.write("profiles.d/critic.md", "---\nlane: mine\npools: [disk]\n---\nRead it.\n");
+    let roster = Roster::load(&bench.root);
+    let config = "[pools]\nlicence = 2\n[limits]\nprofiles = { critc = 1, mine = 2 }\nlanes = { ghost = 1, mine = 3 }\n";
+    let config: Config = toml::from_str(config).unwrap();
+    let loose: Vec<String> = roster.loose_names(&config).iter().map(ToString::to_string).collect();
+    assert_eq!(loose.len(), 4, "{loose:#?}");
+    for (text, named) in loose.iter().zip([
+        "the profile critic takes places of the pool disk",
+        "the lane mine takes places of the pool gpu",
+        "limits.profiles caps critc, and no profile or lane has that name; critic is like it",
+        "limits.lanes caps ghost, and no lane has that name",
+    ]) {
+        assert!(text.starts_with(named), "{text}");
+    }
+    assert!(loose[1].ends_with("write gpu = 1 into [pools] of supervisor.toml, and reload"), "{loose:#?}");
+    let config: Config = toml::from_str("[pools]\ngpu = 0\nlicence = 1\ndisk = 1\n").unwrap();
+    assert_eq!(roster.loose_names(&config), [], "a pool without places is closed on purpose");
+}

@@ -21,7 +21,7 @@ use workspace::WorkspaceSpec;
 
 use self::leases::ExternalLeases;
 use self::looks::Looks;
-use crate::automation::schedules::Schedules;
+use crate::automation::schedules::{OfBoard, Schedules};
 use crate::config::Config;
 use crate::config::definitions::Defect;
 use crate::failpoint;
@@ -482,7 +482,8 @@ impl Service {
 
 /// Has a board take its schedules into use.
 fn define(schedules: &Schedules, board: &BoardHandle) {
-    let (Ok(writer), Some((defined, kept))) = (board.writer(), schedules.of_board(board.name())) else {
+    let (Ok(writer), Some(OfBoard { defined, kept })) = (board.writer(), schedules.of_board(board.name()))
+    else {
         return;
     };
     let name = board.name().clone();

@@ -37,7 +37,7 @@ pub(crate) struct Ask {
     #[arg(long)]
     #[serde(default)]
     pub(crate) free_text: bool,
-    /// Ask for the approval of something of this class: `spend`, `book`, `send_as_me`, `destructive`, or a class of [approvals]
+    /// Ask for the approval of something of this class: `spend`, `book`, `send_as_me`, `destructive`, or a class of `[approvals]`
     #[arg(long, value_name = "CLASS", conflicts_with_all = ["choices", "free_text"])]
     // A daemon of an earlier release refuses what it does not know.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -130,7 +130,7 @@ pub(crate) struct Create {
     /// [default: any person]
     #[arg(long, value_name = "NAME", requires = "require_approval")]
     pub(crate) approver: Option<String>,
-    /// What it does that needs approval: `spend`, `book`, `send_as_me`, `destructive`, or a class of [approvals]; it waits, goes on
+    /// What it does that needs approval: `spend`, `book`, `send_as_me`, `destructive`, or a class of `[approvals]`; it waits, goes on
     /// or is refused as that says
     #[arg(long, value_name = "CLASS")]
     pub(crate) approval_class: Option<ApprovalClass>,
@@ -253,8 +253,8 @@ impl Verb for Create {
         of_tenant::require_no_policy(self.policy.as_ref())
     }
 
-    async fn run(mut self, mut call: Call) -> Result<Created, Failure> {
-        let told = subscriber(&call, self.notify.take())?;
+    async fn run(self, mut call: Call) -> Result<Created, Failure> {
+        let told = subscriber(&call, self.notify.as_deref())?;
         let (new, warnings) = self.prepare(&mut call).await?;
         let created = call
             .write(move |board, actor| {

@@ -49,7 +49,7 @@ impl Subscriber {
 
 /// Returns who is notified about a task that a caller creates. `named` is what the caller says; a worker names nobody: the subscribers of its mission are
 /// notified.
-pub(super) fn subscriber(call: &Call, named: Option<String>) -> Result<Option<Subscriber>, Failure> {
+pub(super) fn subscriber(call: &Call, named: Option<&str>) -> Result<Option<Subscriber>, Failure> {
     if call.actor.kind == ActorKind::Worker {
         return match named {
             None => Ok(None),
@@ -60,7 +60,7 @@ pub(super) fn subscriber(call: &Call, named: Option<String>) -> Result<Option<Su
         };
     }
     let config = call.service.config();
-    match named.as_deref() {
+    match named {
         Some(NOBODY) => Ok(None),
         Some(named) => Subscriber::parse(named, &config.notify).map(Some),
         None => {

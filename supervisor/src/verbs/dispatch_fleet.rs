@@ -56,7 +56,7 @@ pub(crate) struct DispatchFleet {
     #[arg(long = "match", value_name = "GLOB")]
     #[serde(skip)]
     pub(crate) matching: Option<String>,
-    /// The tenant of each task is the name of its directory [default]
+    /// The tenant of each task is the name of its directory; this is the default
     #[arg(long)]
     #[serde(skip)]
     pub(crate) tenant_from_directory: bool,
@@ -435,7 +435,7 @@ impl Command for DispatchFleet {
         });
         let rows: Vec<_> = rows.collect();
         if !rows.is_empty() {
-            screen.list(["DIRECTORY", "TASK", "STATUS", ""], rows.into_iter());
+            screen.list(["DIRECTORY", "TASK", "STATUS", ""], rows);
         }
         for line in &reply.directories {
             let Some(error) = &line.error else { continue };

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use kernel::{Task, TaskId, Tenant};
+use kernel::{Pool, Task, TaskId, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +27,7 @@ Examples:
   supervisor edit t_0123abcd --body-file task.md
   supervisor edit t_0123abcd --check 'make test' --max-checks 5
   supervisor edit t_0123abcd --max-runtime 2h --policy strict --skill git
+  supervisor edit t_0123abcd --pool gpu --remove-pool licence
   supervisor edit t_0123abcd                    (in an editor)")]
 pub(crate) struct Edit {
     /// The task
@@ -92,6 +93,19 @@ pub(crate) struct Edit {
     #[arg(long = "skill", value_name = "NAME")]
     #[serde(default)]
     pub(crate) skills: Option<Vec<String>>,
+    /// A pool of the configuration of which each run takes a place too (repeatable)
+    #[arg(long = "pool", value_name = "NAME")]
+    // A daemon of an earlier release refuses what it does not know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) pools: Vec<Pool>,
+    /// A pool of which its runs take no place any more (repeatable)
+    #[arg(long = "remove-pool", value_name = "NAME")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) removed_pools: Vec<Pool>,
+    /// Take none of the pools that it has named so far
+    #[arg(long, conflicts_with = "removed_pools")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) clear_pools: bool,
 }
 
 /// The task as it is now, and what the editor should know.
@@ -107,7 +121,9 @@ pub(crate) struct Edited {
 impl Edit {
     /// What of it is kept and changes nothing as things are.
     pub(super) fn warnings(&self, call: &Call) -> Vec<String> {
-        obstacles::missing_skills(self.skills.as_deref().unwrap_or_default(), call)
+        let mut warnings = obstacles::missing_skills(self.skills.as_deref().unwrap_or_default(), call);
+        warnings.extend(obstacles::missing_pools(&self.pools.iter().cloned().collect(), None, call));
+        warnings
     }
 
     /// Whether nothing is named that is to be changed.
@@ -139,6 +155,11 @@ impl Edit {
             skills: self.skills,
             check: self.check,
             max_checks: self.max_checks,
+            pools: kernel::PoolChange {
+                added: self.pools.into_iter().collect(),
+                removed: self.removed_pools.into_iter().collect(),
+                cleared: self.clear_pools,
+            },
         })
     }
 }

@@ -24,7 +24,7 @@ tasks with `create --mission`. Limits that are left out are those of [missions] 
 supervisor.toml. A mission at a limit is paused and asks: `supervisor answer TASK`.
 
 Examples:
-  supervisor mission create 'build the website' --assignee planner --max-tasks 12
+  supervisor mission create 'build a website' --assignee planner --max-tasks 12
   supervisor mission create 'book a flight' --max-cost 2.50 --max-runtime 2h")]
 pub(crate) struct CreateMission {
     /// The goal, in one line

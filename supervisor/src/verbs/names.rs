@@ -57,7 +57,7 @@ impl Verb for Names {
     async fn run(self, call: Call) -> Result<NamesFound, Failure> {
         let begins = self.begins;
         if let (Some(tenant), false) = (call.confined(), matches!(self.of, Named::Task)) {
-            let names = of_member(&call, tenant, &self.of);
+            let names = of_member(&call, tenant, self.of);
             return Ok(NamesFound::beginning(names, &begins));
         }
         let names = match self.of {
@@ -95,7 +95,7 @@ impl NamesFound {
 }
 
 /// The names that a tenant's user may know beside those of its tasks.
-fn of_member(call: &Call, tenant: &Tenant, of: &Named) -> Vec<String> {
+fn of_member(call: &Call, tenant: &Tenant, of: Named) -> Vec<String> {
     match of {
         Named::Task | Named::Policy => Vec::new(),
         Named::Assignee => call.service.roster().names(),

@@ -37,7 +37,7 @@ impl Verb for NotifyOutbox {
     }
 }
 
-/// WhichLetters messages are meant
+/// `WhichLetters` messages are meant
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct WhichLetters {

@@ -43,7 +43,7 @@ impl Command for NotifyTest {
     fn show(reply: &Tested, screen: &mut Screen) {
         for step in &reply.steps {
             let mark = if step.ok { "ok    " } else { "failed" };
-            screen.line(format!("{mark}  {:<13}  {}", step.step, printable(&step.detail)));
+            screen.line(format!("{mark}  {:<13}  {}", step.name, printable(&step.detail)));
         }
         let end = if reply.ok { "took" } else { "did not take" };
         screen.line(format!("The channel {} {end} the message.", reply.channel));

@@ -1,10 +1,12 @@
 //! What will keep a task from running as things are, as those hear it who create it or assign it.
 
-use kernel::{ActorKind, Label, Profile, Task};
+use std::collections::BTreeSet;
+
+use kernel::{ActorKind, Label, Pool, Profile, Task};
 
 use crate::api::{Call, blocking, person};
 use crate::failure::Failure;
-use crate::roster::{CannotRun, unread};
+use crate::roster::{CannotRun, LooseName, unread};
 
 /// Whether a lane or a profile has a name.
 pub(super) fn is_lane(name: &str, call: &Call) -> bool {
@@ -13,23 +15,23 @@ pub(super) fn is_lane(name: &str, call: &Call) -> bool {
 
 /// What stands in the way of a task that is on the board by now: that cannot be looked for is no failure of its creation.
 pub(super) async fn of_task(task: &Task, call: &Call) -> Vec<String> {
-    let mut warnings = match &task.assignee {
-        Some(assignee) => match obstacle(assignee, task.policy.as_deref(), call).await {
+    let mut warnings = if let Some(assignee) = &task.assignee {
+        match obstacle(assignee, task.policy.as_deref(), call).await {
             Ok(found) => Vec::from_iter(found),
             Err(failure) => vec![failure.message],
-        },
-        None => {
-            let id = &task.id;
-            vec![format!(
-                "nobody is assigned, so nothing runs it: supervisor assign {id} shell, or another of `supervisor assignees`"
-            )]
         }
+    } else {
+        let id = &task.id;
+        vec![format!(
+            "nobody is assigned, so nothing runs it: supervisor assign {id} shell, or another of `supervisor assignees`"
+        )]
     };
     warnings.extend(without_body(task, call));
     if task.goal.mode {
         warnings.extend(no_session(task.assignee.as_ref(), call));
     }
     warnings.extend(missing_skills(&task.skills, call));
+    warnings.extend(missing_pools(&task.pools, task.assignee.as_ref(), call));
     warnings.extend(unreachable_approver(task, call));
     warnings
 }
@@ -106,6 +108,20 @@ pub(super) fn missing_skills(skills: &[String], call: &Call) -> Vec<String> {
     let roster = call.service.roster();
     let missing = skills.iter().filter_map(|name| roster.skills().find(name).err());
     missing.map(|why| format!("{why}; without it the worker starts all the same")).collect()
+}
+
+/// Which pools that a task names, or that its assignee takes places of, the configuration does not have.
+pub(super) fn missing_pools(named: &BTreeSet<Pool>, assignee: Option<&Profile>, call: &Call) -> Vec<String> {
+    let config = call.service.config();
+    let mut found: Vec<LooseName> =
+        named.iter().filter_map(|pool| LooseName::of_pool(pool, "it", &config)).collect();
+    // What the operator has configured for an assignee is no tenant's to see.
+    if let Some(assignee) = assignee.filter(|_| call.confined().is_none()) {
+        let share = call.service.roster().share(assignee, &config);
+        let others = share.pools.iter().filter(|pool| !named.contains(pool));
+        found.extend(others.filter_map(|pool| LooseName::of_pool(pool, assignee.as_str(), &config)));
+    }
+    found.iter().map(ToString::to_string).collect()
 }
 
 /// Why nothing runs the tasks of an assignee as things are.

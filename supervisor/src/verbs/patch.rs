@@ -1,7 +1,7 @@
 //! The change of a task through the API: all that `edit` changes, the assignee and the status, in one transaction.
 
 use kernel::{
-    Actor, BlockKind, Blocking, Board, Destination, Detach, Handoff, Profile, Status, TaskId, Tenant,
+    Actor, BlockKind, Blocking, Board, Destination, Detach, Handoff, Pool, Profile, Status, TaskId, Tenant,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -71,6 +71,9 @@ pub(crate) struct Patch {
     /// What its workers load.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub(crate) skills: Option<Vec<String>>,
+    /// The pools of which each of its runs takes a place; an empty list for none.
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub(crate) pools: Option<Vec<Pool>>,
 }
 
 /// Takes a field that is there: null would be a change that is not made.
@@ -104,6 +107,9 @@ impl Patch {
             skills: self.skills.take(),
             check: self.check.take(),
             max_checks: self.max_checks.take(),
+            clear_pools: self.pools.is_some(),
+            pools: self.pools.take().unwrap_or_default(),
+            removed_pools: Vec::new(),
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::api::{Audience, Call, Effect, OnBoard, Verb};
 use crate::config::definitions::Defect;
 use crate::daemon::{Event, OwnerLink};
 use crate::failure::Failure;
+use crate::roster::LooseName;
 
 /// Has the daemon read the configuration again, as SIGHUP does
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -20,6 +21,9 @@ pub(crate) struct Reloaded {
     pub(crate) by_daemon: bool,
     /// What of it cannot be used.
     pub(crate) defects: Vec<Defect>,
+    /// What it names and does not have.
+    #[serde(default)]
+    pub(crate) unknown_names: Vec<LooseName>,
 }
 
 impl Verb for Reload {
@@ -36,6 +40,7 @@ impl Verb for Reload {
             // Its answer comes after what was asked before it.
             drop(daemon.ask(Event::Look).await?);
         }
-        Ok(Reloaded { by_daemon: daemon.is_some(), defects: call.service.defects() })
+        let unknown_names = call.service.roster().loose_names(&call.service.config());
+        Ok(Reloaded { by_daemon: daemon.is_some(), defects: call.service.defects(), unknown_names })
     }
 }

@@ -6,7 +6,9 @@ mod screen;
 
 use std::collections::BTreeMap;
 
-use kernel::{Clock as _, Hold, HoldKind, HoldScope, Holder, Mail, Profile, Tenant, Timestamp};
+use kernel::{
+    BoardName, Clock as _, Hold, HoldKind, HoldScope, Holder, Mail, Profile, Run, Tenant, Timestamp,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use shim::rundir::boottime_us;
@@ -283,15 +285,8 @@ impl Verb for Status {
         let told = i64::try_from(waiting.len()).unwrap_or(i64::MAX);
         let waiting_more = kernel::waiting_count(&counts).saturating_sub(told).max(0);
         let broken = snapshot.as_ref().map(|snapshot| snapshot.broken.clone()).unwrap_or_default();
-        let live = if let Some(mut snapshot) = snapshot {
-            // Heartbeats and usage go to the board; the owner loop does not follow them.
-            for run in &mut snapshot.live {
-                let known = open.runs.iter().find(|known| run.board == board && known.id == run.run);
-                run.last_heartbeat_at = known.and_then(|known| known.last_heartbeat_at);
-                run.spent = known.and_then(|known| known.spent.clone());
-                run.egress = known.and_then(|known| known.egress.clone());
-            }
-            snapshot.live
+        let live: Vec<LiveRun> = if let Some(snapshot) = snapshot {
+            with_reports(snapshot.live, &board, &open.runs)
         } else {
             let own = open.runs.iter().filter(|run| run.holder == Holder::Supervisor);
             own.map(|run| orphan(&board, run, open.tasks.get(&run.task_id))).collect()
@@ -338,6 +333,17 @@ impl Verb for Status {
         let (health, troubles) = health::of(&report);
         Ok(StatusReport { health, troubles, ..report })
     }
+}
+
+/// Adds what runs report to their board: the owner loop does not follow heartbeats and usage.
+fn with_reports(mut live: Vec<LiveRun>, board: &BoardName, runs: &[Run]) -> Vec<LiveRun> {
+    for run in &mut live {
+        let known = runs.iter().find(|known| run.board == *board && known.id == run.run);
+        run.last_heartbeat_at = known.and_then(|known| known.last_heartbeat_at);
+        run.spent = known.and_then(|known| known.spent.clone());
+        run.egress = known.and_then(|known| known.egress.clone());
+    }
+    live
 }
 
 impl Command for Status {

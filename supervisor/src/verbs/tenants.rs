@@ -236,7 +236,7 @@ impl Verb for TenantUsage {
                     std::fs::read_dir(&scratch).map(|entries| entries.flatten().collect::<Vec<_>>());
                 let named = entries.unwrap_or_default().into_iter();
                 named
-                    .filter_map(|entry| entry.file_name().to_str()?.parse::<TaskId>().ok())
+                    .filter_map(|entry| TaskId::in_full(entry.file_name().to_str()?).ok())
                     .collect::<Vec<_>>()
             }
         });
@@ -254,7 +254,9 @@ impl Verb for TenantUsage {
         places.extend(config.and_then(|config| config.root));
         let disk = blocking("the workspaces were not looked at", move || {
             let mut disk = DiskUse::default();
-            places.iter().for_each(|place| disk.add(place, ENTRIES));
+            for place in &places {
+                disk.add(place, ENTRIES);
+            }
             disk
         });
         let disk = disk.await?;

@@ -9,6 +9,6 @@ mod text;
 
 pub(crate) use self::crontab::imported;
 pub(crate) use self::files::{path_of, remove, text_of, with_pause, write};
-pub(crate) use self::registry::Schedules;
+pub(crate) use self::registry::{OfBoard, Schedules};
 pub(crate) use self::task_text::TaskText;
 pub(crate) use self::text::{Planned, ScheduleText};

@@ -19,6 +19,14 @@ pub(crate) struct Schedules {
     listed: bool,
 }
 
+/// What a board has to know of the schedules.
+pub(crate) struct OfBoard {
+    /// Those that are its own.
+    pub(crate) defined: Vec<(ScheduleName, ScheduleSpec)>,
+    /// Those that it keeps as they are, because their files cannot be used.
+    pub(crate) kept: BTreeSet<ScheduleName>,
+}
+
 impl Schedules {
     /// Reads those of the configuration.
     pub(crate) fn load(root: &Root) -> Self {
@@ -68,17 +76,13 @@ impl Schedules {
         self.defined.defects()
     }
 
-    /// What a board has to know: its schedules, and the names that it keeps although their files cannot be used. None where the
-    /// directory cannot be listed and nothing is known.
-    pub(crate) fn of_board(
-        &self,
-        board: &BoardName,
-    ) -> Option<(Vec<(ScheduleName, ScheduleSpec)>, BTreeSet<ScheduleName>)> {
+    /// What a board has to know. None where the directory cannot be listed and nothing is known.
+    pub(crate) fn of_board(&self, board: &BoardName) -> Option<OfBoard> {
         let is_known = self.listed || self.defined.usable().next().is_some();
         let named = |name: &str| name.parse::<ScheduleName>().ok();
         let of_board = self.defined.usable().filter(|(_, planned)| planned.board == *board);
         let defined = of_board.filter_map(|(name, planned)| Some((named(name)?, planned.spec.clone())));
         let disabled = self.defined.names().filter(|name| matches!(self.find(name), Found::Disabled(_)));
-        is_known.then(|| (defined.collect(), disabled.filter_map(named).collect()))
+        is_known.then(|| OfBoard { defined: defined.collect(), kept: disabled.filter_map(named).collect() })
     }
 }

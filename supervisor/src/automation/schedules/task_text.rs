@@ -14,7 +14,6 @@ use crate::time::duration::WrittenDuration;
 /// A task of a schedule.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a key of the file")]
 pub(crate) struct TaskText {
     /// Its name within the schedule, where that makes several tasks
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -33,7 +32,7 @@ pub(crate) struct TaskText {
     /// Its tenant
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tenant: Option<Tenant>,
-    /// Where the worker works: scratch, dir:/path or worktree:/repository
+    /// Where the worker works: scratch, <dir:/path> or <worktree:/repository>
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) workspace: Option<String>,
     /// The branch to base a worktree on
@@ -102,7 +101,7 @@ fn is_zero(number: &i64) -> bool {
 impl TaskText {
     /// The task as a tick makes it. An error is a key and what is wrong with it.
     pub(super) fn template(&self, channel: Option<&str>) -> Result<TemplateTask, (&'static str, String)> {
-        let place = self.workspace.as_deref().map(with_home).unwrap_or_else(|| "scratch".to_owned());
+        let place = self.workspace.as_deref().map_or_else(|| "scratch".to_owned(), with_home);
         let place = workspace::WorkspaceSpec::from_str(&place).map_err(|e| {
             let hint = e.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
             ("workspace", format!("{e}{hint}"))

@@ -136,6 +136,9 @@ async fn reload(client: &Client) -> Result<u8, Failure> {
         return Err(Failure::new(Code::Unreachable, "no daemon has read the configuration: none runs")
             .hint("start one with: supervisor daemon"));
     }
+    for loose in &reloaded.unknown_names {
+        complain(&format!("warning: {loose}"));
+    }
     let Some((first, rest)) = reloaded.defects.split_first() else { return Ok(0) };
     for defect in rest {
         complain(&format!("error: {defect}"));

@@ -137,6 +137,9 @@ fn reload(context: &Context) -> Arc<Roster> {
 
 /// Logs what of the configuration cannot be used, and which policies this host cannot hold.
 pub(in crate::daemon) fn report(service: &Service) {
+    for loose in service.roster().loose_names(&service.config()) {
+        tracing::warn!(problem = %loose, "unknown_name");
+    }
     for defect in service.defects() {
         tracing::error!(error = %defect, consequence = defect.consequence(), "configuration_defect");
     }

@@ -295,9 +295,8 @@ async fn clean_places(context: &Context, board: &BoardHandle, run: kernel::RunId
     }
     for group in groups {
         let place = group.display().to_string();
-        let removed = with_room(move || match group.exists() {
-            true => cgroup::remove_run(&group).map_err(|e| Stays::of(&e)),
-            false => Ok(()),
+        let removed = with_room(move || {
+            if group.exists() { cgroup::remove_run(&group).map_err(|e| Stays::of(&e)) } else { Ok(()) }
         });
         if let Err(error) = removed.await {
             tracing::warn!(path = place, %error, "cgroup_not_removed");

@@ -42,7 +42,7 @@ pub(super) async fn send(sending: &Sending<'_>, trail: &mut Trail) -> Result<(),
     let places = trail.note("prepare", prepared, "a directory of its own")?;
     let outcome = execute(sending, &places).await;
     let removed = remove_forgotten(&places.dir);
-    let shown = outcome.as_ref().map(String::clone).unwrap_or_default();
+    let shown = outcome.clone().unwrap_or_default();
     trail.note("run", outcome, shown)?;
     if let Err(stays) = removed {
         tracing::warn!(dir = %places.dir.display(), %stays, "channel_home_not_removed");

@@ -184,7 +184,8 @@ fn heading(group: &Group, columns: &Columns, look: Look) -> Line<'static> {
     let before = 2 + ID + 1 + WORD + 1 + unnamed.iter().map(|column| column.head().1 + 1).sum::<usize>();
     line.ink(Ink::Bold, &format!("{title:<before$}"));
     let heads = named.into_iter().map(Column::head);
-    let heads: String = heads.map(|(name, width)| format!("{name:>width$} ")).collect();
+    let heads: Vec<String> = heads.map(|(name, width)| format!("{name:>width$} ")).collect();
+    let heads = heads.concat();
     line.ink(Ink::Dim, &format!("{heads}TITLE"));
     line.line()
 }

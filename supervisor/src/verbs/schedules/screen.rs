@@ -84,15 +84,15 @@ fn told(tick: &ScheduleTick) -> String {
         None => tick.outcome.to_string(),
     };
     if tick.missed == 0 {
-        return printable(&text).to_string();
+        return printable(&text).clone();
     }
     let most = if tick.more { "more than " } else { "" };
-    printable(&format!("{text} ({most}{} missed)", tick.missed)).to_string()
+    printable(&format!("{text} ({most}{} missed)", tick.missed)).clone()
 }
 
 /// Shows one schedule with its ticks.
 pub(crate) fn show_one(line: &ScheduleLine, screen: &mut Screen) {
-    screen.line(printable(&line.name).to_string());
+    screen.line(printable(&line.name));
     let mut field = |name: &str, value: &str| screen.hanging(&format!("  {name:<12}"), &printable(value));
     let said = line.schedule.as_ref();
     let now = SystemClock.now();

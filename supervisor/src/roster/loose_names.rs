@@ -1,0 +1,71 @@
+//! Names in the configuration that lead nowhere: pools without places, and caps on assignees and lanes that do not exist. None is an
+//! error, as what they name may be added later; each is a warning, because until then it does not do what was meant.
+
+use kernel::{Pool, Profile};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Found, Roster};
+use crate::config::Config;
+
+/// One such name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct LooseName {
+    /// Where it is named and what it does not lead to.
+    pub(crate) text: String,
+    /// What to do about it.
+    pub(crate) hint: String,
+}
+
+impl LooseName {
+    /// A pool that somebody names and `[pools]` does not have; none where it has it.
+    pub(crate) fn of_pool(pool: &Pool, who: &str, config: &Config) -> Option<Self> {
+        (!config.pools.contains_key(pool)).then(|| LooseName {
+            text: format!(
+                "{who} takes places of the pool {pool}, which the configuration does not have: nothing starts"
+            ),
+            hint: format!("write {pool} = 1 into [pools] of supervisor.toml, and reload"),
+        })
+    }
+}
+
+impl std::fmt::Display for LooseName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}; {}", self.text, self.hint)
+    }
+}
+
+impl Roster {
+    /// Finds them in the configuration and in the files of profiles and lanes.
+    pub(crate) fn loose_names(&self, config: &Config) -> Vec<LooseName> {
+        let of_profiles = self.profiles().flat_map(|(name, found)| {
+            let Found::Usable(persona) = found else { return Vec::new() };
+            let who = format!("the profile {name}");
+            persona.pools.iter().filter_map(|pool| LooseName::of_pool(pool, &who, config)).collect()
+        });
+        let of_lanes = self.lanes.names().flat_map(|name| {
+            let found = name.parse().map(|name: Profile| self.lanes.find(&name));
+            let Ok(Found::Usable(lane)) = found else { return Vec::new() };
+            let who = format!("the lane {name}");
+            lane.pools.iter().filter_map(|pool| LooseName::of_pool(pool, &who, config)).collect()
+        });
+        let limits = &config.limits;
+        let of_caps = limits.profiles.keys().filter(|name| !self.knows(name)).map(|name| LooseName {
+            text: format!("limits.profiles caps {name}, and no profile or lane has that name"),
+            hint: meant(name.as_str(), self.nearest(name.as_str()), "supervisor assignees"),
+        });
+        let is_no_lane = |name: &&Profile| matches!(self.lanes.find(name), Found::Absent);
+        let of_lane_caps = limits.lanes.keys().filter(is_no_lane).map(|name| LooseName {
+            text: format!("limits.lanes caps {name}, and no lane has that name"),
+            hint: meant(name.as_str(), None, "supervisor lane list"),
+        });
+        of_profiles.chain(of_lanes).chain(of_caps).chain(of_lane_caps).collect()
+    }
+}
+
+/// What to do about a cap on nobody.
+fn meant(name: &str, nearest: Option<String>, list: &str) -> String {
+    let nearest = nearest.filter(|nearest| nearest != name);
+    let nearest = nearest.map(|nearest| format!("{nearest} is like it; ")).unwrap_or_default();
+    format!("{nearest}correct the name in supervisor.toml, or remove it (`{list}` has those that there are)")
+}
