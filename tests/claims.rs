@@ -244,8 +244,8 @@ fn a_worktree_is_made_for_a_claim_and_what_is_committed_there_stays_on_its_branc
         assert_eq!(repository.git_in(&tree, &commit).code, 0);
         let tip = repository.git(&["rev-parse", &format!("task/{id}")]);
         fleet.cli(["reclaim", id]).ok();
-        fleet.cli(["assign", id, "shell"]).ok();
         fleet.cli(["edit", id, "--body", "git log -1 --format=%H"]).ok();
+        fleet.cli(["assign", id, "shell"]).ok();
         assert_eq!(fleet.wait_for(id, "done")["latest_summary"], tip, "a run goes on from it");
     }
 }

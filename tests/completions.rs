@@ -47,7 +47,7 @@ fn completes(mut shell: Screen, setup: &str, task: &str) {
         ("supervisor boards switch rel".to_owned(), "switch releases".to_owned()),
         ("supervisor lane show clau".to_owned(), "lane show claude".to_owned()),
         ("supervisor login clau".to_owned(), "login claude".to_owned()),
-        (format!("supervisor kill {task} -s us"), "-s USR".to_owned()),
+        (format!("supervisor kill {task} -s US"), "-s USR".to_owned()),
         (format!("supervisor attach {task} ./figu"), "./figures.csv".to_owned()),
         ("supervisor run -- ./figu".to_owned(), "./figures.csv".to_owned()),
         (format!("supervisor complete {task} --artifact ./figu"), "./figures.csv".to_owned()),

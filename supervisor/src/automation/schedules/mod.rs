@@ -4,6 +4,7 @@
 mod crontab;
 mod files;
 mod registry;
+mod span;
 mod task_text;
 mod text;
 

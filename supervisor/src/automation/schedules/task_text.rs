@@ -48,7 +48,7 @@ pub(crate) struct TaskText {
     #[serde(skip_serializing_if = "is_false")]
     pub(crate) triage: bool,
     /// End a run after this time
-    #[serde(serialize_with = "super::text::span", skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "super::span::span", skip_serializing_if = "Option::is_none")]
     pub(crate) max_runtime: Option<WrittenDuration>,
     /// Block the task after this many counted failures in a row
     #[serde(skip_serializing_if = "Option::is_none")]

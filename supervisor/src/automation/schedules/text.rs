@@ -4,8 +4,9 @@ use std::path::Path;
 
 use kernel::{BoardName, Missed, Overlap, ScheduleName, ScheduleSpec, Timestamp, Timing};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
+use super::span::span;
 use super::task_text::{TaskText, is_false, with_home};
 use crate::config::definitions::{Defect, Subject};
 use crate::time::duration::WrittenDuration;
@@ -66,22 +67,6 @@ pub(crate) struct ScheduleText {
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
-}
-
-/// Writes a duration as people do.
-#[expect(clippy::ref_option, reason = "the signature is serde's")]
-pub(super) fn span<S: Serializer>(span: &Option<WrittenDuration>, serializer: S) -> Result<S::Ok, S::Error> {
-    span.map(written).serialize(serializer)
-}
-
-pub(super) fn written(span: WrittenDuration) -> String {
-    let seconds = span.duration().as_secs();
-    for (unit, length) in [("d", 86_400), ("h", 3600), ("m", 60)] {
-        if seconds > 0 && seconds.is_multiple_of(length) {
-            return format!("{}{unit}", seconds / length);
-        }
-    }
-    format!("{seconds}s")
 }
 
 /// A schedule that can be used.
