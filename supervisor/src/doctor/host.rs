@@ -1,6 +1,7 @@
 //! What `doctor` finds out about the configuration and about this host.
 
 use super::{Check, Verdict};
+use crate::automation::schedules::Schedules;
 use crate::config::Config;
 use crate::host::examine::examine_host;
 use crate::owner::OwnerLock;
@@ -10,7 +11,7 @@ use crate::roster::Roster;
 /// Files of the configuration that cannot be used.
 pub(super) fn configuration(root: &Root) -> Vec<Check> {
     let mut checks = Vec::new();
-    let roster = Roster::load(root);
+    let (roster, schedules) = (Roster::load(root), Schedules::load(root));
     match Config::load(root) {
         Ok(config) => checks.extend(
             roster
@@ -20,7 +21,7 @@ pub(super) fn configuration(root: &Root) -> Vec<Check> {
         ),
         Err(failure) => checks.push(Check::failed("configuration", failure)),
     }
-    for defect in roster.defects() {
+    for defect in roster.defects().chain(schedules.defects()) {
         let text = format!("{defect}; {}", defect.consequence());
         checks.push(Check::new("configuration", Verdict::Error, text).hint(defect.hint()));
     }
