@@ -57,11 +57,20 @@ impl Route {
     }
 }
 
-/// The texts of a directory of the source code.
+/// The texts of a directory of the source code and of those in it.
 fn sources(dir: &str) -> impl Iterator<Item = String> {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(dir);
-    let files = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
-    files.map(|path| fs::read_to_string(path).unwrap())
+    let mut dirs = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(dir)];
+    let mut texts = Vec::new();
+    while let Some(dir) = dirs.pop() {
+        for path in fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                dirs.push(path);
+            } else {
+                texts.push(fs::read_to_string(path).unwrap());
+            }
+        }
+    }
+    texts.into_iter()
 }
 
 /// Every verb's name, from the sources.

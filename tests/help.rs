@@ -69,7 +69,7 @@ fn the_help_shows_the_first_steps_and_the_exit_codes() {
       0 ok          3 not found       69 daemon unreachable
       1 failed      4 conflict        75 try again
       2 usage       5 needs a person  77 not permitted
-    run, wait, tail and logs --follow exit as the work did.
+    run, wait, dispatch, attach TASK, tail and logs --follow exit as the work did.
 
     Topics:
       supervisor help states        the states of a task, and what leads out of each
