@@ -85,6 +85,11 @@ fn the_page_about_missions_works_as_it_is_written() {
 }
 
 #[test]
+fn the_tutorial_works_as_it_is_written() {
+    run("docs/tutorial.md");
+}
+
+#[test]
 fn the_page_about_operations_works_as_it_is_written() {
     run("docs/operations.md");
 }

@@ -19,7 +19,7 @@ fn insta(fleet: &Fleet, accounts: &[&str]) -> PathBuf {
 }
 
 /// Gives a directory to the ordinary user.
-fn give(dir: &std::path::Path) {
+pub(super) fn give(dir: &std::path::Path) {
     if let Some(id) = User::ordinary().id() {
         chown(dir, Some(id), Some(id)).unwrap();
     }

@@ -227,7 +227,7 @@ fn create_and_assign_warn_of_an_assignee_that_nothing_runs() {
     let words = "the program `no-such-agent` of the lane gone was not found: supervisor lane check gone";
     let created = fleet.cli(["create", "x", "--assignee", "ann", "--body", "b", "--not-before", "2h"]).ok();
     assert!(warnings(&created).contains(words), "{created:?}");
-    let id = fleet.json(["create", "x", "--triage"])["id"].as_str().unwrap().to_owned();
+    let id = fleet.json(["create", "x", "--triage", "--body", "true"])["id"].as_str().unwrap().to_owned();
     let assigned = fleet.cli(["assign", &id, "ann"]).ok();
     assert!(warnings(&assigned).contains(words), "{assigned:?}");
     assert!(fleet.json(["assign", &id, "ann"])["warnings"].to_string().contains("no-such-agent"));

@@ -205,9 +205,9 @@ fn the_command_of_a_tick_makes_a_task_for_each_directory_and_says_why_it_fails()
     let fleet = Fleet::boot();
     for account in ["acct-1", "acct-2"] {
         fs::create_dir_all(fleet.home().join("insta").join(account)).unwrap();
-        fleet.give(&fleet.home().join("insta").join(account));
+        crate::fleet::give(&fleet.home().join("insta").join(account));
     }
-    fleet.give(&fleet.home().join("insta"));
+    crate::fleet::give(&fleet.home().join("insta"));
     let yaml = format!(
         "schedule: \"0 */4 * * *\"\ncommand: hermes kanban dispatch-fleet insta-manager {}\n",
         fleet.home().join("insta").display()
@@ -236,4 +236,11 @@ fn the_command_of_a_tick_makes_a_task_for_each_directory_and_says_why_it_fails()
     fleet.cli(["schedules", "run", "nowhere"]).ok();
     let failed = last("nowhere", "failed");
     assert!(failed["note"].as_str().unwrap().contains("/nonexistent"), "{failed:#}");
+
+    fs::create_dir(fleet.home().join("insta/a b")).unwrap();
+    let again = ["schedules", "add", "refused", "--every", "1d", "--command", "dispatch-fleet a ~/insta"];
+    fleet.cli(again).ok();
+    fleet.cli(["schedules", "run", "refused"]).ok();
+    let failed = last("refused", "failed");
+    assert!(failed["note"].as_str().unwrap().contains("refused: a b"), "{failed:#}");
 }

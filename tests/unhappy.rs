@@ -74,7 +74,7 @@ fn a_wrong_call_is_refused_with_its_code_a_hint_and_an_unharmed_board() {
             (&["link", &ready, nowhere], 3, nowhere),
             (&["unlink", nowhere, &ready], 3, nowhere),
             (&["create", "x", "--parent", nowhere], 3, nowhere),
-            (&["show", "7"], 2, "task id"),
+            (&["show", "7x"], 2, "task id"),
             (&["--board", "nowhere", "list"], 3, "nowhere"),
             (&["--board", "Not A Name", "list"], 2, "board name"),
             (&["--board", "../default", "list"], 2, "board name"),

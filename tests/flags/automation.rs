@@ -12,9 +12,17 @@ const DEAD: Proof = Test(
     "a_message_that_nobody_takes_is_dead_and_shown_and_can_be_retried_and_dropped",
 );
 
+const MADE: Proof = Test(
+    "tests/notify/outbox.rs",
+    "who_has_a_schedule_a_mission_a_fleet_or_a_swarm_make_tasks_hears_of_them",
+);
+
 pub(super) const AUTOMATION: &[Row] = &[
     ("create", "notify", CREATOR),
     ("run", "notify", CREATOR),
+    ("mission create", "notify", MADE),
+    ("swarm", "notify", MADE),
+    ("dispatch-fleet", "notify", MADE),
     ("notify outbox", "channel", DEAD),
     ("notify outbox", "dead", DEAD),
     ("notify retry", "channel", DEAD),

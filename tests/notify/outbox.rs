@@ -1,5 +1,7 @@
 //! The outbox: what becomes of messages when services and daemons fail.
 
+use std::fs;
+
 use serde_json::{Value, json};
 
 use super::played::{Answer, OK, Played, free_port};
@@ -67,6 +69,62 @@ fn a_question_of_a_worker_comes_with_numbered_choices_and_nobody_is_told_where_n
     let text = body["text"].as_str().unwrap();
     assert!(text.contains("which colour?\n1. red\n2. blue\n"), "{text}");
     assert_eq!(played.asked().len(), 1);
+}
+
+#[test]
+fn who_has_a_schedule_a_mission_a_fleet_or_a_swarm_make_tasks_hears_of_them() {
+    let played = Played::start(|_, _| OK);
+    let fleet = told_at(played.port, "[notify.channels.other]\nkind = 'telegram'\nsecret = 'bot'\n");
+    fs::create_dir_all(fleet.home().join("insta/acct-1")).unwrap();
+    crate::fleet::give(&fleet.home().join("insta/acct-1"));
+    crate::fleet::give(&fleet.home().join("insta"));
+    let insta = fleet.home().join("insta").display().to_string();
+    fleet.start();
+    let body = "supervisor complete --summary heard";
+    fleet
+        .cli([
+            "schedules",
+            "add",
+            "s",
+            "--every",
+            "1d",
+            "--title",
+            "of the schedule",
+            "--assignee",
+            "shell",
+            "--body",
+            body,
+        ])
+        .ok();
+    fleet.cli(["schedules", "run", "s"]).ok();
+    fleet.cli(["schedules", "add", "q", "--every", "1d", "--title", "quiet", "--channel", "none"]).ok();
+    fleet.cli(["schedules", "run", "q"]).ok();
+    let mission = fleet.json(["mission", "create", "of the mission"])["id"].clone();
+    fleet.cli(["dispatch-fleet", "shell", &insta, "--title", "of the fleet", "--body", body]).ok();
+    let swarm = ["swarm", "goal", "--worker", "a", "--verifier", "b", "--synthesizer", "c", "--notify"];
+    let members = fleet.json(swarm.iter().chain(&["ops"]).copied());
+
+    let subscribed = fleet.json(["notify", "list"]);
+    let to = |task: &Value| {
+        subscribed.as_array().unwrap().iter().any(|one| one["task_id"] == *task && one["platform"] == "ops")
+    };
+    assert!(to(&mission) && to(&members["worker_ids"][0]) && to(&members["synthesizer_id"]), "{subscribed}");
+    assert!(!to(&members["root_id"]), "what is done at once is no news: {subscribed}");
+    let listed = fleet.json(["list"]);
+    let of = |title: &str| listed.as_array().unwrap().iter().find(|task| task["title"] == title).unwrap();
+    assert!(!to(&of("quiet")["id"]), "{subscribed}");
+    assert_eq!(of("of the schedule")["channel"], "ops", "the default one");
+    for task in ["of the schedule", "of the fleet"] {
+        fleet.eventually("its end is heard of", || {
+            messages(&played)
+                .iter()
+                .any(|message| message["title"] == task && message["text"] == "heard")
+                .then_some(())
+        });
+    }
+    let refused = ["mission", "create", "x", "--notify", "nowhere"];
+    fleet.cli(refused).refused(3, "there is no channel `nowhere`");
+    fleet.cli(swarm.iter().chain(&["none", "--idempotency-key", "k"]).copied()).ok();
 }
 
 #[test]

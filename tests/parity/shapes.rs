@@ -145,7 +145,10 @@ fn a_plan_names_whose_profile_is_full_as_the_other_board_does() {
     assert_eq!(plan["spawned"][0]["task_id"], first);
     let capped = &plan["skipped_per_profile_capped"][0];
     assert_shape(capped, CAPPED, Filled::All);
-    assert_eq!(capped, &json!({"task_id": second, "assignee": "shell", "current": 1}));
+    assert_eq!(
+        [&capped["task_id"], &capped["assignee"], &capped["current"]],
+        [&json!(second), &json!("shell"), &json!(1)]
+    );
     assert!(desk.ok("dispatch --dry-run").contains(&second), "a person sees it as well");
 }
 

@@ -115,7 +115,9 @@ impl Board<'_> {
         if let Some(class) = is_allowed {
             self.tell_allowed(&self.expect_task(&id)?, None, &class)?;
         }
-        Ok(Created { task: self.expect_task(&id)?, existing: false })
+        let task = self.expect_task(&id)?;
+        self.subscribe_channel(&task, &actor.label())?;
+        Ok(Created { task, existing: false })
     }
 
     /// Returns the tenant of a new task: its own, else that of its parents. All have to agree.

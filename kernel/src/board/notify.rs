@@ -15,6 +15,7 @@ use crate::model::letter::Address;
 use crate::model::limits;
 use crate::model::status::Status;
 use crate::model::subscription::{Subscription, SubscriptionKey};
+use crate::model::task::Task;
 use crate::rules::authority;
 
 impl View<'_> {
@@ -38,6 +39,27 @@ impl Board<'_> {
         actor: &Actor,
     ) -> Result<Subscription, Error> {
         let task = self.for_person(&key.task_id, actor, "subscribe a chat to a task")?;
+        let subscription = self.enroll(&task, key, user, notifier, &actor.label())?;
+        if matches!(task.status, Status::Done | Status::Archived) {
+            self.tx.end_subscriptions(&key.task_id)?;
+        }
+        Ok(subscription)
+    }
+
+    /// Subscribes the channel that a new task names to it.
+    pub(super) fn subscribe_channel(&mut self, task: &Task, actor: &str) -> Result<(), Error> {
+        let Some(channel) = &task.origin.channel else { return Ok(()) };
+        self.enroll(task, &SubscriptionKey::of_channel(&task.id, channel), None, None, actor).map(drop)
+    }
+
+    fn enroll(
+        &mut self,
+        task: &Task,
+        key: &SubscriptionKey,
+        user: Option<&str>,
+        notifier: Option<&str>,
+        actor: &str,
+    ) -> Result<Subscription, Error> {
         limits::filled("platform", &key.platform, "name one")?;
         for (field, text) in [
             ("platform", Some(key.platform.as_str())),
@@ -49,16 +71,12 @@ impl Board<'_> {
             limits::maybe(field, text, limits::WORD)?;
         }
         if self.tx.insert_subscription(key, user, notifier, self.now())? {
-            self.append(&task, None, EventKind::Subscribed, Some(payload(key)), &actor.label())?;
-            self.catch_up(&task, &key.address())?;
+            self.append(task, None, EventKind::Subscribed, Some(payload(key)), actor)?;
+            self.catch_up(task, &key.address())?;
         } else {
             self.tx.update_subscription(key, user, notifier)?;
         }
-        let subscription = self.tx.find_subscription(key)?.ok_or_else(|| unknown(key))?;
-        if matches!(task.status, Status::Done | Status::Archived) {
-            self.tx.end_subscriptions(&key.task_id)?;
-        }
-        Ok(subscription)
+        self.tx.find_subscription(key)?.ok_or_else(|| unknown(key))
     }
 
     /// Ends a subscription.
@@ -72,6 +90,13 @@ impl Board<'_> {
 }
 
 impl SubscriptionKey {
+    /// Reads `CHANNEL`, `CHANNEL:CHAT` or `CHANNEL:CHAT:THREAD`.
+    fn of_channel(task: &TaskId, channel: &str) -> Self {
+        let mut parts = channel.splitn(3, ':').map(str::to_owned);
+        let mut part = || parts.next().unwrap_or_default();
+        SubscriptionKey { task_id: task.clone(), platform: part(), chat_id: part(), thread_id: part() }
+    }
+
     /// Where its messages go.
     pub(super) fn address(&self) -> Address {
         Address {

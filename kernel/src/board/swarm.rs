@@ -8,7 +8,7 @@ use crate::model::error::Error;
 use crate::model::id::{Profile, TaskId};
 use crate::model::limits;
 use crate::model::swarm::{BLACKBOARD, NewSwarm, Swarm, SwarmWorker};
-use crate::model::task::NewTask;
+use crate::model::task::{NewTask, Origin};
 use crate::model::verdict::Handoff;
 use crate::rules::authority;
 
@@ -39,6 +39,8 @@ impl Board<'_> {
                     new.goal
                 )),
                 idempotency_key: new.idempotency_key.clone(),
+                // It is done at once, which is no news.
+                origin: Origin::default(),
                 ..new.common()
             },
             actor,
@@ -109,6 +111,7 @@ impl NewSwarm {
             tenant: self.tenant.clone(),
             priority: self.priority,
             created_by: self.created_by.clone(),
+            origin: Origin { channel: self.channel.clone(), ..Origin::default() },
             ..NewTask::default()
         }
     }

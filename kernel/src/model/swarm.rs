@@ -27,6 +27,8 @@ pub struct NewSwarm {
     pub created_by: Option<String>,
     /// The same key always names the same swarm.
     pub idempotency_key: Option<String>,
+    /// The channel that is subscribed to its tasks, as [`crate::Origin`] has it.
+    pub channel: Option<String>,
 }
 
 /// One of a swarm's workers.

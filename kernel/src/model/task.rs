@@ -99,7 +99,7 @@ pub struct Lineage {
     pub consult: Option<u32>,
 }
 
-/// The tick of a schedule that made a task.
+/// Where a task comes from, and where news of it go.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Origin {
     /// The schedule; none of a task that no schedule made.
@@ -108,7 +108,7 @@ pub struct Origin {
     /// The time of the tick.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tick: Option<Timestamp>,
-    /// Where news of the task go, in the words of who sends them.
+    /// The channel that is subscribed to the task when it is made: `CHANNEL`, `CHANNEL:CHAT` or `CHANNEL:CHAT:THREAD`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channel: Option<String>,
 }

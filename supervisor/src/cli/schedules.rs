@@ -186,7 +186,7 @@ struct Add {
     /// Add it paused
     #[arg(long)]
     paused: bool,
-    /// Where news of its tasks go
+    /// Who is notified about its tasks: a channel as with `create --notify`; `none` for nobody
     #[arg(long, value_name = "CHANNEL")]
     channel: Option<String>,
     /// Replace a schedule of that name

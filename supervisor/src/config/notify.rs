@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::duration::WrittenDuration;
 
+/// Instead of a channel: nobody is notified.
+pub(crate) const NOBODY: &str = "none";
+
 /// Channels, and the default ones. Reloaded on SIGHUP.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]

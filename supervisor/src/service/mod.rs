@@ -24,6 +24,7 @@ use self::looks::Looks;
 use crate::automation::schedules::{OfBoard, Schedules};
 use crate::config::Config;
 use crate::config::definitions::Defect;
+use crate::config::notify::NotifyConfig;
 use crate::failpoint;
 use crate::failure::Failure;
 use crate::host::examine::examine_host;
@@ -246,15 +247,17 @@ impl Service {
             None => Schedules::load(&self.root),
         };
         let now = schedules.insert(Arc::new(now));
+        let config = self.config();
         for board in self.served() {
-            define(now, &board);
+            define(now, &config.notify, &board);
         }
     }
 
     /// Has a board that was opened take its schedules into use.
     fn define_schedules_on(&self, board: &BoardHandle) {
         let mut schedules = self.schedules.lock().unwrap_or_else(PoisonError::into_inner);
-        define(schedules.get_or_insert_with(|| Arc::new(Schedules::load(&self.root))), board);
+        let now = schedules.get_or_insert_with(|| Arc::new(Schedules::load(&self.root)));
+        define(now, &self.config().notify, board);
     }
 
     /// Takes settings into use, or goes on with those that there are, and remembers why.
@@ -481,11 +484,12 @@ impl Service {
 }
 
 /// Has a board take its schedules into use.
-fn define(schedules: &Schedules, board: &BoardHandle) {
-    let (Ok(writer), Some(OfBoard { defined, kept })) = (board.writer(), schedules.of_board(board.name()))
-    else {
+fn define(schedules: &Schedules, notify: &NotifyConfig, board: &BoardHandle) {
+    let usual = notify.default_of(board.name());
+    let (Ok(writer), Some(of_board)) = (board.writer(), schedules.of_board(board.name(), usual)) else {
         return;
     };
+    let OfBoard { defined, kept } = of_board;
     let name = board.name().clone();
     let done = move |result: Result<(), kernel::Error>| {
         if let Err(error) = result {

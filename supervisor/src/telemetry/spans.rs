@@ -37,7 +37,8 @@ pub(super) fn of(
 ) -> Vec<Value> {
     let names = Names::of(id, run);
     let begun = marks.claiming.unwrap_or(run.started_at).min(run.started_at);
-    let ended = run.ended_at.unwrap_or(recorded_at);
+    // A short worker may have ended before its start was recorded.
+    let ended = run.ended_at.unwrap_or(recorded_at).max(run.spawned_at.unwrap_or(run.started_at));
     let prepared = marks.prepared.unwrap_or(run.started_at);
     let mut spans = vec![whole(&names, board, run, (begun, recorded_at.max(ended)))];
     let steps = [

@@ -5,13 +5,12 @@ use std::str::FromStr as _;
 
 use kernel::{
     ActorKind, Approval, ApprovalClass, ApprovalState, Check, Client, Goal, InitialState, Label, Limits,
-    Lineage, NewTask, Pool, Profile, Status, Task, TaskId, Tenant,
+    Lineage, NewTask, Origin, Pool, Profile, Status, Task, TaskId, Tenant,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::creator::subscriber;
-use super::{obstacles, of_tenant, texts};
+use super::{creator, obstacles, of_tenant, texts};
 use crate::api::{Audience, Call, Effect, Scope, Tool, Verb, not_for_members, require_own};
 use crate::command::Command;
 use crate::daemon::{Presence, check_workspace};
@@ -254,14 +253,10 @@ impl Verb for Create {
     }
 
     async fn run(self, mut call: Call) -> Result<Created, Failure> {
-        let told = subscriber(&call, self.notify.as_deref())?;
         let (new, warnings) = self.prepare(&mut call).await?;
         let created = call
             .write(move |board, actor| {
                 let created = board.create(new, actor)?;
-                if let Some(told) = told.filter(|_| !created.existing) {
-                    board.subscribe(&told.to(&created.task.id), None, None, actor)?;
-                }
                 Ok(Created { task: created.task, existing: created.existing, warnings })
             })
             .await;
@@ -323,7 +318,9 @@ impl Create {
             warnings.push(NO_BRANCH.to_owned());
         }
         self.approver = self.approver.map(|approver| typed_approver(approver, call));
-        Ok((self.into_new_task()?, warnings))
+        let channel = creator::channel(call, self.notify.as_deref())?;
+        let new = self.into_new_task()?;
+        Ok((NewTask { origin: Origin { channel, ..new.origin }, ..new }, warnings))
     }
 }
 

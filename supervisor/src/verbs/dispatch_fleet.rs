@@ -1,7 +1,6 @@
 //! `dispatch-fleet`: a task for each subdirectory of a directory, once for each tick.
 
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use kernel::{Board, FLEET_BATCH, FleetId, Limits, NewFleetTask, NewTask, Profile, TaskId, Tenant, Tick};
@@ -9,7 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use workspace::WorkspaceSpec;
 
-use super::{obstacles, of_tenant, texts};
+use super::fleet_root::Above;
+use super::{creator, obstacles, of_tenant, texts};
 use crate::api::{Audience, Call, Effect, Verb, blocking, require_own};
 use crate::command::Command;
 use crate::daemon::check_workspace;
@@ -100,6 +100,10 @@ pub(crate) struct DispatchFleet {
     #[arg(long)]
     #[serde(default)]
     pub(crate) dry_run: bool,
+    /// Who is notified: a channel as with `create --notify`; `none` for nobody
+    #[arg(long, value_name = "CHANNEL", env = "SUPERVISOR_CHANNEL")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) notify: Option<String>,
 }
 
 /// What became of one directory.
@@ -190,54 +194,6 @@ impl FleetDispatched {
     /// Lists the directories by their names.
     pub(crate) fn sort(&mut self) {
         self.directories.sort_by(|a, b| a.directory.cmp(&b.directory));
-    }
-}
-
-/// The directory above those of a fleet: whose it is, and whether another user may put a directory into it.
-#[derive(Clone, Copy, Debug)]
-struct Above {
-    owner: u32,
-    is_closed: bool,
-}
-
-impl Above {
-    /// Looks at it. Its path has no symbolic link at its end.
-    fn look(root: &Path) -> Result<Self, Failure> {
-        let wanted = "a directory with one subdirectory for each task";
-        let meta = root.symlink_metadata().map_err(|e| Failure::named_file("look at", root, &e, wanted))?;
-        if meta.is_symlink() {
-            return Err(Failure::usage(format!("{} is a symbolic link", root.display()))
-                .hint("name the directory that it leads to"));
-        }
-        if !meta.is_dir() {
-            return Err(Failure::usage(format!("{} is not a directory", root.display())).hint(wanted));
-        }
-        Ok(Above { owner: meta.uid(), is_closed: meta.mode() & 0o022 == 0 })
-    }
-
-    /// Refuses what is no directory, and a directory that another user than the owner has put there.
-    fn require(self, path: &Path) -> Result<(), Failure> {
-        let wanted = "a directory of the fleet";
-        let meta = path.symlink_metadata().map_err(|e| Failure::named_file("look at", path, &e, wanted))?;
-        if !meta.is_dir() {
-            let what = if meta.is_symlink() { "a symbolic link" } else { "no directory" };
-            return Err(Failure::usage(format!("{} is {what}", path.display())).hint("it is left out"));
-        }
-        let own = nix::unistd::geteuid().as_raw();
-        let is_trusted = meta.uid() == self.owner || (self.is_closed && [0, own].contains(&self.owner));
-        if is_trusted {
-            return Ok(());
-        }
-        Err(Failure::new(
-            Code::NotPermitted,
-            format!(
-                "{} belongs to uid {}, and the directory above it to uid {}: its worker would act as another user",
-                path.display(),
-                meta.uid(),
-                self.owner
-            ),
-        )
-        .hint(format!("give it to the owner of the fleet: chown {} {}", self.owner, path.display())))
     }
 }
 
@@ -370,10 +326,14 @@ impl Verb for DispatchFleet {
         let mut reply =
             FleetDispatched::none(self.profile.clone(), self.root.clone(), tick.clone(), self.dry_run);
         reply.warnings.extend(obstacles::obstacle(&self.profile, self.policy.as_deref(), &call).await?);
+        let channel = creator::channel(&call, self.notify.as_deref())?;
         let mut tasks = Vec::new();
         for (directory, task) in self.tasks(&tick, &call).await? {
             match task {
-                Ok(task) => tasks.push(task),
+                Ok(mut task) => {
+                    task.task.origin.channel.clone_from(&channel);
+                    tasks.push(task);
+                }
                 Err(failure) => reply.refuse(directory, failure),
             }
         }
@@ -479,21 +439,5 @@ mod tests {
         for name in ["a b", "..", "a/b", "$(id)", ""] {
             assert!(fleet("x").task(name, &"7".parse().unwrap()).is_err(), "{name}");
         }
-    }
-
-    #[test]
-    fn a_directory_that_another_user_has_put_there_is_refused() {
-        let own = nix::unistd::geteuid().as_raw();
-        let dir = tempfile::tempdir().unwrap();
-        let sub = dir.path().join("a");
-        std::fs::create_dir(&sub).unwrap();
-        std::os::unix::fs::symlink(&sub, dir.path().join("link")).unwrap();
-        Above { owner: own, is_closed: false }.require(&sub).unwrap();
-        Above { owner: own, is_closed: true }.require(&sub).unwrap();
-        let refused = Above { owner: own + 1, is_closed: false }.require(&sub).unwrap_err();
-        assert_eq!(refused.code, Code::NotPermitted);
-        assert!(Above { owner: own + 1, is_closed: true }.require(&sub).is_err());
-        assert!(Above { owner: own, is_closed: true }.require(&dir.path().join("link")).is_err());
-        assert!(Above::look(&dir.path().join("link")).unwrap_err().message.contains("symbolic link"));
     }
 }

@@ -60,6 +60,10 @@ pub(crate) struct CreateMission {
     /// What it may cost in US dollars, as agents report it, such as 2.50
     #[arg(long = "max-cost", value_name = "USD", value_parser = spent::micros)]
     pub(crate) max_cost_micros: Option<u64>,
+    /// Who is notified: a channel as with `create --notify`; `none` for nobody
+    #[arg(long, value_name = "CHANNEL", env = "SUPERVISOR_CHANNEL")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) notify: Option<String>,
     /// Print only the id of its first task
     #[arg(long, short, conflicts_with = "json")]
     #[serde(skip)]
@@ -86,6 +90,7 @@ impl Verb for CreateMission {
             tenant: self.tenant,
             workspace: self.workspace,
             idempotency_key: self.idempotency_key,
+            notify: self.notify,
             ..Create::default()
         };
         let (new, warnings) = create.prepare(&mut call).await?;

@@ -34,6 +34,7 @@ mod ended;
 mod events;
 mod evidence;
 mod export;
+mod fleet_root;
 #[cfg(test)]
 mod fuzz_tests;
 mod gc;

@@ -6,7 +6,7 @@ use kernel::{NewSwarm, Profile, SwarmWorker, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{obstacles, texts};
+use super::{creator, obstacles, texts};
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
@@ -53,6 +53,10 @@ pub(crate) struct Swarm {
     #[arg(long, value_name = "KEY")]
     #[serde(default)]
     pub(crate) idempotency_key: Option<String>,
+    /// Who is notified: a channel as with `create --notify`; `none` for nobody
+    #[arg(long, value_name = "CHANNEL", env = "SUPERVISOR_CHANNEL")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) notify: Option<String>,
 }
 
 /// A worker as it is written: `PROFILE[:TITLE[:SKILL,SKILL]]`.
@@ -150,6 +154,7 @@ impl Verb for Swarm {
             priority: self.priority,
             created_by: self.created_by,
             idempotency_key: self.idempotency_key,
+            channel: creator::channel(&call, self.notify.as_deref())?,
         };
         call.write(move |board, actor| Ok(Swarming { swarm: board.swarm(&new, actor)?, warnings })).await
     }

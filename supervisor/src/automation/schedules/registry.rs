@@ -76,12 +76,14 @@ impl Schedules {
         self.defined.defects()
     }
 
-    /// What a board has to know. None where the directory cannot be listed and nothing is known.
-    pub(crate) fn of_board(&self, board: &BoardName) -> Option<OfBoard> {
+    /// What a board has to know; a schedule that names no channel has the `usual` one. None where the directory cannot be listed and
+    /// nothing is known.
+    pub(crate) fn of_board(&self, board: &BoardName, usual: Option<&str>) -> Option<OfBoard> {
         let is_known = self.listed || self.defined.usable().next().is_some();
         let named = |name: &str| name.parse::<ScheduleName>().ok();
         let of_board = self.defined.usable().filter(|(_, planned)| planned.board == *board);
-        let defined = of_board.filter_map(|(name, planned)| Some((named(name)?, planned.spec.clone())));
+        let defined =
+            of_board.filter_map(|(name, planned)| Some((named(name)?, planned.with_channel(usual))));
         let disabled = self.defined.names().filter(|name| matches!(self.find(name), Found::Disabled(_)));
         is_known.then(|| OfBoard { defined: defined.collect(), kept: disabled.filter_map(named).collect() })
     }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::span::span;
 use super::task_text::{TaskText, is_false, with_home};
 use crate::config::definitions::{Defect, Subject};
+use crate::config::notify::NOBODY;
 use crate::time::duration::WrittenDuration;
 
 /// A schedule as its file says it. One of `cron`, `every` and `at` at least, and one of `task`, `tasks` and `command`.
@@ -51,7 +52,7 @@ pub(crate) struct ScheduleText {
     /// The board of its tasks
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) board: Option<BoardName>,
-    /// Where news of its tasks go
+    /// Who is notified about its tasks, as with `create --notify`
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) channel: Option<String>,
     /// What is carried out at a tick: `dispatch-fleet` and its arguments
@@ -98,6 +99,17 @@ impl Planned {
         })
     }
 
+    /// What the board has to know, with the usual channel where the file names none.
+    pub(crate) fn with_channel(&self, usual: Option<&str>) -> ScheduleSpec {
+        let mut spec = self.spec.clone();
+        if self.text.channel.is_none() {
+            for template in &mut spec.tasks {
+                template.task.origin.channel = usual.map(str::to_owned);
+            }
+        }
+        spec
+    }
+
     /// Makes a schedule of what a file says. An error is a key and what is wrong with it.
     pub(crate) fn of(name: &ScheduleName, text: ScheduleText) -> Result<Self, (&'static str, String)> {
         let tasks = match (&text.task, text.tasks.as_slice()) {
@@ -107,7 +119,7 @@ impl Planned {
             (Some(task), []) => std::slice::from_ref(task),
             (None, tasks) => tasks,
         };
-        let channel = text.channel.as_deref();
+        let channel = text.channel.as_deref().filter(|channel| *channel != NOBODY);
         let tasks = tasks.iter().map(|task| task.template(channel)).collect::<Result<_, _>>()?;
         let zone = text.time_zone.as_deref();
         let moment = |key: &'static str, said: Option<&String>| {

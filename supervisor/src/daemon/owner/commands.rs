@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use kernel::{BoardName, DueCommand};
-use tokio::io::AsyncReadExt as _;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use crate::daemon::run::context::{Context, submit};
 use crate::failure::Failure;
@@ -18,7 +18,7 @@ const AT_ONCE: u32 = 8;
 /// How long a command may take.
 const LONGEST: Duration = Duration::from_mins(10);
 /// How much of what a command says is kept.
-const SAID: u64 = 4096;
+const SAID: usize = 4096;
 
 /// Carries out what is due on a board and not under way. Blocking; what is begun goes on by itself.
 pub(super) fn carry_out_due(context: &Arc<Context>, name: &BoardName) {
@@ -61,26 +61,52 @@ async fn carry_out(context: &Context, name: &BoardName, command: &DueCommand) ->
         .arg("--board")
         .arg(name.as_str())
         .args(&command.words);
-    process.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
+    process.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     for variable in ["SUPERVISOR_BOARD", "HERMES_KANBAN_BOARD", "SUPERVISOR_TENANT", "NOTIFY_SOCKET"] {
         process.env_remove(variable);
     }
     let mut child = process.spawn().map_err(|e| format!("the command cannot be started: {e}"))?;
-    let stderr = child.stderr.take();
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let ended = async {
-        let mut said = Vec::new();
-        if let Some(stderr) = stderr {
-            let mut stderr = stderr;
-            // What cannot be read says nothing; how the command ends is what counts.
-            drop((&mut stderr).take(SAID).read_to_end(&mut said).await);
-            drop(tokio::io::copy(&mut stderr, &mut tokio::io::sink()).await);
-        }
-        (child.wait().await, String::from_utf8_lossy(&said).trim().to_owned())
+        // What is refused of a fleet stands in the report, and what ends the whole call in an error.
+        let (report, error) = tokio::join!(last_of(stdout), last_of(stderr));
+        (child.wait().await, format!("{error}\n{report}").trim().to_owned())
     };
     match tokio::time::timeout(LONGEST, ended).await {
         Err(_) => Err(format!("the command took longer than {} min", LONGEST.as_secs() / 60)),
         Ok((Err(e), _)) => Err(format!("the end of the command is not known: {e}")),
         Ok((Ok(status), _)) if status.success() => Ok(()),
         Ok((Ok(status), said)) => Err(format!("the command ended with {status}: {said}")),
+    }
+}
+
+/// Reads to the end, and returns the last [`SAID`] bytes from the beginning of a line on.
+async fn last_of(output: Option<impl AsyncRead + Unpin>) -> String {
+    let (mut said, mut part, mut is_cut) = (Vec::new(), vec![0; SAID], false);
+    let Some(mut output) = output else { return String::new() };
+    // What cannot be read says nothing; how the command ends is what counts.
+    while let Ok(count) = output.read(&mut part).await
+        && count > 0
+    {
+        said.extend_from_slice(part.get(..count).unwrap_or_default());
+        is_cut |= said.len() > SAID;
+        said.drain(..said.len().saturating_sub(SAID));
+    }
+    let text = String::from_utf8_lossy(&said);
+    let text = if is_cut { text.split_once('\n').map_or(&*text, |(_, rest)| rest) } else { &text };
+    text.trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_last_lines_are_kept() {
+        let lines = (0..10_000).map(|at| format!("line {at}\n")).collect::<Vec<_>>().concat();
+        let kept = last_of(Some(lines.as_bytes())).await;
+        assert!(kept.len() <= SAID && kept.starts_with("line ") && kept.ends_with("line 9999"), "{kept}");
+        assert_eq!(last_of(Some(&b"all\nof it\n"[..])).await, "all\nof it");
+        assert_eq!(last_of(None::<&[u8]>).await, "");
     }
 }

@@ -1,0 +1,22 @@
+//! Durations in the files of schedules, as people write them.
+
+use serde::{Serialize as _, Serializer};
+
+use crate::time::duration::WrittenDuration;
+
+/// Writes a duration as people do.
+#[expect(clippy::ref_option, reason = "the signature is serde's")]
+pub(super) fn span<S: Serializer>(span: &Option<WrittenDuration>, serializer: S) -> Result<S::Ok, S::Error> {
+    span.map(written).serialize(serializer)
+}
+
+/// A duration in the largest unit of which it is a whole number.
+fn written(span: WrittenDuration) -> String {
+    let seconds = span.duration().as_secs();
+    for (unit, length) in [("d", 86_400), ("h", 3600), ("m", 60)] {
+        if seconds > 0 && seconds.is_multiple_of(length) {
+            return format!("{}{unit}", seconds / length);
+        }
+    }
+    format!("{seconds}s")
+}
