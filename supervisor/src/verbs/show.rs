@@ -268,7 +268,7 @@ impl Command for Show {
     }
 }
 
-/// What its workers load and take, and the mission that it belongs to.
+/// What its workers load and take, the mission that it belongs to, and who is notified.
 fn show_given(task: &Task, screen: &mut Screen) {
     if !task.skills.is_empty() {
         field(screen, "skills", &printable(&task.skills.join(", ")));
@@ -279,6 +279,9 @@ fn show_given(task: &Task, screen: &mut Screen) {
     }
     if let Some(mission) = &task.lineage.mission {
         field(screen, "mission", &printable(mission));
+    }
+    if let Some(channel) = &task.origin.channel {
+        field(screen, "channel", &printable(channel));
     }
 }
 
