@@ -37,6 +37,7 @@ mod breaker;
 mod bring_back;
 mod budget;
 mod charge;
+mod chat;
 mod check;
 mod claim;
 mod consult;

@@ -147,11 +147,14 @@ impl Board<'_> {
         ids.iter().try_for_each(|id| self.tx.bind_letter(*id, *first))
     }
 
-    /// Removes messages that their channel has taken.
-    pub fn letters_delivered(&mut self, ids: &[LetterId]) -> Result<(), Error> {
+    /// Removes messages that their channel has taken, and keeps how its service names what they were sent as.
+    pub fn letters_delivered(&mut self, ids: &[LetterId], message: Option<&str>) -> Result<(), Error> {
         for id in ids {
             let Some(letter) = self.tx.find_letter(*id)? else { continue };
             self.tx.move_subscription(&letter)?;
+            if let Some(message) = message {
+                self.tx.put_chat_message(&letter, message)?;
+            }
             self.tx.delete_letter(*id)?;
         }
         Ok(())

@@ -246,14 +246,14 @@ fn a_delivery_removes_the_message_and_moves_the_subscription_on() {
     shake(&bench, &task, 1);
     let letter = letters(&bench).remove(0);
     let ids = [letter.id];
-    bench.call(move |board| board.letters_delivered(&ids)).unwrap();
+    bench.call(move |board| board.letters_delivered(&ids, None)).unwrap();
     assert_eq!(kinds(&bench), []);
     let seen = bench.readers.with(|view| view.subscriptions(None, &alice())).unwrap()[0].last_event_id;
     assert_eq!(seen, letter.event_id);
     assert!(seen > EventId(0));
     shake(&bench, &task, 1);
     assert!(letters(&bench)[0].id > letter.id, "a number is never given out twice");
-    bench.call(move |board| board.letters_delivered(&ids)).unwrap();
+    bench.call(move |board| board.letters_delivered(&ids, None)).unwrap();
     assert_eq!(letters(&bench).len(), 1, "a delivery that is reported twice removes no other message");
 }
 

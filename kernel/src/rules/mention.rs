@@ -9,7 +9,7 @@ pub const MENTIONS: usize = 8;
 ///
 /// Names in lines that begin with `>`, in fences and indented blocks of code, in code spans, in e-mail addresses and in paths are
 /// none. The time it takes grows with the length of the text.
-pub(crate) fn mentioned(text: &str, known: impl Fn(&Profile) -> bool) -> Vec<Profile> {
+pub fn mentioned(text: &str, known: impl Fn(&Profile) -> bool) -> Vec<Profile> {
     let mut found = Vec::new();
     for paragraph in own_words(text) {
         for name in names(&without_spans(&paragraph)) {

@@ -39,6 +39,7 @@ const STEPS: &[M<'static>] = &[
     M::up(include_str!("migrations/0027.sql")),
     M::up(include_str!("migrations/0028.sql")),
     M::up(include_str!("migrations/0029.sql")),
+    M::up(include_str!("migrations/0030.sql")),
 ];
 
 /// Returns every migration that there is.

@@ -28,7 +28,9 @@ fn condition(table: &str) -> Option<String> {
         "task_ids" => format!("id IN {TASKS}"),
         "task_links" => format!("parent_id IN {TASKS} AND child_id IN {TASKS}"),
         "task_comments" | "task_events" | "folded_states" | "task_runs" | "task_attachments"
-        | "notify_subs" | "delays" | "run_usage" | "run_messages" => format!("task_id IN {TASKS}"),
+        | "notify_subs" | "chat_messages" | "delays" | "run_usage" | "run_messages" => {
+            format!("task_id IN {TASKS}")
+        }
         "run_counts" | "run_egress" => format!("run_id IN {RUNS}"),
         "missions" => format!("name IN {MISSIONS}"),
         "holds" => format!(

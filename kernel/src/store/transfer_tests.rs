@@ -36,6 +36,10 @@ const LETTER: &str = "
 /// What went through the proxy of a run.
 const EGRESS: &str = "INSERT INTO run_egress (run_id, egress) SELECT id, '{}' FROM task_runs LIMIT 1";
 
+/// What was sent to a chat, and the directory of a thread.
+const CHATS: &str = "INSERT INTO chat_messages SELECT id, 'tg', '7', '', '100', 1 FROM tasks LIMIT 1; \
+    INSERT INTO chat_places VALUES ('tg', '7', '', '/srv/a', 'person:ann', 1);";
+
 /// A mention, and what was used on a day.
 const MENTION: &str = "
     INSERT INTO mentions (comment_id, profile, task_id) SELECT id, 'bob', task_id FROM task_comments LIMIT 1;
@@ -96,6 +100,7 @@ fn full() -> Bench {
             let command = Some(vec!["dispatch-fleet".to_owned()]);
             board.define_schedule(&schedule, &ScheduleSpec { timing, command, ..ScheduleSpec::default() })?;
             board.run_schedule(&schedule, &alice())?;
+            board.tx.conn.execute_batch(CHATS).unwrap();
             board.fold_events(crate::Timestamp::from_micros(i64::MAX), 1)?;
             Ok(())
         })

@@ -13,6 +13,7 @@ use super::parcel::Parcel;
 use super::plan::{Channels, Plan};
 use super::sinks::Sending;
 use super::trail::{Step, Tested, Trail, Undelivered};
+use super::wire::Wire;
 use crate::config::notify::Channel;
 use crate::failpoint;
 use crate::failure::Failure;
@@ -152,13 +153,13 @@ async fn carry_on(service: &Service, name: &BoardName, crowd: Crowd) -> Result<O
         return keep_failure(&board, &fallback, &parcel, ids, Undelivered::later(why)).await;
     };
     let name = parcel.address.channel.as_str();
-    let sending = Sending { service, name, channel, parcel: &parcel };
+    let sending = Sending { wire: Wire { service, name, channel }, parcel: &parcel };
     let sent = sending.send(&mut Trail::default()).await;
     failpoint::pass("after-notify");
     match sent {
-        Ok(()) => {
+        Ok(message) => {
             tracing::debug!(channel = name, messages = ids.len(), id = %parcel.id, "notified");
-            write(&board, move |board| board.letters_delivered(&ids)).await?;
+            write(&board, move |board| board.letters_delivered(&ids, message.as_deref())).await?;
             Ok(None)
         }
         Err(error) => keep_failure(&board, channel, &parcel, ids, error).await,
@@ -247,7 +248,7 @@ pub(crate) async fn test(service: &Service, name: &str, board: BoardName) -> Res
     let kind = kind.as_ref().and_then(|kind| kind.as_str()).unwrap_or_default().to_owned();
     trail.done("configuration", kind);
     let parcel = Parcel::test(board, name);
-    let sent = Sending { service, name, channel, parcel: &parcel }.send(&mut trail).await;
+    let sent = Sending { wire: Wire { service, name, channel }, parcel: &parcel }.send(&mut trail).await;
     let mut steps = trail.into_steps();
     if let Err(error) = &sent
         && steps.iter().all(|step| step.ok)

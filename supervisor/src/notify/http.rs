@@ -38,6 +38,8 @@ pub(super) struct Post {
     pub(super) url: String,
     pub(super) headers: Vec<(HeaderName, HeaderValue)>,
     pub(super) body: Vec<u8>,
+    /// How much of the answer is read.
+    pub(super) answer_bytes: usize,
 }
 
 /// An answer, with the beginning of its body.
@@ -53,7 +55,7 @@ impl Post {
     /// A body of JSON.
     pub(super) fn json(url: String, body: &Value) -> Self {
         let kind = (header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        Post { url, headers: vec![kind], body: body.to_string().into_bytes() }
+        Post { url, headers: vec![kind], body: body.to_string().into_bytes(), answer_bytes: ANSWER_BYTES }
     }
 
     /// The same with a header whose value is a secret.
@@ -90,6 +92,7 @@ impl Post {
     async fn exchange(self, uri: &Uri, stream: Box<dyn Stream>) -> Result<Answer, Undelivered> {
         let broken =
             |e: hyper::Error| Undelivered::later(format!("the connection broke: {}", with_causes(&e)));
+        let answer_bytes = self.answer_bytes;
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
         let _connection = AbortOnDropHandle::new(tokio::spawn(connection));
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
@@ -109,7 +112,7 @@ impl Post {
         let answer = sender.send_request(request).await.map_err(broken)?;
         let (status, retry_after) = (answer.status(), retry_after(answer.headers()));
         // An answer that is too long is an answer: its status says whether the message was taken.
-        let read = Limited::new(answer.into_body(), ANSWER_BYTES).collect().await;
+        let read = Limited::new(answer.into_body(), answer_bytes).collect().await;
         let body = read.map(http_body_util::Collected::to_bytes).unwrap_or_default();
         Ok(Answer { status, retry_after, body })
     }

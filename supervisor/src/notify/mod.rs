@@ -17,8 +17,11 @@ mod http;
 mod parcel;
 mod plan;
 mod sinks;
+mod talk;
 mod text;
 mod trail;
+mod wire;
 
 pub(crate) use deliver::{deliver, test};
-pub(crate) use trail::Tested;
+pub(crate) use talk::Talk;
+pub(crate) use trail::{Tested, Undelivered};

@@ -29,7 +29,7 @@ pub(crate) struct Tested {
 
 /// Why a channel did not take a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Undelivered {
+pub(crate) enum Undelivered {
     /// Another try may help, after this time where the service names one.
     #[error("{why}")]
     Later { why: String, after: Option<Duration> },
@@ -39,7 +39,7 @@ pub(super) enum Undelivered {
 }
 
 impl Undelivered {
-    pub(super) fn later(why: impl Into<String>) -> Self {
+    pub(crate) fn later(why: impl Into<String>) -> Self {
         Undelivered::Later { why: why.into(), after: None }
     }
 }

@@ -37,7 +37,7 @@ struct Places {
 
 pub(super) async fn send(sending: &Sending<'_>, trail: &mut Trail) -> Result<(), Undelivered> {
     let policy = policy(sending);
-    let policy = trail.note("policy", policy, sending.channel.policy.clone().unwrap_or_default())?;
+    let policy = trail.note("policy", policy, sending.wire.channel.policy.clone().unwrap_or_default())?;
     let prepared = prepare(sending, &policy).await.map_err(|failure| Undelivered::later(failure.message));
     let places = trail.note("prepare", prepared, "a directory of its own")?;
     let outcome = execute(sending, &places).await;
@@ -51,8 +51,8 @@ pub(super) async fn send(sending: &Sending<'_>, trail: &mut Trail) -> Result<(),
 }
 
 fn policy(sending: &Sending<'_>) -> Result<Policy, Undelivered> {
-    let roster = sending.service.roster();
-    let name = sending.channel.policy.as_deref().unwrap_or_default();
+    let roster = sending.wire.service.roster();
+    let name = sending.wire.channel.policy.as_deref().unwrap_or_default();
     let policy = roster.policies().find(name).map_err(|why| Undelivered::later(why.to_string()))?.clone();
     if policy.has_proxy() {
         return Err(Undelivered::later(format!(
@@ -63,9 +63,9 @@ fn policy(sending: &Sending<'_>) -> Result<Policy, Undelivered> {
 }
 
 async fn prepare(sending: &Sending<'_>, policy: &Policy) -> Result<Places, Failure> {
-    let (service, config) = (sending.service, sending.service.config());
+    let (service, config) = (sending.wire.service, sending.wire.service.config());
     let root = service.root();
-    let dir = root.channel_home(sending.name);
+    let dir = root.channel_home(sending.wire.name);
     let gone = |stays: &dyn std::fmt::Display| {
         Failure::failed(format!("failed to remove {}: {stays}", dir.display()))
     };
@@ -97,7 +97,7 @@ async fn prepare(sending: &Sending<'_>, policy: &Policy) -> Result<Places, Failu
         home: places.home.clone(),
         tmp: places.tmp.clone(),
         read: Vec::new(),
-        execute: program(sending.channel).into_iter().collect(),
+        execute: program(sending.wire.channel).into_iter().collect(),
         write: Vec::new(),
         arrangement: Arrangement::default(),
         identity,
@@ -131,7 +131,7 @@ fn spec(
     let mut set = BTreeMap::new();
     set.insert("HOME".to_owned(), surroundings.home.display().to_string());
     set.insert("TMPDIR".to_owned(), surroundings.tmp.display().to_string());
-    let programs: Vec<PathBuf> = program(sending.channel).into_iter().collect();
+    let programs: Vec<PathBuf> = program(sending.wire.channel).into_iter().collect();
     let env =
         policy.environment(|name| std::env::var_os(name), &surroundings, &programs, &BTreeMap::new(), set);
     let env = env.into_iter().filter_map(|(name, value)| Some((name, value.into_string().ok()?))).collect();
@@ -142,7 +142,7 @@ fn spec(
         task: String::new(),
         run: 0,
         nonce: String::new(),
-        argv: sending.channel.run.clone().unwrap_or_default(),
+        argv: sending.wire.channel.run.clone().unwrap_or_default(),
         env,
         cwd: surroundings.home.clone(),
         stdin: Stdin::Null,
@@ -181,7 +181,7 @@ async fn execute(sending: &Sending<'_>, places: &Places) -> Result<String, Undel
         .spawn()
         .map_err(|e| failed("start", e))?;
     let body = form::of(sending.parcel).to_string();
-    let limit = sending.channel.timeout.duration();
+    let limit = sending.wire.channel.timeout.duration();
     let ended = tokio::time::timeout(limit, async {
         if let Some(mut stdin) = child.stdin.take() {
             // A program that does not read its input may have taken the message all the same: its exit code says it.

@@ -18,7 +18,7 @@ const PROGRAM: &str = "/usr/bin/notify-send";
 const BUS: &str = "DBUS_SESSION_BUS_ADDRESS";
 
 pub(super) async fn send(sending: &Sending<'_>, trail: &mut Trail) -> Result<(), Undelivered> {
-    let run = sending.channel.run.clone().unwrap_or_else(|| vec![PROGRAM.to_owned()]);
+    let run = sending.wire.channel.run.clone().unwrap_or_else(|| vec![PROGRAM.to_owned()]);
     let Some((program, arguments)) = run.split_first() else { return Ok(()) };
     let bus = bus();
     let bus = bus.ok_or_else(|| {
@@ -41,7 +41,7 @@ pub(super) async fn send(sending: &Sending<'_>, trail: &mut Trail) -> Result<(),
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .kill_on_drop(true);
-    let limit = sending.channel.timeout.duration();
+    let limit = sending.wire.channel.timeout.duration();
     let ended = tokio::time::timeout(limit, async { command.spawn()?.wait().await }).await;
     let outcome = match ended {
         Err(_) => Err(Undelivered::later(format!(

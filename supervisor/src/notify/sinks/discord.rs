@@ -3,37 +3,43 @@
 use hyper::header::AUTHORIZATION;
 use serde_json::json;
 
-use super::Sending;
+use super::Spoken;
 use super::said::Said;
 use crate::notify::http::Post;
-use crate::notify::text;
 use crate::notify::trail::{Trail, Undelivered};
+use crate::notify::wire::Wire;
 
 /// The longest value by which Discord knows a message that comes twice.
 const NONCE: usize = 25;
 
-pub(super) async fn send(sending: &Sending<'_>, trail: &mut Trail) -> Result<(), Undelivered> {
-    let token = sending.need_secret(trail)?;
-    let chat = sending.need_chat(trail)?;
+pub(super) async fn say(
+    wire: &Wire<'_>,
+    spoken: &Spoken<'_>,
+    trail: &mut Trail,
+) -> Result<Option<String>, Undelivered> {
+    let token = wire.need_secret(trail)?;
     // A thread is a channel of its own.
-    let chat = sending.parcel.thread().unwrap_or(chat);
+    let chat = spoken.thread.unwrap_or(spoken.chat);
     if chat.is_empty() || !chat.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(trail.failed("chat", Undelivered::later("a channel of Discord is named by its number")));
     }
-    let body = json!({
-        "content": text::whole(sending.parcel, text::LONGEST, escaped),
+    let mut body = json!({
+        "content": spoken.text,
         "allowed_mentions": { "parse": [] },
         "flags": 4,
-        "nonce": nonce(&sending.parcel.id),
-        "enforce_nonce": true,
     });
-    let url = format!("{}/channels/{chat}/messages", sending.base());
+    if let Some(id) = &spoken.id {
+        body["nonce"] = nonce(id).into();
+        body["enforce_nonce"] = true.into();
+    }
+    let url = format!("{}/channels/{chat}/messages", wire.base());
     let post = Post::json(url, &body).with(AUTHORIZATION, &format!("Bot {token}"));
     let post = post.map_err(|error| trail.failed("secret", error))?;
-    let answer = sending.post(post, trail).await?;
+    let answer = wire.post(post, trail).await?;
     let said = answer.json();
     let after = said["retry_after"].as_f64();
-    Said { is_refusal: false, why: said["message"].as_str(), after, is_final: false }.judge(answer, trail)
+    Said { is_refusal: false, why: said["message"].as_str(), after, is_final: false }.judge(answer, trail)?;
+    Ok(said["id"].as_str().map(str::to_owned))
 }
 
 /// The end of an id, which has the number of the message, and the beginning of the board's.
@@ -43,7 +49,7 @@ fn nonce(id: &str) -> String {
 }
 
 /// Markdown and mentions as plain characters.
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         if matches!(

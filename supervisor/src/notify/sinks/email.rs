@@ -20,11 +20,11 @@ pub(super) async fn send(sending: &Sending<'_>, trail: &mut Trail) -> Result<(),
     let to = sending.need_chat(trail)?.to_owned();
     let message = message(sending, &to);
     let message = trail.note("message", message, to)?;
-    let password = sending.secret(trail)?;
-    let extra = sending.service.config().proxy.ca.clone();
+    let password = sending.wire.secret(trail)?;
+    let extra = sending.wire.service.config().proxy.ca.clone();
     let transport = transport(sending, password, extra);
-    let transport = trail.note("server", transport, sending.host())?;
-    let limit = sending.channel.timeout.duration();
+    let transport = trail.note("server", transport, sending.wire.host())?;
+    let limit = sending.wire.channel.timeout.duration();
     let sent = match tokio::time::timeout(limit, transport.send(message)).await {
         Err(_) => Err(Undelivered::later(format!("no answer within {} s", limit.as_secs()))),
         // A code of 5xx may be about the message or about the account; neither is mended by another try.
@@ -45,9 +45,9 @@ fn message(sending: &Sending<'_>, to: &str) -> Result<Message, Undelivered> {
     let mailbox = |what: &str, text: &str| {
         text.parse::<Mailbox>().map_err(|_| Undelivered::later(format!("`{what}` is no address of mail")))
     };
-    let host = sending.host();
+    let host = sending.wire.host();
     Message::builder()
-        .from(mailbox("from", sending.channel.from.as_deref().unwrap_or_default())?)
+        .from(mailbox("from", sending.wire.channel.from.as_deref().unwrap_or_default())?)
         .to(mailbox("to", to)?)
         .subject(text::subject(sending.parcel))
         .message_id(Some(format!("<{}@{host}>", sending.parcel.id)))
@@ -61,8 +61,8 @@ fn transport(
     password: Option<String>,
     extra: Option<PathBuf>,
 ) -> Result<Transport, Undelivered> {
-    let uri: Uri = sending.base().parse().map_err(|_| Undelivered::later("`url` is no address"))?;
-    let host = sending.host();
+    let uri: Uri = sending.wire.base().parse().map_err(|_| Undelivered::later("`url` is no address"))?;
+    let host = sending.wire.host();
     let is_wrapped = uri.scheme_str() == Some("smtps");
     let is_own = matches!(host.as_str(), "127.0.0.1" | "::1" | "localhost");
     let tls = match (is_wrapped, is_own) {
@@ -74,8 +74,8 @@ fn transport(
     let mut builder = Transport::builder_dangerous(&host)
         .port(uri.port_u16().unwrap_or(usual))
         .tls(tls)
-        .timeout(Some(sending.channel.timeout.duration()));
-    if let (Some(user), Some(password)) = (&sending.channel.user, password) {
+        .timeout(Some(sending.wire.channel.timeout.duration()));
+    if let (Some(user), Some(password)) = (&sending.wire.channel.user, password) {
         builder = builder.credentials(Credentials::new(user.clone(), password));
     }
     Ok(builder.build())

@@ -1,4 +1,6 @@
 //! The services that take messages: one file each.
+//!
+//! Those with chats say what was composed for a parcel, and what a person is answered, by the same request.
 
 mod command;
 mod desktop;
@@ -8,102 +10,97 @@ mod ntfy;
 mod said;
 mod signal;
 mod slack;
-mod telegram;
+pub(super) mod telegram;
 mod webhook;
 
-use std::sync::Arc;
-
-use hyper::Uri;
-use rustls::ClientConfig;
-
-use super::http::Post;
-use super::parcel::Parcel;
+use super::parcel::{Parcel, is_urgent};
+use super::text;
 use super::trail::{Trail, Undelivered};
-use crate::config::notify::{Channel, Kind};
-use crate::failure::with_causes;
-use crate::proxy::trusting;
-use crate::service::Service;
+use super::wire::Wire;
+use crate::config::notify::Kind;
+
+/// What is said in a chat.
+pub(super) struct Spoken<'a> {
+    pub(super) chat: &'a str,
+    pub(super) thread: Option<&'a str>,
+    /// As the service needs it: [`escaped`].
+    pub(super) text: String,
+    /// Whether it makes no sound.
+    pub(super) is_quiet: bool,
+    /// By which the service knows a message that comes twice.
+    pub(super) id: Option<String>,
+}
+
+/// Returns a text of others as plain characters of a kind of channel.
+pub(super) fn escaped(kind: Kind, text: &str) -> String {
+    match kind {
+        Kind::Slack => slack::escaped(text),
+        Kind::Discord => discord::escaped(text),
+        Kind::Telegram
+        | Kind::Webhook
+        | Kind::Command
+        | Kind::Desktop
+        | Kind::Ntfy
+        | Kind::Email
+        | Kind::Signal => text.to_owned(),
+    }
+}
+
+/// Says something in a chat of a service that has chats. Returns how the service names the message.
+pub(super) async fn say(
+    wire: &Wire<'_>,
+    spoken: &Spoken<'_>,
+    trail: &mut Trail,
+) -> Result<Option<String>, Undelivered> {
+    match wire.channel.kind {
+        Kind::Slack => slack::say(wire, spoken, trail).await,
+        Kind::Discord => discord::say(wire, spoken, trail).await,
+        Kind::Telegram => telegram::say(wire, spoken, trail).await,
+        Kind::Webhook | Kind::Command | Kind::Desktop | Kind::Ntfy | Kind::Email | Kind::Signal => {
+            Err(trail.failed("chat", Undelivered::later("a channel of its kind has no chats")))
+        }
+    }
+}
 
 /// One delivery of a channel.
 pub(super) struct Sending<'a> {
-    pub(super) service: &'a Service,
-    pub(super) name: &'a str,
-    pub(super) channel: &'a Channel,
+    pub(super) wire: Wire<'a>,
     pub(super) parcel: &'a Parcel,
 }
 
 impl Sending<'_> {
-    /// Sends it, and keeps each step.
-    pub(super) async fn send(&self, trail: &mut Trail) -> Result<(), Undelivered> {
-        match self.channel.kind {
+    /// Sends it, and keeps each step. Returns how a service with chats names the message.
+    pub(super) async fn send(&self, trail: &mut Trail) -> Result<Option<String>, Undelivered> {
+        let sent = match self.wire.channel.kind {
+            Kind::Slack | Kind::Discord | Kind::Telegram => return self.speak(trail).await,
             Kind::Webhook => webhook::send(self, trail).await,
             Kind::Command => command::send(self, trail).await,
             Kind::Desktop => desktop::send(self, trail).await,
             Kind::Ntfy => ntfy::send(self, trail).await,
             Kind::Email => email::send(self, trail).await,
-            Kind::Slack => slack::send(self, trail).await,
-            Kind::Discord => discord::send(self, trail).await,
-            Kind::Telegram => telegram::send(self, trail).await,
             Kind::Signal => signal::send(self, trail).await,
-        }
-    }
-
-    /// The value of the channel's secret, read anew for each delivery; none where it has none.
-    fn secret(&self, trail: &mut Trail) -> Result<Option<String>, Undelivered> {
-        let Some(secret) = &self.channel.secret else { return Ok(None) };
-        let stores = self.service.root().secret_stores();
-        let read = secret.fetch(&format!("channel {}", self.name), &stores);
-        let text = match read {
-            Ok(value) => String::from_utf8(value.bytes().to_vec())
-                .map_err(|_| Undelivered::later("the secret is not text")),
-            Err(e) => Err(Undelivered::later(with_causes(&e))),
         };
-        // A file that was written with an editor ends with a line break.
-        let text = text.map(|text| text.trim_end_matches(['\r', '\n']).to_owned());
-        trail.note("secret", text, secret.place(&stores)).map(Some)
+        sent.map(|()| None)
     }
 
-    /// What a secret is needed for.
-    fn need_secret(&self, trail: &mut Trail) -> Result<String, Undelivered> {
-        let secret = self.secret(trail)?;
-        secret.ok_or_else(|| trail.failed("secret", Undelivered::later("the channel names no secret")))
+    async fn speak(&self, trail: &mut Trail) -> Result<Option<String>, Undelivered> {
+        let kind = self.wire.channel.kind;
+        let spoken = Spoken {
+            chat: self.need_chat(trail)?,
+            thread: self.parcel.thread(),
+            text: text::whole(self.parcel, text::LONGEST, |text| escaped(kind, text)),
+            is_quiet: !is_urgent(self.parcel),
+            id: Some(self.parcel.id.clone()),
+        };
+        say(&self.wire, &spoken, trail).await
     }
 
     /// Where it goes: the chat of the subscription, or the channel's own.
     fn need_chat(&self, trail: &mut Trail) -> Result<&str, Undelivered> {
-        let chat = self.parcel.chat(self.channel.to.as_deref());
+        let chat = self.parcel.chat(self.wire.channel.to.as_deref());
         chat.ok_or_else(|| {
             let why = "neither the channel nor the subscription names a chat: set `to`";
             trail.failed("chat", Undelivered::later(why))
         })
-    }
-
-    /// The host of the service.
-    fn host(&self) -> String {
-        let uri: Option<Uri> = self.base().parse().ok();
-        let host = uri.as_ref().and_then(Uri::host).unwrap_or_default();
-        host.trim_start_matches('[').trim_end_matches(']').to_owned()
-    }
-
-    /// The address of the service without a slash at its end.
-    fn base(&self) -> &str {
-        self.channel.base().unwrap_or_default().trim_end_matches('/')
-    }
-
-    async fn post(&self, post: Post, trail: &mut Trail) -> Result<super::http::Answer, Undelivered> {
-        let trust = if post.url.starts_with("https:") {
-            let trust = self.trust().await;
-            Some(trail.note("certificates", trust, "read")?)
-        } else {
-            None
-        };
-        post.send(trust, self.channel.timeout.duration(), trail).await
-    }
-
-    async fn trust(&self) -> Result<Arc<ClientConfig>, Undelivered> {
-        let extra = self.service.config().proxy.ca.clone();
-        let read = tokio::task::spawn_blocking(move || trusting(extra.as_deref())).await;
-        let read = read.map_err(|_| Undelivered::later("the certificates were not read"))?;
-        read.map_err(|e| Undelivered::later(with_causes(&e)))
     }
 }

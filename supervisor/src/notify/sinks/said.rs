@@ -8,20 +8,20 @@ use crate::notify::http::Answer;
 use crate::notify::trail::{Trail, Undelivered};
 
 /// What a body says.
-pub(super) struct Said<'a> {
+pub(in crate::notify) struct Said<'a> {
     /// Whether it says that the message was not taken.
-    pub(super) is_refusal: bool,
+    pub(in crate::notify) is_refusal: bool,
     /// Why.
-    pub(super) why: Option<&'a str>,
+    pub(in crate::notify) why: Option<&'a str>,
     /// The pause that it asks for, in seconds.
-    pub(super) after: Option<f64>,
+    pub(in crate::notify) after: Option<f64>,
     /// Whether the same message would be refused again.
-    pub(super) is_final: bool,
+    pub(in crate::notify) is_final: bool,
 }
 
 impl Said<'_> {
     /// Whether the message was taken, by status and body.
-    pub(super) fn judge(&self, answer: Answer, trail: &mut Trail) -> Result<(), Undelivered> {
+    pub(in crate::notify) fn judge(&self, answer: Answer, trail: &mut Trail) -> Result<(), Undelivered> {
         let after = self.after.and_then(|after| Duration::try_from_secs_f64(after.max(0.0)).ok());
         let why: String =
             self.why.unwrap_or("it does not say why").chars().filter(|c| !c.is_control()).take(200).collect();

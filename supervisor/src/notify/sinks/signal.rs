@@ -14,7 +14,7 @@ const GROUP: &str = "group:";
 pub(super) async fn send(sending: &Sending<'_>, trail: &mut Trail) -> Result<(), Undelivered> {
     let to = sending.need_chat(trail)?;
     let mut parameters = json!({
-        "account": sending.channel.from,
+        "account": sending.wire.channel.from,
         "message": text::whole(sending.parcel, text::LONGEST, str::to_owned),
     });
     match to.strip_prefix(GROUP) {
@@ -22,8 +22,8 @@ pub(super) async fn send(sending: &Sending<'_>, trail: &mut Trail) -> Result<(),
         None => parameters["recipient"] = json!([to]),
     }
     let call = json!({ "jsonrpc": "2.0", "method": "send", "id": sending.parcel.id, "params": parameters });
-    let post = Post::json(format!("{}/api/v1/rpc", sending.base()), &call);
-    let answer = sending.post(post, trail).await?;
+    let post = Post::json(format!("{}/api/v1/rpc", sending.wire.base()), &call);
+    let answer = sending.wire.post(post, trail).await?;
     let said = answer.json();
     let error = &said["error"];
     let after = error["data"]["response"]["results"][0]["retryAfterSeconds"].as_f64();

@@ -3,37 +3,42 @@
 use hyper::header::AUTHORIZATION;
 use serde_json::{Value, json};
 
-use super::Sending;
+use super::Spoken;
 use super::said::Said;
 use crate::notify::http::Post;
-use crate::notify::text;
 use crate::notify::trail::{Trail, Undelivered};
+use crate::notify::wire::Wire;
 
 /// What Slack says of a message that it never takes.
 const FINAL: [&str; 3] = ["msg_too_long", "no_text", "invalid_arguments"];
 
-pub(super) async fn send(sending: &Sending<'_>, trail: &mut Trail) -> Result<(), Undelivered> {
-    let token = sending.need_secret(trail)?;
+pub(super) async fn say(
+    wire: &Wire<'_>,
+    spoken: &Spoken<'_>,
+    trail: &mut Trail,
+) -> Result<Option<String>, Undelivered> {
+    let token = wire.need_secret(trail)?;
     let mut body = json!({
-        "channel": sending.need_chat(trail)?,
-        "text": text::whole(sending.parcel, text::LONGEST, escaped),
+        "channel": spoken.chat,
+        "text": spoken.text,
         "mrkdwn": false,
         "parse": "none",
         "link_names": false,
         "unfurl_links": false,
         "unfurl_media": false,
     });
-    if let Some(thread) = sending.parcel.thread() {
+    if let Some(thread) = spoken.thread {
         body["thread_ts"] = thread.into();
     }
-    let url = format!("{}/chat.postMessage", sending.base());
+    let url = format!("{}/chat.postMessage", wire.base());
     let post = Post::json(url, &body).with(AUTHORIZATION, &format!("Bearer {token}"));
     let post = post.map_err(|error| trail.failed("secret", error))?;
-    let answer = sending.post(post, trail).await?;
+    let answer = wire.post(post, trail).await?;
     let said = answer.json();
     let why = said["error"].as_str();
     let is_final = why.is_some_and(|why| FINAL.contains(&why));
-    Said { is_refusal: said["ok"] != Value::Bool(true), why, after: None, is_final }.judge(answer, trail)
+    Said { is_refusal: said["ok"] != Value::Bool(true), why, after: None, is_final }.judge(answer, trail)?;
+    Ok(said["ts"].as_str().map(str::to_owned))
 }
 
 /// As Slack has it (docs.slack.dev, "Formatting message text").

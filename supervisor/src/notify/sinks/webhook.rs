@@ -20,9 +20,10 @@ const ENCODED: &str = "whsec_";
 
 pub(super) async fn send(sending: &Sending<'_>, trail: &mut Trail) -> Result<(), Undelivered> {
     let (id, body) = (&sending.parcel.id, form::of(sending.parcel));
-    let secret = sending.secret(trail)?;
+    let secret = sending.wire.secret(trail)?;
     let seconds = (SystemClock.now().as_micros() / 1_000_000).to_string();
-    let mut post = Post::json(sending.base().to_owned(), &body).with(ID, id)?.with(TIMESTAMP, &seconds)?;
+    let mut post =
+        Post::json(sending.wire.base().to_owned(), &body).with(ID, id)?.with(TIMESTAMP, &seconds)?;
     if let Some(secret) = secret {
         let signature = signature(&secret, id, &seconds, &post.body);
         let signature = signature.ok_or_else(|| {
@@ -31,7 +32,7 @@ pub(super) async fn send(sending: &Sending<'_>, trail: &mut Trail) -> Result<(),
         post = post.with(SIGNATURE, &signature)?;
         trail.done("sign", "HMAC-SHA256");
     }
-    let answer = sending.post(post, trail).await?.taken(None, None);
+    let answer = sending.wire.post(post, trail).await?.taken(None, None);
     trail.note("answer", answer, "the message was taken").map(drop)
 }
 

@@ -1,0 +1,83 @@
+//! A channel as a wire: its secret, its address, and requests to its service.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::Uri;
+use rustls::ClientConfig;
+
+use super::http::{Answer, Post};
+use super::trail::{Trail, Undelivered};
+use crate::config::notify::Channel;
+use crate::failure::with_causes;
+use crate::proxy::trusting;
+use crate::service::Service;
+
+/// A channel of the configuration, in use.
+pub(crate) struct Wire<'a> {
+    pub(crate) service: &'a Service,
+    pub(crate) name: &'a str,
+    pub(crate) channel: &'a Channel,
+}
+
+impl Wire<'_> {
+    /// The value of the channel's secret, read anew for each delivery; none where it has none.
+    pub(super) fn secret(&self, trail: &mut Trail) -> Result<Option<String>, Undelivered> {
+        let Some(secret) = &self.channel.secret else { return Ok(None) };
+        let stores = self.service.root().secret_stores();
+        let read = secret.fetch(&format!("channel {}", self.name), &stores);
+        let text = match read {
+            Ok(value) => String::from_utf8(value.bytes().to_vec())
+                .map_err(|_| Undelivered::later("the secret is not text")),
+            Err(e) => Err(Undelivered::later(with_causes(&e))),
+        };
+        // A file that was written with an editor ends with a line break.
+        let text = text.map(|text| text.trim_end_matches(['\r', '\n']).to_owned());
+        trail.note("secret", text, secret.place(&stores)).map(Some)
+    }
+
+    /// What a secret is needed for.
+    pub(super) fn need_secret(&self, trail: &mut Trail) -> Result<String, Undelivered> {
+        let secret = self.secret(trail)?;
+        secret.ok_or_else(|| trail.failed("secret", Undelivered::later("the channel names no secret")))
+    }
+
+    /// The host of the service.
+    pub(super) fn host(&self) -> String {
+        let uri: Option<Uri> = self.base().parse().ok();
+        let host = uri.as_ref().and_then(Uri::host).unwrap_or_default();
+        host.trim_start_matches('[').trim_end_matches(']').to_owned()
+    }
+
+    /// The address of the service without a slash at its end.
+    pub(super) fn base(&self) -> &str {
+        self.channel.base().unwrap_or_default().trim_end_matches('/')
+    }
+
+    pub(super) async fn post(&self, post: Post, trail: &mut Trail) -> Result<Answer, Undelivered> {
+        self.post_within(post, self.channel.timeout.duration(), trail).await
+    }
+
+    /// The same with a limit of its own.
+    pub(super) async fn post_within(
+        &self,
+        post: Post,
+        limit: Duration,
+        trail: &mut Trail,
+    ) -> Result<Answer, Undelivered> {
+        let trust = if post.url.starts_with("https:") {
+            let trust = self.trust().await;
+            Some(trail.note("certificates", trust, "read")?)
+        } else {
+            None
+        };
+        post.send(trust, limit, trail).await
+    }
+
+    async fn trust(&self) -> Result<Arc<ClientConfig>, Undelivered> {
+        let extra = self.service.config().proxy.ca.clone();
+        let read = tokio::task::spawn_blocking(move || trusting(extra.as_deref())).await;
+        let read = read.map_err(|_| Undelivered::later("the certificates were not read"))?;
+        read.map_err(|e| Undelivered::later(with_causes(&e)))
+    }
+}
