@@ -100,6 +100,11 @@ fn the_page_about_notifications_works_as_it_is_written() {
 }
 
 #[test]
+fn the_page_about_chats_works_as_it_is_written() {
+    run("docs/chat.md");
+}
+
+#[test]
 fn the_page_about_the_api_works_as_it_is_written() {
     run("docs/api.md");
 }

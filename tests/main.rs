@@ -23,6 +23,7 @@ mod budgets;
 mod cancelled;
 mod chaos;
 mod chaos_table;
+mod chat;
 mod checks;
 mod claims;
 mod completions;

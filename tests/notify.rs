@@ -1,7 +1,7 @@
 //! People are notified about their tasks: over each kind of channel, at least once, in order, and never flooded.
 
 mod outbox;
-mod played;
+pub(crate) mod played;
 mod sinks;
 
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use crate::harness::Fleet;
 
 /// Writes a secret of the fleet's user, and returns the reference to it.
-fn secret(fleet: &Fleet, name: &str, value: &str) -> String {
+pub(crate) fn secret(fleet: &Fleet, name: &str, value: &str) -> String {
     let path = fleet.home().join(name);
     std::fs::write(&path, value).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();

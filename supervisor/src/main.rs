@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 mod api;
 mod automation;
+mod chat;
 mod cli;
 mod client;
 mod command;

@@ -88,6 +88,7 @@ macro_rules! table {
                     Boards(boards::Boards) => boards::run,
                     Restore(restore::Restore) => restore::run,
                     Notify(notify::Notify) => notify::run,
+                    Chat(chat::Chat) => chat::run,
                 }
                 verbs {
                     Backup,
@@ -160,6 +161,8 @@ macro_rules! table {
                 NotifyOutbox,
                 NotifyRetry,
                 NotifyDrop,
+                ListChats,
+                CheckChat,
             }
         }
     };

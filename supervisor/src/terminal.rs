@@ -99,7 +99,6 @@ impl Screen {
     }
 
     /// A screen of a given width without colour.
-    #[cfg(test)]
     pub(crate) fn plain(width: usize) -> Self {
         Screen { text: String::new(), width, colour: false }
     }

@@ -10,45 +10,45 @@ use serde_json::Value;
 
 /// A request as it came.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
-    pub(super) path: String,
+pub(crate) struct Asked {
+    pub(crate) path: String,
     /// The head in lower case.
-    pub(super) head: String,
-    pub(super) text: String,
+    pub(crate) head: String,
+    pub(crate) text: String,
 }
 
 impl Asked {
-    pub(super) fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_default()
     }
 
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
     }
 }
 
 /// An answer: the status line, further headers, the body.
-pub(super) type Answer = (&'static str, &'static str, &'static str);
+pub(crate) type Answer = (&'static str, &'static str, &'static str);
 
 /// All is well.
-pub(super) const OK: Answer = ("200 OK", "", "{\"ok\":true}");
+pub(crate) const OK: Answer = ("200 OK", "", "{\"ok\":true}");
 
 /// What answers: the request, and how many came before it.
 type Play = dyn Fn(&Asked, usize) -> Answer + Send + Sync;
 
-pub(super) struct Played {
-    pub(super) port: u16,
+pub(crate) struct Played {
+    pub(crate) port: u16,
     asked: Arc<Mutex<Vec<Asked>>>,
     closed: Arc<AtomicBool>,
 }
 
 impl Played {
-    pub(super) fn start(play: impl Fn(&Asked, usize) -> Answer + Send + Sync + 'static) -> Self {
+    pub(crate) fn start(play: impl Fn(&Asked, usize) -> Answer + Send + Sync + 'static) -> Self {
         Self::at(0, play)
     }
 
     /// The same at a port that a test knows.
-    pub(super) fn at(port: u16, play: impl Fn(&Asked, usize) -> Answer + Send + Sync + 'static) -> Self {
+    pub(crate) fn at(port: u16, play: impl Fn(&Asked, usize) -> Answer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let (asked, closed) = (Arc::new(Mutex::default()), Arc::new(AtomicBool::new(false)));
@@ -67,11 +67,11 @@ impl Played {
         Played { port, asked, closed }
     }
 
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    pub(super) fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap().clone()
     }
 }
@@ -84,7 +84,7 @@ impl Drop for Played {
 }
 
 /// A port at which nothing listens.
-pub(super) fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
 }
 
@@ -121,7 +121,7 @@ fn answer(stream: TcpStream, noted: &Mutex<Vec<Asked>>, play: &Play) -> std::io:
 }
 
 /// A mail server in the clear. It refuses the first message for a while, and keeps what it takes.
-pub(super) fn mail_server() -> (u16, Arc<Mutex<Vec<String>>>) {
+pub(crate) fn mail_server() -> (u16, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
     let taken: Arc<Mutex<Vec<String>>> = Arc::default();

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use hyper::body::Bytes;
 use kernel::{
-    Actor, ActorKind, Board, BoardName, Caller, Extent, Holder, Request, RequestId, Sweep, Swept, TaskId,
-    Tenant, View, WorkerRole,
+    Actor, ActorKind, Address, Board, BoardName, Caller, Extent, Holder, Request, RequestId, Sweep, Swept,
+    TaskId, Tenant, View, WorkerRole,
 };
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
@@ -212,6 +212,8 @@ pub(crate) struct Call {
     request: Option<Request>,
     /// The tasks that the request of a tenant's user names: all of them have to be the tenant's.
     named: Arc<[TaskId]>,
+    /// Where it was said, for what comes from a chat.
+    chat: Option<Address>,
 }
 
 impl Call {
@@ -223,7 +225,17 @@ impl Call {
         actor: Actor,
         id: Option<RequestId>,
     ) -> Self {
-        Call { service, name, board, actor, id, request: None, named: Arc::default() }
+        Call { service, name, board, actor, id, request: None, named: Arc::default(), chat: None }
+    }
+
+    /// The same, from a chat: who makes a task there hears of it there.
+    pub(crate) fn from_chat(self, chat: Address) -> Self {
+        Call { chat: Some(chat), ..self }
+    }
+
+    /// Where it was said.
+    pub(crate) fn chat(&self) -> Option<&Address> {
+        self.chat.as_ref()
     }
 
     /// The name of the board that the caller means. A verb that is about the root may find no board of that name.

@@ -1,5 +1,6 @@
 //! The router: who calls is found out first, then the path is looked for; refusals are problem documents.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::Router;
@@ -7,6 +8,7 @@ use axum::extract::{Extension, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
+use tokio_util::sync::CancellationToken;
 
 use super::call::Entry;
 use super::doors::{Bound, Busy, Front, Gate, Intake, Outgoing, Pass, REST, Seat};
@@ -31,7 +33,12 @@ pub(crate) struct Surface {
     /// The paths.
     pub(crate) routes: Routes,
     pub(crate) verbs: Vec<Entry>,
+    /// What serves the chats beside the doors, by the same verbs; none in a process that is no daemon.
+    pub(crate) bridges: Option<Bridges>,
 }
+
+/// What serves the chats of a daemon, until the token is cancelled.
+pub(crate) type Bridges = fn(Arc<Service>, CancellationToken) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The paths of the API, without the service behind them.
 pub(crate) type Routes = Router<Shared>;

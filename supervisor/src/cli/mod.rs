@@ -5,6 +5,7 @@ mod arguments;
 mod attach;
 mod attach_get;
 mod boards;
+mod chat;
 mod compat;
 mod completer;
 mod completion_script;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::CommandLine;
+use crate::chat;
 use crate::config::Tuning;
 use crate::daemon::{self, Extent};
 use crate::failure::Failure;
@@ -71,7 +72,8 @@ pub(super) async fn run(line: &CommandLine, verb: Daemon) -> Result<u8, Failure>
             complain(&format!("warning: {}", Failure::file("write", path, &e)));
         }
     };
-    let ended = daemon::run(root, Extent::Forever, tuning, mcp::mount(surface()), announce).await;
+    let ended =
+        daemon::run(root, Extent::Forever, tuning, chat::mount(mcp::mount(surface())), announce).await;
     if let Some(path) = &verb.pidfile {
         // A reader of the file takes it that the daemon runs.
         drop(std::fs::remove_file(path));

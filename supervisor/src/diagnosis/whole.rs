@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::{Finding, now};
 use crate::api::Call;
+use crate::automation::chat::Line;
 use crate::config::definitions::{Defect, Effect};
 use crate::daemon::{Event, OwnerLink};
 use crate::failure::Failure;
@@ -23,6 +24,9 @@ pub(super) async fn wrong(call: &Call) -> Result<Vec<Finding>, Failure> {
     let actor = call.actor.clone();
     let mail = call.read(move |view| view.mail(&actor)).await?;
     found.extend(mail.iter().filter(|mail| mail.is_in_trouble(now)).map(undelivered));
+    if call.service.daemon().is_some() {
+        found.extend(call.service.chats().deaf().iter().map(deaf));
+    }
     if let Some(daemon) = OwnerLink::of(&call.service) {
         let why = daemon.ask(Event::Look).await?.paused;
         let of_whom = if call.service.config().dispatch.enabled { paused } else { disabled };
@@ -92,6 +96,17 @@ fn undelivered(mail: &Mail) -> Finding {
         diagnostic.first_seen_at = since;
     }
     Finding::of_root(format!("channel {name}"), diagnostic)
+}
+
+/// A chat whose service does not answer.
+fn deaf((name, line): &(String, Line)) -> Finding {
+    let actions = vec![Remedy::command("see what fails", format!("chat check {name}")).suggested()];
+    let told = ("nothing is heard from it".to_owned(), line.last_error.clone().unwrap_or_default());
+    let mut diagnostic = now("chat_not_connected", Severity::Error, told, actions);
+    if let Some(since) = line.since {
+        diagnostic.first_seen_at = since;
+    }
+    Finding::of_root(format!("chat {name}"), diagnostic)
 }
 
 /// A breaker that is open.

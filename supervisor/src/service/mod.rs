@@ -1,5 +1,6 @@
 //! The boards of one root, open: what every verb works on, in the daemon and offline alike.
 
+mod beside;
 pub(crate) mod details;
 pub(crate) mod leases;
 mod looks;
@@ -21,6 +22,7 @@ use workspace::WorkspaceSpec;
 
 use self::leases::ExternalLeases;
 use self::looks::Looks;
+use crate::automation::chat::Desk;
 use crate::automation::schedules::{OfBoard, Schedules};
 use crate::config::Config;
 use crate::config::definitions::Defect;
@@ -158,6 +160,7 @@ pub(crate) struct Service {
     opening: Mutex<()>,
     refused: Mutex<BTreeMap<BoardName, Failure>>,
     looks: Looks,
+    chats: Desk,
     mail: Arc<Notify>,
 }
 
@@ -178,6 +181,7 @@ impl Service {
             opening: Mutex::default(),
             refused: Mutex::default(),
             looks: Looks::default(),
+            chats: Desk::default(),
             mail: Arc::default(),
         }
     }
@@ -189,11 +193,6 @@ impl Service {
 
     pub(crate) fn root(&self) -> &Root {
         &self.root
-    }
-
-    /// The looks into workspaces that workers ask for.
-    pub(crate) fn looks(&self) -> &Looks {
-        &self.looks
     }
 
     /// The users that the tasks of its boards may have.
@@ -292,7 +291,8 @@ impl Service {
     pub(crate) fn defects(&self) -> Vec<Defect> {
         let settings = self.settings_defect.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let (roster, schedules) = (self.roster(), self.schedules());
-        settings.into_iter().chain(roster.defects().chain(schedules.defects()).cloned()).collect()
+        let defects = roster.defects().chain(schedules.defects()).cloned();
+        settings.into_iter().chain(defects).chain(self.chats.defects(&self.root)).collect()
     }
 
     /// The daemon that serves the boards; none outside of it.

@@ -31,6 +31,10 @@ pub(super) fn channel(call: &Call, named: Option<&str>) -> Result<Option<String>
                 )),
         };
     }
+    if let (None, Some(chat)) = (&named, call.chat()) {
+        let kernel::Address { channel, chat_id: chat, thread_id: thread } = chat.clone();
+        return Ok(Some(Subscriber { channel, chat, thread }));
+    }
     let config = call.service.config();
     match named {
         Some(NOBODY) => Ok(None),

@@ -15,6 +15,7 @@ mod block;
 mod boards;
 mod bulk;
 mod cancel;
+mod chats;
 mod claim;
 mod claimed;
 mod comment;
@@ -114,6 +115,7 @@ pub(crate) use boards::{
 };
 pub(crate) use bulk::Bulk;
 pub(crate) use cancel::Cancel;
+pub(crate) use chats::{CheckChat, ListChats};
 pub(crate) use claim::Claim;
 pub(crate) use comment::Comment;
 pub(crate) use complete::Complete;

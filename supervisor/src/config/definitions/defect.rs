@@ -33,6 +33,7 @@ pub(crate) enum Subject {
     Profile(String),
     Skill(String),
     Schedule(String),
+    Chat(String),
     /// All that the files define of a directory that cannot be listed.
     Directory,
     /// The settings of the daemon.
@@ -47,6 +48,7 @@ impl fmt::Display for Subject {
             Subject::Profile(name) => write!(f, "the profile {name}"),
             Subject::Skill(name) => write!(f, "the skill {name}"),
             Subject::Schedule(name) => write!(f, "the schedule {name}"),
+            Subject::Chat(name) => write!(f, "the chat {name}"),
             Subject::Directory => f.write_str("what its files define"),
             Subject::Settings => f.write_str("the configuration"),
         }
@@ -105,6 +107,7 @@ impl Defect {
             Subject::Policy(_) => "docs/policies.md",
             Subject::Profile(_) | Subject::Skill(_) => "docs/profiles.md",
             Subject::Schedule(_) => "docs/schedules.md",
+            Subject::Chat(_) => "docs/chat.md",
             Subject::Directory | Subject::Settings => "docs/configuration.md",
         };
         format!(

@@ -130,6 +130,7 @@ fn reload(context: &Context) -> Arc<Roster> {
     service.use_settings(Config::reload(root).map(|config| context.tuning.applied(config)));
     service.use_roster(Roster::reload(root, &service.roster()).on(&context.host.support));
     service.read_schedules();
+    service.chats().reload(root);
     tracing::info!("reloaded");
     report(service);
     service.roster()

@@ -1,0 +1,136 @@
+//! What is known of the chats: their files, and how their bridges stand.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kernel::{Clock as _, SystemClock, Timestamp};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+
+use super::file::Chats;
+use crate::config::definitions::Defect;
+use crate::paths::Root;
+
+/// The chats of a root.
+#[derive(Debug, Default)]
+pub(crate) struct Desk {
+    chats: Mutex<Option<Arc<Chats>>>,
+    lines: Mutex<BTreeMap<String, Line>>,
+    /// Up to where services were read, by the account that has read.
+    positions: Mutex<BTreeMap<String, i64>>,
+    changed: watch::Sender<u64>,
+}
+
+/// How the bridge of a chat stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Line {
+    /// Whether its service answers.
+    pub(crate) connected: bool,
+    /// As whom it is at its service.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) account: Option<String>,
+    /// Since when it is so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) since: Option<Timestamp>,
+    /// Why it was last not connected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) last_error: Option<String>,
+    /// How many messages of known senders have come since the daemon began.
+    pub(crate) messages: u64,
+    /// Whether its service was asked and has not answered.
+    #[serde(skip)]
+    is_failing: bool,
+}
+
+impl Desk {
+    /// The chats as their files define them: read when they are first asked for, and again when the daemon reloads.
+    pub(crate) fn chats(&self, root: &Root) -> Arc<Chats> {
+        let mut chats = self.chats.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(chats.get_or_insert_with(|| Arc::new(Chats::load(root))))
+    }
+
+    /// Reads the files again. One that has become defective stays as it was.
+    pub(crate) fn reload(&self, root: &Root) {
+        let mut chats = self.chats.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = match chats.take() {
+            Some(before) => Chats::reload(root, &before),
+            None => Chats::load(root),
+        };
+        *chats = Some(Arc::new(now));
+        self.changed.send_modify(|count| *count += 1);
+    }
+
+    /// What is wrong with the files.
+    pub(crate) fn defects(&self, root: &Root) -> Vec<Defect> {
+        self.chats(root).defects().cloned().collect()
+    }
+
+    /// A receiver that is woken when the files or the channels were read again.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    /// How the bridge of a chat stands.
+    pub(crate) fn line(&self, name: &str) -> Line {
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.get(name).cloned().unwrap_or_default()
+    }
+
+    /// The chats whose services do not answer.
+    pub(crate) fn deaf(&self) -> Vec<(String, Line)> {
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let deaf = lines.iter().filter(|(_, line)| line.is_failing);
+        deaf.map(|(name, line)| (name.clone(), line.clone())).collect()
+    }
+
+    fn change(&self, name: &str, change: impl FnOnce(&mut Line)) {
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        change(lines.entry(name.to_owned()).or_default());
+    }
+
+    /// Its service has answered.
+    pub(crate) fn connected(&self, name: &str, account: Option<&str>) {
+        self.change(name, |line| {
+            if !line.connected {
+                line.since = Some(SystemClock.now());
+            }
+            (line.connected, line.is_failing) = (true, false);
+            if let Some(account) = account {
+                line.account = Some(account.chars().filter(|c| !c.is_control()).take(64).collect());
+            }
+        });
+    }
+
+    /// Its service has not.
+    pub(crate) fn failed(&self, name: &str, why: &str) {
+        self.change(name, |line| {
+            if line.connected || line.since.is_none() {
+                line.since = Some(SystemClock.now());
+            }
+            (line.connected, line.is_failing) = (false, true);
+            line.last_error = Some(why.chars().filter(|c| !c.is_control()).take(300).collect());
+        });
+    }
+
+    /// Its bridge has ended.
+    pub(crate) fn closed(&self, name: &str) {
+        self.change(name, |line| (line.connected, line.is_failing) = (false, false));
+    }
+
+    /// A message of a known sender has come.
+    pub(crate) fn heard(&self, name: &str) {
+        self.change(name, |line| line.messages += 1);
+    }
+
+    /// Up to where an account has read its service; 0 where that is not known.
+    pub(crate) fn position(&self, account: &str) -> i64 {
+        let positions = self.positions.lock().unwrap_or_else(PoisonError::into_inner);
+        positions.get(account).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn moved(&self, account: &str, position: i64) {
+        let mut positions = self.positions.lock().unwrap_or_else(PoisonError::into_inner);
+        positions.insert(account.to_owned(), position);
+    }
+}

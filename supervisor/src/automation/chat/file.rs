@@ -1,0 +1,237 @@
+//! `chat.d/NAME.toml`: a chat, the channel that it belongs to, and who may do what in it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use kernel::{BoardName, Tenant};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::config::definitions::{self, Defect, Definitions, Found, Subject};
+use crate::paths::Root;
+
+/// How many chats a root may have.
+const CHATS: usize = 32;
+/// How many senders a chat may have.
+const SENDERS: usize = 1000;
+/// The longest id of a sender.
+const ID: usize = 128;
+
+/// A chat. Reloaded on SIGHUP.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ChatFile {
+    /// The channel of `[notify.channels]` whose service it is.
+    pub(crate) channel: String,
+    /// The board that its lines are about.
+    #[serde(default)]
+    pub(crate) board: BoardName,
+    /// The boards that a line may name instead.
+    #[serde(default)]
+    pub(crate) boards: BTreeSet<BoardName>,
+    /// How many messages of one sender are answered in a minute.
+    #[serde(default = "ChatFile::per_minute_default")]
+    pub(crate) per_minute: u32,
+    #[serde(default)]
+    pub(crate) senders: Vec<Sender>,
+}
+
+/// Somebody who is known.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Sender {
+    /// The id that the service has for it.
+    pub(crate) id: String,
+    /// The person that it is on the board.
+    pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) may: May,
+    /// The only tenant that it sees.
+    #[serde(default)]
+    pub(crate) tenant: Option<Tenant>,
+    /// The boards that it reaches, of those of the chat.
+    #[serde(default)]
+    pub(crate) boards: Option<BTreeSet<BoardName>>,
+}
+
+/// What a sender may do: each has what the one before it has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum May {
+    /// See tasks, and unblock them.
+    #[default]
+    Read,
+    /// Make and change tasks, and answer questions.
+    Mutate,
+    /// Approve and deny.
+    Approve,
+}
+
+impl May {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            May::Read => "read",
+            May::Mutate => "mutate",
+            May::Approve => "approve",
+        }
+    }
+}
+
+impl ChatFile {
+    fn per_minute_default() -> u32 {
+        20
+    }
+
+    /// Reads the text of a file.
+    pub(crate) fn parse(name: &str, path: &Path, text: &str) -> Result<Self, Defect> {
+        let subject = || Subject::Chat(name.to_owned());
+        let read: ChatFile = toml::from_str(text).map_err(|e| Defect::toml(subject(), path, text, &e))?;
+        match read.unusable() {
+            Some(why) => Err(Defect::new(subject(), path, why)),
+            None => Ok(read),
+        }
+    }
+
+    fn unusable(&self) -> Option<String> {
+        if self.per_minute == 0 {
+            return Some("per_minute is 0, so nobody would be answered; leave it out for 20".to_owned());
+        }
+        if self.senders.len() > SENDERS {
+            return Some(format!("it has more than {SENDERS} senders"));
+        }
+        let mut ids = BTreeMap::new();
+        for sender in &self.senders {
+            if let Some(why) = sender.unusable() {
+                return Some(why);
+            }
+            if let Some(other) = ids.insert(sender.id.as_str(), sender.name.as_str()) {
+                return Some(format!("the senders {other} and {} have the same id", sender.name));
+            }
+        }
+        None
+    }
+
+    /// The sender with an id.
+    pub(crate) fn sender(&self, id: &str) -> Option<&Sender> {
+        self.senders.iter().find(|sender| sender.id == id)
+    }
+
+    /// Whether a line of a sender may be about a board.
+    pub(crate) fn reaches(&self, sender: &Sender, board: &BoardName) -> bool {
+        (*board == self.board || self.boards.contains(board))
+            && sender.boards.as_ref().is_none_or(|own| own.contains(board))
+    }
+}
+
+impl Sender {
+    fn unusable(&self) -> Option<String> {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if self.name.is_empty() || self.name.len() > 64 || !self.name.chars().all(is_plain) {
+            return Some(format!(
+                "the name of the sender {:?} is {:?}; a name has 1 to 64 letters, digits, `-`, `_` and `.`",
+                self.id, self.name
+            ));
+        }
+        let is_id = (1..=ID).contains(&self.id.len()) && self.id.bytes().all(|byte| byte.is_ascii_graphic());
+        (!is_id)
+            .then(|| format!("the id of the sender {} is not 1 to {ID} characters without spaces", self.name))
+    }
+}
+
+/// All chats, by name.
+#[derive(Clone, Debug)]
+pub(crate) struct Chats(Definitions<ChatFile>);
+
+impl Chats {
+    /// Reads those of the configuration.
+    pub(crate) fn load(root: &Root) -> Self {
+        let mut defined = Definitions::builtin([]);
+        let mut count = 0;
+        let listed = definitions::read_all(&root.chats_dir(), "toml", Subject::Chat, |name, path, text| {
+            count += 1;
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+            let wrong = if count > CHATS {
+                Some(format!("there are more than {CHATS} chats"))
+            } else if name.len() > 32 || !name.chars().all(is_plain) {
+                Some("the file's name is the chat's: 1 to 32 letters, digits, `-` and `_`".to_owned())
+            } else {
+                None
+            };
+            let read = match wrong {
+                Some(why) => Err(Defect::new(Subject::Chat(name.to_owned()), path, why)),
+                None => text.and_then(|text| ChatFile::parse(name, path, &text)),
+            };
+            defined.define(name, read);
+        });
+        if let Err(defect) = listed {
+            defined.not_listed(defect);
+        }
+        Chats(defined)
+    }
+
+    /// The same, read again: what is defective now and was good in `before` stays as it was.
+    pub(crate) fn reload(root: &Root, before: &Self) -> Self {
+        let mut now = Chats::load(root);
+        now.0.keep(&before.0);
+        now
+    }
+
+    pub(crate) fn usable(&self) -> impl Iterator<Item = (&str, &ChatFile)> {
+        self.0.usable()
+    }
+
+    /// The names of all, also of those that cannot be used.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.names()
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Found<'_, ChatFile> {
+        self.0.find(name)
+    }
+
+    pub(crate) fn defects(&self) -> impl Iterator<Item = &Defect> {
+        self.0.defects()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_means_two_things_or_nothing_is_refused_with_the_reason() {
+        let sender = |id: &str, name: &str| format!("[[senders]]\nid = '{id}'\nname = '{name}'\n");
+        for (text, expected) in [
+            ("channel = 'tg'".to_owned(), None),
+            (format!("channel = 'tg'\n{}", sender("1", "ann")), None),
+            (String::new(), Some("missing field `channel`")),
+            ("channel = 'tg'\nper_minute = 0".to_owned(), Some("per_minute is 0")),
+            (format!("channel = 'tg'\n{}", sender("1", "a b")), Some("a name has")),
+            (format!("channel = 'tg'\n{}", sender("", "ann")), Some("the id of the sender ann")),
+            (
+                format!("channel = 'tg'\n{}{}", sender("1", "ann"), sender("1", "bob")),
+                Some("the senders ann and bob have the same id"),
+            ),
+            (format!("channel = 'tg'\n{}may = 'all'", sender("1", "ann")), Some("unknown variant `all`")),
+            ("channel = 'tg'\ntoken = 'x'".to_owned(), Some("unknown field `token`")),
+        ] {
+            let found = ChatFile::parse("tg", Path::new("tg.toml"), &text).err().map(|e| e.to_string());
+            let fits = match (&found, expected) {
+                (None, None) => true,
+                (Some(found), Some(expected)) => found.contains(expected),
+                (None, Some(_)) | (Some(_), None) => false,
+            };
+            assert!(fits, "{text}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_sender_reaches_the_boards_of_the_chat_that_are_its_own() {
+        let text = "channel = 'tg'\nboards = ['work']\n[[senders]]\nid = '1'\nname = 'ann'\n\
+                    [[senders]]\nid = '2'\nname = 'bob'\nboards = ['work', 'home']";
+        let chat = ChatFile::parse("tg", Path::new("tg.toml"), text).unwrap();
+        let reaches = |id: &str, board: &str| chat.reaches(chat.sender(id).unwrap(), &board.parse().unwrap());
+        assert!(reaches("1", "default") && reaches("1", "work") && !reaches("1", "home"));
+        assert!(reaches("2", "work") && !reaches("2", "default") && !reaches("2", "home"));
+    }
+}

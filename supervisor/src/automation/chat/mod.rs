@@ -1,0 +1,8 @@
+//! Chats: what the files of `chat.d/*.toml` define, one file a chat, and how their bridges stand. The bridges are a room of their own
+//! (`chat/`), above the verbs that they call.
+
+mod desk;
+mod file;
+
+pub(crate) use self::desk::{Desk, Line};
+pub(crate) use self::file::{ChatFile, May, Sender};

@@ -1,0 +1,111 @@
+//! The bridges: one task for each chat, which is tried again when it fails and begun anew when the files are read again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand::RngExt as _;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::bridge::Bridge;
+use super::telegram;
+use crate::config::notify::Kind;
+use crate::notify::Undelivered;
+use crate::service::Service;
+
+/// The longest pause before a service is tried again.
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+/// Serves the chats of the configuration, until the daemon ends.
+pub(super) async fn serve(service: Arc<Service>, stop: CancellationToken) {
+    let mut changes = service.chats().changes();
+    loop {
+        let round = stop.child_token();
+        let mut bridges = begin(&service, &round);
+        // Cancel-safe: a change that is not taken is seen at the next look. The sender lives in the service.
+        let is_over = tokio::select! {
+            () = stop.cancelled() => true,
+            changed = changes.changed() => changed.is_err(),
+        };
+        round.cancel();
+        while bridges.join_next().await.is_some() {}
+        if is_over {
+            return;
+        }
+    }
+}
+
+fn begin(service: &Arc<Service>, round: &CancellationToken) -> JoinSet<()> {
+    let mut bridges = JoinSet::new();
+    let (config, chats) = (service.config(), service.chats().chats(service.root()));
+    // What could not be served before may be gone.
+    service.chats().deaf().iter().for_each(|(name, _)| service.chats().closed(name));
+    for (name, chat) in chats.usable() {
+        let Some(channel) = config.notify.channels.get(&chat.channel) else {
+            let known = config.notify.names();
+            let why = format!("there is no channel `{}`; the channels are: {known}", chat.channel);
+            tracing::warn!(chat = name, why, "chat_not_served");
+            service.chats().failed(name, &why);
+            continue;
+        };
+        let bridge = Bridge {
+            service: Arc::clone(service),
+            name: name.to_owned(),
+            chat: chat.clone(),
+            channel: channel.clone(),
+        };
+        bridges.spawn(keep(Arc::new(bridge), round.clone()));
+    }
+    bridges
+}
+
+/// Runs a bridge again and again, with pauses that grow.
+async fn keep(bridge: Arc<Bridge>, stop: CancellationToken) {
+    let mut failures = 0;
+    while !stop.is_cancelled() {
+        let (own, ending) = (Arc::clone(&bridge), stop.clone());
+        // A task of its own: a panic ends this try.
+        let running = AbortOnDropHandle::new(tokio::spawn(async move { run(&own, &ending).await }));
+        let error = match running.await {
+            Ok(Ok(())) => break,
+            Ok(Err(error)) => error,
+            Err(_) => Undelivered::later("the bridge panicked"),
+        };
+        if bridge.service.chats().line(&bridge.name).connected {
+            failures = 0;
+        }
+        if failures == 0 {
+            tracing::warn!(chat = %bridge.name, %error, "chat_fails");
+        }
+        bridge.service.chats().failed(&bridge.name, &error.to_string());
+        let asked = match error {
+            Undelivered::Later { after, .. } => after.unwrap_or_default(),
+            Undelivered::Refused(_) => Duration::ZERO,
+        };
+        let pause = bridge.channel.pause(failures).min(LONGEST_PAUSE);
+        failures = failures.saturating_add(1);
+        let pause = pause.mul_f64(rand::rng().random_range(0.75..1.25)).max(asked);
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+    bridge.service.chats().closed(&bridge.name);
+}
+
+async fn run(bridge: &Bridge, stop: &CancellationToken) -> Result<(), Undelivered> {
+    match bridge.channel.kind {
+        Kind::Telegram => telegram::run(bridge, stop).await,
+        Kind::Slack
+        | Kind::Discord
+        | Kind::Webhook
+        | Kind::Command
+        | Kind::Desktop
+        | Kind::Ntfy
+        | Kind::Email
+        | Kind::Signal => Err(Undelivered::later(format!(
+            "nothing can be heard over the channel `{}`",
+            bridge.chat.channel
+        ))),
+    }
+}

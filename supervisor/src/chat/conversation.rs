@@ -1,0 +1,249 @@
+//! What a message means: a line of a command, a reply about a task, or a mention.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::{Address, BlockKind, Profile, Status, TaskId};
+use tokio::time::Instant;
+
+use super::heard::Heard;
+use super::mention::Mentioning;
+use super::pace::{Pace, Turn};
+use super::registry::{help, help_of, kanban, permit, schedules};
+use super::reply;
+use super::verb::Asker;
+use crate::automation::chat::{ChatFile, May, Sender};
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::service::Service;
+use crate::verbs::{Answer, Comment};
+
+/// The longest message, in bytes.
+const LONGEST: usize = 16 << 10;
+/// How long a line may take.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// A chat, and what was said in it lately.
+#[derive(Debug)]
+pub(super) struct Conversation {
+    pub(super) service: Arc<Service>,
+    /// The name of the chat.
+    pub(super) name: String,
+    pub(super) chat: ChatFile,
+    pub(super) pace: Pace,
+}
+
+/// What kind of message it is.
+enum Meaning {
+    /// A command: its word without the slash, and what follows.
+    Command(String, String),
+    /// A reply to a message of this bridge.
+    About(String),
+    /// A number in a chat with nobody else.
+    Number,
+    /// Other words.
+    Words,
+}
+
+impl Conversation {
+    /// Does what a message says, and returns the reply; none where it is not for this chat.
+    pub(super) async fn answer(&mut self, heard: &Heard) -> Option<String> {
+        let now = Instant::now();
+        let Some(sender) = self.chat.sender(&heard.sender).cloned() else {
+            let is_meant = heard.is_direct || heard.text.starts_with('/');
+            if !is_meant || self.pace.of_stranger(&heard.sender, now) != Turn::Refuse {
+                return None;
+            }
+            tracing::info!(chat = %self.name, sender = ?heard.sender, "chat_stranger");
+            let id: String = heard.sender.chars().filter(|c| !c.is_control()).take(64).collect();
+            return Some(format!("You are not known here. An operator adds you by your id: {id}"));
+        };
+        let meaning = meaning(heard);
+        if matches!(meaning, Meaning::Words) && !heard.is_direct && !heard.text.contains('@') {
+            // The talk of a group is none of a bridge's business.
+            return None;
+        }
+        self.service.chats().heard(&self.name);
+        match self.pace.of_sender(&sender.id, self.chat.per_minute, now) {
+            Turn::Answer => {}
+            Turn::Refuse => return Some("Too many messages. Wait a minute.".to_owned()),
+            Turn::Ignore => return None,
+        }
+        if heard.text.len() > LONGEST {
+            return Some(format!("Not done: a message has at most {LONGEST} bytes."));
+        }
+        let done = tokio::time::timeout(LIMIT, self.act(&sender, heard, meaning)).await;
+        let late = || Failure::new(Code::TryAgain, "it takes too long; it may still be done");
+        done.unwrap_or_else(|_| Some(Err(late()))).map(reply::of)
+    }
+
+    async fn act(&self, sender: &Sender, heard: &Heard, meaning: Meaning) -> Option<Result<String, Failure>> {
+        let (service, name, chat) = (&self.service, self.name.as_str(), &self.chat);
+        let mut asker = Asker { service, name, chat, sender, heard, board: self.chat.board.clone() };
+        match meaning {
+            Meaning::Command(word, line) => command(&mut asker, &word, &line).await,
+            Meaning::About(message) => Some(about(&asker, &message).await),
+            Meaning::Number => Some(number(&asker).await),
+            Meaning::Words => match mention(&asker).await {
+                Ok(None) if heard.is_direct => Some(Ok("/help lists what is understood.".to_owned())),
+                Ok(made) => made.map(Ok),
+                Err(failure) => Some(Err(failure)),
+            },
+        }
+    }
+}
+
+fn meaning(heard: &Heard) -> Meaning {
+    let text = heard.text.trim();
+    if let Some(rest) = text.strip_prefix('/') {
+        let (word, line) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+        return Meaning::Command(word.to_lowercase(), line.to_owned());
+    }
+    match &heard.replied {
+        Some(message) => Meaning::About(message.clone()),
+        None if heard.is_direct && text.len() <= 4 && text.parse::<u16>().is_ok() => Meaning::Number,
+        None => Meaning::Words,
+    }
+}
+
+/// A line of a command. A word that is not known is another program's in a chat with others.
+async fn command(asker: &mut Asker<'_>, word: &str, line: &str) -> Option<Result<String, Failure>> {
+    if !matches!(word, "kanban" | "task" | "schedules" | "help" | "start") {
+        let unknown = || Err(Failure::usage("there is no such command").hint("/help lists what there is"));
+        return asker.heard.is_direct.then(unknown);
+    }
+    Some(known(asker, word, line).await)
+}
+
+async fn known(asker: &mut Asker<'_>, word: &str, line: &str) -> Result<String, Failure> {
+    let mut words = words(line)?;
+    choose_board(asker, &mut words)?;
+    match word {
+        "schedules" => schedules(asker, &words).await,
+        "help" => help_of(asker.sender.may, &words),
+        "start" => Ok(help(asker.sender.may)),
+        _ => kanban(asker, &words).await,
+    }
+}
+
+/// The words of the first line, as a shell parts them. What follows belongs to the verb.
+fn words(line: &str) -> Result<Vec<String>, Failure> {
+    let first = line.lines().next().unwrap_or_default();
+    // Telephones write these where two quotes or two dashes were typed.
+    let first = first.replace(['“', '”', '„'], "\"").replace(" —", " --");
+    shlex::split(&first).ok_or_else(|| Failure::usage("a quote is not closed"))
+}
+
+/// Takes `--board NAME` from the front of a line.
+fn choose_board(asker: &mut Asker<'_>, words: &mut Vec<String>) -> Result<(), Failure> {
+    if words.first().is_some_and(|word| word == "--board") {
+        let name = words.get(1).ok_or_else(|| Failure::usage("--board names a board"))?;
+        asker.board = name.parse().map_err(|e: kernel::ParseError| Failure::usage(e.to_string()))?;
+        words.drain(..2);
+    }
+    if asker.chat.reaches(asker.sender, &asker.board) {
+        return Ok(());
+    }
+    Err(Failure::new(
+        Code::NotPermitted,
+        format!("{} does not reach the board {} from this chat", asker.sender.name, asker.board),
+    ))
+}
+
+/// A reply to a message about a task: the answer to its question, or a comment.
+async fn about(asker: &Asker<'_>, message: &str) -> Result<String, Failure> {
+    permit_own_board(asker)?;
+    permit(asker, May::Mutate, "answer")?;
+    let call = asker.call_of::<Answer>().await?;
+    let (actor, address, message) = (asker.actor(), asker.address(), message.to_owned());
+    let is_main = is_main(asker);
+    let found = call.read(move |view| {
+        let mut tasks = view.tasks_of_message((&address.channel, &address.chat_id), &message, &actor)?;
+        if is_main {
+            tasks.extend(view.tasks_of_message((&address.channel, ""), &message, &actor)?);
+        }
+        tasks.sort();
+        tasks.dedup();
+        tasks.iter().map(|id| view.expect_task(id)).collect::<Result<Vec<_>, _>>()
+    });
+    let tasks = found.await?;
+    let asks = |task: &&kernel::Task| {
+        task.status == Status::Blocked && task.block_kind == Some(BlockKind::NeedsInput)
+    };
+    let open: Vec<&kernel::Task> = tasks.iter().filter(asks).collect();
+    match (tasks.as_slice(), open.as_slice()) {
+        (_, [one]) => say(asker, &one.id).await,
+        ([one], []) => {
+            let comment = Comment { task_id: Some(one.id.clone()), body: text(asker), ..Comment::default() };
+            asker.shown(comment).await
+        }
+        ([], _) => Err(Failure::new(Code::Conflict, "that is not the latest message about a task")
+            .hint("name the task: /task answer TASK ANSWER")),
+        (_, open) => Err(which(open.iter().map(|task| &task.id))),
+    }
+}
+
+/// A number: the answer to the one question that is open here.
+async fn number(asker: &Asker<'_>) -> Result<String, Failure> {
+    permit_own_board(asker)?;
+    permit(asker, May::Mutate, "answer")?;
+    let call = asker.call_of::<Answer>().await?;
+    let (actor, address) = (asker.actor(), asker.address());
+    let usual = Address { chat_id: String::new(), ..address.clone() };
+    let is_main = is_main(asker);
+    let found = call.read(move |view| {
+        let mut tasks = view.questions_at(&address, &actor)?;
+        if is_main {
+            tasks.extend(view.questions_at(&usual, &actor)?);
+        }
+        tasks.sort();
+        tasks.dedup();
+        Ok(tasks)
+    });
+    match found.await?.as_slice() {
+        [one] => say(asker, one).await,
+        [] => Err(Failure::new(Code::NotFound, "no question is open here")),
+        many => Err(which(many.iter())),
+    }
+}
+
+async fn say(asker: &Asker<'_>, task: &TaskId) -> Result<String, Failure> {
+    asker.shown(Answer { task_id: Some(task.clone()), reply: Some(text(asker)), ..Answer::default() }).await
+}
+
+fn text(asker: &Asker<'_>) -> String {
+    asker.heard.text.trim().to_owned()
+}
+
+/// Whether messages that name no chat go to this one.
+fn is_main(asker: &Asker<'_>) -> bool {
+    let config = asker.service.config();
+    let channel = config.notify.channels.get(&asker.chat.channel);
+    channel.and_then(|channel| channel.to.as_deref()) == Some(asker.heard.chat.as_str())
+}
+
+fn permit_own_board(asker: &Asker<'_>) -> Result<(), Failure> {
+    if asker.chat.reaches(asker.sender, &asker.board) {
+        return Ok(());
+    }
+    let name = &asker.sender.name;
+    Err(Failure::new(Code::NotPermitted, format!("{name} does not reach the board {}", asker.board)))
+}
+
+fn which<'a>(tasks: impl Iterator<Item = &'a TaskId>) -> Failure {
+    let named: Vec<&str> = tasks.map(TaskId::as_str).collect();
+    Failure::new(Code::Conflict, format!("several tasks ask: {}", named.join(", ")))
+        .hint("reply to the question, or name the task: /task answer TASK ANSWER")
+}
+
+/// The tasks of a message that mentions profiles; none where it mentions none that is known.
+async fn mention(asker: &Asker<'_>) -> Result<Option<String>, Failure> {
+    let roster = asker.service.roster();
+    let known = |profile: &Profile| roster.profiles().any(|(name, _)| name == profile.as_str());
+    if kernel::mentioned(&asker.heard.text, known).is_empty() {
+        return Ok(None);
+    }
+    permit_own_board(asker)?;
+    permit(asker, May::Mutate, "@mention")?;
+    asker.shown(Mentioning { text: text(asker), workspace: None }).await.map(Some)
+}

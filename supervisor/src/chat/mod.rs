@@ -1,0 +1,32 @@
+//! The bridges to chats: people direct the boards from Telegram, Slack, Discord or a webhook, by the lines that the command line takes.
+//!
+//! ```text
+//! service ──bridge──► Heard ──conversation──► registry ──call──► verb, as the person that the sender is
+//!    ▲                                                             │
+//!    └───────────────── one reply, bounded plain text ◄────────────┘
+//! ```
+//!
+//! * Who may do what is a file, `chat.d/NAME.toml` ([`crate::automation::chat`]): its senders, each with a name and with what it may do. Others are answered once in a
+//!   while, and nothing is done.
+//! * A line is parsed by the definition of its verb. Only the verbs and arguments of the registry are open: none reads a file, starts a
+//!   process, or names a place of the host.
+//! * A message that a service sends again acts once: the id of its request is made of the service's own id.
+//! * Each bridge is a task of its own. One that hangs or dies is tried again, and harms nothing else.
+
+mod bridge;
+mod bridges;
+mod conversation;
+mod heard;
+mod mention;
+mod pace;
+mod registry;
+mod reply;
+mod telegram;
+mod verb;
+
+use crate::api::Surface;
+
+/// Has the daemon serve the chats of the configuration beside its doors.
+pub(crate) fn mount(surface: Surface) -> Surface {
+    Surface { bridges: Some(|service, stop| Box::pin(bridges::serve(service, stop))), ..surface }
+}

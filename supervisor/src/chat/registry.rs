@@ -1,0 +1,245 @@
+//! The one registry of what a chat understands: the verbs of the board with the arguments that are open, and who may use them.
+
+use std::pin::Pin;
+
+use clap::{ArgMatches, Command as Parser};
+use kernel::ScheduleName;
+
+use super::verb::{Asker, parsed, parser};
+use crate::api::Verb as _;
+use crate::automation::chat::May;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::verbs::{self, Answer, Create, List, ListSchedules, PauseSchedule, RunSchedule};
+
+/// How many tasks a list has that names no limit.
+const LISTED: u32 = 20;
+
+/// What a verb comes to.
+type Shown<'a> = Pin<Box<dyn Future<Output = Result<String, Failure>> + Send + 'a>>;
+
+/// A verb that is open to chats.
+struct Row {
+    name: &'static str,
+    may: May,
+    /// The arguments that are open, by their ids.
+    open: &'static [&'static str],
+    parser: fn(&[&str]) -> Parser,
+    run: for<'a> fn(&'a Asker<'a>, ArgMatches) -> Shown<'a>,
+}
+
+/// What a chat chooses for a verb; nothing where its row names nothing.
+macro_rules! prepared {
+    () => {
+        |_, _| {}
+    };
+    ($prepare:path) => {
+        $prepare
+    };
+}
+
+macro_rules! rows {
+    ($($may:ident { $($verb:ident [$($open:literal)*] $(=> $prepare:path)?,)* })*) => {
+        const ROWS: &[Row] = &[$($(Row {
+            name: verbs::$verb::NAME,
+            may: May::$may,
+            open: &[$($open,)*],
+            parser: |open| parser::<verbs::$verb>("/kanban", open),
+            run: |asker, matches| Box::pin(asker.run::<verbs::$verb>(matches, prepared!($($prepare)?))),
+        },)*)*];
+    };
+}
+
+rows! {
+    Read {
+        List ["mine" "assignee" "status" "search" "since" "tenant" "archived" "sort" "limit" "why" "cursor"] => list,
+        Show ["task_id" "before_comment"],
+        Runs ["task_id" "limit" "cursor"],
+        Stats [],
+        Assignees [],
+        // Often the only thing that lets a task go on.
+        Unblock ["task_ids" "reason"],
+    }
+    Mutate {
+        Create [
+            "title" "body" "assignee" "parents" "tenant" "priority" "triage" "max_runtime" "not_before" "skills" "pools"
+            "max_retries" "require_approval" "approver" "approval_class" "goal" "goal_max_turns" "mission" "project"
+            "initial_status" "idempotency_key"
+        ] => create,
+        Comment ["words"],
+        Answer ["task_id" "words"] => answer,
+        Assign ["task_id" "profile"],
+        Promote ["task_id" "reason"],
+        Schedule ["task_id" "reason" "at"],
+        Link ["parent_id" "child_id"],
+        Unlink ["parent_id" "child_id"],
+        Retry ["task_ids" "reason"],
+        Cancel ["task_ids" "reason"],
+        Archive ["task_ids"],
+        Reopen ["task_ids" "reason"],
+        Steer ["task_id" "message"],
+    }
+    Approve {
+        Approve ["words"],
+        Deny ["task_ids" "reason"],
+        RequestChanges ["words"],
+    }
+}
+
+fn list(list: &mut List, _: &Asker<'_>) {
+    list.limit.get_or_insert(LISTED);
+}
+
+/// Lines after the first are its body.
+fn create(create: &mut Create, asker: &Asker<'_>) {
+    if create.body.is_none()
+        && let Some((_, rest)) = asker.heard.text.split_once('\n')
+    {
+        create.body = Some(rest.trim().to_owned()).filter(|body| !body.is_empty());
+    }
+}
+
+fn answer(answer: &mut Answer, _: &Asker<'_>) {
+    answer.reply = Some(std::mem::take(&mut answer.words).join(" ")).filter(|words| !words.is_empty());
+}
+
+/// Runs the words behind `/kanban` or `/task`.
+pub(super) async fn kanban(asker: &Asker<'_>, words: &[String]) -> Result<String, Failure> {
+    let Some((verb, words)) = words.split_first() else { return Ok(help(asker.sender.may)) };
+    if verb == "help" {
+        return help_of(asker.sender.may, words);
+    }
+    let row = row(verb)?;
+    permit(asker, row.may, verb)?;
+    let matches = parsed((row.parser)(row.open), row.open, words)?;
+    (row.run)(asker, matches).await
+}
+
+/// Runs the words behind `/schedules`.
+pub(super) async fn schedules(asker: &Asker<'_>, words: &[String]) -> Result<String, Failure> {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let named = |name: &str| name.parse::<ScheduleName>().map_err(|e| Failure::usage(e.to_string()));
+    match words.as_slice() {
+        [] | ["list"] => asker.shown(ListSchedules::default()).await,
+        ["show", name] => asker.shown(ListSchedules { name: Some(named(name)?) }).await,
+        ["run", name] => {
+            permit(asker, May::Mutate, "run")?;
+            let tick = asker.call(RunSchedule { name: named(name)? }).await?;
+            let tasks: Vec<&str> = tick.tasks.iter().map(kernel::TaskId::as_str).collect();
+            Ok(format!("Ran {name}  {}", tasks.join(" ")))
+        }
+        [word @ ("pause" | "resume"), name] => {
+            permit(asker, May::Mutate, word)?;
+            let paused = *word == "pause";
+            asker.call(PauseSchedule { name: named(name)?, paused }).await?;
+            Ok(format!("{} {name}", if paused { "Paused" } else { "Resumed" }))
+        }
+        _ => Err(Failure::usage("/schedules takes: list, show NAME, run NAME, pause NAME, resume NAME")),
+    }
+}
+
+/// Refuses a sender who may not do something.
+pub(super) fn permit(asker: &Asker<'_>, needed: May, verb: &str) -> Result<(), Failure> {
+    let own = asker.sender.may;
+    if own >= needed {
+        return Ok(());
+    }
+    Err(Failure::new(
+        Code::NotPermitted,
+        format!("`{verb}` needs `{}`, and {} may `{}`", needed.as_str(), asker.sender.name, own.as_str()),
+    ))
+}
+
+fn row(verb: &str) -> Result<&'static Row, Failure> {
+    let verb = if verb == "ls" { "list" } else { verb };
+    ROWS.iter().find(|row| row.name == verb).ok_or_else(|| {
+        let word: String = verb.chars().filter(|c| !c.is_control()).take(40).collect();
+        Failure::usage(format!("`{word}` is not open to chats")).hint("/help lists what is")
+    })
+}
+
+/// What a sender may say.
+pub(super) fn help(may: May) -> String {
+    let verbs = |of: May| {
+        let names = ROWS.iter().filter(|row| row.may == of).map(|row| row.name);
+        names.collect::<Vec<_>>().join(", ")
+    };
+    let mut lines = vec![
+        "/kanban VERB …  as on the command line; /task is the same".to_owned(),
+        format!("  {}", verbs(May::Read)),
+    ];
+    for of in [May::Mutate, May::Approve] {
+        if may >= of {
+            lines.push(format!("  {}", verbs(of)));
+        }
+    }
+    lines.push("/schedules  what comes by itself".to_owned());
+    lines.push("/help VERB  its arguments".to_owned());
+    if may >= May::Mutate {
+        lines.push("A reply to a question answers it: its number, or words.".to_owned());
+        lines.push("@profile in a message makes a task for it.".to_owned());
+    }
+    lines.join("\n")
+}
+
+/// What a verb takes.
+pub(super) fn help_of(may: May, words: &[String]) -> Result<String, Failure> {
+    match words.first() {
+        None => Ok(help(may)),
+        Some(verb) => {
+            let row = row(verb)?;
+            Ok((row.parser)(row.open).render_help().to_string())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_argument_that_is_open_is_one_of_its_verb_and_none_names_a_place_of_the_host() {
+        for row in ROWS {
+            let parser = (row.parser)(row.open);
+            let ids: Vec<&str> = parser.get_arguments().map(|argument| argument.get_id().as_str()).collect();
+            for open in row.open {
+                assert!(ids.contains(open), "{} has no {open}: {ids:?}", row.name);
+            }
+            for closed in [
+                "body_file",
+                "workspace",
+                "branch",
+                "check",
+                "policy",
+                "notify",
+                "rm",
+                "created_by",
+                "author",
+            ] {
+                assert!(!row.open.contains(&closed), "{} opens {closed}", row.name);
+            }
+            parser.debug_assert();
+        }
+    }
+
+    #[test]
+    fn an_argument_that_is_not_open_is_refused_by_its_name_and_is_not_shown() {
+        let row = row("create").unwrap();
+        for line in
+            ["x --body-file /etc/passwd", "x --workspace dir:/etc", "x --policy trusted", "x --check id"]
+        {
+            let words = shlex::split(line).unwrap();
+            let refused = parsed((row.parser)(row.open), row.open, &words).unwrap_err();
+            assert!(refused.message.ends_with("is not open to chats"), "{line}: {}", refused.message);
+        }
+        let help = help_of(May::Read, &["create".to_owned()]).unwrap();
+        assert!(help.contains("--assignee") && !help.contains("--workspace"), "{help}");
+    }
+
+    #[test]
+    fn a_sender_is_shown_what_it_may_do() {
+        let (read, approve) = (help(May::Read), help(May::Approve));
+        assert!(read.contains("unblock") && !read.contains("create"), "{read}");
+        assert!(approve.contains("create") && approve.contains("request-changes"), "{approve}");
+    }
+}

@@ -1,0 +1,76 @@
+//! What a sender reads: plain text, as short as the services take it, with nothing that hides or turns other text.
+
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::terminal::printable;
+
+/// The longest reply, in characters: the least that the services take (Discord, 2000), with room for what they count otherwise.
+const LONGEST: usize = 1800;
+
+/// Returns a reply to a line: what it came to, or why it was refused.
+pub(super) fn of(outcome: Result<String, Failure>) -> String {
+    match outcome {
+        Ok(text) if text.trim().is_empty() => "Done.".to_owned(),
+        Ok(text) => bounded(&text),
+        Err(failure) => bounded(&refusal(&failure)),
+    }
+}
+
+/// Why a line was refused. What failed in this program or its host is for its log alone: it may name places of the host.
+fn refusal(failure: &Failure) -> String {
+    if failure.code == Code::Failed {
+        tracing::warn!(error = %failure, "chat_request_failed");
+        return "It failed inside the supervisor; its log has the reason.".to_owned();
+    }
+    // A hint with a command is for a terminal.
+    let hint = failure.hint.as_deref().filter(|hint| !hint.contains("supervisor "));
+    let hint = hint.map(|hint| format!("\n{hint}")).unwrap_or_default();
+    format!("Not done: {}{hint}", failure.message)
+}
+
+/// Returns a text in plain lines, cut at the longest that is sent. Columns are two spaces apart: a chat has no columns.
+pub(super) fn bounded(text: &str) -> String {
+    let mut lines = String::new();
+    let mut taken = 0;
+    for line in text.trim_end().lines() {
+        let line = line_of(line);
+        let length = line.chars().count() + 1;
+        if taken + length > LONGEST {
+            let rest: String = line.chars().take(LONGEST.saturating_sub(taken)).collect();
+            return format!("{lines}{rest}…");
+        }
+        taken += length;
+        lines.push_str(&line);
+        lines.push('\n');
+    }
+    lines.trim_end().to_owned()
+}
+
+fn line_of(line: &str) -> String {
+    let line = line.trim_end();
+    let text = line.trim_start_matches(' ');
+    let indent = (line.len() - text.len()).min(2);
+    let words = text.split("  ").map(str::trim).filter(|piece| !piece.is_empty());
+    printable(&format!("{:indent$}{}", "", words.collect::<Vec<_>>().join("  ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reply_is_bounded_and_hides_nothing() {
+        let text = bounded(&"a\u{202e}b       c\n".repeat(1000));
+        assert!(text.chars().count() <= LONGEST + 1 && text.ends_with('…'), "{}", text.len());
+        assert!(!text.contains('\u{202e}') && text.contains("b  c"));
+        assert!(bounded(&"x".repeat(5000)).chars().count() <= LONGEST + 1);
+    }
+
+    #[test]
+    fn a_refusal_names_the_reason_and_no_place_of_the_host() {
+        let failure = Failure::usage("there is no such task").hint("supervisor list");
+        assert_eq!(of(Err(failure)), "Not done: there is no such task");
+        let failure = Failure::failed("failed to read /etc/secret");
+        assert!(!of(Err(failure)).contains("/etc"));
+    }
+}

@@ -1,0 +1,158 @@
+//! A verb of the command line as a line of a chat: parsed by its own definition, of which some arguments are open, and called as the
+//! person that the sender is.
+
+use std::sync::Arc;
+
+use clap::builder::{Resettable, StyledStr};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command as Parser};
+use kernel::{Actor, Address, BoardName, RequestId};
+
+use super::heard::Heard;
+use crate::api::{Call, Entry, OnBoard, Verb, blocking, not_for_members};
+use crate::automation::chat::{ChatFile, Sender};
+use crate::command::Command;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::service::Service;
+use crate::short_ids;
+use crate::terminal::Screen;
+use crate::verbs::Resolve;
+
+/// How wide tables are laid out.
+const WIDTH: usize = 120;
+
+/// Who asks, and about which board.
+pub(super) struct Asker<'a> {
+    pub(super) service: &'a Arc<Service>,
+    /// The name of the chat.
+    pub(super) name: &'a str,
+    pub(super) chat: &'a ChatFile,
+    pub(super) sender: &'a Sender,
+    pub(super) heard: &'a Heard,
+    pub(super) board: BoardName,
+}
+
+impl Asker<'_> {
+    /// The person on the board. A sender with a tenant sees that tenant alone, as its users do.
+    pub(super) fn actor(&self) -> Actor {
+        Actor { tenant: self.sender.tenant.clone(), ..Actor::person(&*self.sender.name) }
+    }
+
+    pub(super) fn address(&self) -> Address {
+        self.heard.address(&self.chat.channel)
+    }
+
+    /// The id of the request: that of the message, so that one that is sent again acts once.
+    fn request_id(&self) -> Result<RequestId, Failure> {
+        let id = format!("chat/{}/{}", self.name, self.heard.id);
+        id.parse().map_err(|e: kernel::ParseError| Failure::usage(format!("the id of the message: {e}")))
+    }
+
+    /// A call of a verb.
+    pub(super) async fn call_of<V: Verb>(&self) -> Result<Call, Failure> {
+        let actor = self.actor();
+        if !Entry::of::<V>().admits(&actor) {
+            return Err(not_for_members(&format!("`{}`", V::NAME)));
+        }
+        let (service, name) = (Arc::clone(self.service), self.board.clone());
+        let board = match (V::ON, service.opened(&name)?) {
+            (OnBoard::None, _) => None,
+            (OnBoard::Any | OnBoard::Made | OnBoard::Named, Some(board)) => Some(board),
+            (OnBoard::Any | OnBoard::Made | OnBoard::Named, None) => {
+                let opening = Arc::clone(&service);
+                let open = move || opening.board(&name);
+                Some(blocking("the board was not opened", open).await??)
+            }
+        };
+        let id = Some(self.request_id()?);
+        Ok(Call::new(service, self.board.clone(), board, actor, id).from_chat(self.address()))
+    }
+
+    /// Calls a verb. Tasks may be named by the beginnings of their ids.
+    pub(super) async fn call<V: Verb>(&self, verb: V) -> Result<V::Reply, Failure> {
+        let verb = self.with_whole_ids(verb).await?;
+        self.call_of::<V>().await?.make(verb).await
+    }
+
+    async fn with_whole_ids<V: Verb>(&self, verb: V) -> Result<V, Failure> {
+        let failed = |e: serde_json::Error| Failure::failed(format!("the request cannot be written: {e}"));
+        let mut request = serde_json::to_value(&verb).map_err(failed)?;
+        let places = short_ids::in_request(&schemars::schema_for!(V), &mut request);
+        if places.is_empty() {
+            return Ok(verb);
+        }
+        let ids = places.iter().filter_map(|place| place.as_str().map(str::to_owned)).collect();
+        let resolved = self.call_of::<Resolve>().await?.make(Resolve { ids }).await?;
+        for (place, whole) in places.into_iter().zip(resolved.ids) {
+            *place = whole.as_str().into();
+        }
+        serde_json::from_value(request).map_err(failed)
+    }
+
+    /// Calls a verb, and returns what the command line would show.
+    pub(super) async fn shown<V: Command>(&self, verb: V) -> Result<String, Failure> {
+        let reply = self.call(verb).await?;
+        let mut screen = Screen::plain(WIDTH);
+        V::show(&reply, &mut screen);
+        for warning in V::warnings(&reply) {
+            screen.line(format!("Note: {warning}"));
+        }
+        Ok(screen.into_text())
+    }
+
+    /// Parses the words behind a verb, calls it, and returns what it came to. `prepare` fills in what a chat chooses.
+    pub(super) async fn run<V: Command + Args>(
+        &self,
+        matches: ArgMatches,
+        prepare: fn(&mut V, &Asker<'_>),
+    ) -> Result<String, Failure> {
+        let mut verb = V::from_arg_matches(&matches).map_err(|e| refusal(&e))?;
+        // No run is asked from, and no argument that names a file or a place is open.
+        verb.localize(&Invocation::new(self.service.root().clone(), self.board.clone(), None))?;
+        prepare(&mut verb, self);
+        self.shown(verb).await
+    }
+}
+
+/// The parser of a verb, in which some arguments are open: the others are not shown, and no variable of the daemon's environment counts.
+pub(super) fn parser<V: Verb + Args>(word: &'static str, open: &[&str]) -> Parser {
+    // The global option with which arguments of some verbs conflict.
+    let json = Arg::new("json").long("json").action(ArgAction::SetTrue);
+    V::augment_args(Parser::new(V::NAME))
+        .arg(json)
+        .no_binary_name(true)
+        .bin_name(format!("{word} {}", V::NAME))
+        .disable_help_flag(true)
+        .color(clap::ColorChoice::Never)
+        .term_width(0)
+        .after_help(StyledStr::new())
+        .mut_args(|argument| {
+            let is_closed = !open.contains(&argument.get_id().as_str());
+            argument.env(Resettable::Reset).hide(is_closed)
+        })
+}
+
+/// Parses words. An argument that is not open is refused by its name.
+pub(super) fn parsed(mut parser: Parser, open: &[&str], words: &[String]) -> Result<ArgMatches, Failure> {
+    // An argument can be shown when its command is complete.
+    parser.build();
+    let arguments: Vec<_> = parser
+        .get_arguments()
+        .filter(|argument| !open.contains(&argument.get_id().as_str()))
+        .map(|argument| (argument.get_id().clone(), argument.to_string()))
+        .collect();
+    let matches = parser.try_get_matches_from(words).map_err(|e| refusal(&e))?;
+    let is_given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
+    match arguments.iter().find(|(id, _)| is_given(id.as_str())) {
+        Some((_, shown)) => Err(Failure::usage(format!("{shown} is not open to chats"))),
+        None => Ok(matches),
+    }
+}
+
+fn refusal(error: &clap::Error) -> Failure {
+    let text = error.render().to_string();
+    let text = text.trim().trim_start_matches("error: ");
+    let text = text.split("\n\nFor more information").next().unwrap_or(text);
+    Failure::usage(text.to_owned())
+}

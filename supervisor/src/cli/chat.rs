@@ -1,0 +1,53 @@
+//! `chat` at the command line: which chats there are, and whether they can be used.
+
+use super::restore::refuse_worker;
+use super::{CommandLine, call};
+use crate::failure::Failure;
+use crate::verbs::{CheckChat, ListChats};
+
+/// List and check the chats from which people direct the boards
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+A chat is a file `chat.d/NAME.toml` of the configuration: the channel that it belongs to,
+and its senders with what each may do.
+
+Examples:
+  supervisor chat list
+  supervisor chat check")]
+pub(super) struct Chat {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Clone, Debug, clap::Subcommand)]
+enum Verb {
+    /// List the chats, and how their bridges stand
+    #[command(
+        visible_alias = "ls",
+        after_help = "\
+Examples:
+  supervisor chat list
+  supervisor chat list --json"
+    )]
+    List,
+    /// Ask the services of the chats whether they answer
+    #[command(after_help = "\
+Exit code: 0 if all can be used, else 1.
+
+Examples:
+  supervisor chat check
+  supervisor chat check team --json")]
+    Check {
+        /// Only this chat
+        name: Option<String>,
+    },
+}
+
+pub(super) async fn run(line: &CommandLine, chat: Chat) -> Result<u8, Failure> {
+    let (client, output) = (&line.client()?, line.output);
+    refuse_worker(client)?;
+    match chat.verb {
+        Verb::List => call(client, ListChats {}, output).await,
+        Verb::Check { name } => call(client, CheckChat { name }, output).await,
+    }
+}

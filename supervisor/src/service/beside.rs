@@ -1,0 +1,17 @@
+//! What a service has beside its boards: looks into workspaces, and chats.
+
+use super::Service;
+use super::looks::Looks;
+use crate::automation::chat::Desk;
+
+impl Service {
+    /// The looks into workspaces that workers ask for.
+    pub(crate) fn looks(&self) -> &Looks {
+        &self.looks
+    }
+
+    /// The chats, and how their bridges stand.
+    pub(crate) fn chats(&self) -> &Desk {
+        &self.chats
+    }
+}
