@@ -142,11 +142,6 @@ impl Root {
         self.config.join("schedules.d")
     }
 
-    /// The directory of chats.
-    pub(crate) fn chats_dir(&self) -> PathBuf {
-        self.config.join("chat.d")
-    }
-
     /// The options by which a process with the environment of this one chooses this root.
     pub(crate) fn own_options(&self) -> Vec<std::ffi::OsString> {
         if self.config == self.state { vec!["--root".into(), self.state.clone().into()] } else { Vec::new() }

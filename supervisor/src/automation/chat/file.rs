@@ -145,9 +145,10 @@ pub(crate) struct Chats(Definitions<ChatFile>);
 impl Chats {
     /// Reads those of the configuration.
     pub(crate) fn load(root: &Root) -> Self {
+        let directory = root.config_file().with_file_name("chat.d");
         let mut defined = Definitions::builtin([]);
         let mut count = 0;
-        let listed = definitions::read_all(&root.chats_dir(), "toml", Subject::Chat, |name, path, text| {
+        let listed = definitions::read_all(&directory, "toml", Subject::Chat, |name, path, text| {
             count += 1;
             let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
             let wrong = if count > CHATS {
