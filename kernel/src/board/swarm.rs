@@ -175,6 +175,7 @@ mod tests {
             priority: 3,
             created_by: None,
             idempotency_key: key.map(str::to_owned),
+            channel: None,
         }
     }
 

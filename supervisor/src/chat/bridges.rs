@@ -16,6 +16,7 @@ use crate::service::Service;
 
 /// The longest pause before a service is tried again.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+
 /// Serves the chats of the configuration, until the daemon ends.
 pub(super) async fn serve(service: Arc<Service>, stop: CancellationToken) {
     let mut changes = service.chats().changes();
@@ -25,7 +26,7 @@ pub(super) async fn serve(service: Arc<Service>, stop: CancellationToken) {
         // Cancel-safe: a change that is not taken is seen at the next look. The sender lives in the service.
         let is_over = tokio::select! {
             () = stop.cancelled() => true,
-            changed = changes.changed() => changed.is_err(),
+            outcome = changes.changed() => outcome.is_err(),
         };
         round.cancel();
         while bridges.join_next().await.is_some() {}

@@ -19,8 +19,8 @@ fn known(text: &str, config: &NotifyConfig) -> Result<String, Failure> {
     ))
 }
 
-/// Returns the channel over which a caller is notified about what it creates. `named` is what the caller says; a worker names nobody: the subscribers of its mission are
-/// notified.
+/// Returns the channel over which a caller is notified about what it creates. `named` is what the caller says; a worker names nobody: the
+/// subscribers of its mission are notified.
 pub(super) fn channel(call: &Call, named: Option<&str>) -> Result<Option<String>, Failure> {
     if call.actor.kind == ActorKind::Worker {
         return match named {
@@ -32,8 +32,9 @@ pub(super) fn channel(call: &Call, named: Option<&str>) -> Result<Option<String>
         };
     }
     if let (None, Some(chat)) = (&named, call.chat()) {
-        let kernel::Address { channel, chat_id: chat, thread_id: thread } = chat.clone();
-        return Ok(Some(Subscriber { channel, chat, thread }));
+        let parts = [&chat.channel, &chat.chat_id, &chat.thread_id];
+        let named: Vec<&str> = parts.into_iter().map(String::as_str).collect();
+        return Ok(Some(named.join(":").trim_end_matches(':').to_owned()));
     }
     let config = call.service.config();
     match named {
