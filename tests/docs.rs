@@ -90,6 +90,11 @@ fn the_tutorial_works_as_it_is_written() {
 }
 
 #[test]
+fn the_page_about_triage_works_as_it_is_written() {
+    run("docs/triage.md");
+}
+
+#[test]
 fn the_page_about_operations_works_as_it_is_written() {
     run("docs/operations.md");
 }

@@ -8,6 +8,7 @@ mod daily;
 mod missions;
 mod schedules;
 mod table;
+mod triage;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -31,6 +32,7 @@ const GLOBAL: [&str; 6] = ["root", "board", "json", "color", "system", "user"];
 /// Every row.
 fn table() -> impl Iterator<Item = &'static Row> {
     let automation = automation::AUTOMATION.iter().chain(missions::MISSIONS).chain(schedules::SCHEDULES);
+    let automation = automation.chain(triage::TRIAGE);
     TABLE.iter().chain(daily::DAILY).chain(automation)
 }
 

@@ -100,6 +100,7 @@ mod tenants;
 mod times;
 mod top;
 mod transfer;
+mod triage;
 mod turns;
 mod unhappy;
 mod unkillable;

@@ -192,7 +192,23 @@ fn the_shipped_roster_is_on_the_configured_lane_and_what_is_configured_goes_befo
     let listed = fleet.json(["profile", "list"]);
     let names: Vec<&str> =
         listed.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["analyst", "backend-eng", "ops", "orchestrator", "researcher", "reviewer", "writer"]);
+    assert_eq!(
+        names,
+        [
+            "analyst",
+            "backend-eng",
+            "decomposer",
+            "ops",
+            "orchestrator",
+            "overseer",
+            "planner",
+            "researcher",
+            "reviewer",
+            "router",
+            "specifier",
+            "writer"
+        ]
+    );
     for one in listed.as_array().unwrap() {
         assert_eq!((&one["lane"], &one["cannot_run"]), (&json!("echo"), &Value::Null), "{one:#}");
     }

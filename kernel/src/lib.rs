@@ -84,6 +84,7 @@ pub use model::outcome::{
     ApprovalState, BlockKind, Denied, Egress, EndCause, Ending, Fault, Finished, HostEgress, OnCleanExit,
     Outcome, OwnLimit, Siblings, StopReason,
 };
+pub use model::proposal::{NewProposal, Proposal, ProposalKind, ReviewAnswer, ReviewTerms};
 pub use model::quota::{Bound, Quotas, SharedQuotas};
 pub use model::request::{Caller, Request};
 pub use model::run::{Holder, Purpose, Run, RunStatus};

@@ -45,6 +45,9 @@ impl Board<'_> {
     /// and one that does not fit is left out.
     pub(super) fn charge(&self, actor: &Actor, cost: Cost) -> Result<(), Error> {
         let tenant = actor.tenant.as_ref();
+        if cost.bound != Bound::Notes {
+            self.only_proposes(actor)?;
+        }
         if actor.run.is_none() && tenant.is_none() {
             return Ok(());
         }

@@ -56,6 +56,7 @@ impl View<'_> {
             files: self.attachments(id)?,
             runs: self.runs(id)?,
             now: self.now(),
+            proposal: self.proposal_of(id)?,
             task,
         })
     }

@@ -109,6 +109,7 @@ impl Board<'_> {
             actor: &actor.label(),
             now,
         })?;
+        self.tx.note_move(&id, now)?;
         if state == (State::Blocked { kind: BlockKind::Approval }) {
             self.ask_for_approval(&id, &actor.label())?;
         }

@@ -19,6 +19,7 @@ mod files;
 mod messages;
 mod missions;
 mod moves;
+mod proposals;
 mod returns;
 mod schedules;
 
@@ -48,7 +49,7 @@ fn words(value: &serde_json::Value) -> serde_json::Value {
 /// `KIND_tells_of_…` is the snapshot of each kind. That of an import carries what another program said.
 #[test]
 fn each_kind_has_a_snapshot() {
-    const FILES: [&str; 13] = [
+    const FILES: [&str; 14] = [
         include_str!("event_snapshots.rs"),
         include_str!("event_snapshots/chats.rs"),
         include_str!("event_snapshots/checks.rs"),
@@ -58,6 +59,7 @@ fn each_kind_has_a_snapshot() {
         include_str!("event_snapshots/files.rs"),
         include_str!("event_snapshots/messages.rs"),
         include_str!("event_snapshots/missions.rs"),
+        include_str!("event_snapshots/proposals.rs"),
         include_str!("event_snapshots/moves.rs"),
         include_str!("event_snapshots/returns.rs"),
         include_str!("event_snapshots/schedules.rs"),

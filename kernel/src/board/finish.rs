@@ -55,8 +55,10 @@ impl Board<'_> {
         let ending = self.as_told_by_worker(&run, ending)?;
         let ending = self.as_budget_says(&run, ending)?;
         let is_outside = run.verdict.is_none() && run.stop_reason.is_none() && ending.cause.is_outside();
+        let run = self.as_returned(run, &ending)?;
         let run = implied::with_verdict(run, &ending, from.proof_of_goal());
         let decision = check::decide(run.verdict.as_ref(), run.stop_reason, &ending, tally, self.now());
+        let decision = self.proposed(&run, decision, &ending, tally)?;
         let decision = self.by_whom(&run, self.proved(&run, &from, decision)?)?;
         let change = Change::Ended { run: id, outcome: decision.outcome, then: decision.then };
         let blocking = blocking(&run, &decision, &from);

@@ -96,12 +96,17 @@ impl Board<'_> {
     }
 
     fn pause_mission(&self, name: &str, reached: Reached, run: Option<&Run>) -> Result<(), Error> {
+        self.pause_mission_for(name, &reached.to_string(), run)
+    }
+
+    /// Pauses a mission and asks a person whether it goes on.
+    pub(super) fn pause_mission_for(&self, name: &str, reason: &str, run: Option<&Run>) -> Result<(), Error> {
         let on = HoldOn { scope: HoldScope::Mission, name: name.to_owned() };
         let is_paused = |hold: &Hold| hold.on() == on && hold.kind == HoldKind::Limit;
         if self.holds()?.iter().any(is_paused) {
             return Ok(());
         }
-        let new = NewHold { kind: HoldKind::Limit, reason: reached.to_string(), until: None };
+        let new = NewHold { kind: HoldKind::Limit, reason: reason.to_owned(), until: None };
         self.place(&on, &new, By { label: SYSTEM, within: &Within::Board, run })?;
         let Some(first) = self.first_task(name)? else { return Ok(()) };
         let Question { text, choices, .. } = mission::question(&first.title, &new.reason);

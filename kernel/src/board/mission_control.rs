@@ -52,6 +52,7 @@ impl Board<'_> {
             let task = &created.task;
             self.tx.open_mission(task.id.as_str(), &task.id)?;
             self.tx.cap_mission(task.id.as_str(), caps)?;
+            self.tx.note_move(&task.id, self.now())?;
             self.append(task, None, EventKind::MissionCreated, json!(caps), &actor.label())?;
         }
         Ok(created)
@@ -81,7 +82,7 @@ impl Board<'_> {
         let name = first.id.to_string();
         self.tx.open_mission(&name, &first.id)?;
         self.count_task(&name)?;
-        new.lineage.depth = 1;
+        new.lineage.depth = new.lineage.depth.max(1);
         new.lineage.mission = Some(name);
         Ok(())
     }
@@ -170,7 +171,7 @@ impl Board<'_> {
         Ok(swept)
     }
 
-    fn end_within(
+    pub(super) fn end_within(
         &mut self,
         id: &TaskId,
         mission: &str,

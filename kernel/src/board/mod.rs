@@ -62,6 +62,8 @@ mod note;
 mod notify;
 mod offer;
 mod outbox;
+mod progress;
+mod proposal;
 mod release;
 pub(crate) mod replay;
 mod review;
@@ -188,6 +190,7 @@ impl<'a> Board<'a> {
                 "nothing was done; try again",
             ));
         }
+        self.tx.note_move(id, now)?;
         let told = record.payload.as_ref().and_then(notice::error);
         let event = self.tx.append_event(&NewEvent {
             task: Some(id),
@@ -386,6 +389,10 @@ mod mission_tests;
 mod outbox_tests;
 #[cfg(test)]
 mod part_tests;
+#[cfg(test)]
+mod progress_tests;
+#[cfg(test)]
+mod proposal_tests;
 #[cfg(test)]
 mod review_tests;
 #[cfg(test)]

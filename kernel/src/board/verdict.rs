@@ -108,6 +108,7 @@ impl Board<'_> {
         let expected = expected_run.or(actor.run.as_ref().map(|own| own.run));
         expected.map_or(Ok(()), |expected| require_run(&task, expected))?;
         self.fits_purpose(&task, &verdict, actor)?;
+        self.fits_proposal(id, &verdict, actor)?;
         let standing = self.standing(id)?;
         if let State::Running { run, verdict: before } = standing.state {
             return self.record(&task, &standing, run, before.is_some(), verdict, actor);

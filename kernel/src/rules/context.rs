@@ -2,6 +2,7 @@
 
 mod news;
 mod page;
+mod proposal;
 
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +14,7 @@ use crate::model::counted::Counted;
 use crate::model::id::{Profile, RunId};
 use crate::model::note::{Attachment, Comment};
 use crate::model::outcome::Outcome;
+use crate::model::proposal::Proposal;
 use crate::model::run::{Purpose, Run};
 use crate::model::task::Task;
 
@@ -65,6 +67,17 @@ pub(crate) struct Material {
     /// Oldest first.
     pub(crate) runs: Vec<Run>,
     pub(crate) now: Timestamp,
+    /// The proposal that it makes.
+    pub(crate) proposal: Option<Brief>,
+}
+
+/// What the worker of a proposal is told.
+pub(crate) struct Brief {
+    pub(crate) proposal: Proposal,
+    /// The task that it is for.
+    pub(crate) subject: Task,
+    /// What is known of it, a line each.
+    pub(crate) facts: Vec<String>,
 }
 
 /// A parent, and what it has handed over.
@@ -98,6 +111,9 @@ pub(crate) fn context(material: &Material, limits: ContextLimits, place: &PlaceO
     review(task, material.purpose, &mut page);
     check(task, &mut page);
     goal(task, material.purpose, &mut page);
+    if let Some(brief) = &material.proposal {
+        proposal::told(brief, limits, &mut page);
+    }
     if let Some(body) = &task.body {
         let body = page.cut(body, limits.body, "the body");
         page.section("\n## Body\n\n");

@@ -13,6 +13,7 @@ pub(crate) mod links;
 pub(crate) mod mention;
 pub(crate) mod mission;
 pub(crate) mod notice;
+pub(crate) mod proposal;
 pub(crate) mod readiness;
 pub(crate) mod reason;
 pub(crate) mod recurrence;

@@ -284,6 +284,11 @@ pub(crate) fn after_turn(tally: Tally, now: Timestamp) -> (Duration, Then) {
     (pause, later(Tally { errand: Errand::Work, ..tally }, tally.ended_at.after(pause), now))
 }
 
+/// The end of a run whose result is refused: as one that has reported nothing.
+pub(crate) fn refused(error: &str, ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
+    failed(Outcome::Unreported, error, ending, tally, now)
+}
+
 fn failed(outcome: Outcome, error: &str, ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
     let failures = tally.failures.saturating_add(1);
     let limit = tally.max_retries.unwrap_or(ending.failure_limit);

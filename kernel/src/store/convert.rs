@@ -23,6 +23,7 @@ use crate::model::id::{
 use crate::model::letter::{LetterState, NoticeKind};
 use crate::model::message::MessageState;
 use crate::model::outcome::{ApprovalState, BlockKind, Outcome, StopReason};
+use crate::model::proposal::ProposalKind;
 use crate::model::run::{Holder, Purpose, RunStatus};
 use crate::model::schedule::TickOutcome;
 use crate::model::status::Status;
@@ -87,6 +88,7 @@ text_columns!(
     PayerKind,
     LimitSource,
     ScheduleName,
+    ProposalKind,
     TickOutcome
 );
 from_text!(BoardId);

@@ -40,6 +40,8 @@ const STEPS: &[M<'static>] = &[
     M::up(include_str!("migrations/0028.sql")),
     M::up(include_str!("migrations/0029.sql")),
     M::up(include_str!("migrations/0030.sql")),
+    M::up(include_str!("migrations/0031.sql")),
+    M::up(include_str!("migrations/0032.sql")),
 ];
 
 /// Returns every migration that there is.

@@ -34,6 +34,8 @@ pub(crate) mod open;
 pub(crate) mod outbox;
 pub(crate) mod pages;
 pub(crate) mod presence;
+mod progress;
+mod proposals;
 pub(crate) mod queue;
 pub(crate) mod repair;
 pub(crate) mod requests;

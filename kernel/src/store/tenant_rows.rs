@@ -40,6 +40,7 @@ fn condition(table: &str) -> Option<String> {
         "mentions" => format!(
             "task_id IN {TASKS} AND comment_id IN (SELECT c.id FROM task_comments c WHERE c.task_id IN {TASKS})"
         ),
+        "proposals" => format!("task_id IN {TASKS} AND subject IN {TASKS}"),
         "spend" => format!("tenant = ?1 AND (mission = '' OR mission IN {MISSIONS})"),
         "day_usage" => "scope = 'tenant' AND name = ?1".to_owned(),
         // Up to where the log was folded: without it the states of folded tasks mean nothing.

@@ -43,6 +43,7 @@ const CHATS: &str = "INSERT INTO chat_messages SELECT id, 'tg', '7', '', '100', 
 /// A mention, and what was used on a day.
 const MENTION: &str = "
     INSERT INTO mentions (comment_id, profile, task_id) SELECT id, 'bob', task_id FROM task_comments LIMIT 1;
+    INSERT INTO proposals (task_id, kind, subject, staff) SELECT id, 'specify', id, '{}' FROM tasks LIMIT 1;
     INSERT INTO spend (day, mission, tenant, account, profile) SELECT '2026-05-01', id, tenant, '', 'bob' FROM tasks LIMIT 1";
 
 /// A board with something in every table.

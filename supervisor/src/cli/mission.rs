@@ -5,9 +5,12 @@ use kernel::{TaskId, Tenant};
 use super::{CommandLine, call};
 use crate::command::Command as _;
 use crate::failure::Failure;
-use crate::verbs::{CancelMission, CreateMission, ListMissions, PauseMission, ResumeMission, ShowMission};
+use crate::verbs::{
+    CancelMission, CreateMission, ListMissions, PauseMission, PlanMission, ResumeMission, ReviewMission,
+    ShowMission,
+};
 
-/// Create, list, show, pause, resume and cancel missions
+/// Create, list, show, plan, review, pause, resume and cancel missions
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 A mission is a task with all tasks that are made below it. Any task of it names it.
@@ -52,6 +55,10 @@ Examples:
         #[arg(value_name = "TASK")]
         mission: TaskId,
     },
+    /// Have a profile plan the tasks of a mission
+    Plan(PlanMission),
+    /// Have a profile review how a mission goes
+    Review(ReviewMission),
     /// Pause a mission: nothing of it starts until it is resumed
     Pause(PauseMission),
     /// Resume a mission that is paused
@@ -73,6 +80,8 @@ pub(super) async fn run(line: &CommandLine, command: MissionCommand) -> Result<u
         }
         Verb::List { tenant, all } => call(client, ListMissions { tenant, all }, output).await,
         Verb::Show { mission } => call(client, ShowMission { mission }, output).await,
+        Verb::Review(review) => call(client, review, output).await,
+        Verb::Plan(plan) => call(client, plan, output).await,
         Verb::Pause(pause) => call(client, pause, output).await,
         Verb::Resume(resume) => call(client, resume, output).await,
         Verb::Cancel(cancel) => call(client, cancel, output).await,

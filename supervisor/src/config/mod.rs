@@ -8,10 +8,12 @@ pub(crate) mod definitions;
 mod fuzz_tests;
 mod missions;
 pub(crate) mod notify;
+mod run;
 mod runtime;
 pub(crate) mod settings;
 pub(crate) mod telemetry;
 pub(crate) mod tenants;
+pub(crate) mod triage;
 pub(crate) mod uid_map;
 
 use std::num::NonZeroU32;
@@ -27,9 +29,11 @@ use self::budgets::BudgetsConfig;
 use self::definitions::{Defect, Subject};
 use self::missions::MissionConfig;
 use self::notify::NotifyConfig;
+use self::run::RunConfig;
 use self::runtime::RuntimeConfig;
 use self::telemetry::TelemetryConfig;
 use self::tenants::Tenants;
+use self::triage::TriageConfig;
 use self::uid_map::{Range, UidMap};
 use crate::failure::Failure;
 use crate::paths::Root;
@@ -55,6 +59,8 @@ pub(crate) struct Config {
     quotas: QuotaConfig,
     /// How far a mission may go.
     missions: MissionConfig,
+    /// Who makes proposals.
+    pub(crate) triage: TriageConfig,
     /// Which actions need an approval.
     approvals: ApprovalsConfig,
     /// How much runs, tenants and accounts may use.
@@ -100,21 +106,6 @@ pub(crate) struct CheckConfig {
 pub(crate) struct ReviewConfig {
     /// The profile whose workers review it; a person where there is none.
     pub(crate) profile: Option<Profile>,
-}
-
-/// What `supervisor run` creates where its flags say nothing. The command line reads it each time.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct RunConfig {
-    /// Who does it.
-    pub(crate) assignee: Profile,
-}
-
-impl Default for RunConfig {
-    fn default() -> Self {
-        let shell = "shell".parse().unwrap_or_else(|_| unreachable!("a literal name parses"));
-        RunConfig { assignee: shell }
-    }
 }
 
 /// What a run may write and a tenant may keep. Reloaded on SIGHUP. What is absent has its default.

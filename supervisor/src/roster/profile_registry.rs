@@ -9,7 +9,7 @@ use crate::config::definitions::{self, Defect, Definitions, Found, Subject};
 use crate::paths::Root;
 
 /// The profiles that are shipped.
-const SHIPPED: [(&str, &str); 7] = [
+const SHIPPED: [(&str, &str); 12] = [
     ("orchestrator", include_str!("builtin/orchestrator.md")),
     ("researcher", include_str!("builtin/researcher.md")),
     ("writer", include_str!("builtin/writer.md")),
@@ -17,6 +17,11 @@ const SHIPPED: [(&str, &str); 7] = [
     ("backend-eng", include_str!("builtin/backend-eng.md")),
     ("reviewer", include_str!("builtin/reviewer.md")),
     ("ops", include_str!("builtin/ops.md")),
+    ("specifier", include_str!("builtin/specifier.md")),
+    ("decomposer", include_str!("builtin/decomposer.md")),
+    ("planner", include_str!("builtin/planner.md")),
+    ("router", include_str!("builtin/router.md")),
+    ("overseer", include_str!("builtin/overseer.md")),
 ];
 
 /// The file of a shipped profile.

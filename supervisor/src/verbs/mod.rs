@@ -70,6 +70,7 @@ mod pages;
 mod patch;
 mod profiles;
 mod promote;
+mod propose;
 mod reassign;
 mod reclaim;
 mod release;
@@ -180,6 +181,7 @@ pub(crate) use unblock::Unblock;
 pub(crate) use assignees::Assignees;
 pub(crate) use edit::Edit;
 pub(crate) use promote::Promote;
+pub(crate) use propose::{Decompose, PlanMission, ReviewMission, Specify};
 pub(crate) use reassign::Reassign;
 pub(crate) use schedule::Schedule;
 pub(crate) use schedules::{

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Answer, BoardName, Candidate, HoldKind, Reach, TaskId, Timestamp, View, WaitingCode};
+use kernel::{
+    Answer, BoardName, Candidate, HoldKind, ProposalKind, Reach, TaskId, Timestamp, View, WaitingCode,
+};
 
 use super::action::BoardWork;
 use super::admission::Claim;
@@ -12,6 +14,7 @@ use super::commands;
 use super::event::Event;
 use super::link::OwnerLink;
 use super::room::Room;
+use super::routing;
 use crate::config::Config;
 use crate::daemon::run::context::Context;
 use crate::failure::Failure;
@@ -100,6 +103,10 @@ pub(in crate::daemon) fn work(
 ) -> Result<BoardWork, kernel::Error> {
     let looked = look(view, board, room, roster)?;
     let missions = room.config().mission_limits();
+    // Without anybody to review it, a mission that stands still wakes nothing.
+    let config = room.config();
+    let has_overseer = config.triage.assignee(ProposalKind::Progress).is_some_and(|name| roster.knows(&name));
+    let reviews = if has_overseer { view.next_review(&config.triage.review_terms())? } else { None };
     let (unknown, noted) =
         if looked.foreign { unknown(view, (roster, &room.config()), noted)? } else { (Vec::new(), noted) };
     Ok(BoardWork {
@@ -111,7 +118,12 @@ pub(in crate::daemon) fn work(
         noted,
         to_stop: view.runs_to_stop()?,
         breakers: view.holds()?.into_iter().filter(|hold| hold.kind == HoldKind::Breaker).collect(),
-        next_wake: view.next_wake()?.into_iter().chain(view.next_mission_limit(&missions)?).min(),
+        next_wake: view
+            .next_wake()?
+            .into_iter()
+            .chain(view.next_mission_limit(&missions)?)
+            .chain(reviews)
+            .min(),
     })
 }
 
@@ -127,6 +139,8 @@ pub(in crate::daemon) fn read_board(
     let roster = Arc::clone(roster);
     context.tasks.spawn_blocking(move || {
         commands::carry_out_due(&shared, &name);
+        routing::ask_router(&shared, &name);
+        routing::ask_overseer(&shared, &name);
         let work = shared.service.board(&name).and_then(|board| {
             let read = board.readers().with(|view| {
                 // First: what may start next must find them taken.

@@ -14,6 +14,7 @@ pub(super) mod link;
 pub(super) mod look;
 pub(super) mod pass;
 pub(super) mod room;
+mod routing;
 pub(super) mod snapshot;
 pub(super) mod stopping;
 mod wait;

@@ -1,0 +1,160 @@
+//! Reviews of how missions go: when one is due, what its reviewer reads, and what its answer does.
+
+use std::fmt::Write as _;
+
+use serde_json::json;
+
+use super::{Board, SYSTEM, preview};
+use crate::board::view::View;
+use crate::model::actor::Actor;
+use crate::model::clock::Timestamp;
+use crate::model::error::Error;
+use crate::model::event::EventKind;
+use crate::model::id::TaskId;
+use crate::model::proposal::{NewProposal, Proposal, ReviewAnswer, ReviewTerms};
+use crate::model::status::Status;
+use crate::model::task::Task;
+use crate::rules::proposal::{Proposed, Review};
+
+/// The most tasks of a mission that its reviewer reads, and the most characters of what each says.
+const FACTS: (u32, usize) = (200, 200);
+
+impl Board<'_> {
+    /// Asks for a review of a mission that is due for one. Returns why not, where it is refused: the next one is due when the mission
+    /// moves again.
+    pub fn ask_for_review(&mut self, new: NewProposal) -> Result<Option<String>, Error> {
+        self.tx.note_review(new.subject.as_str())?;
+        match self.attempt(|board| board.propose(new, &Actor::system())) {
+            Ok(_) => Ok(None),
+            Err(error @ (Error::Storage { .. } | Error::Writer { .. })) => Err(error),
+            Err(error) => Ok(Some(error.to_string())),
+        }
+    }
+
+    /// Does what a review answers.
+    pub(super) fn put_review(
+        &mut self,
+        proposal: &Proposal,
+        own: &Task,
+        subject: &Task,
+        proposed: &Proposed,
+    ) -> Result<(), Error> {
+        let Some(Review { answer, reason, drop }) = &proposed.review else { return Ok(()) };
+        let mut payload = json!({
+            "answer": answer, "reason": preview(Some(reason)), "proposal": proposal.task, "by": own.assignee,
+        });
+        match answer {
+            ReviewAnswer::Continue => {}
+            ReviewAnswer::Stop => {
+                self.pause_mission_for(
+                    subject.id.as_str(),
+                    &format!("its review says stop: {reason}"),
+                    None,
+                )?;
+            }
+            ReviewAnswer::Replan => {
+                self.may_plan_anew(subject)?;
+                for id in drop {
+                    self.drop_part(id, subject, reason)?;
+                }
+                for part in &proposed.tasks {
+                    for parent in &part.task.parents {
+                        self.part_of(parent, subject)?;
+                    }
+                }
+                payload["child_ids"] = json!(self.put_tasks(proposal, own, subject, &proposed.tasks)?);
+                payload["dropped"] = json!(drop);
+            }
+        }
+        self.append(subject, None, EventKind::MissionReviewed, payload, SYSTEM)
+    }
+
+    /// Refuses other tasks for a mission whose first task would not wait for them, or which an approval is asked for.
+    fn may_plan_anew(&self, subject: &Task) -> Result<(), Error> {
+        let id = &subject.id;
+        if subject.status == Status::Running {
+            return Err(Error::conflict(
+                format!("{id}, the first task of the mission, is running"),
+                "answer `continue`, or `stop`",
+            ));
+        }
+        if subject.approval.state.is_some() {
+            return Err(Error::conflict(
+                format!("{id} asks for an approval, which holds for it alone"),
+                "answer `continue`, or `stop`",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Takes a task of a mission off the board that has not started.
+    fn drop_part(&mut self, id: &TaskId, subject: &Task, reason: &str) -> Result<(), Error> {
+        let part = self.part_of(id, subject)?;
+        if part.id == subject.id || self.tx.proposal(id)?.is_some() {
+            return Err(Error::conflict(format!("{id} is no part of the plan"), "leave it out"));
+        }
+        if matches!(part.status, Status::Running | Status::Done | Status::Archived) {
+            let why =
+                format!("{id} is {}: only a task that does not run and is not over is dropped", part.status);
+            return Err(Error::conflict(why, "leave it out"));
+        }
+        let actor = Actor::system();
+        self.keep_reason(id, "DROPPED", Some(reason), &actor)?;
+        self.end_within(id, subject.id.as_str(), Some(reason), &actor)
+    }
+
+    /// Returns a task of a mission.
+    fn part_of(&self, id: &TaskId, subject: &Task) -> Result<Task, Error> {
+        // To a reviewer, a task of another mission does not exist.
+        let part = self.task(id)?.filter(|part| part.mission() == subject.mission());
+        part.ok_or_else(|| Error::missing("task of the mission", id))
+    }
+}
+
+impl View<'_> {
+    /// Lists at most `limit` missions whose progress is to be reviewed now, by their first tasks.
+    pub fn due_reviews(&self, terms: &ReviewTerms, limit: u32) -> Result<Vec<Task>, Error> {
+        let since = terms.idle.map(|idle| {
+            let micros = i64::try_from(idle.as_micros()).unwrap_or(i64::MAX);
+            Timestamp::from_micros(self.now().as_micros().saturating_sub(micros))
+        });
+        self.tx.due_reviews(terms.moves, since, limit)
+    }
+
+    /// Returns when the next mission has stood still long enough for a review.
+    pub fn next_review(&self, terms: &ReviewTerms) -> Result<Option<Timestamp>, Error> {
+        let Some(idle) = terms.idle else { return Ok(None) };
+        Ok(self.tx.first_unmoved()?.map(|moved| moved.after(idle)))
+    }
+
+    /// What the reviewer of a mission reads of it, a line each.
+    pub(super) fn progress_of(&self, subject: &Task) -> Result<Vec<String>, Error> {
+        let mut facts = Vec::new();
+        if let Some(used) = self.tx.mission_now(subject.id.as_str(), self.now())? {
+            let (seconds, micros) = (used.runtime.as_secs(), used.cost_micros);
+            facts.push(format!(
+                "Used so far: {} tasks, {seconds} s of run time, {}.{:02} USD.",
+                used.tasks,
+                micros / 1_000_000,
+                micros % 1_000_000 / 10_000
+            ));
+        }
+        for task in self.tx.tasks_of_mission(subject.id.as_str(), FACTS.0)? {
+            let assignee = task.assignee.as_ref().map_or("nobody", |name| name.as_str());
+            let mut line = format!("{} {} [{assignee}] {}", task.id, task.status, task.title);
+            let after: Vec<String> = self.parents(&task.id)?.iter().map(ToString::to_string).collect();
+            if !after.is_empty() {
+                // Writing to a string cannot fail.
+                let _ = write!(line, " (after {})", after.join(", "));
+            }
+            if let Some(said) =
+                task.result.as_deref().or(task.block_reason.as_deref()).or(task.last_failure_error.as_deref())
+            {
+                let said: String = said.chars().take(FACTS.1).collect();
+                let _ = write!(line, ": {said}");
+            }
+            facts.push(line);
+        }
+        Ok(facts)
+    }
+}

@@ -1,0 +1,319 @@
+//! Proposals: a task is asked to specify, divide, plan or route another one. What its run returns is applied in the transaction in which
+//! that counts as done, or refused with the reason.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::{Board, Record, SYSTEM};
+use crate::board::view::View;
+use crate::model::actor::{Actor, ActorKind};
+use crate::model::error::Error;
+use crate::model::event::EventKind;
+use crate::model::id::{Profile, TaskId};
+use crate::model::mission::MissionLimits;
+use crate::model::outcome::{EndCause, Ending, OnCleanExit, Outcome};
+use crate::model::proposal::{NewProposal, Proposal, ProposalKind};
+use crate::model::run::{Purpose, Run};
+use crate::model::schedule::TemplateTask;
+use crate::model::status::{Change, State, Then, WasDone};
+use crate::model::task::{Lineage, NewTask, Task};
+use crate::model::verdict::{Handoff, Verdict};
+use crate::rules::context::Brief;
+use crate::rules::links::AtWork;
+use crate::rules::proposal::{self, Proposed, STAFF};
+use crate::rules::retry::{self, Decision, Tally};
+use crate::rules::{authority, mission};
+use crate::store::fields::Field;
+
+use super::create::Created;
+
+/// The most characters of its subject's title that the title of a proposal has.
+const SUBJECT: usize = 300;
+
+impl Board<'_> {
+    /// Makes the task of a proposal. Where one of the same kind is open for the task already, that is returned.
+    pub fn propose(&mut self, new: NewProposal, actor: &Actor) -> Result<Created, Error> {
+        let kind = new.kind;
+        authority::person(actor, "ask for a proposal")?;
+        let subject = match kind {
+            // Any task of a mission names it.
+            ProposalKind::Plan | ProposalKind::Progress => self.mission_of(&new.subject, actor)?,
+            ProposalKind::Specify | ProposalKind::Decompose | ProposalKind::Route => {
+                self.task_for(&new.subject, actor)?
+            }
+        };
+        if let Some(open) = self.tx.open_proposal(&subject.id, kind)? {
+            return Ok(Created { task: self.expect_task(&open)?, existing: true });
+        }
+        if self.tx.proposal(&subject.id)?.is_some() {
+            return Err(Error::conflict(
+                format!("{} is itself the task of a proposal", subject.id),
+                "name the task that it is for",
+            ));
+        }
+        proposal::may_ask(kind, &subject)?;
+        let title: String = subject.title.chars().take(SUBJECT).collect();
+        // What is divided is a mission, with its limits; a task that is only specified or routed is one where it was one before.
+        let divides = matches!(kind, ProposalKind::Decompose | ProposalKind::Plan | ProposalKind::Progress);
+        let is_part = subject.lineage.mission.is_some() || self.tx.mission(subject.mission())?.is_some();
+        let mission = (divides || is_part).then(|| subject.mission().to_owned());
+        let task = NewTask {
+            title: format!("{} {}: {title}", kind.heading(), subject.id),
+            assignee: Some(new.assignee.clone()),
+            tenant: subject.tenant.clone(),
+            priority: subject.priority,
+            policy: new.policy,
+            created_by: new.author,
+            lineage: Lineage { mission, ..Lineage::default() },
+            ..NewTask::default()
+        };
+        let task = self.create(task, actor)?.task;
+        let is_offered = |name: &Profile| *name != new.assignee;
+        let short = |about: &str| about.chars().take(STAFF.1).collect::<String>();
+        let staff: BTreeMap<Profile, String> = new
+            .staff
+            .iter()
+            .filter(|(name, _)| is_offered(name))
+            .take(STAFF.0)
+            .map(|(name, about)| (name.clone(), short(about)))
+            .collect();
+        let proposal = Proposal { task: task.id.clone(), kind, subject: subject.id.clone(), staff };
+        self.tx.put_proposal(&proposal)?;
+        if kind == ProposalKind::Progress {
+            // To make its task was no move either.
+            self.tx.note_review(subject.mission())?;
+        }
+        let payload = json!({ "kind": kind, "task": task.id, "assignee": new.assignee });
+        self.append(&subject, None, EventKind::ProposalAsked, payload, &actor.label())?;
+        if kind == ProposalKind::Plan {
+            // Nothing of the mission starts before its plan.
+            self.link(&task.id, &subject.id, AtWork::TakeBack, actor)?;
+        }
+        Ok(Created { task: self.expect_task(&task.id)?, existing: false })
+    }
+
+    /// Refuses a verdict that the task of a proposal cannot have, and a result that could not be applied. Applies that of a task which
+    /// nobody runs.
+    pub(super) fn fits_proposal(
+        &mut self,
+        id: &TaskId,
+        verdict: &Verdict,
+        actor: &Actor,
+    ) -> Result<(), Error> {
+        let Some(proposal) = self.tx.proposal(id)? else { return Ok(()) };
+        let task = self.task_for(id, actor)?;
+        match verdict {
+            Verdict::Complete(handoff) if task.current_run_id.is_some() => {
+                self.rehearse(|board| board.apply(&proposal, handoff))
+            }
+            Verdict::Complete(handoff) => self.apply(&proposal, handoff),
+            Verdict::RequestReview(_) => Err(Error::conflict(
+                format!("{id} makes a proposal, which is found valid or refused when it is returned"),
+                format!("complete it with the metadata that is wanted: `supervisor context {id}`"),
+            )),
+            Verdict::Approve
+            | Verdict::RequestChanges { .. }
+            | Verdict::Block(_)
+            | Verdict::Archive { .. }
+            | Verdict::Move { .. } => Ok(()),
+        }
+    }
+
+    /// Refuses a worker that makes a proposal and would change anything by itself.
+    pub(super) fn only_proposes(&self, actor: &Actor) -> Result<(), Error> {
+        let Some(own) = actor.run.as_ref().filter(|_| actor.kind == ActorKind::Worker) else { return Ok(()) };
+        if self.tx.proposal(&own.task)?.is_none() {
+            return Ok(());
+        }
+        Err(Error::forbidden(
+            format!("{} makes a proposal: its worker changes nothing else", own.task),
+            "return what is wanted with `supervisor complete --metadata`, or block with a question to a person",
+        ))
+    }
+
+    /// The run with what its end returns, where its task makes a proposal: the words of a clean end may hold it, and nobody reviews it.
+    pub(super) fn as_returned(&self, run: Run, ending: &Ending) -> Result<Run, Error> {
+        let is_silent = run.verdict.is_none() && run.stop_reason.is_none() && run.purpose == Purpose::Work;
+        if !is_silent || !matches!(ending.cause, EndCause::Exited { code: 0 }) {
+            return Ok(run);
+        }
+        let (OnCleanExit::Complete { summary }
+        | OnCleanExit::Review { summary }
+        | OnCleanExit::TurnEnded { summary }) = &ending.result_policy
+        else {
+            return Ok(run);
+        };
+        if self.tx.proposal(&run.task_id)?.is_none() {
+            return Ok(run);
+        }
+        let handoff = Handoff { summary: summary.clone(), ..Handoff::default() };
+        Ok(Run { verdict: Some(Verdict::Complete(handoff)), ..run })
+    }
+
+    /// Applies what a run proposes that is done. One whose proposal is refused has failed, and the next attempt reads the reason.
+    pub(super) fn proposed(
+        &mut self,
+        run: &Run,
+        decision: Decision,
+        ending: &Ending,
+        tally: Tally,
+    ) -> Result<Decision, Error> {
+        let (Outcome::Completed, Some(handoff)) = (decision.outcome, &decision.handoff) else {
+            return Ok(decision);
+        };
+        let Some(proposal) = self.tx.proposal(&run.task_id)? else { return Ok(decision) };
+        match self.attempt(|board| board.apply(&proposal, handoff)) {
+            Ok(()) => Ok(decision),
+            Err(error @ (Error::Storage { .. } | Error::Writer { .. })) => Err(error),
+            // Somebody took it off the board meanwhile: nothing of it is tried again.
+            Err(_) if decision.then == Then::Archived(WasDone::Yes) => Ok(decision),
+            Err(error) => {
+                let why = format!("what it returned was refused: {error}");
+                Ok(retry::refused(&why, ending, tally, self.now()))
+            }
+        }
+    }
+
+    /// Applies a proposal, all of it or none. One whose task has gone on without it changes nothing.
+    fn apply(&mut self, proposal: &Proposal, handoff: &Handoff) -> Result<(), Error> {
+        let own = self.expect_task(&proposal.task)?;
+        let subject = self.task(&proposal.subject)?;
+        let Some(subject) = subject.filter(|subject| proposal.kind.applies_to(subject)) else {
+            let payload = json!({ "kind": proposal.kind, "subject": proposal.subject });
+            return self.append(&own, None, EventKind::ProposalDropped, payload, SYSTEM);
+        };
+        let proposed = proposal::read(proposal, handoff)?;
+        match proposal.kind {
+            ProposalKind::Route => self.assign(&subject.id, proposed.assignee, &Actor::system()).map(drop),
+            ProposalKind::Specify | ProposalKind::Decompose | ProposalKind::Plan => {
+                self.put(proposal, &own, &subject, &proposed)
+            }
+            ProposalKind::Progress => self.put_review(proposal, &own, &subject, &proposed),
+        }
+        .map_err(|error| match error {
+            error @ (Error::Storage { .. } | Error::Writer { .. }) => error,
+            error => proposal::refused(proposal.kind, error),
+        })
+    }
+
+    /// Makes the tasks of a proposal and says what their task says from now on, which waits for them.
+    fn put(
+        &mut self,
+        proposal: &Proposal,
+        own: &Task,
+        subject: &Task,
+        proposed: &Proposed,
+    ) -> Result<(), Error> {
+        let id = &subject.id;
+        let made = self.put_tasks(proposal, own, subject, &proposed.tasks)?;
+        let fields: &mut Vec<&'static str> = &mut Vec::new();
+        if let Some(title) = &proposed.title {
+            self.change(id, "title", &Field::Title(title), fields)?;
+        }
+        if let Some(body) = &proposed.body {
+            self.change(id, "body", &Field::Body(Some(body)), fields)?;
+        }
+        if let Some(assignee) = &proposed.assignee {
+            self.change(id, "assignee", &Field::Assignee(Some(assignee)), fields)?;
+        }
+        let mut payload = json!({ "changed_fields": fields, "proposal": proposal.task, "by": own.assignee });
+        let kind = match proposal.kind {
+            ProposalKind::Plan => EventKind::Planned,
+            ProposalKind::Decompose if !made.is_empty() => EventKind::Decomposed,
+            ProposalKind::Specify
+            | ProposalKind::Decompose
+            | ProposalKind::Route
+            | ProposalKind::Progress => EventKind::Specified,
+        };
+        if !made.is_empty() {
+            payload["child_ids"] = json!(made);
+            payload["root_assignee"] = json!(proposed.assignee.as_ref().or(subject.assignee.as_ref()));
+        }
+        self.let_go(subject, kind, payload)
+    }
+
+    /// Makes tasks that are proposed, in the mission of their subject and with what that has. Returns them.
+    pub(super) fn put_tasks(
+        &mut self,
+        proposal: &Proposal,
+        own: &Task,
+        subject: &Task,
+        parts: &[TemplateTask],
+    ) -> Result<Vec<TaskId>, Error> {
+        let depth = subject.lineage.depth.saturating_add(1);
+        mission::depth(depth, &self.limits_of(subject)?)?;
+        // It acts for the creator of the subject, within what its tenant may keep.
+        let actor = Actor { uid: subject.creator_uid, tenant: subject.tenant.clone(), ..Actor::system() };
+        // Another plan of a mission names what it goes on from.
+        let before: Vec<TaskId> = match proposal.kind {
+            ProposalKind::Progress => Vec::new(),
+            ProposalKind::Specify | ProposalKind::Decompose | ProposalKind::Plan | ProposalKind::Route => {
+                self.parents(&subject.id)?.into_iter().filter(|parent| *parent != proposal.task).collect()
+            }
+        };
+        let mut made: BTreeMap<&str, TaskId> = BTreeMap::new();
+        for part in parts {
+            let mut parents = before.clone();
+            parents.extend(part.task.parents.iter().cloned());
+            parents.extend(part.after.iter().filter_map(|name| made.get(name.as_str()).cloned()));
+            let new = NewTask {
+                parents,
+                tenant: subject.tenant.clone(),
+                priority: subject.priority,
+                workspace: Some(subject.workspace.clone()),
+                policy: subject.policy.clone().or_else(|| own.policy.clone()),
+                created_by: own.assignee.as_ref().map(ToString::to_string),
+                lineage: Lineage { mission: Some(subject.mission().to_owned()), depth, consult: None },
+                ..part.task.clone()
+            };
+            let task = self.create(new, &actor)?.task;
+            made.insert(&part.name, task.id);
+        }
+        let awaited = |part: &&TemplateTask| !parts.iter().any(|other| other.after.contains(&part.name));
+        for last in parts.iter().filter(awaited) {
+            self.link(&made[last.name.as_str()], &subject.id, AtWork::TakeBack, &actor)?;
+        }
+        Ok(parts.iter().map(|part| made[part.name.as_str()].clone()).collect())
+    }
+
+    /// Lets the task of a proposal that was applied leave triage; one that waits goes on to wait.
+    fn let_go(&self, subject: &Task, kind: EventKind, payload: Value) -> Result<(), Error> {
+        let from = self.standing(&subject.id)?;
+        if from.state != State::Triage {
+            return self.append(subject, None, kind, payload, SYSTEM);
+        }
+        let change = Change::Promoted { gate: self.gate(&subject.id, from.not_before)? };
+        self.shift(&subject.id, &from, change, Record::new(kind, payload, SYSTEM)).map(drop)
+    }
+}
+
+impl View<'_> {
+    /// Lists tasks that are ready, that have no assignee, and for which nobody was asked to find one: of at most `limit` those whose
+    /// missions have room for another task.
+    pub fn unrouted(&self, limits: &MissionLimits, limit: u32) -> Result<Vec<Task>, Error> {
+        let mut found = self.tx.unrouted(limit)?;
+        let mut full = Vec::new();
+        for task in &found {
+            let used = self.tx.mission(task.mission())?.unwrap_or_default();
+            if mission::room_for_task(task.mission(), &used, limits).is_err() {
+                full.push(task.id.clone());
+            }
+        }
+        found.retain(|task| !full.contains(&task.id));
+        Ok(found)
+    }
+
+    /// Returns what the worker of a proposal is told; none for any other task.
+    pub(super) fn proposal_of(&self, id: &TaskId) -> Result<Option<Brief>, Error> {
+        let Some(proposal) = self.tx.proposal(id)? else { return Ok(None) };
+        let Some(subject) = self.task(&proposal.subject)? else { return Ok(None) };
+        let facts = match proposal.kind {
+            ProposalKind::Progress => self.progress_of(&subject)?,
+            ProposalKind::Specify | ProposalKind::Decompose | ProposalKind::Plan | ProposalKind::Route => {
+                Vec::new()
+            }
+        };
+        Ok(Some(Brief { proposal, subject, facts }))
+    }
+}

@@ -1,0 +1,406 @@
+//! What a proposal may say: read from what its run returns, within bounds, or refused with the reason.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::template::in_order;
+use crate::model::error::Error;
+use crate::model::id::{Profile, TaskId};
+use crate::model::limits;
+use crate::model::outcome::ApprovalState;
+use crate::model::proposal::{Proposal, ProposalKind, ReviewAnswer};
+use crate::model::schedule::TemplateTask;
+use crate::model::status::Status;
+use crate::model::task::{NewTask, Task};
+use crate::model::verdict::Handoff;
+
+/// The most tasks of one proposal.
+const TASKS: usize = 50;
+/// The most profiles that a proposal may name, and the most characters of what each is for.
+pub(crate) const STAFF: (usize, usize) = (100, 300);
+/// The field by which a refusal names what was returned.
+const FIELD: &str = "metadata";
+
+/// What a proposal comes to.
+#[derive(Debug, Default)]
+pub(crate) struct Proposed {
+    /// The new title of its task.
+    pub(crate) title: Option<String>,
+    /// The new text of its task.
+    pub(crate) body: Option<String>,
+    /// The assignee of its task.
+    pub(crate) assignee: Option<Profile>,
+    /// New tasks, each behind those that it waits for.
+    pub(crate) tasks: Vec<TemplateTask>,
+    /// What a review of a mission answers.
+    pub(crate) review: Option<Review>,
+}
+
+/// What a review of a mission's progress answers.
+#[derive(Debug)]
+pub(crate) struct Review {
+    pub(crate) answer: ReviewAnswer,
+    pub(crate) reason: String,
+    /// Tasks of the mission that are not needed any more.
+    pub(crate) drop: Vec<TaskId>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Specification {
+    title: Option<String>,
+    body: String,
+    assignee: Option<Profile>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Division {
+    tasks: Vec<Part>,
+    title: Option<String>,
+    body: Option<String>,
+    assignee: Option<Profile>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Part {
+    name: String,
+    title: String,
+    body: String,
+    assignee: Option<Profile>,
+    #[serde(default)]
+    after: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Reviewed {
+    answer: ReviewAnswer,
+    reason: String,
+    #[serde(default)]
+    drop: Vec<TaskId>,
+    #[serde(default)]
+    tasks: Vec<Part>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Routing {
+    assignee: Profile,
+}
+
+impl ProposalKind {
+    /// What a run of this kind returns, as an example.
+    pub(crate) fn shape(self) -> &'static str {
+        match self {
+            ProposalKind::Specify => {
+                r#"{"title": "one line", "body": "what to do, what is given, how to tell that it is done", "assignee": "a profile"}"#
+            }
+            ProposalKind::Decompose | ProposalKind::Plan => {
+                r#"{"tasks": [{"name": "a", "title": "one line", "body": "what to do", "assignee": "a profile", "after": []}], "body": "what is left to do when they are done", "assignee": "a profile"}"#
+            }
+            ProposalKind::Route => r#"{"assignee": "a profile"}"#,
+            ProposalKind::Progress => {
+                r#"{"answer": "continue, replan or stop", "reason": "why", "drop": ["t_0123abcd"], "tasks": [{"name": "a", "title": "one line", "body": "what to do", "assignee": "a profile", "after": []}]}"#
+            }
+        }
+    }
+
+    /// What a run of this kind is to do.
+    pub(crate) fn order(self) -> &'static str {
+        match self {
+            ProposalKind::Specify => {
+                "Write what the task below is to say, so that a worker who knows nothing else can do it. `title` and `assignee` may be left out."
+            }
+            ProposalKind::Decompose => {
+                "Divide the task below into tasks. `after` names those that have to be done before. The task itself waits for all of them; \
+                 `title`, `body` and `assignee` are what it says then, and may be left out. Without any task (`\"tasks\": []`) it needs a `body`."
+            }
+            ProposalKind::Plan => {
+                "Plan the mission below: the tasks that reach its goal. `after` names those that have to be done before. The mission's first task \
+                 waits for all of them; `title`, `body` and `assignee` are what it says then, and may be left out."
+            }
+            ProposalKind::Route => "Say which profile is to do the task below.",
+            ProposalKind::Progress => {
+                "Review the mission below by its facts: does it come to its goal? `continue` changes nothing. `stop` pauses it and asks a person. \
+                 `replan` drops tasks that have not started (`drop`) and makes others (`tasks`), whose `after` may also name tasks of the mission by \
+                 their ids; `drop` and `tasks` go with no other answer."
+            }
+        }
+    }
+
+    /// The verb of its title.
+    pub(crate) fn heading(self) -> &'static str {
+        match self {
+            ProposalKind::Specify => "Specify",
+            ProposalKind::Decompose => "Decompose",
+            ProposalKind::Plan => "Plan",
+            ProposalKind::Route => "Route",
+            ProposalKind::Progress => "Review the progress of",
+        }
+    }
+
+    /// Whether a task stands where a proposal of this kind can be applied to it.
+    pub(crate) fn applies_to(self, subject: &Task) -> bool {
+        let is_queued = matches!(subject.status, Status::Todo | Status::Scheduled | Status::Ready);
+        match self {
+            ProposalKind::Specify | ProposalKind::Decompose => subject.status == Status::Triage,
+            ProposalKind::Plan => is_queued || subject.status == Status::Triage,
+            ProposalKind::Route => is_queued && subject.assignee.is_none(),
+            ProposalKind::Progress => !matches!(subject.status, Status::Done | Status::Archived),
+        }
+    }
+}
+
+/// Refuses to ask for a proposal that could not be applied to its task.
+pub(crate) fn may_ask(kind: ProposalKind, subject: &Task) -> Result<(), Error> {
+    let id = &subject.id;
+    if subject.approval.state == Some(ApprovalState::Granted)
+        && !matches!(kind, ProposalKind::Route | ProposalKind::Progress)
+    {
+        return Err(Error::conflict(
+            format!("{id} was approved as it is"),
+            "create a new task that asks for another approval",
+        ));
+    }
+    // What it is divided into would do without approval what it asks for.
+    if subject.approval.state.is_some() && matches!(kind, ProposalKind::Decompose | ProposalKind::Plan) {
+        return Err(Error::conflict(
+            format!("{id} asks for an approval, which holds for it alone"),
+            "create the tasks yourself, each with the approval that it needs",
+        ));
+    }
+    if kind.applies_to(subject) {
+        return Ok(());
+    }
+    let status = subject.status;
+    let (why, hint) = match kind {
+        ProposalKind::Specify | ProposalKind::Decompose => (
+            format!("{id} is {status}, not in triage"),
+            format!(
+                "put it there with `supervisor reopen {id}`, or create an idea: `supervisor create '…' --triage`"
+            ),
+        ),
+        ProposalKind::Plan => (
+            format!("{id} is {status}: its tasks can be planned before it starts"),
+            "create another mission".to_owned(),
+        ),
+        ProposalKind::Progress => {
+            (format!("the mission of {id} is over: {id} is {status}"), "create another mission".to_owned())
+        }
+        ProposalKind::Route => (
+            format!(
+                "{id} is {status} and {}",
+                subject.assignee.as_ref().map_or("unassigned", Profile::as_str)
+            ),
+            "assign it yourself".to_owned(),
+        ),
+    };
+    Err(Error::conflict(why, hint))
+}
+
+/// Reads what a run returned, or refuses it with the reason.
+pub(crate) fn read(proposal: &Proposal, handoff: &Handoff) -> Result<Proposed, Error> {
+    let kind = proposal.kind;
+    let refuse = |why: String| refused(kind, why);
+    let value = returned(handoff).ok_or_else(|| refuse("no JSON object was returned".to_owned()))?;
+    let proposed = match kind {
+        ProposalKind::Specify => {
+            let Specification { title, body, assignee } = parse(kind, value)?;
+            Proposed { title, body: Some(body), assignee, ..Proposed::default() }
+        }
+        ProposalKind::Decompose | ProposalKind::Plan => {
+            let Division { tasks, title, body, assignee } = parse(kind, value)?;
+            Proposed { title, body, assignee, tasks: parts(kind, tasks)?, review: None }
+        }
+        ProposalKind::Progress => reviewed(parse(kind, value)?)?,
+        ProposalKind::Route => {
+            let Routing { assignee } = parse(kind, value)?;
+            Proposed { assignee: Some(assignee), ..Proposed::default() }
+        }
+    };
+    let is_graph = matches!(kind, ProposalKind::Decompose | ProposalKind::Plan);
+    if proposed.tasks.is_empty() && proposed.body.is_none() && is_graph {
+        return Err(refuse("there is neither a task nor a body".to_owned()));
+    }
+    within(&proposed, &proposal.staff).map_err(|error| refuse(error.to_string()))?;
+    Ok(proposed)
+}
+
+/// A refusal of what a run returned.
+pub(crate) fn refused(kind: ProposalKind, why: impl std::fmt::Display) -> Error {
+    let hint = format!(
+        "nothing was recorded and the run goes on: complete it again with this shape of metadata: {}",
+        kind.shape()
+    );
+    Error::invalid(FIELD, why.to_string(), hint)
+}
+
+fn parse<T: DeserializeOwned>(kind: ProposalKind, value: Value) -> Result<T, Error> {
+    serde_json::from_value(value).map_err(|error| refused(kind, format!("this is no {kind}: {error}")))
+}
+
+/// Reads a review: only another plan drops and makes tasks.
+fn reviewed(said: Reviewed) -> Result<Proposed, Error> {
+    let kind = ProposalKind::Progress;
+    let Reviewed { answer, reason, drop, tasks } = said;
+    let checked = limits::filled("reason", &reason, "say why")
+        .and_then(|()| limits::bytes("reason", &reason, limits::WORD));
+    checked.map_err(|error| refused(kind, error))?;
+    let changes = drop.len() + tasks.len();
+    if drop.len() > TASKS {
+        return Err(refused(kind, format!("{} tasks to drop, the limit is {TASKS}", drop.len())));
+    }
+    match answer {
+        ReviewAnswer::Replan if changes == 0 => {
+            return Err(refused(kind, "another plan drops tasks or makes some; there is neither"));
+        }
+        ReviewAnswer::Continue | ReviewAnswer::Stop if changes > 0 => {
+            return Err(refused(kind, format!("`{answer}` goes with no `drop` and no `tasks`")));
+        }
+        ReviewAnswer::Replan | ReviewAnswer::Continue | ReviewAnswer::Stop => {}
+    }
+    let review = Some(Review { answer, reason, drop });
+    Ok(Proposed { tasks: parts(kind, tasks)?, review, ..Proposed::default() })
+}
+
+fn parts(kind: ProposalKind, parts: Vec<Part>) -> Result<Vec<TemplateTask>, Error> {
+    if parts.is_empty() {
+        return Ok(Vec::new());
+    }
+    if parts.len() > TASKS {
+        return Err(refused(kind, format!("{} tasks, the limit is {TASKS}", parts.len())));
+    }
+    let tasks: Vec<TemplateTask> = parts
+        .into_iter()
+        .map(|Part { name, title, body, assignee, after }| {
+            let after: BTreeSet<String> = after.into_iter().collect();
+            // Another plan of a mission goes on from tasks that are there.
+            let known = |name: &String| kind == ProposalKind::Progress && TaskId::in_full(name).is_ok();
+            let (known, after): (Vec<String>, Vec<String>) = after.into_iter().partition(known);
+            let parents = known.iter().filter_map(|id| id.parse().ok()).collect();
+            let task = NewTask { title, body: Some(body), assignee, parents, ..NewTask::default() };
+            TemplateTask { name, after, task }
+        })
+        .collect();
+    let ordered = in_order(&tasks).map_err(|error| refused(kind, error))?;
+    Ok(ordered.into_iter().cloned().collect())
+}
+
+/// Refuses texts that no task may have, and profiles that are not offered.
+fn within(proposed: &Proposed, staff: &BTreeMap<Profile, String>) -> Result<(), Error> {
+    let own = (proposed.title.as_deref(), proposed.body.as_deref(), proposed.assignee.as_ref());
+    let of_task = |part: &TemplateTask| -> Result<(), Error> {
+        text(Some(&part.task.title), part.task.body.as_deref(), part.task.assignee.as_ref(), staff)
+    };
+    text(own.0, own.1, own.2, staff)?;
+    proposed.tasks.iter().try_for_each(of_task)
+}
+
+fn text(
+    title: Option<&str>,
+    body: Option<&str>,
+    assignee: Option<&Profile>,
+    staff: &BTreeMap<Profile, String>,
+) -> Result<(), Error> {
+    title.map_or(Ok(()), limits::title)?;
+    if let Some(body) = body {
+        limits::filled("body", body, "say what to do")?;
+        // As much as the context of a worker shows of it.
+        limits::bytes("body", body, limits::SUMMARY)?;
+    }
+    let Some(stranger) = assignee.filter(|name| !staff.contains_key(*name)) else { return Ok(()) };
+    let known: Vec<&str> = staff.keys().map(Profile::as_str).collect();
+    let why = format!("nobody is called {stranger}; there are {}", known.join(", "));
+    Err(Error::invalid("assignee", why, "name one of them"))
+}
+
+/// The JSON object that a run returned: its metadata, or what its words hold.
+fn returned(handoff: &Handoff) -> Option<Value> {
+    let words = [handoff.result.as_deref(), handoff.summary.as_deref()];
+    handoff.metadata.clone().or_else(|| words.into_iter().flatten().find_map(object))
+}
+
+/// The JSON object in a text: all of it, or from its first brace to its last one.
+fn object(text: &str) -> Option<Value> {
+    let text = text.get(text.find('{')?..=text.rfind('}')?)?;
+    serde_json::from_str(text).ok().filter(Value::is_object)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn proposal(kind: ProposalKind) -> Proposal {
+        let id = |text: &str| text.parse().unwrap();
+        let staff = [("bob".parse().unwrap(), String::new())].into();
+        Proposal { task: id("t_00000001"), kind, subject: id("t_00000002"), staff }
+    }
+
+    fn said(kind: ProposalKind, metadata: Value) -> Result<Proposed, String> {
+        let handoff = Handoff { metadata: Some(metadata), ..Handoff::default() };
+        read(&proposal(kind), &handoff).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_a_proposal_may_not_say_is_refused_with_the_reason() {
+        let part =
+            |name: &str, after: &[&str]| json!({ "name": name, "title": "t", "body": "b", "after": after });
+        let many: Vec<Value> = (0..=TASKS).map(|at| part(&at.to_string(), &[])).collect();
+        for (kind, value, told) in [
+            (ProposalKind::Specify, json!({}), "missing field `body`"),
+            (ProposalKind::Specify, json!({ "body": "b", "policy": "unconfined" }), "unknown field `policy`"),
+            (ProposalKind::Specify, json!({ "body": " " }), "body"),
+            (ProposalKind::Specify, json!({ "body": "b", "title": "a\nb" }), "title"),
+            (ProposalKind::Specify, json!({ "body": "x".repeat(limits::SUMMARY + 1) }), "body"),
+            (ProposalKind::Specify, json!({ "body": "b", "assignee": "eve" }), "there are bob"),
+            (ProposalKind::Decompose, json!({ "tasks": [] }), "neither a task nor a body"),
+            (ProposalKind::Decompose, json!({ "tasks": many }), "51 tasks, the limit is 50"),
+            (
+                ProposalKind::Plan,
+                json!({ "tasks": [part("a", &["b"]), part("b", &["a"])] }),
+                "wait for each other",
+            ),
+            (ProposalKind::Plan, json!({ "tasks": [part("a", &["c"]), part("b", &[])] }), "\"c\""),
+            (
+                ProposalKind::Plan,
+                json!({ "tasks": [part("a", &[]), part("a", &[])] }),
+                "two tasks are called",
+            ),
+            (ProposalKind::Route, json!({ "assignee": "eve" }), "nobody is called eve"),
+            (ProposalKind::Progress, json!({ "answer": "maybe", "reason": "r" }), "unknown variant `maybe`"),
+            (ProposalKind::Progress, json!({ "answer": "stop", "reason": " " }), "reason"),
+            (ProposalKind::Progress, json!({ "answer": "replan", "reason": "r" }), "there is neither"),
+            (
+                ProposalKind::Progress,
+                json!({ "answer": "stop", "reason": "r", "drop": ["t_00000003"] }),
+                "goes with no",
+            ),
+        ] {
+            let refused = said(kind, value).unwrap_err();
+            assert!(refused.contains(told), "{kind}: {refused}");
+        }
+    }
+
+    #[test]
+    fn the_words_of_a_run_may_hold_what_it_returns() {
+        let handoff = |text: &str| Handoff { summary: Some(text.to_owned()), ..Handoff::default() };
+        let read = |text: &str| read(&proposal(ProposalKind::Specify), &handoff(text));
+        let body = |text: &str| read(text).unwrap().body.unwrap();
+        assert_eq!(body("{\"body\": \"do it\"}"), "do it");
+        assert_eq!(body("Here it is:\n```json\n{\"body\": \"{do} it\"}\n```\nDone."), "{do} it");
+        assert!(read("I have specified it.").is_err());
+        assert!(read("} {").is_err());
+        let part = json!({ "name": "b", "title": "t", "body": "b", "after": ["a", "a"], "assignee": "bob" });
+        let tasks = json!({ "tasks": [part, { "name": "a", "title": "t", "body": "b" }] });
+        let names: Vec<String> =
+            said(ProposalKind::Plan, tasks).unwrap().tasks.into_iter().map(|part| part.name).collect();
+        assert_eq!(names, ["a", "b"]);
+    }
+}

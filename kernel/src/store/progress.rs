@@ -1,0 +1,61 @@
+//! How often the tasks of missions have moved, and which missions are due for a review of that.
+
+use rusqlite::params;
+
+use super::statement::Statement as _;
+use super::tasks;
+use super::tx::Tx;
+use crate::model::clock::Timestamp;
+use crate::model::error::Error;
+use crate::model::id::TaskId;
+use crate::model::task::Task;
+
+/// The missions that may be reviewed: under way, not paused, and without an open review.
+const REVIEWABLE: &str = "t.status NOT IN ('done', 'archived') AND m.moved_at IS NOT NULL \
+     AND NOT EXISTS (SELECT 1 FROM holds h WHERE h.scope = 'mission' AND h.name = m.name AND h.ended_at IS NULL) \
+     AND NOT EXISTS (SELECT 1 FROM proposals p JOIN tasks r ON r.id = p.task_id \
+                     WHERE p.subject = m.name AND p.kind = 'progress' AND r.status NOT IN ('done', 'archived'))";
+
+impl Tx<'_> {
+    /// Counts a move of a task, where that is one of a mission. The task of a review counts as none.
+    pub(crate) fn note_move(&self, task: &TaskId, now: Timestamp) -> Result<(), Error> {
+        self.conn.run(
+            "count the mission's moves",
+            "UPDATE missions SET moves = moves + 1, moved_at = (\
+               SELECT CASE WHEN r.status IN ('done', 'archived') THEN NULL ELSE ?2 END FROM tasks r WHERE r.id = missions.name) \
+             WHERE name = (SELECT coalesce(mission, id) FROM tasks WHERE id = ?1) \
+               AND NOT EXISTS (SELECT 1 FROM proposals WHERE task_id = ?1 AND kind = 'progress')",
+            params![task, now],
+        )
+    }
+
+    /// Notes that a mission is reviewed as it stands.
+    pub(crate) fn note_review(&self, name: &str) -> Result<(), Error> {
+        let sql = "UPDATE missions SET reviewed_moves = moves, moved_at = NULL WHERE name = ?1";
+        self.conn.run("note the review of the mission", sql, [name])
+    }
+
+    /// Lists the first tasks of at most `limit` missions that have moved this often since their last review, or not since this time.
+    pub(crate) fn due_reviews(
+        &self,
+        moves: Option<u64>,
+        since: Option<Timestamp>,
+        limit: u32,
+    ) -> Result<Vec<Task>, Error> {
+        let (columns, from) = (tasks::COLUMNS, tasks::FROM);
+        let moves = moves.map(|moves| i64::try_from(moves).unwrap_or(i64::MAX));
+        let sql = format!(
+            "SELECT {columns} {from} JOIN missions m ON m.name = t.id WHERE {REVIEWABLE} \
+               AND (m.moves - m.reviewed_moves >= ?1 OR m.moved_at <= ?2) LIMIT ?3"
+        );
+        self.conn.list("list the missions to review", &sql, params![moves, since, limit], tasks::read)
+    }
+
+    /// Returns when the mission moved last that has stood still for the longest time.
+    pub(crate) fn first_unmoved(&self) -> Result<Option<Timestamp>, Error> {
+        let sql = format!(
+            "SELECT min(m.moved_at) FROM missions m JOIN tasks t ON t.id = m.name WHERE {REVIEWABLE}"
+        );
+        self.conn.value("look for missions that stand still", &sql, [])
+    }
+}

@@ -1,0 +1,59 @@
+//! Which tasks make proposals, and for which tasks.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{Row, params};
+
+use super::statement::Statement as _;
+use super::tasks;
+use super::tx::Tx;
+use crate::model::error::Error;
+use crate::model::id::{Profile, TaskId};
+use crate::model::proposal::{Proposal, ProposalKind};
+use crate::model::task::Task;
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Proposal> {
+    let staff: String = row.get("staff")?;
+    let wrong = |error: serde_json::Error| {
+        rusqlite::Error::FromSqlConversionFailure(3, rusqlite::types::Type::Text, Box::new(error))
+    };
+    let staff: BTreeMap<Profile, String> = serde_json::from_str(&staff).map_err(wrong)?;
+    Ok(Proposal { task: row.get("task_id")?, kind: row.get("kind")?, subject: row.get("subject")?, staff })
+}
+
+impl Tx<'_> {
+    /// Returns the proposal that a task makes.
+    pub(crate) fn proposal(&self, task: &TaskId) -> Result<Option<Proposal>, Error> {
+        let sql = "SELECT task_id, kind, subject, staff FROM proposals WHERE task_id = ?1";
+        self.conn.find("read the proposal", sql, [task], read)
+    }
+
+    /// Returns the task that makes a proposal of a kind for a task, if one is open.
+    pub(crate) fn open_proposal(
+        &self,
+        subject: &TaskId,
+        kind: ProposalKind,
+    ) -> Result<Option<TaskId>, Error> {
+        let sql = "SELECT p.task_id FROM proposals p JOIN tasks t ON t.id = p.task_id \
+                   WHERE p.subject = ?1 AND p.kind = ?2 AND t.status NOT IN ('done', 'archived') LIMIT 1";
+        self.conn.find("look for the proposal", sql, params![subject, kind], |row| row.get(0))
+    }
+
+    /// Lists at most `limit` tasks that are ready, that have no assignee, and for which nobody was asked to find one.
+    pub(crate) fn unrouted(&self, limit: u32) -> Result<Vec<Task>, Error> {
+        let (columns, from) = (tasks::COLUMNS, tasks::FROM);
+        let sql = format!(
+            "SELECT {columns} {from} WHERE t.status = 'ready' AND t.assignee IS NULL \
+               AND NOT EXISTS (SELECT 1 FROM proposals p WHERE p.subject = t.id AND p.kind = 'route') \
+               AND NOT EXISTS (SELECT 1 FROM proposals p WHERE p.task_id = t.id) LIMIT ?1"
+        );
+        self.conn.list("list the tasks without assignee", &sql, [limit], tasks::read)
+    }
+
+    /// Notes that a task makes a proposal.
+    pub(crate) fn put_proposal(&self, new: &Proposal) -> Result<(), Error> {
+        let staff = serde_json::json!(new.staff).to_string();
+        let sql = "INSERT INTO proposals (task_id, kind, subject, staff) VALUES (?1, ?2, ?3, ?4)";
+        self.conn.run("store the proposal", sql, params![new.task, new.kind, new.subject, staff])
+    }
+}

@@ -1,0 +1,55 @@
+//! Proposals: who makes them, and whom they may name.
+
+use std::collections::BTreeMap;
+
+use kernel::{NewProposal, Profile, ProposalKind, TaskId, Tenant};
+
+use crate::config::Config;
+use crate::config::definitions::Found;
+use crate::roster::Roster;
+
+/// What is asked of one profile, for any task.
+pub(crate) struct Maker {
+    kind: ProposalKind,
+    /// Who makes it.
+    pub(crate) assignee: Profile,
+    staff: BTreeMap<Profile, String>,
+}
+
+impl Maker {
+    /// Finds who makes proposals of a kind; none where nobody does.
+    pub(crate) fn find(kind: ProposalKind, roster: &Roster, config: &Config) -> Option<Self> {
+        let assignee = config.triage.assignee(kind).filter(|name| roster.knows(name))?;
+        Some(Maker { kind, assignee, staff: staff(roster, config) })
+    }
+
+    /// What is asked of it for a task of a tenant.
+    pub(crate) fn asked(
+        &self,
+        subject: TaskId,
+        tenant: Option<&Tenant>,
+        author: Option<String>,
+        config: &Config,
+    ) -> NewProposal {
+        let own = tenant.and_then(|tenant| config.tenants.get(tenant));
+        NewProposal {
+            kind: self.kind,
+            subject,
+            assignee: self.assignee.clone(),
+            staff: self.staff.clone(),
+            policy: own.and_then(|own| own.policy.clone()),
+            author,
+        }
+    }
+}
+
+/// The profiles that a proposal may name, each with what it is for: not those that make proposals.
+fn staff(roster: &Roster, config: &Config) -> BTreeMap<Profile, String> {
+    let makers: Vec<Profile> =
+        ProposalKind::ALL.iter().filter_map(|kind| config.triage.assignee(*kind)).collect();
+    let described = roster.profiles().filter_map(|(name, found)| match found {
+        Found::Usable(persona) => Some((name.parse().ok()?, persona.description.clone().unwrap_or_default())),
+        Found::Disabled(_) | Found::Absent => None,
+    });
+    described.filter(|(name, _)| !makers.contains(name)).collect()
+}

@@ -1,0 +1,75 @@
+//! What profiles are asked without a person: who does a task that nobody is assigned to, once, and how missions go.
+
+use std::sync::Arc;
+
+use kernel::{Actor, BoardName, Error, ProposalKind, ReviewTerms};
+
+use crate::automation::proposals::Maker;
+use crate::daemon::run::context::Context;
+
+/// How many tasks of one board are asked about at once; their commit brings the next look.
+const AT_ONCE: u32 = 16;
+
+/// Asks the router about the tasks of a board that are ready, that have no assignee, and about which it was not asked. Blocking.
+pub(super) fn ask_router(context: &Arc<Context>, name: &BoardName) {
+    let service = &context.service;
+    let config = service.config();
+    let Some(maker) = Maker::find(ProposalKind::Route, &service.roster(), &config) else { return };
+    let Ok(board) = service.board(name) else { return };
+    let limits = config.mission_limits();
+    // A board that cannot be read is told of by the look that follows.
+    let unrouted = board.readers().with(|view| view.unrouted(&limits, AT_ONCE)).unwrap_or_default();
+    let Ok(writer) = board.writer() else { return };
+    if unrouted.is_empty() {
+        return;
+    }
+    let ask = move |board: &mut kernel::Board<'_>| {
+        for task in unrouted {
+            let new = maker.asked(task.id.clone(), task.tenant.as_ref(), None, &config);
+            match board.attempt(|board| board.propose(new, &Actor::system())) {
+                Ok(_) => {}
+                Err(error @ Error::Storage { .. }) => return Err(error),
+                // It has changed since it was read, and the next look sees that.
+                Err(error) => tracing::debug!(task = %task.id, %error, "not_routed"),
+            }
+        }
+        Ok(())
+    };
+    writer.submit(ask, |result: Result<(), Error>| {
+        if let Err(error) = result {
+            tracing::warn!(%error, "router_not_asked");
+        }
+    });
+}
+
+/// Asks the overseer about the missions of a board that are due for a review. Blocking.
+pub(super) fn ask_overseer(context: &Arc<Context>, name: &BoardName) {
+    let service = &context.service;
+    let config = service.config();
+    let terms = config.triage.review_terms();
+    if terms == ReviewTerms::default() {
+        return;
+    }
+    let Some(maker) = Maker::find(ProposalKind::Progress, &service.roster(), &config) else { return };
+    let Ok(board) = service.board(name) else { return };
+    let due = board.readers().with(|view| view.due_reviews(&terms, AT_ONCE)).unwrap_or_default();
+    let Ok(writer) = board.writer() else { return };
+    if due.is_empty() {
+        return;
+    }
+    let ask = move |board: &mut kernel::Board<'_>| {
+        // One that was asked about meanwhile, or is over, is not due any more.
+        for mission in board.due_reviews(&terms, AT_ONCE)? {
+            let new = maker.asked(mission.id.clone(), mission.tenant.as_ref(), None, &config);
+            if let Some(refused) = board.ask_for_review(new)? {
+                tracing::warn!(mission = %mission.id, refused, "mission_not_reviewed");
+            }
+        }
+        Ok(())
+    };
+    writer.submit(ask, |result: Result<(), Error>| {
+        if let Err(error) = result {
+            tracing::warn!(%error, "overseer_not_asked");
+        }
+    });
+}

@@ -1,0 +1,307 @@
+//! `specify`, `decompose` and `mission plan`: a profile proposes what a task says, or the tasks that it is divided into.
+
+use kernel::{Board, Filter, Profile, ProposalKind, Status, TaskId, Tenant};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::api::{Audience, Call, Effect, Verb, require_own};
+use crate::automation::proposals::Maker;
+use crate::command::Command;
+use crate::config::triage::TriageConfig;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::terminal::{Ink, Screen, printable};
+
+use super::texts;
+
+/// The most tasks of one request.
+const AT_ONCE: u32 = 100;
+
+/// Have a profile write what an idea in triage is to say
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[command(after_help = "\
+A task of the profile `specifier` ([triage] in supervisor.toml) returns title, text and
+assignee. When it is done, the idea says that and leaves triage.
+
+Examples:
+  supervisor specify t_0123abcd
+  supervisor specify --all --tenant acme")]
+pub(crate) struct Specify {
+    /// The task in triage
+    #[arg(value_name = "TASK", required_unless_present = "all")]
+    pub(crate) task_id: Option<TaskId>,
+    /// All tasks in triage, 100 at a time
+    #[arg(long, conflicts_with = "task_id")]
+    pub(crate) all: bool,
+    /// Of all, only those of this tenant
+    #[arg(long, value_name = "NAME", requires = "all")]
+    pub(crate) tenant: Option<Tenant>,
+    /// Who asks [default: the caller]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) author: Option<String>,
+}
+
+/// Have a profile divide an idea in triage into tasks
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[command(after_help = "\
+A task of the profile `decomposer` ([triage] in supervisor.toml) returns the tasks. When it
+is done, they are created all at once; the idea leaves triage and waits for them.
+
+Examples:
+  supervisor decompose t_0123abcd
+  supervisor decompose --all --tenant acme")]
+pub(crate) struct Decompose {
+    /// The task in triage
+    #[arg(value_name = "TASK", required_unless_present = "all")]
+    pub(crate) task_id: Option<TaskId>,
+    /// All tasks in triage, 100 at a time
+    #[arg(long, conflicts_with = "task_id")]
+    pub(crate) all: bool,
+    /// Of all, only those of this tenant
+    #[arg(long, value_name = "NAME", requires = "all")]
+    pub(crate) tenant: Option<Tenant>,
+    /// Who asks [default: the caller]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) author: Option<String>,
+}
+
+/// Have a profile plan the tasks of a mission
+#[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[command(after_help = "\
+A task of the profile `planner` ([triage] in supervisor.toml) returns the tasks. The first
+task of the mission waits for the plan, and then for all that is planned.
+
+Examples:
+  supervisor mission plan t_0123abcd")]
+pub(crate) struct PlanMission {
+    /// Any task of the mission
+    #[arg(value_name = "TASK")]
+    pub(crate) task_id: TaskId,
+    /// Who asks [default: the caller]
+    #[arg(long, value_name = "NAME")]
+    #[serde(default)]
+    pub(crate) author: Option<String>,
+}
+
+/// Have a profile review how a mission goes
+#[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[command(after_help = "\
+A task of the profile `overseer` ([triage] in supervisor.toml) reads the facts and answers:
+continue, another plan, or stop. `review_moves` and `review_idle` there have it asked by itself.
+
+Examples:
+  supervisor mission review t_0123abcd")]
+pub(crate) struct ReviewMission {
+    /// Any task of the mission
+    #[arg(value_name = "TASK")]
+    pub(crate) task_id: TaskId,
+}
+
+/// What was asked for one task.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Asked {
+    pub(crate) task_id: TaskId,
+    pub(crate) ok: bool,
+    /// The task that makes the proposal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) proposal: Option<TaskId>,
+    /// Whether that was open before.
+    pub(crate) existing: bool,
+    /// Why not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) hint: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) code: Option<Code>,
+}
+
+/// The reply.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Proposals {
+    /// Who makes them.
+    pub(crate) assignee: Profile,
+    pub(crate) results: Vec<Asked>,
+}
+
+/// Whom a request names.
+enum Wanted {
+    One(TaskId),
+    AllInTriage(Option<Tenant>),
+}
+
+impl Wanted {
+    fn of(task: Option<TaskId>, all: bool, tenant: Option<Tenant>) -> Result<Self, Failure> {
+        match (task, all) {
+            (Some(task), false) => Ok(Wanted::One(task)),
+            (None, true) => Ok(Wanted::AllInTriage(tenant)),
+            (Some(_), true) => {
+                Err(Failure::usage("a task is named, and `all`").hint("leave out one of them"))
+            }
+            (None, false) => Err(Failure::usage("no task is named").hint("name one, or say `--all`")),
+        }
+    }
+}
+
+/// Asks the profile of a kind for proposals.
+async fn ask(
+    call: Call,
+    kind: ProposalKind,
+    wanted: Wanted,
+    author: Option<String>,
+) -> Result<Proposals, Failure> {
+    let (roster, config) = (call.service.roster(), call.service.config());
+    let maker = Maker::find(kind, &roster, &config).ok_or_else(|| {
+        let key = TriageConfig::key(kind);
+        Failure::usage(format!("there is no profile to {kind} with"))
+            .hint(format!("name one as `{key}` in [triage] of supervisor.toml"))
+    })?;
+    let assignee = maker.assignee.clone();
+    let results = call
+        .write(move |board, actor| {
+            let (tasks, is_single) = match wanted {
+                Wanted::One(task) => (vec![task], true),
+                Wanted::AllInTriage(tenant) => (in_triage(board, tenant)?, false),
+            };
+            let mut results = Vec::with_capacity(tasks.len());
+            for task_id in tasks {
+                let tenant = board.task_for(&task_id, actor)?.tenant;
+                let new = maker.asked(task_id.clone(), tenant.as_ref(), author.clone(), &config);
+                let asked = Asked {
+                    task_id,
+                    ok: true,
+                    proposal: None,
+                    existing: false,
+                    reason: None,
+                    hint: None,
+                    code: None,
+                };
+                results.push(match board.attempt(|board| board.propose(new, actor)) {
+                    Ok(made) => Asked { proposal: Some(made.task.id), existing: made.existing, ..asked },
+                    Err(error) if is_single => return Err(error),
+                    Err(error) => {
+                        let failure = Failure::from(error);
+                        let reason = Some(failure.message);
+                        Asked { ok: false, reason, hint: failure.hint, code: Some(failure.code), ..asked }
+                    }
+                });
+            }
+            Ok(results)
+        })
+        .await?;
+    Ok(Proposals { assignee, results })
+}
+
+fn in_triage(board: &Board<'_>, tenant: Option<Tenant>) -> Result<Vec<TaskId>, kernel::Error> {
+    let filter = Filter { statuses: vec![Status::Triage], tenant, limit: AT_ONCE, ..Filter::default() };
+    Ok(board.tasks(&filter)?.tasks.into_iter().map(|task| task.id).collect())
+}
+
+impl Proposals {
+    fn show(&self, screen: &mut Screen) {
+        if self.results.is_empty() {
+            screen.line("No task is in triage".to_owned());
+        }
+        for Asked { task_id, proposal, existing, reason, hint, .. } in &self.results {
+            if let Some(proposal) = proposal {
+                let verb = if *existing { "Asked before" } else { "Asked" };
+                screen.line(format!("{verb}: {proposal} of {} proposes for {task_id}", self.assignee));
+            }
+            if let Some(reason) = reason {
+                let label = screen.paint(Ink::Red, "failed:");
+                screen.line(format!("{label} {task_id}: {}", printable(reason)));
+            }
+            if let Some(hint) = hint {
+                screen.line(format!("        hint: {hint}"));
+            }
+        }
+    }
+
+    fn verdict(&self) -> u8 {
+        self.results.iter().find_map(|one| one.code).map_or(0, Code::exit)
+    }
+}
+
+/// A verb over the ideas of triage: what its request and its command have in common.
+macro_rules! over_triage {
+    ($verb:ident, $name:literal, $kind:expr) => {
+        impl Verb for $verb {
+            const NAME: &'static str = $name;
+            const AUDIENCE: Audience = Audience::Operator;
+            const EFFECT: Effect = Effect::Write;
+            const MEMBERS: bool = true;
+            type Reply = Proposals;
+
+            fn confine(&mut self, tenant: &Tenant) -> Result<(), Failure> {
+                require_own(tenant, self.tenant.as_ref())?;
+                self.tenant = Some(tenant.clone());
+                self.author = None;
+                Ok(())
+            }
+
+            async fn run(self, call: Call) -> Result<Proposals, Failure> {
+                let wanted = Wanted::of(self.task_id, self.all, self.tenant)?;
+                ask(call, $kind, wanted, self.author).await
+            }
+        }
+
+        impl Command for $verb {
+            fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
+                if !self.all {
+                    self.task_id = Some(texts::own_task(self.task_id.take(), here)?);
+                }
+                Ok(())
+            }
+
+            fn show(reply: &Proposals, screen: &mut Screen) {
+                reply.show(screen);
+            }
+
+            fn verdict(reply: &Proposals) -> u8 {
+                reply.verdict()
+            }
+        }
+    };
+}
+
+over_triage!(Specify, "specify", ProposalKind::Specify);
+over_triage!(Decompose, "decompose", ProposalKind::Decompose);
+
+impl Verb for PlanMission {
+    const NAME: &'static str = "mission-plan";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Write;
+    type Reply = Proposals;
+
+    async fn run(self, call: Call) -> Result<Proposals, Failure> {
+        ask(call, ProposalKind::Plan, Wanted::One(self.task_id), self.author).await
+    }
+}
+
+impl Command for PlanMission {
+    fn show(reply: &Proposals, screen: &mut Screen) {
+        reply.show(screen);
+    }
+}
+
+impl Verb for ReviewMission {
+    const NAME: &'static str = "mission-review";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Write;
+    type Reply = Proposals;
+
+    async fn run(self, call: Call) -> Result<Proposals, Failure> {
+        ask(call, ProposalKind::Progress, Wanted::One(self.task_id), None).await
+    }
+}
+
+impl Command for ReviewMission {
+    fn show(reply: &Proposals, screen: &mut Screen) {
+        reply.show(screen);
+    }
+}

@@ -1,0 +1,18 @@
+//! What each flag of the verbs of triage changes.
+
+use super::table::Proof::{self, Test};
+use super::table::Row;
+
+const ALL: Proof = Test("tests/triage.rs", "all_ideas_of_a_tenant_are_asked_about_once");
+const DIVIDED: Proof = Test("tests/triage.rs", "all_ideas_of_a_tenant_are_divided_in_the_name_of_somebody");
+const PLAN: Proof = Test("tests/triage.rs", "a_mission_waits_for_its_plan_and_then_for_all_that_is_planned");
+
+pub(super) const TRIAGE: &[Row] = &[
+    ("decompose", "all", DIVIDED),
+    ("decompose", "author", DIVIDED),
+    ("decompose", "tenant", DIVIDED),
+    ("mission plan", "author", PLAN),
+    ("specify", "all", ALL),
+    ("specify", "author", ALL),
+    ("specify", "tenant", ALL),
+];
