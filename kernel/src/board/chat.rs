@@ -156,8 +156,8 @@ mod tests {
         let found = |chat: &str, message: &str, actor: &Actor| {
             bench.readers.with(|view| view.tasks_of_message(("tg", chat), message, actor)).unwrap()
         };
-        assert_eq!(found("7", "100", &alice()), [one.clone()]);
-        assert_eq!(found("7", "101", &alice()), [of_acme.clone()]);
+        assert_eq!(found("7", "100", &alice()), std::slice::from_ref(&one));
+        assert_eq!(found("7", "101", &alice()), std::slice::from_ref(&of_acme));
         assert_eq!(found("8", "100", &alice()), [], "ids are those of a chat");
         assert_eq!(found("7", "101", &beta), []);
         let open = |actor: &Actor| bench.readers.with(|view| view.questions_at(&at("7"), actor)).unwrap();

@@ -53,7 +53,7 @@ impl Board<'_> {
                 )?;
             }
             ReviewAnswer::Replan => {
-                self.may_plan_anew(subject)?;
+                may_plan_anew(subject)?;
                 for id in drop {
                     self.drop_part(id, subject, reason)?;
                 }
@@ -67,24 +67,6 @@ impl Board<'_> {
             }
         }
         self.append(subject, None, EventKind::MissionReviewed, payload, SYSTEM)
-    }
-
-    /// Refuses other tasks for a mission whose first task would not wait for them, or which an approval is asked for.
-    fn may_plan_anew(&self, subject: &Task) -> Result<(), Error> {
-        let id = &subject.id;
-        if subject.status == Status::Running {
-            return Err(Error::conflict(
-                format!("{id}, the first task of the mission, is running"),
-                "answer `continue`, or `stop`",
-            ));
-        }
-        if subject.approval.state.is_some() {
-            return Err(Error::conflict(
-                format!("{id} asks for an approval, which holds for it alone"),
-                "answer `continue`, or `stop`",
-            ));
-        }
-        Ok(())
     }
 
     /// Takes a task of a mission off the board that has not started.
@@ -157,4 +139,22 @@ impl View<'_> {
         }
         Ok(facts)
     }
+}
+
+/// Refuses other tasks for a mission whose first task would not wait for them, or which an approval is asked for.
+fn may_plan_anew(subject: &Task) -> Result<(), Error> {
+    let id = &subject.id;
+    if subject.status == Status::Running {
+        return Err(Error::conflict(
+            format!("{id}, the first task of the mission, is running"),
+            "answer `continue`, or `stop`",
+        ));
+    }
+    if subject.approval.state.is_some() {
+        return Err(Error::conflict(
+            format!("{id} asks for an approval, which holds for it alone"),
+            "answer `continue`, or `stop`",
+        ));
+    }
+    Ok(())
 }

@@ -191,9 +191,9 @@ impl Board<'_> {
             }
             ProposalKind::Progress => self.put_review(proposal, &own, &subject, &proposed),
         }
-        .map_err(|error| match error {
-            error @ (Error::Storage { .. } | Error::Writer { .. }) => error,
-            error => proposal::refused(proposal.kind, error),
+        .map_err(|error| {
+            let is_own = matches!(error, Error::Storage { .. } | Error::Writer { .. });
+            if is_own { error } else { proposal::refused(proposal.kind, error) }
         })
     }
 

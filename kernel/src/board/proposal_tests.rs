@@ -180,13 +180,15 @@ fn a_proposal_that_goes_beyond_its_mission_is_refused_and_makes_nothing() {
     bench.check();
 }
 
+/// What a worker tries to do to a task.
+type Act = fn(&mut crate::Board<'_>, &TaskId, &Actor) -> Result<(), Error>;
+
 #[test]
 fn the_worker_of_a_proposal_changes_nothing_by_itself() {
     let bench = Bench::new();
     let id = idea(&bench);
     let task = propose(&bench, &id, ProposalKind::Specify).unwrap();
     let (_, bob) = worker(&bench, &task);
-    type Act = fn(&mut crate::Board<'_>, &TaskId, &Actor) -> Result<(), Error>;
     let acts: [Act; 5] = [
         |board, _, bob| board.create(titled("more"), bob).map(drop),
         |board, _, bob| board.consult(titled("a question"), bob).map(drop),

@@ -229,7 +229,7 @@ impl Call {
     }
 
     /// The same, from a chat: who makes a task there hears of it there.
-    pub(crate) fn from_chat(self, chat: Address) -> Self {
+    pub(crate) fn said_in(self, chat: Address) -> Self {
         Call { chat: Some(chat), ..self }
     }
 

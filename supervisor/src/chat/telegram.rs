@@ -37,7 +37,7 @@ struct Update {
 }
 
 #[derive(Debug, Deserialize)]
-struct Message {
+struct Incoming {
     message_id: i64,
     from: Option<User>,
     chat: Chat,
@@ -118,7 +118,7 @@ fn read<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, Undelivered> 
 
 /// What a person has said in its own words; none of what others have said.
 fn heard(me: &Me, update: i64, message: Value) -> Option<Heard> {
-    let message: Message = serde_json::from_value(message).ok()?;
+    let message: Incoming = serde_json::from_value(message).ok()?;
     let from = message.from.filter(|from| !from.is_bot)?;
     let is_of_others = message.forward_origin.is_some()
         || message.forward_date.is_some()
@@ -160,7 +160,7 @@ mod tests {
         Me { id: 9, username: "fleet_bot".to_owned() }
     }
 
-    fn said(more: Value) -> Option<Heard> {
+    fn said(more: &Value) -> Option<Heard> {
         let mut message = json!({
             "message_id": 5, "from": { "id": 1, "is_bot": false }, "chat": { "id": -7, "type": "supergroup" },
             "text": "/kanban@Fleet_bot list"
@@ -171,13 +171,13 @@ mod tests {
 
     #[test]
     fn a_command_is_for_the_bot_that_it_names() {
-        let heard = said(json!({})).unwrap();
+        let heard = said(&json!({})).unwrap();
         assert_eq!(
             (heard.text.as_str(), heard.chat.as_str(), heard.sender.as_str()),
             ("/kanban list", "-7", "1")
         );
-        assert!(said(json!({ "text": "/kanban@other_bot list" })).is_none());
-        assert_eq!(said(json!({ "text": "/kanban list" })).unwrap().text, "/kanban list");
+        assert!(said(&json!({ "text": "/kanban@other_bot list" })).is_none());
+        assert_eq!(said(&json!({ "text": "/kanban list" })).unwrap().text, "/kanban list");
     }
 
     #[test]
@@ -192,17 +192,17 @@ mod tests {
             json!({ "text": null }),
             json!({ "chat": "x" }),
         ] {
-            assert!(said(of_others.clone()).is_none(), "{of_others}");
+            assert!(said(&of_others).is_none(), "{of_others}");
         }
     }
 
     #[test]
     fn a_reply_counts_where_it_is_to_this_bot_and_a_thread_where_it_is_a_topic() {
         let replied =
-            |from: i64| said(json!({ "reply_to_message": { "message_id": 4, "from": { "id": from } } }));
+            |from: i64| said(&json!({ "reply_to_message": { "message_id": 4, "from": { "id": from } } }));
         assert_eq!(replied(9).unwrap().replied.as_deref(), Some("4"));
         assert_eq!(replied(1).unwrap().replied, None);
-        assert_eq!(said(json!({ "message_thread_id": 8 })).unwrap().thread, "");
-        assert_eq!(said(json!({ "message_thread_id": 8, "is_topic_message": true })).unwrap().thread, "8");
+        assert_eq!(said(&json!({ "message_thread_id": 8 })).unwrap().thread, "");
+        assert_eq!(said(&json!({ "message_thread_id": 8, "is_topic_message": true })).unwrap().thread, "8");
     }
 }

@@ -66,7 +66,7 @@ impl Asker<'_> {
             }
         };
         let id = Some(self.request_id()?);
-        Ok(Call::new(service, self.board.clone(), board, actor, id).from_chat(self.address()))
+        Ok(Call::new(service, self.board.clone(), board, actor, id).said_in(self.address()))
     }
 
     /// Calls a verb. Tasks may be named by the beginnings of their ids.

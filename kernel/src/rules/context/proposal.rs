@@ -31,7 +31,9 @@ pub(super) fn told(brief: &Brief, limits: ContextLimits, page: &mut Page) {
         text.push_str(">\n");
         text.push_str(&quote(&body));
     }
-    text.push_str(&format!("\n`supervisor show {}` shows its comments.\n", subject.id));
+    text.push_str("\n`supervisor show ");
+    text.push_str(subject.id.as_str());
+    text.push_str("` shows its comments.\n");
     page.part(Rank::Task, "the task that it is for", text);
     page.section("\n## Its facts\n\n");
     for fact in facts {
