@@ -3,5 +3,6 @@
 mod agent;
 mod configuration;
 mod http;
+mod scripts;
 mod stdio;
 mod versions;

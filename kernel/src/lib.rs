@@ -99,6 +99,7 @@ pub use model::swarm::{BLACKBOARD, NewSwarm, Swarm, SwarmWorker};
 pub use model::task::{Approval, Check, Client, Goal, Limits, Lineage, NewTask, Origin, Task};
 pub use model::tenant_use::{RunsUse, TenantUse};
 pub use model::time_limit::{LimitSource, TimeLimit};
+pub use model::tool_call::{ToolCall, ToolResult};
 pub use model::verdict::{
     Blocking, Destination, Finding, Handoff, Question, ReviewRequest, Verdict, VerdictKind,
 };

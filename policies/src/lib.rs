@@ -91,7 +91,7 @@ pub use privileges::{PrivilegeError, become_user};
 pub use process::{MountNamespace, Process, Seccomp};
 pub use refusal::PlanError;
 pub use report::{Layer, LayerReport, Report, State};
-pub use ruleset::{RulesetError, confine_paths};
+pub use ruleset::{RulesetError, confine_paths, enter_own_domain};
 pub use secret_stores::{NoSecretName, SecretName, SecretStores};
 pub use secrets::{CredentialName, Secret, SecretError, SecretValue, Secrets};
 pub use support::{BoardKind, Support, View};

@@ -55,6 +55,7 @@ fn main() -> ExitCode {
         Some("__handback") => host::handback::main(),
         Some("__request") => http_worker::main(arguments),
         Some("__turn_end") => turn_end::main(),
+        Some("__script") => mcp::script_main(arguments),
         Some("__probe") => demo::probe_main(arguments),
         _ => cli::main(),
     }

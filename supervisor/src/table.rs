@@ -150,6 +150,7 @@ macro_rules! table {
                 EditBoard,
                 RemoveBoard,
                 Tools,
+                NoteToolCall,
                 ListLanes,
                 CheckLane,
                 ListProfiles,

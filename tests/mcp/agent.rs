@@ -29,9 +29,14 @@ impl Agent {
 
     /// Starts the server for the worker of a run.
     pub(super) fn of_a_worker(fleet: &Fleet, task: &str, token: &str) -> Self {
+        Agent::of_a_worker_with(fleet, task, token, &[])
+    }
+
+    /// The same with other variables.
+    pub(super) fn of_a_worker_with(fleet: &Fleet, task: &str, token: &str, more: &[(&str, &str)]) -> Self {
         let mut command = fleet.command(["mcp"]);
         command.env("SUPERVISOR_TOKEN", token).env("SUPERVISOR_TASK", task);
-        command.env("SUPERVISOR_SOCKET", socket_of(fleet, token));
+        command.env("SUPERVISOR_SOCKET", socket_of(fleet, token)).envs(more.iter().copied());
         Agent::start(&mut command)
     }
 

@@ -22,12 +22,14 @@ pub(super) const OF_A_WORKER: [&str; 12] = [
     "kanban_ask",
     "kanban_consult",
 ];
+/// The tool of `supervisor mcp` inside a run.
+pub(super) const OF_A_RUN: [&str; 1] = ["execute_code"];
 const OF_A_REVIEWER: [&str; 2] = ["kanban_approve", "kanban_request_changes"];
 const OF_AN_ORCHESTRATOR: [&str; 4] = ["kanban_list", "kanban_unblock", "kanban_assign", "kanban_assignees"];
 const OF_AN_OPERATOR: [&str; 2] = ["kanban_schedules", "kanban_save_schedule"];
 
 /// The client side in shell: `ask` sends a request, and waits for the answer.
-const CLIENT: &str = r#"set -e
+pub(super) const CLIENT: &str = r#"set -e
 mkfifo in out
 supervisor mcp < in > out &
 exec 3> in 4< out
@@ -105,9 +107,9 @@ fn each_caller_has_the_tools_of_its_scope() {
         tools
     };
 
-    assert_eq!(listed(Agent::of_a_worker(&fleet, &task, &token)), sorted(&[&OF_A_WORKER]));
+    assert_eq!(listed(Agent::of_a_worker(&fleet, &task, &token)), sorted(&[&OF_A_WORKER, &OF_A_RUN]));
     let reviewer = listed(Agent::of_a_worker(&fleet, &asks, reviewers));
-    assert_eq!(reviewer, sorted(&[&OF_A_WORKER, &OF_A_REVIEWER]));
+    assert_eq!(reviewer, sorted(&[&OF_A_WORKER, &OF_A_REVIEWER, &OF_A_RUN]));
     let operator = listed(Agent::of_the_operator(&fleet));
     assert_eq!(operator, sorted(&[&OF_A_WORKER, &OF_A_REVIEWER, &OF_AN_ORCHESTRATOR, &OF_AN_OPERATOR]));
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::agent::{Agent, names, text};
-use super::stdio::OF_A_WORKER;
+use super::stdio::{OF_A_RUN, OF_A_WORKER};
 use crate::doors::idle_worker;
 use crate::harness::Fleet;
 
@@ -54,7 +54,7 @@ fn the_version_without_a_handshake_is_spoken_from_the_first_request() {
         .clone();
 
     assert!(found["supportedVersions"].as_array().unwrap().contains(&json!("2026-07-28")), "{found}");
-    assert_eq!(names(&listed), OF_A_WORKER);
+    assert_eq!(names(&listed), [&OF_A_WORKER[..], &OF_A_RUN].concat());
     assert_eq!((&listed["resultType"], &listed["cacheScope"]), (&json!("complete"), &json!("private")));
     assert_eq!(listed["ttlMs"], json!(0), "{listed}");
     assert_eq!(called["resultType"], json!("complete"), "{called}");

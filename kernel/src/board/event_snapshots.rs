@@ -22,6 +22,7 @@ mod moves;
 mod proposals;
 mod returns;
 mod schedules;
+mod tools;
 
 /// One event as a snapshot shows it: ids and moments as words.
 pub(crate) fn told(bench: &Bench, kind: &str) -> String {
@@ -63,6 +64,7 @@ fn each_kind_has_a_snapshot() {
         include_str!("event_snapshots/moves.rs"),
         include_str!("event_snapshots/returns.rs"),
         include_str!("event_snapshots/schedules.rs"),
+        include_str!("event_snapshots/tools.rs"),
         include_str!("hold_tests.rs"),
     ];
     let is_missing =

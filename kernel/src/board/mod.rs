@@ -72,6 +72,7 @@ pub(crate) mod sight;
 mod start;
 mod swarm;
 mod tenants;
+mod tool_call;
 mod verdict;
 pub(crate) mod view;
 mod waiting;

@@ -80,6 +80,7 @@ words! {
         Throttled => "throttled",
         Ticked => "ticked",
         TimedOut => "timed_out",
+        ToolCalled => "tool_called",
         Unarchived => "unarchived",
         Unblocked => "unblocked",
         Unkillable => "unkillable",

@@ -35,6 +35,7 @@ pub(crate) mod swarm;
 pub(crate) mod task;
 pub(crate) mod tenant_use;
 pub(crate) mod time_limit;
+pub(crate) mod tool_call;
 pub(crate) mod verdict;
 pub(crate) mod waiting;
 pub(crate) mod words;

@@ -49,3 +49,4 @@ pub use attended::{NOT_EXECUTED, main as attend_main};
 pub use confine::main as confine_main;
 pub use init::{main as init_main, probe as probe_init};
 pub use life::main as shim_main;
+pub use tree::{Reaped, Tree};

@@ -28,16 +28,16 @@ const ROUND: Duration = Duration::from_millis(2);
 
 /// What a look at the ended children found.
 #[derive(Debug, Default)]
-pub(crate) struct Reaped {
+pub struct Reaped {
     /// How the worker ended, if it was among them.
-    pub(crate) worker: Option<WaitStatus>,
+    pub worker: Option<WaitStatus>,
     /// Whether the shim has no child left, and so no descendant.
-    pub(crate) childless: bool,
+    pub childless: bool,
 }
 
 /// The descendants of the shim, and the cgroup that they are in where there is one.
 #[derive(Debug)]
-pub(crate) struct Tree {
+pub struct Tree {
     me: i32,
     worker: i32,
     init: Option<Init>,
@@ -74,6 +74,12 @@ impl Tree {
         }
     }
 
+    /// Describes the tree below the calling process, which is a child subreaper and has no child but `worker` and what that has started.
+    #[must_use]
+    pub fn below(worker: i32) -> Self {
+        Self::new(worker, None, None)
+    }
+
     /// The same where the worker is the relay of an agent: it passes on what it gets, so TERM to it would reach the agent twice.
     pub(crate) fn with_relay(self) -> Self {
         Self { relay: Some(self.worker), ..self }
@@ -83,7 +89,7 @@ impl Tree {
     ///
     /// The walk is made twice before the first signal: a list of children that is read while one of them ends may
     /// lack another. What starts after that, perhaps to clean up, is left to end by itself or by KILL.
-    pub(crate) fn terminate(&self) {
+    pub fn terminate(&self) {
         let mut members = self.members();
         let found: BTreeSet<_> = members.iter().map(Member::identity).collect();
         members.extend(self.members().into_iter().filter(|member| !found.contains(&member.identity())));
@@ -98,7 +104,7 @@ impl Tree {
     /// They are stopped first, until no pass finds a new one: a stopped process does not fork. Where there is a
     /// cgroup the kernel ends all that is in it at once, beside the walk, which also reaches a worker that has not
     /// joined it yet.
-    pub(crate) fn kill(&mut self) -> u32 {
+    pub fn kill(&mut self) -> u32 {
         let mut found = BTreeSet::new();
         for _ in 0..STOP_PASSES {
             let fresh: Vec<Member> =
@@ -133,7 +139,7 @@ impl Tree {
     }
 
     /// Reaps all children that have ended.
-    pub(crate) fn reap(&mut self) -> Reaped {
+    pub fn reap(&mut self) -> Reaped {
         let mut reaped = Reaped::default();
         loop {
             match wait(WaitOptions::NOHANG) {

@@ -1,12 +1,18 @@
 //! What `doctor` finds out about the configuration and about this host.
 
+use std::ffi::OsStr;
+
 use super::{Check, Verdict};
 use crate::automation::schedules::Schedules;
 use crate::config::Config;
 use crate::host::examine::examine_host;
+use crate::host::find_program::find_python;
 use crate::owner::OwnerLock;
 use crate::paths::Root;
 use crate::roster::Roster;
+
+/// The search path of runs, unless their policy has another.
+const SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Files of the configuration that cannot be used.
 pub(super) fn configuration(root: &Root) -> Vec<Check> {
@@ -41,6 +47,21 @@ fn unheld(root: &Root, host: &policies::Support) -> Vec<Check> {
             Check::new(format!("policy {policy}"), Verdict::Error, text)
         })
         .collect()
+}
+
+/// Whether agents can run scripts that call tools.
+fn scripts() -> Check {
+    match find_python(OsStr::new(SEARCH_PATH)) {
+        Some(python) => {
+            Check::new("scripts", Verdict::Ok, format!("execute_code runs scripts by {}", python.display()))
+        }
+        None => Check::new(
+            "scripts",
+            Verdict::Warning,
+            format!("execute_code is refused: no python3 in {SEARCH_PATH}"),
+        )
+        .hint("install Python 3 where workers may execute it, such as /usr/bin"),
+    }
 }
 
 /// What this host enforces for workers, in plain words.
@@ -134,7 +155,7 @@ pub(super) fn host(root: &Root) -> Vec<Check> {
         )
         .hint("a daemon run by root gives each task a user of its own")
     };
-    let mut checks = vec![landlock, seccomp, view, socket, groups, uid];
+    let mut checks = vec![landlock, seccomp, view, socket, groups, uid, scripts()];
     checks.extend(unheld(root, &host.support));
     checks
 }

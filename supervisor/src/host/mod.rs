@@ -7,6 +7,7 @@ pub(crate) mod denial;
 pub(crate) mod disk_use;
 pub(crate) mod ended;
 pub(crate) mod examine;
+pub(crate) mod find_program;
 pub(crate) mod handback;
 pub(crate) mod headroom;
 pub(crate) mod home;

@@ -1,5 +1,7 @@
 //! Where tool calls go: to the daemon's socket, or, in the daemon, to the verb behind the request.
 
+use std::sync::Arc;
+
 use kernel::TaskId;
 
 use crate::api::Ask;
@@ -12,7 +14,10 @@ use crate::verbs::Tools;
 #[derive(Debug)]
 pub(super) enum Board {
     /// Of a process of the caller. A call that is sent again keeps its request id, and so is done once.
-    Client(Client),
+    Client(Arc<Client>),
+    /// Of a script of the run. It has the same rights, but this process reads no file for it: the script has less of this process than its
+    /// agent.
+    Script(Arc<Client>),
     /// Of a request that the daemon was sent.
     Ask(Ask),
 }
@@ -28,6 +33,10 @@ impl Board {
                 verb.as_tool(Side::Caller)?;
                 client.call(&verb).await
             }
+            Board::Script(client) => {
+                verb.as_tool(Side::Daemon)?;
+                client.call(&verb).await
+            }
             Board::Ask(ask) => {
                 verb.as_tool(Side::Daemon)?;
                 ask.dispatch(verb).await
@@ -39,7 +48,7 @@ impl Board {
     pub(super) async fn offered(&self) -> Result<Vec<String>, Failure> {
         let verb = Tools::default();
         let offered = match self {
-            Board::Client(client) => client.call(&verb).await?,
+            Board::Client(client) | Board::Script(client) => client.call(&verb).await?,
             Board::Ask(ask) => ask.dispatch(verb).await?,
         };
         Ok(offered.verbs)
@@ -47,7 +56,7 @@ impl Board {
 
     fn own_task(&self) -> Option<&TaskId> {
         match self {
-            Board::Client(client) => client.worker().map(|worker| &worker.task),
+            Board::Client(client) | Board::Script(client) => client.worker().map(|worker| &worker.task),
             Board::Ask(ask) => ask.own_task(),
         }
     }

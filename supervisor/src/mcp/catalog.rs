@@ -90,7 +90,7 @@ fn name_of(verb: &str) -> String {
 }
 
 /// The schema of the arguments, without what a model has no use for.
-fn arguments(schema: Schema) -> JsonObject {
+pub(super) fn arguments(schema: Schema) -> JsonObject {
     let mut schema = match schema.to_value() {
         Value::Object(schema) => schema,
         _ => JsonObject::new(),

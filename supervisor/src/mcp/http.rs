@@ -29,7 +29,7 @@ async fn exchange(ask: Ask, request: Whole) -> Answered {
         .disable_allowed_hosts()
         .enforce_origin_validation();
     let service = StreamableHttpService::new(
-        move || Ok(Server::new(Arc::clone(&board))),
+        move || Ok(Server::new(Arc::clone(&board), None)),
         Arc::new(NeverSessionManager::default()),
         config,
     );

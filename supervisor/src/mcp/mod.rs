@@ -12,8 +12,10 @@ mod board;
 mod catalog;
 mod http;
 mod outcome;
+mod script;
 mod server;
 mod stdio;
 
 pub(crate) use http::mount;
+pub(crate) use script::main as script_main;
 pub(crate) use stdio::serve;

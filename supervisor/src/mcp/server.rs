@@ -12,6 +12,7 @@ use tokio::sync::Semaphore;
 
 use super::board::Board;
 use super::catalog::{self, Listed};
+use super::script::{self, Scripts};
 use crate::failure::Failure;
 
 /// The tool calls of one server that are under way; others wait. A run may have 16 requests under way by default, and its worker
@@ -24,16 +25,21 @@ The board of tasks that you work for. Inside a run, tools that take a task mean 
 kanban_show first. End the run with exactly one of kanban_complete, kanban_block and kanban_request_review: a process that \
 exits without one has failed. An error says whether anything was changed and what to do next.";
 
+/// Why a caller has no scripts.
+const NO_SCRIPTS: &str = "execute_code is a tool of `supervisor mcp` inside a run: a script is confined as its run is, and here is no run";
+
 /// A server of one caller.
 #[derive(Clone, Debug)]
 pub(super) struct Server {
     board: Arc<Board>,
     calls: Arc<Semaphore>,
+    /// None where there is no process of the caller's own.
+    scripts: Option<Arc<Scripts>>,
 }
 
 impl Server {
-    pub(super) fn new(board: Arc<Board>) -> Self {
-        Server { board, calls: Arc::new(Semaphore::new(CALLS)) }
+    pub(super) fn new(board: Arc<Board>, scripts: Option<Arc<Scripts>>) -> Self {
+        Server { board, calls: Arc::new(Semaphore::new(CALLS)), scripts }
     }
 }
 
@@ -52,15 +58,21 @@ impl ServerHandler for Server {
         let offered = self.board.offered().await.map_err(|failure| internal(&failure))?;
         let is_offered = |listed: &&Listed| offered.iter().any(|verb| verb == listed.verb);
         let tools = catalog::all().iter().filter(is_offered).map(|listed| listed.tool.clone());
-        Ok(ListToolsResult::with_all_items(tools.collect()))
+        let script = self.scripts.as_ref().map(|_| Scripts::tool(&offered));
+        Ok(ListToolsResult::with_all_items(tools.chain(script).collect()))
     }
 
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
         // It has the room of the message until the call is over.
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        if request.name == script::NAME {
+            let Some(scripts) = &self.scripts else { return Ok(script::refused(NO_SCRIPTS).into()) };
+            let arguments = request.arguments.unwrap_or_default();
+            return Ok(scripts.run(arguments, context.ct.clone()).await.into());
+        }
         let Some(listed) = catalog::find(&request.name) else {
             return Err(ErrorData::invalid_params(
                 format!("no such tool: {}; tools/list returns those that there are", short(&request.name)),

@@ -11,8 +11,10 @@ use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::{RoleServer, ServiceExt as _};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
 
 use super::board::Board;
+use super::script::Scripts;
 use super::server::Server;
 use crate::client::Client;
 use crate::failure::{Failure, with_causes};
@@ -27,13 +29,19 @@ const UNDER_WAY: usize = 32;
 /// # Errors
 /// The first messages are not those of the protocol.
 pub(crate) async fn serve(client: Client) -> Result<(), Failure> {
-    let server = Server::new(Arc::new(Board::Client(client)));
-    let transport = Bounded::new(tokio::io::stdin(), tokio::io::stdout());
+    let (client, closing) = (Arc::new(client), CancellationToken::new());
+    let scripts = client.worker().map(|_| Arc::new(Scripts::new(Arc::clone(&client), closing.clone())));
+    let server = Server::new(Arc::new(Board::Client(client)), scripts.clone());
+    let transport = Bounded::new(tokio::io::stdin(), tokio::io::stdout(), closing.clone());
     let end = match server.serve(transport).await {
         Ok(running) => running.waiting().await.map(drop).map_err(|e| e.to_string()),
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
         Err(error) => Err(with_causes(&error)),
     };
+    closing.cancel();
+    if let Some(scripts) = scripts {
+        scripts.over().await;
+    }
     end.map_err(|error| Failure::failed(format!("the server ended: {error}")))
 }
 
@@ -45,6 +53,8 @@ struct Bounded<R: AsyncRead, W: AsyncWrite> {
     next: Option<OwnedSemaphorePermit>,
     /// Whether a request has opened the conversation. Until then there is nothing that a notification could be about.
     is_open: bool,
+    /// Cancelled at the end of the input.
+    closing: CancellationToken,
 }
 
 impl<R, W> Bounded<R, W>
@@ -52,9 +62,9 @@ where
     R: AsyncRead + Send + Unpin,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    fn new(input: R, output: W) -> Self {
+    fn new(input: R, output: W, closing: CancellationToken) -> Self {
         let lines = AsyncRwTransport::new_server(input, output).with_max_line_length(MESSAGE);
-        Bounded { lines, room: Arc::new(Semaphore::new(UNDER_WAY)), next: None, is_open: false }
+        Bounded { lines, room: Arc::new(Semaphore::new(UNDER_WAY)), next: None, is_open: false, closing }
     }
 }
 
@@ -78,7 +88,10 @@ where
             self.next = Arc::clone(&self.room).acquire_owned().await.ok();
         }
         loop {
-            let mut message = self.lines.receive().await?;
+            let Some(mut message) = self.lines.receive().await else {
+                self.closing.cancel();
+                return None;
+            };
             if let JsonRpcMessage::Request(request) = &mut message {
                 let asks_first = matches!(
                     request.request,

@@ -269,6 +269,8 @@ impl Command for Attach {
             Some(path) if side == Side::Caller && self.content.is_none() && self.content_base64.is_none() => {
                 self.take_in(&path)
             }
+            // The request that is sent has no path: who prepares it without reading has to refuse.
+            Some(_) if self.content.is_none() && self.content_base64.is_none() => Err(self.without_bytes()),
             Some(_) | None => Ok(()),
         }
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kernel::{
     Actor, BlockKind, Blocking, Board, EndCause, Ending, Error, Handed, Handoff, NewTask, RunId, TaskId,
-    VerdictKind,
+    ToolCall, ToolResult, VerdictKind,
 };
 
 use super::bench::Bench;
@@ -20,7 +20,7 @@ enum Wrote {
     Else,
 }
 
-const WORDS: [&str; 10] = [
+const WORDS: [&str; 11] = [
     "completes",
     "completes",
     "blocks",
@@ -28,6 +28,7 @@ const WORDS: [&str; 10] = [
     "asks for a review",
     "beats",
     "comments",
+    "calls a tool",
     "makes a task",
     "approves",
     "requests changes",
@@ -112,6 +113,17 @@ fn speak(
     said
 }
 
+fn tool_call() -> ToolCall {
+    ToolCall {
+        tool: "kanban_show".to_owned(),
+        result: ToolResult::Success,
+        duration_ms: 1,
+        request_bytes: 2,
+        reply_bytes: 3,
+        tool_calls: None,
+    }
+}
+
 fn write(
     board: &mut Board<'_>,
     word: &'static str,
@@ -134,6 +146,7 @@ fn write(
         "requests changes" => board.request_changes(id, "no", None, by)?,
         "beats" => return board.heartbeat(id, None, by).map(|_| Wrote::Else),
         "comments" => return board.comment(id, "simulated", None, by).map(|_| Wrote::Else),
+        "calls a tool" => return board.note_tool_call(id, &tool_call(), by).map(|()| Wrote::Else),
         _ => {
             let not_before = Some(board.now().after(Duration::from_secs(3)));
             let assignee = "beta".parse().ok();

@@ -1,0 +1,219 @@
+//! The calls of a script: which tools it may call, how often, and what the log keeps of each.
+
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use kernel::{ToolCall, ToolResult};
+use rmcp::model::JsonObject;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::task::JoinHandle;
+
+use super::super::board::Board;
+use super::super::catalog::{self, Listed};
+use crate::client::Client;
+use crate::verbs::NoteToolCall;
+
+/// The most calls of one script.
+pub(super) const MOST: u64 = 50;
+/// The longest request, in bytes. A file that is attached has up to 4 MiB.
+const LINE: u64 = 8 << 20;
+/// How long a call that is under way when the script ends may take to be answered and noted.
+const LAST: Duration = Duration::from_secs(5);
+
+/// The verbs that a script may call, of those that its worker is offered. What ends a run, waits for a person or decides about the work of others
+/// is a decision of the agent, and not among them; neither is a script in a script.
+const ALLOWED: [&str; 9] =
+    ["show", "list", "assignees", "attachments", "attach", "comment", "create", "link", "heartbeat"];
+
+/// The tools that a script may call whose worker is offered these verbs.
+pub(super) fn allowed(offered: &[String]) -> Vec<&'static Listed> {
+    let is_allowed =
+        |listed: &&Listed| ALLOWED.contains(&listed.verb) && offered.iter().any(|verb| verb == listed.verb);
+    catalog::all().iter().filter(is_allowed).collect()
+}
+
+/// A call as a script writes it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Request {
+    tool: String,
+    #[serde(default)]
+    args: JsonObject,
+}
+
+/// What a script has been answered.
+struct Answer {
+    result: ToolResult,
+    value: Value,
+}
+
+impl Answer {
+    fn refused(why: impl Into<String>) -> Self {
+        Answer { result: ToolResult::Error, value: json!({ "error": why.into(), "code": "refused" }) }
+    }
+}
+
+/// The end of the socket that is not the script's.
+#[derive(Debug)]
+pub(super) struct Calls {
+    made: Arc<AtomicU64>,
+    serving: JoinHandle<()>,
+}
+
+impl Calls {
+    /// Answers the calls of a script until it closes its end.
+    pub(super) fn serve(board: Arc<Board>, tools: Vec<&'static Listed>, socket: UnixStream) -> Self {
+        let made = Arc::new(AtomicU64::new(0));
+        let desk = Desk { board, tools, made: Arc::clone(&made) };
+        let serving = tokio::spawn(async move {
+            if let Err(error) = desk.answer_all(socket).await {
+                tracing::debug!(%error, "script_left");
+            }
+        });
+        Calls { made, serving }
+    }
+
+    /// Waits for the last call, and returns how many there were.
+    pub(super) async fn over(mut self) -> u64 {
+        if tokio::time::timeout(LAST, &mut self.serving).await.is_err() {
+            self.serving.abort();
+        }
+        self.made.load(Ordering::Relaxed)
+    }
+}
+
+struct Desk {
+    board: Arc<Board>,
+    tools: Vec<&'static Listed>,
+    made: Arc<AtomicU64>,
+}
+
+impl Desk {
+    async fn answer_all(&self, socket: UnixStream) -> std::io::Result<()> {
+        socket.set_nonblocking(true)?;
+        let mut stream = BufReader::new(tokio::net::UnixStream::from_std(socket)?);
+        loop {
+            let mut line = Vec::new();
+            (&mut stream).take(LINE).read_until(b'\n', &mut line).await?;
+            if line.is_empty() {
+                return Ok(());
+            }
+            let is_whole = line.last() == Some(&b'\n');
+            let answer = if is_whole {
+                self.answer(&line).await
+            } else {
+                Answer::refused("a request has at most 8 MiB").value
+            };
+            let mut text = answer.to_string();
+            text.push('\n');
+            stream.write_all(text.as_bytes()).await?;
+            if !is_whole {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Answers one request, after the log has it.
+    async fn answer(&self, line: &[u8]) -> Value {
+        let request: Request = match serde_json::from_slice(line) {
+            Ok(request) => request,
+            Err(e) => {
+                return Answer::refused(format!("a request is a line of JSON with `tool` and `args`: {e}"))
+                    .value;
+            }
+        };
+        let began = Instant::now();
+        let number = self.made.fetch_add(1, Ordering::Relaxed);
+        if number >= MOST {
+            // Not noted: a script may go on like this until its time is over.
+            self.made.store(MOST, Ordering::Relaxed);
+            return Answer::refused(format!(
+                "this script has made its {MOST} calls: print what there is, and begin another"
+            ))
+            .value;
+        }
+        let tool: String = request.tool.chars().take(64).collect();
+        let answer = match self.tools.iter().find(|listed| listed.tool.name == request.tool) {
+            Some(listed) => self.call(listed, request.args).await,
+            None => Answer::refused(self.why_not(&tool)),
+        };
+        let Answer { result, value } = answer;
+        let noted = ToolCall {
+            tool: if tool.trim().is_empty() { "(none)".to_owned() } else { tool },
+            result,
+            duration_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+            request_bytes: u64::try_from(line.len()).unwrap_or(u64::MAX),
+            reply_bytes: u64::try_from(value.to_string().len()).unwrap_or(u64::MAX),
+            tool_calls: None,
+        };
+        if let Board::Script(client) = self.board.as_ref() {
+            note(client, noted).await;
+        }
+        value
+    }
+
+    async fn call(&self, listed: &Listed, arguments: JsonObject) -> Answer {
+        let result = (listed.call)(Arc::clone(&self.board), arguments).await;
+        let value = result.structured_content.unwrap_or_default();
+        if result.is_error != Some(true) {
+            return Answer { result: ToolResult::Success, value: json!({ "result": value }) };
+        }
+        let text = result.content.first().and_then(|block| block.as_text()).map(|text| text.text.clone());
+        let why = text.unwrap_or_else(|| value.to_string());
+        let code = value.pointer("/error/code").cloned().unwrap_or_default();
+        Answer { result: ToolResult::Error, value: json!({ "error": why, "code": code }) }
+    }
+
+    fn why_not(&self, tool: &str) -> String {
+        if tool == super::NAME {
+            return "a script begins no other script".to_owned();
+        }
+        if catalog::find(tool).is_some() {
+            return format!(
+                "Tool '{tool}' is not available in execute_code. Use it as a normal tool call instead."
+            );
+        }
+        let names: Vec<&str> = self.tools.iter().map(|listed| listed.tool.name.as_ref()).collect();
+        format!("Unknown tool: {tool}. Available: {}", names.join(", "))
+    }
+}
+
+/// Has the log keep a call. A script goes on where that is refused: what its calls have changed is in the log by itself.
+pub(super) async fn note(client: &Client, call: ToolCall) {
+    let task_id = client.worker().map(|worker| worker.task.clone());
+    let tool = call.tool.clone();
+    if let Err(failure) = client.call(&NoteToolCall { task_id, call }).await {
+        tracing::warn!(tool, error = failure.message, "tool_call_not_noted");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(offered: &[&str]) -> Vec<&'static str> {
+        let offered: Vec<String> = offered.iter().map(|verb| (*verb).to_owned()).collect();
+        allowed(&offered).iter().map(|listed| listed.tool.name.as_ref()).collect()
+    }
+
+    #[test]
+    fn a_script_has_what_stands_in_the_list_and_is_offered_to_its_worker() {
+        assert_eq!(
+            names(&["show", "comment", "complete", "block", "ask", "approve"]),
+            ["kanban_show", "kanban_comment"]
+        );
+        assert!(names(&["complete", "unblock", "consult", "schedules"]).is_empty());
+        assert!(names(&[]).is_empty());
+    }
+
+    #[test]
+    fn each_verb_of_the_list_is_a_tool() {
+        for verb in ALLOWED {
+            assert_eq!(names(&[verb]).len(), 1, "{verb}");
+        }
+    }
+}

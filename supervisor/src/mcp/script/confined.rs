@@ -1,0 +1,60 @@
+//! `supervisor __script PARENT PYTHON SCRIPT`: becomes the interpreter of a script, in a session and a Landlock domain of its own.
+//!
+//! Standard input is the socket of the tools. It becomes a descriptor of its own, so that what the script starts does not read it, and standard
+//! input is empty.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Write as _;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, ExitCode};
+
+use rustix::io::{FdFlags, dup, fcntl_setfd};
+use rustix::process::{Signal, getppid, set_parent_process_death_signal, setsid};
+
+/// The exit code of a script that was not begun.
+const NOT_BEGUN: u8 = 127;
+
+pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let why = become_script(&arguments.collect::<Vec<_>>());
+    // There is nobody else to say it to.
+    drop(writeln!(std::io::stderr(), "the script was not begun: {why}"));
+    ExitCode::from(NOT_BEGUN)
+}
+
+/// Returns only where it has failed, with the reason.
+fn become_script(arguments: &[OsString]) -> String {
+    let [parent, python, script] = arguments else { return "this is for `supervisor mcp`".to_owned() };
+    let step = |what: &str, error: &dyn std::error::Error| format!("failed to {what}: {error}");
+    if let Err(e) = set_parent_process_death_signal(Some(Signal::KILL)) {
+        return step("end with its server", &e);
+    }
+    let is_parent =
+        |pid: rustix::process::Pid| Some(pid.as_raw_nonzero().to_string().as_str()) == parent.to_str();
+    if !getppid().is_some_and(is_parent) {
+        return "its server has gone".to_owned();
+    }
+    if let Err(e) = setsid() {
+        return step("make a session", &e);
+    }
+    if let Err(e) = policies::enter_own_domain() {
+        return step("keep the token of the run from it", &e);
+    }
+    let tools = match dup(std::io::stdin()).and_then(|fd| fcntl_setfd(&fd, FdFlags::empty()).map(|()| fd)) {
+        Ok(tools) => tools,
+        Err(e) => return step("keep the socket of the tools", &e),
+    };
+    let nothing = match File::open("/dev/null") {
+        Ok(nothing) => nothing,
+        Err(e) => return step("open /dev/null", &e),
+    };
+    let descriptor = std::os::fd::AsRawFd::as_raw_fd(&tools).to_string();
+    let mut interpreter = Command::new(python);
+    // Unbuffered, so that what was printed is there when the script is ended; without the packages of the user and without leaving byte code.
+    interpreter
+        .args(["-u", "-s", "-B", "-X", "utf8"])
+        .arg(script)
+        .stdin(nothing)
+        .env("SUPERVISOR_TOOLS_FD", descriptor);
+    step("execute the interpreter", &interpreter.exec())
+}

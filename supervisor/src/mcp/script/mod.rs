@@ -1,0 +1,201 @@
+//! `execute_code`: a Python script of the agent that calls tools and prints what the agent has to know.
+//!
+//! ```text
+//! agent ── stdio ── `supervisor mcp` ── socket pair ── python3, in a Landlock domain and a session of its own
+//!                        │ allow-list, count, log
+//!                        └── Client ── socket of the run ─▶ verb
+//! ```
+//!
+//! The script is a child of this process, so it is confined as the run is, counts as the run does, and ends with it. It has neither the run's token
+//! nor a way to read it: its one way to the board is the socket that it inherits, where [`calls`] decides. When the script is over, whatever it has
+//! started is ended; so scripts run one after the other, and all descendants of this process are those of one script.
+
+mod calls;
+mod confined;
+mod head;
+mod process;
+mod stubs;
+
+pub(crate) use confined::main;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use kernel::{ToolCall, ToolResult};
+use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool, ToolAnnotations};
+use schemars::{JsonSchema, schema_for};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use super::board::Board;
+use super::catalog;
+use crate::client::Client;
+use crate::failure::Failure;
+use calls::{Calls, allowed};
+use process::{End, Script};
+
+/// The name of the tool.
+pub(super) const NAME: &str = "execute_code";
+/// The longest that a script may take, and the default.
+const LONGEST: u64 = 120;
+/// The longest script, in bytes.
+const CODE: usize = 1 << 20;
+
+/// Runs a Python script that calls tools
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// The script. What it prints to standard output is the result
+    code: String,
+    /// How long it may take, in seconds: 1 to 120 [default: 120]
+    #[schemars(range(min = 1, max = 120))]
+    timeout_seconds: Option<u64>,
+}
+
+/// What comes back: the fields of the established tool.
+#[derive(Debug, Serialize)]
+struct Outcome {
+    status: ToolResult,
+    output: String,
+    errors: String,
+    tool_calls_made: u64,
+    duration_seconds: f64,
+}
+
+/// The scripts of one server.
+#[derive(Debug)]
+pub(super) struct Scripts {
+    client: Arc<Client>,
+    /// Held by the script that runs.
+    turn: Arc<Mutex<()>>,
+    /// Cancelled when the client has closed the conversation.
+    closing: CancellationToken,
+}
+
+impl Scripts {
+    pub(super) fn new(client: Arc<Client>, closing: CancellationToken) -> Self {
+        Scripts { client, turn: Arc::default(), closing }
+    }
+
+    /// How the tool is listed to a caller who is offered these verbs.
+    pub(super) fn tool(offered: &[String]) -> Tool {
+        let names =
+            allowed(offered).iter().map(|listed| listed.tool.name.as_ref()).collect::<Vec<_>>().join(", ");
+        let description = format!(
+            "Run a Python script that calls tools, and return what it prints. Use it for three or more calls with logic between them, to \
+             filter large results before you read them, to branch or to loop; for one call, call the tool itself. Each script is a fresh \
+             process: print what the next one needs. `from supervisor_tools import {names}`: each takes the arguments of the tool by their \
+             names, returns its structured result, and raises `ToolError` where the tool refuses. The standard library is there. At most \
+             {LONGEST} s, {} calls, 50 KB of output and 10 KB of errors.",
+            calls::MOST
+        );
+        let annotations = ToolAnnotations::new().read_only(false).destructive(false).open_world(false);
+        Tool::new(NAME, description, catalog::arguments(schema_for!(Arguments))).with_annotations(annotations)
+    }
+
+    /// Runs a script. It goes on to its end, or is ended by `cancelled` or by the end of the conversation, whatever becomes of the caller.
+    pub(super) async fn run(&self, arguments: JsonObject, cancelled: CancellationToken) -> CallToolResult {
+        let size = arguments.values().map(|value| value.as_str().map_or(0, str::len)).sum::<usize>();
+        let arguments: Arguments = match serde_json::from_value(Value::Object(arguments)) {
+            Ok(arguments) => arguments,
+            Err(e) => return refused(&format!("invalid arguments: {e}")),
+        };
+        if arguments.code.len() > CODE {
+            return refused(
+                "the script has more than 1 MiB: keep data in a file of the workspace, and read it in the script",
+            );
+        }
+        let seconds = arguments.timeout_seconds.unwrap_or(LONGEST);
+        if !(1..=LONGEST).contains(&seconds) {
+            return refused(&format!("timeout_seconds: {seconds} is not between 1 and {LONGEST}"));
+        }
+        let (client, turn, closing) =
+            (Arc::clone(&self.client), Arc::clone(&self.turn), self.closing.clone());
+        let script = tokio::spawn(async move {
+            let _turn = turn.lock_owned().await;
+            let limit = Duration::from_secs(seconds);
+            let (began, outcome) =
+                (Instant::now(), execute(&client, &arguments.code, limit, [&cancelled, &closing]).await);
+            if let Ok(outcome) = &outcome {
+                let noted = ToolCall {
+                    tool: NAME.to_owned(),
+                    result: outcome.status,
+                    duration_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+                    request_bytes: u64::try_from(size).unwrap_or(u64::MAX),
+                    reply_bytes: u64::try_from(outcome.output.len() + outcome.errors.len())
+                        .unwrap_or(u64::MAX),
+                    tool_calls: Some(outcome.tool_calls_made),
+                };
+                calls::note(&client, noted).await;
+            }
+            outcome
+        });
+        match script.await {
+            Ok(Ok(outcome)) => told(&outcome),
+            Ok(Err(failure)) => {
+                let hint = failure.hint.map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+                refused(&format!("{}{hint}", failure.message))
+            }
+            Err(e) => refused(&format!("the script was given up: {e}")),
+        }
+    }
+
+    /// Waits until no script runs, where the conversation has been closed.
+    pub(super) async fn over(&self) {
+        drop(self.turn.lock().await);
+    }
+}
+
+async fn execute(
+    client: &Arc<Client>,
+    code: &str,
+    limit: Duration,
+    ends: [&CancellationToken; 2],
+) -> Result<Outcome, Failure> {
+    let board = Arc::new(Board::Script(Arc::clone(client)));
+    let offered = board.offered().await?;
+    let tools = allowed(&offered);
+    let began = Instant::now();
+    let (script, socket) = Script::start(code, &stubs::module(&tools))?;
+    let calls = Calls::serve(board, tools, socket);
+    let [cancelled, closing] = ends;
+    let end = tokio::select! {
+        ended = script.ended() => End::Itself(ended),
+        () = tokio::time::sleep(limit) => End::Timeout,
+        () = cancelled.cancelled() => End::Interrupted,
+        () = closing.cancelled() => End::Interrupted,
+    };
+    let (status, said) = script.finish(end).await;
+    let tool_calls_made = calls.over().await;
+    let duration = began.elapsed();
+    let told = match status {
+        ToolResult::Timeout => format!("[ended: it took longer than {} s]", limit.as_secs()),
+        ToolResult::Interrupted => "[ended: it was interrupted]".to_owned(),
+        ToolResult::Success | ToolResult::Error => said.how,
+    };
+    let errors =
+        [said.errors, told, said.left].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>();
+    Ok(Outcome {
+        status,
+        output: said.output,
+        errors: errors.join("\n"),
+        tool_calls_made,
+        duration_seconds: (duration.as_secs_f64() * 1000.0).round() / 1000.0,
+    })
+}
+
+fn told(outcome: &Outcome) -> CallToolResult {
+    let is_whole = outcome.status == ToolResult::Success;
+    match serde_json::to_value(outcome) {
+        Ok(value) if is_whole => CallToolResult::structured(value),
+        Ok(value) => CallToolResult::structured_error(value),
+        Err(e) => refused(&format!("the result cannot be written: {e}")),
+    }
+}
+
+/// Why no script was run.
+pub(super) fn refused(why: &str) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(format!("error: {why}\nNothing was run."))])
+}

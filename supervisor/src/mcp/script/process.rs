@@ -1,0 +1,218 @@
+//! The process of a script: how it starts, what it is given, and how it and all that it has started is ended.
+
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use kernel::ToolResult;
+use rustix::process::{Pid, Signal, WaitStatus, getpid, kill_process_group, set_child_subreaper};
+use shim::Tree;
+use tempfile::TempDir;
+
+use super::head::Head;
+use crate::environment;
+use crate::failure::Failure;
+use crate::host::find_program::find_python;
+use crate::host::watch::Watched;
+
+/// What is kept of standard output and of standard error, in KiB.
+const OUTPUT: usize = 50;
+const ERRORS: usize = 10;
+/// Between TERM and KILL.
+const GRACE: Duration = Duration::from_secs(5);
+/// How long the end of all that was sent KILL is waited for.
+const KILLED: Duration = Duration::from_secs(5);
+/// Between two looks at what is left.
+const ROUND: Duration = Duration::from_millis(5);
+
+/// The variables of the server that a script gets. All others stay here: the token and the keys of the agent are among them.
+const VARIABLES: [&str; 17] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "LANG",
+    "LANGUAGE",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TZ",
+    "TERM",
+    "TMPDIR",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+];
+
+/// Why a script is over.
+#[derive(Debug)]
+pub(super) enum End {
+    /// It has ended, or its end cannot be watched.
+    Itself(std::io::Result<()>),
+    Timeout,
+    Interrupted,
+}
+
+/// What a script has said.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    pub(super) output: String,
+    pub(super) errors: String,
+    /// How it ended by itself, where that is no success.
+    pub(super) how: String,
+    /// What could not be ended.
+    pub(super) left: String,
+}
+
+/// A script that runs.
+#[derive(Debug)]
+pub(super) struct Script {
+    pid: i32,
+    /// It is reaped with the others of the tree.
+    _child: Child,
+    watched: Watched,
+    tree: Tree,
+    output: Head,
+    errors: Head,
+    /// It has the script and the module, and goes when the script is over.
+    _dir: TempDir,
+}
+
+impl Script {
+    /// Starts a script, and returns the socket on which it calls tools.
+    pub(super) fn start(code: &str, module: &str) -> Result<(Self, UnixStream), Failure> {
+        let python = python()?;
+        let failed =
+            |what: &str, e: &dyn std::error::Error| Failure::failed(format!("failed to {what}: {e}"));
+        set_child_subreaper(Some(getpid()))
+            .map_err(|e| failed("become the parent of what scripts leave", &e))?;
+        let dir = tempfile::Builder::new().prefix("script-").tempdir();
+        let dir = dir.map_err(|e| failed("make a directory for the script", &e))?;
+        let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text);
+        write("script.py", code)
+            .and_then(|()| write("supervisor_tools.py", module))
+            .map_err(|e| failed("write the script", &e))?;
+        let (own, theirs) = UnixStream::pair().map_err(|e| failed("make the socket of the tools", &e))?;
+        let mut command = Command::new("/proc/self/exe");
+        if let Ok(program) = std::env::current_exe() {
+            command = Command::new(program);
+        }
+        let parent = getpid().as_raw_nonzero().to_string();
+        command.arg("__script").args([
+            OsString::from(parent),
+            python.into(),
+            dir.path().join("script.py").into(),
+        ]);
+        command
+            .env_clear()
+            .envs(VARIABLES.iter().filter_map(|name| Some((name, environment::variable(name)?))));
+        command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|e| failed("start the script", &e))?;
+        // It holds the script's end of the socket.
+        drop(command);
+        let pid = child.id().cast_signed();
+        let reading = |pipe: Option<OwnedFd>, most: usize| {
+            pipe.ok_or(std::io::ErrorKind::BrokenPipe.into()).and_then(|pipe| Head::read(pipe, most))
+        };
+        let output = reading(child.stdout.take().map(OwnedFd::from), OUTPUT);
+        let errors = reading(child.stderr.take().map(OwnedFd::from), ERRORS);
+        let begun = (|| Ok::<_, std::io::Error>((output?, errors?, Watched::open(pid)?)))();
+        match begun {
+            Ok((output, errors, watched)) => {
+                let script =
+                    Script { pid, _child: child, watched, tree: Tree::below(pid), output, errors, _dir: dir };
+                Ok((script, own))
+            }
+            Err(e) => {
+                // It has begun nothing that is worth waiting for.
+                drop(child.kill().and_then(|()| child.wait()));
+                Err(failed("watch the script", &e))
+            }
+        }
+    }
+
+    /// Waits until the script itself has ended. Cancel-safe.
+    pub(super) async fn ended(&self) -> std::io::Result<()> {
+        self.watched.ended().await
+    }
+
+    /// Ends the script where it has not ended by itself, and all that it has started; returns what it said.
+    pub(super) async fn finish(mut self, end: End) -> (ToolResult, Said) {
+        let asked = match &end {
+            End::Itself(Ok(())) => None,
+            End::Itself(Err(_)) => Some(ToolResult::Error),
+            End::Timeout => Some(ToolResult::Timeout),
+            End::Interrupted => Some(ToolResult::Interrupted),
+        };
+        if asked.is_some() {
+            self.signal_group(Signal::TERM);
+            self.tree.terminate();
+            // What has not ended by then is killed.
+            drop(tokio::time::timeout(GRACE, self.watched.ended()).await);
+        }
+        let (status, is_gone) = self.kill().await;
+        let is_success = status.is_some_and(|status| status.exit_status() == Some(0));
+        let itself = if is_success { ToolResult::Success } else { ToolResult::Error };
+        let left = if is_gone {
+            String::new()
+        } else {
+            "[a process that the script has started could not be ended; it ends with the run]".to_owned()
+        };
+        let said = Said {
+            output: self.output.text().await,
+            errors: self.errors.text().await,
+            how: how(status),
+            left,
+        };
+        (asked.unwrap_or(itself), said)
+    }
+
+    /// Sends KILL until nothing is left; returns how the script ended, and whether nothing is left.
+    async fn kill(&mut self) -> (Option<WaitStatus>, bool) {
+        // Not reaped yet, so the number is its own group's. Where there is no /proc, this is all that can be found.
+        self.signal_group(Signal::KILL);
+        let (mut status, until) = (None, Instant::now() + KILLED);
+        loop {
+            self.tree.kill();
+            let reaped = self.tree.reap();
+            status = status.or(reaped.worker);
+            if reaped.childless || Instant::now() >= until {
+                return (status, reaped.childless);
+            }
+            tokio::time::sleep(ROUND).await;
+        }
+    }
+
+    fn signal_group(&self, signal: Signal) {
+        if let Some(group) = Pid::from_raw(self.pid) {
+            // ESRCH: it has not made its group yet, or has ended; the walk of the tree reaches it.
+            kill_process_group(group, signal).ok();
+        }
+    }
+}
+
+/// How a script ended, where that is no success.
+fn how(status: Option<WaitStatus>) -> String {
+    let Some(status) = status else { return "[its end was not seen]".to_owned() };
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(0), _) => String::new(),
+        (Some(code), _) => format!("[exit code {code}]"),
+        (None, Some(signal)) => format!("[ended by signal {signal}]"),
+        (None, None) => "[ended]".to_owned(),
+    }
+}
+
+/// The interpreter, by the search path of the run.
+fn python() -> Result<PathBuf, Failure> {
+    let path = environment::variable("PATH").unwrap_or_default();
+    find_python(&path).ok_or_else(|| {
+        Failure::failed(format!("there is no python3 in the search path of this run: {}", path.display())).hint(
+            "call the tools one by one; an operator installs Python 3 where the policy lets runs execute it, such as /usr/bin",
+        )
+    })
+}

@@ -1,0 +1,45 @@
+//! `note-tool-call`: the log keeps that a script of a worker has called a tool. `supervisor mcp` sends it.
+
+use kernel::{TaskId, ToolCall};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::texts;
+use crate::api::{Audience, Call, Effect, Verb};
+use crate::failure::Failure;
+
+/// Notes a tool that a script of the run has called
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NoteToolCall {
+    /// The task; inside a run, the run's own task if none is named
+    #[serde(default)]
+    pub(crate) task_id: Option<TaskId>,
+    /// The call
+    pub(crate) call: ToolCall,
+}
+
+/// That it is in the log.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ToolCallNoted {
+    pub(crate) task_id: TaskId,
+}
+
+impl Verb for NoteToolCall {
+    const NAME: &'static str = "note-tool-call";
+    const AUDIENCE: Audience = Audience::Worker;
+    const EFFECT: Effect = Effect::Write;
+    type Reply = ToolCallNoted;
+
+    fn default_to_own(&mut self, own: &TaskId) {
+        self.task_id.get_or_insert_with(|| own.clone());
+    }
+
+    async fn run(self, call: Call) -> Result<ToolCallNoted, Failure> {
+        let id = texts::named(self.task_id)?;
+        let noted = self.call;
+        let task = id.clone();
+        call.write(move |board, actor| board.note_tool_call(&task, &noted, actor)).await?;
+        Ok(ToolCallNoted { task_id: id })
+    }
+}
