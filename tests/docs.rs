@@ -77,6 +77,12 @@ fn the_pages_about_programs_of_agents_work_as_they_are_written() {
     run("docs/lanes/opencode.md");
     run("docs/lanes/hermes.md");
     run("docs/lanes/http.md");
+    run("docs/lanes/a2a.md");
+}
+
+#[test]
+fn the_page_about_a2a_works_as_it_is_written() {
+    run("docs/a2a.md");
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod harness;
 mod http;
 mod http_lane;
 
+mod a2a;
 mod abuse;
 mod admission;
 mod agents;

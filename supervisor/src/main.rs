@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::process::ExitCode;
 
+mod a2a;
 mod api;
 mod automation;
 mod chat;
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         Some("__job") => host::job::main(arguments),
         Some("__handback") => host::handback::main(),
         Some("__request") => http_worker::main(arguments),
+        Some("__a2a") => http_worker::a2a_main(arguments),
         Some("__turn_end") => turn_end::main(),
         Some("__script") => mcp::script_main(arguments),
         Some("__probe") => demo::probe_main(arguments),

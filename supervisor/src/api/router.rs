@@ -33,12 +33,12 @@ pub(crate) struct Surface {
     /// The paths.
     pub(crate) routes: Routes,
     pub(crate) verbs: Vec<Entry>,
-    /// What serves the chats beside the doors, by the same verbs; none in a process that is no daemon.
-    pub(crate) bridges: Option<Bridges>,
+    /// What a daemon does beside answering at its doors, until it is stopped.
+    pub(crate) beside: Vec<Beside>,
 }
 
-/// What serves the chats of a daemon, until the token is cancelled.
-pub(crate) type Bridges = fn(Arc<Service>, CancellationToken) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+/// Work that a daemon does as long as it serves.
+pub(crate) type Beside = fn(Arc<Service>, CancellationToken) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The paths of the API, without the service behind them.
 pub(crate) type Routes = Router<Shared>;

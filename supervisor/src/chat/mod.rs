@@ -27,6 +27,7 @@ mod verb;
 use crate::api::Surface;
 
 /// Has the daemon serve the chats of the configuration beside its doors.
-pub(crate) fn mount(surface: Surface) -> Surface {
-    Surface { bridges: Some(|service, stop| Box::pin(bridges::serve(service, stop))), ..surface }
+pub(crate) fn mount(mut surface: Surface) -> Surface {
+    surface.beside.push(|service, stop| Box::pin(bridges::serve(service, stop)));
+    surface
 }

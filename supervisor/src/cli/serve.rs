@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::CommandLine;
+use crate::a2a;
 use crate::chat;
 use crate::config::Tuning;
 use crate::daemon::{self, Extent};
@@ -72,8 +73,8 @@ pub(super) async fn run(line: &CommandLine, verb: Daemon) -> Result<u8, Failure>
             complain(&format!("warning: {}", Failure::file("write", path, &e)));
         }
     };
-    let ended =
-        daemon::run(root, Extent::Forever, tuning, chat::mount(mcp::mount(surface())), announce).await;
+    let surface = a2a::mount(chat::mount(mcp::mount(surface())));
+    let ended = daemon::run(root, Extent::Forever, tuning, surface, announce).await;
     if let Some(path) = &verb.pidfile {
         // A reader of the file takes it that the daemon runs.
         drop(std::fs::remove_file(path));

@@ -1,5 +1,6 @@
 //! `supervisor.toml`: limits of admission, worker uids, grace. Unknown keys are errors that name the line.
 
+pub(crate) mod a2a;
 pub(crate) mod admission;
 mod approvals;
 mod budgets;
@@ -23,6 +24,7 @@ use std::time::Duration;
 use kernel::{Bound, MissionLimits, Profile, Quotas};
 use serde::Deserialize;
 
+use self::a2a::A2aConfig;
 use self::admission::{DispatchConfig, Limits, Pools};
 use self::approvals::ApprovalsConfig;
 use self::budgets::BudgetsConfig;
@@ -80,6 +82,8 @@ pub(crate) struct Config {
     pub(crate) tenants: Tenants,
     /// The channels over which people are notified.
     pub(crate) notify: NotifyConfig,
+    /// What is offered to other agents, and to whom.
+    pub(crate) a2a: A2aConfig,
 }
 
 /// How brokers ask hosts. Reloaded on SIGHUP, for runs that begin.
@@ -379,7 +383,9 @@ impl Config {
                 "limits.max_running is 0, so nothing would ever run; {at_least_one}, or say enabled = false in [dispatch]"
             ));
         }
-        if let Some(why) = self.dispatch.unusable().or_else(|| self.notify.unusable()) {
+        if let Some(why) =
+            self.dispatch.unusable().or_else(|| self.notify.unusable()).or_else(|| self.a2a.unusable())
+        {
             return Some(why);
         }
         if let Some(path) = self.proxy.ca.as_ref().filter(|path| !path.is_absolute()) {

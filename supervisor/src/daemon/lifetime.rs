@@ -83,7 +83,7 @@ pub(crate) async fn run(
     let boards = open_boards(&service, extent)?;
     let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
     let workers = WorkersRuntime::start()?;
-    let bridges = surface.bridges;
+    let beside = surface.beside.clone();
     let doorway = doorway(&service, surface, descriptors, &stop)?;
     let served = doorway.tasks.clone();
     let (listeners, bell) = Listeners::bind(&root, sockets_of_runs(&support))?;
@@ -118,8 +118,8 @@ pub(crate) async fn run(
     served.spawn(exporter.run(Arc::clone(&service), context.host.hostname.clone(), stop.clone()));
     if extent != Extent::Ending {
         served.spawn(notify::deliver(Arc::clone(&service), stop.clone()));
-        if let Some(bridges) = bridges {
-            served.spawn(bridges(Arc::clone(&service), stop.clone()));
+        for work in beside {
+            served.spawn(work(Arc::clone(&service), stop.clone()));
         }
     }
     begin(&link, &boards, extent).await;

@@ -87,7 +87,17 @@ impl Answer {
         if status.is_success() {
             return Ok(kept.verdict()?.map_or(Answer::Words, Answer::Verdict));
         }
-        let why = format!("the service has answered {status}{}", kept.words());
+        let (why, pause) = Self::refusal(status, headers, &kept.words())?;
+        Ok(Answer::Later { why, pause })
+    }
+
+    /// What a status that is no success means: to ask again after a pause, or a failure.
+    pub(super) fn refusal(
+        status: StatusCode,
+        headers: &HeaderMap,
+        words: &str,
+    ) -> Result<(String, Duration), Failure> {
+        let why = format!("the service has answered {status}{words}");
         let retry_after =
             || headers.get(header::RETRY_AFTER).and_then(|value| pause(value, jiff::Timestamp::now()));
         match status.as_u16() {
@@ -96,7 +106,7 @@ impl Answer {
                     .hint("it does not accept the key that the lane names"))
             }
             429 | 503 => match retry_after() {
-                Some(pause) => Ok(Answer::Later { why, pause }),
+                Some(pause) => Ok((why, pause)),
                 // The lane says for how long.
                 None if status == StatusCode::TOO_MANY_REQUESTS => Err(Failure::new(Code::Throttled, why)),
                 None => Err(Failure::new(Code::Unreachable, why)),

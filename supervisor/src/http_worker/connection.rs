@@ -28,7 +28,7 @@ trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 /// Sends a request, and returns the answer when its head is there.
-pub(super) async fn post(order: &Order) -> Result<Response<Incoming>, Failure> {
+pub(super) async fn send(order: &Order) -> Result<Response<Incoming>, Failure> {
     let unreachable = |why: String| {
         let hint = "the event `egress_denied` of the run names a host that its policy does not let it reach";
         Failure::new(Code::Unreachable, format!("the service at {} cannot be reached: {why}", order.url))
@@ -47,7 +47,9 @@ pub(super) async fn post(order: &Order) -> Result<Response<Incoming>, Failure> {
     let place = order.uri.path_and_query().map_or("/", |path| path.as_str());
     let place = if is_absolute { order.uri.to_string() } else { place.to_owned() };
     let host = order.uri.authority().map(|host| HeaderValue::from_str(host.as_str()));
-    let mut request = Request::post(place)
+    let mut request = Request::builder()
+        .method(order.method.clone())
+        .uri(place)
         .body(Full::new(order.body.clone()))
         .map_err(|e| Failure::failed(format!("the request cannot be written: {e}")))?;
     request.headers_mut().extend(order.headers.clone());

@@ -3,6 +3,7 @@
 //! It runs confined, as every worker does. The answer is hostile: it is written to the log as it comes, a bounded part of it is kept, and what
 //! it says of the task is a verb of this run, with the checks of every worker. The exit code is how the lane reads all else.
 
+mod a2a;
 mod answer;
 mod connection;
 mod order;
@@ -21,11 +22,20 @@ use crate::lanes::Service;
 use crate::terminal::complain;
 use crate::verbs;
 
+pub(crate) use self::a2a::main as a2a_main;
+
 pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    let asked = asked(arguments);
+    ended(asked(arguments), async |service: Service| work(&service).await)
+}
+
+/// Does the work for a service, and returns the exit code of the worker.
+fn ended(
+    asked: Result<Service, Failure>,
+    work: impl AsyncFnOnce(Service) -> Result<(), Failure>,
+) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|e| Failure::failed(format!("failed to start: {e}")));
-    let ended = asked.and_then(|service| runtime?.block_on(work(&service)));
+    let ended = asked.and_then(|service| runtime?.block_on(work(service)));
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -51,7 +61,7 @@ fn asked(mut arguments: impl Iterator<Item = OsString>) -> Result<Service, Failu
 async fn work(service: &Service) -> Result<(), Failure> {
     let client = Client::of_this_run()?;
     let order = Order::of_this_run(service)?;
-    let answer = connection::post(&order).await?;
+    let answer = connection::send(&order).await?;
     match Answer::read(answer).await? {
         Answer::Verdict(verdict) => verdict.tell(&client).await,
         Answer::Words => Ok(()),

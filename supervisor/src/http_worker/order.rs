@@ -4,7 +4,7 @@ use std::io::Read as _;
 
 use hyper::body::Bytes;
 use hyper::header::{HeaderName, HeaderValue};
-use hyper::{HeaderMap, Uri, header};
+use hyper::{HeaderMap, Method, Uri, header};
 use serde::Serialize;
 
 use crate::environment;
@@ -14,11 +14,12 @@ use crate::lanes::{BY_BROKER, Service};
 /// The version of what is sent.
 const VERSION: u32 = 1;
 /// More of a prompt is not sent. A context has less.
-const CONTEXT_BYTES: u64 = 4 << 20;
+pub(super) const CONTEXT_BYTES: u64 = 4 << 20;
 
 /// A request to a service.
 #[derive(Debug)]
 pub(super) struct Order {
+    pub(super) method: Method,
     /// Where it is sent to.
     pub(super) uri: Uri,
     /// The address as the lane has it, for messages.
@@ -67,6 +68,7 @@ impl Order {
         let text = serde_json::to_vec(&body)
             .map_err(|e| Failure::failed(format!("the request cannot be written: {e}")))?;
         Ok(Order {
+            method: Method::POST,
             uri: address(service, environment::text(BY_BROKER))?,
             url: service.url.clone(),
             headers: headers(service, &key, environment::text)?,
@@ -76,7 +78,7 @@ impl Order {
 }
 
 /// Where the request goes: to the service itself, or to the proxy that adds the key and passes it on.
-fn address(service: &Service, broker: Option<String>) -> Result<Uri, Failure> {
+pub(super) fn address(service: &Service, broker: Option<String>) -> Result<Uri, Failure> {
     let refuse = |e: hyper::http::uri::InvalidUri| Failure::failed(format!("`{}`: {e}", service.url));
     let own: Uri = service.url.parse().map_err(refuse)?;
     let Some(broker) = broker else { return Ok(own) };
@@ -84,7 +86,11 @@ fn address(service: &Service, broker: Option<String>) -> Result<Uri, Failure> {
     format!("{broker}{path}").parse().map_err(refuse)
 }
 
-fn headers(service: &Service, key: &str, env: impl Fn(&str) -> Option<String>) -> Result<HeaderMap, Failure> {
+pub(super) fn headers(
+    service: &Service,
+    key: &str,
+    env: impl Fn(&str) -> Option<String>,
+) -> Result<HeaderMap, Failure> {
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(

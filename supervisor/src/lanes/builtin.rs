@@ -1,12 +1,13 @@
 //! The lanes that are shipped, as their files say them.
 
 /// Each with its name.
-pub(super) const ALL: [(&str, &str); 7] = [
+pub(super) const ALL: [(&str, &str); 8] = [
     ("shell", include_str!("builtin/shell.toml")),
     ("claude", include_str!("builtin/claude.toml")),
     ("codex", include_str!("builtin/codex.toml")),
     ("gemini", include_str!("builtin/gemini.toml")),
     ("http", include_str!("builtin/http.toml")),
+    ("a2a", include_str!("builtin/a2a.toml")),
     ("hermes", include_str!("builtin/hermes.toml")),
     ("opencode", include_str!("builtin/opencode.toml")),
 ];

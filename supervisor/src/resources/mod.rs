@@ -14,6 +14,6 @@ pub(crate) fn surface() -> Surface {
     Surface {
         routes: boards::mount(files::mount(paths::mount(verbs::mount(Router::new())))),
         verbs: verbs::entries(),
-        bridges: None,
+        beside: Vec::new(),
     }
 }

@@ -1,0 +1,237 @@
+//! The door of the bridge: a listener, one request a connection, and the bounds that hold before a method is looked at.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{HeaderName, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request as Http, Response, StatusCode, header};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use kernel::Profile;
+use serde_json::{Value, json};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::card;
+use super::desk::{Desk, Outcome};
+use super::message::Request;
+use super::reply::{Refusal, VERSION};
+use super::senders::{Senders, Shut};
+use super::stream;
+use crate::service::Service;
+
+/// Connections whose sender is not known yet. What is more waits in the kernel.
+const UNKNOWN: usize = 64;
+/// How long a request may take to be there: its head, then its body.
+const HEAD: Duration = Duration::from_secs(10);
+const BODY: Duration = Duration::from_secs(30);
+/// The longest body: a message has 1 MiB.
+const BODY_BYTES: usize = 2 << 20;
+/// How long a connection lasts at most. A stream ends before it.
+const LONGEST: Duration = Duration::from_mins(61);
+/// The pause after a connection could not be accepted, such as for want of descriptors.
+const PAUSE: Duration = Duration::from_millis(100);
+
+type Reply = Response<UnsyncBoxBody<Bytes, Infallible>>;
+
+/// What all connections share.
+#[derive(Debug)]
+struct Door {
+    service: Arc<Service>,
+    senders: Senders,
+    stop: CancellationToken,
+}
+
+/// Serves other agents until it is stopped; returns at once where the configuration offers nothing.
+pub(super) fn serve(
+    service: Arc<Service>,
+    stop: CancellationToken,
+) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    Box::pin(attend(service, stop))
+}
+
+async fn attend(service: Arc<Service>, stop: CancellationToken) {
+    let Some(at) = service.config().a2a.listen else { return };
+    let listener = match TcpListener::bind(at).await {
+        Ok(listener) => listener,
+        Err(error) => {
+            tracing::error!(%at, %error, hint = "set another a2a.listen and restart", "a2a_not_served");
+            return;
+        }
+    };
+    tracing::info!(%at, "a2a_served");
+    let door = Arc::new(Door { service, senders: Senders::default(), stop: stop.clone() });
+    let (room, served) = (Arc::new(Semaphore::new(UNKNOWN)), TaskTracker::new());
+    loop {
+        let accepted = async {
+            // It is never closed.
+            let turn = Arc::clone(&room).acquire_owned().await.ok();
+            (turn, listener.accept().await)
+        };
+        tokio::select! {
+            // Cancel-safe: what is not accepted waits in the kernel.
+            (turn, accepted) = accepted => match accepted {
+                Ok((stream, _)) => drop(served.spawn(converse(Arc::clone(&door), stream, turn))),
+                Err(error) => {
+                    tracing::warn!(%error, "a2a_not_accepted");
+                    tokio::time::sleep(PAUSE).await;
+                }
+            },
+            () = stop.cancelled() => break,
+        }
+    }
+    served.close();
+    served.wait().await;
+}
+
+async fn converse(door: Arc<Door>, stream: TcpStream, turn: Option<OwnedSemaphorePermit>) {
+    let turn = Arc::new(Mutex::new(turn));
+    let stop = door.stop.clone();
+    let answering = service_fn(move |request| {
+        let (door, turn) = (Arc::clone(&door), Arc::clone(&turn));
+        async move { Ok::<_, Infallible>(answer(&door, request, &turn).await) }
+    });
+    let mut server = http1::Builder::new();
+    server.timer(TokioTimer::new()).header_read_timeout(HEAD).keep_alive(false).max_buf_size(64 << 10);
+    let mut connection = std::pin::pin!(server.serve_connection(TokioIo::new(stream), answering));
+    tokio::select! {
+        // A client that has gone is no concern of anybody.
+        ended = tokio::time::timeout(LONGEST, connection.as_mut()) => drop(ended),
+        () = stop.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            drop(tokio::time::timeout(Duration::from_secs(1), connection).await);
+        }
+    }
+}
+
+async fn answer(
+    door: &Arc<Door>,
+    request: Http<Incoming>,
+    turn: &Mutex<Option<OwnedSemaphorePermit>>,
+) -> Reply {
+    let path = request.uri().path().to_owned();
+    let config = door.service.config();
+    if request.headers().contains_key(header::ORIGIN) {
+        return plain(StatusCode::FORBIDDEN, "pages of a browser are not served");
+    }
+    let (agent, is_card) = match path.strip_suffix(card::PATH) {
+        Some(agent) => (agent, true),
+        None => (path.as_str(), false),
+    };
+    let profile = match agent.trim_matches('/') {
+        "" => None,
+        name => match config.a2a.profiles.iter().find(|profile| profile.as_str() == name) {
+            Some(profile) => Some(profile.clone()),
+            None => return plain(StatusCode::NOT_FOUND, "no agent has this address"),
+        },
+    };
+    match (request.method(), is_card) {
+        (&Method::GET, true) => {
+            let card = card::of(&config.a2a, &door.service.roster(), profile.as_ref());
+            json_reply(StatusCode::OK, &card)
+        }
+        (&Method::POST, false) => rpc(door, request, profile, turn).await,
+        _ => plain(StatusCode::METHOD_NOT_ALLOWED, "a card is got, and messages are posted"),
+    }
+}
+
+async fn rpc(
+    door: &Arc<Door>,
+    request: Http<Incoming>,
+    profile: Option<Profile>,
+    turn: &Mutex<Option<OwnedSemaphorePermit>>,
+) -> Reply {
+    let (sender, room) = match door.senders.admit(&door.service, request.headers()) {
+        Ok(known) => known,
+        Err(Shut::Unknown) => {
+            let reply = plain(StatusCode::UNAUTHORIZED, "a bearer token of a sender is needed");
+            return with(reply, header::WWW_AUTHENTICATE, "Bearer");
+        }
+        Err(Shut::TooMuch(pause)) => {
+            let reply = plain(StatusCode::TOO_MANY_REQUESTS, "this sender has too many requests");
+            return with(reply, header::RETRY_AFTER, &pause.as_secs().max(1).to_string());
+        }
+    };
+    // Until the connection ends it has the room of its sender, and another stranger is let in.
+    drop(turn.lock().unwrap_or_else(PoisonError::into_inner).replace(room));
+    let version = request
+        .headers()
+        .get("a2a-version")
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default()
+        .trim()
+        .to_owned();
+    let body = Limited::new(request.into_body(), BODY_BYTES).collect();
+    let body = match tokio::time::timeout(BODY, body).await {
+        Ok(Ok(body)) => body.to_bytes(),
+        Ok(Err(_)) => return plain(StatusCode::PAYLOAD_TOO_LARGE, "a request has at most 2 MiB"),
+        Err(_) => return plain(StatusCode::REQUEST_TIMEOUT, "the request was not there in time"),
+    };
+    let request: Request = match serde_json::from_slice(&body) {
+        Ok(request) => request,
+        Err(e) if e.is_data() => {
+            return refused(&Refusal::no_request(format!("it is no request of JSON-RPC: {e}")), &Value::Null);
+        }
+        Err(e) => return refused(&Refusal::unreadable(format!("it is no JSON: {e}")), &Value::Null),
+    };
+    let id = match &request.id {
+        Some(id @ (Value::String(_) | Value::Number(_))) if request.jsonrpc == "2.0" => id.clone(),
+        _ => {
+            return refused(
+                &Refusal::no_request("`jsonrpc` is \"2.0\", and `id` a text or a number"),
+                &Value::Null,
+            );
+        }
+    };
+    // Who names none may be of an earlier version, whose names are understood.
+    if !(version.is_empty() || version == VERSION || version.starts_with("1.0.")) {
+        return refused(&Refusal::version(&version), &id);
+    }
+    let desk = Desk { service: Arc::clone(&door.service), sender, profile };
+    match desk.answer(&request.method, request.params).await {
+        Ok(Outcome::Result(result)) => {
+            json_reply(StatusCode::OK, &json!({ "jsonrpc": "2.0", "id": id, "result": result }))
+        }
+        Ok(Outcome::Stream(task)) => {
+            let events = stream::begin(desk, task, id, door.stop.clone());
+            let reply = Response::new(events.boxed_unsync());
+            with(with(reply, header::CONTENT_TYPE, "text/event-stream"), header::CACHE_CONTROL, "no-store")
+        }
+        Err(refusal) => refused(&refusal, &id),
+    }
+}
+
+fn refused(refusal: &Refusal, id: &Value) -> Reply {
+    json_reply(StatusCode::OK, &refusal.answer(id))
+}
+
+fn json_reply(status: StatusCode, value: &Value) -> Reply {
+    let reply = whole(status, value.to_string().into());
+    let reply = with(reply, header::CONTENT_TYPE, "application/json");
+    with(reply, HeaderName::from_static("a2a-version"), VERSION)
+}
+
+fn plain(status: StatusCode, text: &str) -> Reply {
+    with(whole(status, format!("{text}\n").into()), header::CONTENT_TYPE, "text/plain; charset=utf-8")
+}
+
+fn whole(status: StatusCode, body: Bytes) -> Reply {
+    let mut reply = Response::new(Full::new(body).boxed_unsync());
+    *reply.status_mut() = status;
+    reply
+}
+
+fn with(mut reply: Reply, name: HeaderName, value: &str) -> Reply {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        reply.headers_mut().insert(name, value);
+    }
+    reply
+}

@@ -1,0 +1,188 @@
+//! What a sender says: the parameters of the methods. Members that this version does not know are passed over, as the protocol asks for.
+
+use kernel::{Profile, TaskId};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::reply::Refusal;
+
+/// The most parts of a message.
+const PARTS: usize = 64;
+/// The longest message, in bytes; a task has 1 MiB of text.
+const TEXT: usize = 1 << 20;
+/// The longest title, in characters.
+const TITLE: usize = 120;
+
+/// A request of JSON-RPC 2.0.
+#[derive(Debug, Deserialize)]
+pub(super) struct Request {
+    pub(super) jsonrpc: String,
+    /// None of a notification.
+    pub(super) id: Option<Value>,
+    pub(super) method: String,
+    #[serde(default)]
+    pub(super) params: Value,
+}
+
+/// The parameters of `SendMessage`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Send {
+    pub(super) message: Message,
+    #[serde(default)]
+    pub(super) configuration: Configuration,
+    #[serde(default)]
+    metadata: Metadata,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Message {
+    pub(super) message_id: String,
+    task_id: Option<String>,
+    pub(super) context_id: Option<String>,
+    parts: Vec<Part>,
+    #[serde(default)]
+    metadata: Metadata,
+}
+
+/// A part has one of `text`, `data`, `raw` and `url`.
+#[derive(Debug, Deserialize)]
+struct Part {
+    text: Option<String>,
+    data: Option<Value>,
+    raw: Option<Value>,
+    url: Option<Value>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Configuration {
+    return_immediately: Option<bool>,
+    /// The word of drafts of the protocol.
+    blocking: Option<bool>,
+    push_notification_config: Option<Value>,
+    task_push_notification_config: Option<Value>,
+}
+
+impl Configuration {
+    /// Whether the answer waits until the task rests.
+    pub(super) fn waits(&self) -> bool {
+        !self.return_immediately.unwrap_or_else(|| self.blocking == Some(false))
+    }
+
+    pub(super) fn asks_for_push(&self) -> bool {
+        self.push_notification_config.is_some() || self.task_push_notification_config.is_some()
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Metadata {
+    skill: Option<Profile>,
+}
+
+impl Send {
+    /// The profile that is meant, where the address does not say it.
+    pub(super) fn skill(&self) -> Option<&Profile> {
+        self.message.metadata.skill.as_ref().or(self.metadata.skill.as_ref())
+    }
+}
+
+/// A task by its name. What is no name of one is the name of no task.
+fn named(name: &str) -> Result<TaskId, Refusal> {
+    name.parse().map_err(|_| Refusal::no_task())
+}
+
+impl Message {
+    /// The task that it is about; none of one that begins a task.
+    pub(super) fn task(&self) -> Result<Option<TaskId>, Refusal> {
+        self.task_id.as_deref().filter(|name| !name.is_empty()).map(named).transpose()
+    }
+
+    /// The words of the message. Data is written as JSON; files are refused.
+    pub(super) fn text(&self) -> Result<String, Refusal> {
+        if self.parts.len() > PARTS {
+            return Err(Refusal::invalid(format!("a message has at most {PARTS} parts")));
+        }
+        let mut whole: Vec<String> = Vec::new();
+        for part in &self.parts {
+            match part {
+                Part { text: Some(text), .. } => whole.push(text.clone()),
+                Part { data: Some(data), .. } => whole.push(format!("{data:#}")),
+                Part { raw: Some(_), .. } | Part { url: Some(_), .. } => {
+                    return Err(Refusal::content("files are not taken: send `text` or `data`"));
+                }
+                Part { text: None, data: None, raw: None, url: None } => {
+                    return Err(Refusal::invalid("a part has `text` or `data`"));
+                }
+            }
+        }
+        let text = whole.join("\n\n");
+        if text.trim().is_empty() {
+            return Err(Refusal::invalid("the message has no text"));
+        }
+        if text.len() > TEXT {
+            return Err(Refusal::invalid("the message has more than 1 MiB"));
+        }
+        Ok(text)
+    }
+}
+
+/// The title of a task: the first line that says something.
+pub(super) fn title(text: &str) -> String {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("a message");
+    let line: String = line.trim_start_matches('#').trim().chars().filter(|c| !c.is_control()).collect();
+    let mut title: String = line.chars().take(TITLE).collect();
+    if line.chars().count() > TITLE {
+        title.push('…');
+    }
+    if title.is_empty() { "a message".to_owned() } else { title }
+}
+
+/// The parameters that name a task.
+#[derive(Debug, Deserialize)]
+pub(super) struct Named {
+    id: String,
+}
+
+impl Named {
+    pub(super) fn task(&self) -> Result<TaskId, Refusal> {
+        named(&self.id)
+    }
+}
+
+/// The parameters of `ListTasks`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Listing {
+    pub(super) context_id: Option<String>,
+    pub(super) status: Option<String>,
+    pub(super) page_size: Option<u32>,
+    pub(super) page_token: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_title_is_the_first_line_that_says_something() {
+        assert_eq!(title("\n  # Fix the parser\nall of it"), "Fix the parser");
+        assert_eq!(title(&"x".repeat(200)).chars().count(), 121);
+        assert_eq!((title(" \n"), title("#")), ("a message".to_owned(), "a message".to_owned()));
+    }
+
+    #[test]
+    fn a_message_is_its_texts_and_data_and_no_file() {
+        let message = |parts: Value| -> Message {
+            serde_json::from_value(serde_json::json!({"messageId": "m", "role": "ROLE_USER", "parts": parts}))
+                .unwrap()
+        };
+        let text = message(serde_json::json!([{"text": "a"}, {"data": {"b": 1}}])).text().unwrap();
+        assert_eq!(text, "a\n\n{\n  \"b\": 1\n}");
+        assert!(message(serde_json::json!([{"raw": "AA=="}])).text().is_err());
+        assert!(message(serde_json::json!([{}])).text().is_err());
+        assert!(message(serde_json::json!([])).text().is_err());
+    }
+}

@@ -1,0 +1,194 @@
+//! What a sender is answered: tasks, and refusals with the codes of the protocol.
+
+use kernel::{Outcome, Task, Timestamp};
+use serde_json::{Value, json};
+
+use super::state::State;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::verbs::Shown;
+
+/// The version that is spoken.
+pub(super) const VERSION: &str = "1.0";
+
+/// Why a request is refused: the code of JSON-RPC and of A2A, section 5.4, and words.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    code: i32,
+    message: String,
+}
+
+impl Refusal {
+    fn new(code: i32, message: impl Into<String>) -> Self {
+        Refusal { code, message: message.into() }
+    }
+
+    pub(super) fn unreadable(why: impl Into<String>) -> Self {
+        Self::new(-32700, why)
+    }
+
+    pub(super) fn no_request(why: impl Into<String>) -> Self {
+        Self::new(-32600, why)
+    }
+
+    pub(super) fn no_method(name: &str) -> Self {
+        let name: String = name.chars().take(64).collect();
+        Self::new(-32601, format!("there is no method `{name}`"))
+    }
+
+    pub(super) fn invalid(why: impl Into<String>) -> Self {
+        Self::new(-32602, why)
+    }
+
+    pub(super) fn no_task() -> Self {
+        Self::new(-32001, "this sender has no such task")
+    }
+
+    pub(super) fn not_cancelable() -> Self {
+        Self::new(-32002, "the task is over")
+    }
+
+    pub(super) fn no_push() -> Self {
+        Self::new(-32003, "there are no push notifications: use SendStreamingMessage, or ask with GetTask")
+    }
+
+    pub(super) fn unsupported(why: impl Into<String>) -> Self {
+        Self::new(-32004, why)
+    }
+
+    pub(super) fn content(why: impl Into<String>) -> Self {
+        Self::new(-32005, why)
+    }
+
+    pub(super) fn no_extended_card() -> Self {
+        Self::new(-32007, "the card that everybody reads is the whole card")
+    }
+
+    pub(super) fn version(asked: &str) -> Self {
+        let asked: String = asked.chars().take(16).collect();
+        Self::new(-32009, format!("the version {asked} is not spoken; {VERSION} is"))
+    }
+
+    /// The answer to a request.
+    pub(super) fn answer(&self, id: &Value) -> Value {
+        json!({ "jsonrpc": "2.0", "id": id, "error": { "code": self.code, "message": self.message } })
+    }
+}
+
+impl From<Failure> for Refusal {
+    fn from(failure: Failure) -> Self {
+        let code = match failure.code {
+            Code::NotFound => return Self::no_task(),
+            Code::Usage | Code::Malformed | Code::TooLarge | Code::MediaType | Code::Method => -32602,
+            Code::Conflict | Code::NotPermitted | Code::Exhausted => -32004,
+            Code::Failed | Code::Unreachable | Code::TryAgain | Code::Throttled => -32603,
+        };
+        // The hint is a command of this host.
+        Self::new(code, failure.message)
+    }
+}
+
+/// A moment in the form of the protocol.
+fn timestamp(at: Timestamp) -> String {
+    let at = jiff::Timestamp::from_microsecond(at.as_micros()).unwrap_or_default();
+    format!("{at:.3}")
+}
+
+/// The name of the conversation that a task is part of: what its sender has called it, or its own.
+fn context(task: &Task) -> &str {
+    task.client.session_id.as_deref().unwrap_or(task.id.as_str())
+}
+
+fn said(task: &Task, number: &str, text: &str) -> Value {
+    json!({
+        "messageId": format!("{}-{number}", task.id),
+        "contextId": context(task),
+        "taskId": task.id,
+        "role": "ROLE_AGENT",
+        "parts": [{ "text": text, "mediaType": "text/plain" }],
+    })
+}
+
+/// The state of a task, with what its sender has to know about it.
+pub(super) fn status(task: &Task) -> Value {
+    let state = State::of(task);
+    let words = match state {
+        State::InputRequired | State::AuthRequired => asked(task),
+        State::Failed => task.last_failure_error.clone().or_else(|| task.block_reason.clone()),
+        State::Submitted | State::Working | State::Completed | State::Canceled | State::Rejected => None,
+    };
+    let mut status = json!({ "state": state.as_str(), "timestamp": timestamp(task.updated_at) });
+    if let Some(words) = words {
+        status["message"] = said(task, &format!("status-{}", task.updated_at.as_micros()), &words);
+    }
+    status
+}
+
+/// The question with its numbered choices, or the reason.
+fn asked(task: &Task) -> Option<String> {
+    let Some(question) = &task.question else { return task.block_reason.clone() };
+    let choices = question.choices.iter().enumerate().map(|(at, choice)| format!("{}. {choice}", at + 1));
+    Some(std::iter::once(question.text.clone()).chain(choices).collect::<Vec<_>>().join("\n"))
+}
+
+/// What came of a task: the summary of its last run that had one, with the data and the files that it hands over by name.
+pub(super) fn artifacts(shown: &Shown) -> Vec<Value> {
+    if State::of(&shown.task) != State::Completed {
+        return Vec::new();
+    }
+    let mut parts = Vec::new();
+    if let Some(text) = shown.task.result.as_ref().or(shown.latest_summary.as_ref()) {
+        parts.push(json!({ "text": text, "mediaType": "text/plain" }));
+    }
+    let data = shown.runs.iter().rev().find(|run| run.outcome == Some(Outcome::Completed));
+    if let Some(data) = data.and_then(|run| run.metadata.as_ref()) {
+        parts.push(json!({ "data": data, "mediaType": "application/json" }));
+    }
+    if parts.is_empty() {
+        return Vec::new();
+    }
+    vec![json!({ "artifactId": format!("{}-result", shown.task.id), "name": "result", "parts": parts })]
+}
+
+/// A task as its sender reads it.
+pub(super) fn task(shown: &Shown) -> Value {
+    let mut value = brief(&shown.task);
+    value["artifacts"] = artifacts(shown).into();
+    value
+}
+
+/// The same in a list: without what came of it.
+pub(super) fn brief(task: &Task) -> Value {
+    json!({
+        "id": task.id,
+        "contextId": context(task),
+        "status": status(task),
+        "metadata": { "skill": task.assignee, "title": task.title },
+    })
+}
+
+/// A task that was not taken. It is on no board.
+pub(super) fn rejected(context: Option<&str>, why: &str) -> Value {
+    let id = uuid::Uuid::new_v4().to_string();
+    let context = context.unwrap_or(&id);
+    let message = json!({
+        "messageId": format!("{id}-status"), "contextId": context, "taskId": id, "role": "ROLE_AGENT",
+        "parts": [{ "text": why, "mediaType": "text/plain" }],
+    });
+    let now = format!("{:.3}", jiff::Timestamp::now());
+    json!({
+        "id": id, "contextId": context,
+        "status": { "state": State::Rejected.as_str(), "timestamp": now, "message": message },
+    })
+}
+
+/// A change of the state, as a stream has it.
+pub(super) fn status_update(task: &Task) -> Value {
+    json!({ "statusUpdate": { "taskId": task.id, "contextId": context(task), "status": status(task) } })
+}
+
+/// What came of a task, as a stream has it.
+pub(super) fn artifact_update(shown: &Shown, artifact: &Value) -> Value {
+    let task = &shown.task;
+    json!({ "artifactUpdate": { "taskId": task.id, "contextId": context(task), "artifact": artifact, "lastChunk": true } })
+}

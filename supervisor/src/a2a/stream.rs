@@ -1,0 +1,89 @@
+//! A task as a stream of server-sent events: as it is, each change of its state, what came of it. It ends where the task rests.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use futures_util::stream::unfold;
+use http_body_util::StreamBody;
+use hyper::body::{Bytes, Frame};
+use kernel::TaskId;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::desk::{Desk, LOOKS};
+use super::reply::{self, Refusal};
+use super::state::State;
+
+/// The events that a slow reader may be behind. The next one waits; changes in between are one.
+const BEHIND: usize = 4;
+/// A comment at least this often, so that what lies between sees a connection that is alive.
+const ALIVE: Duration = Duration::from_secs(15);
+/// How long a stream lasts at most; its reader subscribes again.
+const LONGEST: Duration = Duration::from_hours(1);
+
+/// A body of frames that does not fail.
+pub(super) type Events =
+    StreamBody<futures_util::stream::BoxStream<'static, Result<Frame<Bytes>, Infallible>>>;
+
+/// Begins a stream.
+pub(super) fn begin(desk: Desk, task: TaskId, id: Value, stop: CancellationToken) -> Events {
+    let (sender, receiver) = mpsc::channel::<Bytes>(BEHIND);
+    tokio::spawn(async move {
+        let ended = tokio::select! {
+            ended = tokio::time::timeout(LONGEST, follow(&desk, &task, &id, &sender)) => ended.unwrap_or(Ok(())),
+            () = stop.cancelled() => Ok(()),
+            // Nobody reads it any more.
+            () = sender.closed() => Ok(()),
+        };
+        if let Err(refusal) = ended {
+            drop(sender.send(event(&refusal.answer(&id))).await);
+        }
+    });
+    let frames = unfold(receiver, |mut receiver| async {
+        receiver.recv().await.map(|bytes| (Ok(Frame::data(bytes)), receiver))
+    });
+    StreamBody::new(Box::pin(frames))
+}
+
+async fn follow(desk: &Desk, task: &TaskId, id: &Value, sender: &mpsc::Sender<Bytes>) -> Result<(), Refusal> {
+    let say = async |result: Value| {
+        let event = event(&json!({ "jsonrpc": "2.0", "id": id, "result": result }));
+        // Who has gone is seen by the one that began this.
+        drop(sender.send(event).await);
+    };
+    let mut changes = desk.board()?.changes();
+    let mut shown = desk.shown(task).await?;
+    say(json!({ "task": reply::task(&shown) })).await;
+    let mut state = State::of(&shown.task);
+    let mut quiet = Instant::now();
+    while !state.rests() {
+        tokio::select! {
+            // Cancel-safe: a change that is not seen stays one.
+            changed = changes.changed() => if changed.is_err() { return Ok(()) },
+            () = tokio::time::sleep_until(quiet + ALIVE) => {
+                drop(sender.send(Bytes::from_static(b": alive\n\n")).await);
+                quiet = Instant::now();
+                continue;
+            }
+        }
+        shown = desk.shown(task).await?;
+        let now = State::of(&shown.task);
+        if now != state {
+            state = now;
+            for artifact in reply::artifacts(&shown) {
+                say(reply::artifact_update(&shown, &artifact)).await;
+            }
+            say(reply::status_update(&shown.task)).await;
+            quiet = Instant::now();
+        }
+        tokio::time::sleep(LOOKS).await;
+    }
+    Ok(())
+}
+
+fn event(value: &Value) -> Bytes {
+    // JSON has no line end that is not escaped.
+    format!("data: {value}\n\n").into()
+}

@@ -1,0 +1,160 @@
+//! `[a2a]`: which profiles other agents may give work to over the A2A protocol, and who those are.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use hyper::Uri;
+use kernel::{BoardName, Profile, Tenant};
+use policies::Secret;
+use serde::Deserialize;
+
+/// The most senders.
+const MOST_SENDERS: usize = 100;
+
+/// What is offered, and to whom. `listen` is read when a daemon starts, the rest is reloaded on SIGHUP.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct A2aConfig {
+    /// Where the daemon listens; nowhere where it is absent.
+    pub(crate) listen: Option<SocketAddr>,
+    /// The address that the cards name; `http://` and `listen` where it is absent.
+    pub(crate) url: Option<String>,
+    /// The profiles that the cards offer.
+    pub(crate) profiles: Vec<Profile>,
+    /// The requests of one sender in a minute.
+    pub(crate) per_minute: u32,
+    /// Who may send work, by name.
+    pub(crate) senders: BTreeMap<String, A2aSender>,
+}
+
+/// One sender.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct A2aSender {
+    /// Its bearer token.
+    pub(crate) secret: Secret,
+    /// The tenant that its tasks belong to.
+    pub(crate) tenant: Tenant,
+    /// The board that they are on.
+    #[serde(default)]
+    pub(crate) board: BoardName,
+    /// Which of the offered profiles it may give work to; all where it is absent.
+    pub(crate) profiles: Option<Vec<Profile>>,
+}
+
+impl Default for A2aConfig {
+    fn default() -> Self {
+        A2aConfig { listen: None, url: None, profiles: Vec::new(), per_minute: 120, senders: BTreeMap::new() }
+    }
+}
+
+impl A2aConfig {
+    /// The address of the bridge, without a slash at its end.
+    pub(crate) fn base(&self) -> String {
+        match (&self.url, self.listen) {
+            (Some(url), _) => url.trim_end_matches('/').to_owned(),
+            (None, Some(at)) => format!("http://{at}"),
+            (None, None) => String::new(),
+        }
+    }
+
+    /// The profiles that a sender may give work to.
+    pub(crate) fn offered<'a>(&'a self, sender: &'a A2aSender) -> impl Iterator<Item = &'a Profile> {
+        self.profiles.iter().filter(|profile| match &sender.profiles {
+            Some(own) => own.contains(profile),
+            None => true,
+        })
+    }
+
+    /// Why it cannot be used, and what to write instead.
+    pub(super) fn unusable(&self) -> Option<String> {
+        if let Some(url) = &self.url {
+            let uri = url.parse::<Uri>().ok();
+            let is_http =
+                |uri: &Uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.query().is_none();
+            if !uri.as_ref().is_some_and(|uri| is_http(uri) && uri.authority().is_some()) {
+                return Some(format!(
+                    "a2a.url = \"{url}\" is no address; write https://HOST or https://HOST/PATH"
+                ));
+            }
+        }
+        if self.per_minute == 0 {
+            return Some(
+                "a2a.per_minute is 0, so nobody could ask for anything; set it to 1 or more".to_owned(),
+            );
+        }
+        if self.senders.len() > MOST_SENDERS {
+            return Some(format!("[a2a.senders] has more than {MOST_SENDERS} senders"));
+        }
+        for (name, sender) in &self.senders {
+            let is_name = !name.is_empty()
+                && name.len() <= 32
+                && name
+                    .bytes()
+                    .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
+            if !is_name {
+                return Some(format!(
+                    "a2a.senders.{name}: a name has small letters, digits and `-`, 32 at most"
+                ));
+            }
+            let unknown = sender.profiles.iter().flatten().find(|profile| !self.profiles.contains(profile));
+            if let Some(profile) = unknown {
+                return Some(format!(
+                    "a2a.senders.{name}.profiles names {profile}, which a2a.profiles does not offer"
+                ));
+            }
+        }
+        if self.listen.is_none() {
+            let is_used = self.url.is_some() || !self.profiles.is_empty() || !self.senders.is_empty();
+            return is_used.then(|| {
+                "[a2a] has no `listen`, so nothing is offered; write listen = \"127.0.0.1:8460\"".to_owned()
+            });
+        }
+        if self.profiles.is_empty() {
+            return Some("[a2a] offers no profile; write profiles = [\"NAME\"]".to_owned());
+        }
+        self.senders.is_empty().then(|| {
+            "[a2a] has no sender, so nobody could send work; write [a2a.senders.NAME] with `secret` and `tenant`".to_owned()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<A2aConfig, String> {
+        let config: A2aConfig = toml::from_str(text).map_err(|e| e.message().to_owned())?;
+        config.unusable().map_or(Ok(config), Err)
+    }
+
+    #[test]
+    fn a_bridge_has_an_address_profiles_and_senders_and_what_is_missing_is_named() {
+        let sender = "[senders.partner]\nsecret = 'partner-token'\ntenant = 'acme'\n";
+        let whole = read(&format!("listen = '127.0.0.1:8460'\nprofiles = ['writer']\n{sender}")).unwrap();
+        assert_eq!(whole.base(), "http://127.0.0.1:8460");
+        assert_eq!(whole.offered(&whole.senders["partner"]).count(), 1);
+        for (text, why) in [
+            ("", None),
+            ("profiles = ['writer']", Some("has no `listen`")),
+            ("listen = '127.0.0.1:1'", Some("offers no profile")),
+            ("listen = '127.0.0.1:1'\nprofiles = ['a']", Some("has no sender")),
+            ("listen = '127.0.0.1:1'\nurl = 'ftp://a'", Some("is no address")),
+            ("per_minute = 0", Some("is 0")),
+            (
+                "listen = '127.0.0.1:1'\nprofiles = ['a']\n[senders.A]\nsecret = 's'\ntenant = 't'",
+                Some("a name has small letters"),
+            ),
+            (
+                "listen = '127.0.0.1:1'\nprofiles = ['a']\n[senders.b]\nsecret = 's'\ntenant = 't'\nprofiles = ['c']",
+                Some("names c, which a2a.profiles does not offer"),
+            ),
+        ] {
+            let read = read(text);
+            match why {
+                None => assert!(read.is_ok(), "{text}"),
+                Some(why) => assert!(read.as_ref().is_err_and(|said| said.contains(why)), "{text}: {read:?}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The agent: found by its card, and asked over JSON-RPC.
+
+use std::io::Write as _;
+
+use http_body_util::{BodyExt as _, Limited};
+use hyper::body::Bytes;
+use hyper::header::{HeaderName, HeaderValue};
+use hyper::{HeaderMap, Method, StatusCode, Uri};
+use serde_json::{Value, json};
+
+use super::super::answer::Answer;
+use super::super::connection;
+use super::super::order::{Order, address, headers};
+use crate::environment;
+use crate::exit::Code;
+use crate::failure::{Failure, with_causes};
+use crate::lanes::{BY_BROKER, Service};
+
+/// The longest card, and the longest answer.
+const CARD_BYTES: usize = 1 << 20;
+const ANSWER_BYTES: usize = 8 << 20;
+/// More of what an agent says of a refusal is left out.
+const WORDS: usize = 300;
+/// The version that is spoken.
+const VERSION: &str = "1.0";
+
+/// An agent that can be asked.
+#[derive(Debug)]
+pub(super) struct Agent {
+    uri: Uri,
+    url: String,
+    headers: HeaderMap,
+}
+
+impl Agent {
+    /// Reads the card at the address of the lane, and finds out where the agent is.
+    pub(super) async fn of_card(service: &Service) -> Result<Self, Failure> {
+        let mut headers = headers(service, "card", environment::text)?;
+        // A card and a look are asked for often.
+        headers.remove("idempotency-key");
+        headers.insert(HeaderName::from_static("a2a-version"), HeaderValue::from_static(VERSION));
+        let broker = || environment::text(BY_BROKER);
+        let order = Order {
+            method: Method::GET,
+            uri: address(service, broker())?,
+            url: service.url.clone(),
+            headers: headers.clone(),
+            body: Bytes::new(),
+        };
+        let card = exchange(&order, CARD_BYTES).await?;
+        let url = interface(&card, &service.url)?;
+        let uri = address(&Service { url: url.clone(), ..service.clone() }, broker())?;
+        Ok(Agent { uri, url, headers })
+    }
+
+    /// Sends a message. Returns the task that it is about, or a task that is done where the agent answers at once.
+    pub(super) async fn send(&self, message: &Value) -> Result<Value, Failure> {
+        let configuration =
+            json!({ "returnImmediately": true, "acceptedOutputModes": ["text/plain", "application/json"] });
+        let mut result =
+            self.call("SendMessage", json!({ "message": message, "configuration": configuration })).await?;
+        if result["task"].is_object() {
+            return Ok(result["task"].take());
+        }
+        if result["message"].is_object() {
+            let parts = result["message"]["parts"].take();
+            return Ok(
+                json!({ "status": { "state": "TASK_STATE_COMPLETED" }, "artifacts": [{ "parts": parts }] }),
+            );
+        }
+        Err(Failure::failed("the agent has answered a message with neither a task nor a message"))
+    }
+
+    /// Calls a method.
+    pub(super) async fn call(&self, method: &str, params: Value) -> Result<Value, Failure> {
+        let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        let order = Order {
+            method: Method::POST,
+            uri: self.uri.clone(),
+            url: self.url.clone(),
+            headers: self.headers.clone(),
+            body: request.to_string().into(),
+        };
+        let mut answer = exchange(&order, ANSWER_BYTES).await?;
+        if answer["error"].is_object() {
+            let words = short(answer["error"]["message"].as_str().unwrap_or_default());
+            let code = answer["error"]["code"].as_i64().unwrap_or_default();
+            return Err(Failure::failed(format!("the agent refuses {method} ({code}): {words}")));
+        }
+        Ok(answer["result"].take())
+    }
+}
+
+/// Where an agent is, by its card. It has to be the host of the card: the lane reaches no other, and its key is for nobody else.
+fn interface(card: &Value, url: &str) -> Result<String, Failure> {
+    let fail = |why: String| Failure::failed(format!("the card at {url} {why}"));
+    let interfaces = card["supportedInterfaces"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let speaks = |one: &&Value| {
+        let version = one["protocolVersion"].as_str().unwrap_or_default();
+        one["protocolBinding"] == "JSONRPC" && (version == VERSION || version.starts_with("1.0."))
+    };
+    let found = interfaces.iter().find(speaks).and_then(|one| one["url"].as_str());
+    let found = found.ok_or_else(|| fail(format!("names no interface for JSON-RPC of A2A {VERSION}")))?;
+    let (own, other) = (url.parse::<Uri>().ok(), found.parse::<Uri>().ok());
+    let place = |uri: &Option<Uri>| {
+        uri.as_ref().map(|uri| (uri.scheme_str().map(str::to_owned), uri.authority().cloned()))
+    };
+    if place(&own).is_none() || place(&own) != place(&other) {
+        return Err(fail(format!("names the interface {}, which is at another address", short(found)))
+            .hint("a lane reaches the host of its card alone; have the agent name an interface there"));
+    }
+    Ok(found.to_owned())
+}
+
+/// Sends a request, and reads the JSON of the answer.
+async fn exchange(order: &Order, most: usize) -> Result<Value, Failure> {
+    let (head, body) = connection::send(order).await?.into_parts();
+    let body = Limited::new(body, most).collect().await.map_err(|e| {
+        let why = with_causes(e.as_ref());
+        Failure::new(
+            Code::Unreachable,
+            format!("the answer of the agent at {} has broken off: {why}", order.url),
+        )
+    })?;
+    let body = body.to_bytes();
+    if head.status != StatusCode::OK {
+        let words = format!(": {}", short(String::from_utf8_lossy(&body).lines().next().unwrap_or_default()));
+        return Err(match Answer::refusal(head.status, &head.headers, &words) {
+            Ok((why, _)) => Failure::new(Code::Throttled, why),
+            Err(failure) => failure,
+        });
+    }
+    serde_json::from_slice(&body)
+        .map_err(|e| Failure::failed(format!("the answer of the agent at {} is no JSON: {e}", order.url)))
+}
+
+/// Writes what an agent says of its task to the log of the run.
+pub(super) fn log(status: &Value) {
+    let mut out = std::io::stdout().lock();
+    // The log is cut at its bound by the shim.
+    drop(writeln!(out, "{status}").and_then(|()| out.flush()));
+}
+
+fn short(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(WORDS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_is_where_its_card_is() {
+        let card = |url: &str, version: &str| {
+            json!({"supportedInterfaces": [
+                {"url": "https://a.example/grpc", "protocolBinding": "GRPC", "protocolVersion": "1.0"},
+                {"url": url, "protocolBinding": "JSONRPC", "protocolVersion": version},
+            ]})
+        };
+        let of = "https://a.example/.well-known/agent-card.json";
+        assert_eq!(interface(&card("https://a.example/rpc", "1.0"), of).unwrap(), "https://a.example/rpc");
+        for (card, why) in [
+            (card("https://b.example/rpc", "1.0"), "another address"),
+            (card("http://a.example/rpc", "1.0"), "another address"),
+            (card("https://a.example:444/rpc", "1.0"), "another address"),
+            (card("https://a.example/rpc", "0.3"), "no interface for JSON-RPC of A2A 1.0"),
+            (json!([]), "no interface"),
+        ] {
+            let failure = interface(&card, of).unwrap_err();
+            assert!(failure.message.contains(why), "{failure}");
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! What the task of an agent has come to, as a verdict of this run.
+
+use serde_json::{Value, json};
+
+use super::super::verdict::Verdict;
+use super::NOTE;
+use crate::failure::Failure;
+
+/// The longest summary and question that are taken over, in bytes; the board has a limit of its own.
+const TEXT: usize = 16 << 10;
+/// The longest data.
+const DATA: usize = 16 << 10;
+/// The longest name of a task or a conversation.
+const NAME: usize = 256;
+
+/// The states of A2A 1.0. One that is not known is one in which the agent works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Working,
+    InputRequired,
+    AuthRequired,
+    Completed,
+    Failed,
+    Canceled,
+    Rejected,
+}
+
+impl State {
+    pub(super) fn of(task: &Value) -> Self {
+        match task["status"]["state"].as_str().unwrap_or_default() {
+            "TASK_STATE_INPUT_REQUIRED" => State::InputRequired,
+            "TASK_STATE_AUTH_REQUIRED" => State::AuthRequired,
+            "TASK_STATE_COMPLETED" => State::Completed,
+            "TASK_STATE_FAILED" => State::Failed,
+            "TASK_STATE_CANCELED" => State::Canceled,
+            "TASK_STATE_REJECTED" => State::Rejected,
+            _ => State::Working,
+        }
+    }
+
+    /// Whether it stays so until somebody does something.
+    pub(super) fn rests(self) -> bool {
+        self != State::Working
+    }
+}
+
+/// The verdict that the end of the agent's task stands for.
+pub(super) fn ending(task: &Value) -> Result<Verdict, Failure> {
+    let words = text(&task["status"]["message"]["parts"]);
+    let said = |otherwise: &str| if words.is_empty() { otherwise.to_owned() } else { words.clone() };
+    let verdict = match State::of(task) {
+        State::Completed => {
+            json!({ "complete": { "summary": summary(task, &words), "metadata": metadata(task) } })
+        }
+        State::InputRequired => json!({ "block": {
+            "question": said("the agent needs an answer"), "free_text": true, "notes": note(task),
+        } }),
+        State::AuthRequired => json!({ "block": {
+            "reason": said("the agent needs an authorization"), "kind": "capability", "notes": note(task),
+        } }),
+        State::Rejected => json!({ "block": {
+            "reason": format!("the agent rejects the task: {}", said("it gives no reason")), "kind": "capability",
+        } }),
+        State::Failed => {
+            return Err(Failure::failed(format!("the agent has failed: {}", said("it gives no reason"))));
+        }
+        State::Canceled => return Err(Failure::failed("the agent has cancelled the task")),
+        State::Working => return Err(Failure::failed("the agent names no task")),
+    };
+    Verdict::parse(verdict.to_string().as_bytes())
+}
+
+/// The texts of what came of a task.
+fn summary(task: &Value, words: &str) -> String {
+    let artifacts = task["artifacts"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let texts: Vec<String> =
+        artifacts.iter().map(|one| text(&one["parts"])).filter(|text| !text.is_empty()).collect();
+    match (texts.is_empty(), words.is_empty()) {
+        (false, _) => cut(texts.join("\n\n"), TEXT),
+        (true, false) => words.to_owned(),
+        (true, true) => "the agent has completed the task".to_owned(),
+    }
+}
+
+/// Whose task it is, and its data where there is not too much of it.
+fn metadata(task: &Value) -> Value {
+    let name = |key: &str| task[key].as_str().map(|name| cut(name.to_owned(), NAME));
+    let parts = task["artifacts"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|one| one["parts"].as_array())
+        .flatten();
+    let data: Vec<&Value> = parts.map(|part| &part["data"]).filter(|data| !data.is_null()).collect();
+    let mut metadata = json!({ "a2a": { "task": name("id"), "context": name("contextId") } });
+    let data = json!(data);
+    if data != json!([]) && data.to_string().len() <= DATA {
+        metadata["data"] = data;
+    }
+    metadata
+}
+
+fn note(task: &Value) -> Option<String> {
+    let name = task["id"]
+        .as_str()
+        .filter(|name| !name.is_empty() && name.len() <= NAME && !name.contains(char::is_control));
+    name.map(|name| format!("{NOTE}{name}"))
+}
+
+fn text(parts: &Value) -> String {
+    let texts = parts.as_array().into_iter().flatten().filter_map(|part| part["text"].as_str());
+    cut(texts.collect::<Vec<_>>().join("\n"), TEXT)
+}
+
+fn cut(mut text: String, most: usize) -> String {
+    if text.len() > most {
+        let end = (0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(state: &str) -> String {
+        let task = json!({
+            "id": "t-1", "contextId": "c-1",
+            "status": {"state": state, "message": {"parts": [{"text": "words"}]}},
+            "artifacts": [{"parts": [{"text": "the result"}, {"data": {"pages": 3}}]}],
+        });
+        match ending(&task) {
+            Ok(verdict) => format!("{verdict:?}"),
+            Err(failure) => failure.message,
+        }
+    }
+
+    #[test]
+    fn each_state_is_a_verdict_or_a_failure() {
+        let done = told("TASK_STATE_COMPLETED");
+        assert!(
+            done.starts_with("Complete") && done.contains("the result") && done.contains("pages"),
+            "{done}"
+        );
+        let asks = told("TASK_STATE_INPUT_REQUIRED");
+        assert!(
+            asks.starts_with("Block") && asks.contains("words") && asks.contains("a2a-task: t-1"),
+            "{asks}"
+        );
+        assert!(told("TASK_STATE_AUTH_REQUIRED").contains("Capability"));
+        assert!(told("TASK_STATE_REJECTED").contains("the agent rejects the task: words"));
+        assert_eq!(told("TASK_STATE_FAILED"), "the agent has failed: words");
+        assert_eq!(told("TASK_STATE_CANCELED"), "the agent has cancelled the task");
+        for state in ["TASK_STATE_SUBMITTED", "TASK_STATE_WORKING", "TASK_STATE_OF_TOMORROW"] {
+            assert!(!State::of(&json!({"status": {"state": state}})).rests(), "{state}");
+        }
+    }
+
+    #[test]
+    fn what_is_too_long_is_cut() {
+        assert_eq!(cut("ääää".to_owned(), 3), "ä…");
+        let task = json!({"status": {"state": "TASK_STATE_COMPLETED"}, "artifacts": [{"parts": [{"text": "x".repeat(1 << 20)}]}]});
+        assert!(summary(&task, "").len() < 17 << 10);
+    }
+}

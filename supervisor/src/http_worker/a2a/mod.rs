@@ -1,0 +1,137 @@
+//! `supervisor __a2a`: the worker of the lane `a2a`. It gives the task to an agent that speaks A2A 1.0, follows it there, and tells the board what became
+//! of it.
+//!
+//! It runs confined, as every worker does. What the agent says is hostile: it is bounded, and what it says of the task is a verb of this run, with the
+//! checks of every worker. A run that is ended cancels the task of the agent. A question of the agent is one of this task: its answer goes to the same
+//! task of the agent, whose name is kept in the notes.
+
+mod agent;
+mod ending;
+
+use std::ffi::OsString;
+use std::io::Read as _;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use kernel::{ActorKind, EventKind};
+use serde_json::{Value, json};
+use tokio::signal::unix::{SignalKind, signal};
+
+use self::agent::Agent;
+use self::ending::{State, ending};
+use super::order::CONTEXT_BYTES;
+use crate::client::Client;
+use crate::environment;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::lanes::Service;
+use crate::terminal::complain;
+use crate::verbs::{Show, Shown};
+
+/// Between two looks at the task of the agent, at first and at most.
+const LOOK: Duration = Duration::from_millis(250);
+const LONGEST_LOOK: Duration = Duration::from_secs(5);
+/// How long an agent that does not answer is asked again. A restart of the daemon cuts connections through its proxy.
+const AWAY: Duration = Duration::from_mins(2);
+/// How long the agent may take to cancel, once this run is to end. The run has five seconds by default.
+const CANCELLED: Duration = Duration::from_secs(3);
+/// What stands before the name of the agent's task in the notes.
+const NOTE: &str = "a2a-task: ";
+
+pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    super::ended(super::asked(arguments), async |service: Service| work(&service).await)
+}
+
+async fn work(service: &Service) -> Result<(), Failure> {
+    let client = Client::of_this_run()?;
+    let mut context = String::new();
+    let read = std::io::stdin().lock().take(CONTEXT_BYTES).read_to_string(&mut context);
+    read.map_err(|e| Failure::failed(format!("failed to read the context of the task: {e}")))?;
+    let own = client.worker().map(|worker| worker.task.clone());
+    let shown = client.call(&Show { task_id: own, ..Show::default() }).await?;
+    let mut terminate = signal(SignalKind::terminate())
+        .map_err(|e| Failure::failed(format!("failed to listen to signals: {e}")))?;
+    let agent = Agent::of_card(service).await?;
+    let task = agent.send(&message(&shown, &context)).await?;
+    let name = task["id"].as_str().map(str::to_owned);
+    let followed = tokio::select! {
+        followed = follow(&agent, task) => followed,
+        _ = terminate.recv() => {
+            let Some(name) = name else { return Err(Failure::failed("this run was ended")) };
+            let cancelled = tokio::time::timeout(CANCELLED, agent.call("CancelTask", json!({ "id": name }))).await;
+            return Err(Failure::failed(match cancelled {
+                Ok(Ok(_)) => "this run was ended, and the agent has cancelled its task",
+                Ok(Err(_)) | Err(_) => "this run was ended; the agent may still work on its task",
+            }));
+        }
+    };
+    ending(&followed?)?.tell(&client).await
+}
+
+/// What the agent is told: the task, or the answer to what it has asked in an earlier run.
+fn message(shown: &Shown, context: &str) -> Value {
+    let run = environment::text("SUPERVISOR_RUN_ID").unwrap_or_default();
+    let mut message = json!({
+        "messageId": format!("{}-{run}", shown.task.id),
+        "role": "ROLE_USER",
+        "parts": [{ "text": context, "mediaType": "text/plain" }],
+    });
+    if let (Some(name), Some(answer)) = (task_of_agent(shown), answer(shown)) {
+        message["taskId"] = name.into();
+        message["parts"] = json!([{ "text": answer, "mediaType": "text/plain" }]);
+    }
+    message
+}
+
+/// The task of the agent that asks, by the notes of the run that passed its question on.
+fn task_of_agent(shown: &Shown) -> Option<String> {
+    let notes = shown.task.notes.as_deref()?;
+    notes.lines().find_map(|line| line.strip_prefix(NOTE)).map(str::to_owned)
+}
+
+/// What a person has answered since the last run ended.
+fn answer(shown: &Shown) -> Option<String> {
+    let since = shown.runs.iter().filter_map(|run| run.ended_at).max()?;
+    let answered = shown
+        .events
+        .iter()
+        .rev()
+        .find(|event| event.kind == EventKind::Answered.as_str() && event.created_at >= since);
+    let answer = answered.and_then(|event| event.payload.as_ref()?["answer"].as_str().map(str::to_owned));
+    let comment = || {
+        let people = shown
+            .comments
+            .iter()
+            .rev()
+            .find(|one| one.author_kind == ActorKind::Person && one.created_at >= since);
+        people.map(|comment| comment.body.clone())
+    };
+    answer.or_else(comment)
+}
+
+/// Looks at the task of the agent until it rests. What it says of its state is in the log of the run.
+async fn follow(agent: &Agent, mut task: Value) -> Result<Value, Failure> {
+    let (mut pause, mut said, mut away) = (LOOK, String::new(), None::<Instant>);
+    loop {
+        let status = task["status"].to_string();
+        if status != said {
+            agent::log(&task["status"]);
+            (said, pause) = (status, LOOK);
+        }
+        let Some(name) = task["id"].as_str().filter(|_| !State::of(&task).rests()) else { return Ok(task) };
+        tokio::time::sleep(pause).await;
+        pause = (pause * 3 / 2).min(LONGEST_LOOK);
+        match agent.call("GetTask", json!({ "id": name })).await {
+            Ok(next) => (task, away) = (next, None),
+            Err(failure) if matches!(failure.code, Code::Unreachable | Code::Throttled) => {
+                let since = *away.get_or_insert_with(Instant::now);
+                if since.elapsed() >= AWAY {
+                    return Err(failure);
+                }
+                complain(&format!("warning: {}", failure.message));
+                pause = LONGEST_LOOK;
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+}

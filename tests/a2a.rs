@@ -1,0 +1,5 @@
+//! The A2A bridge: profiles as agents that others find and give work to, and agents elsewhere as workers of a lane.
+
+mod bridge;
+mod peer;
+mod wire;

@@ -1,0 +1,191 @@
+//! Outward: cards, messages, tasks and streams, for senders that are known and within their bounds.
+
+use serde_json::{Value, json};
+
+use super::wire::{OTHER, Offering, PARTNER, state};
+
+#[test]
+fn cards_name_the_profiles_and_how_to_authenticate_and_nothing_of_the_host() {
+    let offering = Offering::start("");
+
+    let card = offering.exchange("GET", "/.well-known/agent-card.json", &[], "").json();
+    let own = offering.exchange("GET", "/writer/.well-known/agent-card.json", &[], "").json();
+
+    let base = format!("http://127.0.0.1:{}", offering.port);
+    let interface =
+        json!({"url": format!("{base}/"), "protocolBinding": "JSONRPC", "protocolVersion": "1.0"});
+    assert_eq!(card["supportedInterfaces"], json!([interface]), "{card}");
+    let skills: Vec<&str> =
+        card["skills"].as_array().unwrap().iter().map(|skill| skill["id"].as_str().unwrap()).collect();
+    assert_eq!(skills, ["writer", "editor"]);
+    assert_eq!(card["capabilities"]["streaming"], json!(true));
+    assert!(
+        card["securitySchemes"]["bearer"].is_object() && card["securityRequirements"].is_array(),
+        "{card}"
+    );
+    assert_eq!(own["supportedInterfaces"][0]["url"], format!("{base}/writer"), "{own}");
+    assert_eq!(own["name"], "writer");
+    assert!(!card.to_string().contains("acme") && !card.to_string().contains("partner"), "no sender: {card}");
+    assert_eq!(offering.exchange("GET", "/ghost/.well-known/agent-card.json", &[], "").status, 404);
+}
+
+#[test]
+fn a_message_is_a_task_that_is_done_by_its_profile_once() {
+    let offering = Offering::start("");
+    let message = json!({"messageId": "m-1", "contextId": "c-1", "role": "ROLE_USER",
+        "parts": [{"text": "# write a page\nabout trains"}, {"data": {"lines": 3}}]});
+
+    let answer = offering.call(PARTNER, "SendMessage", &json!({"message": message}));
+
+    let task = &answer["result"]["task"];
+    assert_eq!(state(task), "TASK_STATE_COMPLETED", "it waits for the end: {answer}");
+    assert_eq!(task["contextId"], "c-1");
+    let parts = &task["artifacts"][0]["parts"];
+    assert_eq!(
+        (&parts[0]["text"], &parts[1]["data"]["pages"]),
+        (&json!("the work is done"), &json!(3)),
+        "{task}"
+    );
+    let id = task["id"].as_str().unwrap();
+    let shown = offering.fleet.show(id);
+    let about = ["title", "assignee", "tenant", "created_by"]
+        .map(|key| shown["task"][key].as_str().unwrap().to_owned());
+    assert_eq!(about, ["write a page", "writer", "acme", "a2a-partner"]);
+    assert!(shown["task"]["body"].as_str().unwrap().contains("\"lines\": 3"), "{shown}");
+    let again = offering.call(PARTNER, "message/send", &json!({"message": message}));
+    assert_eq!(again["result"]["task"]["id"], json!(id), "the same message is the same task: {again}");
+    let listed = offering.call(PARTNER, "ListTasks", &json!({"contextId": "c-1"}));
+    assert_eq!(listed["result"]["tasks"].as_array().unwrap().len(), 1, "{listed}");
+    assert_eq!(listed["result"]["nextPageToken"], "");
+    assert_eq!(offering.task(id)["status"]["state"], "TASK_STATE_COMPLETED");
+}
+
+#[test]
+fn a_question_needs_input_and_a_message_to_its_task_answers_it() {
+    let offering = Offering::start("");
+    let task = offering.send("m-2", "ask first");
+    let id = task["id"].as_str().unwrap();
+
+    let asks = offering.wait_for(id, "TASK_STATE_INPUT_REQUIRED");
+
+    let words = asks["status"]["message"]["parts"][0]["text"].as_str().unwrap();
+    assert_eq!(words, "which database?\n1. SQLite\n2. PostgreSQL");
+    let message = json!({"messageId": "m-3", "taskId": id, "role": "ROLE_USER", "parts": [{"text": "2"}]});
+    let answer = offering.call(PARTNER, "SendMessage", &json!({"message": message}));
+    let task = &answer["result"]["task"];
+    assert_eq!(state(task), "TASK_STATE_COMPLETED", "{answer}");
+    assert_eq!(task["artifacts"][0]["parts"][0]["text"], "with PostgreSQL");
+    let late = offering.call(PARTNER, "SendMessage", &json!({"message": message}));
+    assert_eq!(late["error"]["code"], json!(-32004), "{late}");
+}
+
+#[test]
+fn a_stream_has_the_task_its_states_and_its_result_and_ends_there() {
+    let offering = Offering::start("");
+    let message = json!({"messageId": "m-4", "role": "ROLE_USER", "parts": [{"text": "write"}]});
+
+    let events = offering.stream("SendStreamingMessage", &json!({"message": message}), |_| {});
+
+    assert_eq!(state(&events[0]["task"]), "TASK_STATE_SUBMITTED", "{events:#?}");
+    let last = events.last().unwrap();
+    assert_eq!(state(&last["statusUpdate"]), "TASK_STATE_COMPLETED", "{events:#?}");
+    let artifact = events.iter().find(|event| event["artifactUpdate"].is_object()).unwrap();
+    assert_eq!(artifact["artifactUpdate"]["artifact"]["parts"][0]["text"], "the work is done");
+    let id = events[0]["task"]["id"].as_str().unwrap();
+    let over = offering.call(PARTNER, "SubscribeToTask", &json!({"id": id}));
+    assert_eq!(over["error"]["code"], json!(-32004), "{over}");
+}
+
+#[test]
+fn a_task_is_cancelled_by_its_sender_and_its_worker_ends() {
+    let offering = Offering::start("");
+    let task = offering.send("m-5", "wait there");
+    let id = task["id"].as_str().unwrap();
+    offering.wait_for(id, "TASK_STATE_WORKING");
+
+    let events = offering.stream("SubscribeToTask", &json!({"id": id}), |event| {
+        if event["task"].is_object() {
+            let cancelled = offering.call(PARTNER, "CancelTask", &json!({"id": id}));
+            assert_eq!(state(&cancelled["result"]), "TASK_STATE_CANCELED", "{cancelled}");
+        }
+    });
+
+    assert_eq!(state(&events.last().unwrap()["statusUpdate"]), "TASK_STATE_CANCELED", "{events:#?}");
+    let again = offering.call(PARTNER, "tasks/cancel", &json!({"id": id}));
+    assert_eq!(again["error"]["code"], json!(-32002), "{again}");
+    let failed = offering.send("m-6", "give up");
+    let failed = offering.wait_for(failed["id"].as_str().unwrap(), "TASK_STATE_FAILED");
+    assert!(failed["status"]["message"]["parts"][0]["text"].is_string(), "with the reason: {failed}");
+}
+
+#[test]
+fn who_is_not_known_has_nothing_and_a_sender_has_its_own_tasks_alone() {
+    let offering = Offering::start("");
+    let task = offering.send("m-7", "wait there");
+    let id = json!({"id": task["id"]});
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": id}).to_string();
+
+    for headers in [&[][..], &[("authorization", "Bearer wrong")], &[("authorization", PARTNER)]] {
+        let said = offering.exchange("POST", "/", headers, &body);
+        assert_eq!(said.status, 401, "{said:?}");
+        assert!(said.head.contains("www-authenticate: bearer"), "{said:?}");
+    }
+    let bearer = format!("Bearer {PARTNER}");
+    let said =
+        offering.exchange("POST", "/", &[("authorization", &bearer), ("origin", "https://a.example")], &body);
+    assert_eq!(said.status, 403, "a page of a browser: {said:?}");
+    for method in ["GetTask", "CancelTask", "SubscribeToTask"] {
+        let foreign = offering.call(OTHER, method, &id);
+        assert_eq!(foreign["error"]["code"], json!(-32001), "{method}: {foreign}");
+    }
+    let listed = offering.call(OTHER, "ListTasks", &json!({}));
+    assert_eq!(listed["result"]["tasks"], json!([]), "{listed}");
+    let own = offering.fleet.create("of a person", "true", &["--triage", "--tenant", "acme"]);
+    let hidden = offering.call(PARTNER, "GetTask", &json!({"id": own}));
+    assert_eq!(hidden["error"]["code"], json!(-32001), "{hidden}");
+    assert_eq!(offering.fleet.status_of(task["id"].as_str().unwrap()), "running");
+}
+
+#[test]
+fn what_is_wrong_or_too_much_is_refused_with_the_code_of_the_protocol() {
+    let offering = Offering::start("per_minute = 20");
+    let bearer = format!("Bearer {PARTNER}");
+    let known = [("authorization", bearer.as_str())];
+    let code = |params: &Value, method: &str| offering.call(PARTNER, method, params)["error"]["code"].clone();
+    let message = |more: Value| {
+        let mut message = json!({"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "x"}]});
+        message.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({ "message": message })
+    };
+
+    assert_eq!(code(&json!({}), "Dance"), json!(-32601));
+    assert_eq!(code(&json!({}), "SendMessage"), json!(-32602));
+    assert_eq!(code(&message(json!({"parts": [{"raw": "AA=="}]})), "SendMessage"), json!(-32005));
+    assert_eq!(
+        code(&message(json!({"metadata": {"skill": "editor"}})), "SendMessage"),
+        json!(-32602),
+        "not offered to it"
+    );
+    assert_eq!(code(&message(json!({"messageId": ""})), "SendMessage"), json!(-32602));
+    assert_eq!(code(&json!({"id": "t_00000000"}), "GetTask"), json!(-32001));
+    assert_eq!(code(&json!({"id": "9f0c5a1e-of another agent"}), "GetTask"), json!(-32001));
+    assert_eq!(code(&json!({}), "CreateTaskPushNotificationConfig"), json!(-32003));
+    let said = offering.exchange("POST", "/", &known, "{");
+    assert_eq!(said.json()["error"]["code"], json!(-32700), "{said:?}");
+    let said = offering.exchange("POST", "/", &known, "[]");
+    assert_eq!(said.json()["error"]["code"], json!(-32600), "{said:?}");
+    let older = [known[0], ("a2a-version", "0.3")];
+    let said = offering.exchange(
+        "POST",
+        "/",
+        &older,
+        &json!({"jsonrpc": "2.0", "id": 1, "method": "x"}).to_string(),
+    );
+    assert_eq!(said.json()["error"]["code"], json!(-32009), "{said:?}");
+    assert_eq!(offering.exchange("POST", "/", &known, &" ".repeat(3 << 20)).status, 413);
+    let throttled =
+        (0..20).map(|_| offering.exchange("POST", "/", &known, "{")).find(|said| said.status == 429);
+    assert!(throttled.as_ref().is_some_and(|said| said.head.contains("retry-after: ")), "{throttled:?}");
+    let other = offering.call(OTHER, "ListTasks", &json!({}));
+    assert!(other["result"].is_object(), "another one is not slowed: {other}");
+}
