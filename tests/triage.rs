@@ -138,19 +138,9 @@ fn a_task_without_an_assignee_gets_the_one_that_the_router_names_and_is_asked_ab
 
 #[test]
 fn a_mission_waits_for_its_plan_and_then_for_all_that_is_planned() {
-    let script = "supervisor complete --metadata '{\"tasks\": [{\"name\": \"a\", \"title\": \"part a\", \"body\": \"true\", \"assignee\": \"carol\"}]}'";
+    let script = "supervisor complete --metadata '{\"tasks\": [{\"name\": \"a\", \"title\": \"part a\", \"body\": \"true\", \"assignee\": \"carol\"}], \"body\": \"true\", \"assignee\": \"carol\"}'";
     let fleet = fleet(User::current(), "planner", script);
-    let mission = fleet.json([
-        "mission",
-        "create",
-        "a site",
-        "--assignee",
-        "carol",
-        "--body",
-        "true",
-        "--max-tasks",
-        "9",
-    ]);
+    let mission = fleet.json(["mission", "create", "a site", "--max-tasks", "9"]);
     let id = mission["id"].as_str().unwrap().to_owned();
     let asked = fleet.json(["mission", "plan", &id, "--author", "ann"]);
     let made = asked["results"][0]["proposal"].as_str().unwrap();
