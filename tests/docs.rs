@@ -65,6 +65,11 @@ fn the_page_about_fleets_works_as_it_is_written() {
 }
 
 #[test]
+fn the_page_about_plugins_works_as_it_is_written() {
+    run("docs/plugins.md");
+}
+
+#[test]
 fn the_page_about_schedules_works_as_it_is_written() {
     run("docs/schedules.md");
 }

@@ -73,6 +73,7 @@ mod orchestrators;
 mod pages;
 mod parity;
 mod plants;
+mod plugins;
 mod processes;
 mod profiles;
 mod proxy;

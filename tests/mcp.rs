@@ -3,6 +3,7 @@
 mod agent;
 mod configuration;
 mod http;
+mod plugins;
 mod scripts;
 mod stdio;
 mod versions;

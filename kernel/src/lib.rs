@@ -67,8 +67,8 @@ pub use model::filter::{Archived, EventFilter, Excerpt, Filter, Page, Sort};
 pub use model::fleet::{FleetId, NewFleetTask};
 pub use model::hold::{Hold, HoldKind, HoldOn, HoldScope, NewHold, Within};
 pub use model::id::{
-    ApprovalClass, AttachmentId, BoardId, BoardName, CommentId, Digest, EventId, LetterId, ParseError, Pool,
-    Profile, RequestId, RunId, ScheduleName, TaskId, Tenant, Tick,
+    ApprovalClass, AttachmentId, BoardId, BoardName, CommentId, Digest, EventId, LetterId, ParseError,
+    PluginName, Pool, Profile, RequestId, RunId, ScheduleName, TaskId, Tenant, Tick,
 };
 pub use model::letter::{Address, Crowd, Heads, Letter, LetterState, Letters, Mail, Notice, NoticeKind};
 pub use model::limits;
@@ -84,6 +84,7 @@ pub use model::outcome::{
     ApprovalState, BlockKind, Denied, Egress, EndCause, Ending, Fault, Finished, HostEgress, OnCleanExit,
     Outcome, OwnLimit, Siblings, StopReason,
 };
+pub use model::plugin::PluginCursor;
 pub use model::proposal::{NewProposal, Proposal, ProposalKind, ReviewAnswer, ReviewTerms};
 pub use model::quota::{Bound, Quotas, SharedQuotas};
 pub use model::request::{Caller, Request};

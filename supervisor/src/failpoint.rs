@@ -20,6 +20,7 @@
 //! | `after-cleanup` | the run directory is removed |
 //! | `owner-loop` `reap` `answer` | the owner loop has an event, an end was noticed, a door has a request |
 //! | `after-notify` | a channel has taken a message, or not, and nobody has written that down |
+//! | `after-plugin` | a plugin was called for an event, and nobody has written down what came of it |
 //! | `after-fold` | `gc` has folded some events |
 //! | `restore-copied` `restore-files` `restore-kept` `restore-placed` | `restore` has a copy, has its files in the store, has the former board under another name, has put the copy in its place |
 

@@ -30,6 +30,8 @@ mod notify;
 mod output;
 mod owner;
 mod paths;
+mod plugins;
+mod program;
 mod proxy;
 mod resources;
 mod roster;

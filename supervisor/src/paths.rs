@@ -1,5 +1,7 @@
 //! Where everything of one root lives, and who may reach it.
 
+mod automation;
+
 use std::fs::DirBuilder;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -137,11 +139,6 @@ impl Root {
         self.config.join("tenants.d")
     }
 
-    /// The directory of schedules.
-    pub(crate) fn schedules_dir(&self) -> PathBuf {
-        self.config.join("schedules.d")
-    }
-
     /// The options by which a process with the environment of this one chooses this root.
     pub(crate) fn own_options(&self) -> Vec<std::ffi::OsString> {
         if self.config == self.state { vec!["--root".into(), self.state.clone().into()] } else { Vec::new() }
@@ -239,11 +236,6 @@ impl Root {
     /// What is kept of the homes of workers: logins, and what they remember.
     pub(crate) fn kept(&self) -> PathBuf {
         self.state.join("kept")
-    }
-
-    /// The private directory of a channel that runs a program. One delivery of a channel is under way at a time.
-    pub(crate) fn channel_home(&self, channel: &str) -> PathBuf {
-        self.state.join("homes").join(".notify").join(channel)
     }
 
     /// The lock of a login that is under way.

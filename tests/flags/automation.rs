@@ -16,8 +16,24 @@ const MADE: Proof = Test(
     "tests/notify/outbox.rs",
     "who_has_a_schedule_a_mission_a_fleet_or_a_swarm_make_tasks_hears_of_them",
 );
+const WRITTEN: Proof =
+    Test("tests/plugins/events.rs", "the_plugin_that_is_written_works_in_both_languages_and_for_each_user");
+const INSTALLED: Proof = Test(
+    "tests/plugins/events.rs",
+    "an_installation_asks_first_refuses_a_second_one_and_keeps_the_state_of_one_that_is_replaced",
+);
+const RESUMED: Proof = Test(
+    "tests/plugins/events.rs",
+    "a_plugin_that_fails_waits_is_paused_and_named_and_goes_on_when_it_is_resumed",
+);
 
 pub(super) const AUTOMATION: &[Row] = &[
+    ("plugin create", "language", WRITTEN),
+    ("plugin create", "directory", WRITTEN),
+    ("plugin install", "yes", INSTALLED),
+    ("plugin install", "name", INSTALLED),
+    ("plugin install", "force", INSTALLED),
+    ("plugin resume", "skip", RESUMED),
     ("create", "notify", CREATOR),
     ("run", "notify", CREATOR),
     ("mission create", "notify", MADE),

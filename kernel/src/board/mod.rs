@@ -62,6 +62,7 @@ mod note;
 mod notify;
 mod offer;
 mod outbox;
+mod plugins;
 mod progress;
 mod proposal;
 mod release;
@@ -390,6 +391,8 @@ mod mission_tests;
 mod outbox_tests;
 #[cfg(test)]
 mod part_tests;
+#[cfg(test)]
+mod plugins_tests;
 #[cfg(test)]
 mod progress_tests;
 #[cfg(test)]

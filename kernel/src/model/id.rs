@@ -179,6 +179,13 @@ text_id!(
     "1 to 64 of A-Z a-z 0-9 . _ -, starting with a letter or digit", is_name
 );
 text_id!(
+    /// A plugin: the name of its directory.
+    PluginName, "name of a plugin", "^[a-z][a-z0-9-]{0,23}$", "1 to 24 of a-z 0-9 -, starting with a letter",
+    |text| text.len() <= 24
+        && text.starts_with(|c: char| c.is_ascii_lowercase())
+        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+);
+text_id!(
     /// What an approval is about: `spend`, `book`, `send_as_me`, `destructive`, or a class of the configuration.
     ApprovalClass, "approval class", "^[a-z][a-z0-9_]{0,31}$", "1 to 32 of a-z 0-9 _, starting with a letter",
     |text| text.len() <= 32

@@ -21,6 +21,7 @@ pub(crate) mod message;
 pub(crate) mod mission;
 pub(crate) mod note;
 pub(crate) mod outcome;
+pub(crate) mod plugin;
 pub(crate) mod proposal;
 pub(crate) mod quota;
 pub(crate) mod request;

@@ -55,6 +55,11 @@ pub struct Request {
 }
 
 impl Request {
+    /// Returns the id that the caller has given it.
+    pub fn id(&self) -> &RequestId {
+        &self.id
+    }
+
     /// Makes the key of a request. `body` is all that it asks for.
     pub fn new(caller: Caller, verb: &'static str, id: RequestId, body: &[u8]) -> Self {
         let body = Digest::of(sha2::Sha256::new_with_prefix(body));

@@ -17,8 +17,8 @@ use crate::model::clock::Timestamp;
 use crate::model::error::{Error, StorageKind};
 use crate::model::hold::{HoldKind, HoldScope};
 use crate::model::id::{
-    ApprovalClass, AttachmentId, BoardId, BoardName, CommentId, Digest, EventId, LetterId, Profile, RunId,
-    ScheduleName, TaskId, Tenant,
+    ApprovalClass, AttachmentId, BoardId, BoardName, CommentId, Digest, EventId, LetterId, PluginName,
+    Profile, RunId, ScheduleName, TaskId, Tenant,
 };
 use crate::model::letter::{LetterState, NoticeKind};
 use crate::model::message::MessageState;
@@ -87,6 +87,7 @@ text_columns!(
     HoldScope,
     PayerKind,
     LimitSource,
+    PluginName,
     ScheduleName,
     ProposalKind,
     TickOutcome

@@ -42,6 +42,7 @@ const STEPS: &[M<'static>] = &[
     M::up(include_str!("migrations/0030.sql")),
     M::up(include_str!("migrations/0031.sql")),
     M::up(include_str!("migrations/0032.sql")),
+    M::up(include_str!("migrations/0033.sql")),
 ];
 
 /// Returns every migration that there is.

@@ -33,6 +33,7 @@ pub(crate) mod notify;
 pub(crate) mod open;
 pub(crate) mod outbox;
 pub(crate) mod pages;
+mod plugins;
 pub(crate) mod presence;
 mod progress;
 mod proposals;

@@ -33,6 +33,9 @@ const LETTER: &str = "
     INSERT INTO notify_outbox (task_id, event_id, channel, kind, notice, state, due_at, created_at)
         SELECT id, 1, 'p', 'completed', '{\"title\":\"t\"}', 'dead', 1, 1 FROM tasks LIMIT 1";
 
+/// How far a plugin has come.
+const PLUGIN: &str = "INSERT INTO plugin_cursors (plugin, event_id) VALUES ('p', 1)";
+
 /// What went through the proxy of a run.
 const EGRESS: &str = "INSERT INTO run_egress (run_id, egress) SELECT id, '{}' FROM task_runs LIMIT 1";
 
@@ -102,6 +105,7 @@ fn full() -> Bench {
             board.define_schedule(&schedule, &ScheduleSpec { timing, command, ..ScheduleSpec::default() })?;
             board.run_schedule(&schedule, &alice())?;
             board.tx.conn.execute_batch(CHATS).unwrap();
+            board.tx.conn.execute_batch(PLUGIN).unwrap();
             board.fold_events(crate::Timestamp::from_micros(i64::MAX), 1)?;
             Ok(())
         })

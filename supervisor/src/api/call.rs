@@ -313,6 +313,22 @@ impl Call {
         }
     }
 
+    /// The id under which the caller may repeat the request.
+    pub(crate) fn request_id(&self) -> Option<&RequestId> {
+        self.request.as_ref().map(Request::id)
+    }
+
+    /// The reply that the same request was given before.
+    pub(crate) async fn replied<T: DeserializeOwned>(&self) -> Result<Option<T>, Failure> {
+        let Some(request) = self.request.clone() else { return Ok(None) };
+        let stored = self.read(move |view| view.stored_reply(&request)).await?;
+        let read = |text: String| {
+            serde_json::from_str(&text)
+                .map_err(|e| Failure::failed(format!("the stored reply cannot be read: {e}")))
+        };
+        stored.map(read).transpose()
+    }
+
     /// Runs a job in the writer's next transaction and returns once it is durable. The reply is stored with the
     /// request id in the same transaction.
     pub(crate) async fn write<T: Serialize + DeserializeOwned + Send + 'static>(

@@ -5,7 +5,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderValue};
-use kernel::{Actor, BoardId, Run, RunId, TaskId, Tenant};
+use kernel::{Actor, BoardId, PluginName, Run, RunId, TaskId, Tenant};
 use rand::Rng as _;
 use sha2::{Digest, Sha256};
 
@@ -39,6 +39,8 @@ pub(crate) enum Peer {
     Run(BoardId, RunId),
     /// The command line itself, working without a daemon, with its uid.
     InProcess(u32),
+    /// The daemon itself, which carries out what a plugin asks for; of one tenant, where it was called for that.
+    Plugin(PluginName, Option<Tenant>),
 }
 
 /// The key that an operator shows where workers run under the operator's own uid.
@@ -174,6 +176,9 @@ pub(super) async fn identify(
     }
     let person = match peer {
         Peer::InProcess(uid) => person(*uid),
+        Peer::Plugin(name, tenant) => {
+            Actor { name: format!("plugin:{name}"), tenant: tenant.clone(), ..Actor::system() }
+        }
         Peer::Member(uid) => Actor { tenant: Some(tenant_of(service, *uid).await?), ..person(*uid) },
         Peer::Worker | Peer::Run(..) => {
             return Err(Failure::new(
@@ -224,7 +229,7 @@ async fn worker(service: &Arc<Service>, peer: &Peer, token: &str) -> Result<Call
     let mut boards = service.served();
     let owner = match peer {
         Peer::Run(board, run) => Some((*board, *run)),
-        Peer::Operator(_) | Peer::Member(_) | Peer::Worker | Peer::InProcess(_) => None,
+        Peer::Operator(_) | Peer::Member(_) | Peer::Worker | Peer::InProcess(_) | Peer::Plugin(..) => None,
     };
     boards.retain(|board| owner.is_none_or(|(own, _)| board.id() == own));
     let roster = service.roster();

@@ -2,15 +2,19 @@
 
 use std::sync::Arc;
 
+use axum::Router;
 use axum::body::Body;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
-use hyper::{Request, StatusCode};
+use hyper::{Request, StatusCode, header};
 use tower::ServiceExt as _;
 
-use super::identity::Peer;
+use kernel::{BoardName, PluginName, RequestId, Tenant};
+
+use super::doors::Doorway;
+use super::identity::{BOARD_HEADER, Peer, REQUEST_HEADER};
 use super::router::{Surface, front};
-use crate::failure::Failure;
+use crate::failure::{Failure, Problem};
 use crate::service::Service;
 
 /// Answers one request of the person who runs this process. Returns the status and the whole body.
@@ -30,4 +34,53 @@ pub(crate) async fn answer(
     let body = response.into_body().collect().await;
     let body = body.map_err(|e| Failure::failed(format!("the reply cannot be read: {e}")))?;
     Ok((status, body.to_bytes()))
+}
+
+/// The router of the daemon, for what plugins ask for.
+#[derive(Clone, Debug)]
+pub(crate) struct Inside(Router);
+
+/// One request of a plugin.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked<'a> {
+    pub(crate) plugin: &'a PluginName,
+    /// The only tenant that it may see, where it was called for one.
+    pub(crate) tenant: Option<&'a Tenant>,
+    pub(crate) board: &'a BoardName,
+    pub(crate) verb: &'a str,
+    pub(crate) body: &'a serde_json::Value,
+    /// A repeat with the same id gets the first one's reply.
+    pub(crate) id: Option<RequestId>,
+}
+
+impl Inside {
+    /// That of the daemon behind a door.
+    pub(crate) fn of(doorway: &Doorway) -> Self {
+        Inside(doorway.front.router.clone())
+    }
+
+    /// Carries out a request as the system, in the name of a plugin. A refusal is an error.
+    pub(crate) async fn carry_out(&self, asked: Asked<'_>) -> Result<(), Failure> {
+        let failed = |e: &dyn std::fmt::Display| Failure::failed(format!("the request was not made: {e}"));
+        let mut request = Request::post(format!("/api/v1/verbs/{}", asked.verb))
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(BOARD_HEADER, asked.board.as_str());
+        if let Some(id) = &asked.id {
+            request = request.header(REQUEST_HEADER, id.as_str());
+        }
+        let body = serde_json::to_vec(asked.body).map_err(|e| failed(&e))?;
+        let mut request = request.body(Body::from(body)).map_err(|e| failed(&e))?;
+        request.extensions_mut().insert(Peer::Plugin(asked.plugin.clone(), asked.tenant.cloned()));
+        let response = match self.0.clone().oneshot(request).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        };
+        let is_done = response.status().is_success();
+        let body = response.into_body().collect().await.map_err(|e| failed(&e))?.to_bytes();
+        if is_done {
+            return Ok(());
+        }
+        let problem: Problem = serde_json::from_slice(&body).map_err(|e| failed(&e))?;
+        Err(Failure::from(problem))
+    }
 }

@@ -20,5 +20,5 @@ pub(crate) use doors::{
     Bell, Doorway, Listeners, Pass, RunDoors, Sockets, Streamed, WorkersRuntime, raise_descriptors,
 };
 pub(crate) use identity::{BOARD_HEADER, KEY_HEADER, OperatorKey, REQUEST_HEADER, hash_token, person};
-pub(crate) use in_process::answer as in_process;
+pub(crate) use in_process::{Asked, Inside, answer as in_process};
 pub(crate) use router::{Routes, Surface, front};

@@ -89,7 +89,7 @@ async fn known(shared: &Shared, peer: &Peer, mut request: Request) -> Result<Kno
     // What comes through a run's own door is the run's, whatever it shows.
     let owner = match peer {
         Peer::Run(board, run) => Some((*board, *run)),
-        Peer::Operator(_) | Peer::Member(_) | Peer::Worker | Peer::InProcess(_) => None,
+        Peer::Operator(_) | Peer::Member(_) | Peer::Worker | Peer::InProcess(_) | Peer::Plugin(..) => None,
     };
     if let Some(run) = owner {
         shared.gate.count(run)?;

@@ -1,5 +1,6 @@
 //! What the supervisor does by itself beside running workers. The rows and the rules are the kernel's.
 
 pub(crate) mod chat;
+pub(crate) mod plugins;
 pub(crate) mod proposals;
 pub(crate) mod schedules;

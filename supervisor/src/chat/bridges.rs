@@ -104,7 +104,8 @@ async fn run(bridge: &Bridge, stop: &CancellationToken) -> Result<(), Undelivere
         | Kind::Desktop
         | Kind::Ntfy
         | Kind::Email
-        | Kind::Signal => Err(Undelivered::later(format!(
+        | Kind::Signal
+        | Kind::Plugin => Err(Undelivered::later(format!(
             "nothing can be heard over the channel `{}`",
             bridge.chat.channel
         ))),

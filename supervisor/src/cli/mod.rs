@@ -14,6 +14,7 @@ mod dispatch;
 mod dispatch_fleet;
 mod doctor;
 mod edit;
+mod extension;
 mod follow;
 mod foreign;
 mod forget;
@@ -31,6 +32,7 @@ mod mission;
 mod notify;
 mod outcome;
 mod pages;
+mod plugin;
 mod profile;
 mod reading;
 mod refused;
@@ -90,7 +92,12 @@ pub(crate) fn main() -> ExitCode {
     });
     let (cli, warnings) = match parsed {
         Ok(parsed) => parsed,
-        Err(error) => return refused::answer(&error, &words),
+        Err(error) => {
+            return match extension::meant(&error, &words) {
+                Some(asked) => extension::run(asked),
+                None => refused::answer(&error, &words),
+            };
+        }
     };
     let Cli { global, word } = cli;
     let output = Output::new(global.json, global.color);
@@ -313,6 +320,11 @@ mod tests {
             "pause-schedule",
             "run-schedule",
             "remove-schedule",
+            "plugins",
+            "check-plugin",
+            "resume-plugin",
+            "call-plugin",
+            "call-plugin-tool",
             "reload",
         ];
         for entry in &entries {

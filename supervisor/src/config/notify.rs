@@ -39,6 +39,7 @@ pub(crate) enum Kind {
     Discord,
     Telegram,
     Signal,
+    Plugin,
 }
 
 /// One channel. Which keys it has depends on its kind: [`Channel::unusable`].
@@ -58,6 +59,8 @@ pub(crate) struct Channel {
     pub(crate) user: Option<String>,
     /// The program and its arguments.
     pub(crate) run: Option<Vec<String>>,
+    /// The plugin and its sink: `PLUGIN.SINK`.
+    pub(crate) plugin: Option<String>,
     /// What the program may touch.
     pub(crate) policy: Option<String>,
     /// How long one delivery may take.
@@ -108,6 +111,7 @@ impl Channel {
             from: None,
             user: None,
             run: None,
+            plugin: None,
             policy: None,
             timeout: Self::timeout_default(),
             per_minute: None,
@@ -120,7 +124,7 @@ impl Channel {
 
     /// Whether programs read its messages, and no people.
     fn is_for_programs(&self) -> bool {
-        matches!(self.kind, Kind::Webhook | Kind::Command)
+        matches!(self.kind, Kind::Webhook | Kind::Command | Kind::Plugin)
     }
 
     /// How many messages a minute are sent, at most.
@@ -148,11 +152,16 @@ impl Channel {
             Kind::Slack => Some("https://slack.com/api"),
             Kind::Discord => Some("https://discord.com/api/v10"),
             Kind::Telegram => Some("https://api.telegram.org"),
-            Kind::Webhook | Kind::Command | Kind::Desktop | Kind::Email | Kind::Signal => None,
+            Kind::Webhook | Kind::Command | Kind::Desktop | Kind::Email | Kind::Signal | Kind::Plugin => None,
         })
     }
 
-    fn keys(&self) -> [Key; 7] {
+    /// The plugin that takes its messages, and which of its sinks.
+    pub(crate) fn sink(&self) -> Option<(&str, &str)> {
+        self.plugin.as_deref()?.split_once('.')
+    }
+
+    fn keys(&self) -> [Key; 8] {
         [
             ("url", self.url.is_some()),
             ("secret", self.secret.is_some()),
@@ -161,6 +170,7 @@ impl Channel {
             ("user", self.user.is_some()),
             ("run", self.run.is_some()),
             ("policy", self.policy.is_some()),
+            ("plugin", self.plugin.is_some()),
         ]
     }
 
@@ -174,6 +184,7 @@ impl Channel {
             Kind::Email => (&["url", "from", "to"], &["user", "secret"]),
             Kind::Slack | Kind::Discord | Kind::Telegram => (&["secret"], &["url", "to"]),
             Kind::Signal => (&["url", "from"], &["to"]),
+            Kind::Plugin => (&["plugin"], &[]),
         }
     }
 
@@ -189,6 +200,9 @@ impl Channel {
         }
         if self.run.as_ref().is_some_and(|run| run.first().is_none_or(|program| !program.starts_with('/'))) {
             return Some("`run` begins with the absolute path of a program".to_owned());
+        }
+        if self.plugin.is_some() && self.sink().is_none() {
+            return Some("`plugin` names a plugin and its sink: PLUGIN.SINK".to_owned());
         }
         if self.per_minute == Some(0) {
             return Some(
@@ -277,6 +291,8 @@ mod tests {
             ("[channels.a]\nkind = 'telegram'\nsecret = 'bot'", None),
             ("[channels.a]\nkind = 'email'\nurl = 'smtps://m'\nfrom = 'a@b'\nto = 'c@d'", None),
             ("[channels.a]\nkind = 'telegram'\nsecret = 'bot'\nper_minute = 0", Some("per_minute is 0")),
+            ("[channels.a]\nkind = 'plugin'\nplugin = 'diary.page'", None),
+            ("[channels.a]\nkind = 'plugin'\nplugin = 'diary'", Some("PLUGIN.SINK")),
             ("[channels.'a b']\nkind = 'desktop'", Some("a name has")),
             (
                 "default = 'b'\n[channels.a]\nkind = 'desktop'",

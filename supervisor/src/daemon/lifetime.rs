@@ -26,7 +26,8 @@ use super::run::report::Reports;
 use super::run::starts::Starts;
 use super::watchdog;
 use crate::api::{
-    Doorway, Listeners, OperatorKey, RunDoors, Sockets, Surface, WorkersRuntime, front, raise_descriptors,
+    Doorway, Inside, Listeners, OperatorKey, RunDoors, Sockets, Surface, WorkersRuntime, front,
+    raise_descriptors,
 };
 use crate::config::{Config, Tuning};
 use crate::exit::Code;
@@ -40,6 +41,7 @@ use crate::host::spare::Spares;
 use crate::notify;
 use crate::owner::{OwnerLock, Role};
 use crate::paths::Root;
+use crate::plugins;
 use crate::proxy::WaysOut;
 use crate::roster::Roster;
 use crate::service::{Listener as _, Mode, Service};
@@ -99,6 +101,7 @@ pub(crate) async fn run(
         starts: Starts::default(),
         bells: link.bells(),
         tracer,
+        plugins: link.plugins().clone(),
         commands: UnderWay::default(),
         tuning,
     });
@@ -117,10 +120,12 @@ pub(crate) async fn run(
     listen_to_signals(&link, &served, &stop)?;
     served.spawn(exporter.run(Arc::clone(&service), context.host.hostname.clone(), stop.clone()));
     if extent != Extent::Ending {
-        served.spawn(notify::deliver(Arc::clone(&service), stop.clone()));
+        served.spawn(notify::deliver(Arc::clone(&service), link.plugins().clone(), stop.clone()));
         for work in beside {
             served.spawn(work(Arc::clone(&service), stop.clone()));
         }
+        link.plugins().use_inside(Inside::of(&doorway));
+        served.spawn(plugins::deliver(Arc::clone(&service), link.plugins().clone(), stop.clone()));
     }
     begin(&link, &boards, extent).await;
     let mut notices = ServiceLink::find();

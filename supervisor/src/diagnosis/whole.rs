@@ -1,7 +1,9 @@
 //! What is wrong with the root as a whole, whether a task waits for it or not: files of the configuration that cannot be
 //! used, budgets that are spent, and a daemon that starts nothing.
 
-use kernel::{Clock as _, Counted, Diagnostic, Hold, HoldKind, Mail, Remedy, Severity, SystemClock};
+use kernel::{
+    Clock as _, Counted, Diagnostic, Hold, HoldKind, Mail, PluginCursor, Remedy, Severity, SystemClock,
+};
 use serde_json::json;
 
 use super::{Finding, now};
@@ -27,6 +29,8 @@ pub(super) async fn wrong(call: &Call) -> Result<Vec<Finding>, Failure> {
     if call.service.daemon().is_some() {
         found.extend(call.service.chats().deaf().iter().map(deaf));
     }
+    let cursors = call.read(|view| view.plugin_cursors()).await?;
+    found.extend(cursors.iter().filter(|cursor| cursor.attempts > 0).map(refusing));
     if let Some(daemon) = OwnerLink::of(&call.service) {
         let why = daemon.ask(Event::Look).await?.paused;
         let of_whom = if call.service.config().dispatch.enabled { paused } else { disabled };
@@ -107,6 +111,30 @@ fn deaf((name, line): &(String, Line)) -> Finding {
         diagnostic.first_seen_at = since;
     }
     Finding::of_root(format!("chat {name}"), diagnostic)
+}
+
+/// A plugin that does not take its events.
+fn refusing(cursor: &PluginCursor) -> Finding {
+    let tries = Counted(u64::from(cursor.attempts), "try");
+    let (severity, title) = match cursor.paused_at {
+        Some(_) => (Severity::Error, "it failed too often, and gets no more events".to_owned()),
+        None => (Severity::Warning, format!("it does not take an event: {tries} failed")),
+    };
+    let name = &cursor.plugin;
+    let actions = vec![
+        Remedy::command("see what fails", format!("plugin check {name}")),
+        Remedy::command("have it try again", format!("plugin resume {name}")).suggested(),
+        Remedy::command("leave the event out", format!("plugin resume {name} --skip")),
+    ];
+    let told = (title, cursor.last_error.clone().unwrap_or_default());
+    let mut diagnostic = Diagnostic {
+        data: json!({ "plugin": name, "event": cursor.event, "attempts": cursor.attempts }),
+        ..now("plugin_fails", severity, told, actions)
+    };
+    if let Some(since) = cursor.failing_since {
+        diagnostic.first_seen_at = since;
+    }
+    Finding::of_root(format!("plugin {name}"), diagnostic)
 }
 
 /// A breaker that is open.

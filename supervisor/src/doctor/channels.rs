@@ -1,6 +1,7 @@
 //! What `doctor` finds out about the channels of the configuration, without sending anything.
 
 use super::{Check, Verdict};
+use crate::automation::plugins::{Plugin, Plugins};
 use crate::config::Config;
 use crate::config::notify::{Channel, program};
 use crate::failure::with_causes;
@@ -33,6 +34,13 @@ fn wrong(root: &Root, roster: &Roster, name: &str, channel: &Channel) -> Option<
         && !program.is_file()
     {
         return Some(format!("{} is no file", program.display()));
+    }
+    if let Some((plugin, sink)) = channel.sink() {
+        let has = |found: &Plugin| {
+            found.name.as_str() == plugin && found.manifest.sinks.iter().any(|one| one.name == sink)
+        };
+        let is_there = Plugins::load(root).usable().any(has);
+        return (!is_there).then(|| format!("no plugin {plugin} with the sink {sink} can be used"));
     }
     let policy = channel.policy.as_deref()?;
     roster.policies().find(policy).err().map(|why| why.to_string())

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 
 use super::{Check, Verdict};
+use crate::automation::plugins::Plugins;
 use crate::automation::schedules::Schedules;
 use crate::config::Config;
 use crate::host::examine::examine_host;
@@ -17,7 +18,7 @@ const SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// Files of the configuration that cannot be used.
 pub(super) fn configuration(root: &Root) -> Vec<Check> {
     let mut checks = Vec::new();
-    let (roster, schedules) = (Roster::load(root), Schedules::load(root));
+    let (roster, schedules, plugins) = (Roster::load(root), Schedules::load(root), Plugins::load(root));
     match Config::load(root) {
         Ok(config) => checks.extend(
             roster
@@ -27,7 +28,7 @@ pub(super) fn configuration(root: &Root) -> Vec<Check> {
         ),
         Err(failure) => checks.push(Check::failed("configuration", failure)),
     }
-    for defect in roster.defects().chain(schedules.defects()) {
+    for defect in roster.defects().chain(schedules.defects()).chain(plugins.defects()) {
         let text = format!("{defect}; {}", defect.consequence());
         checks.push(Check::new("configuration", Verdict::Error, text).hint(defect.hint()));
     }

@@ -21,6 +21,18 @@ pub(crate) fn remove_forgotten(dir: &Path) -> Result<(), Stays> {
     remove_private(dir, identity)
 }
 
+/// Removes what a user of its own has kept in a directory, whatever it has made there.
+///
+/// # Errors
+/// Says why it stays. One that is not there is no error.
+pub(crate) fn remove_kept(dir: &Path, name: &str) -> Result<(), Stays> {
+    use std::os::unix::fs::MetadataExt as _;
+    let own = nix::unistd::geteuid().as_raw();
+    let meta = std::fs::symlink_metadata(dir.join(name)).ok();
+    let of_another = meta.filter(|meta| meta.is_dir() && meta.uid() != own);
+    remove_place(dir, name, of_another.map(|meta| Identity { uid: meta.uid(), gid: meta.gid() }))
+}
+
 /// Why something of a run that is over has not been removed.
 #[derive(Debug)]
 pub(crate) struct Stays {

@@ -8,7 +8,7 @@ use crate::api::Ask;
 use crate::client::Client;
 use crate::command::{Command, Side};
 use crate::failure::Failure;
-use crate::verbs::Tools;
+use crate::verbs::{Offered, Tools};
 
 /// The way to the board.
 #[derive(Debug)]
@@ -44,14 +44,13 @@ impl Board {
         }
     }
 
-    /// The names of the verbs that the caller is offered.
-    pub(super) async fn offered(&self) -> Result<Vec<String>, Failure> {
+    /// What the caller is offered.
+    pub(super) async fn offered(&self) -> Result<Offered, Failure> {
         let verb = Tools::default();
-        let offered = match self {
-            Board::Client(client) | Board::Script(client) => client.call(&verb).await?,
-            Board::Ask(ask) => ask.dispatch(verb).await?,
-        };
-        Ok(offered.verbs)
+        match self {
+            Board::Client(client) | Board::Script(client) => client.call(&verb).await,
+            Board::Ask(ask) => ask.dispatch(verb).await,
+        }
     }
 
     fn own_task(&self) -> Option<&TaskId> {

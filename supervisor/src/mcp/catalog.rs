@@ -13,7 +13,7 @@ use crate::api::Effect;
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::table::table;
-use crate::verbs;
+use crate::verbs::{self, CallPluginTool, OfPlugin};
 
 /// What stands before the name of the verb: the names of the established board.
 const PREFIX: &str = "kanban_";
@@ -83,6 +83,23 @@ async fn call<V: Command>(board: &Board, arguments: JsonObject) -> Result<V::Rep
         failure.hint(format!("the arguments of {} are those of its input schema", name_of(V::NAME)))
     })?;
     board.call::<V>(verb).await
+}
+
+/// Whether a tool is one of a plugin.
+pub(super) fn is_of_plugin(name: &str) -> bool {
+    name.starts_with("plugin_")
+}
+
+/// How a tool of a plugin is listed.
+pub(super) fn of_plugin(offered: &OfPlugin) -> Tool {
+    let annotations = ToolAnnotations::new().read_only(false);
+    let input = offered.input.clone();
+    Tool::new(offered.name.clone(), offered.about.clone(), input).with_annotations(annotations)
+}
+
+/// Calls a tool of a plugin.
+pub(super) async fn call_plugin(board: &Board, tool: String, arguments: JsonObject) -> CallToolResult {
+    outcome::of::<CallPluginTool>(board.call(CallPluginTool { tool, arguments }).await)
 }
 
 fn name_of(verb: &str) -> String {

@@ -56,10 +56,11 @@ impl ServerHandler for Server {
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let offered = self.board.offered().await.map_err(|failure| internal(&failure))?;
-        let is_offered = |listed: &&Listed| offered.iter().any(|verb| verb == listed.verb);
+        let is_offered = |listed: &&Listed| offered.verbs.iter().any(|verb| verb == listed.verb);
         let tools = catalog::all().iter().filter(is_offered).map(|listed| listed.tool.clone());
-        let script = self.scripts.as_ref().map(|_| Scripts::tool(&offered));
-        Ok(ListToolsResult::with_all_items(tools.chain(script).collect()))
+        let of_plugins = offered.plugins.iter().map(catalog::of_plugin);
+        let script = self.scripts.as_ref().map(|_| Scripts::tool(&offered.verbs));
+        Ok(ListToolsResult::with_all_items(tools.chain(of_plugins).chain(script).collect()))
     }
 
     async fn call_tool(
@@ -72,6 +73,11 @@ impl ServerHandler for Server {
             let Some(scripts) = &self.scripts else { return Ok(script::refused(NO_SCRIPTS).into()) };
             let arguments = request.arguments.unwrap_or_default();
             return Ok(scripts.run(arguments, context.ct.clone()).await.into());
+        }
+        if catalog::is_of_plugin(&request.name) {
+            let _turn = self.calls.acquire().await.ok();
+            let arguments = request.arguments.unwrap_or_default();
+            return Ok(catalog::call_plugin(&self.board, request.name.into_owned(), arguments).await.into());
         }
         let Some(listed) = catalog::find(&request.name) else {
             return Err(ErrorData::invalid_params(

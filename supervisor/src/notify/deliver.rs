@@ -17,6 +17,7 @@ use super::wire::Wire;
 use crate::config::notify::Channel;
 use crate::failpoint;
 use crate::failure::Failure;
+use crate::plugins::Calls;
 use crate::service::{BoardHandle, Service};
 
 /// How many messages go into one digest.
@@ -40,7 +41,7 @@ struct Delivered {
 
 /// Delivers what waits on all boards, until the daemon ends, and then briefly what is due. A delivery that is under way after that is sent
 /// again by the next daemon.
-pub(crate) async fn deliver(service: Arc<Service>, stop: CancellationToken) {
+pub(crate) async fn deliver(service: Arc<Service>, calls: Calls, stop: CancellationToken) {
     let mut channels = Channels::default();
     let mut under_way: JoinSet<Delivered> = JoinSet::new();
     let mut trouble: Option<Timestamp> = None;
@@ -65,7 +66,7 @@ pub(crate) async fn deliver(service: Arc<Service>, stop: CancellationToken) {
         };
         for one in plan.now {
             channels.begin(&one, now);
-            under_way.spawn(carry(Arc::clone(&service), one));
+            under_way.spawn(carry(Arc::clone(&service), calls.clone(), one));
         }
         if is_stopping && under_way.is_empty() {
             return;
@@ -124,10 +125,10 @@ async fn look(service: &Arc<Service>) -> Result<Vec<(BoardName, Crowd)>, Failure
 }
 
 /// Sends the first messages of a group, and writes down what came of it.
-async fn carry(service: Arc<Service>, (board, crowd): (BoardName, Crowd)) -> Delivered {
+async fn carry(service: Arc<Service>, calls: Calls, (board, crowd): (BoardName, Crowd)) -> Delivered {
     let (channel, name) = (crowd.address.channel.clone(), board.clone());
     // A task of its own: a panic ends this delivery, and the channel goes on.
-    let carried = tokio::spawn(async move { carry_on(&service, &name, crowd).await });
+    let carried = tokio::spawn(async move { carry_on((&service, &calls), &name, crowd).await });
     let panicked = |_| Err(Failure::failed("the delivery panicked"));
     let outcome = AbortOnDropHandle::new(carried).await.unwrap_or_else(panicked);
     let (pause, is_unwritten) = match outcome {
@@ -140,7 +141,11 @@ async fn carry(service: Arc<Service>, (board, crowd): (BoardName, Crowd)) -> Del
     Delivered { channel, pause, is_unwritten }
 }
 
-async fn carry_on(service: &Service, name: &BoardName, crowd: Crowd) -> Result<Option<Duration>, Failure> {
+async fn carry_on(
+    (service, calls): (&Arc<Service>, &Calls),
+    name: &BoardName,
+    crowd: Crowd,
+) -> Result<Option<Duration>, Failure> {
     let board = service.board(name)?;
     let config = service.config();
     let channel = config.notify.channels.get(&crowd.address.channel);
@@ -153,7 +158,7 @@ async fn carry_on(service: &Service, name: &BoardName, crowd: Crowd) -> Result<O
         return keep_failure(&board, &fallback, &parcel, ids, Undelivered::later(why)).await;
     };
     let name = parcel.address.channel.as_str();
-    let sending = Sending { wire: Wire { service, name, channel }, parcel: &parcel };
+    let sending = Sending { wire: Wire { service, name, channel }, parcel: &parcel, boards: service, calls };
     let sent = sending.send(&mut Trail::default()).await;
     failpoint::pass("after-notify");
     match sent {
@@ -235,7 +240,11 @@ async fn write(
 }
 
 /// Sends a test message over a channel, and says what came of each step.
-pub(crate) async fn test(service: &Service, name: &str, board: BoardName) -> Result<Tested, Failure> {
+pub(crate) async fn test(
+    (service, calls): (&Arc<Service>, &Calls),
+    name: &str,
+    board: BoardName,
+) -> Result<Tested, Failure> {
     let config = service.config();
     let Some(channel) = config.notify.channels.get(name) else {
         let known = config.notify.names();
@@ -248,7 +257,9 @@ pub(crate) async fn test(service: &Service, name: &str, board: BoardName) -> Res
     let kind = kind.as_ref().and_then(|kind| kind.as_str()).unwrap_or_default().to_owned();
     trail.done("configuration", kind);
     let parcel = Parcel::test(board, name);
-    let sent = Sending { wire: Wire { service, name, channel }, parcel: &parcel }.send(&mut trail).await;
+    let sent = Sending { wire: Wire { service, name, channel }, parcel: &parcel, boards: service, calls }
+        .send(&mut trail)
+        .await;
     let mut steps = trail.into_steps();
     if let Err(error) = &sent
         && steps.iter().all(|step| step.ok)

@@ -49,7 +49,8 @@ impl<'a> Talk<'a> {
             | Kind::Desktop
             | Kind::Ntfy
             | Kind::Email
-            | Kind::Signal => Err(Undelivered::later("nothing can be heard over a channel of its kind")),
+            | Kind::Signal
+            | Kind::Plugin => Err(Undelivered::later("nothing can be heard over a channel of its kind")),
         }
     }
 

@@ -1,5 +1,6 @@
 //! The boards of one root, open: what every verb works on, in the daemon and offline alike.
 
+mod automation;
 mod beside;
 pub(crate) mod details;
 pub(crate) mod leases;
@@ -23,10 +24,10 @@ use workspace::WorkspaceSpec;
 use self::leases::ExternalLeases;
 use self::looks::Looks;
 use crate::automation::chat::Desk;
-use crate::automation::schedules::{OfBoard, Schedules};
+use crate::automation::plugins::Plugins;
+use crate::automation::schedules::Schedules;
 use crate::config::Config;
 use crate::config::definitions::Defect;
-use crate::config::notify::NotifyConfig;
 use crate::failpoint;
 use crate::failure::Failure;
 use crate::host::examine::examine_host;
@@ -151,6 +152,7 @@ pub(crate) struct Service {
     config: Mutex<Arc<Config>>,
     roster: Mutex<Option<Arc<Roster>>>,
     schedules: Mutex<Option<Arc<Schedules>>>,
+    plugins: Mutex<Option<Arc<Plugins>>>,
     settings_defect: Mutex<Option<Defect>>,
     mode: Mode,
     quotas: SharedQuotas,
@@ -162,6 +164,7 @@ pub(crate) struct Service {
     looks: Looks,
     chats: Desk,
     mail: Arc<Notify>,
+    news: Arc<Notify>,
 }
 
 impl Service {
@@ -175,6 +178,7 @@ impl Service {
             config: Mutex::new(Arc::new(config)),
             roster: Mutex::default(),
             schedules: Mutex::default(),
+            plugins: Mutex::default(),
             settings_defect: Mutex::default(),
             mode,
             boards: Mutex::default(),
@@ -183,6 +187,7 @@ impl Service {
             looks: Looks::default(),
             chats: Desk::default(),
             mail: Arc::default(),
+            news: Arc::default(),
         }
     }
 
@@ -230,35 +235,6 @@ impl Service {
         *self.roster.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(roster));
     }
 
-    /// The schedules as their files define them: read when they are first asked for, and again when the daemon reloads.
-    pub(crate) fn schedules(&self) -> Arc<Schedules> {
-        let mut schedules = self.schedules.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(schedules.get_or_insert_with(|| Arc::new(Schedules::load(&self.root))))
-    }
-
-    /// Reads the files of the schedules again, and has every board that is served take them into use. One whose file has become
-    /// defective stays as it was.
-    pub(crate) fn read_schedules(&self) {
-        // Held until the boards have their jobs, so that what was read last is what they get last.
-        let mut schedules = self.schedules.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = match schedules.take() {
-            Some(before) => Schedules::reload(&self.root, &before),
-            None => Schedules::load(&self.root),
-        };
-        let now = schedules.insert(Arc::new(now));
-        let config = self.config();
-        for board in self.served() {
-            define(now, &config.notify, &board);
-        }
-    }
-
-    /// Has a board that was opened take its schedules into use.
-    fn define_schedules_on(&self, board: &BoardHandle) {
-        let mut schedules = self.schedules.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = schedules.get_or_insert_with(|| Arc::new(Schedules::load(&self.root)));
-        define(now, &self.config().notify, board);
-    }
-
     /// Takes settings into use, or goes on with those that there are, and remembers why.
     pub(crate) fn use_settings(&self, settings: Result<Config, Defect>) {
         let defect = match settings {
@@ -290,9 +266,9 @@ impl Service {
     /// What is wrong with the files of the configuration.
     pub(crate) fn defects(&self) -> Vec<Defect> {
         let settings = self.settings_defect.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let (roster, schedules) = (self.roster(), self.schedules());
-        let defects = roster.defects().chain(schedules.defects()).cloned();
-        settings.into_iter().chain(defects).chain(self.chats.defects(&self.root)).collect()
+        let (roster, schedules, plugins) = (self.roster(), self.schedules(), self.plugins());
+        let of_files = roster.defects().chain(schedules.defects()).chain(plugins.defects());
+        settings.into_iter().chain(of_files.cloned()).chain(self.chats.defects(&self.root)).collect()
     }
 
     /// The daemon that serves the boards; none outside of it.
@@ -394,7 +370,7 @@ impl Service {
         boards.insert(name.clone(), Arc::clone(&board));
         drop(boards);
         if self.daemon().is_some() {
-            self.define_schedules_on(&board);
+            self.automate(&board);
         }
         Ok(board)
     }
@@ -451,7 +427,8 @@ impl Service {
                 let commits = Arc::clone(&commits);
                 let daemon = self.daemon().cloned();
                 let board = name.clone();
-                let (mail, seen) = (Arc::clone(&self.mail), AtomicI64::new(0));
+                let (mail, news) = (Arc::clone(&self.mail), Arc::clone(&self.news));
+                let seen = AtomicI64::new(0);
                 let on_commit = move |committed: kernel::Committed| {
                     commits.fetch_add(1, Ordering::Relaxed);
                     let last = committed.last_letter.get();
@@ -459,6 +436,7 @@ impl Service {
                         mail.notify_one();
                     }
                     changed.send_replace(committed.last_event.get());
+                    news.notify_one();
                     if let Some(daemon) = &daemon {
                         daemon.board_changed(&board);
                     }
@@ -481,20 +459,4 @@ impl Service {
         let (name, external_leases) = (name.clone(), ExternalLeases::default());
         Ok(BoardHandle { id, name, writer, readers, blobs, external_leases, changed, commits, closing, gone })
     }
-}
-
-/// Has a board take its schedules into use.
-fn define(schedules: &Schedules, notify: &NotifyConfig, board: &BoardHandle) {
-    let usual = notify.default_of(board.name());
-    let (Ok(writer), Some(of_board)) = (board.writer(), schedules.of_board(board.name(), usual)) else {
-        return;
-    };
-    let OfBoard { defined, kept } = of_board;
-    let name = board.name().clone();
-    let done = move |result: Result<(), kernel::Error>| {
-        if let Err(error) = result {
-            tracing::warn!(board = %name, %error, "schedules_not_defined");
-        }
-    };
-    writer.submit(move |board| board.define_schedules(&defined, &kept), done);
 }

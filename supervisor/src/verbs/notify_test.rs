@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::{Audience, Call, Effect, OnBoard, Verb};
 use crate::command::Command;
+use crate::daemon::OwnerLink;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::notify::{Tested, test};
@@ -27,7 +28,8 @@ impl Verb for NotifyTest {
 
     async fn run(self, call: Call) -> Result<Tested, Failure> {
         refuse_tenant(&call)?;
-        test(&call.service, &self.channel, call.board_name().clone()).await
+        let calls = OwnerLink::of(&call.service).map(|daemon| daemon.plugins().clone()).unwrap_or_default();
+        test((&call.service, &calls), &self.channel, call.board_name().clone()).await
     }
 }
 

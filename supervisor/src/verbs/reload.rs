@@ -1,13 +1,16 @@
 //! `reload`: has the daemon read the configuration again.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::{Audience, Call, Effect, OnBoard, Verb};
+use crate::api::{Audience, Call, Effect, OnBoard, Verb, blocking};
 use crate::config::definitions::Defect;
 use crate::daemon::{Event, OwnerLink};
 use crate::failure::Failure;
 use crate::roster::LooseName;
+use crate::service::Service;
 
 /// Has the daemon read the configuration again, as SIGHUP does
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -26,6 +29,16 @@ pub(crate) struct Reloaded {
     pub(crate) unknown_names: Vec<LooseName>,
 }
 
+/// Waits until each board has what its daemon was told to take into use: a board does one job after the other.
+fn taken(service: &Service) {
+    for board in service.served() {
+        let waited = board.writer().and_then(|writer| writer.call(|_| Ok(())).map_err(Failure::from));
+        if let Err(error) = waited {
+            tracing::warn!(board = %board.name(), %error, "reload_not_taken");
+        }
+    }
+}
+
 impl Verb for Reload {
     const NAME: &'static str = "reload";
     const AUDIENCE: Audience = Audience::Operator;
@@ -39,6 +52,8 @@ impl Verb for Reload {
             daemon.send(Event::Reload).await;
             // Its answer comes after what was asked before it.
             drop(daemon.ask(Event::Look).await?);
+            let service = Arc::clone(&call.service);
+            blocking("the boards were not waited for", move || taken(&service)).await?;
         }
         let unknown_names = call.service.roster().loose_names(&call.service.config());
         Ok(Reloaded { by_daemon: daemon.is_some(), defects: call.service.defects(), unknown_names })

@@ -7,7 +7,8 @@ mod screen;
 use std::collections::BTreeMap;
 
 use kernel::{
-    BoardName, Clock as _, Hold, HoldKind, HoldScope, Holder, Mail, Profile, Run, Tenant, Timestamp,
+    BoardName, Clock as _, Hold, HoldKind, HoldScope, Holder, Mail, PluginCursor, Profile, Run, Tenant,
+    Timestamp, View,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -179,6 +180,9 @@ pub(crate) struct StatusReport {
     /// Channels of the board that take no messages for long, or did not take some.
     #[serde(default)]
     pub(crate) failing_channels: Vec<Mail>,
+    /// Plugins that get no more events of the board, because they failed too often.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) paused_plugins: Vec<PluginCursor>,
     /// The next ticks of the schedules of the board, soonest first; at most 3.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) ticks: Vec<NextTick>,
@@ -201,8 +205,16 @@ impl StatusReport {
             commits: 0,
             ..daemon
         });
-        let (defects, broken) = (Vec::new(), Vec::new());
-        StatusReport { daemon, defects, broken, unheld_policies: BTreeMap::new(), holder: None, ..self }
+        let (defects, broken, paused_plugins) = (Vec::new(), Vec::new(), Vec::new());
+        StatusReport {
+            daemon,
+            defects,
+            broken,
+            paused_plugins,
+            unheld_policies: BTreeMap::new(),
+            holder: None,
+            ..self
+        }
     }
 }
 
@@ -258,11 +270,11 @@ impl Verb for Status {
                 }
                 let mail = view.mail(&actor)?.into_iter().filter(|mail| mail.is_in_trouble(asked_at));
                 let mail: Vec<Mail> = mail.collect();
-                Ok((counts, open, view.waiting_tasks(tenant, assignee, TOLD)?, (spent, mail)))
+                Ok((counts, open, view.waiting_tasks(tenant, assignee, TOLD)?, (spent, mail, paused(view)?)))
             })
             .await;
         // The reply has what is wrong with the board, and what the daemon knows all the same.
-        let (counts, open, told, (spent_budgets, failing_channels)) =
+        let (counts, open, told, (spent_budgets, failing_channels, paused_plugins)) =
             unless_troubled(read, board_trouble.as_ref())?;
         let now = kernel::SystemClock.now();
         let commits = call.board()?.commits();
@@ -324,6 +336,7 @@ impl Verb for Status {
             broken,
             spent_budgets,
             failing_channels,
+            paused_plugins,
             ticks: open.ticks,
             waiting,
             waiting_more,
@@ -354,6 +367,13 @@ impl Command for Status {
     fn verdict(reply: &StatusReport) -> u8 {
         reply.health.exit()
     }
+}
+
+/// The plugins that get no more events.
+fn paused(view: &View<'_>) -> Result<Vec<PluginCursor>, kernel::Error> {
+    let mut cursors = view.plugin_cursors()?;
+    cursors.retain(|cursor| cursor.paused_at.is_some());
+    Ok(cursors)
 }
 
 /// What was read of a board; nothing where the board is in trouble and could not be read.
@@ -412,7 +432,7 @@ struct Open {
 }
 
 /// The next ticks of the schedules of a board.
-fn next_ticks(view: &kernel::View<'_>) -> Result<Vec<NextTick>, kernel::Error> {
+fn next_ticks(view: &View<'_>) -> Result<Vec<NextTick>, kernel::Error> {
     let schedules = view.schedules()?.into_iter();
     let ticks = schedules.filter_map(|known| Some(NextTick { at: known.next?, schedule: known.name }));
     let mut ticks: Vec<NextTick> = ticks.collect();
@@ -422,7 +442,7 @@ fn next_ticks(view: &kernel::View<'_>) -> Result<Vec<NextTick>, kernel::Error> {
 }
 
 impl Open {
-    fn read(view: &kernel::View<'_>, with_tasks: bool) -> Result<Self, kernel::Error> {
+    fn read(view: &View<'_>, with_tasks: bool) -> Result<Self, kernel::Error> {
         let mut open = Open { runs: view.open_runs_with_spent()?, ..Open::default() };
         // Who has shown no sign of life has said nothing.
         for run in open.runs.iter().filter(|run| run.last_heartbeat_at.is_some()) {

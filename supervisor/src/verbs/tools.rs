@@ -3,8 +3,10 @@
 use kernel::{ActorKind, Purpose, WorkerRole};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::api::{Audience, Call, Effect, OnBoard, Scope, Verb};
+use crate::automation::plugins::{Plugin, PluginTool};
 use crate::failure::Failure;
 
 /// Lists the verbs that the caller is offered as tools over MCP
@@ -17,6 +19,18 @@ pub(crate) struct Tools {}
 pub(crate) struct Offered {
     /// Their names, in the order of the table.
     pub(crate) verbs: Vec<String>,
+    /// The tools of plugins.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) plugins: Vec<OfPlugin>,
+}
+
+/// A tool of a plugin, as it is listed.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct OfPlugin {
+    pub(crate) name: String,
+    pub(crate) about: String,
+    /// The JSON Schema of its arguments.
+    pub(crate) input: Map<String, Value>,
 }
 
 impl Verb for Tools {
@@ -40,6 +54,14 @@ impl Verb for Tools {
         };
         let entries = super::entries().into_iter();
         let verbs = entries.filter(|entry| entry.tool.is_some_and(|tool| offered(tool.scope)));
-        Ok(Offered { verbs: verbs.map(|entry| entry.name.to_owned()).collect() })
+        let verbs = verbs.map(|entry| entry.name.to_owned()).collect();
+        let plugins = call.service.plugins();
+        let of_plugins = plugins.tools().filter(|(_, tool)| tool.workers || !is_worker);
+        let of_plugin = |(plugin, tool): (&Plugin, &PluginTool)| OfPlugin {
+            name: plugin.tool_name(tool),
+            about: tool.about.clone(),
+            input: tool.schema(),
+        };
+        Ok(Offered { verbs, plugins: of_plugins.map(of_plugin).collect() })
     }
 }

@@ -34,6 +34,7 @@ pub(crate) enum Subject {
     Skill(String),
     Schedule(String),
     Chat(String),
+    Plugin(String),
     /// All that the files define of a directory that cannot be listed.
     Directory,
     /// The settings of the daemon.
@@ -49,6 +50,7 @@ impl fmt::Display for Subject {
             Subject::Skill(name) => write!(f, "the skill {name}"),
             Subject::Schedule(name) => write!(f, "the schedule {name}"),
             Subject::Chat(name) => write!(f, "the chat {name}"),
+            Subject::Plugin(name) => write!(f, "the plugin {name}"),
             Subject::Directory => f.write_str("what its files define"),
             Subject::Settings => f.write_str("the configuration"),
         }
@@ -108,6 +110,7 @@ impl Defect {
             Subject::Profile(_) | Subject::Skill(_) => "docs/profiles.md",
             Subject::Schedule(_) => "docs/schedules.md",
             Subject::Chat(_) => "docs/chat.md",
+            Subject::Plugin(_) => "docs/plugins.md",
             Subject::Directory | Subject::Settings => "docs/configuration.md",
         };
         format!(

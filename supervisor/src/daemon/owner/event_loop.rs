@@ -131,6 +131,7 @@ fn reload(context: &Context) -> Arc<Roster> {
     service.use_roster(Roster::reload(root, &service.roster()).on(&context.host.support));
     service.read_schedules();
     service.chats().reload(root);
+    service.read_plugins();
     tracing::info!("reloaded");
     report(service);
     service.roster()

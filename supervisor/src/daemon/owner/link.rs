@@ -13,6 +13,7 @@ use crate::daemon::run::key::TaskKey;
 use crate::daemon::run::report::ReportsInbox;
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::plugins::Calls;
 use crate::service::{Listener, Service};
 use crate::telemetry::Tracer;
 
@@ -27,6 +28,7 @@ pub(crate) struct OwnerLink {
     changed: Arc<Changed>,
     bells: Bells,
     tracer: Tracer,
+    plugins: Calls,
 }
 
 /// The boards that have changed since the loop last heard of it. No more entries than boards, however often they change,
@@ -50,7 +52,13 @@ pub(in crate::daemon) fn open(reports: ReportsInbox, tracer: Tracer) -> (OwnerLi
     let (sender, events) = mpsc::channel(BOUND);
     let changed = Arc::new(Changed::default());
     (
-        OwnerLink { events: sender, changed: Arc::clone(&changed), bells: Bells::default(), tracer },
+        OwnerLink {
+            events: sender,
+            changed: Arc::clone(&changed),
+            bells: Bells::default(),
+            tracer,
+            plugins: Calls::default(),
+        },
         Inbox { events, changed, reports },
     )
 }
@@ -75,6 +83,11 @@ impl OwnerLink {
     /// The bells of the live runs.
     pub(in crate::daemon) fn bells(&self) -> Bells {
         self.bells.clone()
+    }
+
+    /// The calls of plugins.
+    pub(crate) fn plugins(&self) -> &Calls {
+        &self.plugins
     }
 
     /// What becomes of the traces of runs.

@@ -15,6 +15,7 @@ use super::starts::Starts;
 use crate::config::Tuning;
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::plugins::Calls;
 use crate::service::{BoardHandle, Service};
 use crate::telemetry::Tracer;
 
@@ -34,6 +35,7 @@ pub(in crate::daemon) struct Context {
     pub(in crate::daemon) starts: Starts,
     pub(in crate::daemon) bells: Bells,
     pub(in crate::daemon) tracer: Tracer,
+    pub(in crate::daemon) plugins: Calls,
     /// Commands of schedules that are being carried out.
     pub(in crate::daemon) commands: UnderWay,
     /// What the command line says instead of the configuration, however often that is read.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kernel::{Clock as _, Run, SystemClock};
+use kernel::{Clock as _, Purpose, Run, SystemClock};
 use rustix::process::Signal;
 use shim::rundir::{RunDirError, StopRequest};
 use tokio_util::sync::CancellationToken;
@@ -38,7 +38,7 @@ pub(in crate::daemon) async fn run_task(
     let Attempt { candidate, share, terms } = attempt;
     let key = TaskKey { board: board.name().clone(), task: candidate.task.clone() };
     let asked_at = SystemClock.now();
-    let order = match claim(&context, &board, (candidate, share), &roster, cancel).await {
+    let mut order = match claim(&context, &board, (candidate, share), &roster, cancel).await {
         Ok(order) => order,
         Err(failure) => {
             if failure.code != Code::Conflict {
@@ -53,6 +53,13 @@ pub(in crate::daemon) async fn run_task(
     let live = LiveRun::of(board.name(), &order.run, Some(&order.task));
     context.tell(&key, Report::Claimed(Box::new(live))).await;
     let run = order.run.clone();
+    if run.purpose != Purpose::Check {
+        let sections = context.plugins.sections(&context.service, board.name(), (&order.task, &run));
+        // A start that is given up does not wait for them.
+        if let Some(sections) = order.cancel.clone().run_until_cancelled(sections).await {
+            order.context.push_str(&sections);
+        }
+    }
     context.tracer.claimed((board.id(), run.id), asked_at);
     let (tenant, ca) = (order.task.tenant.clone(), order.config.proxy.ca.clone());
     let (shared, place) = (Arc::clone(&context), (board.id(), run.id));

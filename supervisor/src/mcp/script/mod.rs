@@ -156,7 +156,7 @@ async fn execute(
 ) -> Result<Outcome, Failure> {
     let board = Arc::new(Board::Script(Arc::clone(client)));
     let offered = board.offered().await?;
-    let tools = allowed(&offered);
+    let tools = allowed(&offered.verbs);
     let began = Instant::now();
     let (script, socket) = Script::start(code, &stubs::module(&tools))?;
     let calls = Calls::serve(board, tools, socket);

@@ -7,17 +7,22 @@ mod desktop;
 mod discord;
 mod email;
 mod ntfy;
+mod plugin;
 mod said;
 mod signal;
 mod slack;
 pub(super) mod telegram;
 mod webhook;
 
+use std::sync::Arc;
+
 use super::parcel::{Parcel, is_urgent};
 use super::text;
 use super::trail::{Trail, Undelivered};
 use super::wire::Wire;
 use crate::config::notify::Kind;
+use crate::plugins::Calls;
+use crate::service::Service;
 
 /// What is said in a chat.
 pub(super) struct Spoken<'a> {
@@ -42,7 +47,8 @@ pub(super) fn escaped(kind: Kind, text: &str) -> String {
         | Kind::Desktop
         | Kind::Ntfy
         | Kind::Email
-        | Kind::Signal => text.to_owned(),
+        | Kind::Signal
+        | Kind::Plugin => text.to_owned(),
     }
 }
 
@@ -56,9 +62,13 @@ pub(super) async fn say(
         Kind::Slack => slack::say(wire, spoken, trail).await,
         Kind::Discord => discord::say(wire, spoken, trail).await,
         Kind::Telegram => telegram::say(wire, spoken, trail).await,
-        Kind::Webhook | Kind::Command | Kind::Desktop | Kind::Ntfy | Kind::Email | Kind::Signal => {
-            Err(trail.failed("chat", Undelivered::later("a channel of its kind has no chats")))
-        }
+        Kind::Webhook
+        | Kind::Command
+        | Kind::Desktop
+        | Kind::Ntfy
+        | Kind::Email
+        | Kind::Signal
+        | Kind::Plugin => Err(trail.failed("chat", Undelivered::later("a channel of its kind has no chats"))),
     }
 }
 
@@ -66,6 +76,9 @@ pub(super) async fn say(
 pub(super) struct Sending<'a> {
     pub(super) wire: Wire<'a>,
     pub(super) parcel: &'a Parcel,
+    /// What the calls of plugins need.
+    pub(super) boards: &'a Arc<Service>,
+    pub(super) calls: &'a Calls,
 }
 
 impl Sending<'_> {
@@ -79,6 +92,7 @@ impl Sending<'_> {
             Kind::Ntfy => ntfy::send(self, trail).await,
             Kind::Email => email::send(self, trail).await,
             Kind::Signal => signal::send(self, trail).await,
+            Kind::Plugin => plugin::send(self, trail).await,
         };
         sent.map(|()| None)
     }

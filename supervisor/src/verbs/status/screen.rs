@@ -57,6 +57,14 @@ pub(super) fn show(reply: &StatusReport, screen: &mut Screen) {
             screen.hanging(&format!("{}: ", printable(&mail.channel)), &printable(&text));
         }
     }
+    if !reply.paused_plugins.is_empty() {
+        screen.heading("Plugins");
+        for cursor in &reply.paused_plugins {
+            let why = cursor.last_error.as_deref().unwrap_or("it is not known why");
+            let text = format!("paused: {why}; again: supervisor plugin resume {}", cursor.plugin);
+            screen.hanging(&format!("{}: ", cursor.plugin), &printable(&text));
+        }
+    }
     if !reply.spent_budgets.is_empty() {
         screen.heading("Spent budgets");
         for hold in &reply.spent_budgets {

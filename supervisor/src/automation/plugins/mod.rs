@@ -1,0 +1,17 @@
+//! Plugins: what the directories `plugins.d/NAME/` define, one directory a plugin, named by the directory. What they say is run by
+//! `crate::plugins`.
+
+mod ground;
+mod install;
+mod manifest;
+mod names;
+mod parts;
+mod registry;
+mod template;
+
+pub(crate) use self::ground::{Ground, inspect};
+pub(crate) use self::install::{Staged, copy, uninstall};
+pub(crate) use self::manifest::{Manifest, Plugin, VERSION};
+pub(crate) use self::parts::{PluginSection, PluginTool};
+pub(crate) use self::registry::{Listening, Plugins, path_of};
+pub(crate) use self::template::{Language, create};

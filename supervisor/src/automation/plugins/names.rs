@@ -1,0 +1,27 @@
+//! The names that a plugin cannot have: the words of the command line, which a plugin never stands in for.
+
+use crate::table::table;
+
+/// Words of the command line that are no row of the table.
+const BESIDES: [&str; 5] = ["diag", "help", "kanban", "ls", "plugins"];
+
+macro_rules! the_words {
+    (
+        $($group:literal {
+            commands { $($command:ident($arguments:ty) => $run:path,)* }
+            verbs { $($verb:ident $(=> $special:path)?,)* }
+        })*
+        api { $($hidden:ident,)* }
+    ) => {
+        /// The types of the words, in the order of the table.
+        const WORDS: &[&str] = &[$($(stringify!($command),)* $(stringify!($verb),)*)*];
+    };
+}
+
+table!(the_words);
+
+/// Whether a word is one of the command line: `attach-rm` is `AttachRm`.
+pub(crate) fn is_ours(word: &str) -> bool {
+    let joined: String = word.split('-').collect();
+    BESIDES.contains(&word) || WORDS.iter().any(|ours| ours.eq_ignore_ascii_case(&joined))
+}

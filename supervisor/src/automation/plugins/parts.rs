@@ -1,0 +1,143 @@
+//! What a plugin adds beside its events: verbs of the command line, tools of agents, sections of the context of workers, and
+//! ways to people. Each has a name and a sentence about it.
+
+use std::collections::BTreeSet;
+
+use kernel::Profile;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// How many of each a plugin may add.
+const MOST: usize = 50;
+/// How many characters may be said about one.
+const ABOUT: usize = 1000;
+/// How many bytes the schema of a tool may have.
+const SCHEMA: usize = 16 << 10;
+/// How many bytes a section may have.
+const SECTION: usize = 16 << 10;
+
+/// A verb of the command line: `supervisor PLUGIN VERB`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PluginVerb {
+    pub(crate) name: String,
+    /// What it does, in one line.
+    pub(crate) about: String,
+}
+
+/// A tool over MCP: `plugin_PLUGIN_TOOL`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PluginTool {
+    pub(crate) name: String,
+    /// What an agent should know of it.
+    pub(crate) about: String,
+    /// Whether workers have it, too.
+    #[serde(default)]
+    pub(crate) workers: bool,
+    /// The JSON Schema of its arguments; any object where it is left out.
+    #[serde(default)]
+    pub(crate) input: Map<String, Value>,
+}
+
+impl PluginTool {
+    /// The schema as a client of tools gets it.
+    pub(crate) fn schema(&self) -> Map<String, Value> {
+        let mut schema = self.input.clone();
+        schema.entry("type").or_insert_with(|| "object".into());
+        schema
+    }
+}
+
+/// A section of the context of workers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PluginSection {
+    pub(crate) name: String,
+    /// What stands above it.
+    pub(crate) title: String,
+    /// What it says; the plugin is called for it at each start where this is left out.
+    #[serde(default)]
+    pub(crate) text: Option<String>,
+    /// The profiles whose workers read it; all where none is named.
+    #[serde(default)]
+    pub(crate) profiles: Vec<Profile>,
+}
+
+impl PluginSection {
+    /// Whether the workers of an assignee read it.
+    pub(crate) fn is_for(&self, assignee: Option<&Profile>) -> bool {
+        self.profiles.is_empty() || assignee.is_some_and(|assignee| self.profiles.contains(assignee))
+    }
+}
+
+/// A kind of channel over which people are notified: `plugin = "PLUGIN.SINK"`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PluginSink {
+    pub(crate) name: String,
+    /// Where it brings messages.
+    pub(crate) about: String,
+}
+
+/// What is wrong with the sections.
+pub(super) fn unusable_sections(sections: &[PluginSection]) -> Option<String> {
+    let named = sections.iter().map(|section| (section.name.as_str(), section.title.as_str()));
+    let long = sections.iter().find(|section| section.text.as_ref().is_some_and(|text| text.len() > SECTION));
+    unusable("section", named.collect(), |byte| byte == b'-').or_else(|| {
+        let lines = sections.iter().find(|section| section.title.contains(['\n', '\r']));
+        lines.map(|section| format!("the title of the section `{}` is one line", section.name)).or_else(
+            || long.map(|section| format!("the section `{}` has more than {SECTION} bytes", section.name)),
+        )
+    })
+}
+
+/// What is wrong with the sinks.
+pub(super) fn unusable_sinks(sinks: &[PluginSink]) -> Option<String> {
+    let named = sinks.iter().map(|sink| (sink.name.as_str(), sink.about.as_str()));
+    unusable("sink", named.collect(), |byte| byte == b'-')
+}
+
+/// What is wrong with the verbs.
+pub(super) fn unusable_verbs(verbs: &[PluginVerb]) -> Option<String> {
+    let named = verbs.iter().map(|verb| (verb.name.as_str(), verb.about.as_str()));
+    unusable("verb", named.collect(), |byte| byte == b'-')
+}
+
+/// What is wrong with the tools.
+pub(super) fn unusable_tools(tools: &[PluginTool]) -> Option<String> {
+    let named = tools.iter().map(|tool| (tool.name.as_str(), tool.about.as_str()));
+    unusable("tool", named.collect(), |byte| byte == b'_').or_else(|| {
+        let wrong = tools.iter().find(|tool| {
+            let is_object = tool.input.get("type").is_none_or(|kind| kind == "object");
+            let size = serde_json::to_string(&tool.input).map_or(usize::MAX, |text| text.len());
+            !is_object || size > SCHEMA
+        })?;
+        Some(format!(
+            "the input of the tool `{}` is no schema of an object, or has more than {SCHEMA} bytes",
+            wrong.name
+        ))
+    })
+}
+
+/// What is wrong with the names of what is added.
+pub(super) fn unusable(what: &str, named: Vec<(&str, &str)>, joins: fn(u8) -> bool) -> Option<String> {
+    let is_name = |name: &str| {
+        let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || joins(byte);
+        name.len() <= 32 && name.starts_with(|c: char| c.is_ascii_lowercase()) && name.bytes().all(fits)
+    };
+    if named.len() > MOST {
+        return Some(format!("it has more than {MOST} {what}s"));
+    }
+    let mut seen = BTreeSet::new();
+    named.into_iter().find_map(|(name, about)| {
+        if !is_name(name) {
+            Some(format!("`{name}` is no name of a {what}: 1 to 32 lower-case letters, digits and joints"))
+        } else if !seen.insert(name) {
+            Some(format!("there are two {what}s `{name}`"))
+        } else {
+            let is_long = about.trim().is_empty() || about.chars().count() > ABOUT;
+            is_long.then(|| format!("say what the {what} `{name}` does, in {ABOUT} characters at most"))
+        }
+    })
+}

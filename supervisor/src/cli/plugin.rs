@@ -1,0 +1,279 @@
+//! `plugin` at the command line: what extends this program. Its directories are written by this process, with the rights of its user.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use kernel::PluginName;
+use serde::Serialize;
+
+use super::restore::refuse_worker;
+use super::{CommandLine, call};
+use crate::api::blocking;
+use crate::automation::plugins::{Language, Plugin, Staged, create, path_of, uninstall};
+use crate::client::Client;
+use crate::config::settings;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::terminal::printable;
+use crate::verbs::{CheckPlugin, ListPlugins, Reload, ResumePlugin};
+
+/// List, create, check, install, resume and uninstall plugins
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+A plugin is a directory `plugins.d/NAME` of the configuration with a file `plugin.toml`
+and a program. The program is run anew for each call, confined by a policy without a
+network, with JSON on its standard input and output.
+
+Examples:
+  supervisor plugin create diary
+  supervisor plugin check ./diary
+  supervisor plugin install ./diary
+  supervisor plugin list
+  supervisor plugin uninstall diary")]
+pub(super) struct PluginCommand {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Clone, Debug, clap::Subcommand)]
+enum Verb {
+    /// List the plugins, and how their events go
+    #[command(
+        visible_alias = "ls",
+        after_help = "\
+Examples:
+  supervisor plugin list
+  supervisor plugin list --json"
+    )]
+    List,
+    /// Write a plugin that works, to begin with, and a test of it
+    #[command(after_help = "\
+Examples:
+  supervisor plugin create diary
+  supervisor plugin create diary --language python --directory ~/src")]
+    Create {
+        /// Its name
+        name: PluginName,
+        /// In what it is written
+        #[arg(long, value_name = "LANGUAGE", value_enum, default_value_t)]
+        language: Language,
+        /// Where its directory is made [default: here]
+        #[arg(long, value_name = "DIR")]
+        directory: Option<PathBuf>,
+    },
+    /// Call a plugin with made-up input, step by step, in a copy that is thrown away
+    #[command(after_help = "\
+Exit code: 0 if each step worked, else 1. What a reply asks for is looked at and
+not done.
+
+Examples:
+  supervisor plugin check ./diary
+  supervisor plugin check diary --json")]
+    Check {
+        /// A plugin that is installed, or a path such as ./diary
+        plugin: String,
+    },
+    /// Copy a directory to the plugins, after it was shown what it may do
+    #[command(after_help = "\
+Examples:
+  supervisor plugin install ./diary
+  supervisor plugin install ./diary --yes --force")]
+    Install {
+        /// Its directory
+        path: PathBuf,
+        /// Its name [default: that of the directory]
+        #[arg(long, value_name = "NAME")]
+        name: Option<PluginName>,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+        /// Replace a plugin of that name; its state stays
+        #[arg(long)]
+        force: bool,
+    },
+    /// Give a plugin its events again that failed too often
+    #[command(after_help = "\
+Examples:
+  supervisor plugin resume diary
+  supervisor plugin resume diary --skip")]
+    Resume {
+        /// The plugin
+        name: PluginName,
+        /// Leave out the event that it could not take
+        #[arg(long)]
+        skip: bool,
+    },
+    /// Remove a plugin with its state
+    #[command(
+        visible_alias = "rm",
+        after_help = "\
+Examples:
+  supervisor plugin uninstall diary"
+    )]
+    Uninstall {
+        /// The plugin
+        name: PluginName,
+    },
+}
+
+/// What became of the directory of a plugin.
+#[derive(Debug, Serialize)]
+struct Changed {
+    name: PluginName,
+    path: PathBuf,
+}
+
+pub(super) async fn run(line: &CommandLine, plugin: PluginCommand) -> Result<u8, Failure> {
+    let (client, output) = (&line.client()?, line.output);
+    refuse_worker(client)?;
+    match plugin.verb {
+        Verb::List => call(client, ListPlugins::default(), output).await,
+        Verb::Create { name, language, directory } => {
+            let parent = directory.unwrap_or_else(|| PathBuf::from("."));
+            let path = create(&parent, &name, language)?;
+            let next = format!("check it with: supervisor plugin check {}", shown(&path));
+            said(output, "Created", Changed { name, path }, Some(&next))
+        }
+        Verb::Check { plugin } => call(client, to_check(&plugin)?, output).await,
+        Verb::Install { path, name, yes, force } => {
+            let name = named(&path, name)?;
+            refuse_present(client, &name, force)?;
+            let (root, copied, from) = (client.root().clone(), name.clone(), path.clone());
+            let stage = move || Staged::copy(&root, &copied, &from);
+            let staged = blocking("the plugin was not copied", stage).await??;
+            let read = read(&staged, &name, &path)?;
+            let read = Plugin { dir: path_of(client.root(), &name), ..read };
+            if !yes && !agreed(&read, output)? {
+                return Err(Failure::usage("nothing was installed"));
+            }
+            let path = blocking("the plugin was not installed", move || staged.install()).await??;
+            require_used(client, &name).await?;
+            said(output, "Installed", Changed { name, path }, None)
+        }
+        Verb::Resume { name, skip } => {
+            let cursor = client.call(&ResumePlugin { name, skip }).await?;
+            if output.json() {
+                output.value(&cursor)?;
+            } else {
+                output.text(&format!("Resumed {}  after event {}\n", cursor.plugin, cursor.event))?;
+            }
+            Ok(0)
+        }
+        Verb::Uninstall { name } => {
+            let (root, removed) = (client.root().clone(), name.clone());
+            let path = blocking("the plugin was not removed", move || uninstall(&root, &removed)).await??;
+            client.call(&Reload::default()).await?;
+            said(output, "Uninstalled", Changed { name, path }, None)
+        }
+    }
+}
+
+fn shown(path: &Path) -> String {
+    printable(&path.display().to_string()).clone()
+}
+
+fn said(output: Output, done: &str, changed: Changed, next: Option<&str>) -> Result<u8, Failure> {
+    if output.json() {
+        output.value(&changed)?;
+        return Ok(0);
+    }
+    let next = next.map(|next| format!("{next}\n")).unwrap_or_default();
+    output.text(&format!("{done} {}  {}\n{next}", changed.name, shown(&changed.path)))?;
+    Ok(0)
+}
+
+/// What is meant: a word with a slash is a path.
+fn to_check(plugin: &str) -> Result<CheckPlugin, Failure> {
+    if plugin.contains('/') || plugin.starts_with('.') {
+        let path =
+            std::path::absolute(plugin).map_err(|e| Failure::file("resolve", Path::new(plugin), &e))?;
+        return Ok(CheckPlugin { name: None, path: Some(path) });
+    }
+    let name: PluginName = plugin.parse().map_err(|e| Failure::usage(format!("{e}")))?;
+    Ok(CheckPlugin { name: Some(name), path: None })
+}
+
+/// The name of a plugin that is to be installed.
+fn named(dir: &Path, name: Option<PluginName>) -> Result<PluginName, Failure> {
+    let whole = std::path::absolute(dir).map_err(|e| Failure::file("resolve", dir, &e))?;
+    let of_dir = whole.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    name.map_or_else(|| of_dir.parse(), Ok).map_err(|e: kernel::ParseError| {
+        Failure::usage(format!("the name of the plugin: {e}")).hint("give it another one with --name")
+    })
+}
+
+/// Reads the `plugin.toml` of the copy of a directory.
+fn read(staged: &Staged, name: &PluginName, from: &Path) -> Result<Plugin, Failure> {
+    let text = settings::read(&staged.place().join("plugin.toml"));
+    let text = text.map_err(|e| Failure::file("read", &from.join("plugin.toml"), &e))?;
+    Plugin::parse(name.as_str(), &text, from).map_err(|defect| {
+        Failure::usage(defect.to_string()).hint("docs/plugins.md describes the file; nothing was installed")
+    })
+}
+
+fn refuse_present(client: &Client, name: &PluginName, force: bool) -> Result<(), Failure> {
+    let path = path_of(client.root(), name);
+    if force || path.symlink_metadata().is_err() {
+        return Ok(());
+    }
+    Err(Failure::new(Code::Conflict, format!("{} exists already", path.display()))
+        .hint("replace it with --force; its state stays"))
+}
+
+/// Shows what a plugin will be able to do, and asks.
+fn agreed(plugin: &Plugin, output: Output) -> Result<bool, Failure> {
+    if output.json() || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        return Err(Failure::usage("`plugin install` asks first, and this is no terminal")
+            .hint("look at its plugin.toml, and give --yes"));
+    }
+    let failed = |e: std::io::Error| Failure::failed(format!("failed to ask: {e}"));
+    let mut terminal = std::io::stderr().lock();
+    write!(terminal, "{}Install it? [y/N] ", rights(plugin)).map_err(failed)?;
+    terminal.flush().map_err(failed)?;
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer).map_err(failed)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+/// What a plugin will be able to do.
+fn rights(plugin: &Plugin) -> String {
+    let manifest = &plugin.manifest;
+    let listed = |words: Vec<String>| if words.is_empty() { "nothing".to_owned() } else { words.join(", ") };
+    let lines = [
+        ("for", manifest.description.clone()),
+        ("runs", plugin.command().join(" ")),
+        ("policy", manifest.policy.clone()),
+        ("gets", listed(manifest.kinds().into_iter().collect())),
+        ("adds", listed(adds(plugin))),
+        ("may ask for", listed(manifest.requests.iter().cloned().collect())),
+    ];
+    let line = |(name, text): &(&str, String)| format!("  {name:<12}{}\n", printable(text));
+    format!("The plugin {}\n{}", plugin.name, lines.iter().map(line).collect::<String>())
+}
+
+/// The commands and tools of a plugin.
+fn adds(plugin: &Plugin) -> Vec<String> {
+    let verbs = plugin.manifest.verbs.iter().map(|verb| format!("supervisor {} {}", plugin.name, verb.name));
+    let tools = plugin.manifest.tools.iter().map(|tool| {
+        let whose = if tool.workers { "of workers" } else { "of operators" };
+        format!("{} {whose}", plugin.tool_name(tool))
+    });
+    let sections =
+        plugin.manifest.prompt.iter().map(|section| format!("the section `{}` of workers", section.title));
+    let sinks = plugin.manifest.sinks.iter().map(|sink| format!("the sink {}.{}", plugin.name, sink.name));
+    verbs.chain(tools).chain(sections).chain(sinks).collect()
+}
+
+/// Has the daemon read the plugins again, and says why it does not run one that was just installed.
+async fn require_used(client: &Client, name: &PluginName) -> Result<(), Failure> {
+    client.call(&Reload::default()).await?;
+    let listed = client.call(&ListPlugins { name: Some(name.clone()) }).await?;
+    match listed.into_iter().find_map(|line| line.defect) {
+        None => Ok(()),
+        Some(defect) => {
+            Err(Failure::new(Code::Conflict, format!("it is installed, and cannot be run: {defect}"))
+                .hint(format!("supervisor plugin check {name}")))
+        }
+    }
+}

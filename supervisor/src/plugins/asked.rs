@@ -1,0 +1,126 @@
+//! The verbs and tools of plugins: who asks, what the plugin is given, and what comes back.
+
+use std::sync::{Arc, PoisonError};
+
+use kernel::{Actor, BoardName, Tenant};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::calls::{Calls, Line, OfWorkers};
+use super::requests::{Occasion, Refused, carry_out};
+use crate::automation::plugins::{Plugin, VERSION};
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::service::Service;
+
+/// How many calls of the workers of one tenant are under way at once.
+const OF_TENANT: usize = 2;
+
+/// How many bytes the answer to a worker may have: it is kept for a repeat of the request.
+const OF_WORKER: usize = 64 << 10;
+
+/// What a plugin answers to who has called it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Answer {
+    /// For people and models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) text: Option<String>,
+    /// For programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) data: Option<Value>,
+}
+
+/// What is asked of a plugin.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Asking<'a> {
+    /// One of its verbs, with the words behind it.
+    Verb(&'a str, &'a [String]),
+    /// One of its tools, with its arguments.
+    Tool(&'a str, &'a Map<String, Value>),
+}
+
+/// For whom a plugin is called: itself, the board, who asks, and the id of the request.
+type About<'a> = (&'a Plugin, &'a BoardName, &'a Actor, Option<&'a str>);
+
+/// One call of a worker. It counts until it is dropped.
+struct Counted<'a> {
+    all: &'a OfWorkers,
+    tenant: Option<Tenant>,
+}
+
+impl<'a> Counted<'a> {
+    fn of(all: &'a OfWorkers, actor: &Actor) -> Result<Option<Self>, Failure> {
+        if actor.run.is_none() {
+            return Ok(None);
+        }
+        let mut counts = all.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = counts.entry(actor.tenant.clone()).or_default();
+        if *count >= OF_TENANT {
+            return Err(Failure::new(
+                Code::Throttled,
+                format!("{OF_TENANT} calls of plugins are under way for this tenant"),
+            )
+            .hint("call the tool again when one of them has ended"));
+        }
+        *count += 1;
+        Ok(Some(Counted { all, tenant: actor.tenant.clone() }))
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        let mut counts = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = counts.get_mut(&self.tenant) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.tenant);
+            }
+        }
+    }
+}
+
+/// What a plugin is given of it.
+pub(super) fn call(plugin: &Plugin, board: &BoardName, actor: &Actor, asking: Asking<'_>) -> Value {
+    let mut call = json!({
+        "version": VERSION,
+        "plugin": plugin.name,
+        "board": board,
+        "caller": format!("{}:{}", actor.kind, actor.name),
+        "tenant": actor.tenant,
+        "task_id": actor.run.as_ref().map(|own| &own.task),
+        "run_id": actor.run.as_ref().map(|own| own.run),
+    });
+    let more = match asking {
+        Asking::Verb(verb, arguments) => json!({ "call": "verb", "verb": verb, "arguments": arguments }),
+        Asking::Tool(tool, arguments) => json!({ "call": "tool", "tool": tool, "arguments": arguments }),
+    };
+    if let (Some(call), Value::Object(more)) = (call.as_object_mut(), more) {
+        call.extend(more);
+    }
+    call
+}
+
+impl Calls {
+    /// Calls a verb or a tool of a plugin, and does what it asks for: what a worker's call leads to stays in its tenant.
+    pub(crate) async fn ask(
+        &self,
+        service: &Arc<Service>,
+        (plugin, board, actor, id): About<'_>,
+        asking: Asking<'_>,
+    ) -> Result<Answer, Failure> {
+        let _counted = Counted::of(self.of_workers(), actor)?;
+        let asked = call(plugin, board, actor, asking);
+        let name = |failure: Failure| Failure {
+            message: format!("the plugin {}: {}", plugin.name, failure.message),
+            ..failure
+        };
+        let reply = self.call(service, plugin, &asked, Line::Asked).await.map_err(name)?;
+        if actor.run.is_some() && reply.size() > OF_WORKER {
+            return Err(name(Failure::failed(format!("its answer has more than {OF_WORKER} bytes"))));
+        }
+        let occasion = Occasion { plugin, board, tenant: actor.tenant.as_ref(), id, refused: Refused::Fails };
+        carry_out(self, occasion, &reply.requests).await.map_err(name)?;
+        Ok(Answer { text: reply.text, data: reply.data })
+    }
+}

@@ -1,0 +1,205 @@
+//! One call of a plugin: a fresh process, confined, with one JSON object in and one out, and how many of them run at once.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use kernel::{PluginName, Tenant};
+use policies::{Identity, Policy};
+use serde_json::Value;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::protocol::{REPLY, Reply, plain};
+use super::users::settle;
+use crate::api::{Inside, blocking};
+use crate::automation::plugins::Plugin;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::program::{Ended, Flood, Program};
+use crate::service::Service;
+
+/// How many calls of verbs and tools of one plugin run at once.
+const ASKED: usize = 4;
+/// How long who has asked for a call waits for its turn.
+const TURN: Duration = Duration::from_secs(30);
+
+/// For what a plugin is called. Those who wait do so among themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Line {
+    /// For an event: one at a time.
+    Events,
+    /// Because somebody asks: one of a few at a time.
+    Asked,
+}
+
+/// The calls of workers that are under way, by tenant.
+pub(super) type OfWorkers = Mutex<BTreeMap<Option<Tenant>, usize>>;
+
+/// The calls of plugins that are under way.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Calls(Arc<UnderWay>);
+
+#[derive(Debug, Default)]
+struct UnderWay {
+    turns: Mutex<BTreeMap<(PluginName, Line), Arc<Turns>>>,
+    of_workers: OfWorkers,
+    /// What gives users to plugins does so one by one.
+    users: Arc<Mutex<()>>,
+    inside: OnceLock<Inside>,
+}
+
+/// The turns of one plugin in one line. Each has a number, and with it a place of its own to work in.
+#[derive(Debug)]
+struct Turns {
+    free: Mutex<Vec<usize>>,
+    permits: Arc<Semaphore>,
+}
+
+/// The turn of one call.
+struct Turn {
+    turns: Arc<Turns>,
+    number: usize,
+    // Given back after the number: who has a permit finds a number.
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Turns {
+    fn of(line: Line) -> Self {
+        let count = match line {
+            Line::Events => 1,
+            Line::Asked => ASKED,
+        };
+        Turns { free: Mutex::new((0..count).collect()), permits: Arc::new(Semaphore::new(count)) }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.turns.free.lock().unwrap_or_else(PoisonError::into_inner).push(self.number);
+    }
+}
+
+impl Calls {
+    /// Says by what the requests of plugins are carried out.
+    pub(crate) fn use_inside(&self, inside: Inside) {
+        // A daemon has one.
+        drop(self.0.inside.set(inside));
+    }
+
+    pub(super) fn inside(&self) -> Option<&Inside> {
+        self.0.inside.get()
+    }
+
+    pub(super) fn of_workers(&self) -> &OfWorkers {
+        &self.0.of_workers
+    }
+
+    async fn turn(&self, plugin: &PluginName, line: Line) -> Result<Turn, Failure> {
+        let turns = {
+            let mut turns = self.0.turns.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(turns.entry((plugin.clone(), line)).or_insert_with(|| Arc::new(Turns::of(line))))
+        };
+        let busy = || Failure::new(Code::TryAgain, format!("{ASKED} calls of it are under way"));
+        let permit = Arc::clone(&turns.permits).acquire_owned();
+        let permit = match line {
+            // It has waited for its turn and not failed.
+            Line::Events => permit.await,
+            Line::Asked => tokio::time::timeout(TURN, permit).await.map_err(|_| busy())?,
+        };
+        let permit = permit.map_err(|_| busy())?;
+        let number = turns.free.lock().unwrap_or_else(PoisonError::into_inner).pop().ok_or_else(busy)?;
+        Ok(Turn { turns, number, _permit: permit })
+    }
+
+    /// Makes a call, and returns what the plugin answered. An error says what went wrong, in words for the operator.
+    pub(crate) async fn call(
+        &self,
+        service: &Arc<Service>,
+        plugin: &Plugin,
+        asked: &Value,
+        line: Line,
+    ) -> Result<Reply, Failure> {
+        let turn = self.turn(&plugin.name, line).await?;
+        let kind = match line {
+            Line::Events => "event",
+            Line::Asked => "asked",
+        };
+        let place = service.root().plugin_home(&format!("{}.{kind}-{}", plugin.name, turn.number));
+        self.call_in(service, plugin, asked, &place).await
+    }
+
+    /// The same, in a place of the caller's.
+    pub(super) async fn call_in(
+        &self,
+        service: &Arc<Service>,
+        plugin: &Plugin,
+        asked: &Value,
+        place: &Path,
+    ) -> Result<Reply, Failure> {
+        let policy = policy(service, plugin)?;
+        let identity = self.settle(service, plugin).await?;
+        let ended = run(service, plugin, (&policy, identity), asked, place).await?;
+        if let Some(why) = ended.failure() {
+            return Err(Failure::failed(why));
+        }
+        let reply = Reply::parse(&ended.output).map_err(Failure::failed)?;
+        match reply.error {
+            Some(why) => Err(Failure::failed(plain(&why))),
+            None => Ok(reply),
+        }
+    }
+
+    async fn settle(&self, service: &Arc<Service>, plugin: &Plugin) -> Result<Option<Identity>, Failure> {
+        let (service, plugin, users) = (Arc::clone(service), plugin.clone(), Arc::clone(&self.0.users));
+        let settle = move || {
+            let _one = users.lock().unwrap_or_else(PoisonError::into_inner);
+            settle(&service, &plugin)
+        };
+        blocking("the state of the plugin was not made", settle).await?
+    }
+}
+
+/// The policy of a plugin, where its calls can have it.
+pub(super) fn policy(service: &Service, plugin: &Plugin) -> Result<Policy, Failure> {
+    let (roster, name) = (service.roster(), &plugin.manifest.policy);
+    let policy = roster.policies().find(name).map_err(|why| Failure::usage(why.to_string()))?;
+    if policy.has_proxy() {
+        return Err(Failure::usage(format!(
+            "the policy {name} lets a run out through a proxy, which a plugin has not; name a policy with mode \"none\" or \"host\""
+        )));
+    }
+    Ok(policy.clone())
+}
+
+async fn run(
+    service: &Arc<Service>,
+    plugin: &Plugin,
+    (policy, identity): (&Policy, Option<Identity>),
+    asked: &Value,
+    place: &Path,
+) -> Result<Ended, Failure> {
+    let (argv, state) = (plugin.command(), plugin.state());
+    let mut variables = BTreeMap::new();
+    variables.insert("PLUGIN_DIR".to_owned(), plugin.dir.display().to_string());
+    variables.insert("PLUGIN_STATE".to_owned(), state.display().to_string());
+    let mut execute = vec![plugin.dir.clone()];
+    execute.extend(
+        argv.first().map(std::path::PathBuf::from).filter(|program| !program.starts_with(&plugin.dir)),
+    );
+    let program = Program {
+        argv: &argv,
+        policy,
+        identity,
+        place,
+        execute,
+        directory: Some(plugin.dir.clone()),
+        workspace: Some(state),
+        variables,
+        limit: plugin.manifest.timeout.duration(),
+        kept: REPLY,
+        flood: Flood::End,
+    };
+    let prepared = program.prepare(service).await?;
+    prepared.run(asked.to_string().as_bytes()).await.map_err(|e| Failure::failed(e.to_string()))
+}

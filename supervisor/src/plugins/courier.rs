@@ -1,0 +1,261 @@
+//! The courier: gives each plugin the events that it wants, one after the other, and sleeps until there is something new.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::{
+    BoardName, Clock as _, Event, EventFilter, EventId, PluginCursor, PluginName, SystemClock, Timestamp,
+};
+use rand::RngExt as _;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::calls::{self, Calls};
+use super::check::sweep;
+use super::protocol;
+use super::requests::{Occasion, Refused, carry_out};
+use crate::automation::plugins::Plugin;
+use crate::failpoint;
+use crate::failure::Failure;
+use crate::service::{BoardHandle, Service};
+
+/// How many events are looked at, at once.
+const LOOK: u32 = 50;
+/// The longest pause before a further try.
+const PAUSE: Duration = Duration::from_hours(1);
+/// How far the clock of the host may have been set back.
+const FARTHEST: Duration = Duration::from_hours(2);
+/// The pause after a look that failed: the disk may be full, or the board closed.
+const TROUBLE: Duration = Duration::from_secs(30);
+/// What the label of a plugin begins with, as it stands at the events that it has caused.
+const PLUGINS: &str = "system:plugin:";
+
+/// A plugin on a board.
+type Line = (BoardName, PluginName);
+
+/// An event that is to be given to a plugin.
+struct Due {
+    board: Arc<BoardHandle>,
+    plugin: Plugin,
+    cursor: PluginCursor,
+    event: Event,
+}
+
+/// What a look has found.
+#[derive(Default)]
+struct Found {
+    due: Vec<Due>,
+    /// When there is more to do, if nothing else happens.
+    next: Option<Timestamp>,
+    /// Up to where there is nothing for a plugin.
+    seen: Vec<(Line, EventId)>,
+}
+
+/// Gives the plugins their events until the daemon ends. A call that is under way then is given up, and made again by the next daemon.
+pub(crate) async fn deliver(service: Arc<Service>, calls: Calls, stop: CancellationToken) {
+    let root = service.root().clone();
+    // Nobody waits for it.
+    drop(tokio::task::spawn_blocking(move || sweep(&root)));
+    let mut under_way: JoinSet<(Line, Result<(), Failure>)> = JoinSet::new();
+    let mut busy: BTreeSet<Line> = BTreeSet::new();
+    let mut seen: BTreeMap<Line, EventId> = BTreeMap::new();
+    // What could not be written down is tried again later, and the others do not wait for it.
+    let mut held: BTreeMap<Line, Timestamp> = BTreeMap::new();
+    loop {
+        let now = SystemClock.now();
+        held.retain(|_, until| *until > now && *until <= now.after(TROUBLE));
+        let mut found =
+            look(&service, busy.iter().chain(held.keys()).cloned().collect(), seen.clone(), now).await;
+        for until in held.values() {
+            found.wait_until(*until);
+        }
+        for (line, event) in found.seen {
+            seen.insert(line, event);
+        }
+        for due in found.due {
+            let line = (due.board.name().clone(), due.plugin.name.clone());
+            busy.insert(line.clone());
+            let (service, calls) = (Arc::clone(&service), calls.clone());
+            under_way.spawn(async move {
+                // A task of its own: a panic ends this call, and the plugin is free for the next one.
+                let given =
+                    AbortOnDropHandle::new(tokio::spawn(async move { give(&service, &calls, due).await }));
+                (line, given.await.unwrap_or_else(|_| Err(Failure::failed("the call panicked"))))
+            });
+        }
+        let rest = found.next.map(|at| at.since(now));
+        tokio::select! {
+            // What is under way is dropped, which ends its programs.
+            () = stop.cancelled() => return,
+            // Cancel-safe: a permit that is not taken stays.
+            () = service.news().notified() => {}
+            // Cancel-safe: what has ended and was not taken stays in the set.
+            Some(ended) = under_way.join_next() => match ended {
+                Ok((line, Ok(()))) => drop(busy.remove(&line)),
+                Ok((line, Err(error))) => {
+                    tracing::warn!(board = %line.0, plugin = %line.1, %error, "plugin_not_recorded");
+                    busy.remove(&line);
+                    held.insert(line, SystemClock.now().after(TROUBLE));
+                }
+                Err(error) => tracing::error!(%error, "plugin_call_failed"),
+            },
+            () = sleep(rest) => {}
+        }
+    }
+}
+
+/// Sleeps so long; without an end where there is nothing to wait for.
+async fn sleep(rest: Option<Duration>) {
+    match rest {
+        // The least is what the clock of the runtime can tell apart.
+        Some(rest) => tokio::time::sleep(rest.max(Duration::from_millis(1))).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Looks for the next event of each plugin on each board.
+async fn look(
+    service: &Arc<Service>,
+    busy: BTreeSet<Line>,
+    seen: BTreeMap<Line, EventId>,
+    now: Timestamp,
+) -> Found {
+    let plugins = service.plugins();
+    if plugins.usable().all(|plugin| plugin.manifest.events.is_empty()) {
+        return Found::default();
+    }
+    let boards = service.served();
+    let read = move || {
+        let mut found = Found::default();
+        for board in boards {
+            let cursors = board.readers().with(|view| view.plugin_cursors());
+            let Ok(cursors) = cursors else {
+                tracing::warn!(board = %board.name(), "plugin_cursors_not_read");
+                found.wait_until(now.after(TROUBLE));
+                continue;
+            };
+            for cursor in cursors {
+                let line = (board.name().clone(), cursor.plugin.clone());
+                let plugin = plugins.usable().find(|plugin| plugin.name == cursor.plugin);
+                let Some(plugin) = plugin.filter(|_| cursor.paused_at.is_none() && !busy.contains(&line))
+                else {
+                    continue;
+                };
+                let due = if cursor.due_at > now.after(FARTHEST) { now } else { cursor.due_at };
+                if due > now {
+                    found.wait_until(due);
+                    continue;
+                }
+                let seen = seen.get(&line).copied().unwrap_or_default();
+                match next_event(&board, plugin, (cursor.event, seen)) {
+                    Ok(Ok(event)) => {
+                        found.due.push(Due {
+                            board: Arc::clone(&board),
+                            plugin: plugin.clone(),
+                            cursor,
+                            event,
+                        });
+                    }
+                    Ok(Err(up_to)) => found.seen.push((line, up_to)),
+                    Err(error) => {
+                        tracing::warn!(board = %board.name(), %error, "events_not_read");
+                        found.wait_until(now.after(TROUBLE));
+                    }
+                }
+            }
+        }
+        found
+    };
+    tokio::task::spawn_blocking(read)
+        .await
+        .unwrap_or_else(|_| Found { next: Some(now.after(TROUBLE)), ..Found::default() })
+}
+
+impl Found {
+    fn wait_until(&mut self, at: Timestamp) {
+        self.next = Some(self.next.map_or(at, |next| next.min(at)));
+    }
+}
+
+/// The next event that a plugin wants, or else up to where there is none.
+fn next_event(
+    board: &BoardHandle,
+    plugin: &Plugin,
+    (done, seen): (EventId, EventId),
+) -> Result<Result<Event, EventId>, kernel::Error> {
+    let kinds: Vec<String> = plugin.manifest.kinds().into_iter().collect();
+    board.readers().with(|view| {
+        // Before the search: what comes during it is searched the next time.
+        let newest = EventFilter { newest_first: true, limit: 1, ..EventFilter::default() };
+        let newest = view.events(&newest)?.last().map_or(done, |event| event.id);
+        // Another board may have this name by now.
+        let after = if seen > newest { done } else { seen.max(done) };
+        let mut filter = EventFilter { since: after, limit: LOOK, kinds, ..EventFilter::default() };
+        loop {
+            let events = view.events(&filter)?;
+            let Some(last) = events.last().map(|event| event.id) else {
+                return Ok(Err(newest.max(filter.since)));
+            };
+            let is_of_plugin =
+                |event: &Event| event.actor.as_ref().is_some_and(|who| who.starts_with(PLUGINS));
+            if let Some(event) = events.into_iter().find(|event| !is_of_plugin(event)) {
+                return Ok(Ok(event));
+            }
+            filter.since = last;
+        }
+    })
+}
+
+/// Gives an event to a plugin, and writes down what came of it.
+async fn give(service: &Arc<Service>, calls: &Calls, due: Due) -> Result<(), Failure> {
+    let Due { board, plugin, cursor, event } = due;
+    let outcome = handle(service, calls, (&board, &plugin), &event).await;
+    failpoint::pass("after-plugin");
+    let (name, id) = (plugin.name.clone(), event.id);
+    let Err(failure) = outcome else {
+        return write(&board, move |board| board.plugin_handled(&name, id)).await;
+    };
+    let attempts = cursor.attempts.saturating_add(1);
+    let next = (attempts < plugin.manifest.tries)
+        .then(|| SystemClock.now().after(pause(plugin.manifest.retry_first.duration(), cursor.attempts)));
+    let (board_name, error) = (board.name(), &failure);
+    if next.is_none() {
+        tracing::error!(plugin = %name, board = %board_name, event = %id, attempts, %error, "plugin_paused");
+    } else {
+        tracing::warn!(plugin = %name, board = %board_name, event = %id, attempts, %error, "plugin_failed");
+    }
+    let why = failure.message;
+    write(&board, move |board| board.plugin_failed(&name, &why, next)).await
+}
+
+async fn handle(
+    service: &Arc<Service>,
+    calls: &Calls,
+    (board, plugin): (&BoardHandle, &Plugin),
+    event: &Event,
+) -> Result<(), Failure> {
+    let asked = protocol::event(&plugin.name, board.name(), event);
+    let reply = calls.call(service, plugin, &asked, calls::Line::Events).await?;
+    let id = format!("{}-e{}", board.id(), event.id);
+    let occasion =
+        Occasion { plugin, board: board.name(), tenant: None, id: Some(&id), refused: Refused::LeftOut };
+    carry_out(calls, occasion, &reply.requests).await
+}
+
+/// The pause before the next try, with a quarter of it to either side: those who fail together do not come back together.
+fn pause(first: Duration, attempts: u32) -> Duration {
+    let doubled = first.saturating_mul(2_u32.saturating_pow(attempts.min(20)));
+    doubled.min(PAUSE).mul_f64(rand::rng().random_range(0.75..1.25))
+}
+
+async fn write(
+    board: &BoardHandle,
+    job: impl FnOnce(&mut kernel::Board<'_>) -> Result<(), kernel::Error> + Send + 'static,
+) -> Result<(), Failure> {
+    let (done, reply) = tokio::sync::oneshot::channel();
+    board.writer()?.submit(job, move |result| drop(done.send(result)));
+    let gone = |_| Failure::failed("the writer of the board has ended");
+    reply.await.map_err(gone)?.map_err(Failure::from)
+}

@@ -1,0 +1,127 @@
+//! The sections that plugins add to the context of a worker, when its run starts. One that fails is left out, and the worker reads that.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::{BoardName, Run, Task};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use super::calls::{Calls, Line};
+use super::protocol::plain;
+use crate::automation::plugins::{Plugin, PluginSection, VERSION};
+use crate::failure::Failure;
+use crate::service::Service;
+
+/// How many bytes one section may have.
+const SECTION: usize = 16 << 10;
+/// How long the start of a run waits for one section, whatever the time of its plugin.
+const LONGEST: Duration = Duration::from_secs(10);
+/// How many bytes all sections may have together.
+const ALL: usize = 64 << 10;
+
+/// What a plugin is given, to say what stands in a section.
+fn call(plugin: &Plugin, section: &PluginSection, board: &BoardName, (task, run): (&Task, &Run)) -> Value {
+    let what = json!({ "title": task.title, "body": task.body, "assignee": task.assignee });
+    framed((plugin, section, board), (json!(task.id), json!(run.id), json!(task.tenant), what))
+}
+
+/// The same about a task that is none, for a check.
+pub(super) fn made_up(plugin: &Plugin, section: &PluginSection, board: &BoardName) -> Value {
+    let what = json!({ "title": "a task", "body": null, "assignee": "backend" });
+    framed((plugin, section, board), (json!("t_0123abcd"), json!(1), Value::Null, what))
+}
+
+fn framed(
+    (plugin, section, board): (&Plugin, &PluginSection, &BoardName),
+    (task, run, tenant, what): (Value, Value, Value, Value),
+) -> Value {
+    json!({ "version": VERSION, "plugin": plugin.name, "call": "prompt", "section": section.name, "board": board,
+        "task_id": task, "run_id": run, "tenant": tenant, "task": what })
+}
+
+/// The text of a reply, where it can stand in a section.
+fn text(said: Option<String>) -> Result<String, String> {
+    let text = said.unwrap_or_default();
+    if text.len() > SECTION {
+        return Err(format!("its section has more than {SECTION} bytes"));
+    }
+    Ok(text)
+}
+
+impl Calls {
+    /// The sections of all plugins for a run, as they stand behind its context.
+    pub(crate) async fn sections(
+        &self,
+        service: &Arc<Service>,
+        board: &BoardName,
+        (task, run): (&Task, &Run),
+    ) -> String {
+        let plugins = service.plugins();
+        let mut under_way = JoinSet::new();
+        let of_task = |section: &&PluginSection| section.is_for(task.assignee.as_ref());
+        let wanted = plugins.usable().flat_map(|plugin| {
+            plugin
+                .manifest
+                .prompt
+                .iter()
+                .filter(of_task)
+                .map(move |section| (plugin.clone(), section.clone()))
+        });
+        let titles: Vec<String> = wanted
+            .enumerate()
+            .map(|(at, (plugin, section))| {
+                let asked = call(&plugin, &section, board, (task, run));
+                let (calls, service, title) = (self.clone(), Arc::clone(service), section.title.clone());
+                under_way
+                    .spawn(async move { (at, calls.section(&service, &plugin, &section, &asked).await) });
+                title
+            })
+            .collect();
+        let mut said: Vec<Option<String>> = vec![None; titles.len()];
+        while let Some(ended) = under_way.join_next().await {
+            if let Ok((at, text)) = ended {
+                said[at] = Some(text);
+            }
+        }
+        let sections = titles.iter().zip(said);
+        let mut all = String::new();
+        for (title, text) in sections {
+            let text = text.unwrap_or_else(|| "(This section is missing: its plugin failed.)".to_owned());
+            let text = text.trim();
+            if text.is_empty() {
+                continue;
+            }
+            let is_room = all.len() + title.len() + text.len() <= ALL;
+            let text = if is_room {
+                text
+            } else {
+                "(This section is missing: the sections before it are too long.)"
+            };
+            all.push_str(&format!("\n# {title}\n\n{text}\n"));
+        }
+        all
+    }
+
+    async fn section(
+        &self,
+        service: &Arc<Service>,
+        plugin: &Plugin,
+        section: &PluginSection,
+        asked: &Value,
+    ) -> String {
+        if let Some(text) = &section.text {
+            return text.clone();
+        }
+        let late = |_| Err(Failure::failed(format!("it was not done after {} s", LONGEST.as_secs())));
+        let reply = tokio::time::timeout(LONGEST, self.call(service, plugin, asked, Line::Asked)).await;
+        match reply.unwrap_or_else(late).and_then(|reply| text(reply.text).map_err(Failure::failed)) {
+            Ok(text) => text,
+            Err(failure) => {
+                tracing::warn!(plugin = %plugin.name, section = %section.name, error = %failure, "plugin_section_missing");
+                let why = plain(&failure.message);
+                format!("(This section is missing: the plugin {} failed: {why})", plugin.name)
+            }
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! The sinks of plugins: a message to people is brought by a call.
+
+use std::sync::Arc;
+
+use kernel::PluginName;
+use serde_json::{Value, json};
+
+use super::calls::{Calls, Line};
+use crate::automation::plugins::{Plugin, VERSION};
+use crate::failure::Failure;
+use crate::service::Service;
+
+/// What a plugin is given of a message.
+pub(super) fn call(plugin: &PluginName, sink: &str, message: &Value) -> Value {
+    json!({ "version": VERSION, "plugin": plugin, "call": "sink", "sink": sink, "message": message })
+}
+
+/// A message that nobody sent, for a check.
+pub(super) fn made_up() -> Value {
+    json!({ "version": 1, "id": "test", "board": "default", "channel": "check", "chat_id": "", "thread_id": "",
+        "text": "test message of supervisor", "messages": [] })
+}
+
+impl Calls {
+    /// Has a plugin bring a message. What its reply asks for is refused: the message may come again.
+    pub(crate) async fn bring(
+        &self,
+        service: &Arc<Service>,
+        plugin: &Plugin,
+        sink: &str,
+        message: &Value,
+    ) -> Result<(), Failure> {
+        let reply = self.call(service, plugin, &call(&plugin.name, sink, message), Line::Asked).await?;
+        if reply.requests.is_empty() {
+            return Ok(());
+        }
+        Err(Failure::failed("the reply of a sink asks for nothing, and this one does"))
+    }
+}

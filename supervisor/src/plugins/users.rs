@@ -1,0 +1,62 @@
+//! The users of plugins, where the daemon is root's: each plugin has one of its own, which owns its state.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use kernel::BoardId;
+use policies::Identity;
+
+use crate::automation::plugins::Plugin;
+use crate::failure::Failure;
+use crate::paths::make_dir;
+use crate::program::give;
+use crate::service::Service;
+
+/// Whose users the plugins have: a number that no board has.
+const PLUGINS: u128 = 2;
+
+/// Makes the state of a plugin where there is none, and returns the user that owns it. Blocking; one call of it at a time.
+pub(super) fn settle(service: &Service, plugin: &Plugin) -> Result<Option<Identity>, Failure> {
+    let state = plugin.state();
+    let own = nix::unistd::geteuid();
+    let owner = match std::fs::symlink_metadata(&state) {
+        Ok(meta) if meta.is_dir() => Some(meta.uid()),
+        Ok(_) => return Err(Failure::failed(format!("{} is not a directory", state.display()))),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
+        Err(e) => return Err(Failure::file("look at", &state, &e)),
+    };
+    if !own.is_root() {
+        return match owner {
+            Some(uid) if uid != own.as_raw() => Err(of_another(&state, uid)),
+            Some(_) => Ok(None),
+            None => make_dir(&state, 0o700).map(|()| None),
+        };
+    }
+    let config = service.config();
+    let range = service.worker_uids().range(BoardId(uuid::Uuid::from_u128(PLUGINS)), &config.worker)?;
+    let uid = match owner {
+        Some(uid) if (range.first..=range.last).contains(&uid) => uid,
+        Some(uid) if uid != own.as_raw() => return Err(of_another(&state, uid)),
+        Some(_) | None => {
+            let taken = taken(service);
+            let free = (range.first..=range.last).find(|uid| !taken.contains(uid));
+            free.ok_or_else(|| Failure::failed("there is no user left for the plugin"))?
+        }
+    };
+    let identity = Some(Identity { uid, gid: uid });
+    make_dir(&state, 0o700)?;
+    give(&state, identity)?;
+    Ok(identity)
+}
+
+fn of_another(state: &Path, uid: u32) -> Failure {
+    Failure::failed(format!("{} belongs to the user {uid}, who is not that of the plugin", state.display()))
+        .hint("remove it, or give it to the user of the daemon")
+}
+
+/// The users of the other plugins.
+fn taken(service: &Service) -> Vec<u32> {
+    let entries = std::fs::read_dir(service.root().plugins_dir()).into_iter().flatten().flatten();
+    let states = entries.map(|entry| entry.path().join("state"));
+    states.filter_map(|state| Some(std::fs::symlink_metadata(state).ok()?.uid())).collect()
+}

@@ -1,0 +1,105 @@
+//! What comes by itself on the boards, as its files define it: schedules and plugins. A board is given both when it is opened, and
+//! whenever the files are read.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError};
+
+use tokio::sync::Notify;
+
+use super::{BoardHandle, Service};
+use crate::automation::plugins::{Listening, Plugins};
+use crate::automation::schedules::{OfBoard, Schedules};
+use crate::config::notify::NotifyConfig;
+
+impl Service {
+    /// The schedules as their files define them: read when they are first asked for, and again when the daemon reloads.
+    pub(crate) fn schedules(&self) -> Arc<Schedules> {
+        let mut schedules = self.schedules.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(schedules.get_or_insert_with(|| Arc::new(Schedules::load(&self.root))))
+    }
+
+    /// Reads the files of the schedules again, and has every board that is served take them into use. One whose file has become
+    /// defective stays as it was.
+    pub(crate) fn read_schedules(&self) {
+        // Held until the boards have their jobs, so that what was read last is what they get last.
+        let mut schedules = self.schedules.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = match schedules.take() {
+            Some(before) => Schedules::reload(&self.root, &before),
+            None => Schedules::load(&self.root),
+        };
+        let now = schedules.insert(Arc::new(now));
+        let config = self.config();
+        for board in self.served() {
+            schedule(now, &config.notify, &board);
+        }
+    }
+
+    /// The plugins as their files define them: read when they are first asked for, and again when the daemon reloads.
+    pub(crate) fn plugins(&self) -> Arc<Plugins> {
+        let mut plugins = self.plugins.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(plugins.get_or_insert_with(|| Arc::new(Plugins::load(&self.root))))
+    }
+
+    /// Reads the files of the plugins again, and has every board that is served take them into use. One whose file has become defective
+    /// is not run.
+    pub(crate) fn read_plugins(&self) {
+        let mut plugins = self.plugins.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = plugins.insert(Arc::new(Plugins::load(&self.root)));
+        for board in self.served() {
+            listen(now, &board);
+        }
+        self.news.notify_one();
+    }
+
+    /// Rings when a board was changed, or the plugins were read again.
+    pub(crate) fn news(&self) -> &Notify {
+        &self.news
+    }
+
+    /// Has a board that was opened take what comes by itself into use.
+    pub(super) fn automate(&self, board: &BoardHandle) {
+        let mut schedules = self.schedules.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = schedules.get_or_insert_with(|| Arc::new(Schedules::load(&self.root)));
+        schedule(now, &self.config().notify, board);
+        drop(schedules);
+        let mut plugins = self.plugins.lock().unwrap_or_else(PoisonError::into_inner);
+        listen(plugins.get_or_insert_with(|| Arc::new(Plugins::load(&self.root))), board);
+    }
+}
+
+/// Has a board take its schedules into use.
+fn schedule(schedules: &Schedules, notify: &NotifyConfig, board: &BoardHandle) {
+    let usual = notify.default_of(board.name());
+    let (Ok(writer), Some(of_board)) = (board.writer(), schedules.of_board(board.name(), usual)) else {
+        return;
+    };
+    let OfBoard { defined, kept } = of_board;
+    let name = board.name().clone();
+    let done = move |result: Result<(), kernel::Error>| {
+        if let Err(error) = result {
+            tracing::warn!(board = %name, %error, "schedules_not_defined");
+        }
+    };
+    writer.submit(move |board| board.define_schedules(&defined, &kept), done);
+}
+
+/// Has a board keep how far the plugins have taken its events.
+fn listen(plugins: &Plugins, board: &BoardHandle) {
+    let (Ok(writer), Some(Listening { listening, kept })) = (board.writer(), plugins.listening()) else {
+        return;
+    };
+    let has_none = || board.readers().with(|view| view.plugin_cursors()).is_ok_and(|all| all.is_empty());
+    // Nothing is written where there is nothing to say.
+    if listening.is_empty() && has_none() {
+        return;
+    }
+    let name = board.name().clone();
+    let done = move |result: Result<(), kernel::Error>| {
+        if let Err(error) = result {
+            tracing::warn!(board = %name, %error, "plugins_not_defined");
+        }
+    };
+    let named = move |names: Vec<kernel::PluginName>| names.into_iter().collect::<BTreeSet<_>>();
+    let (listening, kept) = (named(listening), named(kept));
+    writer.submit(move |board| board.define_plugins(&listening, &kept), done);
+}

@@ -1,0 +1,71 @@
+//! `plugin check`: a plugin is called with made-up input, and what came of each step.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use kernel::PluginName;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::unknown;
+use crate::api::{Audience, Call, Effect, OnBoard, Verb};
+use crate::automation::plugins::{Ground, path_of};
+use crate::command::Command;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::plugins::{Checked, check};
+use crate::terminal::{Screen, printable};
+
+/// Calls a plugin with made-up input, in a copy that is thrown away
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct CheckPlugin {
+    /// A plugin that is installed.
+    pub(crate) name: Option<PluginName>,
+    /// The directory of one that is not.
+    pub(crate) path: Option<PathBuf>,
+}
+
+impl Verb for CheckPlugin {
+    const NAME: &'static str = "check-plugin";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Read;
+    const ON: OnBoard = OnBoard::None;
+    type Reply = Checked;
+
+    fn answered_within(&self) -> Duration {
+        Duration::from_hours(1)
+    }
+
+    async fn run(self, call: Call) -> Result<Checked, Failure> {
+        let (dir, ground) = match (&self.name, self.path) {
+            (Some(name), None) => (path_of(call.service.root(), name), Ground::Installed),
+            (None, Some(path)) if path.is_absolute() => (path, Ground::Offered),
+            (_, _) => {
+                return Err(Failure::usage(
+                    "name a plugin that is installed, or the whole path of a directory",
+                )
+                .hint("give either `name` or `path`"));
+            }
+        };
+        if let Some(name) = self.name.filter(|_| dir.symlink_metadata().is_err()) {
+            return Err(unknown(&call.service, &name));
+        }
+        Ok(check(&call.service, &dir, ground).await)
+    }
+}
+
+impl Command for CheckPlugin {
+    fn show(reply: &Checked, screen: &mut Screen) {
+        for step in &reply.steps {
+            let mark = if step.ok { "ok    " } else { "failed" };
+            screen.line(format!("{mark}  {:<17}  {}", printable(&step.name), printable(&step.detail)));
+        }
+        let end = if reply.ok { "works" } else { "does not work" };
+        screen.line(format!("The plugin {} {end}.", printable(&reply.plugin)));
+    }
+
+    fn verdict(reply: &Checked) -> u8 {
+        if reply.ok { 0 } else { Code::Failed.exit() }
+    }
+}
