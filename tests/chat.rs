@@ -1,6 +1,8 @@
 //! People direct a fleet from chats: each service is played by a server, and who may do what is shown by what comes back.
 
+mod played_socket;
 mod played_telegram;
+mod services;
 mod telegram;
 
 use crate::harness::Fleet;

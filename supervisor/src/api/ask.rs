@@ -11,7 +11,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::{IntoResponse as _, Response};
+use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Limited};
@@ -214,6 +214,18 @@ pub(crate) type Exchange = fn(Ask, Whole) -> Pin<Box<dyn Future<Output = Answere
 
 /// An answer that is there as a whole.
 pub(crate) type Answered = hyper::Response<BoxBody<Bytes, Infallible>>;
+
+/// Returns the answer to such a request: a reply as JSON, or the refusal.
+pub(crate) async fn answered<T: Serialize + Send + 'static>(outcome: Result<T, Failure>) -> Answered {
+    let answer = match outcome {
+        Ok(reply) => written(StatusCode::OK, reply).await,
+        Err(failure) => Err(failure),
+    };
+    let (head, body) = answer.unwrap_or_else(IntoResponse::into_response).into_parts();
+    // It is in memory already.
+    let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+    hyper::Response::from_parts(head, http_body_util::Full::new(body).boxed())
+}
 
 /// Adds a path that has messages of its own: they are posted, and go through the same doors as verbs.
 pub(crate) fn mount_exchange(router: Routes, path: &str, exchange: Exchange) -> Routes {

@@ -11,7 +11,7 @@ mod in_process;
 mod members;
 mod router;
 
-pub(crate) use ask::{Answered, Ask, Given, Id, Whole, mount_exchange, mount_verb, written};
+pub(crate) use ask::{Answered, Ask, Given, Id, Whole, answered, mount_exchange, mount_verb, written};
 pub(crate) use call::{
     ANSWERED, Audience, Call, Effect, Entry, OnBoard, Parcel, Scope, Tool, Verb, blocking,
 };

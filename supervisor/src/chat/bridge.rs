@@ -7,9 +7,8 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 
 use super::conversation::Conversation;
-use super::heard::Heard;
 use super::pace::Pace;
-use crate::automation::chat::ChatFile;
+use crate::automation::chat::{ChatFile, Heard};
 use crate::config::notify::Channel;
 use crate::notify::{Talk, Undelivered};
 use crate::service::Service;
@@ -49,12 +48,23 @@ impl Bridge {
         self.service.chats().connected(&self.name, account);
     }
 
-    /// Does what a message says, and sends the reply. One that cannot be sent is left out.
-    pub(super) async fn hear(&self, conversation: &mut Conversation, heard: &Heard) {
+    /// The secret of the chat's own file.
+    pub(super) fn secret(&self) -> Result<String, Undelivered> {
+        let missing = || Undelivered::later(format!("chat.d/{}.toml names no `secret`", self.name));
+        let secret = self.chat.secret.as_ref().ok_or_else(missing)?;
+        self.talk().fetch(&format!("chat {}", self.name), secret)
+    }
+
+    /// Does what a message says, and returns the reply; none where it is not for this chat.
+    pub(super) async fn reply(&self, conversation: &mut Conversation, heard: &Heard) -> Option<String> {
         // A message on which this fails would come again without end.
         let answer = AssertUnwindSafe(conversation.answer(heard)).catch_unwind().await;
-        let failed = |_| Some("It failed inside the supervisor; its log has the reason.".to_owned());
-        let Some(reply) = answer.unwrap_or_else(failed) else { return };
+        answer.unwrap_or_else(|_| Some("It failed inside the supervisor; its log has the reason.".to_owned()))
+    }
+
+    /// Does what a message says, and sends the reply. One that cannot be sent is left out.
+    pub(super) async fn hear(&self, conversation: &mut Conversation, heard: &Heard) {
+        let Some(reply) = self.reply(conversation, heard).await else { return };
         let thread = Some(heard.thread.as_str()).filter(|thread| !thread.is_empty());
         for attempt in 1..=REPLIES {
             let id = format!("chat/{}/{}", self.name, heard.id);

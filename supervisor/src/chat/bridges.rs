@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::bridge::Bridge;
-use super::telegram;
+use super::{discord, slack, telegram, webhook};
 use crate::config::notify::Kind;
 use crate::notify::Undelivered;
 use crate::service::Service;
@@ -97,17 +97,11 @@ async fn keep(bridge: Arc<Bridge>, stop: CancellationToken) {
 async fn run(bridge: &Bridge, stop: &CancellationToken) -> Result<(), Undelivered> {
     match bridge.channel.kind {
         Kind::Telegram => telegram::run(bridge, stop).await,
-        Kind::Slack
-        | Kind::Discord
-        | Kind::Webhook
-        | Kind::Command
-        | Kind::Desktop
-        | Kind::Ntfy
-        | Kind::Email
-        | Kind::Signal
-        | Kind::Plugin => Err(Undelivered::later(format!(
-            "nothing can be heard over the channel `{}`",
-            bridge.chat.channel
-        ))),
+        Kind::Slack => slack::run(bridge, stop).await,
+        Kind::Discord => discord::run(bridge, stop).await,
+        Kind::Webhook => webhook::run(bridge, stop).await,
+        Kind::Command | Kind::Desktop | Kind::Ntfy | Kind::Email | Kind::Signal | Kind::Plugin => Err(
+            Undelivered::later(format!("nothing can be heard over the channel `{}`", bridge.chat.channel)),
+        ),
     }
 }

@@ -6,13 +6,13 @@ use std::time::Duration;
 use kernel::{Address, BlockKind, Profile, Status, TaskId};
 use tokio::time::Instant;
 
-use super::heard::Heard;
+use super::here::place;
 use super::mention::Mentioning;
 use super::pace::{Pace, Turn};
-use super::registry::{help, help_of, kanban, permit, schedules};
+use super::registry::{help, help_of, kanban, schedules};
 use super::reply;
-use super::verb::Asker;
-use crate::automation::chat::{ChatFile, May, Sender};
+use super::verb::{Asker, permit};
+use crate::automation::chat::{ChatFile, Heard, May, Sender};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::service::Service;
@@ -79,7 +79,8 @@ impl Conversation {
 
     async fn act(&self, sender: &Sender, heard: &Heard, meaning: Meaning) -> Option<Result<String, Failure>> {
         let (service, name, chat) = (&self.service, self.name.as_str(), &self.chat);
-        let mut asker = Asker { service, name, chat, sender, heard, board: self.chat.board.clone() };
+        let mut asker =
+            Asker { service, name, chat, sender, heard, board: self.chat.board.clone(), place: None };
         match meaning {
             Meaning::Command(word, line) => command(&mut asker, &word, &line).await,
             Meaning::About(message) => Some(about(&asker, &message).await),
@@ -245,5 +246,6 @@ async fn mention(asker: &Asker<'_>) -> Result<Option<String>, Failure> {
     }
     permit_own_board(asker)?;
     permit(asker, May::Mutate, "@mention")?;
-    asker.shown(Mentioning { text: text(asker), workspace: None }).await.map(Some)
+    let workspace = place(asker).await?.map(|path| format!("dir:{path}"));
+    asker.shown(Mentioning { text: text(asker), workspace }).await.map(Some)
 }

@@ -16,18 +16,25 @@
 mod bridge;
 mod bridges;
 mod conversation;
-mod heard;
+mod discord;
+mod here;
 mod mention;
 mod pace;
 mod registry;
 mod reply;
+mod slack;
 mod telegram;
 mod verb;
+mod webhook;
 
-use crate::api::Surface;
+use crate::api::{Surface, mount_exchange};
 
 /// Has the daemon serve the chats of the configuration beside its doors.
-pub(crate) fn mount(mut surface: Surface) -> Surface {
-    surface.beside.push(|service, stop| Box::pin(bridges::serve(service, stop)));
-    surface
+pub(crate) fn mount(surface: Surface) -> Surface {
+    let routes = mount_exchange(surface.routes, "/api/v1/chat/{name}", |ask, whole| {
+        Box::pin(webhook::exchange(ask, whole))
+    });
+    let mut beside = surface.beside;
+    beside.push(|service, stop| Box::pin(bridges::serve(service, stop)));
+    Surface { routes, beside, ..surface }
 }

@@ -5,10 +5,10 @@ use std::pin::Pin;
 use clap::{ArgMatches, Command as Parser};
 use kernel::ScheduleName;
 
-use super::verb::{Asker, parsed, parser};
+use super::here::{here, place};
+use super::verb::{Asker, parsed, parser, permit};
 use crate::api::Verb as _;
 use crate::automation::chat::May;
-use crate::exit::Code;
 use crate::failure::Failure;
 use crate::verbs::{self, Answer, Create, List, ListSchedules, PauseSchedule, RunSchedule};
 
@@ -90,8 +90,9 @@ fn list(list: &mut List, _: &Asker<'_>) {
     list.limit.get_or_insert(LISTED);
 }
 
-/// Lines after the first are its body.
+/// Lines after the first are its body, and it works in the directory of its thread.
 fn create(create: &mut Create, asker: &Asker<'_>) {
+    create.workspace = asker.place.as_ref().map(|path| format!("dir:{path}"));
     if create.body.is_none()
         && let Some((_, rest)) = asker.heard.text.split_once('\n')
     {
@@ -104,14 +105,20 @@ fn answer(answer: &mut Answer, _: &Asker<'_>) {
 }
 
 /// Runs the words behind `/kanban` or `/task`.
-pub(super) async fn kanban(asker: &Asker<'_>, words: &[String]) -> Result<String, Failure> {
+pub(super) async fn kanban(asker: &mut Asker<'_>, words: &[String]) -> Result<String, Failure> {
     let Some((verb, words)) = words.split_first() else { return Ok(help(asker.sender.may)) };
     if verb == "help" {
         return help_of(asker.sender.may, words);
     }
+    if verb == "here" {
+        return here(asker, words).await;
+    }
     let row = row(verb)?;
     permit(asker, row.may, verb)?;
     let matches = parsed((row.parser)(row.open), row.open, words)?;
+    if row.name == Create::NAME {
+        asker.place = place(asker).await?;
+    }
     (row.run)(asker, matches).await
 }
 
@@ -138,18 +145,6 @@ pub(super) async fn schedules(asker: &Asker<'_>, words: &[String]) -> Result<Str
     }
 }
 
-/// Refuses a sender who may not do something.
-pub(super) fn permit(asker: &Asker<'_>, needed: May, verb: &str) -> Result<(), Failure> {
-    let own = asker.sender.may;
-    if own >= needed {
-        return Ok(());
-    }
-    Err(Failure::new(
-        Code::NotPermitted,
-        format!("`{verb}` needs `{}`, and {} may `{}`", needed.as_str(), asker.sender.name, own.as_str()),
-    ))
-}
-
 fn row(verb: &str) -> Result<&'static Row, Failure> {
     let verb = if verb == "ls" { "list" } else { verb };
     ROWS.iter().find(|row| row.name == verb).ok_or_else(|| {
@@ -173,6 +168,7 @@ pub(super) fn help(may: May) -> String {
             lines.push(format!("  {}", verbs(of)));
         }
     }
+    lines.push("/kanban here  the directory in which the tasks of this thread work".to_owned());
     lines.push("/schedules  what comes by itself".to_owned());
     lines.push("/help VERB  its arguments".to_owned());
     if may >= May::Mutate {

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::bridge::Bridge;
-use super::heard::Heard;
+use crate::automation::chat::Heard;
 use crate::notify::Undelivered;
 
 /// How long the service keeps a request open while there is nothing new.

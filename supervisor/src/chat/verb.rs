@@ -8,10 +8,10 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command as Parser};
 use kernel::{Actor, Address, BoardName, RequestId};
 
-use super::heard::Heard;
 use crate::api::{Call, Entry, OnBoard, Verb, blocking, not_for_members};
-use crate::automation::chat::{ChatFile, Sender};
+use crate::automation::chat::{ChatFile, Heard, May, Sender};
 use crate::command::Command;
+use crate::exit::Code;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::service::Service;
@@ -31,12 +31,17 @@ pub(super) struct Asker<'a> {
     pub(super) sender: &'a Sender,
     pub(super) heard: &'a Heard,
     pub(super) board: BoardName,
+    /// The directory in which a new task works.
+    pub(super) place: Option<String>,
 }
 
 impl Asker<'_> {
     /// The person on the board. A sender with a tenant sees that tenant alone, as its users do.
     pub(super) fn actor(&self) -> Actor {
-        Actor { tenant: self.sender.tenant.clone(), ..Actor::person(&*self.sender.name) }
+        let tenant = self.sender.tenant.clone();
+        // A directory that the file of the chat allows is one that the daemon's user allows.
+        let uid = tenant.is_none().then(|| nix::unistd::geteuid().as_raw());
+        Actor { tenant, uid, ..Actor::person(&*self.sender.name) }
     }
 
     pub(super) fn address(&self) -> Address {
@@ -113,6 +118,18 @@ impl Asker<'_> {
         prepare(&mut verb, self);
         self.shown(verb).await
     }
+}
+
+/// Refuses a sender who may not do something.
+pub(super) fn permit(asker: &Asker<'_>, needed: May, verb: &str) -> Result<(), Failure> {
+    let own = asker.sender.may;
+    if own >= needed {
+        return Ok(());
+    }
+    Err(Failure::new(
+        Code::NotPermitted,
+        format!("`{verb}` needs `{}`, and {} may `{}`", needed.as_str(), asker.sender.name, own.as_str()),
+    ))
 }
 
 /// The parser of a verb, in which some arguments are open: the others are not shown, and no variable of the daemon's environment counts.

@@ -29,7 +29,7 @@ const ANSWER_BYTES: usize = 64 << 10;
 const LONGEST_PAUSE: Duration = Duration::from_hours(6);
 
 /// What carries a request.
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 /// A request. `Debug` is left out: its address and its headers may have secrets.
@@ -164,7 +164,7 @@ async fn within<T>(what: &str, doing: impl Future<Output = std::io::Result<T>>) 
 }
 
 /// Connects, to any address that the name of the host leads to: who configures a channel may name a host of the own network.
-async fn connect(
+pub(super) async fn connect(
     uri: &Uri,
     trust: Option<Arc<ClientConfig>>,
     trail: &mut Trail,

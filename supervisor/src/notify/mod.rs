@@ -17,11 +17,13 @@ mod http;
 mod parcel;
 mod plan;
 mod sinks;
+mod socket;
 mod talk;
 mod text;
 mod trail;
 mod wire;
 
 pub(crate) use deliver::{deliver, test};
+pub(crate) use socket::Socket;
 pub(crate) use talk::Talk;
 pub(crate) use trail::{Tested, Undelivered};

@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use hyper::header::AUTHORIZATION;
+use policies::Secret;
 use serde_json::{Value, json};
 
 use super::http::Post;
-use super::sinks::{Spoken, escaped, say, telegram};
+use super::sinks::{Spoken, escaped, say, telegram, webhook};
+use super::socket::Socket;
 use super::trail::{Trail, Undelivered};
 use super::wire::Wire;
 use crate::config::notify::{Channel, Kind};
@@ -42,16 +45,65 @@ impl<'a> Talk<'a> {
                 let me = self.telegram("getMe", &json!({}), self.0.channel.timeout.duration()).await?;
                 Ok(format!("@{}", me["username"].as_str().unwrap_or("?")))
             }
-            Kind::Slack
-            | Kind::Discord
-            | Kind::Webhook
-            | Kind::Command
-            | Kind::Desktop
-            | Kind::Ntfy
-            | Kind::Email
-            | Kind::Signal
-            | Kind::Plugin => Err(Undelivered::later("nothing can be heard over a channel of its kind")),
+            Kind::Slack => {
+                let me = self.slack("auth.test", &json!({})).await?;
+                Ok(format!("@{}", me["user"].as_str().unwrap_or("?")))
+            }
+            Kind::Discord => self.token().map(|_| "the token can be read".to_owned()),
+            Kind::Webhook => {
+                self.0.secret(&mut Trail::default()).map(|_| "what is posted is heard".to_owned())
+            }
+            Kind::Command | Kind::Desktop | Kind::Ntfy | Kind::Email | Kind::Signal | Kind::Plugin => {
+                Err(Undelivered::later("nothing can be heard over a channel of its kind"))
+            }
         }
+    }
+
+    /// The value of a secret that somebody names.
+    pub(crate) fn fetch(&self, whose: &str, secret: &Secret) -> Result<String, Undelivered> {
+        self.0.fetch(whose, secret)
+    }
+
+    /// The token of the bot.
+    pub(crate) fn token(&self) -> Result<String, Undelivered> {
+        self.0.need_secret(&mut Trail::default())
+    }
+
+    /// What a message has to be signed as with the secret of the channel: nothing where it has none. None where it cannot be read.
+    pub(crate) fn signature(&self, id: &str, seconds: &str, body: &[u8]) -> Option<Option<String>> {
+        match self.0.secret(&mut Trail::default()) {
+            Ok(None) => Some(None),
+            Ok(Some(secret)) => webhook::signature(&secret, id, seconds, body).map(Some),
+            Err(_) => None,
+        }
+    }
+
+    /// Calls a method of Slack as the bot, and returns the answer.
+    pub(crate) async fn slack(&self, method: &str, body: &Value) -> Result<Value, Undelivered> {
+        self.slack_as(&self.token()?, method, body).await
+    }
+
+    async fn slack_as(&self, token: &str, method: &str, body: &Value) -> Result<Value, Undelivered> {
+        let post = Post::json(format!("{}/{method}", self.0.base()), body);
+        let post = post.with(AUTHORIZATION, &format!("Bearer {token}"))?;
+        let answer = self.0.post(post, &mut Trail::default()).await?.taken(None, None)?;
+        let said = answer.json();
+        if said["ok"] == Value::Bool(true) {
+            return Ok(said);
+        }
+        let why: String = said["error"].as_str().unwrap_or("it does not say why").chars().take(100).collect();
+        Err(Undelivered::later(format!("{method}: the service refuses it: {why}")))
+    }
+
+    /// Opens the socket of an app of Slack, by its app-level token.
+    pub(crate) async fn slack_socket(&self, token: &str) -> Result<Socket, Undelivered> {
+        let opened = self.slack_as(token, "apps.connections.open", &json!({})).await?;
+        Socket::open(&self.0, opened["url"].as_str().unwrap_or_default()).await
+    }
+
+    /// Opens the gateway of Discord.
+    pub(crate) async fn discord_socket(&self, url: &str) -> Result<Socket, Undelivered> {
+        Socket::open(&self.0, url).await
     }
 
     /// Calls a method of a Telegram bot, and returns its result.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::Uri;
+use policies::Secret;
 use rustls::ClientConfig;
 
 use super::http::{Answer, Post};
@@ -25,15 +26,20 @@ impl Wire<'_> {
     pub(super) fn secret(&self, trail: &mut Trail) -> Result<Option<String>, Undelivered> {
         let Some(secret) = &self.channel.secret else { return Ok(None) };
         let stores = self.service.root().secret_stores();
-        let read = secret.fetch(&format!("channel {}", self.name), &stores);
+        let text = self.fetch(&format!("channel {}", self.name), secret);
+        trail.note("secret", text, secret.place(&stores)).map(Some)
+    }
+
+    /// The value of a secret that somebody names.
+    pub(super) fn fetch(&self, whose: &str, secret: &Secret) -> Result<String, Undelivered> {
+        let read = secret.fetch(whose, &self.service.root().secret_stores());
         let text = match read {
             Ok(value) => String::from_utf8(value.bytes().to_vec())
                 .map_err(|_| Undelivered::later("the secret is not text")),
             Err(e) => Err(Undelivered::later(with_causes(&e))),
         };
         // A file that was written with an editor ends with a line break.
-        let text = text.map(|text| text.trim_end_matches(['\r', '\n']).to_owned());
-        trail.note("secret", text, secret.place(&stores)).map(Some)
+        text.map(|text| text.trim_end_matches(['\r', '\n']).to_owned())
     }
 
     /// What a secret is needed for.
@@ -65,13 +71,21 @@ impl Wire<'_> {
         limit: Duration,
         trail: &mut Trail,
     ) -> Result<Answer, Undelivered> {
-        let trust = if post.url.starts_with("https:") {
-            let trust = self.trust().await;
-            Some(trail.note("certificates", trust, "read")?)
-        } else {
-            None
-        };
+        let trust = self.trust_for(&post.url, trail).await?;
         post.send(trust, limit, trail).await
+    }
+
+    /// The certificates that are trusted, where an address needs any.
+    pub(super) async fn trust_for(
+        &self,
+        url: &str,
+        trail: &mut Trail,
+    ) -> Result<Option<Arc<ClientConfig>>, Undelivered> {
+        if !url.starts_with("https:") {
+            return Ok(None);
+        }
+        let trust = self.trust().await;
+        trail.note("certificates", trust, "read").map(Some)
     }
 
     async fn trust(&self) -> Result<Arc<ClientConfig>, Undelivered> {

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kernel::{Clock as _, SystemClock, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 use super::file::Chats;
+use super::heard::Posted;
 use crate::config::definitions::Defect;
 use crate::paths::Root;
 
@@ -19,6 +20,8 @@ pub(crate) struct Desk {
     lines: Mutex<BTreeMap<String, Line>>,
     /// Up to where services were read, by the account that has read.
     positions: Mutex<BTreeMap<String, i64>>,
+    /// Where programs post what was said in a chat of theirs.
+    inboxes: Mutex<BTreeMap<String, mpsc::Sender<Posted>>>,
     changed: watch::Sender<u64>,
 }
 
@@ -121,6 +124,18 @@ impl Desk {
     /// A message of a known sender has come.
     pub(crate) fn heard(&self, name: &str) {
         self.change(name, |line| line.messages += 1);
+    }
+
+    /// Opens the inbox of a chat. It is closed when its reader is gone.
+    pub(crate) fn open_inbox(&self, name: &str, inbox: mpsc::Sender<Posted>) {
+        let mut inboxes = self.inboxes.lock().unwrap_or_else(PoisonError::into_inner);
+        inboxes.insert(name.to_owned(), inbox);
+    }
+
+    /// The inbox of a chat, where it is open.
+    pub(crate) fn inbox(&self, name: &str) -> Option<mpsc::Sender<Posted>> {
+        let inboxes = self.inboxes.lock().unwrap_or_else(PoisonError::into_inner);
+        inboxes.get(name).filter(|inbox| !inbox.is_closed()).cloned()
     }
 
     /// Up to where an account has read its service; 0 where that is not known.

@@ -1,13 +1,15 @@
 //! `chat.d/NAME.toml`: a chat, the channel that it belongs to, and who may do what in it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use kernel::{BoardName, Tenant};
+use policies::Secret;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::config::definitions::{self, Defect, Definitions, Found, Subject};
+use crate::config::tenants::is_plain;
 use crate::paths::Root;
 
 /// How many chats a root may have.
@@ -29,6 +31,15 @@ pub(crate) struct ChatFile {
     /// The boards that a line may name instead.
     #[serde(default)]
     pub(crate) boards: BTreeSet<BoardName>,
+    /// Beneath which directories `/kanban here` may choose one.
+    #[serde(default)]
+    pub(crate) directories: Vec<PathBuf>,
+    /// What the channel's own secret is not enough for: the app-level token of Slack.
+    #[serde(default)]
+    pub(crate) secret: Option<Secret>,
+    /// Where the gateway of Discord is, unless it is the usual one.
+    #[serde(default)]
+    pub(crate) gateway: Option<String>,
     /// How many messages of one sender are answered in a minute.
     #[serde(default = "ChatFile::per_minute_default")]
     pub(crate) per_minute: u32,
@@ -95,6 +106,12 @@ impl ChatFile {
     fn unusable(&self) -> Option<String> {
         if self.per_minute == 0 {
             return Some("per_minute is 0, so nobody would be answered; leave it out for 20".to_owned());
+        }
+        if let Some(path) = self.directories.iter().find(|path| !is_plain(path) || path.parent().is_none()) {
+            return Some(format!(
+                "directories has \"{}\", which is not an absolute path below / without `..`",
+                path.display()
+            ));
         }
         if self.senders.len() > SENDERS {
             return Some(format!("it has more than {SENDERS} senders"));
@@ -207,6 +224,8 @@ mod tests {
             (format!("channel = 'tg'\n{}", sender("1", "ann")), None),
             (String::new(), Some("missing field `channel`")),
             ("channel = 'tg'\nper_minute = 0".to_owned(), Some("per_minute is 0")),
+            ("channel = 'tg'\ndirectories = ['a/b']".to_owned(), Some("not an absolute path")),
+            ("channel = 'tg'\ndirectories = ['/']".to_owned(), Some("below /")),
             (format!("channel = 'tg'\n{}", sender("1", "a b")), Some("a name has")),
             (format!("channel = 'tg'\n{}", sender("", "ann")), Some("the id of the sender ann")),
             (

@@ -3,6 +3,8 @@
 
 mod desk;
 mod file;
+mod heard;
 
 pub(crate) use self::desk::{Desk, Line};
 pub(crate) use self::file::{ChatFile, May, Sender};
+pub(crate) use self::heard::{Heard, Posted};

@@ -12,7 +12,7 @@ mod said;
 mod signal;
 mod slack;
 pub(super) mod telegram;
-mod webhook;
+pub(super) mod webhook;
 
 use std::sync::Arc;
 

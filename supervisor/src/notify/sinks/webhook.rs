@@ -37,7 +37,7 @@ pub(super) async fn send(sending: &Sending<'_>, trail: &mut Trail) -> Result<(),
 }
 
 /// `v1,` and the HMAC of `ID.TIMESTAMP.BODY`.
-fn signature(secret: &str, id: &str, seconds: &str, body: &[u8]) -> Option<String> {
+pub(in crate::notify) fn signature(secret: &str, id: &str, seconds: &str, body: &[u8]) -> Option<String> {
     let key = match secret.strip_prefix(ENCODED) {
         Some(encoded) => STANDARD.decode(encoded).ok()?,
         None => secret.as_bytes().to_vec(),

@@ -1,0 +1,206 @@
+//! Discord: the gateway. A connection that breaks is resumed, so that what was said meanwhile comes; what comes again has the same id.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::bridge::Bridge;
+use super::conversation::Conversation;
+use crate::automation::chat::Heard;
+use crate::notify::Undelivered;
+
+/// The usual address of the gateway.
+const GATEWAY: &str = "wss://gateway.discord.gg";
+/// Messages in servers and to the bot alone, with their text (discord.com/developers, "Gateway intents").
+const INTENTS: u64 = 1 << 9 | 1 << 12 | 1 << 15;
+/// How long the first message may take.
+const HELLO: Duration = Duration::from_secs(15);
+
+/// The pause before a connection is opened anew.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// What a connection that broke is resumed by.
+#[derive(Debug, Default)]
+struct Session {
+    id: Option<String>,
+    /// The number of the last event.
+    number: Option<u64>,
+    /// The id of the bot.
+    own: String,
+    /// Whether the last connection was accepted.
+    is_live: bool,
+}
+
+/// How a connection ended, where it did not break.
+enum Ended {
+    Stopped,
+    /// The service asks for another one.
+    Again,
+}
+
+/// Hears what comes, until `stop`.
+pub(super) async fn run(bridge: &Bridge, stop: &CancellationToken) -> Result<(), Undelivered> {
+    let mut conversation = bridge.conversation();
+    let mut session = Session::default();
+    loop {
+        match connection(bridge, &mut conversation, &mut session, stop).await {
+            Ok(Ended::Stopped) => return Ok(()),
+            Ok(Ended::Again) => {}
+            // One that was accepted is resumed, before the pause of a bridge that fails.
+            Err(_) if session.id.is_some() && session.is_live => {}
+            Err(error) => return Err(error),
+        }
+        session.is_live = false;
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            () = tokio::time::sleep(PAUSE) => {}
+        }
+    }
+}
+
+async fn connection(
+    bridge: &Bridge,
+    conversation: &mut Conversation,
+    session: &mut Session,
+    stop: &CancellationToken,
+) -> Result<Ended, Undelivered> {
+    let talk = bridge.talk();
+    let base = bridge.chat.gateway.as_deref().unwrap_or(GATEWAY).trim_end_matches('/');
+    let mut socket = talk.discord_socket(&format!("{base}/?v=10&encoding=json")).await?;
+    let hello = tokio::time::timeout(HELLO, socket.next()).await;
+    let hello = hello.map_err(|_| Undelivered::later("the gateway says nothing"))??;
+    let beat = hello["d"]["heartbeat_interval"].as_u64().unwrap_or(41_250).clamp(1_000, 120_000);
+    let beat = Duration::from_millis(beat);
+    let token = talk.token()?;
+    socket.send(&opening(session, &token)).await?;
+    let (mut next_beat, mut is_answered) = (Instant::now() + beat, true);
+    loop {
+        // Cancel-safe: a message that has not come as a whole stays in the socket.
+        let message = tokio::select! {
+            () = stop.cancelled() => return Ok(Ended::Stopped),
+            () = tokio::time::sleep_until(next_beat) => {
+                if !is_answered {
+                    return Err(Undelivered::later("the gateway gives no sign of life"));
+                }
+                socket.send(&json!({ "op": 1, "d": session.number })).await?;
+                (next_beat, is_answered) = (Instant::now() + beat, false);
+                continue;
+            }
+            message = socket.next() => message?,
+        };
+        if let Some(number) = message["s"].as_u64() {
+            session.number = Some(number);
+        }
+        match message["op"].as_u64() {
+            Some(0) => event(bridge, conversation, session, &message).await,
+            Some(1) => socket.send(&json!({ "op": 1, "d": session.number })).await?,
+            Some(7) => return Ok(Ended::Again),
+            Some(9) => {
+                *session = Session::default();
+                return Err(Undelivered::later("the gateway does not know the session"));
+            }
+            Some(11) => is_answered = true,
+            Some(_) | None => {}
+        }
+    }
+}
+
+/// The first message: it resumes a session, or begins one.
+fn opening(session: &Session, token: &str) -> Value {
+    match &session.id {
+        Some(id) => json!({ "op": 6, "d": { "token": token, "session_id": id, "seq": session.number } }),
+        None => json!({ "op": 2, "d": {
+            "token": token, "intents": INTENTS,
+            "properties": { "os": "linux", "browser": "supervisor", "device": "supervisor" },
+        } }),
+    }
+}
+
+async fn event(bridge: &Bridge, conversation: &mut Conversation, session: &mut Session, message: &Value) {
+    let data = &message["d"];
+    match message["t"].as_str() {
+        Some("READY") => {
+            session.is_live = true;
+            session.id = data["session_id"].as_str().map(str::to_owned);
+            data["user"]["id"].as_str().unwrap_or_default().clone_into(&mut session.own);
+            bridge.connected(Some(&format!("@{}", data["user"]["username"].as_str().unwrap_or("?"))));
+        }
+        Some("RESUMED") => {
+            session.is_live = true;
+            bridge.connected(None);
+        }
+        Some("MESSAGE_CREATE") => {
+            if let Some(heard) = heard(&session.own, data) {
+                bridge.hear(conversation, &heard).await;
+            }
+        }
+        Some(_) | None => {}
+    }
+}
+
+/// What a person has said in its own words. A thread is a channel of its own.
+fn heard(own: &str, data: &Value) -> Option<Heard> {
+    let author = &data["author"];
+    // 0 is a message, 19 a reply. What was forwarded is another's, and a webhook is nobody.
+    let is_plain = matches!(data["type"].as_u64(), None | Some(0 | 19));
+    let is_of_others = author["bot"] == true
+        || data["webhook_id"].is_string()
+        || data["message_reference"]["type"].as_u64().is_some_and(|kind| kind != 0);
+    if !is_plain || is_of_others {
+        return None;
+    }
+    let words = data["content"].as_str()?;
+    let mention = format!("<@{own}>");
+    let words = words.trim_start().strip_prefix(&mention).map_or(words, str::trim_start);
+    let to_me = data["referenced_message"]["author"]["id"] == own;
+    let replied = data["message_reference"]["message_id"].as_str().filter(|_| to_me);
+    Some(Heard {
+        id: data["id"].as_str()?.to_owned(),
+        sender: author["id"].as_str()?.to_owned(),
+        chat: data["channel_id"].as_str()?.to_owned(),
+        thread: String::new(),
+        text: words.to_owned(),
+        replied: replied.map(str::to_owned),
+        is_direct: data["guild_id"].is_null(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(more: Value) -> Option<Heard> {
+        let mut data = json!({ "type": 0, "id": "50", "channel_id": "7", "guild_id": "8", "author": { "id": "1" }, "content": "/kanban list" });
+        data.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        heard("9", &data)
+    }
+
+    #[test]
+    fn a_message_of_a_person_is_heard_and_none_of_a_program() {
+        let heard = said(json!({ "content": "<@9> /help" })).unwrap();
+        assert_eq!((heard.text.as_str(), heard.is_direct), ("/help", false));
+        assert!(said(json!({ "guild_id": null })).unwrap().is_direct);
+        for of_others in [
+            json!({ "author": { "id": "9", "bot": true } }),
+            json!({ "webhook_id": "3" }),
+            json!({ "message_reference": { "type": 1, "message_id": "4" } }),
+            json!({ "type": 7 }),
+            json!({ "content": null }),
+        ] {
+            assert!(said(of_others.clone()).is_none(), "{of_others}");
+        }
+    }
+
+    #[test]
+    fn a_reply_counts_where_it_is_to_the_bot() {
+        let reply = |author: &str| {
+            said(
+                json!({ "type": 19, "message_reference": { "message_id": "4" }, "referenced_message": { "author": { "id": author } } }),
+            )
+        };
+        assert_eq!(reply("9").unwrap().replied.as_deref(), Some("4"));
+        assert_eq!(reply("2").unwrap().replied, None);
+    }
+}

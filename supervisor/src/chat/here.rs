@@ -1,0 +1,115 @@
+//! `/kanban here DIR`: the directory in which the tasks of a thread work, beneath those that the file of the chat names.
+
+use std::path::{Component, Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::verb::{Asker, permit};
+use crate::api::{Audience, Call, Effect, Verb};
+use crate::automation::chat::May;
+use crate::exit::Code;
+use crate::failure::Failure;
+
+/// The word that takes a directory away.
+const OFF: &str = "off";
+
+/// A directory for a thread. It is no verb of the API: a chat alone sends it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+struct Here {
+    path: Option<String>,
+}
+
+impl Verb for Here {
+    const NAME: &'static str = "here";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Write;
+    const MEMBERS: bool = true;
+    type Reply = bool;
+
+    async fn run(self, call: Call) -> Result<bool, Failure> {
+        let Some(address) = call.chat().cloned() else {
+            return Err(Failure::failed("this request comes from no chat"));
+        };
+        call.write(move |board, actor| board.place_chat(&address, self.path.as_deref(), actor)).await
+    }
+}
+
+/// Runs the words behind `/kanban here`.
+pub(super) async fn here(asker: &Asker<'_>, words: &[String]) -> Result<String, Failure> {
+    match words {
+        [] => Ok(match place(asker).await? {
+            Some(path) => format!("The tasks of this thread work in {path}"),
+            None => "The tasks of this thread work in scratch directories.".to_owned(),
+        }),
+        [word] if word == OFF => {
+            permit(asker, May::Mutate, "here")?;
+            asker.call(Here { path: None }).await?;
+            Ok("The tasks of this thread work in scratch directories.".to_owned())
+        }
+        [path] => {
+            permit(asker, May::Mutate, "here")?;
+            let path = chosen(&asker.chat.directories, path)?;
+            // A task is checked again when it is created; here the directory has to be one.
+            let (looked, found) = (path.clone(), path.display().to_string());
+            let is_directory = move || looked.symlink_metadata().is_ok_and(|kind| kind.is_dir());
+            if !crate::api::blocking("the directory was not looked at", is_directory).await? {
+                return Err(Failure::new(Code::NotFound, format!("{found} is no directory")));
+            }
+            asker.call(Here { path: Some(found.clone()) }).await?;
+            Ok(format!("The tasks of this thread work in {found}"))
+        }
+        [..] => Err(Failure::usage("/kanban here takes one directory, or off")),
+    }
+}
+
+/// The directory of the thread, as far as the file of the chat still allows it.
+pub(super) async fn place(asker: &Asker<'_>) -> Result<Option<String>, Failure> {
+    let address = asker.address();
+    let call = asker.call_of::<Here>().await?;
+    let place = call.read(move |view| view.chat_place(&address)).await?;
+    match place {
+        None => Ok(None),
+        Some(path) => chosen(&asker.chat.directories, &path).map(|_| Some(path)),
+    }
+}
+
+/// A directory that a sender names: beneath one of the file, by its whole path or from the first one on.
+fn chosen(directories: &[PathBuf], said: &str) -> Result<PathBuf, Failure> {
+    let first = directories.first().ok_or_else(|| {
+        Failure::new(Code::NotPermitted, "this chat has no directories")
+            .hint("an operator names some in the file of the chat: directories = [\"/srv/work\"]")
+    })?;
+    // An absolute path takes the place of the one before it.
+    let path: PathBuf = first.join(said).components().collect();
+    let is_plain = path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
+    let is_beneath = |directory: &PathBuf| path.starts_with(directory);
+    if is_plain && !said.contains(char::is_control) && directories.iter().any(is_beneath) {
+        return Ok(path);
+    }
+    let allowed: Vec<String> =
+        directories.iter().map(|path: &PathBuf| Path::new(path).display().to_string()).collect();
+    Err(Failure::new(
+        Code::NotPermitted,
+        format!("the tasks of this chat work beneath {}", allowed.join(", ")),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_beneath_one_of_the_file_however_it_is_written() {
+        let directories = [PathBuf::from("/srv/work"), PathBuf::from("/home/ann")];
+        let of = |said: &str| chosen(&directories, said).ok().map(|path| path.display().to_string());
+        assert_eq!(of("site").as_deref(), Some("/srv/work/site"));
+        assert_eq!(of("./site/").as_deref(), Some("/srv/work/site"));
+        assert_eq!(of("/home/ann/notes").as_deref(), Some("/home/ann/notes"));
+        for outside in ["/etc", "..", "site/../..", "/srv/workshop", "/srv/work/../x", "a\nb"] {
+            assert_eq!(of(outside), None, "{outside}");
+        }
+        assert!(chosen(&[], "site").is_err());
+    }
+}

@@ -1,0 +1,169 @@
+//! A webhook in: a program posts what was said to `/api/v1/chat/NAME` of the operator's socket, signed as what goes out over the
+//! channel, and the answer has the reply.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::{Clock as _, SystemClock};
+use serde::{Deserialize, Serialize};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::bridge::Bridge;
+use crate::api::{Answered, Ask, Whole, answered};
+use crate::automation::chat::{Heard, Posted};
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::notify::{Talk, Undelivered};
+use crate::verbs::ListChats;
+
+/// The path, before the name of the chat.
+const PATH: &str = "/api/v1/chat/";
+/// How many messages of one chat wait.
+const WAITING: usize = 16;
+/// How old a signature may be, and how far the clock of its writer may be ahead.
+const AGE: i64 = 5 * 60;
+/// How long a reply is waited for.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// What a program posts.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Said {
+    /// The same where it is posted again.
+    id: String,
+    sender: String,
+    chat_id: String,
+    #[serde(default)]
+    thread_id: String,
+    text: String,
+    /// The message that it is a reply to: the `id` of one that came over the channel.
+    #[serde(default)]
+    reply_to: Option<String>,
+    /// Whether nobody else is in the chat.
+    #[serde(default)]
+    direct: bool,
+}
+
+/// What it gets.
+#[derive(Debug, Serialize)]
+struct Replied {
+    /// None where the message was not for this chat.
+    reply: Option<String>,
+}
+
+/// Acts on what is posted, until `stop`.
+pub(super) async fn run(bridge: &Bridge, stop: &CancellationToken) -> Result<(), Undelivered> {
+    let mut conversation = bridge.conversation();
+    let (sender, mut posted) = mpsc::channel(WAITING);
+    bridge.service.chats().open_inbox(&bridge.name, sender);
+    bridge.connected(None);
+    loop {
+        let one: Posted = tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            one = posted.recv() => match one {
+                Some(one) => one,
+                None => return Ok(()),
+            },
+        };
+        let reply = bridge.reply(&mut conversation, &one.heard).await;
+        // Who has gone away posts it again, and gets the same reply.
+        drop(one.reply.send(reply));
+    }
+}
+
+/// Answers a post.
+pub(super) async fn exchange(ask: Ask, whole: Whole) -> Answered {
+    answered(answer(&ask, whole).await.map(|reply| Replied { reply })).await
+}
+
+async fn answer(ask: &Ask, whole: Whole) -> Result<Option<String>, Failure> {
+    // Operators alone: a worker directs no boards.
+    let call = ask.admit::<ListChats>().await?;
+    if call.confined().is_some() {
+        return Err(crate::api::not_for_members("a chat"));
+    }
+    let service = Arc::clone(&call.service);
+    let name = whole.head.uri.path().strip_prefix(PATH).unwrap_or_default().to_owned();
+    let inbox = service.chats().inbox(&name).ok_or_else(|| {
+        Failure::new(
+            Code::NotFound,
+            format!("there is no chat `{}` of a webhook", crate::terminal::printable(&name)),
+        )
+        .hint("supervisor chat list names those that there are")
+    })?;
+    let header = |name: &str| whole.head.headers.get(name).and_then(|value| value.to_str().ok());
+    let signed = (header("webhook-id"), header("webhook-timestamp"), header("webhook-signature"));
+    verify(&service, &name, signed, &whole.body)?;
+    let said: Said = serde_json::from_slice(&whole.body).map_err(|e| {
+        Failure::usage(format!("the message cannot be read: {e}")).hint("docs/chat.md shows one")
+    })?;
+    let (reply, answer) = oneshot::channel();
+    inbox.try_send(Posted { heard: said.heard()?, reply }).map_err(|_| {
+        Failure::new(Code::Throttled, format!("{WAITING} messages of this chat wait"))
+            .hint("post it again later")
+    })?;
+    let late =
+        || Failure::new(Code::TryAgain, "the chat has not answered").hint("post it again with the same id");
+    tokio::time::timeout(LIMIT, answer).await.map_err(|_| late())?.map_err(|_| late())
+}
+
+/// Refuses what is not signed with the secret of the channel, where it has one.
+fn verify(
+    service: &crate::service::Service,
+    name: &str,
+    (id, at, signature): (Option<&str>, Option<&str>, Option<&str>),
+    body: &[u8],
+) -> Result<(), Failure> {
+    let refused = |why: &str| {
+        Failure::new(Code::NotPermitted, why.to_owned())
+            .hint("sign it as https://www.standardwebhooks.com says, with the secret of the channel")
+    };
+    let chats = service.chats().chats(service.root());
+    let config = service.config();
+    let file = chats.usable().find(|(chat, _)| *chat == name).map(|(_, file)| file);
+    let Some((file, channel)) =
+        file.and_then(|file| config.notify.channels.get(&file.channel).map(|channel| (file, channel)))
+    else {
+        return Err(refused("the chat has no channel"));
+    };
+    let talk = Talk::new(service, &file.channel, channel);
+    let Some(expected) = talk.signature(id.unwrap_or_default(), at.unwrap_or_default(), body) else {
+        return Err(Failure::failed("the secret of the channel cannot be read"));
+    };
+    let Some(expected) = expected else { return Ok(()) };
+    let seconds: i64 =
+        at.and_then(|at| at.parse().ok()).ok_or_else(|| refused("it has no webhook-timestamp"))?;
+    if (SystemClock.now().as_micros() / 1_000_000).abs_diff(seconds) > AGE.unsigned_abs() {
+        return Err(refused("its webhook-timestamp is not of the last five minutes"));
+    }
+    // Digests are compared, so that the time taken tells nothing of the signature.
+    let hash = |text: &str| crate::api::hash_token(text);
+    let shown = signature.unwrap_or_default().split(' ').any(|one| hash(one) == hash(&expected));
+    if shown { Ok(()) } else { Err(refused("its webhook-signature is not right")) }
+}
+
+impl Said {
+    fn heard(self) -> Result<Heard, Failure> {
+        let is_id =
+            |text: &str| (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
+        if !is_id(&self.id) {
+            return Err(Failure::usage(
+                "the id of a message has 1 to 64 printable ASCII characters without spaces",
+            ));
+        }
+        // A channel, a chat and a thread are written with colons between them.
+        if self.chat_id.is_empty() || self.chat_id.len() > 256 || self.chat_id.contains(':') {
+            return Err(Failure::usage("the chat_id of a message has 1 to 256 characters and no `:`"));
+        }
+        Ok(Heard {
+            id: self.id,
+            sender: self.sender,
+            chat: self.chat_id,
+            thread: self.thread_id,
+            text: self.text,
+            replied: self.reply_to,
+            is_direct: self.direct,
+        })
+    }
+}
