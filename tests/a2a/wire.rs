@@ -1,5 +1,6 @@
 //! A client of the bridge as any program would be one: a connection, a request, an answer; and a root that offers profiles.
 
+use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
@@ -84,7 +85,7 @@ impl Offering {
         let mut head =
             format!("{method} {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {}\r\n", body.len());
         for (name, value) in headers {
-            head.push_str(&format!("{name}: {value}\r\n"));
+            write!(head, "{name}: {value}\r\n").unwrap();
         }
         // Who refuses a body may answer before it has been read.
         drop(stream.write_all(format!("{head}\r\n{body}").as_bytes()));

@@ -4,14 +4,10 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use crate::harness::Fleet;
-
-/// The guid of the handshake.
-const GUID: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 #[derive(Default)]
 struct Line {
@@ -84,7 +80,7 @@ fn serve(stream: TcpStream, line: &Mutex<Line>, hello: &[Value]) -> std::io::Res
             value.trim().clone_into(&mut key);
         }
     }
-    let accept = STANDARD.encode(sha1(format!("{key}{GUID}").as_bytes()));
+    let accept = derive_accept_key(key.as_bytes());
     write!(
         &stream,
         "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: Upgrade\r\nsec-websocket-accept: {accept}\r\n\r\n"
@@ -121,50 +117,13 @@ fn serve(stream: TcpStream, line: &Mutex<Line>, hello: &[Value]) -> std::io::Res
 
 fn write_frame(mut stream: &TcpStream, text: &str) -> std::io::Result<()> {
     let mut frame = vec![0x81];
-    match u16::try_from(text.len()) {
-        Ok(length) if length < 126 => frame.push(length as u8),
-        Ok(length) => {
-            frame.push(126);
-            frame.extend(length.to_be_bytes());
-        }
-        Err(_) => panic!("the message is too long for this server"),
+    // A length of 126 and more has two bytes of its own here.
+    if let Some(short) = u8::try_from(text.len()).ok().filter(|short| *short < 126) {
+        frame.push(short);
+    } else {
+        frame.push(126);
+        frame.extend(u16::try_from(text.len()).unwrap().to_be_bytes());
     }
     frame.extend(text.as_bytes());
     stream.write_all(&frame)
-}
-
-/// SHA-1 (RFC 3174), which the handshake asks for.
-fn sha1(text: &[u8]) -> [u8; 20] {
-    let mut state: [u32; 5] = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476, 0xc3d2_e1f0];
-    let mut padded = text.to_vec();
-    padded.push(0x80);
-    while padded.len() % 64 != 56 {
-        padded.push(0);
-    }
-    padded.extend((text.len() as u64 * 8).to_be_bytes());
-    for block in padded.chunks(64) {
-        let mut words: Vec<u32> =
-            block.chunks(4).map(|word| u32::from_be_bytes(word.try_into().unwrap())).collect();
-        for at in 16..80 {
-            words.push((words[at - 3] ^ words[at - 8] ^ words[at - 14] ^ words[at - 16]).rotate_left(1));
-        }
-        let [mut a, mut b, mut c, mut d, mut e] = state;
-        for (at, word) in words.iter().enumerate() {
-            let (mix, constant) = match at / 20 {
-                0 => ((b & c) | (!b & d), 0x5a82_7999),
-                1 => (b ^ c ^ d, 0x6ed9_eba1),
-                2 => ((b & c) | (b & d) | (c & d), 0x8f1b_bcdc),
-                _ => (b ^ c ^ d, 0xca62_c1d6_u32),
-            };
-            let next =
-                a.rotate_left(5).wrapping_add(mix).wrapping_add(e).wrapping_add(constant).wrapping_add(*word);
-            (e, d, c, b, a) = (d, c, b.rotate_left(30), a, next);
-        }
-        for (sum, part) in state.iter_mut().zip([a, b, c, d, e]) {
-            *sum = sum.wrapping_add(part);
-        }
-    }
-    let mut digest = [0; 20];
-    digest.chunks_mut(4).zip(state).for_each(|(bytes, word)| bytes.copy_from_slice(&word.to_be_bytes()));
-    digest
 }

@@ -19,7 +19,7 @@ use crate::service::{BoardHandle, Service};
 use crate::verbs::{Answer, Archive, Comment, Create, List, Show, Shown};
 
 /// How long an answer waits for a task to rest. What takes longer is asked for, or streamed.
-const WAIT: Duration = Duration::from_secs(60);
+const WAIT: Duration = Duration::from_mins(1);
 /// The least time between two looks at a board that changes all the time.
 pub(super) const LOOKS: Duration = Duration::from_millis(100);
 /// The longest text that the sender names a message or a conversation by, in bytes.
@@ -94,7 +94,7 @@ impl Desk {
             return Err(Refusal::no_push());
         }
         for (what, name) in
-            [("messageId", Some(&send.message.message_id)), ("contextId", send.message.context_id.as_ref())]
+            [("messageId", Some(&send.message.id)), ("contextId", send.message.context_id.as_ref())]
         {
             let is_fit =
                 |name: &str| !name.is_empty() && name.len() <= NAME && !name.contains(char::is_control);
@@ -115,7 +115,7 @@ impl Desk {
             body: Some(text),
             assignee: Some(profile),
             tenant: Some(self.sender.terms.tenant.clone()),
-            idempotency_key: Some(format!("{}:{}", self.sender.mark(), send.message.message_id)),
+            idempotency_key: Some(format!("{}:{}", self.sender.mark(), send.message.id)),
             session: send.message.context_id.clone(),
             workflow_template_id: Some(self.sender.mark()),
             ..Create::default()

@@ -38,7 +38,8 @@ pub(super) struct Send {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Message {
-    pub(super) message_id: String,
+    #[serde(rename = "messageId")]
+    pub(super) id: String,
     task_id: Option<String>,
     pub(super) context_id: Option<String>,
     parts: Vec<Part>,

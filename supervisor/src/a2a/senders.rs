@@ -16,7 +16,7 @@ use crate::service::Service;
 /// The requests of one sender that are under way at once, streams among them.
 const AT_ONCE: usize = 16;
 /// The window in which requests are counted.
-const WINDOW: Duration = Duration::from_secs(60);
+const WINDOW: Duration = Duration::from_mins(1);
 
 /// A sender that is known.
 #[derive(Clone, Debug)]

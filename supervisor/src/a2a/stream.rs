@@ -61,7 +61,7 @@ async fn follow(desk: &Desk, task: &TaskId, id: &Value, sender: &mpsc::Sender<By
     while !state.rests() {
         tokio::select! {
             // Cancel-safe: a change that is not seen stays one.
-            changed = changes.changed() => if changed.is_err() { return Ok(()) },
+            outcome = changes.changed() => if outcome.is_err() { return Ok(()) },
             () = tokio::time::sleep_until(quiet + ALIVE) => {
                 drop(sender.send(Bytes::from_static(b": alive\n\n")).await);
                 quiet = Instant::now();

@@ -171,7 +171,7 @@ fn heard(own: &str, data: &Value) -> Option<Heard> {
 mod tests {
     use super::*;
 
-    fn said(more: Value) -> Option<Heard> {
+    fn said(more: &Value) -> Option<Heard> {
         let mut data = json!({ "type": 0, "id": "50", "channel_id": "7", "guild_id": "8", "author": { "id": "1" }, "content": "/kanban list" });
         data.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         heard("9", &data)
@@ -179,9 +179,9 @@ mod tests {
 
     #[test]
     fn a_message_of_a_person_is_heard_and_none_of_a_program() {
-        let heard = said(json!({ "content": "<@9> /help" })).unwrap();
+        let heard = said(&json!({ "content": "<@9> /help" })).unwrap();
         assert_eq!((heard.text.as_str(), heard.is_direct), ("/help", false));
-        assert!(said(json!({ "guild_id": null })).unwrap().is_direct);
+        assert!(said(&json!({ "guild_id": null })).unwrap().is_direct);
         for of_others in [
             json!({ "author": { "id": "9", "bot": true } }),
             json!({ "webhook_id": "3" }),
@@ -189,7 +189,7 @@ mod tests {
             json!({ "type": 7 }),
             json!({ "content": null }),
         ] {
-            assert!(said(of_others.clone()).is_none(), "{of_others}");
+            assert!(said(&of_others).is_none(), "{of_others}");
         }
     }
 
@@ -197,7 +197,7 @@ mod tests {
     fn a_reply_counts_where_it_is_to_the_bot() {
         let reply = |author: &str| {
             said(
-                json!({ "type": 19, "message_reference": { "message_id": "4" }, "referenced_message": { "author": { "id": author } } }),
+                &json!({ "type": 19, "message_reference": { "message_id": "4" }, "referenced_message": { "author": { "id": author } } }),
             )
         };
         assert_eq!(reply("9").unwrap().replied.as_deref(), Some("4"));

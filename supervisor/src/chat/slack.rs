@@ -105,7 +105,7 @@ fn text(value: &Value) -> String {
 mod tests {
     use super::*;
 
-    fn event(more: Value) -> Option<Heard> {
+    fn event(more: &Value) -> Option<Heard> {
         let mut event = json!({ "type": "message", "user": "U1", "channel": "C1", "ts": "5.1", "text": "/kanban list", "channel_type": "channel" });
         event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         heard("UB", &json!({ "type": "events_api", "payload": { "event_id": "Ev1", "event": event } }))
@@ -113,12 +113,12 @@ mod tests {
 
     #[test]
     fn a_message_of_a_person_is_heard_and_none_of_a_program() {
-        let heard = event(json!({ "text": "<@UB> /kanban create a&amp;b" })).unwrap();
+        let heard = event(&json!({ "text": "<@UB> /kanban create a&amp;b" })).unwrap();
         assert_eq!(
             (heard.text.as_str(), heard.id.as_str(), heard.is_direct),
             ("/kanban create a&b", "Ev1", false)
         );
-        assert!(event(json!({ "channel_type": "im" })).unwrap().is_direct);
+        assert!(event(&json!({ "channel_type": "im" })).unwrap().is_direct);
         for of_others in [
             json!({ "bot_id": "B1" }),
             json!({ "subtype": "message_changed" }),
@@ -126,16 +126,16 @@ mod tests {
             json!({ "type": "reaction_added" }),
             json!({ "text": null }),
         ] {
-            assert!(event(of_others.clone()).is_none(), "{of_others}");
+            assert!(event(&of_others).is_none(), "{of_others}");
         }
     }
 
     #[test]
     fn a_reply_is_one_in_the_thread_of_a_message_of_the_bot() {
-        let reply = event(json!({ "thread_ts": "4.1", "parent_user_id": "UB" })).unwrap();
+        let reply = event(&json!({ "thread_ts": "4.1", "parent_user_id": "UB" })).unwrap();
         assert_eq!((reply.replied.as_deref(), reply.thread.as_str()), (Some("4.1"), "4.1"));
-        assert_eq!(event(json!({ "thread_ts": "4.1", "parent_user_id": "U2" })).unwrap().replied, None);
-        assert_eq!(event(json!({ "thread_ts": "5.1" })).unwrap().thread, "");
+        assert_eq!(event(&json!({ "thread_ts": "4.1", "parent_user_id": "U2" })).unwrap().replied, None);
+        assert_eq!(event(&json!({ "thread_ts": "5.1" })).unwrap().thread, "");
     }
 
     #[test]

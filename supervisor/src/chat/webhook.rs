@@ -24,7 +24,7 @@ const WAITING: usize = 16;
 /// How old a signature may be, and how far the clock of its writer may be ahead.
 const AGE: i64 = 5 * 60;
 /// How long a reply is waited for.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// What a program posts.
 #[derive(Debug, Deserialize)]
@@ -128,9 +128,9 @@ fn verify(
         return Err(refused("the chat has no channel"));
     };
     let talk = Talk::new(service, &file.channel, channel);
-    let Some(expected) = talk.signature(id.unwrap_or_default(), at.unwrap_or_default(), body) else {
-        return Err(Failure::failed("the secret of the channel cannot be read"));
-    };
+    let expected = talk
+        .signature(id.unwrap_or_default(), at.unwrap_or_default(), body)
+        .map_err(|_| Failure::failed("the secret of the channel cannot be read"))?;
     let Some(expected) = expected else { return Ok(()) };
     let seconds: i64 =
         at.and_then(|at| at.parse().ok()).ok_or_else(|| refused("it has no webhook-timestamp"))?;

@@ -1,6 +1,7 @@
 //! `supervisor PLUGIN VERB …`: a first word that is none of ours is looked for among the plugins.
 
 use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use clap::FromArgMatches as _;
@@ -88,7 +89,7 @@ fn help(line: &CommandLine, name: &PluginName, output: Output) -> Result<u8, Fai
     let mut text = format!("{}\n\n", printable(&plugin.manifest.description));
     for verb in &plugin.manifest.verbs {
         let about = printable(&verb.about);
-        text.push_str(&format!("  supervisor {name} {:<16}  {about}\n", verb.name));
+        writeln!(text, "  supervisor {name} {:<16}  {about}", verb.name).unwrap_or_default();
     }
     if plugin.manifest.verbs.is_empty() {
         text.push_str("This plugin adds no commands.\n");

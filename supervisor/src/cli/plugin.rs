@@ -133,7 +133,7 @@ pub(super) async fn run(line: &CommandLine, plugin: PluginCommand) -> Result<u8,
             let parent = directory.unwrap_or_else(|| PathBuf::from("."));
             let path = create(&parent, &name, language)?;
             let next = format!("check it with: supervisor plugin check {}", shown(&path));
-            said(output, "Created", Changed { name, path }, Some(&next))
+            said(output, "Created", &Changed { name, path }, Some(&next))
         }
         Verb::Check { plugin } => call(client, to_check(&plugin)?, output).await,
         Verb::Install { path, name, yes, force } => {
@@ -149,7 +149,7 @@ pub(super) async fn run(line: &CommandLine, plugin: PluginCommand) -> Result<u8,
             }
             let path = blocking("the plugin was not installed", move || staged.install()).await??;
             require_used(client, &name).await?;
-            said(output, "Installed", Changed { name, path }, None)
+            said(output, "Installed", &Changed { name, path }, None)
         }
         Verb::Resume { name, skip } => {
             let cursor = client.call(&ResumePlugin { name, skip }).await?;
@@ -164,7 +164,7 @@ pub(super) async fn run(line: &CommandLine, plugin: PluginCommand) -> Result<u8,
             let (root, removed) = (client.root().clone(), name.clone());
             let path = blocking("the plugin was not removed", move || uninstall(&root, &removed)).await??;
             client.call(&Reload::default()).await?;
-            said(output, "Uninstalled", Changed { name, path }, None)
+            said(output, "Uninstalled", &Changed { name, path }, None)
         }
     }
 }
@@ -173,9 +173,9 @@ fn shown(path: &Path) -> String {
     printable(&path.display().to_string()).clone()
 }
 
-fn said(output: Output, done: &str, changed: Changed, next: Option<&str>) -> Result<u8, Failure> {
+fn said(output: Output, done: &str, changed: &Changed, next: Option<&str>) -> Result<u8, Failure> {
     if output.json() {
-        output.value(&changed)?;
+        output.value(changed)?;
         return Ok(0);
     }
     let next = next.map(|next| format!("{next}\n")).unwrap_or_default();

@@ -65,9 +65,7 @@ pub(crate) async fn run(
     let root = root.canonical()?;
     root.check_reachable()?;
     let lock = own_root(&root, extent).await?;
-    if extent == Extent::Forever {
-        go_first();
-    }
+    go_first(extent);
     let config = tuning.applied(Config::load(&root)?);
     install_binary(&root)?;
     // The probe has ended before the daemon changes its group.
@@ -110,9 +108,7 @@ pub(crate) async fn run(
     listen_to_shims(&context, &root, &served, &stop)?;
     let made = sockets::files(&root);
     recover_all(&context, &boards, &mut dispatcher)?;
-    if let Err(error) = workspace::sweep_leases(&root.leases()) {
-        tracing::warn!(%error, "leases_not_swept");
-    }
+    workspace::sweep_leases(&root.leases()).unwrap_or_else(|error| tracing::warn!(%error, "leases_not_swept"));
     forget_old_requests(&context, &boards);
     apply_budgets(&context);
     listeners.serve(&doorway, &doors)?;
@@ -202,7 +198,10 @@ async fn begin(link: &OwnerLink, boards: &[BoardName], extent: Extent) {
 }
 
 /// Without the larger share, the daemon waits for a processor as long as a worker does.
-fn go_first() {
+fn go_first(extent: Extent) {
+    if extent != Extent::Forever {
+        return;
+    }
     if let Err(error) = shim::priority::go_first() {
         tracing::debug!(%error, "session_share_not_raised");
     }

@@ -19,7 +19,7 @@ pub(super) enum Board {
     /// agent.
     Script(Arc<Client>),
     /// Of a request that the daemon was sent.
-    Ask(Ask),
+    Ask(Box<Ask>),
 }
 
 impl Board {

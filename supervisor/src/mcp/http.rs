@@ -20,7 +20,7 @@ pub(crate) fn mount(surface: Surface) -> Surface {
 /// Answers one message of a caller who is known. Its body was bounded, and its reply is charged, like every other.
 async fn exchange(ask: Ask, request: Whole) -> Answered {
     let Whole { head, body, reserved } = request;
-    let board = Arc::new(Board::Ask(ask));
+    let board = Arc::new(Board::Ask(Box::new(ask)));
     // The doors know hosts. A page of a browser names its origin, and no page has business here.
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)

@@ -69,13 +69,18 @@ impl<'a> Talk<'a> {
         self.0.need_secret(&mut Trail::default())
     }
 
-    /// What a message has to be signed as with the secret of the channel: nothing where it has none. None where it cannot be read.
-    pub(crate) fn signature(&self, id: &str, seconds: &str, body: &[u8]) -> Option<Option<String>> {
-        match self.0.secret(&mut Trail::default()) {
-            Ok(None) => Some(None),
-            Ok(Some(secret)) => webhook::signature(&secret, id, seconds, body).map(Some),
-            Err(_) => None,
-        }
+    /// What a message has to be signed as with the secret of the channel; none where it has no secret.
+    pub(crate) fn signature(
+        &self,
+        id: &str,
+        seconds: &str,
+        body: &[u8],
+    ) -> Result<Option<String>, Undelivered> {
+        let Some(secret) = self.0.secret(&mut Trail::default())? else { return Ok(None) };
+        let signature = webhook::signature(&secret, id, seconds, body);
+        signature
+            .map(Some)
+            .ok_or_else(|| Undelivered::Refused("the secret of the channel is no key".to_owned()))
     }
 
     /// Calls a method of Slack as the bot, and returns the answer.

@@ -98,7 +98,7 @@ impl Calls {
             } else {
                 "(This section is missing: the sections before it are too long.)"
             };
-            all.push_str(&format!("\n# {title}\n\n{text}\n"));
+            all.extend(["\n# ", title, "\n\n", text, "\n"]);
         }
         all
     }

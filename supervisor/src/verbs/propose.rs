@@ -205,7 +205,7 @@ fn in_triage(board: &Board<'_>, tenant: Option<Tenant>) -> Result<Vec<TaskId>, k
 impl Proposals {
     fn show(&self, screen: &mut Screen) {
         if self.results.is_empty() {
-            screen.line("No task is in triage".to_owned());
+            screen.line("No task is in triage");
         }
         for Asked { task_id, proposal, existing, reason, hint, .. } in &self.results {
             if let Some(proposal) = proposal {

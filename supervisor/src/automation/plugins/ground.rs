@@ -82,7 +82,7 @@ pub(super) fn walk(
     let open = open.map_err(|e| refused(dir.to_owned(), e))?;
     let mut walk = Walk { root: dir, ground, files: 0, bytes: 0, each };
     walk.check(dir, &stat(dir, open.as_fd())?)?;
-    walk.enter(open, Path::new(""), 0)
+    walk.enter(&open, Path::new(""), 0)
 }
 
 fn stat(path: &Path, fd: BorrowedFd<'_>) -> Result<Stat, Unfit> {
@@ -100,13 +100,13 @@ fn refused(path: PathBuf, error: rustix::io::Errno) -> Unfit {
 }
 
 impl Walk<'_> {
-    fn enter(&mut self, dir: OwnedFd, path: &Path, depth: usize) -> Result<(), Unfit> {
+    fn enter(&mut self, dir: &OwnedFd, path: &Path, depth: usize) -> Result<(), Unfit> {
         let whole = self.root.join(path);
         if depth > DEPTH {
             return Err(Unfit::Deep(whole));
         }
         let unreadable = |e: rustix::io::Errno| refused(whole.clone(), e);
-        for entry in Dir::read_from(&dir).map_err(unreadable)? {
+        for entry in Dir::read_from(dir).map_err(unreadable)? {
             let entry = entry.map_err(unreadable)?;
             let name = OsStr::from_bytes(entry.file_name().to_bytes());
             if name == "." || name == ".." || (depth == 0 && name == STATE) {
@@ -131,7 +131,7 @@ impl Walk<'_> {
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => {
                 (self.each)(&Found { path, stat, file: None }).map_err(unreadable)?;
-                self.enter(open, path, depth + 1)
+                self.enter(&open, path, depth + 1)
             }
             FileType::RegularFile => {
                 self.bytes = self.bytes.saturating_add(stat.st_size.unsigned_abs());

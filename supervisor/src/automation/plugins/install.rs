@@ -30,8 +30,8 @@ pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
         };
         let mut made = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&target)?;
         io::copy(&mut (&mut file).take(LONGEST), &mut made)?;
-        let mode = if found.stat.st_mode & 0o111 == 0 { 0o644 } else { 0o755 };
-        made.set_permissions(std::fs::Permissions::from_mode(mode))?;
+        let bits = if found.stat.st_mode & 0o111 == 0 { 0o644 } else { 0o755 };
+        made.set_permissions(std::fs::Permissions::from_mode(bits))?;
         made.sync_all()
     });
     copied.map_err(|unfit| {

@@ -81,7 +81,9 @@ mod tests {
 
     fn cut(parts: &[&str], most: usize) -> (String, u64) {
         let mut kept = Kept::default();
-        parts.iter().for_each(|part| kept.add(part.as_bytes(), most));
+        for part in parts {
+            kept.add(part.as_bytes(), most);
+        }
         (kept.text(50), kept.left_out)
     }
 
