@@ -108,7 +108,8 @@ pub(crate) async fn run(
     listen_to_shims(&context, &root, &served, &stop)?;
     let made = sockets::files(&root);
     recover_all(&context, &boards, &mut dispatcher)?;
-    workspace::sweep_leases(&root.leases()).unwrap_or_else(|error| tracing::warn!(%error, "leases_not_swept"));
+    workspace::sweep_leases(&root.leases())
+        .map_or_else(|error| tracing::warn!(%error, "leases_not_swept"), drop);
     forget_old_requests(&context, &boards);
     apply_budgets(&context);
     listeners.serve(&doorway, &doors)?;
