@@ -2,7 +2,7 @@
 
 use kernel::{BoardName, Event, PluginName};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::automation::plugins::VERSION;
 
@@ -47,8 +47,10 @@ impl Reply {
         if text.trim_ascii().is_empty() {
             return Ok(Reply::default());
         }
-        let reply: Reply = serde_json::from_slice(text)
-            .map_err(|e| plain(&format!("its reply is not what was asked for: {e}")))?;
+        let fail = |e: serde_json::Error| plain(&format!("its reply is not what was asked for: {e}"));
+        // An array would be read as the fields in their order.
+        let object: Map<String, Value> = serde_json::from_slice(text).map_err(fail)?;
+        let reply: Reply = serde_json::from_value(Value::Object(object)).map_err(fail)?;
         if reply.requests.len() > REQUESTS {
             return Err(format!("its reply has more than {REQUESTS} requests"));
         }
