@@ -229,9 +229,9 @@ impl Proposals {
 
 /// A verb over the ideas of triage: what its request and its command have in common.
 macro_rules! over_triage {
-    ($verb:ident, $name:literal, $kind:expr) => {
+    ($verb:ident, $kind:expr, $($name:tt)+) => {
         impl Verb for $verb {
-            const NAME: &'static str = $name;
+            $($name)+
             const AUDIENCE: Audience = Audience::Operator;
             const EFFECT: Effect = Effect::Write;
             const MEMBERS: bool = true;
@@ -269,8 +269,8 @@ macro_rules! over_triage {
     };
 }
 
-over_triage!(Specify, "specify", ProposalKind::Specify);
-over_triage!(Decompose, "decompose", ProposalKind::Decompose);
+over_triage!(Specify, ProposalKind::Specify, const NAME: &'static str = "specify";);
+over_triage!(Decompose, ProposalKind::Decompose, const NAME: &'static str = "decompose";);
 
 impl Verb for PlanMission {
     const NAME: &'static str = "mission-plan";
