@@ -71,7 +71,6 @@ pub(crate) async fn run(
     // The probe has ended before the daemon changes its group.
     let support = detect_support().await?;
     let (cgroups, Handed { controllers, gap }) = serve_cgroups(&root, extent);
-    gap.inspect(|why| tracing::info!(%why, "limits_not_held"));
     let support = support.with_controllers(controllers);
     let (reports, runs) = Reports::queue();
     let (tracer, exporter) = Tracer::open();
@@ -91,6 +90,7 @@ pub(crate) async fn run(
     let spares = spares_of(extent, cgroups.as_ref().ok());
     let ways = (listeners.port(), Arc::clone(&doors), WaysOut::new(descriptors, service.quotas()));
     let host = make_host(&root, support, cgroups, spares, ways).await?;
+    gap.inspect(|why| tracing::info!(%why, "limits_not_held"));
     let context = Arc::new(Context {
         service: Arc::clone(&service),
         host,

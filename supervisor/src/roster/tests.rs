@@ -230,7 +230,7 @@ fn each_reason_says_what_is_wrong_to_all_who_ask() {
     assert_eq!(code, kernel::WaitingCode::Nonspawnable);
     assert!(
         warning.contains(
-            "so the task waits for a worker that claims it; the assignees are: analyst, backend-eng, bad, "
+            "so the task waits for a worker that claims it; the assignees are: a2a, analyst, backend-eng, bad, "
         ),
         "{warning}"
     );
