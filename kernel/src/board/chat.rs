@@ -70,8 +70,8 @@ impl Board<'_> {
         Ok(before.as_deref() != Some(path))
     }
 
-    /// Makes a task for each known profile that a message mentions, once for each, as `task` says it otherwise. A task that may not be
-    /// made is told with the reason.
+    /// Makes a task for each known profile that a message mentions, once for each, as `task` says it otherwise. The reply names the reason
+    /// for a task that may not be made.
     pub fn mention_in_message(
         &mut self,
         text: &str,

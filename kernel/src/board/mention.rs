@@ -15,8 +15,8 @@ use crate::rules::mention;
 const SUBJECT: usize = 120;
 
 impl Board<'_> {
-    /// Makes a task for each known profile that a comment mentions, once for each. A task that may not be made is told with the
-    /// reason, and the comment stays.
+    /// Makes a task for each known profile that a comment mentions, once for each. The reply names the reason for
+    /// a task that may not be made, and the comment stays.
     pub fn mention(
         &mut self,
         comment: &Comment,

@@ -304,7 +304,7 @@ impl View<'_> {
         Ok(found)
     }
 
-    /// Returns what the worker of a proposal is told; none for any other task.
+    /// Returns what the context of a proposal's worker has beyond its task; none for any other task.
     pub(super) fn proposal_of(&self, id: &TaskId) -> Result<Option<Brief>, Error> {
         let Some(proposal) = self.tx.proposal(id)? else { return Ok(None) };
         let Some(subject) = self.task(&proposal.subject)? else { return Ok(None) };

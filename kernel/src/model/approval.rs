@@ -13,7 +13,7 @@ words! {
     ApprovalGate {
         /// It waits until somebody approves it.
         Ask => "ask",
-        /// It goes on, and the log says so.
+        /// It goes on, with an event in the log.
         Allow => "allow",
         /// It is refused.
         Deny => "deny",

@@ -39,7 +39,7 @@ words! {
 /// When the progress of missions is reviewed; never where both are none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReviewTerms {
-    /// After so many moves of its tasks.
+    /// After this number of moves of its tasks.
     pub moves: Option<u64>,
     /// When none has moved for this time.
     pub idle: Option<Duration>,

@@ -71,7 +71,7 @@ pub(crate) struct Material {
     pub(crate) proposal: Option<Brief>,
 }
 
-/// What the worker of a proposal is told.
+/// What the context of a proposal's worker has beyond its task.
 pub(crate) struct Brief {
     pub(crate) proposal: Proposal,
     /// The task that it is for.

@@ -79,7 +79,7 @@ pub(super) async fn place(asker: &Asker<'_>) -> Result<Option<String>, Failure> 
 fn chosen(directories: &[PathBuf], said: &str) -> Result<PathBuf, Failure> {
     let first = directories.first().ok_or_else(|| {
         Failure::new(Code::NotPermitted, "this chat has no directories")
-            .hint("an operator names some in the file of the chat: directories = [\"/srv/work\"]")
+            .hint("an operator names some in the file of the chat: directories = [\"/srv/sites\"]")
     })?;
     // An absolute path takes the place of the one before it.
     let path: PathBuf = first.join(said).components().collect();
@@ -102,12 +102,12 @@ mod tests {
 
     #[test]
     fn a_directory_is_beneath_one_of_the_file_however_it_is_written() {
-        let directories = [PathBuf::from("/srv/work"), PathBuf::from("/home/ann")];
+        let directories = [PathBuf::from("/srv/sites"), PathBuf::from("/home/ann")];
         let of = |said: &str| chosen(&directories, said).ok().map(|path| path.display().to_string());
-        assert_eq!(of("site").as_deref(), Some("/srv/work/site"));
-        assert_eq!(of("./site/").as_deref(), Some("/srv/work/site"));
+        assert_eq!(of("site").as_deref(), Some("/srv/sites/site"));
+        assert_eq!(of("./site/").as_deref(), Some("/srv/sites/site"));
         assert_eq!(of("/home/ann/notes").as_deref(), Some("/home/ann/notes"));
-        for outside in ["/etc", "..", "site/../..", "/srv/workshop", "/srv/work/../x", "a\nb"] {
+        for outside in ["/etc", "..", "site/../..", "/srv/sites-old", "/srv/sites/../x", "a\nb"] {
             assert_eq!(of(outside), None, "{outside}");
         }
         assert!(chosen(&[], "site").is_err());

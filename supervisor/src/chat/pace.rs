@@ -1,4 +1,4 @@
-//! How often senders are answered: so many messages a minute, and then once that they were too many.
+//! How often senders are answered: a number of messages a minute, and then once that they were too many.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;

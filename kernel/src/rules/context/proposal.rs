@@ -1,4 +1,4 @@
-//! What the worker of a proposal is told: the task that it is for, what to return, and whom it may name.
+//! What the context of a proposal's worker has: the task that it is for, what to return, and whom it may name.
 
 use super::page::{Page, Rank};
 use super::{Brief, ContextLimits, inline, quote};
