@@ -12,7 +12,7 @@ use kernel::{BoardId, Profile, Tenant};
 use policies::{Additions, Arrangement, BoardAccess, Closed, Identity, Policy, Surroundings};
 use rustix::termios::{OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcsetattr};
 use shim::lock_file::LockFile;
-use shim::rundir::{RunDir, RunSpec, Stdin, VERSION};
+use shim::rundir::{RunDir, RunSpec};
 use tokio::process::Command;
 
 use crate::config::Config;
@@ -26,6 +26,7 @@ use crate::host::remove::remove_forgotten;
 use crate::host::uids::Uids;
 use crate::lanes::{Lane, LoginCommand};
 use crate::paths::{Root, make_dir};
+use crate::program::environment;
 use crate::proxy::Alone;
 use crate::roster::Roster;
 
@@ -227,42 +228,15 @@ fn spec(
     support: policies::Support,
 ) -> RunSpec {
     let mut set = command.env;
-    set.insert("HOME".to_owned(), surroundings.home.display().to_string());
-    set.insert("TMPDIR".to_owned(), surroundings.tmp.display().to_string());
     for name in ["TERM", "COLORTERM"] {
         if let Some(value) = crate::environment::text(name) {
             set.insert(name.to_owned(), value);
         }
     }
     let programs: Vec<PathBuf> = lane.programs().collect();
-    let env =
-        policy.environment(|name| std::env::var_os(name), &surroundings, &programs, &BTreeMap::new(), set);
-    let env = env.into_iter().filter_map(|(name, value)| Some((name, value.into_string().ok()?))).collect();
-    RunSpec {
-        version: VERSION,
-        board: String::new(),
-        board_name: String::new(),
-        task: String::new(),
-        run: 0,
-        nonce: String::new(),
-        argv: command.argv,
-        env,
-        cwd: surroundings.home.clone(),
-        stdin: Stdin::Null,
-        log: PathBuf::new(),
-        log_cap: 0,
-        stdout_cap: 0,
-        deadline_us: None,
-        grace_ms: 0,
-        idle_ms: None,
-        conversation: None,
-        policy: policy.clone(),
-        surroundings,
-        cgroup: None,
-        poke: PathBuf::new(),
-        host: Some(support),
-        lease: None,
-    }
+    let env = environment(policy, &surroundings, &programs, set);
+    let home = surroundings.home.clone();
+    RunSpec::of_program(command.argv, env, home, policy.clone(), surroundings, support)
 }
 
 /// Runs the command of a run directory at this terminal. Returns its exit code, if it has one.

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use policies::{Arrangement, BoardAccess, Closed, Identity, PidNamespace, Policy, Support, Surroundings};
-use shim::rundir::{RunDir, RunSpec, Stdin, VERSION};
+use shim::rundir::{RunDir, RunSpec};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
 use tokio::sync::OnceCell;
@@ -213,45 +213,26 @@ impl<'a> Program<'a> {
     }
 
     fn spec(&self, surroundings: Surroundings, support: Support) -> RunSpec {
-        let mut set = self.variables.clone();
-        set.insert("HOME".to_owned(), surroundings.home.display().to_string());
-        set.insert("TMPDIR".to_owned(), surroundings.tmp.display().to_string());
         let programs: Vec<PathBuf> = self.argv.first().map(PathBuf::from).into_iter().collect();
-        let env = self.policy.environment(
-            |name| std::env::var_os(name),
-            &surroundings,
-            &programs,
-            &BTreeMap::new(),
-            set,
-        );
-        let env =
-            env.into_iter().filter_map(|(name, value)| Some((name, value.into_string().ok()?))).collect();
-        RunSpec {
-            version: VERSION,
-            board: String::new(),
-            board_name: String::new(),
-            task: String::new(),
-            run: 0,
-            nonce: String::new(),
-            argv: self.argv.to_vec(),
-            env,
-            cwd: self.directory.clone().unwrap_or_else(|| surroundings.home.clone()),
-            stdin: Stdin::Null,
-            log: PathBuf::new(),
-            log_cap: 0,
-            stdout_cap: 0,
-            deadline_us: None,
-            grace_ms: 0,
-            idle_ms: None,
-            conversation: None,
-            policy: self.policy.clone(),
-            surroundings,
-            cgroup: None,
-            poke: PathBuf::new(),
-            host: Some(support),
-            lease: None,
-        }
+        let env = environment(self.policy, &surroundings, &programs, self.variables.clone());
+        let cwd = self.directory.clone().unwrap_or_else(|| surroundings.home.clone());
+        RunSpec::of_program(self.argv.to_vec(), env, cwd, self.policy.clone(), surroundings, support)
     }
+}
+
+/// The environment of a program under a policy: what that passes on, with `set`, and with the home and the directory for temporary files
+/// that the program has.
+pub(crate) fn environment(
+    policy: &Policy,
+    surroundings: &Surroundings,
+    programs: &[PathBuf],
+    mut set: BTreeMap<String, String>,
+) -> BTreeMap<String, String> {
+    set.insert("HOME".to_owned(), surroundings.home.display().to_string());
+    set.insert("TMPDIR".to_owned(), surroundings.tmp.display().to_string());
+    let env =
+        policy.environment(|name| std::env::var_os(name), surroundings, programs, &BTreeMap::new(), set);
+    env.into_iter().filter_map(|(name, value)| Some((name, value.into_string().ok()?))).collect()
 }
 
 fn note(place: &Path, cleared: Result<(), Failure>) {

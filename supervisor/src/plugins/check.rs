@@ -16,6 +16,7 @@ use crate::automation::plugins::{Ground, Plugin, copy, inspect};
 use crate::config::settings;
 use crate::failure::Failure;
 use crate::host::remove::remove_kept;
+use crate::notify::Step;
 use crate::paths::{Root, make_dir};
 use crate::service::Service;
 
@@ -23,17 +24,6 @@ use crate::service::Service;
 const COPY: &str = "check-";
 /// After how long a copy is one that nobody removes any more.
 const FORGOTTEN: Duration = Duration::from_hours(2);
-
-/// One step of a check.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Step {
-    /// What was done.
-    pub(crate) name: String,
-    /// Whether it worked.
-    pub(crate) ok: bool,
-    /// What came of it.
-    pub(crate) detail: String,
-}
 
 /// What a check came to.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::Conversation;
+use super::{Conversation, VERSION};
 
 /// What the worker reads on its standard input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,6 +72,45 @@ pub struct RunSpec {
     /// The lease on the workspace, which the shim holds as long as it lives.
     #[serde(default)]
     pub lease: Option<LeaseSpec>,
+}
+
+impl RunSpec {
+    /// What starts a program that is no run of a task: it is on no board, reads nothing, and has no log and no limits of its own.
+    #[must_use]
+    pub fn of_program(
+        argv: Vec<String>,
+        env: BTreeMap<String, String>,
+        cwd: PathBuf,
+        policy: policies::Policy,
+        surroundings: policies::Surroundings,
+        host: policies::Support,
+    ) -> Self {
+        RunSpec {
+            version: VERSION,
+            board: String::new(),
+            board_name: String::new(),
+            task: String::new(),
+            run: 0,
+            nonce: String::new(),
+            argv,
+            env,
+            cwd,
+            stdin: Stdin::Null,
+            log: PathBuf::new(),
+            log_cap: 0,
+            stdout_cap: 0,
+            deadline_us: None,
+            grace_ms: 0,
+            idle_ms: None,
+            conversation: None,
+            policy,
+            surroundings,
+            cgroup: None,
+            poke: PathBuf::new(),
+            host: Some(host),
+            lease: None,
+        }
+    }
 }
 
 /// The lease that a shim takes.
