@@ -1,7 +1,7 @@
 //! Proposals: a task is asked to specify, divide, plan or route another one. What its run returns is applied in the transaction in which
 //! that counts as done, or refused with the reason.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -289,19 +289,23 @@ impl Board<'_> {
 }
 
 impl View<'_> {
-    /// Lists tasks that are ready, that have no assignee, and for which nobody was asked to find one: of at most `limit` those whose
-    /// missions have room for another task.
+    /// Lists tasks that are ready, that have no assignee, and for which nobody was asked to find one: at most `limit` of missions
+    /// that have room for another task. Those of others hide none.
     pub fn unrouted(&self, limits: &MissionLimits, limit: u32) -> Result<Vec<Task>, Error> {
-        let mut found = self.tx.unrouted(limit)?;
-        let mut full = Vec::new();
-        for task in &found {
-            let used = self.tx.mission(task.mission())?.unwrap_or_default();
-            if mission::room_for_task(task.mission(), &used, limits).is_err() {
-                full.push(task.id.clone());
+        let mut full = BTreeSet::new();
+        loop {
+            let found = self.tx.unrouted(&full, limit)?;
+            let known = full.len();
+            for task in &found {
+                let used = self.tx.mission(task.mission())?.unwrap_or_default();
+                if mission::room_for_task(task.mission(), &used, limits).is_err() {
+                    full.insert(task.mission().to_owned());
+                }
+            }
+            if full.len() == known {
+                return Ok(found);
             }
         }
-        found.retain(|task| !full.contains(&task.id));
-        Ok(found)
     }
 
     /// Returns what the context of a proposal's worker has beyond its task; none for any other task.

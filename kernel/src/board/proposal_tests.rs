@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use crate::testing::{Bench, alice, titled};
 use crate::{
-    Actor, Comment, EndCause, Ending, Error, EventFilter, Force, Handoff, InitialState, MissionCaps,
-    NewProposal, NewTask, OnCleanExit, Outcome, ProposalKind, ReviewRequest, RunId, Settled, Status, Task,
-    TaskId,
+    Actor, Comment, EndCause, Ending, Error, EventFilter, Force, Handoff, InitialState, Lineage, MissionCaps,
+    MissionLimits, NewProposal, NewTask, OnCleanExit, Outcome, ProposalKind, ReviewRequest, RunId, Settled,
+    Status, Task, TaskId,
 };
 
 pub(super) fn asked(subject: &TaskId, kind: ProposalKind) -> NewProposal {
@@ -237,4 +237,24 @@ fn a_task_that_has_no_assignee_gets_the_one_that_its_router_names() {
     assert_eq!(bench.task(&id).assignee, "carol".parse().ok());
     assert!(propose(&bench, &id, ProposalKind::Route).is_err());
     bench.check();
+}
+
+#[test]
+fn tasks_of_full_missions_hide_no_other_from_the_router() {
+    let bench = Bench::new();
+    let nobodys = |title: &str| NewTask { assignee: None, ..titled(title) };
+    let first = nobodys("full");
+    let first = bench
+        .call(move |board| board.create_mission(first, &MissionCaps::default(), &alice()))
+        .unwrap()
+        .task
+        .id;
+    for at in 0..8 {
+        let lineage = Lineage { mission: Some(first.to_string()), ..Lineage::default() };
+        bench.create(NewTask { lineage, ..nobodys(&format!("part {at}")) });
+    }
+    let other = bench.create(nobodys("of another")).id;
+    let limits = MissionLimits { tasks: 9, ..MissionLimits::default() };
+    let found = bench.readers.with(|view| view.unrouted(&limits, 1)).unwrap();
+    assert_eq!(found.into_iter().map(|task| task.id).collect::<Vec<_>>(), [other]);
 }

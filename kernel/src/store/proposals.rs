@@ -1,6 +1,6 @@
 //! Which tasks make proposals, and for which tasks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::{Row, params};
 
@@ -39,15 +39,18 @@ impl Tx<'_> {
         self.conn.find("look for the proposal", sql, params![subject, kind], |row| row.get(0))
     }
 
-    /// Lists at most `limit` tasks that are ready, that have no assignee, and for which nobody was asked to find one.
-    pub(crate) fn unrouted(&self, limit: u32) -> Result<Vec<Task>, Error> {
+    /// Lists at most `limit` tasks that are ready, that have no assignee, and for which nobody was asked to find one,
+    /// leaving out the missions `without`.
+    pub(crate) fn unrouted(&self, without: &BTreeSet<String>, limit: u32) -> Result<Vec<Task>, Error> {
         let (columns, from) = (tasks::COLUMNS, tasks::FROM);
         let sql = format!(
             "SELECT {columns} {from} WHERE t.status = 'ready' AND t.assignee IS NULL \
                AND NOT EXISTS (SELECT 1 FROM proposals p WHERE p.subject = t.id AND p.kind = 'route') \
-               AND NOT EXISTS (SELECT 1 FROM proposals p WHERE p.task_id = t.id) LIMIT ?1"
+               AND NOT EXISTS (SELECT 1 FROM proposals p WHERE p.task_id = t.id) \
+               AND coalesce(t.mission, t.id) NOT IN (SELECT value FROM json_each(?2)) LIMIT ?1"
         );
-        self.conn.list("list the tasks without assignee", &sql, [limit], tasks::read)
+        let without = serde_json::json!(without).to_string();
+        self.conn.list("list the tasks without assignee", &sql, params![limit, without], tasks::read)
     }
 
     /// Notes that a task makes a proposal.
