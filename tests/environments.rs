@@ -16,6 +16,16 @@ fn broken(fleet: &Fleet) -> Vec<String> {
     named.iter().map(|one| one["what"].as_str().unwrap().to_owned()).collect()
 }
 
+/// Releases what was tried so often on a slow host that its breaker is open, as `status` says.
+fn release(fleet: &Fleet) {
+    let status = fleet.cli(["status", "--json"]).json();
+    for command in status["broken"].as_array().into_iter().flatten().filter_map(|one| one["release"].as_str())
+    {
+        // It may have closed since.
+        fleet.cli(command.split_whitespace().skip(1));
+    }
+}
+
 /// Waits until a task says that it waits for its environment, and returns the words.
 fn waits(fleet: &Fleet, task: &str) -> String {
     fleet.eventually("it waits for its environment", || {
@@ -59,10 +69,10 @@ fn a_lane_whose_program_is_missing_holds_up_its_own_tasks_alone_and_goes_on_when
         }
         fleet.wait_for(&other, "done");
         assert_eq!(broken(&fleet), ["the program of the lane agent under the policy unconfined"]);
-        // Three tries: more than the limit of failures.
-        fleet.eventually("it was tried four times", || {
+        // More than the limit of failures.
+        fleet.eventually("it was tried three times", || {
             let tries = tasks.iter().filter_map(|task| fleet.show(task)["runs"][0]["tries"].as_u64());
-            (tries.sum::<u64>() >= 4).then_some(())
+            (tries.sum::<u64>() >= 3).then_some(())
         });
         for task in &tasks {
             let runs = fleet.show(task)["runs"].as_array().unwrap().len();
@@ -75,8 +85,12 @@ fn a_lane_whose_program_is_missing_holds_up_its_own_tasks_alone_and_goes_on_when
         fs::write(&program, "#!/bin/sh\necho here\n").unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
         fleet.give(&program);
+        fleet.eventually("all are done", || {
+            release(&fleet);
+            tasks.iter().all(|task| fleet.show(task)["task"]["status"] == "done").then_some(())
+        });
         for task in &tasks {
-            nothing_counted(&fleet.wait_for(task, "done"));
+            nothing_counted(&fleet.show(task));
         }
         assert_eq!(broken(&fleet), Vec::<String>::new());
     }

@@ -37,6 +37,7 @@ mod resources;
 mod roster;
 mod service;
 mod short_ids;
+mod steps;
 mod table;
 mod telemetry;
 mod terminal;

@@ -12,13 +12,14 @@ use tokio_util::task::AbortOnDropHandle;
 use super::parcel::Parcel;
 use super::plan::{Channels, Plan};
 use super::sinks::Sending;
-use super::trail::{Step, Tested, Trail, Undelivered};
+use super::trail::{Tested, Trail, Undelivered};
 use super::wire::Wire;
 use crate::config::notify::Channel;
 use crate::failpoint;
 use crate::failure::Failure;
 use crate::plugins::Calls;
 use crate::service::{BoardHandle, Service};
+use crate::steps::Step;
 
 /// How many messages go into one digest.
 const DIGEST: u32 = 200;

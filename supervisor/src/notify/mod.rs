@@ -26,4 +26,4 @@ mod wire;
 pub(crate) use deliver::{deliver, test};
 pub(crate) use socket::Socket;
 pub(crate) use talk::Talk;
-pub(crate) use trail::{Step, Tested, Undelivered};
+pub(crate) use trail::{Tested, Undelivered};

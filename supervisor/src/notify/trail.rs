@@ -5,16 +5,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One step of what is tried, such as a delivery.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Step {
-    /// What was done.
-    pub(crate) name: String,
-    /// Whether it worked.
-    pub(crate) ok: bool,
-    /// What came of it. It has no secret and no address of a service beyond its host.
-    pub(crate) detail: String,
-}
+use crate::steps::Step;
 
 /// What a test of a channel came to.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]

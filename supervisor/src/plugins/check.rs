@@ -16,9 +16,9 @@ use crate::automation::plugins::{Ground, Plugin, copy, inspect};
 use crate::config::settings;
 use crate::failure::Failure;
 use crate::host::remove::remove_kept;
-use crate::notify::Step;
 use crate::paths::{Root, make_dir};
 use crate::service::Service;
+use crate::steps::Step;
 
 /// What the name of a copy begins with.
 const COPY: &str = "check-";
