@@ -1,0 +1,248 @@
+// Starts the page: routes, keys, the live connection, the navigation, and the place of the drawer.
+
+import * as api from "./api.js";
+import * as dialog from "./dialog.js";
+import * as keys from "./keys.js";
+import * as live from "./live.js";
+import * as route from "./route.js";
+import { announce, command, h, icon, put } from "./dom.js";
+import { problem, toast } from "./toast.js";
+import { boards } from "./boards.js";
+
+/**
+ * What a page or the drawer gets. Everything in it can be imported as well.
+ * @typedef {{config: Config, drawer: HTMLElement, close: () => void}} Context
+ *   `drawer`: its place; `close`: closes it, as Escape does
+ * @typedef {{default_tenant: string | null, lane_by_profile: boolean, include_archived_by_default: boolean, render_markdown: boolean}} Config
+ * @typedef {{update?: (state: route.State) => void, unmount?: () => void}} Page
+ * @typedef {{close?: () => void, mayClose?: () => boolean | Promise<boolean>}} Drawer `mayClose`: whether nothing would be lost
+ */
+
+/** The pages: their names in the URL and of their modules, their words in the navigation, and their styles. */
+const PAGES = {
+  board: { label: "Board", key: "b", style: "board" },
+  work: { label: "Work", key: "w", style: "work" },
+  missions: { label: "Missions", key: "m", style: "work" },
+  timeline: { label: "Timeline", key: "t", style: "work" },
+  health: { label: "Health", key: "h", style: "work" },
+  runs: { of: "work", style: "work" },
+  review: { of: "work", style: "work" },
+};
+const DEFAULTS = { default_tenant: null, lane_by_profile: true, include_archived_by_default: false, render_markdown: true };
+
+const main = document.getElementById("main");
+const drawer = document.getElementById("drawer");
+/** @type {Context} */
+const context = { config: DEFAULTS, drawer, close: () => route.set({ task: null }) };
+/** @type {{name: string, board: string, page: Page | null} | null} */
+let shown = null;
+/** @type {{id: string, board: string, handle: Drawer | null, from: Element | null} | null} */
+let opened = null;
+let signedOut = false;
+
+/** @type {Map<string, Promise<void>>} */
+const styles = new Map();
+
+/** Loads a stylesheet once. A page without its style is shown all the same. @param {string} name */
+function style(name) {
+  if (!styles.has(name)) {
+    styles.set(name, new Promise((resolve) => {
+      document.head.append(h("link", { rel: "stylesheet", href: `/assets/css/${name}.css`, onload: () => resolve(), onerror: () => { styles.delete(name); resolve(); } }));
+    }));
+  }
+  return styles.get(name);
+}
+
+/** @param {string} title @param {...any} content */
+function notice(title, ...content) {
+  put(main, h("section", { class: "notice" }, h("h1", null, title), content));
+  announce(title);
+}
+
+/** @param {string} name @param {unknown} error */
+function notLoaded(name, error) {
+  if (error instanceof api.Problem && error.status === 401) return;
+  console.error(error);
+  const said = error instanceof api.Problem ? error.detail : `The module of the page "${name}" did not load.`;
+  notice(error instanceof api.Problem ? "The daemon does not answer" : "The page did not load",
+    h("p", null, said), h("p", null, error instanceof api.Problem && error.hint ? error.hint : "Reload the page. The daemon may have been upgraded meanwhile."),
+    h("button", { type: "button", class: "button primary", onclick: () => location.reload() }, "Reload"));
+}
+
+/** @param {route.State} state */
+async function showPage(state) {
+  const name = state.page;
+  const board = state.query.board ?? "";
+  if (shown && shown.name === name && shown.board === board) {
+    shown.page?.update?.(state);
+    return;
+  }
+  shown?.page?.unmount?.();
+  const mine = { name, board, page: null };
+  shown = mine;
+  navigation();
+  const page = PAGES[name];
+  document.title = `${page ? page.label ?? PAGES[page.of].label : "Not found"} · supervisor`;
+  if (!page) {
+    notice("No such page", h("p", null, `There is no page "/${name}".`), h("a", { class: "button", href: route.link("/board") }, "Go to the board"));
+    return;
+  }
+  try {
+    const [module] = await Promise.all([import(`./pages/${name}.js`), style(page.style), begun]);
+    if (shown !== mine || signedOut) return;
+    put(main);
+    main.scrollTop = 0;
+    mine.page = module.mount(main, context) ?? null;
+    mine.page?.update?.(route.state());
+  } catch (error) {
+    if (shown === mine) { shown = null; notLoaded(name, error); }
+  }
+}
+
+/** @param {string | undefined} id @param {string} board */
+async function showDrawer(id, board) {
+  if (opened && opened.id === id && opened.board === board) return;
+  if (opened) {
+    const before = opened;
+    opened = null;
+    before.handle?.close?.();
+    put(drawer);
+    if (!id) {
+      drawer.hidden = true;
+      const card = document.querySelector(`[data-task="${CSS.escape(before.id)}"] a, [data-task="${CSS.escape(before.id)}"]`);
+      const back = before.from?.isConnected && before.from !== document.body ? before.from : card;
+      if (back instanceof HTMLElement) back.focus();
+    }
+  }
+  if (!id) return;
+  const mine = { id, board, handle: null, from: document.activeElement };
+  opened = mine;
+  drawer.hidden = false;
+  drawer.setAttribute("aria-label", `Task ${id}`);
+  try {
+    const [module] = await Promise.all([import("./drawer/drawer.js"), style("drawer"), begun]);
+    if (opened !== mine) return;
+    drawer.focus({ preventScroll: true });
+    mine.handle = module.open(id, context) ?? null;
+  } catch (error) {
+    if (opened !== mine) return;
+    opened = null;
+    drawer.hidden = true;
+    console.error(error);
+    if (!(error instanceof api.Problem)) toast("The details of the task did not load", { kind: "error", hint: "Reload the page. The daemon may have been upgraded meanwhile." });
+  }
+}
+
+async function closeDrawer() {
+  if (!opened) return;
+  if (opened.handle?.mayClose && !(await opened.handle.mayClose())) return;
+  route.set({ task: null });
+}
+
+function navigation() {
+  const state = route.state();
+  const current = PAGES[state.page]?.of ?? state.page;
+  put(document.getElementById("nav"), Object.entries(PAGES).filter(([, page]) => page.label).map(([name, page]) =>
+    h("a", { href: route.link(`/${name}`), "aria-current": name === current ? "page" : null }, page.label)));
+  document.querySelector(".brand").href = route.link("/board");
+}
+
+function themeSwitch() {
+  const button = document.getElementById("theme");
+  const names = { system: ["screen", "as the system"], dark: ["moon", "dark"], light: ["sun", "light"] };
+  const draw = () => {
+    const [sign, word] = names[document.documentElement.dataset.themeChoice] ?? names.system;
+    put(button, icon(sign));
+    button.setAttribute("aria-label", `Theme: ${word}`);
+    button.title = `Theme: ${word}`;
+  };
+  const next = () => {
+    const order = Object.keys(names);
+    const chosen = order[(order.indexOf(document.documentElement.dataset.themeChoice) + 1) % order.length];
+    try { localStorage.setItem("supervisor.theme", chosen); } catch { toast("The browser does not keep the theme: its storage is off", { kind: "error" }); }
+    dispatchEvent(new Event("supervisor:theme"));
+    draw();
+    announce(`Theme: ${names[chosen][1]}`);
+  };
+  button.addEventListener("click", next);
+  draw();
+  keys.add({ keys: "T", label: "Change the theme", run: next });
+}
+
+function connectionState() {
+  const button = document.getElementById("connection");
+  const banner = document.getElementById("banner");
+  const words = { connecting: "Connecting", live: "Live", reconnecting: "Reconnecting", lost: "Connection lost" };
+  let before = "connecting";
+  button.addEventListener("click", live.retry);
+  live.onState((state) => {
+    if (signedOut) return;
+    button.dataset.state = state;
+    button.title = state === "live" ? "Changes appear as they happen" : state === "lost" ? "Try again now" : "";
+    button.lastElementChild.textContent = words[state];
+    banner.hidden = state !== "lost";
+    if (state === "lost") put(banner, h("span", null, "The daemon does not answer. What is shown may be out of date; it is brought up to date once the daemon is back."),
+      h("button", { type: "button", class: "button small", onclick: live.retry }, "Try now"));
+    if (state === "live" && (before === "lost" || before === "reconnecting")) announce("The connection is back");
+    if (state !== "connecting") before = state;
+  });
+}
+
+function signOut() {
+  signedOut = true;
+  shown?.page?.unmount?.();
+  shown = { name: "", board: "", page: null };
+  drawer.hidden = true;
+  document.getElementById("banner").hidden = true;
+  document.getElementById("connection").hidden = true;
+  notice("This browser has no session", h("p", null, "Sessions end after a time, when they are revoked, or when the address changes. Get a new link on the daemon's host:"),
+    command("supervisor dashboard"), h("p", null, "The link works once. Open it in this browser."));
+}
+
+/** Begins to follow a board. */
+async function begin() {
+  const board = route.state().query.board ?? "";
+  api.setBoard(board);
+  const [, config] = await Promise.all([live.restart(), api.call("GET", "/config").catch((error) => {
+    // A daemon of an earlier release has no such path: the defaults hold.
+    if (error instanceof api.Problem && error.status === 404) return {};
+    throw error;
+  })]);
+  context.config = { ...DEFAULTS, ...config };
+}
+
+function go() {
+  for (const [name, page] of Object.entries(PAGES)) {
+    if (page.key) keys.add({ keys: `g ${page.key}`, label: `Go to: ${page.label}`, group: "Pages", run: () => route.go(`/${name}`) });
+  }
+  keys.add({ keys: "Escape", label: "Close the task", run: () => (opened ? void closeDrawer() : false), when: () => opened !== null });
+  document.getElementById("help").addEventListener("click", keys.help);
+  // A press on the page beside the drawer closes it. A press on something that opens a task changes it instead.
+  document.addEventListener("pointerdown", (event) => {
+    if (!opened || !(event.target instanceof Element) || event.target.closest("#drawer, #toasts, #top, dialog, [data-task]")) return;
+    closeDrawer();
+  });
+}
+
+function changed(state, before) {
+  if (signedOut) return;
+  if (state.query.board !== before?.query.board) { begun = begin(); boards.draw(); }
+  if (state.query.tenant !== before?.query.tenant) navigation();
+  showPage(state);
+  showDrawer(state.query.task, state.query.board ?? "");
+}
+
+api.whenUnauthorized(() => { if (!signedOut) signOut(); });
+addEventListener("unhandledrejection", (event) => { event.preventDefault(); problem(event.reason); });
+if (location.pathname === "/") history.replaceState(null, "", `/board${location.search}`);
+route.start();
+keys.start();
+themeSwitch();
+connectionState();
+go();
+let begun = begin();
+begun.catch(() => { /* whoever waits for it shows it */ });
+route.on(changed);
+boards.start(document.getElementById("boards"));
+showPage(route.state());
+showDrawer(route.state().query.task, route.state().query.board ?? "");

@@ -1,0 +1,77 @@
+// One table of keys for the whole page. `?` shows it.
+
+import { h } from "./dom.js";
+import { show } from "./dialog.js";
+
+/**
+ * @typedef {{keys: string, label: string, group?: string, run: (event: KeyboardEvent) => void | boolean, when?: () => boolean, hidden?: boolean}} Binding
+ *   `keys`: one key as `KeyboardEvent.key` has it ("j", "Enter", "ArrowDown", "?"), with "Shift+" or "Ctrl+" before it where needed,
+ *   or two keys in a row ("g b"). `run` returns false where the key is not its own after all.
+ */
+
+/** @type {Binding[]} */
+const table = [];
+let first = "";
+let firstAt = 0;
+
+/**
+ * Adds keys, which go before those that are there. Returns a function that removes them.
+ * @param {...Binding} bindings
+ */
+export function add(...bindings) {
+  table.unshift(...bindings);
+  return () => { for (const binding of bindings) table.splice(table.indexOf(binding), 1); };
+}
+
+/** Whether a key typed here is text. @param {EventTarget | null} target */
+export function typing(target) {
+  return target instanceof HTMLElement && (target.isContentEditable || target.matches("textarea, select, input:not([type=checkbox], [type=radio], [type=button])"));
+}
+
+/** @param {KeyboardEvent} event */
+function pressed(event) {
+  if (event.defaultPrevented || event.isComposing || event.altKey || event.metaKey) return;
+  if (document.querySelector("dialog[open]")) return;
+  if (typing(event.target) && event.key !== "Escape") return;
+  // A control that is focused keeps the keys that work it.
+  const control = event.target instanceof Element && event.target.matches("button, a[href], summary, input");
+  if (control && (event.key === "Enter" || event.key === " ")) return;
+  const name = `${event.ctrlKey ? "Ctrl+" : ""}${event.shiftKey && event.key.length > 1 ? "Shift+" : ""}${event.key}`;
+  const pair = performance.now() - firstAt < 1000 ? `${first} ${name}` : "";
+  for (const keys of [pair, name]) {
+    for (const binding of table) {
+      if (keys === "" || binding.keys !== keys || (binding.when && !binding.when())) continue;
+      if (binding.run(event) === false) continue;
+      first = "";
+      event.preventDefault();
+      return;
+    }
+  }
+  first = name;
+  firstAt = performance.now();
+}
+
+/** @param {string} keys */
+function caps(keys) {
+  const words = { ArrowUp: "↑", ArrowDown: "↓", ArrowLeft: "←", ArrowRight: "→", Escape: "Esc", " ": "Space" };
+  const parts = keys === " " ? [" "] : keys.split(/[ +]/);
+  return h("span", { class: "caps" }, parts.map((part) => h("kbd", null, words[part] ?? part)));
+}
+
+/** Shows the keys that work on this page. */
+export function help() {
+  const groups = new Map();
+  for (const binding of [...table].reverse()) {
+    if (binding.hidden) continue;
+    const group = binding.group ?? "Everywhere";
+    groups.set(group, [...(groups.get(group) ?? []), binding]);
+  }
+  show({ title: "Keyboard shortcuts", wide: true, content: h("div", { class: "keys-help" }, [...groups].map(([group, bindings]) =>
+    h("section", null, h("h3", null, group), h("ul", null, bindings.map((binding) => h("li", null, h("span", null, binding.label), caps(binding.keys))))))) });
+}
+
+/** Listens for keys. */
+export function start() {
+  document.addEventListener("keydown", pressed);
+  add({ keys: "?", label: "Show these shortcuts", run: help });
+}
