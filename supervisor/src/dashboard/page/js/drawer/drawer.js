@@ -1,0 +1,169 @@
+// The drawer of a task: reads it, lays its parts out, and keeps them up to date without losing what is being typed.
+import { Problem, verb } from "../api.js";
+import { h, put } from "../dom.js";
+import * as live from "../live.js";
+import * as keys from "../keys.js";
+import { problem as failed, toast } from "../toast.js";
+import { description, result, summary } from "./body.js";
+import { comments } from "./comments.js";
+import { events } from "./events.js";
+import { fields } from "./fields.js";
+import { files } from "./files.js";
+import { head } from "./head.js";
+import { links } from "./links.js";
+import { moves } from "./moves.js";
+import { person } from "./person.js";
+import { runs } from "./runs.js";
+import { words } from "./refusal.js";
+import { withCode } from "./section.js";
+import { show, verbs } from "./server.js";
+import { trap } from "./trap.js";
+
+/** A burst of events is one reload. */
+const BETWEEN = 200;
+
+/**
+ * Opens the drawer of a task.
+ * @param {string} id
+ * @param {import("../app.js").Context} context
+ */
+export function open(id, context) {
+  const place = context.drawer;
+  const scroller = h("div", { class: "drawer-scroll" });
+  const ended = new AbortController();
+  /** @type {any} */
+  let shown = null;
+  /** @type {Set<string> | null} */
+  let callable = null;
+  let reading = false;
+  let again = false;
+  let timer = 0;
+  let parts = null;
+
+  const drawer = {
+    id,
+    context,
+    scroller,
+    close: context.close,
+    shown: () => shown,
+    may: (/** @type {string} */ name) => callable === null || callable.has(name),
+    reload,
+    /** Calls a verb, reads the task again, and returns the answer. */
+    act: async (/** @type {string} */ name, /** @type {object} */ body) => {
+      const reply = await verb(name, body);
+      for (const warning of reply?.warnings ?? []) toast(warning, { kind: "info" });
+      await reload();
+      return reply;
+    },
+  };
+
+  async function reload() {
+    if (reading) {
+      again = true;
+      return;
+    }
+    reading = true;
+    try {
+      do {
+        again = false;
+        const now = await show(id, ended.signal);
+        if (ended.signal.aborted) return;
+        shown = now;
+        paint();
+      } while (again);
+    } catch (problem) {
+      if (!ended.signal.aborted) refused(problem);
+    } finally {
+      reading = false;
+    }
+  }
+
+  function refused(/** @type {any} */ problem) {
+    if (shown && !(problem instanceof Problem && problem.status === 404)) {
+      // What is shown stays; the page itself says that the connection is lost.
+      if (problem.code !== "unreachable") failed(problem);
+      return;
+    }
+    const { detail, hint } = words(problem);
+    parts?.end();
+    parts = null;
+    shown = null;
+    put(place, h("div", { class: "drawer-gone" },
+      h("h2", null, problem.status === 404 ? "This task does not exist" : "The task could not be read"),
+      h("p", null, ...withCode(detail)), hint ? h("p", { class: "drawer-hint" }, ...withCode(hint)) : null,
+      h("div", { class: "drawer-actions" },
+        h("button", { type: "button", class: "button", onclick: () => reload() }, "Try again"),
+        h("button", { type: "button", class: "button primary", onclick: context.close }, "Close"))));
+  }
+
+  function paint() {
+    if (!parts) {
+      parts = lay(drawer, place, scroller);
+      place.setAttribute("aria-busy", "false");
+    }
+    parts.update(shown);
+  }
+
+  const soon = () => {
+    if (!timer) timer = setTimeout(() => { timer = 0; reload(); }, BETWEEN);
+  };
+  const stops = [
+    live.on((batch) => {
+      if (batch.some((event) => event.task_id === id)) soon();
+      if (shown && batch.some((event) => shown.parents.includes(event.task_id) || shown.children.includes(event.task_id))) parts?.refresh();
+    }),
+    live.onGap(soon),
+    live.onState((state) => { if (state === "live" && shown) soon(); }),
+    keys.add(
+      { keys: "m", label: "Write a comment", group: "Task", run: () => parts?.comment() ?? false, when: () => parts !== null },
+      { keys: "e", label: "Edit the description", group: "Task", run: () => parts?.edit() ?? false, when: () => parts !== null },
+    ),
+    trap(place),
+  ];
+
+  put(place, skeleton());
+  place.setAttribute("aria-busy", "true");
+  verbs().then((all) => {
+    callable = all;
+    if (shown && !ended.signal.aborted) paint();
+  }, () => undefined);
+  reload();
+
+  return {
+    close: () => {
+      ended.abort();
+      clearTimeout(timer);
+      parts?.end();
+      for (const stop of stops) stop();
+    },
+  };
+}
+
+/** Lays the parts out. */
+function lay(/** @type {any} */ drawer, /** @type {HTMLElement} */ place, /** @type {HTMLElement} */ scroller) {
+  const top = head(drawer);
+  const body = description(drawer);
+  const thread = comments(drawer);
+  const dependencies = links(drawer);
+  const history = runs(drawer);
+  const all = [
+    top, person(drawer), moves(drawer), fields(drawer), body, result(drawer), summary(drawer), dependencies, files(drawer, scroller),
+    history, thread, events(drawer),
+  ];
+  put(scroller, all.map((part) => part.element));
+  put(place, top.bar, scroller);
+  return {
+    update: (/** @type {any} */ shown) => {
+      for (const part of all) part.update(shown);
+    },
+    refresh: dependencies.refresh,
+    comment: () => thread.focus(),
+    edit: () => body.edit(),
+    end: history.end,
+  };
+}
+
+/** What stands there until the task is read. */
+function skeleton() {
+  return h("div", { class: "drawer-waits" }, ["30%", "80%", "100%", "60%"].map((width) => h("div", { class: "skeleton", style: { width } })));
+}

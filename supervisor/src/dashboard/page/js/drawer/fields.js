@@ -1,0 +1,130 @@
+// The rows of a task: who does it, how urgent, whose, where, with which limits. Each is edited in place.
+import { h } from "../dom.js";
+import { duration, ago, stamp } from "../time.js";
+import { link } from "../route.js";
+import { editable } from "./edit.js";
+import { names } from "./server.js";
+
+/** Returns the rows. */
+export function fields(/** @type {any} */ drawer) {
+  const task = drawer.id;
+  const edit = (/** @type {string} */ key, /** @type {(text: string) => unknown} */ parse = (text) => text) =>
+    (/** @type {string} */ text) => drawer.act("edit", { task_id: task, [key]: parse(text) });
+  const row = (/** @type {any} */ of) => editable({ task, kind: "line", ...of });
+  const named = (/** @type {string} */ of) => (/** @type {string} */ begins) => names(of, begins);
+  const assignee = row({
+    label: "Assignee", name: "assignee", empty: "nobody", suggestions: async (/** @type {string} */ begins) => {
+      const found = await names("assignee", begins);
+      return begins ? found : [...found, { value: "none", label: "nobody", about: "unassign" }];
+    },
+    save: (/** @type {string} */ text) => drawer.act("assign", { task_id: task, profile: text || "none" }),
+    offers: (/** @type {any} */ problem, /** @type {any} */ again) => reassign(drawer, problem, again, assignee),
+  });
+  const rows = {
+    assignee,
+    priority: row({ label: "Priority", name: "priority", kind: "number", save: edit("priority", number), help: "Higher goes first" }),
+    tenant: row({ label: "Tenant", name: "tenant", suggestions: named("tenant"), save: edit("tenant") }),
+    workspace: row({ label: "Workspace", name: "workspace", save: edit("workspace"), display: code, help: "scratch, dir:/path or worktree:/repository" }),
+    policy: row({ label: "Policy", name: "policy", empty: "default of the configuration", suggestions: named("policy"), save: edit("policy") }),
+    max_runtime: row({
+      label: "Time limit", name: "max_runtime", save: edit("max_runtime"), help: "Such as 30s, 5m, 2h, 1d",
+    }),
+    max_retries: row({ label: "Failures", name: "max_retries", kind: "number", empty: "default", save: edit("max_retries", number), help: "Counted failures in a row until it is blocked" }),
+    check: row({ label: "Check", name: "check", save: edit("check"), display: code, help: "A command that proves the work done" }),
+    max_checks: row({ label: "Failed checks", name: "max_checks", kind: "number", empty: "default", save: edit("max_checks", number), help: "In a row until it is blocked" }),
+    skills: row({ label: "Skills", name: "skills", save: edit("skills", words), help: "Separated by commas" }),
+    pools: row({
+      label: "Pools", name: "pools", help: "Separated by commas",
+      save: (/** @type {string} */ text) => drawer.act("edit", { task_id: task, clear_pools: true, pools: words(text) }),
+    }),
+  };
+  const line = (/** @type {string} */ label, /** @type {Node} */ value) => h("div", { class: "drawer-row" }, h("dt", null, label), h("dd", null, value));
+  const fixed = h("dl", { class: "drawer-rows is-fixed" });
+  const main = h("dl", { class: "drawer-rows" },
+    line("Assignee", rows.assignee.element), line("Priority", rows.priority.element), line("Tenant", rows.tenant.element), line("Workspace", rows.workspace.element));
+  const limits = h("dl", { class: "drawer-rows" },
+    line("Time limit", rows.max_runtime.element), line("Failures", rows.max_retries.element), line("Policy", rows.policy.element),
+    line("Check", rows.check.element), line("Failed checks", rows.max_checks.element), line("Skills", rows.skills.element), line("Pools", rows.pools.element));
+  const brief = h("span", { class: "drawer-brief" });
+  const element = h("div", { class: "drawer-fields" }, main,
+    h("details", { class: "drawer-more" }, h("summary", null, "Limits and details", brief), limits, fixed));
+  return {
+    element,
+    update: (/** @type {any} */ shown) => {
+      const of = shown.task;
+      rows.assignee.update(of.assignee);
+      rows.priority.update(of.priority);
+      rows.tenant.update(of.tenant);
+      rows.workspace.update(of.workspace);
+      rows.policy.update(of.policy);
+      rows.max_runtime.update(of.max_runtime_seconds === null ? null : written(of.max_runtime_seconds), limit(shown));
+      rows.max_retries.update(of.max_retries);
+      rows.check.update(of.check);
+      rows.max_checks.update(of.max_checks);
+      rows.skills.update((of.skills ?? []).join(", "));
+      rows.pools.update((of.pools ?? []).join(", "));
+      brief.textContent = shown.time_limit ? `up to ${duration(shown.time_limit.seconds)} a run` : "";
+      fixed.replaceChildren(...facts(shown).map(([label, value]) => line(label, typeof value === "string" ? h("span", null, value) : value)));
+    },
+  };
+}
+
+/** What of a task nobody edits here. */
+function facts(/** @type {any} */ shown) {
+  const of = shown.task;
+  /** @type {[string, string | Node][]} */
+  const rows = [];
+  const add = (/** @type {string} */ label, /** @type {any} */ value) => { if (value) rows.push([label, value]); };
+  const when = (/** @type {number | null} */ at) => at && h("time", { datetime: new Date(at * 1000).toISOString(), title: stamp(at) }, ago(at));
+  add("Created", when(of.created_at));
+  add("By", of.created_by);
+  add("Started", when(of.started_at));
+  add("Completed", when(of.completed_at));
+  add("Not before", of.not_before && stamp(of.not_before));
+  add("Mission", of.mission && h("a", { href: link(`/missions/${of.mission}`) }, of.mission));
+  add("Project", of.project_id);
+  add("Branch", of.branch_name && code(of.branch_name));
+  add("Directory", of.workspace_path && code(of.workspace_path));
+  add("Reviewer", of.reviewer);
+  add("Approver", of.approver);
+  add("Goal", of.goal_mode && `turn by turn${of.goal_max_turns ? `, up to ${of.goal_max_turns}` : ""}`);
+  add("Step", of.current_step_key);
+  add("Model", of.model_override);
+  add("Failures in a row", of.consecutive_failures ? String(of.consecutive_failures) : "");
+  add("Last failure", of.last_failure_error);
+  add("Notes for the next run", of.notes);
+  return rows;
+}
+
+/** A worker that lives may be ended first. */
+function reassign(/** @type {any} */ drawer, /** @type {any} */ problem, /** @type {any} */ again, /** @type {any} */ row) {
+  if (problem.code !== "conflict" || drawer.shown()?.task.status !== "running" || !drawer.may("reassign")) return [];
+  const typed = row.element.querySelector("input")?.value.trim() || "none";
+  return [h("button", {
+    type: "button", class: "button danger",
+    onclick: () => again(() => drawer.act("reassign", { task_id: drawer.id, profile: typed, reclaim: true })),
+  }, "End its run and reassign")];
+}
+
+function limit(/** @type {any} */ shown) {
+  return shown.time_limit ? `${duration(shown.time_limit.seconds)} (${shown.time_limit.from})` : "none";
+}
+
+/** A number of seconds as `edit` reads it. */
+function written(/** @type {number} */ seconds) {
+  const unit = [[86400, "d"], [3600, "h"], [60, "m"]].find(([length]) => seconds && seconds % Number(length) === 0);
+  return unit ? `${seconds / Number(unit[0])}${unit[1]}` : `${seconds}s`;
+}
+
+function code(/** @type {string} */ text) {
+  return h("code", null, text);
+}
+
+/** A text that is no number is left to the server, which says what it takes. */
+function number(/** @type {string} */ text) {
+  return /^-?\d+$/.test(text) ? Number(text) : text;
+}
+
+function words(/** @type {string} */ text) {
+  return text.split(",").map((word) => word.trim()).filter(Boolean);
+}

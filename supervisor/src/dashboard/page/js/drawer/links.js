@@ -1,0 +1,125 @@
+// What a task waits for and what waits for it: chips with a way to unlink, and a search for another task.
+import { h, icon, put } from "../dom.js";
+import { here } from "../route.js";
+import { refusal } from "./refusal.js";
+import { section, whenChanged } from "./section.js";
+import { about, tasks } from "./server.js";
+import { suggest } from "./suggest.js";
+
+/** How many chips are shown at first. */
+const STEP = 12;
+
+/** @type {Map<string, {label: string, status?: string}>} */
+const titles = new Map();
+
+/** Returns both lists. */
+export function links(/** @type {any} */ drawer) {
+  const part = section("Dependencies");
+  const parents = side(drawer, "Waits for", "Add a task that it waits for", (other) => ({ parent_id: other, child_id: drawer.id }));
+  const children = side(drawer, "Waited for by", "Add a task that waits for it", (other) => ({ parent_id: drawer.id, child_id: other }));
+  part.body.append(parents.element, children.element);
+  return {
+    element: part.element,
+    update: (/** @type {any} */ shown) => {
+      parents.update(shown.parents, shown);
+      children.update(shown.children, shown);
+      part.count(shown.parents.length + shown.children.length);
+    },
+    /** The statuses of the others may have changed. */
+    refresh: () => {
+      parents.refresh();
+      children.refresh();
+    },
+  };
+}
+
+/** @param {any} drawer @param {string} label @param {string} adds @param {(other: string) => object} pair */
+function side(drawer, label, adds, pair) {
+  const chips = h("ul", { class: "links", "aria-label": label });
+  const said = refusal();
+  const place = h("div", { class: "links-add" });
+  const add = h("button", { type: "button", class: "icon-button small", "aria-label": adds, title: adds, onclick: () => search() }, icon("plus"));
+  let limit = STEP;
+  /** @type {string[]} */
+  let ids = [];
+
+  const change = async (/** @type {string} */ verb, /** @type {string} */ other) => {
+    said.clear();
+    try {
+      await drawer.act(verb, pair(other));
+      return true;
+    } catch (problem) {
+      said.show(problem);
+      return false;
+    }
+  };
+  const chip = (/** @type {string} */ id) => {
+    const known = titles.get(id);
+    return h("li", { class: "link-chip", dataset: { status: known?.status ?? null } },
+      h("span", { class: "status-dot", "aria-hidden": "true" }),
+      h("a", { href: here({ task: id }), title: known ? `${known.label} (${known.status ?? ""})` : id },
+        known?.status ? h("span", { class: "unseen" }, `${known.status}: `) : null, h("span", { class: "cut" }, known?.label || id)),
+      h("span", { class: "id" }, id),
+      h("button", { type: "button", class: "icon-button small", "aria-label": `Unlink ${known?.label ?? id}`, title: "Unlink", onclick: (/** @type {any} */ event) => unlink(event.currentTarget, id) }, icon("close")));
+  };
+  const unlink = async (/** @type {any} */ button, /** @type {string} */ id) => {
+    button.disabled = true;
+    if (await change("unlink", id)) add.focus();
+    else button.disabled = false;
+  };
+  const paint = () => {
+    put(chips, ids.slice(0, limit).map(chip), ids.length > limit
+      ? h("li", null, h("button", { type: "button", class: "button quiet small", onclick: () => { limit += 100; paint(); name(); } }, `Show ${Math.min(100, ids.length - limit)} of ${ids.length - limit} more`)) : null,
+    ids.length ? null : h("li", { class: "drawer-none" }, "none"));
+  };
+  const name = async (again = false) => {
+    const unknown = ids.slice(0, limit).filter((id) => again || !titles.has(id));
+    if (!unknown.length) return;
+    const found = await Promise.all(unknown.map((id) => about(id).then((rows) => rows.find((row) => row.value === id), () => undefined)));
+    const before = JSON.stringify(unknown.map((id) => titles.get(id)));
+    found.forEach((row) => { if (row) titles.set(row.value, { label: row.label, status: row.status }); });
+    if (JSON.stringify(unknown.map((id) => titles.get(id))) === before) return;
+    const focused = [...chips.querySelectorAll("a, button")].indexOf(/** @type {any} */ (document.activeElement));
+    paint();
+    /** @type {any} */ (chips.querySelectorAll("a, button")[focused])?.focus();
+  };
+  const close = () => {
+    put(place);
+    add.setAttribute("aria-expanded", "false");
+    add.focus();
+  };
+  const search = () => {
+    if (place.firstChild) return close();
+    const input = h("input", { class: "input", type: "text", placeholder: "Title, text or id", "aria-label": adds, spellcheck: "false" });
+    const list = suggest(input, {
+      label: "Tasks", delay: 150, none: "No task fits",
+      find: async () => (await tasks(input.value.trim())).filter((row) => row.value !== drawer.id && !ids.includes(row.value)),
+      take: async (row) => {
+        input.value = row.label;
+        titles.set(row.value, { label: row.label, status: row.status });
+        if (await change("link", row.value)) close();
+        else input.focus();
+      },
+    });
+    input.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape") return;
+      event.preventDefault();
+      said.clear();
+      close();
+    });
+    put(place, h("div", { class: "editable-input" }, input, list.element));
+    add.setAttribute("aria-expanded", "true");
+    input.focus();
+    return undefined;
+  };
+  const update = whenChanged((/** @type {string[]} */ now) => now, (now) => {
+    ids = now;
+    paint();
+    name();
+  });
+  return {
+    element: h("div", { class: "links-side" }, h("div", { class: "links-head" }, h("h4", null, label), add), chips, place, said.element),
+    update,
+    refresh: () => name(true),
+  };
+}

@@ -1,0 +1,149 @@
+// What a task needs of a person: an answer, an approval, a review, or a look at why it gave up.
+import { h } from "../dom.js";
+import { link } from "../route.js";
+import { form } from "./form.js";
+import { refusal } from "./refusal.js";
+import { whenChanged, withCode } from "./section.js";
+
+/** Returns what a person is to do now, or null. */
+export function need(/** @type {any} */ shown) {
+  const { status, block_kind: kind, question } = shown.task;
+  if (status === "review") return "review";
+  if (status !== "blocked") return null;
+  if (kind === "approval" || shown.why?.code === "approval") return "approval";
+  if (question) return "question";
+  return kind === "gave_up" ? "gave_up" : null;
+}
+
+/** Returns the part above all others that says what is needed and does it. */
+export function person(/** @type {any} */ drawer) {
+  const element = h("section", { class: "drawer-need", "aria-label": "Needs a person", hidden: true });
+  const update = whenChanged(
+    (shown) => {
+      const { question, block_reason: reason, approver, approval_class: of, reviewer, last_failure_error: failure, current_run_id: run } = shown.task;
+      return { need: need(shown), question, reason, approver, of, reviewer, failure, run, summary: shown.latest_summary };
+    },
+    (asked, shown) => {
+      element.hidden = !asked.need;
+      element.className = `drawer-need is-${asked.need}`;
+      const paint = { question: answer, approval, review, gave_up: gaveUp }[/** @type {string} */ (asked.need)];
+      element.replaceChildren(...(paint ? paint(drawer, shown) : []));
+    },
+  );
+  return { element, update };
+}
+
+/** @param {any} drawer @param {any} shown @returns {Node[]} */
+function answer(drawer, shown) {
+  const { question } = shown.task;
+  const choices = question.choices ?? [];
+  const said = refusal();
+  const send = (/** @type {string} */ text) => drawer.act("answer", { task_id: drawer.id, answer: text });
+  const buttons = choices.map((/** @type {string} */ choice, /** @type {number} */ at) => h("button", {
+    type: "button", class: "button drawer-choice", onclick: async () => {
+      busy(buttons, true);
+      said.clear();
+      try {
+        // The number names the choice, whatever its text is.
+        await send(String(at + 1));
+      } catch (problem) {
+        said.show(problem);
+      } finally {
+        busy(buttons, false);
+      }
+    },
+  }, h("span", { class: "drawer-choice-number", "aria-hidden": "true" }, String(at + 1)), choice));
+  const free = choices.length === 0 || question.free_text;
+  return [
+    h("h3", null, "Question"),
+    h("p", { class: "drawer-question" }, ...withCode(question.text)),
+    choices.length ? h("div", { class: "drawer-choices", role: "group", "aria-label": "Answers" }, ...buttons) : "",
+    said.element,
+    free ? form(drawer.id, "answer", { label: "Answer", ask: choices.length ? "Another answer" : "Your answer", required: true }, send).element : "",
+  ].filter(Boolean).map((node) => (typeof node === "string" ? document.createTextNode(node) : node));
+}
+
+/** @param {any} drawer @param {any} shown @returns {Node[]} */
+function approval(drawer, shown) {
+  const { question, approver, approval_class: of, block_reason: reason } = shown.task;
+  const said = refusal();
+  const approve = (/** @type {object} */ more) => async (/** @type {any} */ event) => {
+    const button = event.currentTarget;
+    button.disabled = true;
+    said.clear();
+    try {
+      await drawer.act("approve", { task_id: drawer.id, ...more });
+    } catch (problem) {
+      const offer = approver && problem.code && !("override_approver" in more)
+        ? [h("button", { type: "button", class: "button", onclick: approve({ override_approver: true }) }, `Approve in place of ${approver}`)]
+        : [];
+      said.show(problem, ...offer);
+    } finally {
+      button.disabled = false;
+    }
+  };
+  const place = h("div", null);
+  const deny = form(drawer.id, "deny", { label: "Deny", ask: "Why not", placeholder: "Why not. The worker reads it.", destructive: true },
+    (text) => drawer.act("deny", { task_ids: [drawer.id], reason: text || null }), () => {
+      place.replaceChildren();
+      open.focus();
+    });
+  const open = h("button", {
+    type: "button", class: "button drawer-careful", onclick: () => {
+      place.replaceChildren(deny.element);
+      deny.focus();
+    },
+  }, "Deny…");
+  const facts = [of ? `class ${of}` : "", approver ? `approver ${approver}` : ""].filter(Boolean).join(" · ");
+  return [
+    h("h3", null, "Approval"),
+    h("p", { class: "drawer-question" }, ...withCode(question?.text ?? reason ?? "It waits for approval.")),
+    h("p", { class: "drawer-hint" }, facts),
+    h("div", { class: "drawer-actions" }, h("button", { type: "button", class: "button primary", onclick: approve({}) }, "Approve"), open),
+    said.element,
+    place,
+  ];
+}
+
+/** @param {any} drawer @param {any} shown @returns {Node[]} */
+function review(drawer, shown) {
+  const { reviewer, work_by: worker } = shown.task;
+  const place = h("div", null);
+  const close = (/** @type {HTMLElement} */ button) => () => {
+    place.replaceChildren();
+    button.focus();
+  };
+  /** @type {(made: any) => () => void} */
+  const opens = (made) => () => {
+    place.replaceChildren(made.element);
+    made.focus();
+  };
+  const approved = h("button", { type: "button", class: "button primary" }, "Approve…");
+  const changes = h("button", { type: "button", class: "button" }, "Request changes…");
+  approved.addEventListener("click", opens(form(drawer.id, "approve", { label: "Approve the work", ask: "Comment (optional)", about: "The task is then done." },
+    (text) => drawer.act("approve", { task_id: drawer.id, comment: text || null }), close(approved))));
+  changes.addEventListener("click", opens(form(drawer.id, "changes", { label: "Request changes", ask: "What has to change", required: true },
+    (text) => drawer.act("request-changes", { task_id: drawer.id, reason: text }), close(changes))));
+  return [
+    h("h3", null, "Review"),
+    h("p", { class: "drawer-question" }, `${worker ? `The work of ${worker} waits` : "The work waits"} for ${reviewer ?? "a person"} to look at it.`),
+    shown.latest_summary ? h("p", { class: "drawer-hint drawer-wrap" }, shown.latest_summary) : h("span", null),
+    h("div", { class: "drawer-actions" }, h("a", { class: "button", href: link(`/review/${drawer.id}`) }, "Open the diff"), approved, changes),
+    place,
+  ];
+}
+
+/** @param {any} _drawer @param {any} shown @returns {Node[]} */
+function gaveUp(_drawer, shown) {
+  const { last_failure_error: failure, consecutive_failures: times, block_reason: reason } = shown.task;
+  return [
+    h("h3", null, "It gave up"),
+    h("p", { class: "drawer-question" }, `${times || "Several"} failures in a row.`),
+    h("pre", { class: "drawer-error" }, failure ?? reason ?? ""),
+    h("p", { class: "drawer-hint" }, "Retry it below, with what has changed, or edit it first."),
+  ];
+}
+
+function busy(/** @type {any[]} */ buttons, /** @type {boolean} */ is) {
+  for (const button of buttons) button.disabled = is;
+}

@@ -1,0 +1,85 @@
+// What the parts of the drawer share: a part is painted again only when what it shows has changed.
+import { h } from "../dom.js";
+
+/**
+ * @typedef {object} Part
+ * @property {HTMLElement} element
+ * @property {(shown: any) => void} update
+ */
+
+/**
+ * Returns a section with a heading.
+ * @param {string} title
+ * @param {{actions?: Node[], count?: boolean}} [extra] what stands beside the heading
+ */
+export function section(title, { actions = [] } = {}) {
+  const count = h("span", { class: "drawer-count" });
+  const body = h("div", { class: "drawer-section-body" });
+  const heading = h("h3", null, title, count);
+  const element = h("section", { class: "drawer-section", "aria-label": title },
+    h("div", { class: "drawer-section-head" }, heading, ...actions), body);
+  return { element, body, count: (/** @type {number | string} */ n) => { count.textContent = n ? String(n) : ""; } };
+}
+
+/**
+ * Returns a function that calls `paint` only when `pick` returns something else than the last time.
+ * @template T
+ * @param {(shown: any) => T} pick
+ * @param {(picked: T, shown: any) => void} paint
+ */
+export function whenChanged(pick, paint) {
+  let last;
+  return (/** @type {any} */ shown) => {
+    const picked = pick(shown);
+    const now = JSON.stringify(picked) ?? "none";
+    if (now === last) return;
+    last = now;
+    paint(picked, shown);
+  };
+}
+
+/**
+ * Returns a function that brings the children of an element to a list, and keeps those that have not changed: their focus, their
+ * open details and their place stay.
+ * @template T
+ * @param {HTMLElement} parent
+ * @param {(item: T) => string | number} keyOf
+ * @param {(item: T) => HTMLElement} make
+ */
+export function keyed(parent, keyOf, make) {
+  /** @type {Map<string, {element: HTMLElement, text: string}>} */
+  let kept = new Map();
+  return (/** @type {T[]} */ items) => {
+    const next = new Map();
+    let before = null;
+    for (const item of items) {
+      const key = String(keyOf(item));
+      const text = JSON.stringify(item);
+      const old = kept.get(key);
+      const element = old && old.text === text ? old.element : replaced(old?.element, make(item));
+      next.set(key, { element, text });
+      const place = before ? before.nextSibling : parent.firstChild;
+      if (place !== element) parent.insertBefore(element, place);
+      before = element;
+    }
+    while (before ? before.nextSibling : parent.firstChild) (before ? before.nextSibling : parent.firstChild).remove();
+    kept = next;
+  };
+}
+
+/** What was open stays open in what takes its place. */
+function replaced(/** @type {HTMLElement | undefined} */ old, /** @type {HTMLElement} */ made) {
+  if (old) {
+    const open = [...old.querySelectorAll("details")].map((details) => details.open);
+    made.querySelectorAll("details").forEach((details, at) => { details.open = open[at] ?? details.open; });
+    if (old instanceof HTMLDetailsElement && made instanceof HTMLDetailsElement) made.open = old.open;
+    if (old.contains(document.activeElement)) queueMicrotask(() => made.querySelector("summary, button, a")?.focus());
+    old.remove();
+  }
+  return made;
+}
+
+/** Returns a text whose parts in backticks are code. */
+export function withCode(/** @type {string} */ text) {
+  return text.split("`").map((part, at) => (at % 2 ? h("code", null, part) : part));
+}

@@ -1,0 +1,72 @@
+// Markdown that the server has rendered and sanitized: the one place of the page that takes HTML.
+import { call } from "./api.js";
+import { h } from "./dom.js";
+
+/** How many rendered texts are kept, so that a reload of a task asks for none of them again. */
+const KEPT = 400;
+/** How many texts are rendered at once. */
+const AT_ONCE = 4;
+
+const policy = window.trustedTypes?.createPolicy("markdown", { createHTML: (html) => html }) ?? { createHTML: (html) => html };
+
+/** @type {Map<string, string>} */
+const rendered = new Map();
+/** @type {(() => void)[]} */
+const waiting = [];
+let busy = 0;
+let offered = true;
+
+/** Whether a text may look other than it is written once it is rendered. */
+const MARKS = /[*_`#[\]<>|~\\]|^\s*([-+]|\d+[.)])\s|https?:|\n\s*\n/m;
+
+/**
+ * Returns an element with the text, as written at first, and as Markdown once the server has rendered it.
+ * @param {string} text
+ * @param {{plain?: boolean}} [how] plain: leave it as it is written
+ */
+export function markdown(text, { plain = false } = {}) {
+  const known = rendered.get(text);
+  if (known !== undefined && !plain) return filled(h("div", { class: "markdown" }), known);
+  const element = h("div", { class: "markdown is-plain" }, h("pre", null, text));
+  if (!plain && offered && MARKS.test(text)) {
+    render(text).then(
+      (html) => {
+        if (html !== null) filled(element, html);
+      },
+      () => undefined,
+    );
+  }
+  return element;
+}
+
+/** @param {HTMLElement} element @param {string} html */
+function filled(element, html) {
+  element.classList.remove("is-plain");
+  element.innerHTML = policy.createHTML(html);
+  return element;
+}
+
+/**
+ * Returns the HTML of a text, or null where this server renders none.
+ * @param {string} text
+ * @returns {Promise<string | null>}
+ */
+async function render(text) {
+  if (busy >= AT_ONCE) await new Promise((resolve) => waiting.push(() => resolve(undefined)));
+  busy += 1;
+  try {
+    const known = rendered.get(text);
+    if (known !== undefined) return known;
+    if (!offered) return null;
+    const { html } = await call("POST", "/markdown", { body: { text } });
+    if (rendered.size >= KEPT) rendered.delete(rendered.keys().next().value ?? "");
+    rendered.set(text, html);
+    return html;
+  } catch (problem) {
+    if (problem.status === 404 || problem.status === 405) offered = false;
+    return null;
+  } finally {
+    busy -= 1;
+    waiting.shift()?.();
+  }
+}
