@@ -1,0 +1,155 @@
+// The page of live workers: what runs, what it uses and says, and the keys to step in.
+
+import { verb } from "../api.js";
+import { h, put, text } from "../dom.js";
+import * as keys from "../keys.js";
+import * as live from "../live.js";
+import { go, here, link, set, state } from "../route.js";
+import { setClock } from "../time.js";
+import { problem } from "../toast.js";
+import { handOff, kill, nudge } from "../parts/acts.js";
+import { keyed } from "../parts/keyed.js";
+import { repeat } from "../parts/repeat.js";
+import { counted } from "../parts/words.js";
+import { row } from "../work/worker.js";
+import { summary } from "../work/summary.js";
+
+/** The pause between two looks at what workers use, in milliseconds. */
+const PAUSE = 2000;
+const ORDERS = { age: "Running longest", left: "Ending soonest", cpu: "Most processor time", memory: "Most memory", beat: "Quiet longest", assignee: "Assignee", title: "Title" };
+
+/** @typedef {import("../work/worker.js").Worker} Worker */
+
+/** The processor time of each run at the last look. */
+class Processors {
+  constructor() {
+    /** @type {Map<number, {cpu_us: number, at: number}>} */
+    this.seen = new Map();
+  }
+
+  /** Percent of one processor since the last look; null at the first. @param {Worker} worker @returns {number | null} */
+  share({ run, usage }) {
+    if (!usage) return null;
+    const at = performance.now();
+    const before = this.seen.get(run);
+    this.seen.set(run, { cpu_us: usage.cpu_us, at });
+    return before && at > before.at ? Math.max(0, (usage.cpu_us - before.cpu_us) / ((at - before.at) * 10)) : null;
+  }
+
+  /** @param {Set<number>} runs  Those that live. */
+  forget(runs) {
+    for (const run of this.seen.keys()) if (!runs.has(run)) this.seen.delete(run);
+  }
+}
+
+/** Tasks that wait, and what for. @param {HTMLElement} list @param {any} status */
+function showWaiting(list, status) {
+  put(list, status.waiting.map((/** @type {any} */ task) =>
+    h("li", { class: "waiting", dataset: { task: task.task } },
+      h("a", { href: here({ task: task.task }), class: "waiting-title" }, task.title),
+      h("span", { class: "muted" }, task.why.text))),
+  status.waiting_more > 0 ? h("li", { class: "waiting" }, h("a", { href: link("/board") }, `${counted(status.waiting_more, "more task")} on the board`)) : null);
+}
+
+/** @param {HTMLElement} main */
+export function mount(main) {
+  const glance = summary();
+  const heading = h("span", { class: "page-count number" });
+  const order = h("select", { class: "select", "aria-label": "Order", onchange: () => set({ sort: order.value === "age" ? null : order.value }) },
+    Object.entries(ORDERS).map(([value, label]) => h("option", { value }, label)));
+  const list = h("ul", { class: "workers", "aria-label": "Live workers" });
+  const heads = h("div", { class: "worker worker-heads", "aria-hidden": "true" },
+    ["State", "Task and last note", "Profile", "CPU", "Memory", "Tokens", "Cost", "Time left", ""].map((head) => h("span", null, head)));
+  const empty = h("div", { class: "empty", hidden: true });
+  const waiting = h("ul", { class: "waitings" });
+  const waits = h("section", { class: "work-section", "aria-labelledby": "waiting-title", hidden: true }, h("h2", { id: "waiting-title" }, "Waiting"), waiting);
+  const workers = h("section", { class: "work-section", "aria-labelledby": "workers-title" },
+    h("div", { class: "section-head" }, h("h2", { id: "workers-title" }, "Workers", heading), order), heads, list, empty);
+  put(main, h("div", { class: "page work-page" }, h("h1", { class: "unseen" }, "Work"), glance.element, workers, waits));
+
+  const rows = keyed(list, (/** @type {Worker} */ worker) => `${worker.board}/${worker.run}`, row);
+  const processors = new Processors();
+  /** @type {Worker[]} */
+  let shown = [];
+  let chosen = "";
+  let failed = false;
+
+  const choose = (/** @type {number} */ at, isFocused = true) => {
+    const worker = shown[Math.max(0, Math.min(at, shown.length - 1))];
+    chosen = worker ? `${worker.board}/${worker.run}` : "";
+    for (const [key, { element }] of rows.rows) {
+      element.classList.toggle("is-chosen", key === chosen);
+      if (key === chosen && isFocused) {
+        element.scrollIntoView({ block: "nearest" });
+        /** @type {HTMLElement} */ (element.querySelector(".worker-title")).focus({ preventScroll: true });
+      }
+    }
+  };
+  const at = () => shown.findIndex((worker) => `${worker.board}/${worker.run}` === chosen);
+  const current = () => shown[at()];
+
+  const polled = repeat(async () => {
+    try {
+      const { tenant } = state().query;
+      const [status, holds] = await Promise.all([
+        verb("status", { sort: state().query.sort ?? "age", ...(tenant ? { tenant } : {}) }),
+        verb("holds").catch(() => []),
+      ]);
+      failed = false;
+      setClock(status.now);
+      shown = status.workers.map((/** @type {Worker} */ worker) => ({ ...worker, cpu: processors.share(worker) }));
+      processors.forget(new Set(shown.map((worker) => worker.run)));
+      glance.update(status, Array.isArray(holds) ? holds : []);
+      rows.set(shown);
+      choose(at(), false);
+      text(heading, String(shown.length));
+      heads.hidden = shown.length === 0;
+      empty.hidden = shown.length > 0;
+      if (shown.length === 0) {
+        const ready = status.counts.ready ?? 0;
+        put(empty, h("p", { class: "empty-title" }, "Nothing runs now"), h("p", { class: "muted" }, ready > 0 ? `${counted(ready, "task is", "tasks are")} ready; below is what they wait for.` : "A task that is ready and has an assignee starts by itself."), h("a", { class: "button", href: link("/board") }, "Open the board"));
+      }
+      showWaiting(waiting, status);
+      waits.hidden = status.waiting.length === 0;
+    } catch (error) {
+      // The connection of the page says that it is lost; one message is enough.
+      if (!failed) problem(error);
+      failed = true;
+    }
+  }, PAUSE);
+
+  const stopLive = live.on(() => polled.now());
+  const stopGap = live.onGap(() => polled.now());
+  const isHere = () => shown.length > 0;
+  const on = (/** @type {(worker: Worker) => unknown} */ act) => () => {
+    const worker = current();
+    if (!worker) return false;
+    Promise.resolve(act(worker)).catch(problem);
+    return true;
+  };
+  const group = "Workers";
+  const stopKeys = keys.add(
+    { keys: "j", label: "Next worker", group, when: isHere, run: () => choose(at() + 1) },
+    { keys: "k", label: "Worker before", group, when: isHere, run: () => choose(at() - 1) },
+    { keys: "Enter", label: "Follow its log", group, run: on((worker) => go(`/runs/${worker.task}/${worker.run}`)) },
+    { keys: "e", label: "Open its task", group, run: on((worker) => set({ task: worker.task })) },
+    { keys: "s", label: "Nudge: send a message", group, run: on(nudge) },
+    { keys: "o", label: "Hand off", group, run: on(handOff) },
+    { keys: "K", label: "Kill", group, run: on(kill) },
+  );
+  return {
+    update(/** @type {import("../route.js").State} */ now) {
+      order.value = now.query.sort ?? "age";
+      for (const { element } of rows.rows.values()) {
+        /** @type {HTMLAnchorElement} */ (element.querySelector("a.id")).href = here({ task: /** @type {HTMLElement} */ (element).dataset.task });
+      }
+      polled.now();
+    },
+    unmount() {
+      polled.stop();
+      stopLive();
+      stopGap();
+      stopKeys();
+    },
+  };
+}

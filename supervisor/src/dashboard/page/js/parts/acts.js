@@ -1,0 +1,57 @@
+// What a person does to a live worker: send it a message, hand its task to somebody else, kill it.
+
+import { verb } from "../api.js";
+import { toast } from "../toast.js";
+import { ask } from "./ask.js";
+
+/** @typedef {{task: string, title: string, profile?: string | null}} Worker */
+
+/** Sends a message to the agent. @param {string} task @param {string} message */
+export async function steer(task, message) {
+  const sent = await verb("steer", { task_id: task, message }, { timeout: 45_000 });
+  toast(sent.state === "delivered" ? "The agent has the message" : "The message is queued: the agent reads it between two steps");
+}
+
+/** Asks for a message and sends it. @param {Worker} worker */
+export function nudge({ task, title }) {
+  return ask({
+    title: `Send a message to the agent of “${title}”`,
+    fields: [{ name: "message", label: "Message", kind: "area", isRequired: true, hint: "The agent reads it between two steps of its work. Ctrl+Enter sends it." }],
+    action: "Send",
+    act: ({ message }) => steer(task, String(message)),
+  });
+}
+
+/** Ends the worker and gives its task to another profile. @param {Worker} worker */
+export async function handOff({ task, title, profile }) {
+  const found = await verb("assignees");
+  const names = (Array.isArray(found) ? found : found.assignees).filter((one) => one.on_disk || one.name !== profile).map((one) => one.name);
+  return ask({
+    title: `Hand off “${title}”`,
+    text: "The worker is ended first. What it has left in its workspace stays for the next one.",
+    fields: [
+      { name: "profile", label: "To", kind: "select", options: names.map((name) => ({ value: name, text: name === profile ? `${name} (as now)` : name })) },
+      { name: "reason", label: "Reason", hint: "Kept with the run that ends." },
+    ],
+    action: "Hand off",
+    act: async ({ profile: to, reason }) => {
+      await verb("reassign", { task_id: task, profile: to, reclaim: true, reason: reason || null });
+      toast(`Handed off to ${to}`);
+    },
+  });
+}
+
+/** Kills the processes of the run at once. @param {Worker} worker */
+export function kill({ task, title }) {
+  return ask({
+    title: `Kill the worker of “${title}”?`,
+    text: "Its processes are killed at once, and its task is blocked until a person lets it go on.",
+    fields: [{ name: "reason", label: "Reason", hint: "Kept as a comment." }],
+    action: "Kill",
+    isDangerous: true,
+    act: async ({ reason }) => {
+      await verb("kill", { task_ids: [task], reason: reason || null });
+      toast("Killed");
+    },
+  });
+}

@@ -1,0 +1,27 @@
+// The state of a task, a run, a mission or a check: always a coloured dot and a word.
+
+import { statusWord, text } from "../dom.js";
+import { written } from "./words.js";
+
+/** Which status has the colour of a word. A status has its own. @type {Record<string, string>} */
+const LIKE = {
+  starting: "scheduled", checking: "running", ending: "scheduled", settling: "blocked", unkillable: "blocked", unknown: "blocked",
+  completed: "done", approved: "done", check_passed: "done", review_requested: "review", submitted: "review",
+  crashed: "blocked", timed_out: "blocked", out_of_memory: "blocked", spawn_failed: "blocked", check_failed: "blocked", unreported: "blocked",
+  protocol_violation: "blocked", stalled: "blocked", gave_up: "blocked", failed: "blocked", rate_limited: "scheduled", changes_requested: "scheduled",
+  reclaimed: "archived", preempted: "archived", cancelled: "archived", lost: "archived", skipped: "archived",
+  active: "running", waiting: "scheduled", paused: "scheduled",
+  ok: "done", healthy: "done", warning: "scheduled", degraded: "running", error: "blocked", critical: "blocked", not_running: "blocked",
+};
+
+/** The status whose colour a word has. @param {string} word */
+export const tone = (word) => LIKE[word] ?? word;
+
+/** A dot and a word. @param {string} word @param {string} [label] */
+export const state = (word, label = written(word)) => statusWord(tone(word), label);
+
+/** Changes a dot and a word in place. @param {HTMLElement} element @param {string} word @param {string} [label] */
+export function restate(element, word, label = written(word)) {
+  if (element.dataset.status !== tone(word)) element.dataset.status = tone(word);
+  text(element, label);
+}
