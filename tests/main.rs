@@ -95,6 +95,7 @@ mod steer;
 mod steps;
 mod stop;
 mod strangers;
+mod streams;
 mod survivors;
 mod systemd;
 mod telemetry;

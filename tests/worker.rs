@@ -233,6 +233,7 @@ fn a_worker_touches_its_own_run_and_its_own_tenant_only() {
         ("GET", "/api/v1/board"),
         ("GET", "/api/v1/tasks"),
         ("GET", "/api/v1/events"),
+        ("GET", "/api/v1/stream"),
         ("POST", "/api/v1/dispatch"),
     ] {
         assert_eq!(worker.door().send(method, path, b"").status, 403, "{path}");

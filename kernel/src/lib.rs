@@ -58,6 +58,7 @@ pub use model::budget::{
     Amount, Balance, Budget, Budgets, Consumed, DayUse, Payer, PayerKind, Spend, SpendBy,
 };
 pub use model::candidate::{Accounts, Answer, Candidate, Reach};
+pub use model::card::{CardCounts, ChildCounts};
 pub use model::clock::{Clock, Day, ManualClock, SystemClock, Timestamp, day_of};
 pub use model::counted::Counted;
 pub use model::entropy::{Entropy, SeededEntropy, SystemEntropy};

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::blobs::{Blobs, Extent};
 use crate::model::actor::Actor;
 use crate::model::budget::{DayUse, PayerKind};
+use crate::model::card::CardCounts;
 use crate::model::clock::{Clock, Timestamp};
 use crate::model::error::Error;
 use crate::model::event::EventKind;
@@ -113,6 +114,8 @@ reads! {
     open_parents: open_parents(id: &TaskId) -> Vec<TaskId>;
     /// Returns the children of a task.
     children: children(id: &TaskId) -> Vec<TaskId>;
+    /// Returns what the cards of these tasks show, in their order: one query for all of them.
+    card_counts: card_counts(tasks: &[&TaskId]) -> Vec<CardCounts>;
     /// Returns the comments of a task, oldest first.
     comments: comments_of(id: &TaskId) -> Vec<Comment>;
     /// Returns the messages to a run that its agent does not have yet, in the order in which they were sent.

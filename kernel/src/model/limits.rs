@@ -38,6 +38,8 @@ pub const POOLS: usize = 16;
 pub const CHILDREN: usize = 10_000;
 /// The rows of one kind in one reply: comments, runs, tasks. Events are shorter, and have a limit of their own.
 pub const REPLY_ROWS: u32 = 1000;
+/// What is counted of a task for its card: comments, parents, children, runs.
+pub const COUNTED: u32 = 1000;
 /// The texts of one kind that a worker gets in one reply, in bytes: of a thread, of the runs of a task.
 pub const REPLY_TO_WORKER: usize = 1024 * KIB;
 /// The same for people.

@@ -4,6 +4,7 @@ pub(crate) mod actor;
 pub(crate) mod approval;
 pub(crate) mod budget;
 pub(crate) mod candidate;
+pub(crate) mod card;
 pub(crate) mod cell;
 pub(crate) mod clock;
 pub(crate) mod counted;

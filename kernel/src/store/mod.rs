@@ -3,6 +3,7 @@
 mod approvals;
 pub(crate) mod attachments;
 pub(crate) mod bundled;
+mod cards;
 mod chats;
 pub(crate) mod check;
 pub(crate) mod checkpoint;

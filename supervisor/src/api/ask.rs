@@ -24,6 +24,7 @@ use super::confined::{confined, not_for_members, require_board};
 use super::doors::{Pass, Reserved};
 use super::identity::{BOARD_HEADER, Caller, REQUEST_HEADER, Who, token_not_valid};
 use super::router::{Routes, Shared};
+use super::streams::Place;
 use crate::exit::Code;
 use crate::failure::{Failure, INVALID_BODY};
 use crate::service::BoardHandle;
@@ -86,6 +87,12 @@ impl<Q> Ask<Q> {
     /// What a worker's request counts for; none for an operator's.
     pub(crate) fn pass(&self) -> Option<&Pass> {
         self.pass.as_deref()
+    }
+
+    /// Admits a stream of the caller's.
+    pub(crate) fn place(&self) -> Result<Place, Failure> {
+        let Who::Live(actor) = &self.caller.who else { return Err(token_not_valid()) };
+        self.shared.streams.enter(actor, self.shared.stop.clone())
     }
 
     /// Runs a verb for the caller, and writes its reply.

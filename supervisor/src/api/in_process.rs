@@ -7,6 +7,7 @@ use axum::body::Body;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
 use hyper::{Request, StatusCode, header};
+use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
 use kernel::{BoardName, PluginName, RequestId, Tenant};
@@ -26,7 +27,8 @@ pub(crate) async fn answer(
     let (head, body) = request.into_parts();
     let mut request = Request::from_parts(head, Body::new(body));
     request.extensions_mut().insert(Peer::InProcess(nix::unistd::getuid().as_raw()));
-    let response = match front(service, None, surface).router.oneshot(request).await {
+    let response = match front(service, None, surface, CancellationToken::new()).router.oneshot(request).await
+    {
         Ok(response) => response,
         Err(never) => match never {},
     };

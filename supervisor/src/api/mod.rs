@@ -10,6 +10,7 @@ mod identity;
 mod in_process;
 mod members;
 mod router;
+mod streams;
 
 pub(crate) use ask::{Answered, Ask, Given, Id, Whole, answered, mount_exchange, mount_verb, written};
 pub(crate) use call::{
@@ -22,3 +23,4 @@ pub(crate) use doors::{
 pub(crate) use identity::{BOARD_HEADER, KEY_HEADER, OperatorKey, REQUEST_HEADER, hash_token, person};
 pub(crate) use in_process::{Asked, Inside, answer as in_process};
 pub(crate) use router::{Routes, Surface, front};
+pub(crate) use streams::Place;

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::call::Entry;
 use super::doors::{Bound, Busy, Front, Gate, Intake, Outgoing, Pass, REST, Seat};
 use super::identity::{OperatorKey, Peer, identify};
+use super::streams::Streams;
 use crate::exit::Code;
 use crate::failure::{Failure, Problem};
 use crate::service::Service;
@@ -23,6 +24,10 @@ pub(crate) struct Shared {
     pub(super) service: Arc<Service>,
     key: Option<OperatorKey>,
     gate: Arc<Gate>,
+    /// The streams that are open.
+    pub(super) streams: Arc<Streams>,
+    /// The daemon stops.
+    pub(super) stop: CancellationToken,
     /// Every verb that a path leads to.
     pub(super) verbs: Arc<[Entry]>,
 }
@@ -43,10 +48,22 @@ pub(crate) type Beside = fn(Arc<Service>, CancellationToken) -> Pin<Box<dyn Futu
 /// The paths of the API, without the service behind them.
 pub(crate) type Routes = Router<Shared>;
 
-/// The API over a service.
-pub(crate) fn front(service: Arc<Service>, key: Option<OperatorKey>, surface: Surface) -> Front {
+/// The API over a service. `stop` ends the streams.
+pub(crate) fn front(
+    service: Arc<Service>,
+    key: Option<OperatorKey>,
+    surface: Surface,
+    stop: CancellationToken,
+) -> Front {
     let gate = Arc::new(Gate::new(Arc::clone(&service)));
-    let shared = Shared { service, key, gate: Arc::clone(&gate), verbs: surface.verbs.into() };
+    let shared = Shared {
+        service,
+        key,
+        gate: Arc::clone(&gate),
+        streams: Arc::default(),
+        stop,
+        verbs: surface.verbs.into(),
+    };
     let router = surface
         .routes
         .fallback(|| async {

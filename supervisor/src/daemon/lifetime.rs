@@ -230,7 +230,7 @@ fn doorway(
 ) -> Result<Doorway, Failure> {
     let key = OperatorKey::ensure(service.root())?;
     Ok(Doorway {
-        front: front(Arc::clone(service), Some(key), surface),
+        front: front(Arc::clone(service), Some(key), surface, stop.clone()),
         service: Arc::clone(service),
         descriptors,
         tasks: TaskTracker::new(),

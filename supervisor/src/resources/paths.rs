@@ -1,4 +1,4 @@
-//! The paths of boards, tasks, links and events.
+//! The paths of tasks, links and events.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
-use kernel::{Clock as _, CommentId, EventId, Status, Task, TaskId, Tenant};
+use kernel::{CommentId, EventId, TaskId, Tenant};
 use serde::{Deserialize, Serialize};
 
 use schemars::Schema;
@@ -17,7 +17,6 @@ use crate::verbs;
 
 pub(super) fn mount(router: Routes) -> Routes {
     router
-        .route("/api/v1/board", get(board))
         .route("/api/v1/tasks", get(tasks).post(create))
         .route("/api/v1/tasks/{id}", get(task).patch(patch).delete(delete))
         .route("/api/v1/tasks/{id}/comments", post(comment))
@@ -31,65 +30,6 @@ pub(super) fn mount(router: Routes) -> Routes {
 }
 
 type Reply = Result<Response, Failure>;
-
-/// A board, grouped by status.
-#[derive(Serialize)]
-struct BoardPage {
-    columns: Vec<Column>,
-    tenants: Vec<Tenant>,
-    assignees: Vec<String>,
-    /// Where the rest of the tasks starts; none where these are all.
-    next: Option<String>,
-    latest_event_id: EventId,
-    now: kernel::Timestamp,
-}
-
-#[derive(Serialize)]
-struct Column {
-    name: Status,
-    tasks: Vec<Task>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct BoardQuery {
-    tenant: Option<Tenant>,
-    #[serde(default)]
-    include_archived: bool,
-    limit: Option<u32>,
-    cursor: Option<String>,
-}
-
-async fn board(ask: Ask<BoardQuery>) -> Reply {
-    let (ask, query) = ask.split();
-    // The cursor is read first: what happens in between is then told again, never missed.
-    let newest = verbs::Events { since: EventId(i64::MAX), limit: 1, ..verbs::Events::default() };
-    let latest_event_id = ask.dispatch(newest).await?.last_event;
-    let list = verbs::List {
-        tenant: query.tenant,
-        archived: query.include_archived,
-        page: true,
-        limit: query.limit,
-        cursor: query.cursor,
-        ..verbs::List::default()
-    };
-    let (tasks, next) = ask.dispatch(list).await?.split();
-    let mut tenants: Vec<Tenant> = tasks.iter().filter_map(|task| task.tenant.clone()).collect();
-    tenants.sort();
-    tenants.dedup();
-    let mut assignees: Vec<String> =
-        tasks.iter().filter_map(|task| task.assignee.as_ref().map(ToString::to_string)).collect();
-    assignees.sort();
-    assignees.dedup();
-    let mut columns: BTreeMap<Status, Vec<Task>> = BTreeMap::new();
-    for task in tasks {
-        columns.entry(task.status).or_default().push(task);
-    }
-    let columns = columns.into_iter().map(|(name, tasks)| Column { name, tasks }).collect();
-    let now = kernel::SystemClock.now();
-    let page = BoardPage { columns, tenants, assignees, next, latest_event_id, now };
-    written(StatusCode::OK, page).await
-}
 
 async fn tasks(ask: Ask<verbs::List>) -> Reply {
     let (ask, list) = ask.split();
