@@ -12,7 +12,7 @@ use crate::irregular::{self, Irregular};
 use crate::name::Name;
 use crate::prepared::{Owner, Prepared};
 use crate::release::{Loss, Removal, Status};
-use crate::repository::{self, Committed, Head, Standing};
+use crate::repository::{self, Committed, Diff, DiffOf, Head, Standing};
 use crate::size::Size;
 use crate::worktree::{Author, Base, Sealed, Worktree, WorktreeError};
 use crate::{directory, git, scratch, size, tree};
@@ -137,6 +137,13 @@ pub enum Job {
         /// The commit at the beginning, in hex.
         base: Option<String>,
     },
+    /// Compares two states of a repository.
+    ReadDiff {
+        /// What is compared.
+        of: DiffOf,
+        /// The worktree whose run goes on.
+        live: Option<Worktree>,
+    },
     /// Looks for what a worker says that it hands over.
     FindClaims {
         /// What it says.
@@ -191,6 +198,8 @@ pub enum Outcome {
     Head(Option<String>),
     /// What has happened in a working tree.
     Evidence(repository::Evidence),
+    /// What differs.
+    Diff(Diff),
     /// What a worker has named first of what is not there.
     Unfounded(Option<Unfounded>),
     /// The repository around a path, if there is one.
@@ -223,6 +232,7 @@ impl Job {
             | Self::ReadTip { .. }
             | Self::ReadHead { .. }
             | Self::GatherEvidence { .. }
+            | Self::ReadDiff { .. }
             | Self::FindClaims { .. }
             | Self::Discover { .. }
             | Self::FindIrregular { .. } => Effort::Look,
@@ -244,6 +254,7 @@ impl Job {
             | Self::ReadHead { path }
             | Self::GatherEvidence { path, .. }
             | Self::Discover { path } => Some(path),
+            Self::ReadDiff { of, .. } => Some(&of.path),
             Self::FindClaims { claims } => (!claims.commits.is_empty()).then_some(&*claims.workspace),
             Self::PrepareScratch { .. }
             | Self::PrepareDirectory { .. }
@@ -277,6 +288,7 @@ impl Job {
             | Self::ReadTip { .. }
             | Self::ReadHead { .. }
             | Self::GatherEvidence { .. }
+            | Self::ReadDiff { .. }
             | Self::FindClaims { .. }
             | Self::Discover { .. }
             | Self::FindIrregular { .. } => None,
@@ -315,6 +327,8 @@ impl Job {
             Self::GatherEvidence { path, base } => {
                 Outcome::Evidence(repository::evidence(&path, base.as_deref())?)
             }
+            Self::ReadDiff { of, live: Some(worktree) } => Outcome::Diff(worktree.live_diff(&of)?),
+            Self::ReadDiff { of, live: None } => Outcome::Diff(repository::diff(&of, None, None)?),
             Self::FindClaims { claims } => Outcome::Unfounded(claims.first_unfounded()?),
             Self::Discover { path } => Outcome::Discovered(git::discover(&path)),
             Self::FindIrregular { top } => Outcome::Irregular(irregular::find(&top)),

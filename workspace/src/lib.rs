@@ -74,7 +74,9 @@ pub use open::OpenError;
 pub use placing::PlacingError;
 pub use prepared::{Branch, Grants, Kind, Made, Owner, Place, Prepared, Shown};
 pub use release::{Changes, Loss, Removal, Status};
-pub use repository::{Evidence, RepositoryError};
+pub use repository::{
+    Detail, Diff, DiffOf, Evidence, FileDiff, FileStatus, Hunk, Line, LineKind, RepositoryError,
+};
 pub use scratch::{ScratchError, close as close_scratch};
 pub use size::{Size, measure};
 pub use spec::{SpecError, WorkspaceSpec};

@@ -1,6 +1,9 @@
 //! A whole repository: where it stands, a private clone of it, a small one made from nothing, a commit of it.
 
 mod commits;
+mod diff;
+#[cfg(test)]
+mod diff_tests;
 mod error;
 mod evidence;
 #[cfg(test)]
@@ -15,6 +18,8 @@ use git2::{Commit, ErrorCode, ObjectType, Repository, RepositoryInitOptions, Sig
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::commits::first_missing;
+pub(crate) use self::diff::diff;
+pub use self::diff::{Detail, Diff, DiffOf, FileDiff, FileStatus, Hunk, Line, LineKind};
 pub use self::error::RepositoryError;
 pub use self::evidence::{ChangedPath, CommitLine, Evidence, PathChange};
 pub(crate) use self::evidence::{evidence, head as head_of};

@@ -22,11 +22,13 @@ pub(crate) use self::kept::forget as forget_kept;
 pub(crate) use self::note::Note;
 pub(crate) use self::private::Private;
 pub use self::seal::Sealed;
+use crate::error::WorkspaceError;
 use crate::git::Source;
-use crate::links::Links;
+use crate::links::{self, Links};
 use crate::name::Name;
 use crate::open::{self, OpenError};
 use crate::prepared::{Branch, Kind, Made, Owner, Place, Prepared};
+use crate::repository::{self, Diff, DiffOf};
 use crate::tree::{self, remove_tree};
 
 /// The first component of every branch made here.
@@ -246,6 +248,21 @@ impl Worktree {
     pub(crate) fn own_objects(&self) -> Result<PathBuf, WorktreeError> {
         let links = self.links(&Source::open(&self.repository)?, &self.directory());
         Ok(self.private(&links).objects())
+    }
+
+    /// Returns the file that says where the branch of its run is, until it is sealed.
+    pub(crate) fn own_branch(&self) -> Result<PathBuf, WorktreeError> {
+        let links = self.links(&Source::open(&self.repository)?, &self.directory());
+        Ok(self.private(&links).heads().join(self.id.as_str()))
+    }
+
+    /// Compares the working tree with a commit while its run goes on: what the run commits is not in the repository yet.
+    ///
+    /// # Errors
+    /// As [`crate::repository`] has them, and where the repository cannot be opened.
+    pub(crate) fn live_diff(&self, of: &DiffOf) -> Result<Diff, WorkspaceError> {
+        let tip = links::read(&self.own_branch()?).filter(|tip| git2::Oid::from_str(tip).is_ok());
+        Ok(repository::diff(of, Some(&self.own_objects()?), tip)?)
     }
 
     pub(crate) fn private<'a>(&'a self, links: &'a Links) -> Private<'a> {

@@ -170,6 +170,7 @@ pub(in crate::daemon) fn workspace(
         | Outcome::Committed(_)
         | Outcome::Head(_)
         | Outcome::Evidence(_)
+        | Outcome::Diff(_)
         | Outcome::Unfounded(_)
         | Outcome::Discovered(_)
         | Outcome::Sealed(_)

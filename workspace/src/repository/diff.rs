@@ -1,0 +1,304 @@
+//! The work in a repository as a person reviews it: files, hunks and lines, as many as somebody reads.
+
+use std::path::{Path, PathBuf};
+
+use git2::{Delta, Diff as Found, DiffDelta, DiffFindOptions, DiffOptions, Oid, Patch, Repository};
+use serde::{Deserialize, Serialize};
+
+use super::{RepositoryError, open, read};
+
+/// The most files of a diff.
+const FILES: usize = 300;
+/// The most bytes of the lines of a diff, and of one file.
+const BYTES: usize = 2 << 20;
+const BYTES_OF_FILE: usize = 256 << 10;
+/// The most lines of one file.
+const LINES_OF_FILE: usize = 5000;
+/// How much of a line or a path is kept, in characters.
+const LINE: usize = 2000;
+/// The lines of a larger file are not compared, in bytes.
+const LARGEST: i64 = 1 << 20;
+/// Of a diff with more files none is looked for under another name: that compares each with each.
+const WITH_RENAMES: usize = 500;
+/// Lines around a change.
+const CONTEXT: u32 = 3;
+
+/// What a diff is of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DiffOf {
+    /// A working tree, or the repository of commits.
+    pub path: PathBuf,
+    /// The commit at the beginning, in hex; none where there was none.
+    pub base: Option<String>,
+    /// The commit at the end, in hex; none for the working tree as it is, with what is not committed and new files that are not ignored.
+    pub end: Option<String>,
+    /// Whether lines are wanted.
+    pub detail: Detail,
+}
+
+/// How much of a diff is wanted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Detail {
+    /// The lines that differ, with those around them.
+    #[default]
+    Lines,
+    /// How many lines differ.
+    Counts,
+}
+
+/// The difference between two states of a repository.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Diff {
+    /// The commit at the beginning, in hex; none where there was none.
+    pub base: Option<String>,
+    /// The commit at the end, in hex; none where there is none.
+    pub head: Option<String>,
+    /// The files that differ, in the order of their paths.
+    pub files: Vec<FileDiff>,
+    /// Whether there are more files, or lines of these were left out.
+    pub truncated: bool,
+}
+
+/// A file that differs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileDiff {
+    /// Its path, from the top of the tree on; of one that is gone, where it was.
+    pub path: String,
+    /// Where it was before, of one that was renamed.
+    pub old_path: Option<String>,
+    /// How it differs.
+    pub status: FileStatus,
+    /// Whether it is no text.
+    pub binary: bool,
+    /// The lines that came.
+    pub additions: usize,
+    /// The lines that went.
+    pub deletions: usize,
+    /// Where its lines differ.
+    pub hunks: Vec<Hunk>,
+    /// Whether lines were left out, because there are too many.
+    pub truncated: bool,
+}
+
+/// How a file differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileStatus {
+    /// It is new, whether git knows it or not.
+    Added,
+    /// It has another content, kind or mode.
+    Modified,
+    /// It is gone.
+    Deleted,
+    /// It was at another path.
+    Renamed,
+}
+
+impl FileStatus {
+    /// Returns it as a word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Added => "added",
+            Self::Modified => "modified",
+            Self::Deleted => "deleted",
+            Self::Renamed => "renamed",
+        }
+    }
+}
+
+/// A part of a file with lines that differ.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hunk {
+    /// Which lines it is, as `git diff` says it: `@@ -1,4 +1,5 @@ fn main()`.
+    pub header: String,
+    /// The lines.
+    pub lines: Vec<Line>,
+}
+
+/// A line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Line {
+    /// Whether it came, went, or stayed.
+    pub kind: LineKind,
+    /// Its number before.
+    pub old: Option<u32>,
+    /// Its number now.
+    pub new: Option<u32>,
+    /// Its text, without the line end. What is no UTF-8 is U+FFFD.
+    pub text: String,
+}
+
+/// What became of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LineKind {
+    /// It stayed.
+    #[serde(rename = " ")]
+    Context,
+    /// It came.
+    #[serde(rename = "+")]
+    Added,
+    /// It went.
+    #[serde(rename = "-")]
+    Removed,
+}
+
+impl LineKind {
+    /// Returns the character before such a line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Context => " ",
+            Self::Added => "+",
+            Self::Removed => "-",
+        }
+    }
+
+    fn of(origin: char) -> Option<Self> {
+        match origin {
+            ' ' => Some(Self::Context),
+            '+' => Some(Self::Added),
+            '-' => Some(Self::Removed),
+            // What git says of a line end that is missing.
+            _ => None,
+        }
+    }
+}
+
+/// Compares two states of a repository. `objects` has further objects of git, such as those of a run that goes on; `tip` is the
+/// commit that HEAD of the working tree stands for there.
+///
+/// # Errors
+/// Where the repository cannot be opened by this user, or read; where it does not have a commit.
+pub(crate) fn diff(
+    of: &DiffOf,
+    objects: Option<&Path>,
+    tip: Option<String>,
+) -> Result<Diff, RepositoryError> {
+    let git = open(&of.path)?;
+    let failed = read(&of.path, "what differs");
+    if let Some(objects) = objects.and_then(Path::to_str) {
+        let borrowed = git.odb().and_then(|odb| odb.add_disk_alternate(objects));
+        borrowed.map_err(read(&of.path, "the objects of the run"))?;
+    }
+    let base = of.base.as_deref().map(|id| tree_of(&git, id)).transpose().map_err(&failed)?;
+    let mut options = DiffOptions::new();
+    options.include_untracked(true).recurse_untracked_dirs(true).show_untracked_content(true);
+    options.ignore_submodules(true).include_typechange(true).max_size(LARGEST).context_lines(CONTEXT);
+    let (mut found, head) = if let Some(id) = &of.end {
+        let end = tree_of(&git, id).map_err(&failed)?;
+        (git.diff_tree_to_tree(base.as_ref(), Some(&end), Some(&mut options)), Some(id.clone()))
+    } else {
+        let at_head = || git.head().and_then(|head| head.peel_to_commit()).ok().map(|it| it.id().to_string());
+        (git.diff_tree_to_workdir_with_index(base.as_ref(), Some(&mut options)), tip.or_else(at_head))
+    };
+    if let Ok(found) = &mut found
+        && found.deltas().len() <= WITH_RENAMES
+    {
+        let mut similar = DiffFindOptions::new();
+        similar.renames(true).for_untracked(true).rename_limit(WITH_RENAMES / 2);
+        found.find_similar(Some(&mut similar)).map_err(&failed)?;
+    }
+    let found = found.map_err(&failed)?;
+    let mut diff = Diff { base: of.base.clone(), head, ..Diff::default() };
+    let mut room = BYTES;
+    for at in 0..found.deltas().len() {
+        if diff.files.len() == FILES {
+            diff.truncated = true;
+            break;
+        }
+        let Some(file) = file(&found, at, of.detail, &mut room).map_err(&failed)? else { continue };
+        diff.truncated |= file.truncated;
+        diff.files.push(file);
+    }
+    Ok(diff)
+}
+
+fn tree_of<'a>(git: &'a Repository, id: &str) -> Result<git2::Tree<'a>, git2::Error> {
+    git.find_commit(Oid::from_str(id)?)?.tree()
+}
+
+/// Reads one file of a diff; none where it is none that differs.
+fn file(
+    found: &Found<'_>,
+    at: usize,
+    detail: Detail,
+    room: &mut usize,
+) -> Result<Option<FileDiff>, git2::Error> {
+    let Some(delta) = found.get_delta(at) else { return Ok(None) };
+    let status = match delta.status() {
+        Delta::Added | Delta::Copied | Delta::Untracked => FileStatus::Added,
+        Delta::Deleted => FileStatus::Deleted,
+        Delta::Renamed => FileStatus::Renamed,
+        Delta::Modified | Delta::Typechange | Delta::Conflicted | Delta::Unreadable => FileStatus::Modified,
+        Delta::Unmodified | Delta::Ignored => return Ok(None),
+    };
+    let (old, new) = (delta.old_file().path_bytes(), delta.new_file().path_bytes());
+    let path = cut(new.or(old).unwrap_or_default());
+    let old_path = old.filter(|_| status == FileStatus::Renamed).map(cut);
+    let mut file = FileDiff {
+        path,
+        old_path,
+        status,
+        binary: false,
+        additions: 0,
+        deletions: 0,
+        hunks: Vec::new(),
+        truncated: is_large(&delta),
+    };
+    // A file that cannot be read has no lines.
+    let Ok(Some(patch)) = Patch::from_diff(found, at) else {
+        file.truncated |= delta.status() == Delta::Unreadable;
+        return Ok(Some(file));
+    };
+    file.binary = patch.delta().flags().is_binary() && !file.truncated;
+    if file.binary || file.truncated {
+        return Ok(Some(file));
+    }
+    (_, file.additions, file.deletions) = patch.line_stats()?;
+    if detail == Detail::Lines {
+        (file.hunks, file.truncated) = hunks(&patch, room)?;
+    }
+    Ok(Some(file))
+}
+
+/// Whether a file is too large to compare its lines: git then takes it for one that is no text.
+fn is_large(delta: &DiffDelta<'_>) -> bool {
+    let largest = u64::try_from(LARGEST).unwrap_or_default();
+    delta.old_file().size().max(delta.new_file().size()) > largest
+}
+
+/// Reads the hunks of a file, and whether some of them were left out.
+fn hunks(patch: &Patch<'_>, room: &mut usize) -> Result<(Vec<Hunk>, bool), git2::Error> {
+    let (mut hunks, mut bytes, mut lines) = (Vec::new(), BYTES_OF_FILE.min(*room), 0);
+    for at in 0..patch.num_hunks() {
+        let (head, count) = patch.hunk(at)?;
+        let mut hunk = Hunk { header: cut(head.header()), lines: Vec::new() };
+        for number in 0..count {
+            let line = patch.line_in_hunk(at, number)?;
+            let Some(kind) = LineKind::of(line.origin()) else { continue };
+            let text = cut(line.content());
+            lines += 1;
+            if lines > LINES_OF_FILE || text.len() > bytes {
+                hunks.push(hunk);
+                return Ok((hunks, true));
+            }
+            bytes -= text.len();
+            *room -= text.len();
+            hunk.lines.push(Line { kind, old: line.old_lineno(), new: line.new_lineno(), text });
+        }
+        hunks.push(hunk);
+    }
+    Ok((hunks, false))
+}
+
+/// A line or a path as text: without its line end, and no longer than somebody reads.
+fn cut(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let text = text.strip_suffix('\n').unwrap_or(&text);
+    let text = text.strip_suffix('\r').unwrap_or(text);
+    match text.char_indices().nth(LINE) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,137 @@
+//! The diff of real repositories, beside what git itself says of them.
+
+use fs_err as fs;
+
+use super::diff::{Detail, Diff, DiffOf, FileStatus, LineKind, diff};
+use crate::testing::Fixture;
+
+fn of(fixture: &Fixture, base: &str, end: Option<&str>, detail: Detail) -> Diff {
+    let path = fixture.root.clone();
+    let of = DiffOf { path, base: Some(base.to_owned()), end: end.map(str::to_owned), detail };
+    diff(&of, None, None).unwrap()
+}
+
+fn head(fixture: &Fixture) -> String {
+    fixture.git(&["rev-parse", "HEAD"])
+}
+
+#[test]
+fn files_hunks_and_lines_are_those_of_git_whether_they_are_committed_or_not() {
+    let fixture = Fixture::new();
+    let write = |name: &str, text: &str| fs::write(fixture.root.join(name), text).unwrap();
+    write("kept", "1\n2\n3\n4\n5\n6\n7\n8\n9\n");
+    write("gone", "x\n");
+    write("old name", "a\nb\nc\nd\ne\nf\n");
+    write("binary", "\0\u{1}\u{2}");
+    fixture.commit(&fixture.root, "before");
+    let base = head(&fixture);
+    write("kept", "1\n2\n3\n4\nfive\n6\n7\n8\n9\n");
+    fs::remove_file(fixture.root.join("gone")).unwrap();
+    fs::rename(fixture.root.join("old name"), fixture.root.join("new name")).unwrap();
+    fixture.commit(&fixture.root, "mine");
+    write("binary", "\0other");
+    fs::create_dir(fixture.root.join("new")).unwrap();
+    write("new/file", "first\nsecond");
+
+    let found = of(&fixture, &base, None, Detail::Lines);
+    assert_eq!((found.base.as_deref(), found.head), (Some(base.as_str()), Some(head(&fixture))));
+    let told: Vec<_> =
+        found.files.iter().map(|f| (f.path.as_str(), f.status, f.binary, f.additions, f.deletions)).collect();
+    assert_eq!(
+        told,
+        [
+            ("binary", FileStatus::Modified, true, 0, 0),
+            ("gone", FileStatus::Deleted, false, 0, 1),
+            ("kept", FileStatus::Modified, false, 1, 1),
+            ("new name", FileStatus::Renamed, false, 0, 0),
+            ("new/file", FileStatus::Added, false, 2, 0),
+        ]
+    );
+    assert_eq!(found.files[3].old_path.as_deref(), Some("old name"));
+    let hunk = &found.files[2].hunks[0];
+    assert_eq!(hunk.header, "@@ -2,7 +2,7 @@");
+    let lines: Vec<_> =
+        hunk.lines.iter().map(|line| (line.kind.as_str(), line.old, line.new, line.text.as_str())).collect();
+    assert_eq!(
+        lines[2..6],
+        [
+            (" ", Some(4), Some(4), "4"),
+            ("-", Some(5), None, "5"),
+            ("+", None, Some(5), "five"),
+            (" ", Some(6), Some(6), "6"),
+        ]
+    );
+    assert!(!found.truncated);
+
+    let committed = of(&fixture, &base, Some(&head(&fixture)), Detail::Counts);
+    let told: Vec<_> =
+        committed.files.iter().map(|f| (f.path.as_str(), f.additions, f.hunks.len())).collect();
+    assert_eq!(told, [("gone", 0, 0), ("kept", 1, 0), ("new name", 0, 0)]);
+}
+
+#[test]
+fn what_is_more_than_somebody_reads_is_left_out_and_said() {
+    let fixture = Fixture::new();
+    let base = head(&fixture);
+    let write = |name: &str, text: &str| fs::write(fixture.root.join(name), text).unwrap();
+    write("huge", &"x\n".repeat(1 << 20));
+    write("long", &"word\n".repeat(9000));
+    write("wide", &"y".repeat(10_000));
+    let found = of(&fixture, &base, None, Detail::Lines);
+    let told: Vec<_> = found
+        .files
+        .iter()
+        .map(|f| {
+            (f.path.as_str(), f.truncated, f.binary, f.hunks.iter().map(|h| h.lines.len()).sum::<usize>())
+        })
+        .collect();
+    assert_eq!(told, [("huge", true, false, 0), ("long", true, false, 5000), ("wide", false, false, 1)]);
+    assert_eq!(found.files[2].hunks[0].lines[0].text.chars().count(), 2001);
+    assert!(found.truncated);
+
+    for n in 0..400 {
+        write(&format!("file {n:03}"), &"z".repeat(1000));
+    }
+    let many = of(&fixture, &base, None, Detail::Counts);
+    assert_eq!((many.files.len(), many.truncated), (300, true));
+}
+
+#[test]
+fn a_diff_of_many_large_files_stays_below_its_bytes() {
+    let fixture = Fixture::new();
+    let base = head(&fixture);
+    for n in 0..30 {
+        fs::write(fixture.root.join(format!("f{n}")), format!("{}\n", "q".repeat(1500)).repeat(300)).unwrap();
+    }
+    let found = of(&fixture, &base, None, Detail::Lines);
+    let bytes: usize =
+        found.files.iter().flat_map(|f| &f.hunks).flat_map(|h| &h.lines).map(|line| line.text.len()).sum();
+    assert!(bytes <= 2 << 20 && found.truncated && found.files.len() == 30, "{bytes}");
+}
+
+#[test]
+fn the_work_of_a_run_that_goes_on_is_read_from_its_own_objects() {
+    let fixture = Fixture::new();
+    let worktree = fixture.worktree("t_1");
+    let prepared = worktree.prepare(&crate::Base::Head, None).unwrap();
+    let base = prepared.branch.unwrap().head_commit;
+    fs::write(prepared.path.join("new"), "mine\n").unwrap();
+    let own = worktree.own_objects().unwrap();
+    // As the run sees it: its new objects go into a directory of its own.
+    let git = |args: &[&str]| {
+        let mut command = fixture.command(&prepared.path);
+        command.env("GIT_OBJECT_DIRECTORY", &own);
+        let shared = fixture.root.join(".git/objects");
+        let output = command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", shared).args(args).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    git(&["add", "new"]);
+    let tree = git(&["write-tree"]);
+    let commit = git(&["commit-tree", "-m", "new", "-p", &base, &tree]);
+    fs::write(worktree.own_branch().unwrap(), format!("{commit}\n")).unwrap();
+    let of = DiffOf { path: prepared.path, base: Some(base.clone()), end: None, detail: Detail::Lines };
+    let found = worktree.live_diff(&of).unwrap();
+    assert_eq!((found.base, found.head), (Some(base), Some(commit)));
+    assert_eq!((found.files.len(), found.files[0].hunks[0].lines[0].kind), (1, LineKind::Added));
+}
