@@ -5,21 +5,31 @@ import { h } from "./dom.js";
 let serial = 0;
 
 /**
- * @param {HTMLElement[]} content @param {HTMLElement[]} actions @param {string} title @param {boolean} [wide]
- * @returns {Promise<string>} the value of the button that closed it; empty for Escape
+ * Opens a dialog with a title, something in it, and buttons.
+ * @param {{title: string, content: import("./dom.js").Child[], actions: HTMLElement[], wide?: boolean}} of
+ * @returns {{dialog: HTMLDialogElement, closed: Promise<string>}} `closed`: the value of the button that closed it; empty for Escape
  */
-function open(title, content, actions, wide = false) {
+export function sheet({ title, content, actions, wide = false }) {
   serial += 1;
   const id = `dialog-${serial}`;
-  const form = h("form", { method: "dialog" }, h("h2", { id }, title), content, h("div", { class: "actions" }, actions));
+  const form = h("form", { method: "dialog" }, h("h2", { id }, title), content, actions.length ? h("div", { class: "actions" }, actions) : null);
   const dialog = h("dialog", { "aria-labelledby": id, class: wide ? "wide" : null }, form);
   document.body.append(dialog);
-  return new Promise((resolve) => {
-    dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(""); });
+  const closed = new Promise((resolve) => {
+    // A press that begins on the backdrop closes it; one that ends there after selecting text does not.
+    dialog.addEventListener("pointerdown", (event) => {
+      const box = dialog.getBoundingClientRect();
+      const inside = event.clientX >= box.left && event.clientX <= box.right && event.clientY >= box.top && event.clientY <= box.bottom;
+      if (event.target === dialog && !inside) dialog.close("");
+    });
     dialog.addEventListener("close", () => { dialog.remove(); resolve(dialog.returnValue); });
-    dialog.showModal();
   });
+  dialog.showModal();
+  return { dialog, closed };
 }
+
+/** @param {string} title @param {import("./dom.js").Child[]} content @param {HTMLElement[]} actions @param {boolean} [wide] */
+const open = (title, content, actions, wide) => sheet({ title, content, actions, wide }).closed;
 
 const cancel = () => h("button", { type: "submit", class: "button", value: "", formnovalidate: true }, "Cancel");
 

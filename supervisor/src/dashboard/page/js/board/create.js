@@ -1,0 +1,79 @@
+// The form that makes a task in a column. It stays open for the next one.
+
+import { call } from "../api.js";
+import { h, icon, put } from "../dom.js";
+import { problem, toast } from "../toast.js";
+import * as choices from "./choices.js";
+import { COLUMN } from "./statuses.js";
+
+let serial = 0;
+
+/** What the body of the request says of the column. @param {string} status @param {string} when */
+function ofColumn(status, when) {
+  if (status === "triage") return { triage: true };
+  if (status === "blocked") return { initial_status: "blocked" };
+  if (status === "scheduled") return { not_before: when };
+  return {};
+}
+
+/**
+ * Returns a form for a column.
+ * @param {{status: string, tenant: string, assignees: Iterable<string>, close: () => void, made: (id: string) => void}} of
+ */
+export function form({ status, tenant, assignees, close, made }) {
+  serial += 1;
+  const id = (name) => `create-${serial}-${name}`;
+  /** @type {Map<string, string>} */
+  const parents = new Map();
+  const title = h("textarea", { class: "textarea create-title", rows: 2, maxlength: 500, required: true, "aria-label": `Title of a new task in ${COLUMN[status].word}`, placeholder: "What is to be done", dir: "auto" });
+  const who = h("input", { class: "input", id: id("assignee"), list: id("names"), autocomplete: "off", spellcheck: "false", placeholder: "nobody" });
+  const priority = h("input", { class: "input", id: id("priority"), type: "number", step: 1, value: "0" });
+  const skills = h("input", { class: "input", id: id("skills"), autocomplete: "off", spellcheck: "false", placeholder: "separated by commas" });
+  const when = status === "scheduled" ? h("input", { class: "input", id: id("when"), required: true, autocomplete: "off", placeholder: "2h, tomorrow 09:00" }) : null;
+  const chips = h("span", { class: "create-parents" });
+  const wrong = h("p", { class: "field-error", role: "alert", hidden: true });
+  const send = h("button", { type: "submit", class: "button primary small" }, "Create");
+  const field = (name, label, input) => h("div", { class: "field" }, h("label", { for: id(name) }, label), input);
+
+  const drawParents = () => put(chips, [...parents].map(([parent, words]) => h("span", { class: "chip", title: parent }, h("span", { class: "cut", dir: "auto" }, words),
+    h("button", { type: "button", class: "icon-button small", "aria-label": `Remove the parent ${parent}`, onclick: () => { parents.delete(parent); drawParents(); } }, icon("close")))),
+    h("button", { type: "button", class: "button small quiet", onclick: async () => {
+      const chosen = await choices.task("Parent: what has to be done before", new Set(parents.keys()));
+      if (chosen) { parents.set(chosen, chosen); drawParents(); }
+      title.focus();
+    } }, icon("plus"), "Parent"));
+  drawParents();
+
+  const submit = async () => {
+    const text = title.value.replace(/\s+/g, " ").trim();
+    if (!text || send.disabled) return;
+    send.disabled = true;
+    wrong.hidden = true;
+    try {
+      const body = { title: text, ...ofColumn(status, when?.value.trim()), parents: [...parents.keys()], skills: skills.value.split(",").map((skill) => skill.trim()).filter(Boolean), priority: Number(priority.value) || 0 };
+      if (who.value.trim()) body.assignee = who.value.trim();
+      if (tenant && !parents.size) body.tenant = tenant;
+      const created = await call("POST", "/tasks", { body });
+      made(created.id);
+      title.value = "";
+      const to = created.status && created.status !== status ? ` It is ${COLUMN[created.status]?.word.toLowerCase() ?? created.status}.` : "";
+      toast(`Created ${created.id}.${to}`, { hint: (created.warnings ?? []).join(" ") });
+      title.focus();
+    } catch (error) {
+      // What was typed stays, with the daemon's words beside it.
+      if (error?.detail) { wrong.textContent = [error.detail, error.hint].filter(Boolean).join(". "); wrong.hidden = false; title.focus(); } else problem(error);
+    } finally { send.disabled = false; }
+  };
+  const element = h("form", { class: "create", onsubmit: (event) => { event.preventDefault(); submit(); }, onkeydown: (event) => {
+    if (event.key === "Escape") { event.stopPropagation(); event.preventDefault(); close(); }
+    if (event.key === "Enter" && !event.shiftKey && event.target === title && !event.isComposing) { event.preventDefault(); element.requestSubmit(); }
+  } },
+    title,
+    when ? field("when", "Starts at", when) : null,
+    h("div", { class: "create-row" }, field("assignee", "Assignee", who), field("priority", "Priority", priority)),
+    field("skills", "Skills", skills),
+    h("datalist", { id: id("names") }, [...assignees].sort().map((name) => h("option", { value: name }))),
+    chips, wrong,
+    h("div", { class: "create-actions" }, h("button", { type: "button", class: "button small quiet", onclick: close }, "Cancel"), send));
+  return { element, focus: () => title.focus() };
+}

@@ -1,0 +1,59 @@
+// The columns of the board, and the words for why a task waits.
+
+import { duration, now, short } from "../time.js";
+
+/**
+ * A column. `drop`: what it takes to move a task there: "move" asks nothing, "confirm" asks first, "reason" and "time" ask for a text,
+ * "none" is where only the daemon moves tasks. `create`: whether a task can be made there.
+ * @typedef {{status: string, word: string, drop: "move" | "confirm" | "reason" | "time" | "review" | "none", create: boolean, empty: string}} Column
+ */
+
+/** @type {Column[]} */
+export const COLUMNS = [
+  { status: "triage", word: "Triage", drop: "move", create: true, empty: "Ideas that need a specification" },
+  { status: "todo", word: "Todo", drop: "move", create: true, empty: "Tasks that wait for other tasks" },
+  { status: "scheduled", word: "Scheduled", drop: "time", create: true, empty: "Tasks that start at a time" },
+  { status: "ready", word: "Ready", drop: "move", create: true, empty: "Tasks that may start" },
+  { status: "running", word: "Running", drop: "none", create: false, empty: "Tasks with a live worker" },
+  { status: "review", word: "Review", drop: "review", create: false, empty: "Work to look at" },
+  { status: "blocked", word: "Blocked", drop: "reason", create: true, empty: "Tasks that wait for a person" },
+  { status: "done", word: "Done", drop: "confirm", create: false, empty: "Finished tasks" },
+  { status: "archived", word: "Archived", drop: "confirm", create: false, empty: "Tasks out of sight" },
+];
+
+/** @type {Record<string, Column>} */
+export const COLUMN = Object.fromEntries(COLUMNS.map((column) => [column.status, column]));
+
+/** @param {import("./store.js").Card} card */
+function words(card) {
+  const code = card.waits?.code;
+  if (card.question) return card.question.text;
+  if (code === "unassigned") return "Has no assignee";
+  if (code === "triage") return "";
+  const until = card.waits?.until ?? (card.status === "scheduled" ? card.not_before : null);
+  if (until && until > now()) return card.status === "scheduled" ? `Starts in ${duration(until - now())}` : `Tried again in ${duration(until - now())}`;
+  const text = card.waits?.text ?? (card.status === "blocked" ? card.block_reason : "") ?? "";
+  return text ? text[0].toUpperCase() + text.slice(1) : "";
+}
+
+/** Returns why a task waits or how long it runs, in one line; empty where there is nothing to say. @param {import("./store.js").Card} card */
+export function waiting(card) {
+  if (card.status === "running") return card.started_at ? `Running for ${short(now() - card.started_at)}` : "Running";
+  if (card.status === "done" || card.status === "archived") return "";
+  return words(card);
+}
+
+/**
+ * Returns what a person is needed for; null where nobody is. Ideas in triage have a column of their own.
+ * @param {import("./store.js").Card} card @returns {"question" | "approval" | "review" | "gave_up" | "blocked" | null}
+ */
+export function needed(card) {
+  if (!card.needs_person || card.status === "triage") return null;
+  if (card.status === "review") return "review";
+  const code = card.waits?.code;
+  if (card.question?.approval || code === "approval" || card.block_kind === "approval") return "approval";
+  if (card.question || code === "question") return "question";
+  if (code === "gave_up" || card.block_kind === "gave_up") return "gave_up";
+  // A reason without a question is asked in words, and `answer` takes words for it.
+  return card.block_kind === "needs_input" && code !== "cancelled" && !card.cancelled ? "question" : "blocked";
+}

@@ -1,0 +1,246 @@
+// The tasks of a board: read in pages, then kept current task by task as events name them.
+
+import { Problem, call } from "../api.js";
+import { setClock } from "../time.js";
+
+/**
+ * What the board keeps of a task. A card is never changed: a newer one takes its place.
+ * @typedef {{id: string, title: string, status: string, priority: number, tenant: string | null, assignee: string | null, reviewer: string | null,
+ *   created_at: number, updated_at: number, started_at: number | null, completed_at: number | null, not_before: number | null,
+ *   question: {text: string, choices?: string[], free_text?: boolean, approval?: string | null} | null, block_kind: string | null, block_reason: string | null,
+ *   failure: string | null, run: number | null, comments: number, links: number, children: {done: number, total: number}, cost: number,
+ *   waits: {code: string, text: string, until?: number} | null, needs_person: boolean, cancelled: boolean, text: string}} Card
+ */
+
+/** The first page is small, so that it is there at once. */
+const FIRST = 200;
+const PAGE = 1000;
+/** How many tasks are read before somebody asks for more. */
+const MOST = 20_000;
+/** The ids of one request. */
+const IDS = 200;
+/** A daemon that does not return cards by id is asked for single tasks up to this many. */
+const SINGLE = 12;
+const RELOAD_BETWEEN = 3000;
+
+/** @param {any} raw @returns {Card} */
+function card(raw) {
+  const waits = raw.waits ?? raw.why ?? null;
+  const reviewed = raw.status === "review" && !raw.reviewer && !raw.unchecked_run;
+  return {
+    id: raw.id, title: raw.title, status: raw.status, priority: raw.priority ?? 0, tenant: raw.tenant ?? null, assignee: raw.assignee ?? null,
+    reviewer: raw.reviewer ?? null, created_at: raw.created_at, updated_at: raw.updated_at ?? raw.created_at, started_at: raw.started_at ?? null,
+    completed_at: raw.completed_at ?? null, not_before: raw.not_before ?? null, question: raw.question ?? null, block_kind: raw.block_kind ?? null,
+    block_reason: raw.block_reason ?? null, failure: raw.last_failure_error ?? null, run: raw.current_run_id ?? null,
+    comments: raw.comments ?? 0, links: raw.links ?? 0, children: raw.children ?? { done: 0, total: 0 }, cost: raw.cost_usd_micros ?? 0,
+    waits, needs_person: raw.needs_person ?? (raw.status === "blocked" || reviewed),
+    cancelled: raw.status === "blocked" && (raw.block_reason ?? "").startsWith("cancelled by "),
+    text: `${raw.title}\n${raw.id}\n${raw.assignee ?? ""}\n${raw.tenant ?? ""}`.toLowerCase(),
+  };
+}
+
+/** What `show` says of a task, in the form of a card. @param {any} shown */
+function ofShow(shown) {
+  const cost = (shown.runs ?? []).reduce((sum, run) => sum + (run.spent?.cost_usd_micros ?? 0), 0);
+  return { ...shown.task, waits: shown.why, comments: shown.comments.length, links: shown.parents.length + shown.children.length, children: { done: 0, total: shown.children.length }, cost_usd_micros: cost };
+}
+
+/** The order within a column: what is over, the newest first; else the greatest priority, then the oldest. @param {Card} a @param {Card} b */
+export function order(a, b) {
+  if (a.status === "done" || a.status === "archived") return (b.completed_at ?? b.updated_at) - (a.completed_at ?? a.updated_at) || (a.id < b.id ? -1 : 1);
+  return b.priority - a.priority || a.created_at - b.created_at || (a.id < b.id ? -1 : 1);
+}
+
+export class Store {
+  /** @param {(changed: Set<string> | null) => void} onChange gets the ids that changed; null for all */
+  constructor(onChange) {
+    this.onChange = onChange;
+    /** @type {Map<string, Card>} */
+    this.cards = new Map();
+    /** @type {Record<string, number> | null} the tasks by status, as the daemon counts them */
+    this.counts = null;
+    this.tenants = new Set();
+    this.assignees = new Set();
+    /** Where the next page starts; null where all is read. @type {string | null} */
+    this.next = null;
+    this.loaded = false;
+    this.loading = false;
+    this.filter = { tenant: "", archived: false };
+    this.generation = 0;
+    this.byIds = true;
+    /** @type {Set<string>} */
+    this.waiting = new Set();
+    this.patching = false;
+    this.reloadAt = 0;
+    this.reloadTimer = 0;
+    this.limit = MOST;
+    this.ended = new AbortController();
+  }
+
+  /** @param {object} query @returns {Promise<any>} */
+  async page(query) {
+    const page = await call("GET", "/board", { query, signal: this.ended.signal });
+    setClock(page.now);
+    return page;
+  }
+
+  /** @param {any} raw */
+  wanted(raw) {
+    return (this.filter.archived || raw.status !== "archived") && (!this.filter.tenant || raw.tenant === this.filter.tenant);
+  }
+
+  /** Takes a card unless a newer one is there. @param {any} raw @returns {boolean} whether something changed */
+  take(raw) {
+    const known = this.cards.get(raw.id);
+    if (!this.wanted(raw)) return this.cards.delete(raw.id);
+    if (known && known.updated_at > (raw.updated_at ?? 0)) return false;
+    const next = card(raw);
+    if (known && JSON.stringify(known) === JSON.stringify(next)) return false;
+    this.cards.set(next.id, next);
+    if (next.tenant) this.tenants.add(next.tenant);
+    if (next.assignee) this.assignees.add(next.assignee);
+    return true;
+  }
+
+  /** Reads the board from its first page. What is shown stays until it is known to be gone. @param {{tenant: string, archived: boolean}} filter */
+  async load(filter) {
+    const same = filter.tenant === this.filter.tenant && filter.archived === this.filter.archived;
+    this.filter = filter;
+    this.generation += 1;
+    const mine = this.generation;
+    if (!same) for (const [id, known] of this.cards) if (!this.wanted(known)) this.cards.delete(id);
+    this.loading = true;
+    this.limit = MOST;
+    const seen = new Set();
+    try {
+      await this.read(mine, null, FIRST, seen);
+      if (mine !== this.generation) return;
+      if (!this.next) for (const id of this.cards.keys()) if (!seen.has(id) && !this.waiting.has(id)) this.cards.delete(id);
+    } finally {
+      if (mine === this.generation) { this.loading = false; this.onChange(null); }
+    }
+  }
+
+  /** Reads on where the limit was reached. */
+  async more() {
+    if (!this.next || this.loading) return;
+    this.loading = true;
+    this.limit = this.cards.size + MOST;
+    try { await this.read(this.generation, this.next, PAGE, new Set()); } finally { this.loading = false; this.onChange(null); }
+  }
+
+  /** @param {number} mine @param {string | null} cursor @param {number} limit @param {Set<string>} seen */
+  async read(mine, cursor, limit, seen) {
+    let size = limit;
+    let from = cursor;
+    do {
+      const page = await this.page({ tenant: this.filter.tenant, include_archived: this.filter.archived || null, limit: size, cursor: from });
+      if (mine !== this.generation) return;
+      if (page.counts) this.counts = page.counts;
+      page.tenants.forEach((name) => this.tenants.add(name));
+      page.assignees.forEach((name) => this.assignees.add(name));
+      for (const column of page.columns) for (const raw of column.tasks) { seen.add(raw.id); this.take(raw); }
+      this.next = from = page.next;
+      this.loaded = true;
+      size = PAGE;
+      this.onChange(null);
+    } while (from && this.cards.size < this.limit);
+  }
+
+  /** Looks for a text in titles and bodies on the daemon. Returns the ids that have it; null where the daemon does not search. @param {string} search @param {AbortSignal} signal */
+  async search(search, signal) {
+    const found = new Set();
+    let cursor = null;
+    try {
+      do {
+        const page = await call("GET", "/board", { query: { search, tenant: this.filter.tenant, include_archived: this.filter.archived || null, limit: PAGE, cursor }, signal });
+        for (const column of page.columns) for (const raw of column.tasks) { found.add(raw.id); this.take(raw); }
+        cursor = page.next;
+      } while (cursor && found.size < 5 * PAGE);
+    } catch (error) {
+      if (error instanceof Problem && error.status >= 400 && error.status < 500) return null;
+      throw error;
+    }
+    return found;
+  }
+
+  /** Shows a card in another status until the daemon has answered. @param {string[]} ids @param {string} status @returns {() => void} a function that takes it back */
+  pretend(ids, status) {
+    const before = ids.map((id) => this.cards.get(id)).filter(Boolean);
+    for (const known of before) this.cards.set(known.id, { ...known, status, waits: null, needs_person: false });
+    this.onChange(new Set(ids));
+    return () => {
+      for (const known of before) if (this.cards.get(known.id)?.updated_at === known.updated_at) this.cards.set(known.id, known);
+      this.onChange(new Set(ids));
+    };
+  }
+
+  /** Reads these tasks again, at once or with the next ones. @param {Iterable<string>} ids */
+  patch(ids) {
+    for (const id of ids) this.waiting.add(id);
+    if (!this.patching) this.drain();
+  }
+
+  async drain() {
+    this.patching = true;
+    try {
+      while (this.waiting.size && !this.ended.signal.aborted) {
+        const ids = [...this.waiting].slice(0, IDS);
+        if (!this.byIds && this.waiting.size > SINGLE) { this.waiting.clear(); this.reload(); return; }
+        const changed = await (this.byIds ? this.readIds(ids) : this.readEach(ids));
+        for (const id of ids) this.waiting.delete(id);
+        if (changed.size) this.onChange(changed);
+      }
+    } catch (error) {
+      // The daemon is away: what waits is read with the next event, or with the reload after the gap.
+      if (!(error instanceof Problem) && error.name !== "AbortError") throw error;
+    } finally { this.patching = false; }
+  }
+
+  /** @param {string[]} ids */
+  async readIds(ids) {
+    const changed = new Set();
+    try {
+      const page = await this.page({ ids: ids.join(","), include_archived: true });
+      const there = new Set();
+      for (const column of page.columns) for (const raw of column.tasks) { there.add(raw.id); if (this.take(raw)) changed.add(raw.id); }
+      for (const id of ids) if (!there.has(id) && this.cards.delete(id)) changed.add(id);
+      if (page.counts && !this.filter.tenant) this.counts = page.counts;
+    } catch (error) {
+      if (!(error instanceof Problem && (error.status === 400 || error.status === 422))) throw error;
+      this.byIds = false;
+    }
+    return changed;
+  }
+
+  /** @param {string[]} ids */
+  async readEach(ids) {
+    const changed = new Set();
+    await Promise.all(ids.map(async (id) => {
+      try {
+        const raw = ofShow(await call("GET", `/tasks/${id}`, { signal: this.ended.signal }));
+        if (this.take(raw)) changed.add(id);
+      } catch (error) {
+        if (!(error instanceof Problem && error.status === 404)) throw error;
+        if (this.cards.delete(id)) changed.add(id);
+      }
+    }));
+    return changed;
+  }
+
+  /** Reads everything again, at most every few seconds. */
+  reload() {
+    if (this.reloadTimer) return;
+    this.reloadTimer = setTimeout(() => {
+      this.reloadTimer = 0;
+      this.reloadAt = performance.now();
+      this.load(this.filter).catch(() => { /* the connection's state shows it, and its return reads again */ });
+    }, Math.max(0, this.reloadAt + RELOAD_BETWEEN - performance.now()));
+  }
+
+  end() {
+    this.generation += 1;
+    clearTimeout(this.reloadTimer);
+    this.ended.abort();
+  }
+}

@@ -1,0 +1,81 @@
+// The row above the board: search, filters, switches, nudge, and the bar for the selected tasks in its place.
+
+import * as route from "../route.js";
+import { h, icon, put } from "../dom.js";
+import * as choices from "./choices.js";
+import * as moves from "./moves.js";
+
+/** The value of the filter that finds tasks without an assignee. */
+export const NOBODY = "-";
+const TYPING = 150;
+
+/** @typedef {{tenant: string, assignee: string, q: string, archived: boolean, lanes: boolean}} Filters */
+
+/** Reads the filters from the URL; what it does not say is as the configuration has it. @param {route.State} state @param {{lane_by_profile: boolean, include_archived_by_default: boolean}} config @returns {Filters} */
+export function filters({ query }, config) {
+  const flag = (name, otherwise) => (query[name] === undefined ? otherwise : query[name] === "1");
+  return { tenant: query.tenant ?? "", assignee: query.assignee ?? "", q: query.q ?? "", archived: flag("archived", config.include_archived_by_default), lanes: flag("lanes", config.lane_by_profile) };
+}
+
+export class Toolbar {
+  /** @param {{store: import("./store.js").Store, selected: Set<string>, unselect: () => void, create: () => void}} board */
+  constructor(board) {
+    this.board = board;
+    let timer = 0;
+    this.search = h("input", { class: "input search", type: "search", placeholder: "Search", "aria-label": "Search tasks", "aria-keyshortcuts": "/", autocomplete: "off", spellcheck: "false", dir: "auto",
+      oninput: () => { clearTimeout(timer); timer = setTimeout(() => route.set({ q: this.search.value || null }, { replace: true }), TYPING); },
+      onkeydown: (event) => { if (event.key === "Escape") { event.stopPropagation(); if (this.search.value) { this.search.value = ""; route.set({ q: null }, { replace: true }); } else this.search.blur(); } } });
+    this.tenant = h("select", { class: "select", "aria-label": "Tenant", onchange: () => route.set({ tenant: this.tenant.value || null }) });
+    this.assignee = h("select", { class: "select", "aria-label": "Assignee", onchange: () => route.set({ assignee: this.assignee.value || null }) });
+    const flag = (name, label) => h("input", { type: "checkbox", onchange: (event) => route.set({ [name]: event.currentTarget.checked ? "1" : "0" }), "aria-label": label });
+    this.archived = flag("archived", "Show archived tasks");
+    this.lanes = flag("lanes", "Lanes by profile in Running");
+    this.clear = h("button", { type: "button", class: "button quiet small", hidden: true, onclick: () => { this.search.value = ""; route.set({ q: null, tenant: null, assignee: null }); } }, "Clear filters");
+    this.bar = h("div", { class: "bulk", role: "toolbar", "aria-label": "Selected tasks", hidden: true });
+    this.element = h("div", { class: "toolbar" },
+      h("div", { class: "toolbar-row", role: "search" },
+        h("span", { class: "search-box" }, icon("search"), this.search, h("kbd", { "aria-hidden": "true" }, "/")),
+        h("div", { class: "toolbar-filters" }, this.tenant, this.assignee,
+          h("label", { class: "check" }, this.archived, "Archived"), h("label", { class: "check", title: "Group the running tasks by assignee" }, this.lanes, "Lanes"), this.clear),
+        h("span", { class: "grow" }),
+        h("button", { type: "button", class: "button nudge", title: "Have the daemon look for tasks to start now", onclick: moves.nudge }, icon("play"), "Nudge"),
+        h("button", { type: "button", class: "button primary new", onclick: board.create, "aria-keyshortcuts": "c" }, icon("plus"), "New task")),
+      this.bar);
+    this.drawn = "";
+  }
+
+  /** @param {Filters} now */
+  set(now) {
+    if (document.activeElement !== this.search) this.search.value = now.q;
+    this.archived.checked = now.archived;
+    this.lanes.checked = now.lanes;
+    this.clear.hidden = !now.q && !now.tenant && !now.assignee;
+    const { tenants, assignees } = this.board.store;
+    const drawn = JSON.stringify([[...tenants], [...assignees], now.tenant, now.assignee]);
+    if (drawn === this.drawn) return;
+    this.drawn = drawn;
+    const fill = (select, all, rows, chosen) => put(select, h("option", { value: "" }, all),
+      [...new Set(chosen && chosen !== NOBODY ? [...rows, chosen] : rows)].sort().map((name) => h("option", { value: name, selected: name === chosen }, name)));
+    fill(this.tenant, "All tenants", tenants, now.tenant);
+    fill(this.assignee, "All assignees", assignees, now.assignee);
+    this.assignee.children[0].after(h("option", { value: NOBODY, selected: now.assignee === NOBODY }, "Nobody"));
+    this.tenant.hidden = tenants.size === 0 && !now.tenant;
+  }
+
+  /** Shows the bar while tasks are selected. */
+  select() {
+    const { store, selected, unselect } = this.board;
+    this.bar.hidden = selected.size === 0;
+    if (this.bar.hidden) return;
+    const ids = [...selected];
+    const title = ids.length === 1 ? ids[0] : `${ids.length} tasks`;
+    const act = (label, run) => h("button", { type: "button", class: "button small", onclick: run }, label);
+    put(this.bar, h("span", { class: "bulk-count", role: "status" }, `${ids.length} selected`),
+      act("Move to…", async () => { const to = await choices.status(`Move ${title} to`); if (to && await moves.move(store, ids, to)) unselect(); }),
+      act("Assign…", async () => { const to = await choices.assignee(`Assign ${title}`); if (to !== null) await moves.assign(store, ids, to || null); }),
+      act("Priority…", async () => { const to = await choices.priority(`Priority of ${title}`); if (to !== null) await moves.prioritize(store, ids, to); }),
+      act("Archive", async () => { if (await moves.move(store, ids, "archived")) unselect(); }),
+      h("span", { class: "grow" }),
+      h("button", { type: "button", class: "button small quiet", onclick: unselect }, "Clear ", h("kbd", null, "Esc")));
+  }
+}
