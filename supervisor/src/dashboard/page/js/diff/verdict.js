@@ -1,0 +1,82 @@
+// The bar of a review: the comments that are written so far, what else is said, and both decisions.
+
+import { verb } from "../api.js";
+import { h, put, text } from "../dom.js";
+import { ask } from "../parts/ask.js";
+import { counted } from "../parts/words.js";
+import { problem, toast } from "../toast.js";
+
+/**
+ * @param {import("./drafts.js").Drafts} drafts
+ * @param {{task: () => any, go: (path: string, line: number) => void, decided: () => void}} of
+ */
+export function verdictBar(drafts, { task, go, decided }) {
+  const field = /** @type {HTMLTextAreaElement} */ (h("textarea", { class: "textarea", rows: "1", "aria-label": "What to say of the work", placeholder: "What has to change, or what to say of the work …", oninput: () => drafts.say(field.value) }));
+  field.value = drafts.reason;
+  const approve = h("button", { type: "button", class: "button primary", onclick: () => accept().catch(problem) }, "Approve");
+  const send = h("button", { type: "button", class: "button", onclick: () => sendBack().catch(problem) }, "Request changes");
+  const list = h("ul", { class: "verdict-comments" });
+  const written = h("details", { class: "verdict-written", hidden: true }, h("summary", null, ""), list);
+  const why = h("p", { class: "verdict-why muted", hidden: true });
+  const element = h("section", { class: "verdict", "aria-label": "Decision" }, written, why, h("div", { class: "verdict-row" }, field, send, approve));
+
+  async function accept() {
+    const { id, title } = task();
+    const left = drafts.comments.length;
+    const done = await ask({
+      title: `Approve “${title}”?`,
+      text: left > 0 ? `${counted(left, "comment")} on lines would not be sent: they are dropped.` : "",
+      action: "Approve",
+      act: async () => {
+        await verb("approve", { task_id: id, comment: field.value.trim() || null });
+        return true;
+      },
+    });
+    if (done) finish("Approved");
+  }
+
+  async function sendBack() {
+    const { id } = task();
+    const reason = field.value.trim();
+    const { comments } = drafts;
+    if (reason === "" && comments.length === 0) {
+      field.focus();
+      toast("Say what has to change, here or on a line", { kind: "info" });
+      return;
+    }
+    const buttons = [send, approve];
+    for (const button of buttons) button.setAttribute("disabled", "");
+    try {
+      await verb("request-changes", { task_id: id, reason: reason || null, ...(comments.length > 0 ? { comments } : {}) });
+      finish("Sent back for changes");
+    } finally {
+      for (const button of buttons) button.removeAttribute("disabled");
+    }
+  }
+
+  /** @param {string} said */
+  function finish(said) {
+    drafts.clear();
+    field.value = "";
+    toast(said);
+    decided();
+  }
+
+  return {
+    element,
+    accept,
+    sendBack,
+    focus: () => field.focus(),
+    update() {
+      const { comments } = drafts;
+      written.hidden = comments.length === 0;
+      text(/** @type {Element} */ (written.firstElementChild), `${counted(comments.length, "comment")} on lines, not sent yet`);
+      put(list, comments.map((comment) => h("li", null, h("button", { type: "button", class: "link", onclick: () => go(comment.path, comment.line) }, `${comment.path}:${comment.line}`), " ", comment.text)));
+      const status = task()?.status;
+      const isAsked = status === "review";
+      why.hidden = !status || isAsked;
+      text(why, status ? `The task is ${status}, so nothing is to be decided. Comments are kept in this tab.` : "");
+      for (const button of [send, approve]) button.toggleAttribute("disabled", !isAsked);
+    },
+  };
+}

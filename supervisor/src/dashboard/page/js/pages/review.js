@@ -1,0 +1,267 @@
+// The page of a review: what a run has changed, its check, comments on lines, and the decision; or two tasks beside each other.
+
+import { verb } from "../api.js";
+import { h, put, text } from "../dom.js";
+import * as keys from "../keys.js";
+import * as live from "../live.js";
+import { here, set } from "../route.js";
+import { problem } from "../toast.js";
+import { checkOutput } from "../diff/check.js";
+import { Drafts } from "../diff/drafts.js";
+import { counts, fileView, statusOf } from "../diff/file.js";
+import { totals } from "../diff/model.js";
+import { siblings } from "../diff/siblings.js";
+import { verdictBar } from "../diff/verdict.js";
+import { restate, state } from "../parts/state.js";
+import { counted } from "../parts/words.js";
+
+const MODE = "supervisor.diff";
+
+/** How the lines stand: as chosen before, else in two columns where there is room. @returns {"unified" | "split"} */
+function chosenMode() {
+  try {
+    const kept = localStorage.getItem(MODE);
+    if (kept === "unified" || kept === "split") return kept;
+  } catch {
+    // Without storage nothing was chosen before.
+  }
+  return "unified";
+}
+
+/** @param {HTMLElement} main */
+export function mount(main) {
+  let mode = chosenMode();
+  /** @type {{task: string, run: string | undefined, other: string | undefined} | null} */
+  let shown = null;
+  /** @type {any} */
+  let details = null;
+  /** @type {ReturnType<typeof fileView>[]} */
+  let views = [];
+  let at = -1;
+  /** @type {Drafts} */
+  let drafts;
+  /** @type {ReturnType<typeof verdictBar>} */
+  let bar;
+
+  const title = h("h1", null, "Review");
+  const status = state("todo", "…");
+  const id = h("a", { class: "id" });
+  const sum = h("span", { class: "muted number" });
+  const runs = h("select", { class: "select", "aria-label": "Run", hidden: true, onchange: () => set({ run: runs.value || null }) });
+  const others = h("select", { class: "select", "aria-label": "Compare with", hidden: true, onchange: () => set({ with: others.value || null }) });
+  const modes = h("div", { class: "segments", role: "group", "aria-label": "View" },
+    ["unified", "split"].map((name) => h("button", { type: "button", class: "button small", dataset: { mode: name }, onclick: () => setMode(/** @type {any} */ (name)) }, name === "unified" ? "One column" : "Side by side")));
+  const fold = h("button", { type: "button", class: "button quiet small", onclick: () => foldAll() }, "Close all files");
+  const said = h("div", { class: "review-said" });
+  const list = h("nav", { class: "diff-list", "aria-label": "Files" });
+  const files = h("div", { class: "diff-files" });
+  const foot = h("div", { class: "review-foot" });
+  put(main, h("div", { class: "page review-page" },
+    h("div", { class: "page-head" }, title, status, id, sum, h("span", { class: "push" }), runs, others, fold, modes), said,
+    h("div", { class: "review-body" }, list, files), foot));
+
+  const observer = new IntersectionObserver((seen) => {
+    for (const { isIntersecting, target } of seen) {
+      if (!isIntersecting) continue;
+      for (const view of views) if (view.element === target) view.build();
+    }
+  }, { root: main, rootMargin: "800px 0px" });
+
+  /** @param {"unified" | "split"} value */
+  function setMode(value) {
+    mode = value;
+    try {
+      localStorage.setItem(MODE, value);
+    } catch {
+      // It is chosen for this page then.
+    }
+    for (const button of modes.children) button.setAttribute("aria-pressed", String(/** @type {HTMLElement} */ (button).dataset.mode === value));
+    for (const view of views) view.again();
+  }
+
+  function foldAll() {
+    const isAnyOpen = views.some((view) => view.isOpen);
+    for (const view of views) view.open(!isAnyOpen);
+    text(fold, isAnyOpen ? "Open all files" : "Close all files");
+  }
+
+  async function readTask() {
+    const mine = shown;
+    if (!mine) return;
+    const answer = await verb("show", { task_id: mine.task });
+    if (shown !== mine) return;
+    details = answer;
+    const { task } = answer;
+    text(title, task.title);
+    document.title = `${task.title} · review · supervisor`;
+    restate(status, task.status);
+    text(id, task.id);
+    id.setAttribute("href", here({ task: task.id }));
+    const work = answer.runs.filter((/** @type {any} */ run) => run.purpose === "work");
+    runs.hidden = work.length < 2;
+    put(runs, h("option", { value: "" }, "Latest work"), work.map((/** @type {any} */ run) => h("option", { value: String(run.id) }, `Run ${run.id}: ${run.outcome ?? run.status}`)));
+    /** @type {HTMLSelectElement} */ (runs).value = mine.run ?? "";
+    const last = work.at(-1);
+    const check = answer.runs.findLast((/** @type {any} */ run) => run.purpose === "check");
+    const summary = last?.summary ?? last?.error;
+    put(said, summary ? h("p", { class: "review-summary" }, summary) : null, check ? checkOutput(task, check) : null);
+    bar.update();
+  }
+
+  /** @param {Promise<void>} told  Settles when the task is known. */
+  async function readDiff(told) {
+    const mine = shown;
+    if (!mine) return;
+    put(files, h("div", { class: "skeleton diff-skeleton" }), h("div", { class: "skeleton diff-skeleton" }));
+    const ask = (/** @type {string} */ task, /** @type {string | undefined} */ run) => verb("diff", { task_id: task, ...(run ? { run: Number(run) } : {}) }, { timeout: 60_000 });
+    try {
+      const [own, beside, other] = await Promise.all([ask(mine.task, mine.run), mine.other ? ask(mine.other, undefined) : null, mine.other ? verb("show", { task_id: mine.other }) : null, told.catch(() => null)]);
+      if (shown === mine) draw(own, beside, other?.task.title ?? "");
+    } catch (error) {
+      if (shown !== mine) return;
+      const { message, hint } = /** @type {Error & {hint?: string}} */ (error);
+      put(files, h("div", { class: "empty" }, h("p", { class: "empty-title" }, "There are no changes to show"), h("p", { class: "muted" }, message), hint ? h("p", { class: "muted" }, hint) : null));
+      put(list);
+      text(sum, "");
+    }
+  }
+
+  /** @param {import("../diff/model.js").Diff} diff @param {import("../diff/model.js").Diff | null} beside @param {string} otherTitle */
+  function draw(diff, beside, otherTitle) {
+    for (const view of views) observer.unobserve(view.element);
+    views = [];
+    at = -1;
+    const make = (/** @type {import("../diff/model.js").File} */ file, /** @type {boolean} */ isOwn) => {
+      const view = fileView(file, views.length, { mode: () => (beside ? "unified" : mode), drafts: isOwn ? drafts : null, observer, of: isOwn ? "" : ` of ${shown?.other}` });
+      views.push(view);
+      return view.element;
+    };
+    const all = totals(diff);
+    put(sum, `${counted(diff.files.length, "file")} `, counts(all));
+    if (beside) drawBeside(diff, beside, otherTitle, make);
+    else {
+      put(files, diff.files.map((file) => make(file, true)), diff.truncated ? h("p", { class: "diff-none" }, "There are more changes than are shown.") : null);
+      if (diff.files.length === 0) put(files, h("div", { class: "empty" }, h("p", { class: "empty-title" }, "Nothing was changed"), h("p", { class: "muted" }, "The work of this run differs in no file from where it began.")));
+    }
+    put(list, h("h2", null, "Files"), h("ol", null, views.filter((view) => !beside || view.element.parentElement?.firstElementChild === view.element).map((view) =>
+      h("li", null, h("button", { type: "button", class: "diff-link", title: view.file.path, onclick: () => show(views.indexOf(view)) },
+        h("span", { class: "status-dot", dataset: { status: statusOf(view.file.status).dataset.status }, "aria-hidden": "true" }), h("span", { class: "diff-link-path" }, h("bdi", null, view.file.path)), counts(view.file))))));
+    setMode(mode);
+  }
+
+  /** The files of both tasks, each beside the same file of the other. */
+  function drawBeside(/** @type {import("../diff/model.js").Diff} */ diff, /** @type {import("../diff/model.js").Diff} */ beside, /** @type {string} */ otherTitle, /** @type {(file: any, isOwn: boolean) => Element} */ make) {
+    const paths = [...new Set([...diff.files, ...beside.files].map((file) => file.path))];
+    const side = (/** @type {import("../diff/model.js").Diff} */ of, /** @type {string} */ path, /** @type {boolean} */ isOwn) => {
+      const file = of.files.find((one) => one.path === path);
+      return file ? make(file, isOwn) : h("p", { class: "diff-none panel" }, `${path} is not changed here.`);
+    };
+    put(files, h("div", { class: "diff-beside diff-beside-head" }, h("h2", null, details?.task.title ?? shown?.task), h("h2", null, otherTitle)),
+      paths.map((path) => h("div", { class: "diff-beside" }, side(diff, path, true), side(beside, path, false))));
+  }
+
+  /** @param {number} index */
+  function show(index) {
+    at = Math.max(0, Math.min(index, views.length - 1));
+    const view = views[at];
+    if (!view) return;
+    view.build();
+    view.element.scrollIntoView({ block: "start" });
+    view.element.focus({ preventScroll: true });
+    for (const [number, item] of [...list.querySelectorAll(".diff-link")].entries()) item.toggleAttribute("aria-current", number === at);
+  }
+
+  /** Moves the focus by lines. @param {1 | -1} by */
+  function move(by) {
+    const all = [...files.querySelectorAll(".diff-line")];
+    const from = all.indexOf(/** @type {Element} */ (document.activeElement?.closest(".diff-line")));
+    const view = views[Math.max(0, at)];
+    const start = from < 0 ? all.findIndex((line) => view?.element.contains(line)) - (by > 0 ? 1 : 0) : from;
+    const line = all[start + by];
+    if (line instanceof HTMLElement) {
+      line.focus({ preventScroll: true });
+      line.scrollIntoView({ block: "nearest" });
+      at = views.findIndex((one) => one.element.contains(line));
+    }
+  }
+
+  function comment() {
+    const row = document.activeElement?.closest(".diff-line");
+    if (!(row instanceof HTMLElement)) return false;
+    views.find((view) => view.element.contains(row))?.write(row);
+    return true;
+  }
+
+  /** @param {string} path @param {number} line */
+  function goTo(path, line) {
+    const index = views.findIndex((view) => view.file.path === path);
+    if (index < 0) return;
+    views[index].open(true);
+    show(index);
+    const row = views[index].element.querySelector(`.diff-line[data-line="${line}"]`);
+    if (row instanceof HTMLElement) {
+      row.scrollIntoView({ block: "center" });
+      row.focus({ preventScroll: true });
+    }
+  }
+
+  /** @param {import("../route.js").State} now */
+  function update(now) {
+    const [task] = now.params;
+    const next = { task: task ?? "", run: now.query.run, other: now.query.with };
+    if (shown && shown.task === next.task && shown.run === next.run && shown.other === next.other) {
+      if (details) id.setAttribute("href", here({ task: details.task.id }));
+      return;
+    }
+    const isOther = shown?.task !== next.task;
+    shown = next;
+    if (isOther) {
+      details = null;
+      drafts = new Drafts(next.task, () => bar.update());
+      bar = verdictBar(drafts, { task: () => details?.task, go: goTo, decided: () => readTask().catch(problem) });
+      put(foot, bar.element);
+      bar.update();
+      /** @type {HTMLSelectElement} */ (others).hidden = true;
+    }
+    foot.hidden = Boolean(next.other);
+    fold.hidden = false;
+    modes.hidden = Boolean(next.other);
+    const told = readTask();
+    told.then(async () => {
+      if (!isOther || !details) return;
+      const found = await siblings(details);
+      if (shown?.task !== next.task) return;
+      put(others, h("option", { value: "" }, "Compare with …"), found.map((one) => h("option", { value: one.id }, one.title)));
+      if (next.other && !found.some((one) => one.id === next.other)) others.append(h("option", { value: next.other }, next.other));
+      /** @type {HTMLSelectElement} */ (others).value = next.other ?? "";
+      others.hidden = found.length === 0 && !next.other;
+    }).catch(problem);
+    readDiff(told);
+  }
+
+  const stopLive = live.on((events) => {
+    if (shown && events.some((event) => event.task_id === shown?.task)) readTask().catch(problem);
+  });
+  const group = "Review";
+  const stopKeys = keys.add(
+    { keys: "n", label: "Next file", group, run: () => show(at + 1) },
+    { keys: "p", label: "File before", group, run: () => show(at - 1) },
+    { keys: "j", label: "Next line", group, run: () => move(1) },
+    { keys: "k", label: "Line before", group, run: () => move(-1) },
+    { keys: "c", label: "Comment on the line", group, run: comment },
+    { keys: "o", label: "Open or close the file", group, run: () => views[at]?.open(!views[at].isOpen) },
+    { keys: "v", label: "One column or side by side", group, run: () => setMode(mode === "split" ? "unified" : "split") },
+    { keys: "A", label: "Approve", group, run: () => void bar.accept().catch(problem) },
+    { keys: "R", label: "Request changes", group, run: () => void bar.sendBack().catch(problem) },
+    { keys: "e", label: "Open the task", group, run: () => id.click() },
+  );
+  return {
+    update,
+    unmount() {
+      observer.disconnect();
+      stopLive();
+      stopKeys();
+      shown = null;
+    },
+  };
+}
