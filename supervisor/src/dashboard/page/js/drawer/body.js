@@ -38,7 +38,13 @@ function text(drawer, label, field, pick, empty, isShown) {
   const part = section(label, { actions: [edit] });
   const value = editable({
     label, name: field, task: drawer.id, kind: "text", empty, rich: true,
-    display: (written) => markdown(written, { plain: !drawer.context.config.render_markdown }),
+    // The body of a task of the shell is a script.
+    display: (written) => {
+      if (field !== "body" || drawer.shown()?.task.assignee !== "shell") return markdown(written, { plain: !drawer.context.config.render_markdown });
+      const script = markdown(written, { plain: true });
+      script.classList.add("is-script");
+      return script;
+    },
     save: (written) => drawer.act("edit", { task_id: drawer.id, [field]: written }),
   });
   part.body.append(value.element);

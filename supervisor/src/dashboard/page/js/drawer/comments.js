@@ -7,7 +7,7 @@ import { problem as failed, toast } from "../toast.js";
 import { draft, keepDraft } from "./drafts.js";
 import { mentions } from "./mention.js";
 import { refusal } from "./refusal.js";
-import { keyed, section } from "./section.js";
+import { keyed, section, some } from "./section.js";
 import { commentsBefore } from "./server.js";
 
 /** How many comments are shown at first, and more at each demand. */
@@ -39,7 +39,7 @@ export function comments(/** @type {any} */ drawer) {
     paint(entries);
     const left = all.length - limit;
     older.hidden = left <= 0 && !more;
-    older.textContent = left > 0 && !more ? `Show ${Math.min(left, STEP * 2)} of ${left} older comments` : "Show older comments";
+    older.textContent = left > 0 && !more ? `Show ${some(left, STEP * 2)} older comments` : "Show older comments";
     part.count(more ? `${all.length}+` : all.length + sent.length);
   };
   const showOlder = async () => {

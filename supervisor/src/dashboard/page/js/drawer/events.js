@@ -2,7 +2,7 @@
 import { h } from "../dom.js";
 import { at, stamp } from "../time.js";
 import { problem as failed } from "../toast.js";
-import { keyed, section } from "./section.js";
+import { keyed, section, some } from "./section.js";
 import { events as page } from "./server.js";
 
 /** How many events are shown at first. */
@@ -28,7 +28,7 @@ export function events(/** @type {any} */ drawer) {
     paint(all.slice(0, limit));
     const left = all.length - limit;
     older.hidden = left <= 0 && !more;
-    older.textContent = more ? "Show more events" : `Show ${Math.min(left, STEP)} of ${left} more events`;
+    older.textContent = more ? "Show more events" : `Show ${some(left, STEP)} more events`;
     part.count(more ? `${all.length}+` : all.length);
   };
   const showOlder = async () => {

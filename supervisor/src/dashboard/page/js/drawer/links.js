@@ -2,7 +2,7 @@
 import { h, icon, put } from "../dom.js";
 import { here } from "../route.js";
 import { refusal } from "./refusal.js";
-import { section, whenChanged } from "./section.js";
+import { section, some, whenChanged } from "./section.js";
 import { about, tasks } from "./server.js";
 import { suggest } from "./suggest.js";
 
@@ -38,7 +38,7 @@ function side(drawer, label, adds, pair) {
   const chips = h("ul", { class: "links", "aria-label": label });
   const said = refusal();
   const place = h("div", { class: "links-add" });
-  const add = h("button", { type: "button", class: "icon-button small", "aria-label": adds, title: adds, onclick: () => search() }, icon("plus"));
+  const add = h("button", { type: "button", class: "icon-button small links-plus", "aria-label": adds, title: adds, "aria-expanded": "false", onclick: () => search() }, icon("plus"));
   let limit = STEP;
   /** @type {string[]} */
   let ids = [];
@@ -69,8 +69,8 @@ function side(drawer, label, adds, pair) {
   };
   const paint = () => {
     put(chips, ids.slice(0, limit).map(chip), ids.length > limit
-      ? h("li", null, h("button", { type: "button", class: "button quiet small", onclick: () => { limit += 100; paint(); name(); } }, `Show ${Math.min(100, ids.length - limit)} of ${ids.length - limit} more`)) : null,
-    ids.length ? null : h("li", { class: "drawer-none" }, "none"));
+      ? h("li", null, h("button", { type: "button", class: "button quiet small", onclick: () => { limit += 100; paint(); name(); } }, `Show ${some(ids.length - limit, 100)} more`)) : null,
+    h("li", null, add));
   };
   const name = async (again = false) => {
     const unknown = ids.slice(0, limit).filter((id) => again || !titles.has(id));
@@ -118,7 +118,7 @@ function side(drawer, label, adds, pair) {
     name();
   });
   return {
-    element: h("div", { class: "links-side" }, h("div", { class: "links-head" }, h("h4", null, label), add), chips, place, said.element),
+    element: h("div", { class: "links-side" }, h("h4", null, label), chips, place, said.element),
     update,
     refresh: () => name(true),
   };

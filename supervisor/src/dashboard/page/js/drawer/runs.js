@@ -5,7 +5,7 @@ import { link } from "../route.js";
 import { at, duration, now, stamp } from "../time.js";
 import { problem as failed } from "../toast.js";
 import { sandbox } from "./sandbox.js";
-import { keyed, section } from "./section.js";
+import { keyed, section, some } from "./section.js";
 import { runs as page } from "./server.js";
 
 /** How many runs are shown at first, and more at each demand. */
@@ -38,7 +38,7 @@ export function runs(/** @type {any} */ drawer) {
     paint(all.slice(0, limit));
     const left = all.length - limit;
     older.hidden = left <= 0 && !more;
-    older.textContent = more ? "Show older runs" : `Show ${Math.min(left, STEP * 5)} of ${left} older runs`;
+    older.textContent = more ? "Show older runs" : `Show ${some(left, STEP * 5)} older runs`;
     none.hidden = all.length > 0;
     part.count(more ? `${all.length}+` : all.length);
     tick();
@@ -110,6 +110,7 @@ function detail(run) {
     if (value !== null && value !== undefined && value !== "") rows.push(h("div", { class: "drawer-row" }, h("dt", null, label), h("dd", null, value)));
   };
   const { spent, usage } = run;
+  const isBad = KINDS[run.outcome] === "bad";
   add("Started", h("time", { title: stamp(run.started_at) }, at(run.started_at)));
   add("Ended", run.ended_at && h("time", { title: stamp(run.ended_at) }, at(run.ended_at)));
   add("Stopped by", run.stop_reason?.replaceAll("_", " "));
@@ -125,7 +126,7 @@ function detail(run) {
   add("Process", run.worker_pid);
   const block = (/** @type {string} */ label, /** @type {string | null} */ text, kind = "") => (text ? [h("h4", null, label), h("pre", { class: kind, tabindex: "0", "aria-label": label }, text)] : null);
   return h("div", { class: "run-detail" },
-    block("Error", run.error, "drawer-error"), block("Summary", run.summary), block("The end of its errors", run.stderr_tail),
+    isBad ? block("Error", run.error, "drawer-error") : block("Reason", run.error), block("Summary", run.summary), block("The end of its errors", run.stderr_tail),
     h("dl", { class: "drawer-rows" }, rows),
     run.metadata ? block("Metadata", JSON.stringify(run.metadata, null, 2)) : null,
     sandbox(run));

@@ -83,3 +83,8 @@ function replaced(/** @type {HTMLElement | undefined} */ old, /** @type {HTMLEle
 export function withCode(/** @type {string} */ text) {
   return text.split("`").map((part, at) => (at % 2 ? h("code", null, part) : part));
 }
+
+/** Returns how many of those that are left a button shows: "40 of 180", "7". */
+export function some(/** @type {number} */ left, /** @type {number} */ most) {
+  return left > most ? `${most} of ${left}` : String(left);
+}
