@@ -35,7 +35,8 @@ export function open(id, context) {
   let shown = null;
   /** @type {Set<string> | null} */
   let callable = null;
-  let reading = false;
+  /** @type {Promise<void> | null} */
+  let reading = null;
   let again = false;
   let timer = 0;
   let parts = null;
@@ -57,24 +58,25 @@ export function open(id, context) {
     },
   };
 
-  async function reload() {
-    if (reading) {
-      again = true;
-      return;
-    }
-    reading = true;
-    try {
-      do {
-        again = false;
+  /** Reads the task. The returned promise is settled once a reading that began after the call is shown. */
+  function reload() {
+    again = true;
+    reading ??= read().finally(() => { reading = null; });
+    return reading;
+  }
+
+  async function read() {
+    while (again && !ended.signal.aborted) {
+      again = false;
+      try {
         const now = await show(id, ended.signal);
         if (ended.signal.aborted) return;
         shown = now;
         paint();
-      } while (again);
-    } catch (problem) {
-      if (!ended.signal.aborted) refused(problem);
-    } finally {
-      reading = false;
+      } catch (problem) {
+        if (ended.signal.aborted) return;
+        refused(problem);
+      }
     }
   }
 

@@ -9,7 +9,7 @@ import { names } from "./server.js";
 export function fields(/** @type {any} */ drawer) {
   const task = drawer.id;
   const edit = (/** @type {string} */ key, /** @type {(text: string) => unknown} */ parse = (text) => text) =>
-    (/** @type {string} */ text) => drawer.act("edit", { task_id: task, [key]: parse(text) });
+    async (/** @type {string} */ text) => drawer.act("edit", { task_id: task, [key]: parse(text) });
   const row = (/** @type {any} */ of) => editable({ task, kind: "line", ...of });
   const named = (/** @type {string} */ of) => (/** @type {string} */ begins) => names(of, begins);
   const assignee = row({
@@ -120,9 +120,9 @@ function code(/** @type {string} */ text) {
   return h("code", null, text);
 }
 
-/** A text that is no number is left to the server, which says what it takes. */
 function number(/** @type {string} */ text) {
-  return /^-?\d+$/.test(text) ? Number(text) : text;
+  if (!/^-?\d{1,15}$/.test(text)) throw new Error(`"${text}" is not a whole number.`);
+  return Number(text);
 }
 
 function words(/** @type {string} */ text) {

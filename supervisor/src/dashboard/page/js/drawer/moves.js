@@ -27,6 +27,7 @@ const MOVES = {
   triage: {
     label: "→ Triage", verb: "patch", body: (id) => ({ task_id: id, status: "triage" }),
   },
+  withdraw: { label: "→ Ready", verb: "patch", body: (id) => ({ task_id: id, status: "ready" }) },
   specify: { label: "Specify", verb: "specify", body: (id) => ({ task_id: id }) },
   decompose: { label: "Divide", verb: "decompose", body: (id) => ({ task_id: id }) },
   schedule: {
@@ -84,7 +85,7 @@ const MOVES = {
   },
   unarchive: { label: "Unarchive", verb: "unarchive", body: one },
   remove: {
-    label: "Delete", verb: "archive", destructive: true, body: (id) => ({ task_ids: [id], rm: true }),
+    label: "Delete", verb: "archive", destructive: true, body: (id) => ({ rm: [id] }),
     asks: { label: "Delete for good", about: "The task, its comments, runs, logs and files are deleted. Nothing brings them back.", destructive: true },
   },
 };
@@ -96,7 +97,7 @@ const OFFERED = {
   scheduled: ["start", "schedule", "hold", "block", "triage", "complete", "stop", "archive"],
   ready: ["schedule", "hold", "block", "triage", "review", "complete", "stop", "archive"],
   running: ["reclaim", "cancel", "kill", "archive"],
-  review: ["block", "triage", "complete", "archive"],
+  review: ["withdraw", "block", "triage", "complete", "archive"],
   blocked: ["unblock", "retry", "schedule", "review", "triage", "complete", "archive"],
   done: ["reopen", "triage", "archive"],
   archived: ["unarchive", "remove"],
