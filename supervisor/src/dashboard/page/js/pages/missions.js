@@ -1,0 +1,79 @@
+// The page of missions: all of them with how far they are, or one of them.
+
+import { verb } from "../api.js";
+import { h, put } from "../dom.js";
+import * as keys from "../keys.js";
+import * as live from "../live.js";
+import { link, set, state as route } from "../route.js";
+import { ago } from "../time.js";
+import { usd } from "../money.js";
+import { problem } from "../toast.js";
+import { create } from "../missions/acts.js";
+import { progress } from "../missions/limits.js";
+import { state } from "../parts/state.js";
+import { open } from "./mission.js";
+
+/** The list of all missions. @param {HTMLElement} place */
+function all(place) {
+  const list = h("ul", { class: "missions", "aria-label": "Missions" });
+  const empty = h("div", { class: "empty", hidden: true }, h("p", { class: "empty-title" }, "No missions"),
+    h("p", { class: "muted" }, "A mission is a goal: its tasks share limits, and are shown, paused and cancelled as one."), h("button", { type: "button", class: "button primary", onclick: () => create().catch(problem) }, "New mission"));
+  const over = /** @type {HTMLInputElement} */ (h("input", { type: "checkbox", onchange: () => set({ all: over.checked || null }) }));
+  const more = h("p", { class: "muted", hidden: true }, "There are more, which are older.");
+  put(place, h("div", { class: "page" },
+    h("div", { class: "page-head" }, h("h1", null, "Missions"), h("span", { class: "push" }), h("label", { class: "check" }, over, "Done and cancelled"), h("button", { type: "button", class: "button", onclick: () => create().catch(problem) }, "New mission")),
+    list, empty, more));
+  let isClosed = false;
+  async function read() {
+    const { tenant, all: isAll } = route().query;
+    const answer = await verb("missions", { all: Boolean(isAll), ...(tenant ? { tenant } : {}) });
+    if (isClosed) return;
+    put(list, answer.missions.map((/** @type {any} */ mission) =>
+      h("li", { class: "mission" },
+        h("div", { class: "mission-name" }, h("a", { href: link(`/missions/${mission.id}`) }, mission.title), h("span", { class: "muted" }, `${mission.created_by ?? "somebody"}, ${ago(mission.created_at)}`)),
+        state(mission.question ? "waiting" : mission.state, mission.question ? "asks you" : undefined),
+        h("div", { class: "mission-progress" }, h("span", { class: "number" }, `${mission.done} of ${mission.tasks} done`), progress(mission.by_status, mission.done, mission.tasks)),
+        h("span", { class: "number muted" }, `${usd(mission.use.cost_micros.used)} of ${usd(mission.use.cost_micros.limit)}`))));
+    empty.hidden = answer.missions.length > 0;
+    more.hidden = !answer.more;
+  }
+  read().catch(problem);
+  const stopKeys = keys.add({ keys: "c", label: "New mission", group: "Missions", run: () => void create().catch(problem) });
+  return {
+    read,
+    update(/** @type {import("../route.js").State} */ now) {
+      if (over.checked !== Boolean(now.query.all)) over.checked = Boolean(now.query.all);
+      read().catch(problem);
+    },
+    unmount() {
+      isClosed = true;
+      stopKeys();
+    },
+  };
+}
+
+/** @param {HTMLElement} main */
+export function mount(main) {
+  /** @type {{id: string | undefined, page: ReturnType<typeof all>} | null} */
+  let shown = null;
+  const again = () => shown?.page.read().catch(problem);
+  const stopLive = live.on(again);
+  const stopGap = live.onGap(again);
+  return {
+    update(/** @type {import("../route.js").State} */ now) {
+      const id = now.params[0];
+      if (!shown || shown.id !== id) {
+        shown?.page.unmount();
+        shown = { id, page: id ? open(main, id) : all(main) };
+        if (!id) document.title = "Missions · supervisor";
+        if (!id) return;
+      }
+      shown.page.update(now);
+    },
+    unmount() {
+      shown?.page.unmount();
+      stopLive();
+      stopGap();
+    },
+  };
+}
