@@ -39,6 +39,17 @@ export function markdown(text, { plain = false } = {}) {
   return element;
 }
 
+/**
+ * Renders texts ahead, so that they stand as they are at once; it waits no longer than `most`.
+ * @param {(string | null | undefined)[]} texts the first ones first
+ * @param {number} most in milliseconds
+ */
+export async function prepare(texts, most) {
+  const open = texts.filter((text) => text && offered && MARKS.test(text) && !rendered.has(text));
+  if (!open.length) return;
+  await Promise.race([Promise.all(open.map((text) => render(/** @type {string} */ (text)))), new Promise((resolve) => setTimeout(resolve, most))]);
+}
+
 /** @param {HTMLElement} element @param {string} html */
 function filled(element, html) {
   element.classList.remove("is-plain");

@@ -2,7 +2,7 @@
 import { h } from "../dom.js";
 import { markdown } from "../markdown.js";
 import { editable } from "./edit.js";
-import { whenChanged, section } from "./section.js";
+import { folded, section, whenChanged } from "./section.js";
 
 /** Returns the description. */
 export function description(/** @type {any} */ drawer) {
@@ -22,7 +22,7 @@ export function summary(/** @type {any} */ drawer) {
     (shown) => [shown.latest_summary === shown.task.result ? null : shown.latest_summary, drawer.context.config.render_markdown],
     ([said, rendered]) => {
       part.element.hidden = !said;
-      part.body.replaceChildren(said ? markdown(said, { plain: !rendered }) : "");
+      part.body.replaceChildren(said ? folded(markdown(said, { plain: !rendered }), said) : "");
     },
   );
   return { element: part.element, update };
@@ -40,7 +40,7 @@ function text(drawer, label, field, pick, empty, isShown) {
     label, name: field, task: drawer.id, kind: "text", empty, rich: true,
     // The body of a task of the shell is a script.
     display: (written) => {
-      if (field !== "body" || drawer.shown()?.task.assignee !== "shell") return markdown(written, { plain: !drawer.context.config.render_markdown });
+      if (field !== "body" || drawer.shown()?.task.assignee !== "shell") return folded(markdown(written, { plain: !drawer.context.config.render_markdown }), written);
       const script = markdown(written, { plain: true });
       script.classList.add("is-script");
       return script;

@@ -2,16 +2,15 @@
 import { call } from "../api.js";
 import { h } from "../dom.js";
 import { markdown } from "../markdown.js";
-import { ago, stamp } from "../time.js";
 import { problem as failed, toast } from "../toast.js";
 import { draft, keepDraft } from "./drafts.js";
 import { mentions } from "./mention.js";
 import { refusal } from "./refusal.js";
-import { keyed, section, some } from "./section.js";
+import { folded, keyed, section, since, some } from "./section.js";
 import { commentsBefore } from "./server.js";
 
-/** How many comments are shown at first, and more at each demand. */
-const STEP = 20;
+/** How many comments are shown at first; twice as many more at each demand. */
+export const FIRST_COMMENTS = 20;
 
 /** Returns the thread. */
 export function comments(/** @type {any} */ drawer) {
@@ -25,7 +24,7 @@ export function comments(/** @type {any} */ drawer) {
   const known = new Map();
   /** @type {any[]} */
   let messages = [];
-  let limit = STEP;
+  let limit = FIRST_COMMENTS;
   let more = false;
   let first = Infinity;
 
@@ -39,11 +38,11 @@ export function comments(/** @type {any} */ drawer) {
     paint(entries);
     const left = all.length - limit;
     older.hidden = left <= 0 && !more;
-    older.textContent = left > 0 && !more ? `Show ${some(left, STEP * 2)} older comments` : "Show older comments";
+    older.textContent = left > 0 && !more ? `Show ${some(left, 2 * FIRST_COMMENTS)} older comments` : "Show older comments";
     part.count(more ? `${all.length}+` : all.length + sent.length);
   };
   const showOlder = async () => {
-    limit += STEP * 2;
+    limit += 2 * FIRST_COMMENTS;
     if (limit > known.size && more) {
       older.disabled = true;
       try {
@@ -52,7 +51,7 @@ export function comments(/** @type {any} */ drawer) {
         more = page.more;
         first = Math.min(first, ...page.comments.map((/** @type {any} */ comment) => comment.id));
       } catch (problem) {
-        limit -= STEP * 2;
+        limit -= 2 * FIRST_COMMENTS;
         failed(problem);
       }
       older.disabled = false;
@@ -91,8 +90,8 @@ function entryElement(drawer, entry) {
       h("strong", null, entry.author ?? "unknown"),
       isPerson ? "" : h("span", { class: "comment-kind" }, entry.author_kind ?? ""),
       entry.message ? h("span", { class: "comment-kind" }, `to the agent of run ${entry.run_id}: ${STATES[entry.state] ?? entry.state}`) : "",
-      h("time", { datetime: new Date(entry.created_at * 1000).toISOString(), title: stamp(entry.created_at) }, ago(entry.created_at))),
-    h("div", { class: "comment-body" }, markdown(entry.body, { plain: !drawer.context.config.render_markdown })));
+      since(entry.created_at)),
+    h("div", { class: "comment-body" }, folded(markdown(entry.body, { plain: !drawer.context.config.render_markdown }), entry.body)));
 }
 
 /** The place to write: Enter sends, Shift+Enter is a new line, @ completes a profile. */

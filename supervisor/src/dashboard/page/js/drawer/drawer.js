@@ -1,11 +1,12 @@
 // The drawer of a task: reads it, lays its parts out, and keeps them up to date without losing what is being typed.
 import { Problem, verb } from "../api.js";
 import { h, put } from "../dom.js";
+import { prepare } from "../markdown.js";
 import * as live from "../live.js";
 import * as keys from "../keys.js";
 import { problem as failed, toast } from "../toast.js";
 import { description, result, summary } from "./body.js";
-import { comments } from "./comments.js";
+import { FIRST_COMMENTS, comments } from "./comments.js";
 import { events } from "./events.js";
 import { fields } from "./fields.js";
 import { files } from "./files.js";
@@ -15,12 +16,16 @@ import { moves } from "./moves.js";
 import { person } from "./person.js";
 import { runs } from "./runs.js";
 import { words } from "./refusal.js";
-import { withCode } from "./section.js";
+import { age, withCode } from "./section.js";
 import { show, verbs } from "./server.js";
 import { trap } from "./trap.js";
 
 /** A burst of events is one reload. */
 const BETWEEN = 200;
+/** How long the first view waits for its Markdown, in milliseconds. */
+const RENDERING = 250;
+/** How often ages are brought up to date, in milliseconds. */
+const AGES = 20_000;
 
 /**
  * Opens the drawer of a task.
@@ -54,6 +59,8 @@ export function open(id, context) {
       const reply = await verb(name, body);
       for (const warning of reply?.warnings ?? []) toast(warning, { kind: "info" });
       await reload();
+      // The button that was pressed may be gone.
+      if (document.activeElement === document.body) place.focus({ preventScroll: true });
       return reply;
     },
   };
@@ -70,6 +77,7 @@ export function open(id, context) {
       again = false;
       try {
         const now = await show(id, ended.signal);
+        if (context.config.render_markdown) await prepare(texts(now), RENDERING);
         if (ended.signal.aborted) return;
         shown = now;
         paint();
@@ -112,7 +120,7 @@ export function open(id, context) {
   const stops = [
     live.on((batch) => {
       if (batch.some((event) => event.task_id === id)) soon();
-      if (shown && batch.some((event) => shown.parents.includes(event.task_id) || shown.children.includes(event.task_id))) parts?.refresh();
+      if (shown) parts?.refresh(new Set(batch.map((event) => event.task_id)));
     }),
     live.onGap(soon),
     live.onState((state) => { if (state === "live" && shown) soon(); }),
@@ -123,6 +131,7 @@ export function open(id, context) {
     trap(place),
   ];
 
+  const ages = setInterval(() => age(place), AGES);
   put(place, skeleton());
   place.setAttribute("aria-busy", "true");
   verbs().then((all) => {
@@ -135,10 +144,17 @@ export function open(id, context) {
     close: () => {
       ended.abort();
       clearTimeout(timer);
+      clearInterval(ages);
       parts?.end();
       for (const stop of stops) stop();
     },
   };
+}
+
+/** Returns the texts of a task that are shown first. */
+function texts(/** @type {any} */ shown) {
+  const { body, result: ended } = shown.task;
+  return [body, ended, shown.latest_summary, ...shown.comments.slice(-FIRST_COMMENTS).map((/** @type {any} */ comment) => comment.body)];
 }
 
 /** Lays the parts out. */

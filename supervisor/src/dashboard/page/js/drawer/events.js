@@ -82,5 +82,5 @@ function row(event) {
         h("span", { class: "event-kind" }, event.kind.replaceAll("_", " ")),
         h("span", { class: "event-told cut" }, told.map((name) => `${name.replaceAll("_", " ")}: ${payload[name]}`).join(" · ")),
         h("span", { class: "event-who cut" }, who)),
-      h("pre", { tabindex: "0", "aria-label": `Event ${event.id}` }, JSON.stringify({ id: event.id, actor: event.actor, run: event.run_id ?? undefined, ...payload }, null, 2))));
+      h("pre", { tabindex: "0", role: "group", "aria-label": `Event ${event.id}` }, JSON.stringify({ id: event.id, actor: event.actor, run: event.run_id ?? undefined, ...payload }, null, 2))));
 }

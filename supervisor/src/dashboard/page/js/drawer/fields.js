@@ -1,8 +1,9 @@
 // The rows of a task: who does it, how urgent, whose, where, with which limits. Each is edited in place.
 import { h } from "../dom.js";
-import { duration, ago, stamp } from "../time.js";
+import { duration, stamp } from "../time.js";
 import { link } from "../route.js";
 import { editable } from "./edit.js";
+import { since } from "./section.js";
 import { names } from "./server.js";
 
 /** Returns the rows. */
@@ -29,9 +30,9 @@ export function fields(/** @type {any} */ drawer) {
     max_runtime: row({
       label: "Time limit", name: "max_runtime", save: edit("max_runtime"), help: "Such as 30s, 5m, 2h, 1d",
     }),
-    max_retries: row({ label: "Failures", name: "max_retries", kind: "number", empty: "default", save: edit("max_retries", number), help: "Counted failures in a row until it is blocked" }),
+    max_retries: row({ label: "Failure limit", name: "max_retries", kind: "number", empty: "default", save: edit("max_retries", number), help: "Counted failures in a row until it is blocked" }),
     check: row({ label: "Check", name: "check", save: edit("check"), display: code, help: "A command that proves the work done" }),
-    max_checks: row({ label: "Failed checks", name: "max_checks", kind: "number", empty: "default", save: edit("max_checks", number), help: "In a row until it is blocked" }),
+    max_checks: row({ label: "Check limit", name: "max_checks", kind: "number", empty: "default", save: edit("max_checks", number), help: "Failed checks in a row until it is blocked" }),
     skills: row({ label: "Skills", name: "skills", save: edit("skills", words), help: "Separated by commas" }),
     pools: row({
       label: "Pools", name: "pools", help: "Separated by commas",
@@ -43,8 +44,8 @@ export function fields(/** @type {any} */ drawer) {
   const main = h("dl", { class: "drawer-rows" },
     line("Assignee", rows.assignee.element), line("Priority", rows.priority.element), line("Tenant", rows.tenant.element), line("Workspace", rows.workspace.element));
   const limits = h("dl", { class: "drawer-rows" },
-    line("Time limit", rows.max_runtime.element), line("Failures", rows.max_retries.element), line("Policy", rows.policy.element),
-    line("Check", rows.check.element), line("Failed checks", rows.max_checks.element), line("Skills", rows.skills.element), line("Pools", rows.pools.element));
+    line("Time limit", rows.max_runtime.element), line("Failure limit", rows.max_retries.element), line("Policy", rows.policy.element),
+    line("Check", rows.check.element), line("Check limit", rows.max_checks.element), line("Skills", rows.skills.element), line("Pools", rows.pools.element));
   const brief = h("span", { class: "drawer-brief" });
   const element = h("div", { class: "drawer-fields" }, main,
     h("details", { class: "drawer-more" }, h("summary", null, "Limits and details", brief), limits, fixed));
@@ -75,7 +76,7 @@ function facts(/** @type {any} */ shown) {
   /** @type {[string, string | Node][]} */
   const rows = [];
   const add = (/** @type {string} */ label, /** @type {any} */ value) => { if (value) rows.push([label, value]); };
-  const when = (/** @type {number | null} */ at) => at && h("time", { datetime: new Date(at * 1000).toISOString(), title: stamp(at) }, ago(at));
+  const when = (/** @type {number | null} */ at) => at && since(at);
   add("Created", when(of.created_at));
   add("By", of.created_by);
   add("Started", when(of.started_at));

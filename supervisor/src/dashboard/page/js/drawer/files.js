@@ -3,9 +3,8 @@ import { download, headers } from "../api.js";
 import { h, icon, put } from "../dom.js";
 import { bytes } from "../money.js";
 import { confirm } from "../dialog.js";
-import { ago, stamp } from "../time.js";
 import { refusal } from "./refusal.js";
-import { keyed, section } from "./section.js";
+import { keyed, section, since } from "./section.js";
 
 /** The largest file that the API takes. */
 const LARGEST = 25 * 1024 * 1024;
@@ -35,7 +34,7 @@ export function files(/** @type {any} */ drawer, /** @type {HTMLElement} */ targ
         await download(`/attachments/${file.id}`, file.filename).catch(failed);
         button.disabled = false;
       } }, h("span", { class: "unseen" }, "Download "), file.filename),
-      h("span", { class: "file-about" }, `${bytes(file.size)} · ${file.run_id ? `run ${file.run_id}` : file.uploaded_by ?? ""} · `, h("time", { title: stamp(file.created_at) }, ago(file.created_at))),
+      h("span", { class: "file-about" }, `${bytes(file.size)} · ${file.run_id ? `run ${file.run_id}` : file.uploaded_by ?? ""} · `, since(file.created_at)),
       h("button", { type: "button", class: "icon-button small", "aria-label": `Remove ${file.filename}`, title: "Remove", onclick: async () => {
         if (!await confirm({ title: "Remove the file?", text: `${file.filename} is removed from the task.`, action: "Remove", danger: true })) return;
         said.clear();

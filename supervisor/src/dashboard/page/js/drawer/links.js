@@ -26,9 +26,9 @@ export function links(/** @type {any} */ drawer) {
       part.count(shown.parents.length + shown.children.length);
     },
     /** The statuses of the others may have changed. */
-    refresh: () => {
-      parents.refresh();
-      children.refresh();
+    refresh: (/** @type {Set<string>} */ changed) => {
+      parents.refresh(changed);
+      children.refresh(changed);
     },
   };
 }
@@ -72,8 +72,8 @@ function side(drawer, label, adds, pair) {
       ? h("li", null, h("button", { type: "button", class: "button quiet small", onclick: () => { limit += 100; paint(); name(); } }, `Show ${some(ids.length - limit, 100)} more`)) : null,
     h("li", null, add));
   };
-  const name = async (again = false) => {
-    const unknown = ids.slice(0, limit).filter((id) => again || !titles.has(id));
+  const name = async (changed = new Set()) => {
+    const unknown = ids.slice(0, limit).filter((id) => changed.has(id) || !titles.has(id));
     if (!unknown.length) return;
     const found = await Promise.all(unknown.map((id) => about(id).then((rows) => rows.find((row) => row.value === id), () => undefined)));
     const before = JSON.stringify(unknown.map((id) => titles.get(id)));
@@ -120,6 +120,6 @@ function side(drawer, label, adds, pair) {
   return {
     element: h("div", { class: "links-side" }, h("h4", null, label), chips, place, said.element),
     update,
-    refresh: () => name(true),
+    refresh: name,
   };
 }

@@ -41,7 +41,7 @@ const MOVES = {
   release: { label: "Release", verb: "release", body: one },
   block: {
     label: "Block", verb: "block", body: (id, text) => ({ task_id: id, reason: text || null }),
-    asks: { label: "Block", ask: "Why it cannot go on", about: "Nothing starts it until it is unblocked.", destructive: true },
+    asks: { label: "Block", ask: "Why it cannot go on", about: "Nothing starts it until it is unblocked." },
   },
   unblock: {
     label: "Unblock", verb: "unblock", body: because,
@@ -57,7 +57,7 @@ const MOVES = {
   },
   complete: {
     label: "Complete", verb: "complete", body: (id, text) => ({ task_ids: [id], summary: text || null }),
-    asks: { label: "Complete", ask: "Summary", placeholder: "Summary: what was done, for people and later workers", about: "The task is then done, and its children go on.", destructive: true },
+    asks: { label: "Complete", ask: "Summary", placeholder: "Summary: what was done, for people and later workers", about: "The task is then done, and its children go on." },
   },
   reclaim: {
     label: "→ Ready", verb: "reclaim", body: (id, text) => ({ task_id: id, reason: text || null }),

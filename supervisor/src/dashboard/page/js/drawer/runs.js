@@ -124,7 +124,7 @@ function detail(run) {
   add("Branch", run.branch_name && h("code", null, run.branch_name));
   add("Directory", run.workspace_path && h("code", null, run.workspace_path));
   add("Process", run.worker_pid);
-  const block = (/** @type {string} */ label, /** @type {string | null} */ text, kind = "") => (text ? [h("h4", null, label), h("pre", { class: kind, tabindex: "0", "aria-label": label }, text)] : null);
+  const block = (/** @type {string} */ label, /** @type {string | null} */ text, kind = "") => (text ? [h("h4", null, label), h("pre", { class: kind, tabindex: "0", role: "group", "aria-label": label }, text)] : null);
   return h("div", { class: "run-detail" },
     isBad ? block("Error", run.error, "drawer-error") : block("Reason", run.error), block("Summary", run.summary), block("The end of its errors", run.stderr_tail),
     h("dl", { class: "drawer-rows" }, rows),

@@ -1,5 +1,6 @@
 // What the parts of the drawer share: a part is painted again only when what it shows has changed.
 import { h } from "../dom.js";
+import { ago, stamp } from "../time.js";
 
 /**
  * @typedef {object} Part
@@ -87,4 +88,32 @@ export function withCode(/** @type {string} */ text) {
 /** Returns how many of those that are left a button shows: "40 of 180", "7". */
 export function some(/** @type {number} */ left, /** @type {number} */ most) {
   return left > most ? `${most} of ${left}` : String(left);
+}
+
+/** Returns how long ago something was; `age` keeps it right. */
+export function since(/** @type {number} */ at) {
+  return h("time", { datetime: new Date(at * 1000).toISOString(), title: stamp(at), dataset: { at } }, ago(at));
+}
+
+/** Brings the ages in an element up to date. */
+export function age(/** @type {HTMLElement} */ element) {
+  for (const time of element.querySelectorAll("time[data-at]")) {
+    const now = ago(Number(/** @type {HTMLElement} */ (time).dataset.at));
+    if (time.textContent !== now) time.textContent = now;
+  }
+}
+
+/** A text of more characters or lines is folded. */
+const LONG = { characters: 2500, lines: 40 };
+
+/** Returns what shows a text; where the text is long, folded, with a button that shows all of it. */
+export function folded(/** @type {HTMLElement} */ element, /** @type {string} */ text) {
+  if (text.length < LONG.characters && text.split("\n").length < LONG.lines) return element;
+  const button = h("button", { type: "button", class: "drawer-older", "aria-expanded": "false", onclick: () => {
+    const isOpen = around.classList.toggle("is-open");
+    button.setAttribute("aria-expanded", String(isOpen));
+    button.textContent = isOpen ? "Show less" : "Show all";
+  } }, "Show all");
+  const around = h("div", { class: "fold" }, h("div", { class: "fold-text" }, element), button);
+  return around;
 }

@@ -13,7 +13,7 @@ export function trap(/** @type {HTMLElement} */ place) {
       place.setAttribute("role", "dialog");
       place.setAttribute("aria-modal", "true");
     } else {
-      place.removeAttribute("role");
+      place.setAttribute("role", "complementary");
       place.removeAttribute("aria-modal");
     }
   };
@@ -35,7 +35,7 @@ export function trap(/** @type {HTMLElement} */ place) {
     query.removeEventListener("change", apply);
     place.removeEventListener("keydown", pressed);
     for (const element of behind) if (element) element.inert = false;
-    place.removeAttribute("role");
+    place.setAttribute("role", "complementary");
     place.removeAttribute("aria-modal");
   };
 }
