@@ -10,6 +10,7 @@ const LIKE = {
   crashed: "blocked", timed_out: "blocked", out_of_memory: "blocked", spawn_failed: "blocked", check_failed: "blocked", unreported: "blocked",
   protocol_violation: "blocked", stalled: "blocked", gave_up: "blocked", failed: "blocked", rate_limited: "scheduled", changes_requested: "scheduled",
   reclaimed: "archived", preempted: "archived", cancelled: "archived", lost: "archived", skipped: "archived",
+  check_pending: "review", block_loop_detected: "triage", dependency_wait: "scheduled", goal_turn: "scheduled",
   active: "running", waiting: "scheduled", paused: "scheduled",
   ok: "done", healthy: "done", warning: "scheduled", degraded: "running", error: "blocked", critical: "blocked", not_running: "blocked",
 };
