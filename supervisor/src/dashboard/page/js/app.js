@@ -172,13 +172,14 @@ function themeSwitch() {
 function connectionState() {
   const button = document.getElementById("connection");
   const banner = document.getElementById("banner");
-  const words = { connecting: "Connecting", live: "Live", reconnecting: "Reconnecting", lost: "Connection lost" };
+  const words = { connecting: "…", live: "Live", reconnecting: "Reconnecting", lost: "Connection lost" };
   let before = "connecting";
   button.addEventListener("click", live.retry);
   live.onState((state) => {
     if (signedOut) return;
     button.dataset.state = state;
-    button.title = state === "live" ? "Changes appear as they happen" : state === "lost" ? "Try again now" : "";
+    button.title = state === "live" ? "Changes appear as they happen" : state === "lost" ? "Try again now" : "Connecting to the daemon";
+    button.setAttribute("aria-label", state === "connecting" ? "Connecting" : words[state]);
     button.lastElementChild.textContent = words[state];
     banner.hidden = state !== "lost";
     if (state === "lost") put(banner, h("span", null, "The daemon does not answer. What is shown may be out of date; it is brought up to date once the daemon is back."),

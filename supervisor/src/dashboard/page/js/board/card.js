@@ -62,7 +62,7 @@ function hue(name) {
 
 /** Returns who works on it, as a letter in a circle and the name. @param {string} name */
 export const person = (name) => h("span", { class: "person", title: `Assigned to ${name}` },
-  h("span", { class: "avatar", "aria-hidden": "true", style: { "--hue": hue(name) } }, [...name][0].toUpperCase()), h("span", { class: "unseen" }, "Assigned to "), h("span", { class: "cut", dir: "auto" }, name));
+  h("span", { class: "initial", "aria-hidden": "true", style: { "--hue": hue(name) } }, [...name][0].toUpperCase()), h("span", { class: "unseen" }, "Assigned to "), h("span", { class: "cut", dir: "auto" }, name));
 
 /** @param {{done: number, total: number}} children */
 function progress({ done, total }) {

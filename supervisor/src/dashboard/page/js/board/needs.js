@@ -18,6 +18,7 @@ const KINDS = {
 };
 const MOST = 40;
 const FOLDED = "supervisor.needs";
+const KEPT = "supervisor.needed";
 
 /** What is decided about. @param {Card} card @param {string} kind */
 function matter(card, kind) {
@@ -38,9 +39,15 @@ export class Needs {
     this.fold = h("button", { type: "button", class: "needs-fold", "aria-controls": "needs-list", onclick: () => this.folded(!this.list.hidden) }, icon("right"), h("span", null, "Needs a person"), this.count);
     this.element = h("section", { class: "needs", "aria-label": "Needs a person" }, h("div", { class: "needs-head" }, h("h2", null, this.fold), this.words), this.list);
     let folded = false;
-    try { folded = localStorage.getItem(FOLDED) === "1"; } catch { /* storage is off: it is open */ }
+    let kept = null;
+    try {
+      folded = localStorage.getItem(FOLDED) === "1";
+      kept = localStorage.getItem(KEPT);
+    } catch { /* storage is off: it is open */ }
     this.folded(folded, false);
-    this.empty = true;
+    this.list.toggleAttribute("data-kept", kept === "1");
+    this.element.toggleAttribute("data-unknown", kept === null);
+    this.element.dataset.empty = String(kept !== "1");
   }
 
   /** @param {boolean} folded @param {boolean} [keep] */
@@ -57,7 +64,12 @@ export class Needs {
     for (const card of sorted) kinds[needed(card)] = (kinds[needed(card)] ?? 0) + 1;
     text(this.count, sorted.length.toLocaleString("en-US"));
     text(this.words, sorted.length ? Object.keys(KINDS).filter((kind) => kinds[kind]).map((kind) => `${kinds[kind]} ${kinds[kind] === 1 ? KINDS[kind][0].toLowerCase() : KINDS[kind][1]}`).join(" · ") : loaded ? "Nothing waits for a person" : "");
-    this.element.dataset.empty = String(sorted.length === 0);
+    if (loaded || sorted.length) {
+      this.element.dataset.empty = String(sorted.length === 0);
+      this.list.removeAttribute("data-kept");
+      this.element.removeAttribute("data-unknown");
+      try { localStorage.setItem(KEPT, sorted.length ? "1" : "0"); } catch { /* storage is off: nothing is reserved next time */ }
+    }
     const first = sorted.slice(0, MOST);
     const ids = new Set(first.map((card) => card.id));
     for (const [id, one] of this.shown) if (!ids.has(id)) { one.element.remove(); this.shown.delete(id); }

@@ -39,10 +39,11 @@ function card(raw) {
   };
 }
 
-/** What `show` says of a task, in the form of a card. @param {any} shown */
-function ofShow(shown) {
-  const cost = (shown.runs ?? []).reduce((sum, run) => sum + (run.spent?.cost_usd_micros ?? 0), 0);
-  return { ...shown.task, waits: shown.why, comments: shown.comments.length, links: shown.parents.length + shown.children.length, children: { done: 0, total: shown.children.length }, cost_usd_micros: cost };
+/** What `show` says of a task, in the form of a card. It does not say how many children are done. @param {any} shown @param {Card | undefined} known */
+function ofShow(shown, known) {
+  const cost = (shown.runs ?? []).reduce((sum, run) => sum + (run.spent?.cost_micros ?? 0), 0);
+  const total = shown.children.length;
+  return { ...shown.task, waits: shown.why, comments: shown.comments.length, links: shown.parents.length + total, children: { done: Math.min(known?.children.done ?? 0, total), total }, cost_usd_micros: cost };
 }
 
 /** The order within a column: what is over, the newest first; else the greatest priority, then the oldest. @param {Card} a @param {Card} b */
@@ -218,7 +219,7 @@ export class Store {
     const changed = new Set();
     await Promise.all(ids.map(async (id) => {
       try {
-        const raw = ofShow(await call("GET", `/tasks/${id}`, { signal: this.ended.signal }));
+        const raw = ofShow(await call("GET", `/tasks/${id}`, { signal: this.ended.signal }), this.cards.get(id));
         if (this.take(raw)) changed.add(id);
       } catch (error) {
         if (!(error instanceof Problem && error.status === 404)) throw error;

@@ -59,7 +59,6 @@ export class Toolbar {
     fill(this.tenant, "All tenants", tenants, now.tenant);
     fill(this.assignee, "All assignees", assignees, now.assignee);
     this.assignee.children[0].after(h("option", { value: NOBODY, selected: now.assignee === NOBODY }, "Nobody"));
-    this.tenant.hidden = tenants.size === 0 && !now.tenant;
   }
 
   /** Shows the bar while tasks are selected. */
