@@ -18,15 +18,17 @@ import { boards } from "./boards.js";
  * @typedef {{close?: () => void, mayClose?: () => boolean | Promise<boolean>}} Drawer `mayClose`: whether nothing would be lost
  */
 
+/** The styles of the pages about work. They share parts, so each has all of them. */
+const WORK = ["work", "log", "diff", "missions", "charts"];
 /** The pages: their names in the URL and of their modules, their words in the navigation, and their styles. */
 const PAGES = {
-  board: { label: "Board", key: "b", style: "board" },
-  work: { label: "Work", key: "w", style: "work" },
-  missions: { label: "Missions", key: "m", style: "work" },
-  timeline: { label: "Timeline", key: "t", style: "work" },
-  health: { label: "Health", key: "h", style: "work" },
-  runs: { of: "work", style: "work" },
-  review: { of: "work", style: "work" },
+  board: { label: "Board", key: "b", styles: ["board"] },
+  work: { label: "Work", key: "w", styles: WORK },
+  missions: { label: "Missions", key: "m", styles: WORK },
+  timeline: { label: "Timeline", key: "t", styles: WORK },
+  health: { label: "Health", key: "h", styles: WORK },
+  runs: { of: "work", styles: WORK },
+  review: { of: "work", styles: WORK },
 };
 const DEFAULTS = { default_tenant: null, lane_by_profile: true, include_archived_by_default: false, render_markdown: true };
 
@@ -88,7 +90,7 @@ async function showPage(state) {
     return;
   }
   try {
-    const [module] = await Promise.all([import(`./pages/${name}.js`), style(page.style), begun]);
+    const [module] = await Promise.all([import(`./pages/${name}.js`), ...page.styles.map(style), begun]);
     if (shown !== mine || signedOut) return;
     put(main);
     main.scrollTop = 0;
