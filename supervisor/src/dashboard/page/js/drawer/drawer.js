@@ -54,6 +54,8 @@ export function open(id, context) {
     shown: () => shown,
     may: (/** @type {string} */ name) => callable === null || callable.has(name),
     reload,
+    /** Opens the form of a move. */
+    offer: (/** @type {string} */ move) => parts?.offer(move),
     /** Calls a verb, reads the task again, and returns the answer. */
     act: async (/** @type {string} */ name, /** @type {object} */ body) => {
       const reply = await verb(name, body);
@@ -164,8 +166,9 @@ function lay(/** @type {any} */ drawer, /** @type {HTMLElement} */ place, /** @t
   const thread = comments(drawer);
   const dependencies = links(drawer);
   const history = runs(drawer);
+  const row = moves(drawer);
   const all = [
-    top, person(drawer), moves(drawer), fields(drawer), body, result(drawer), summary(drawer), dependencies, files(drawer, scroller),
+    top, person(drawer), row, fields(drawer), body, result(drawer), summary(drawer), dependencies, files(drawer, scroller),
     history, thread, events(drawer),
   ];
   put(scroller, all.map((part) => part.element));
@@ -175,6 +178,7 @@ function lay(/** @type {any} */ drawer, /** @type {HTMLElement} */ place, /** @t
       for (const part of all) part.update(shown);
     },
     refresh: dependencies.refresh,
+    offer: row.open,
     comment: () => thread.focus(),
     edit: () => body.edit(),
     end: history.end,

@@ -19,9 +19,14 @@ export function need(/** @type {any} */ shown) {
 export function person(/** @type {any} */ drawer) {
   const element = h("section", { class: "drawer-need", "aria-label": "Needs a person", hidden: true });
   const update = whenChanged(
+    // Only what is shown: what is being typed into the part stays.
     (shown) => {
-      const { question, block_reason: reason, approver, approval_class: of, reviewer, last_failure_error: failure, current_run_id: run } = shown.task;
-      return { need: need(shown), question, reason, approver, of, reviewer, failure, run, summary: shown.latest_summary };
+      const { question, block_reason: reason, approver, approval_class: of, reviewer, work_by: worker, last_failure_error: failure } = shown.task;
+      const asks = need(shown);
+      const facts = {
+        question: [question], approval: [question, reason, approver, of], review: [reviewer, worker, shown.latest_summary], gave_up: [failure, reason],
+      }[/** @type {string} */ (asks)];
+      return { need: asks, facts };
     },
     (asked, shown) => {
       element.hidden = !asked.need;
@@ -33,7 +38,7 @@ export function person(/** @type {any} */ drawer) {
   return { element, update };
 }
 
-/** @param {any} drawer @param {any} shown @returns {Node[]} */
+/** @param {any} drawer @param {any} shown @returns {(Node | string)[]} */
 function answer(drawer, shown) {
   const { question } = shown.task;
   const choices = question.choices ?? [];
@@ -60,10 +65,10 @@ function answer(drawer, shown) {
     choices.length ? h("div", { class: "drawer-choices", role: "group", "aria-label": "Answers" }, ...buttons) : "",
     said.element,
     free ? form(drawer.id, "answer", { label: "Answer", ask: choices.length ? "Another answer" : "Your answer", required: true }, send).element : "",
-  ].filter(Boolean).map((node) => (typeof node === "string" ? document.createTextNode(node) : node));
+  ];
 }
 
-/** @param {any} drawer @param {any} shown @returns {Node[]} */
+/** @param {any} drawer @param {any} shown @returns {(Node | string)[]} */
 function approval(drawer, shown) {
   const { question, approver, approval_class: of, block_reason: reason } = shown.task;
   const said = refusal();
@@ -98,14 +103,14 @@ function approval(drawer, shown) {
   return [
     h("h3", null, "Approval"),
     h("p", { class: "drawer-question" }, ...withCode(question?.text ?? reason ?? "It waits for approval.")),
-    h("p", { class: "drawer-hint" }, facts),
+    facts ? h("p", { class: "drawer-hint" }, facts) : "",
     h("div", { class: "drawer-actions" }, h("button", { type: "button", class: "button primary", onclick: approve({}) }, "Approve"), open),
     said.element,
     place,
   ];
 }
 
-/** @param {any} drawer @param {any} shown @returns {Node[]} */
+/** @param {any} drawer @param {any} shown @returns {(Node | string)[]} */
 function review(drawer, shown) {
   const { reviewer, work_by: worker } = shown.task;
   const place = h("div", null);
@@ -126,21 +131,21 @@ function review(drawer, shown) {
     (text) => drawer.act("request-changes", { task_id: drawer.id, reason: text }), close(changes))));
   return [
     h("h3", null, "Review"),
-    h("p", { class: "drawer-question" }, `${worker ? `The work of ${worker} waits` : "The work waits"} for ${reviewer ?? "a person"} to look at it.`),
-    shown.latest_summary ? h("p", { class: "drawer-hint drawer-wrap" }, shown.latest_summary) : h("span", null),
+    h("p", { class: "drawer-question" }, `${worker ? `The work of ${worker.replace(/^\w+:/, "")} waits` : "The work waits"} for ${reviewer ?? "a person"} to look at it.`),
+    shown.latest_summary ? h("p", { class: "drawer-hint drawer-wrap" }, shown.latest_summary) : "",
     h("div", { class: "drawer-actions" }, h("a", { class: "button", href: link(`/review/${drawer.id}`) }, "Open the diff"), approved, changes),
     place,
   ];
 }
 
-/** @param {any} _drawer @param {any} shown @returns {Node[]} */
-function gaveUp(_drawer, shown) {
+/** @param {any} drawer @param {any} shown @returns {(Node | string)[]} */
+function gaveUp(drawer, shown) {
   const { last_failure_error: failure, consecutive_failures: times, block_reason: reason } = shown.task;
   return [
     h("h3", null, "It gave up"),
-    h("p", { class: "drawer-question" }, `${times || "Several"} failures in a row.`),
+    h("p", { class: "drawer-question" }, times === 1 ? "It failed, and is not tried again." : `It failed ${times || "several"} times in a row, and is not tried again.`),
     h("pre", { class: "drawer-error" }, failure ?? reason ?? ""),
-    h("p", { class: "drawer-hint" }, "Retry it below, with what has changed, or edit it first."),
+    h("div", { class: "drawer-actions" }, h("button", { type: "button", class: "button primary", onclick: () => drawer.offer("retry") }, "Retry…")),
   ];
 }
 

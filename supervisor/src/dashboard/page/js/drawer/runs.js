@@ -126,7 +126,7 @@ function detail(run) {
   add("Process", run.worker_pid);
   const block = (/** @type {string} */ label, /** @type {string | null} */ text, kind = "") => (text ? [h("h4", null, label), h("pre", { class: kind, tabindex: "0", role: "group", "aria-label": label }, text)] : null);
   return h("div", { class: "run-detail" },
-    isBad ? block("Error", run.error, "drawer-error") : block("Reason", run.error), block("Summary", run.summary), block("The end of its errors", run.stderr_tail),
+    isBad ? block("Error", run.error, "drawer-error") : block("Reason", run.error), block("Summary", run.summary), block("Last lines of standard error", run.stderr_tail),
     h("dl", { class: "drawer-rows" }, rows),
     run.metadata ? block("Metadata", JSON.stringify(run.metadata, null, 2)) : null,
     sandbox(run));
