@@ -12,7 +12,7 @@ const LIKE = {
   reclaimed: "archived", preempted: "archived", cancelled: "archived", lost: "archived", skipped: "archived",
   check_pending: "review", block_loop_detected: "triage", dependency_wait: "scheduled", goal_turn: "scheduled",
   active: "running", waiting: "scheduled", paused: "scheduled",
-  ok: "done", healthy: "done", warning: "scheduled", degraded: "running", error: "blocked", critical: "blocked", not_running: "blocked",
+  ok: "done", healthy: "done", warning: "running", degraded: "running", error: "blocked", critical: "blocked", not_running: "blocked",
 };
 
 /** The status whose colour a word has. @param {string} word */

@@ -1,0 +1,33 @@
+// The checks of `doctor`: what this host can enforce, and whether the root, its boards and its files are sound.
+
+import { verb } from "../api.js";
+import { h, put } from "../dom.js";
+import { state } from "../parts/state.js";
+import { counted } from "../parts/words.js";
+import { ago, now } from "../time.js";
+
+export function checks() {
+  const list = h("ul", { class: "rows panel" });
+  const said = h("span", { class: "muted" });
+  const again = h("button", { type: "button", class: "button small", onclick: () => read() }, "Check again");
+  const element = h("section", { class: "work-section", "aria-labelledby": "checks-title" },
+    h("div", { class: "section-head" }, h("h2", { id: "checks-title" }, "Promises of this host", h("span", { class: "page-count" }, said)), again), list);
+  put(list, h("li", { class: "row" }, h("div", { class: "skeleton row-skeleton" })), h("li", { class: "row" }, h("div", { class: "skeleton row-skeleton" })));
+
+  async function read() {
+    again.setAttribute("disabled", "");
+    try {
+      const report = await verb("doctor", {}, { timeout: 120_000 });
+      const rank = { error: 0, warning: 1, ok: 2 };
+      const sorted = [...report.checks].sort((a, b) => rank[a.verdict] - rank[b.verdict]);
+      const bad = sorted.filter((check) => check.verdict !== "ok").length;
+      put(said, `${bad === 0 ? "all hold" : `${counted(bad, "is", "are")} not whole`}, checked ${ago(now())}`);
+      put(list, sorted.map((check) =>
+        h("li", { class: "row" }, state(check.verdict), h("div", { class: "row-text" }, h("span", { class: "row-title" }, check.check), h("span", { class: "muted" }, check.detail), check.hint ? h("span", { class: "row-hint" }, check.hint) : null))));
+    } catch (error) {
+      put(list, h("li", { class: "row" }, h("div", { class: "row-text" }, h("span", null, "The checks could not be made"), h("span", { class: "muted" }, /** @type {Error} */ (error).message))));
+    }
+    again.removeAttribute("disabled");
+  }
+  return { element, read };
+}

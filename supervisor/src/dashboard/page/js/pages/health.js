@@ -1,0 +1,78 @@
+// The page of health: whether all is well, rates, what this host promises, holds and breakers, queues, problems, disk and spend.
+
+import { verb } from "../api.js";
+import { h, put, text } from "../dom.js";
+import * as keys from "../keys.js";
+import * as live from "../live.js";
+import { state as route } from "../route.js";
+import { duration } from "../time.js";
+import { problem } from "../toast.js";
+import { checks } from "../health/checks.js";
+import { disk } from "../health/disk.js";
+import { holdList } from "../health/holds.js";
+import { problems } from "../health/problems.js";
+import { queues } from "../health/queues.js";
+import { rates } from "../health/rates.js";
+import { spend } from "../health/spend.js";
+import { repeat } from "../parts/repeat.js";
+import { restate, state } from "../parts/state.js";
+
+/** The pause between two looks, in milliseconds. */
+const PAUSE = 4000;
+
+/** @param {HTMLElement} main */
+export function mount(main) {
+  const status = state("ok", "…");
+  const daemon = h("span", { class: "muted number" });
+  const troubles = h("ul", { class: "troubles", role: "status", hidden: true });
+  const [figures, host, wrong, queue, used, room] = [rates(), checks(), problems(), queues(), spend(), disk()];
+  const held = holdList(() => polled.now());
+  put(main, h("div", { class: "page health-page" },
+    h("div", { class: "page-head" }, h("h1", null, "Health"), status, daemon), troubles,
+    h("section", { class: "work-section", "aria-labelledby": "rates-title" }, h("h2", { id: "rates-title" }, "Rates ", h("span", { class: "page-count" }, "since this page was opened")), figures.element),
+    h("div", { class: "health-columns" },
+      h("div", { class: "health-column" }, wrong.element, host.element),
+      h("div", { class: "health-column" }, held.element, queue.element, used.element, room.element))));
+
+  let failed = false;
+  let isClosed = false;
+  const polled = repeat(async () => {
+    const { tenant } = route().query;
+    const own = tenant ? { tenant } : {};
+    try {
+      const [report, holds, stats, diagnosed] = await Promise.all([verb("status", own), verb("holds").catch(() => []), verb("stats", own), verb("diagnostics").catch(() => [])]);
+      if (isClosed) return;
+      failed = false;
+      restate(status, report.health);
+      text(daemon, report.daemon ? `supervisor ${report.daemon.version}, up ${duration(report.daemon.uptime_seconds)}, pid ${report.daemon.pid}` : "no daemon runs");
+      const all = [...report.troubles, ...(report.daemon?.paused ? [`Nothing is started: ${report.daemon.paused}`] : []), ...(report.daemon?.stopping ? [`The daemon is stopping: ${report.daemon.stopping}`] : [])];
+      if (troubles.textContent !== all.join("")) put(troubles, all.map((trouble) => h("li", null, trouble)));
+      troubles.hidden = all.length === 0;
+      held.update(Array.isArray(holds) ? holds : [], report.broken);
+      wrong.update(diagnosed, report);
+      queue.update(report, stats);
+      await figures.update(report);
+    } catch (error) {
+      // The connection of the page says that it is lost; one message is enough.
+      if (!failed) problem(error);
+      failed = true;
+    }
+  }, PAUSE);
+  host.read();
+  used.read(route().query.tenant);
+  const stopLive = live.on(() => polled.now());
+  const stopGap = live.onGap(() => polled.now());
+  const stopKeys = keys.add({ keys: "r", label: "Check this host again", group: "Health", run: () => void host.read() });
+  return {
+    update() {
+      polled.now();
+    },
+    unmount() {
+      isClosed = true;
+      polled.stop();
+      stopLive();
+      stopGap();
+      stopKeys();
+    },
+  };
+}
