@@ -4,19 +4,19 @@ import { markdown } from "../markdown.js";
 import { editable } from "./edit.js";
 import { folded, section, whenChanged } from "./section.js";
 
-/** Returns the description. */
-export function description(/** @type {any} */ drawer) {
+/** Returns the description. @param {import("./drawer.js").Desk} drawer */
+export function description(drawer) {
   return text(drawer, "Description", "body", (shown) => shown.task.body, "No description. Add one.", () => true);
 }
 
-/** Returns the result, where there is one or the task is done. */
-export function result(/** @type {any} */ drawer) {
+/** Returns the result, where there is one or the task is done. @param {import("./drawer.js").Desk} drawer */
+export function result(drawer) {
   return text(drawer, "Result", "result", (shown) => shown.task.result, "No result. Add one.",
     (shown) => Boolean(shown.task.result) || shown.task.status === "done");
 }
 
-/** Returns what the last run handed over, where it is not the result itself. */
-export function summary(/** @type {any} */ drawer) {
+/** Returns what the last run handed over, where it is not the result itself. @param {import("./drawer.js").Desk} drawer */
+export function summary(drawer) {
   const part = section("Summary");
   const update = whenChanged(
     (shown) => [shown.latest_summary === shown.task.result ? null : shown.latest_summary, drawer.context.config.render_markdown],
@@ -29,7 +29,7 @@ export function summary(/** @type {any} */ drawer) {
 }
 
 /**
- * @param {any} drawer @param {string} label @param {string} field @param {(shown: any) => string | null} pick @param {string} empty
+ * @param {import("./drawer.js").Desk} drawer @param {string} label @param {string} field @param {(shown: any) => string | null} pick @param {string} empty
  * @param {(shown: any) => boolean} isShown
  */
 function text(drawer, label, field, pick, empty, isShown) {
@@ -51,7 +51,7 @@ function text(drawer, label, field, pick, empty, isShown) {
   return {
     element: part.element,
     edit: value.edit,
-    update: (/** @type {any} */ shown) => {
+    update: (shown) => {
       part.element.hidden = !isShown(shown);
       value.update(pick(shown));
     },

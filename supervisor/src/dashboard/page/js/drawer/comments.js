@@ -12,12 +12,12 @@ import { commentsBefore } from "./server.js";
 /** How many comments are shown at first; twice as many more at each demand. */
 export const FIRST_COMMENTS = 20;
 
-/** Returns the thread. */
-export function comments(/** @type {any} */ drawer) {
+/** Returns the thread. @param {import("./drawer.js").Desk} drawer */
+export function comments(drawer) {
   const part = section("Comments");
   const older = h("button", { type: "button", class: "drawer-older", hidden: true, onclick: () => showOlder() }, "Show older comments");
   const list = h("ol", { class: "comments" });
-  const paint = keyed(list, (/** @type {any} */ entry) => entry.key, (entry) => entryElement(drawer, entry));
+  const paint = keyed(list, (entry) => entry.key, (entry) => entryElement(drawer, entry));
   const writer = composer(drawer);
   part.body.append(older, list, writer.element);
   /** @type {Map<number, any>} */
@@ -49,7 +49,7 @@ export function comments(/** @type {any} */ drawer) {
         const page = await commentsBefore(drawer.id, first);
         for (const comment of page.comments) known.set(comment.id, comment);
         more = page.more;
-        first = Math.min(first, ...page.comments.map((/** @type {any} */ comment) => comment.id));
+        first = Math.min(first, ...page.comments.map((comment) => comment.id));
       } catch (problem) {
         limit -= 2 * FIRST_COMMENTS;
         failed(problem);
@@ -65,10 +65,10 @@ export function comments(/** @type {any} */ drawer) {
   };
   return {
     element: part.element,
-    update: (/** @type {any} */ shown) => {
+    update: (shown) => {
       for (const comment of shown.comments) known.set(comment.id, comment);
       messages = shown.messages ?? [];
-      const oldest = Math.min(...shown.comments.map((/** @type {any} */ comment) => comment.id));
+      const oldest = Math.min(...shown.comments.map((comment) => comment.id));
       if (oldest < first) {
         first = oldest;
         more = (shown.more ?? []).includes("comments");
@@ -79,9 +79,9 @@ export function comments(/** @type {any} */ drawer) {
   };
 }
 
-const STATES = /** @type {Record<string, string>} */ ({ queued: "not read yet", delivered: "read by the agent", written: "written to the agent", not_delivered: "not delivered" });
+const STATES = { queued: "not read yet", delivered: "read by the agent", written: "written to the agent", not_delivered: "not delivered" };
 
-/** @param {any} drawer @param {any} entry */
+/** @param {import("./drawer.js").Desk} drawer @param {any} entry */
 function entryElement(drawer, entry) {
   const isPerson = entry.author_kind === "person" || entry.message;
   return h("li", { class: `comment${entry.message ? " is-message" : ""}`, tabindex: "-1" },
@@ -94,8 +94,8 @@ function entryElement(drawer, entry) {
     h("div", { class: "comment-body" }, folded(markdown(entry.body, { plain: !drawer.context.config.render_markdown }), entry.body)));
 }
 
-/** The place to write: Enter sends, Shift+Enter is a new line, @ completes a profile. */
-function composer(/** @type {any} */ drawer) {
+/** The place to write: Enter sends, Shift+Enter is a new line, @ completes a profile. @param {import("./drawer.js").Desk} drawer */
+function composer(drawer) {
   const said = refusal();
   const input = h("textarea", {
     class: "drawer-input", rows: "1", "aria-label": "Write a comment", placeholder: "Write a comment. @ mentions a profile", "aria-describedby": "comment-keys",
@@ -114,7 +114,7 @@ function composer(/** @type {any} */ drawer) {
     keepDraft(drawer.id, "comment", input.value);
     grow();
   });
-  input.addEventListener("keydown", (/** @type {any} */ event) => {
+  input.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
     event.preventDefault();
     element.requestSubmit();

@@ -3,13 +3,13 @@
 /** @type {Map<string, string>} */
 const kept = new Map();
 
-/** Returns the draft of a field of a task. */
-export function draft(/** @type {string} */ task, /** @type {string} */ field) {
+/** Returns the draft of a field of a task. @param {string} task @param {string} field */
+export function draft(task, field) {
   return kept.get(`${task} ${field}`);
 }
 
-/** Keeps a draft, or drops it where the text is empty. */
-export function keepDraft(/** @type {string} */ task, /** @type {string} */ field, /** @type {string | undefined} */ text) {
+/** Keeps a draft, or drops it where the text is empty. @param {string} task @param {string} field @param {string | undefined} text */
+export function keepDraft(task, field, text) {
   if (text) kept.set(`${task} ${field}`, text);
   else kept.delete(`${task} ${field}`);
 }

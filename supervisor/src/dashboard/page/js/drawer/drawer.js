@@ -20,6 +20,20 @@ import { age, withCode } from "./section.js";
 import { show, verbs } from "./server.js";
 import { trap } from "./trap.js";
 
+/**
+ * What the parts of the drawer get.
+ * @typedef {object} Desk
+ * @property {string} id of the task
+ * @property {import("../app.js").Context} context
+ * @property {HTMLElement} scroller what scrolls
+ * @property {() => void} close
+ * @property {() => any} shown the task as it was read last: the answer of `show`
+ * @property {(verb: string) => boolean} may whether the session may call a verb
+ * @property {() => Promise<void>} reload
+ * @property {(move: string) => void} offer opens the form of a move
+ * @property {(verb: string, body: object) => Promise<any>} act calls a verb, reads the task again, and returns the answer
+ */
+
 /** A burst of events is one reload. */
 const BETWEEN = 200;
 /** How long the first view waits for its Markdown, in milliseconds. */
@@ -46,18 +60,17 @@ export function open(id, context) {
   let timer = 0;
   let parts = null;
 
+  /** @type {Desk} */
   const drawer = {
     id,
     context,
     scroller,
     close: context.close,
     shown: () => shown,
-    may: (/** @type {string} */ name) => callable === null || callable.has(name),
+    may: (name) => callable === null || callable.has(name),
     reload,
-    /** Opens the form of a move. */
-    offer: (/** @type {string} */ move) => parts?.offer(move),
-    /** Calls a verb, reads the task again, and returns the answer. */
-    act: async (/** @type {string} */ name, /** @type {object} */ body) => {
+    offer: (move) => parts?.offer(move),
+    act: async (name, body) => {
       const reply = await verb(name, body);
       for (const warning of reply?.warnings ?? []) toast(warning, { kind: "info" });
       await reload();
@@ -90,7 +103,7 @@ export function open(id, context) {
     }
   }
 
-  function refused(/** @type {any} */ problem) {
+  function refused(problem) {
     if (shown && !(problem instanceof Problem && problem.status === 404)) {
       // What is shown stays; the page itself says that the connection is lost.
       if (problem.code !== "unreachable") failed(problem);
@@ -153,14 +166,14 @@ export function open(id, context) {
   };
 }
 
-/** Returns the texts of a task that are shown first. */
-function texts(/** @type {any} */ shown) {
+/** Returns the texts of a task that are shown first. @param {any} shown */
+function texts(shown) {
   const { body, result: ended } = shown.task;
-  return [body, ended, shown.latest_summary, ...shown.comments.slice(-FIRST_COMMENTS).map((/** @type {any} */ comment) => comment.body)];
+  return [body, ended, shown.latest_summary, ...shown.comments.slice(-FIRST_COMMENTS).map((comment) => comment.body)];
 }
 
-/** Lays the parts out. */
-function lay(/** @type {any} */ drawer, /** @type {HTMLElement} */ place, /** @type {HTMLElement} */ scroller) {
+/** Lays the parts out. @param {import("./drawer.js").Desk} drawer @param {HTMLElement} place @param {HTMLElement} scroller */
+function lay(drawer, place, scroller) {
   const top = head(drawer);
   const body = description(drawer);
   const thread = comments(drawer);
@@ -174,7 +187,7 @@ function lay(/** @type {any} */ drawer, /** @type {HTMLElement} */ place, /** @t
   put(scroller, all.map((part) => part.element));
   put(place, top.bar, scroller);
   return {
-    update: (/** @type {any} */ shown) => {
+    update: (shown) => {
       for (const part of all) part.update(shown);
     },
     refresh: dependencies.refresh,

@@ -76,7 +76,7 @@ export function editable(of) {
       field.style.height = `${field.scrollHeight + 2}px`;
     };
     changed = h("p", { class: "drawer-hint", hidden: true, role: "status" }, "It has been changed since you began. Saving replaces that change.");
-    const apply = async (/** @type {() => Promise<unknown>} */ act) => {
+    const apply = async (act) => {
       if (saving) return;
       saving = true;
       element.classList.add("is-saving");
@@ -110,7 +110,7 @@ export function editable(of) {
       grow();
     });
     const list = of.suggestions
-      ? suggest(/** @type {HTMLInputElement} */ (field), {
+      ? suggest((field), {
         label: `${label}: suggestions`, delay: 60,
         find: () => of.suggestions?.(field.value === began ? "" : field.value.trim()) ?? null,
         take: (item) => {
@@ -119,7 +119,7 @@ export function editable(of) {
         },
       })
       : null;
-    field.addEventListener("keydown", (/** @type {any} */ event) => {
+    field.addEventListener("keydown", (event) => {
       if (event.isComposing) return;
       if (event.key === "Enter" && (kind !== "text" || event.ctrlKey || event.metaKey) && !event.shiftKey) submit();
       else if (event.key === "Escape") cancel();
@@ -151,7 +151,7 @@ export function editable(of) {
     element,
     edit,
     /** Shows another value; what is being typed stays. */
-    update: (/** @type {string | number | null | undefined} */ next, /** @type {string | undefined} */ none) => {
+    update: (next, none) => {
       const text = next === null || next === undefined ? "" : String(next);
       if (text === value && (none ?? empty) === empty) return;
       empty = none ?? empty;

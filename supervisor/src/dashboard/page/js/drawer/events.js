@@ -11,13 +11,13 @@ const STEP = 100;
 /** How many events are read at most. */
 const MOST = 20_000;
 
-/** Returns the list, the newest first. */
-export function events(/** @type {any} */ drawer) {
+/** Returns the list, the newest first. @param {import("./drawer.js").Desk} drawer */
+export function events(drawer) {
   const part = section("Events");
   const list = h("ol", { class: "events" });
   const older = h("button", { type: "button", class: "drawer-older", hidden: true, onclick: () => showOlder() });
   part.body.append(list, older);
-  const paint = keyed(list, (/** @type {any} */ event) => event.id, row);
+  const paint = keyed(list, (event) => event.id, row);
   /** @type {Map<number, any>} */
   const known = new Map();
   let limit = FIRST;
@@ -55,9 +55,9 @@ export function events(/** @type {any} */ drawer) {
   };
   return {
     element: part.element,
-    update: (/** @type {any} */ shown) => {
+    update: (shown) => {
       const newest = Math.max(0, ...known.keys());
-      const ids = shown.events.map((/** @type {any} */ event) => event.id);
+      const ids = shown.events.map((event) => event.id);
       // Where there are more, and the oldest here is newer than the newest that is known, some between them are missing.
       if ((shown.more ?? []).includes("events") && Math.min(...ids) > newest) more = true;
       for (const event of shown.events) known.set(event.id, event);

@@ -6,20 +6,20 @@ import { editable } from "./edit.js";
 import { since } from "./section.js";
 import { names } from "./server.js";
 
-/** Returns the rows. */
-export function fields(/** @type {any} */ drawer) {
+/** Returns the rows. @param {import("./drawer.js").Desk} drawer */
+export function fields(drawer) {
   const task = drawer.id;
-  const edit = (/** @type {string} */ key, /** @type {(text: string) => unknown} */ parse = (text) => text) =>
-    async (/** @type {string} */ text) => drawer.act("edit", { task_id: task, [key]: parse(text) });
-  const row = (/** @type {any} */ of) => editable({ task, kind: "line", ...of });
-  const named = (/** @type {string} */ of) => (/** @type {string} */ begins) => names(of, begins);
+  const edit = (key, parse = (text) => text) =>
+    async (text) => drawer.act("edit", { task_id: task, [key]: parse(text) });
+  const row = (of) => editable({ task, kind: "line", ...of });
+  const named = (of) => (begins) => names(of, begins);
   const assignee = row({
-    label: "Assignee", name: "assignee", empty: "nobody", suggestions: async (/** @type {string} */ begins) => {
+    label: "Assignee", name: "assignee", empty: "nobody", suggestions: async (begins) => {
       const found = await names("assignee", begins);
       return begins ? found : [...found, { value: "none", label: "nobody", about: "unassign" }];
     },
-    save: (/** @type {string} */ text) => drawer.act("assign", { task_id: task, profile: text || "none" }),
-    offers: (/** @type {any} */ problem, /** @type {any} */ again) => reassign(drawer, problem, again, assignee),
+    save: (text) => drawer.act("assign", { task_id: task, profile: text || "none" }),
+    offers: (problem, again) => reassign(drawer, problem, again, assignee),
   });
   const rows = {
     assignee,
@@ -36,10 +36,10 @@ export function fields(/** @type {any} */ drawer) {
     skills: row({ label: "Skills", name: "skills", save: edit("skills", words), help: "Separated by commas" }),
     pools: row({
       label: "Pools", name: "pools", help: "Separated by commas",
-      save: (/** @type {string} */ text) => drawer.act("edit", { task_id: task, clear_pools: true, pools: words(text) }),
+      save: (text) => drawer.act("edit", { task_id: task, clear_pools: true, pools: words(text) }),
     }),
   };
-  const line = (/** @type {string} */ label, /** @type {Node} */ value) => h("div", { class: "drawer-row" }, h("dt", null, label), h("dd", null, value));
+  const line = (label, value) => h("div", { class: "drawer-row" }, h("dt", null, label), h("dd", null, value));
   const fixed = h("dl", { class: "drawer-rows is-fixed" });
   const main = h("dl", { class: "drawer-rows" },
     line("Assignee", rows.assignee.element), line("Priority", rows.priority.element), line("Tenant", rows.tenant.element), line("Workspace", rows.workspace.element));
@@ -51,7 +51,7 @@ export function fields(/** @type {any} */ drawer) {
     h("details", { class: "drawer-more" }, h("summary", null, "Limits and details", brief), limits, fixed));
   return {
     element,
-    update: (/** @type {any} */ shown) => {
+    update: (shown) => {
       const of = shown.task;
       rows.assignee.update(of.assignee);
       rows.priority.update(of.priority);
@@ -70,13 +70,13 @@ export function fields(/** @type {any} */ drawer) {
   };
 }
 
-/** What of a task nobody edits here. */
-function facts(/** @type {any} */ shown) {
+/** What of a task nobody edits here. @param {any} shown */
+function facts(shown) {
   const of = shown.task;
   /** @type {[string, string | Node][]} */
   const rows = [];
-  const add = (/** @type {string} */ label, /** @type {any} */ value) => { if (value) rows.push([label, value]); };
-  const when = (/** @type {number | null} */ at) => at && since(at);
+  const add = (label, value) => { if (value) rows.push([label, value]); };
+  const when = (at) => at && since(at);
   add("Created", when(of.created_at));
   add("By", of.created_by);
   add("Started", when(of.started_at));
@@ -97,8 +97,8 @@ function facts(/** @type {any} */ shown) {
   return rows;
 }
 
-/** A worker that lives may be ended first. */
-function reassign(/** @type {any} */ drawer, /** @type {any} */ problem, /** @type {any} */ again, /** @type {any} */ row) {
+/** A worker that lives may be ended first. @param {import("./drawer.js").Desk} drawer @param {any} problem @param {any} again @param {any} row */
+function reassign(drawer, problem, again, row) {
   if (problem.code !== "conflict" || drawer.shown()?.task.status !== "running" || !drawer.may("reassign")) return [];
   const typed = row.element.querySelector("input")?.value.trim() || "none";
   return [h("button", {
@@ -107,25 +107,29 @@ function reassign(/** @type {any} */ drawer, /** @type {any} */ problem, /** @ty
   }, "End its run and reassign")];
 }
 
-function limit(/** @type {any} */ shown) {
+/** @param {any} shown */
+function limit(shown) {
   return shown.time_limit ? `${duration(shown.time_limit.seconds)} (${shown.time_limit.from})` : "none";
 }
 
-/** A number of seconds as `edit` reads it. */
-function written(/** @type {number} */ seconds) {
+/** A number of seconds as `edit` reads it. @param {number} seconds */
+function written(seconds) {
   const unit = [[86400, "d"], [3600, "h"], [60, "m"]].find(([length]) => seconds && seconds % Number(length) === 0);
   return unit ? `${seconds / Number(unit[0])}${unit[1]}` : `${seconds}s`;
 }
 
-function code(/** @type {string} */ text) {
+/** @param {string} text */
+function code(text) {
   return h("code", null, text);
 }
 
-function number(/** @type {string} */ text) {
+/** @param {string} text */
+function number(text) {
   if (!/^-?\d{1,15}$/.test(text)) throw new Error(`"${text}" is not a whole number.`);
   return Number(text);
 }
 
-function words(/** @type {string} */ text) {
+/** @param {string} text */
+function words(text) {
   return text.split(",").map((word) => word.trim()).filter(Boolean);
 }

@@ -9,8 +9,8 @@ import { keyed, section, since } from "./section.js";
 /** The largest file that the API takes. */
 const LARGEST = 25 * 1024 * 1024;
 
-/** Returns the list, and takes what is dropped on `target`. */
-export function files(/** @type {any} */ drawer, /** @type {HTMLElement} */ target) {
+/** Returns the list, and takes what is dropped on `target`. @param {import("./drawer.js").Desk} drawer @param {HTMLElement} target */
+export function files(drawer, target) {
   const picker = h("input", { type: "file", multiple: true, class: "unseen", tabindex: "-1", "aria-hidden": "true", onchange: () => {
     upload([...(picker.files ?? [])]);
     picker.value = "";
@@ -22,12 +22,12 @@ export function files(/** @type {any} */ drawer, /** @type {HTMLElement} */ targ
   const uploads = h("ul", { class: "files" });
   const none = h("p", { class: "drawer-none" }, "Drop files here, or paste a picture into a comment.");
   part.body.append(list, uploads, said.element, none);
-  const paint = keyed(list, (/** @type {any} */ file) => file.id, row);
+  const paint = keyed(list, (file) => file.id, row);
 
-  function row(/** @type {any} */ file) {
-    const failed = (/** @type {any} */ problem) => said.show(problem);
+  function row(file) {
+    const failed = (problem) => said.show(problem);
     return h("li", { class: "file" }, icon("file"),
-      h("button", { type: "button", class: "file-name", title: `Download ${file.filename}`, onclick: async (/** @type {any} */ event) => {
+      h("button", { type: "button", class: "file-name", title: `Download ${file.filename}`, onclick: async (event) => {
         const button = event.currentTarget;
         button.disabled = true;
         said.clear();
@@ -42,14 +42,14 @@ export function files(/** @type {any} */ drawer, /** @type {HTMLElement} */ targ
       } }, icon("close")));
   }
 
-  async function upload(/** @type {File[]} */ chosen) {
+  async function upload(chosen) {
     said.clear();
     for (const file of chosen) await send(file);
     await drawer.reload();
   }
 
   /** Sends one file, and shows how much of it has gone. */
-  function send(/** @type {File} */ file) {
+  function send(file) {
     const bar = h("progress", { max: 100, "aria-label": `Upload of ${file.name}` });
     bar.value = 0;
     const words = h("span", { class: "file-about" }, "0 %");
@@ -64,7 +64,7 @@ export function files(/** @type {any} */ drawer, /** @type {HTMLElement} */ targ
         element.remove();
         resolve(undefined);
       };
-      const failed = (/** @type {any} */ problem) => {
+      const failed = (problem) => {
         const again = h("button", { type: "button", class: "button small", onclick: () => { element.remove(); upload([file]); } }, "Try again");
         const one = refusal();
         one.show(problem, again);
@@ -94,9 +94,9 @@ export function files(/** @type {any} */ drawer, /** @type {HTMLElement} */ targ
     });
   }
 
-  const has = (/** @type {DragEvent} */ event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
+  const has = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
   let inside = 0;
-  const over = (/** @type {boolean} */ is) => target.classList.toggle("is-dropping", is);
+  const over = (is) => target.classList.toggle("is-dropping", is);
   target.addEventListener("dragenter", (event) => { if (has(event)) { inside += 1; over(true); } });
   target.addEventListener("dragleave", (event) => { if (has(event)) { inside = Math.max(0, inside - 1); over(inside > 0); } });
   target.addEventListener("dragover", (event) => { if (has(event)) event.preventDefault(); });
@@ -107,7 +107,7 @@ export function files(/** @type {any} */ drawer, /** @type {HTMLElement} */ targ
     over(false);
     upload([...(event.dataTransfer?.files ?? [])]);
   });
-  target.addEventListener("paste", (/** @type {any} */ event) => {
+  target.addEventListener("paste", (event) => {
     const pasted = [...(event.clipboardData?.files ?? [])];
     if (!pasted.length) return;
     event.preventDefault();
@@ -115,7 +115,7 @@ export function files(/** @type {any} */ drawer, /** @type {HTMLElement} */ targ
   });
   return {
     element: part.element,
-    update: (/** @type {any} */ shown) => {
+    update: (shown) => {
       paint(shown.attachments);
       part.count(shown.attachments.length);
       none.hidden = shown.attachments.length > 0 || uploads.childElementCount > 0;
@@ -123,7 +123,8 @@ export function files(/** @type {any} */ drawer, /** @type {HTMLElement} */ targ
   };
 }
 
-function saidBy(/** @type {XMLHttpRequest} */ request) {
+/** @param {XMLHttpRequest} request */
+function saidBy(request) {
   try {
     return JSON.parse(request.responseText);
   } catch {

@@ -5,8 +5,8 @@ import { editable } from "./edit.js";
 import { need } from "./person.js";
 import { whenChanged, withCode } from "./section.js";
 
-/** Returns the bar with the id and the buttons, and the title below it. */
-export function head(/** @type {any} */ drawer) {
+/** Returns the bar with the id and the buttons, and the title below it. @param {import("./drawer.js").Desk} drawer */
+export function head(drawer) {
   const status = h("span", { class: "drawer-status" });
   const id = h("button", { type: "button", class: "drawer-id", "aria-label": `Copy the id ${drawer.id}`, title: "Copy the id", onclick: () => copied(drawer.id, "The id is copied") }, drawer.id, icon("copy"));
   const bar = h("div", { class: "drawer-bar" }, status, id, h("span", { class: "drawer-space" }),
@@ -30,13 +30,14 @@ export function head(/** @type {any} */ drawer) {
   return {
     bar,
     element: h("div", { class: "drawer-top" }, heading, why),
-    update: (/** @type {any} */ shown) => {
+    update: (shown) => {
       title.update(shown.task.title);
       paint(shown);
     },
   };
 }
 
-async function copied(/** @type {string} */ what, /** @type {string} */ said) {
+/** @param {string} what @param {string} said */
+async function copied(what, said) {
   announce(await copy(what) ? said : "The browser did not allow copying");
 }

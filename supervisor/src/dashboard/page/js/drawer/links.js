@@ -12,28 +12,28 @@ const STEP = 12;
 /** @type {Map<string, {label: string, status?: string}>} */
 const titles = new Map();
 
-/** Returns both lists. */
-export function links(/** @type {any} */ drawer) {
+/** Returns both lists. @param {import("./drawer.js").Desk} drawer */
+export function links(drawer) {
   const part = section("Dependencies");
   const parents = side(drawer, "Waits for", "Add a task that it waits for", (other) => ({ parent_id: other, child_id: drawer.id }));
   const children = side(drawer, "Waited for by", "Add a task that waits for it", (other) => ({ parent_id: drawer.id, child_id: other }));
   part.body.append(parents.element, children.element);
   return {
     element: part.element,
-    update: (/** @type {any} */ shown) => {
-      parents.update(shown.parents, shown);
-      children.update(shown.children, shown);
+    update: (shown) => {
+      parents.update(shown.parents);
+      children.update(shown.children);
       part.count(shown.parents.length + shown.children.length);
     },
     /** The statuses of the others may have changed. */
-    refresh: (/** @type {Set<string>} */ changed) => {
+    refresh: (changed) => {
       parents.refresh(changed);
       children.refresh(changed);
     },
   };
 }
 
-/** @param {any} drawer @param {string} label @param {string} adds @param {(other: string) => object} pair */
+/** @param {import("./drawer.js").Desk} drawer @param {string} label @param {string} adds @param {(other: string) => object} pair */
 function side(drawer, label, adds, pair) {
   const chips = h("ul", { class: "links", "aria-label": label });
   const said = refusal();
@@ -43,7 +43,7 @@ function side(drawer, label, adds, pair) {
   /** @type {string[]} */
   let ids = [];
 
-  const change = async (/** @type {string} */ verb, /** @type {string} */ other) => {
+  const change = async (verb, other) => {
     said.clear();
     try {
       await drawer.act(verb, pair(other));
@@ -53,16 +53,16 @@ function side(drawer, label, adds, pair) {
       return false;
     }
   };
-  const chip = (/** @type {string} */ id) => {
+  const chip = (id) => {
     const known = titles.get(id);
     return h("li", { class: "link-chip", dataset: { status: known?.status ?? null } },
       h("span", { class: "status-dot", "aria-hidden": "true" }),
       h("a", { href: here({ task: id }), title: known ? `${known.label} (${known.status ?? ""})` : id },
         known?.status ? h("span", { class: "unseen" }, `${known.status}: `) : null, h("span", { class: "cut" }, known?.label || id)),
       h("span", { class: "id" }, id),
-      h("button", { type: "button", class: "icon-button small", "aria-label": `Unlink ${known?.label ?? id}`, title: "Unlink", onclick: (/** @type {any} */ event) => unlink(event.currentTarget, id) }, icon("close")));
+      h("button", { type: "button", class: "icon-button small", "aria-label": `Unlink ${known?.label ?? id}`, title: "Unlink", onclick: (event) => unlink(event.currentTarget, id) }, icon("close")));
   };
-  const unlink = async (/** @type {any} */ button, /** @type {string} */ id) => {
+  const unlink = async (button, id) => {
     button.disabled = true;
     if (await change("unlink", id)) add.focus();
     else button.disabled = false;
@@ -79,7 +79,7 @@ function side(drawer, label, adds, pair) {
     const before = JSON.stringify(unknown.map((id) => titles.get(id)));
     found.forEach((row) => { if (row) titles.set(row.value, { label: row.label, status: row.status }); });
     if (JSON.stringify(unknown.map((id) => titles.get(id))) === before) return;
-    const focused = [...chips.querySelectorAll("a, button")].indexOf(/** @type {any} */ (document.activeElement));
+    const focused = [...chips.querySelectorAll("a, button")].indexOf(document.activeElement);
     paint();
     /** @type {any} */ (chips.querySelectorAll("a, button")[focused])?.focus();
   };
@@ -112,7 +112,7 @@ function side(drawer, label, adds, pair) {
     input.focus();
     return undefined;
   };
-  const update = whenChanged((/** @type {string[]} */ now) => now, (now) => {
+  const update = whenChanged((now) => now, (now) => {
     ids = now;
     paint();
     name();

@@ -11,7 +11,7 @@ let asked = null;
 /** Returns the profiles, asked for once a page; where the session may not list them, the assignees. */
 function profiles() {
   asked ??= verb("profiles", {}).catch(() => verb("names", { of: "assignee", begins: "" })).then(
-    (reply) => (reply.profiles ?? reply.names ?? reply).map((/** @type {any} */ row) => ({
+    (reply) => (reply.profiles ?? reply.names ?? reply).map((row) => ({
       value: row.name, label: row.name, about: row.description ?? row.about ?? "",
     })),
     () => {
@@ -22,8 +22,8 @@ function profiles() {
   return asked;
 }
 
-/** Attaches the completion to a text area, and returns the list to place after it. */
-export function mentions(/** @type {HTMLTextAreaElement} */ input) {
+/** Attaches the completion to a text area, and returns the list to place after it. @param {HTMLTextAreaElement} input */
+export function mentions(input) {
   const begun = () => BEGUN.exec(input.value.slice(0, input.selectionStart))?.[1];
   return suggest(input, {
     label: "Profiles",

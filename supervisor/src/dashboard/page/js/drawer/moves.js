@@ -13,8 +13,8 @@ import { whenChanged } from "./section.js";
  * @property {boolean} [destructive]
  */
 
-const one = (/** @type {string} */ id) => ({ task_ids: [id] });
-const because = (/** @type {string} */ id, /** @type {string} */ text) => (text ? { task_ids: [id], reason: text } : { task_ids: [id] });
+const one = (id) => ({ task_ids: [id] });
+const because = (id, text) => (text ? { task_ids: [id], reason: text } : { task_ids: [id] });
 
 /** @type {Record<string, Move>} */
 const MOVES = {
@@ -104,15 +104,15 @@ const OFFERED = {
 };
 const APPROVAL = ["triage", "archive"];
 
-/** Returns the names of the moves that a task is offered. */
-export function offered(/** @type {any} */ shown) {
+/** Returns the names of the moves that a task is offered. @param {any} shown */
+export function offered(shown) {
   const { status, block_kind: kind } = shown.task;
-  const moves = status === "blocked" && kind === "approval" ? APPROVAL : OFFERED[/** @type {keyof OFFERED} */ (status)] ?? [];
-  return shown.why?.code === "hold" ? ["release", ...moves.filter((/** @type {string} */ move) => move !== "hold")] : moves;
+  const moves = status === "blocked" && kind === "approval" ? APPROVAL : OFFERED[status] ?? [];
+  return shown.why?.code === "hold" ? ["release", ...moves.filter((move) => move !== "hold")] : moves;
 }
 
-/** Returns the status row. */
-export function moves(/** @type {any} */ drawer) {
+/** Returns the status row. @param {import("./drawer.js").Desk} drawer */
+export function moves(drawer) {
   const row = h("div", { class: "drawer-moves", role: "group", "aria-label": "Change the status" });
   const place = h("div", { class: "drawer-move" });
   let opened = "";
@@ -127,7 +127,7 @@ export function moves(/** @type {any} */ drawer) {
   const mark = () => row.querySelectorAll("button").forEach((button) => {
     if (button.dataset.asks) button.setAttribute("aria-expanded", String(button.dataset.move === opened));
   });
-  const act = async (/** @type {string} */ name, /** @type {string} */ text, /** @type {boolean} */ ticked) => {
+  const act = async (name, text, ticked) => {
     const move = MOVES[name];
     const reply = await drawer.act(move.verb, move.body(drawer.id, text, ticked));
     const note = reply?.results?.[0]?.note ?? reply?.note;
@@ -135,7 +135,7 @@ export function moves(/** @type {any} */ drawer) {
     if (name === "remove") drawer.close();
     close();
   };
-  const open = (/** @type {string} */ name, /** @type {any} */ problem) => {
+  const open = (name, problem) => {
     opened = name;
     const move = MOVES[name];
     const children = (drawer.shown()?.children ?? []).length;
@@ -147,7 +147,7 @@ export function moves(/** @type {any} */ drawer) {
     mark();
     place.scrollIntoView({ block: "nearest" });
   };
-  const press = async (/** @type {string} */ name, /** @type {any} */ button) => {
+  const press = async (name, button) => {
     if (opened === name) return close();
     if (MOVES[name].asks) return open(name, null);
     button.disabled = true;
@@ -161,13 +161,13 @@ export function moves(/** @type {any} */ drawer) {
     return undefined;
   };
   const update = whenChanged(
-    (shown) => offered(shown).filter((/** @type {string} */ name) => drawer.may(MOVES[name].verb)),
+    (shown) => offered(shown).filter((name) => drawer.may(MOVES[name].verb)),
     (names) => {
-      const focused = /** @type {any} */ (document.activeElement)?.dataset?.move;
-      row.replaceChildren(...names.map((/** @type {string} */ name) => h("button", {
+      const focused = document.activeElement?.dataset?.move;
+      row.replaceChildren(...names.map((name) => h("button", {
         type: "button", class: MOVES[name].destructive ? "button drawer-careful" : "button", dataset: { move: name, asks: MOVES[name].asks ? "form" : null },
         "aria-expanded": MOVES[name].asks ? "false" : null,
-        onclick: (/** @type {any} */ event) => press(name, event.currentTarget),
+        onclick: (event) => press(name, event.currentTarget),
       }, MOVES[name].label)));
       row.hidden = !names.length;
       if (opened && !names.includes(opened)) {

@@ -5,8 +5,8 @@ import { form } from "./form.js";
 import { refusal } from "./refusal.js";
 import { whenChanged, withCode } from "./section.js";
 
-/** Returns what a person is to do now, or null. */
-export function need(/** @type {any} */ shown) {
+/** Returns what a person is to do now, or null. @param {any} shown */
+export function need(shown) {
   const { status, block_kind: kind, question } = shown.task;
   if (status === "review") return "review";
   if (status !== "blocked") return null;
@@ -15,8 +15,8 @@ export function need(/** @type {any} */ shown) {
   return kind === "gave_up" ? "gave_up" : null;
 }
 
-/** Returns the part above all others that says what is needed and does it. */
-export function person(/** @type {any} */ drawer) {
+/** Returns the part above all others that says what is needed and does it. @param {import("./drawer.js").Desk} drawer */
+export function person(drawer) {
   const element = h("section", { class: "drawer-need", "aria-label": "Needs a person", hidden: true });
   const update = whenChanged(
     // Only what is shown: what is being typed into the part stays.
@@ -25,32 +25,32 @@ export function person(/** @type {any} */ drawer) {
       const asks = need(shown);
       const facts = {
         question: [question], approval: [question, reason, approver, of], review: [reviewer, worker, shown.latest_summary], gave_up: [failure, reason],
-      }[/** @type {string} */ (asks)];
+      }[asks];
       return { need: asks, facts };
     },
     (asked, shown) => {
       element.hidden = !asked.need;
       element.className = `drawer-need is-${asked.need}`;
-      const paint = { question: answer, approval, review, gave_up: gaveUp }[/** @type {string} */ (asked.need)];
+      const paint = { question: answer, approval, review, gave_up: gaveUp }[asked.need];
       element.replaceChildren(...(paint ? paint(drawer, shown) : []));
     },
   );
   return { element, update };
 }
 
-/** @param {any} drawer @param {any} shown @returns {(Node | string)[]} */
+/** @param {import("./drawer.js").Desk} drawer @param {any} shown @returns {(Node | string)[]} */
 function answer(drawer, shown) {
   const { question } = shown.task;
   const choices = question.choices ?? [];
   const said = refusal();
-  const send = (/** @type {string} */ text) => drawer.act("answer", { task_id: drawer.id, answer: text });
-  const buttons = choices.map((/** @type {string} */ choice, /** @type {number} */ at) => h("button", {
+  const send = (text) => drawer.act("answer", { task_id: drawer.id, answer: text });
+  const buttons = choices.map((choice, at) => h("button", {
     type: "button", class: "button drawer-choice", onclick: async () => {
       busy(buttons, true);
       said.clear();
       try {
-        // The number names the choice, whatever its text is.
-        await send(String(at + 1));
+        // The words of the choice, so that another question that was asked meanwhile refuses them. A number would be read as one.
+        await send(/^\s*[+-]?\d+\s*$/.test(choice) ? String(at + 1) : choice);
       } catch (problem) {
         said.show(problem);
       } finally {
@@ -68,11 +68,11 @@ function answer(drawer, shown) {
   ];
 }
 
-/** @param {any} drawer @param {any} shown @returns {(Node | string)[]} */
+/** @param {import("./drawer.js").Desk} drawer @param {any} shown @returns {(Node | string)[]} */
 function approval(drawer, shown) {
   const { question, approver, approval_class: of, block_reason: reason } = shown.task;
   const said = refusal();
-  const approve = (/** @type {object} */ more) => async (/** @type {any} */ event) => {
+  const approve = (more) => async (event) => {
     const button = event.currentTarget;
     button.disabled = true;
     said.clear();
@@ -110,11 +110,11 @@ function approval(drawer, shown) {
   ];
 }
 
-/** @param {any} drawer @param {any} shown @returns {(Node | string)[]} */
+/** @param {import("./drawer.js").Desk} drawer @param {any} shown @returns {(Node | string)[]} */
 function review(drawer, shown) {
   const { reviewer, work_by: worker } = shown.task;
   const place = h("div", null);
-  const close = (/** @type {HTMLElement} */ button) => () => {
+  const close = (button) => () => {
     place.replaceChildren();
     button.focus();
   };
@@ -138,7 +138,7 @@ function review(drawer, shown) {
   ];
 }
 
-/** @param {any} drawer @param {any} shown @returns {(Node | string)[]} */
+/** @param {import("./drawer.js").Desk} drawer @param {any} shown @returns {(Node | string)[]} */
 function gaveUp(drawer, shown) {
   const { last_failure_error: failure, consecutive_failures: times, block_reason: reason } = shown.task;
   return [
@@ -149,6 +149,7 @@ function gaveUp(drawer, shown) {
   ];
 }
 
-function busy(/** @type {any[]} */ buttons, /** @type {boolean} */ is) {
+/** @param {any[]} buttons @param {boolean} is */
+function busy(buttons, is) {
   for (const button of buttons) button.disabled = is;
 }

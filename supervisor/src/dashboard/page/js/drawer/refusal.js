@@ -22,10 +22,10 @@ export function refusal() {
   return { element, clear, show };
 }
 
-/** Returns what a problem says. */
-export function words(/** @type {any} */ problem) {
+/** Returns what a problem says. @param {any} problem */
+export function words(problem) {
   return {
     detail: problem?.detail || problem?.message || "The request failed.",
-    hint: /** @type {string | undefined} */ (problem?.hint),
+    hint: (problem?.hint),
   };
 }

@@ -12,20 +12,20 @@ import { runs as page } from "./server.js";
 const STEP = 10;
 
 /** The kind of an outcome, which gives its colour. */
-const KINDS = /** @type {Record<string, string>} */ ({
+const KINDS = {
   completed: "ok", approved: "ok", check_passed: "ok", review_requested: "ok",
   blocked: "warn", changes_requested: "warn", cancelled: "warn", reclaimed: "warn", preempted: "warn", rate_limited: "warn",
   crashed: "bad", timed_out: "bad", stalled: "bad", out_of_memory: "bad", unreported: "bad", lost: "bad", spawn_failed: "bad", check_failed: "bad",
-});
+};
 
-/** Returns the list. */
-export function runs(/** @type {any} */ drawer) {
+/** Returns the list. @param {import("./drawer.js").Desk} drawer */
+export function runs(drawer) {
   const part = section("Runs");
   const list = h("ul", { class: "runs" });
   const older = h("button", { type: "button", class: "drawer-older", hidden: true, onclick: () => showOlder() });
   const none = h("p", { class: "drawer-none" }, "It has not run yet.");
   part.body.append(none, list, older);
-  const paint = keyed(list, (/** @type {any} */ run) => run.id, row);
+  const paint = keyed(list, (run) => run.id, row);
   /** @type {Map<number, any>} */
   const known = new Map();
   let limit = STEP;
@@ -63,11 +63,11 @@ export function runs(/** @type {any} */ drawer) {
     show();
   };
   const tick = () => {
-    for (const live of list.querySelectorAll("[data-since]")) live.textContent = duration(Math.max(0, now() - Number(/** @type {HTMLElement} */ (live).dataset.since)));
+    for (const live of list.querySelectorAll("[data-since]")) live.textContent = duration(Math.max(0, now() - Number(live.dataset.since)));
   };
   return {
     element: part.element,
-    update: (/** @type {any} */ shown) => {
+    update: (shown) => {
       const isFirst = known.size === 0;
       for (const run of shown.runs) known.set(run.id, run);
       if (isFirst) more = (shown.more ?? []).includes("runs");
@@ -106,7 +106,7 @@ function row(run) {
 /** @param {any} run */
 function detail(run) {
   const rows = [];
-  const add = (/** @type {string} */ label, /** @type {any} */ value) => {
+  const add = (label, value) => {
     if (value !== null && value !== undefined && value !== "") rows.push(h("div", { class: "drawer-row" }, h("dt", null, label), h("dd", null, value)));
   };
   const { spent, usage } = run;
@@ -124,7 +124,7 @@ function detail(run) {
   add("Branch", run.branch_name && h("code", null, run.branch_name));
   add("Directory", run.workspace_path && h("code", null, run.workspace_path));
   add("Process", run.worker_pid);
-  const block = (/** @type {string} */ label, /** @type {string | null} */ text, kind = "") => (text ? [h("h4", null, label), h("pre", { class: kind, tabindex: "0", role: "group", "aria-label": label }, text)] : null);
+  const block = (label, text, kind = "") => (text ? [h("h4", null, label), h("pre", { class: kind, tabindex: "0", role: "group", "aria-label": label }, text)] : null);
   return h("div", { class: "run-detail" },
     isBad ? block("Error", run.error, "drawer-error") : block("Reason", run.error), block("Summary", run.summary), block("Last lines of standard error", run.stderr_tail),
     h("dl", { class: "drawer-rows" }, rows),

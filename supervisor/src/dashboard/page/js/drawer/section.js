@@ -19,7 +19,7 @@ export function section(title, { actions = [] } = {}) {
   const heading = h("h3", null, title, count);
   const element = h("section", { class: "drawer-section", "aria-label": title },
     h("div", { class: "drawer-section-head" }, heading, ...actions), body);
-  return { element, body, count: (/** @type {number | string} */ n) => { count.textContent = n ? String(n) : ""; } };
+  return { element, body, count: (n) => { count.textContent = n ? String(n) : ""; } };
 }
 
 /**
@@ -30,7 +30,7 @@ export function section(title, { actions = [] } = {}) {
  */
 export function whenChanged(pick, paint) {
   let last;
-  return (/** @type {any} */ shown) => {
+  return (shown) => {
     const picked = pick(shown);
     const now = JSON.stringify(picked) ?? "none";
     if (now === last) return;
@@ -50,7 +50,7 @@ export function whenChanged(pick, paint) {
 export function keyed(parent, keyOf, make) {
   /** @type {Map<string, {element: HTMLElement, text: string}>} */
   let kept = new Map();
-  return (/** @type {T[]} */ items) => {
+  return (items) => {
     const next = new Map();
     let before = null;
     for (const item of items) {
@@ -68,8 +68,8 @@ export function keyed(parent, keyOf, make) {
   };
 }
 
-/** What was open stays open in what takes its place. */
-function replaced(/** @type {HTMLElement | undefined} */ old, /** @type {HTMLElement} */ made) {
+/** What was open stays open in what takes its place. @param {HTMLElement | undefined} old @param {HTMLElement} made */
+function replaced(old, made) {
   if (old) {
     const open = [...old.querySelectorAll("details")].map((details) => details.open);
     made.querySelectorAll("details").forEach((details, at) => { details.open = open[at] ?? details.open; });
@@ -80,25 +80,25 @@ function replaced(/** @type {HTMLElement | undefined} */ old, /** @type {HTMLEle
   return made;
 }
 
-/** Returns a text whose parts in backticks are code. */
-export function withCode(/** @type {string} */ text) {
+/** Returns a text whose parts in backticks are code. @param {string} text */
+export function withCode(text) {
   return text.split("`").map((part, at) => (at % 2 ? h("code", null, part) : part));
 }
 
-/** Returns how many of those that are left a button shows: "40 of 180", "7". */
-export function some(/** @type {number} */ left, /** @type {number} */ most) {
+/** Returns how many of those that are left a button shows: "40 of 180", "7". @param {number} left @param {number} most */
+export function some(left, most) {
   return left > most ? `${most} of ${left}` : String(left);
 }
 
-/** Returns how long ago something was; `age` keeps it right. */
-export function since(/** @type {number} */ at) {
+/** Returns how long ago something was; `age` keeps it right. @param {number} at */
+export function since(at) {
   return h("time", { datetime: new Date(at * 1000).toISOString(), title: stamp(at), dataset: { at } }, ago(at));
 }
 
-/** Brings the ages in an element up to date. */
-export function age(/** @type {HTMLElement} */ element) {
+/** Brings the ages in an element up to date. @param {HTMLElement} element */
+export function age(element) {
   for (const time of element.querySelectorAll("time[data-at]")) {
-    const now = ago(Number(/** @type {HTMLElement} */ (time).dataset.at));
+    const now = ago(Number(time.dataset.at));
     if (time.textContent !== now) time.textContent = now;
   }
 }
@@ -106,8 +106,8 @@ export function age(/** @type {HTMLElement} */ element) {
 /** A text of more characters or lines is folded. */
 const LONG = { characters: 2500, lines: 40 };
 
-/** Returns what shows a text; where the text is long, folded, with a button that shows all of it. */
-export function folded(/** @type {HTMLElement} */ element, /** @type {string} */ text) {
+/** Returns what shows a text; where the text is long, folded, with a button that shows all of it. @param {HTMLElement} element @param {string} text */
+export function folded(element, text) {
   if (text.length < LONG.characters && text.split("\n").length < LONG.lines) return element;
   const button = h("button", { type: "button", class: "drawer-older", "aria-expanded": "false", onclick: () => {
     const isOpen = around.classList.toggle("is-open");

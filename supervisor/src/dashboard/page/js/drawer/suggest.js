@@ -48,7 +48,7 @@ export function suggest(input, { label, find, take, first = false, none, delay =
     mark(-1);
     if (isLine) input.setAttribute("aria-expanded", "false");
   };
-  const mark = (/** @type {number} */ at) => {
+  const mark = (at) => {
     chosen = at;
     [...list.children].forEach((option, index) => option.setAttribute("aria-selected", String(index === at)));
     const option = at < 0 ? null : list.children[at];
@@ -57,16 +57,16 @@ export function suggest(input, { label, find, take, first = false, none, delay =
       option.scrollIntoView({ block: "nearest" });
     } else input.removeAttribute("aria-activedescendant");
   };
-  const pick = (/** @type {number} */ at) => {
+  const pick = (at) => {
     const item = items[at];
     close();
     if (item) take(item);
   };
-  const show = (/** @type {Suggestion[]} */ found) => {
+  const show = (found) => {
     items = found;
     list.replaceChildren(...items.map((item, at) => h("li", {
       role: "option", id: `${id}-${at}`, "aria-selected": "false",
-      onmousedown: (/** @type {Event} */ event) => event.preventDefault(),
+      onmousedown: (event) => event.preventDefault(),
       onclick: () => pick(at),
     }, item.status ? h("span", { class: "status-dot", dataset: { status: item.status }, "aria-hidden": "true" }) : "",
     h("span", { class: "suggest-label" }, item.label), item.about ? h("span", { class: "suggest-about" }, item.about) : "")));
@@ -95,7 +95,7 @@ export function suggest(input, { label, find, take, first = false, none, delay =
   input.addEventListener("input", look);
   input.addEventListener("focus", () => { if (isLine) look(); });
   input.addEventListener("blur", close);
-  input.addEventListener("keydown", (/** @type {any} */ event) => {
+  input.addEventListener("keydown", (event) => {
     if (event.isComposing || list.hidden) {
       if (isLine && list.hidden && event.key === "ArrowDown") look();
       return;

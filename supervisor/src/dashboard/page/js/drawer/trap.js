@@ -3,12 +3,12 @@
 const NARROW = "(max-width: 767px)";
 const FOCUSABLE = "a[href], button, input, textarea, select, summary, [tabindex]:not([tabindex='-1'])";
 
-/** Keeps the focus in the drawer as long as it covers the page. Returns a function that ends it. */
-export function trap(/** @type {HTMLElement} */ place) {
+/** Keeps the focus in the drawer as long as it covers the page. Returns a function that ends it. @param {HTMLElement} place */
+export function trap(place) {
   const query = matchMedia(NARROW);
   const behind = document.querySelectorAll("#main, #top, #banner, .skip");
   const apply = () => {
-    for (const element of behind) /** @type {HTMLElement} */ (element).inert = query.matches;
+    for (const element of behind) (element).inert = query.matches;
     if (query.matches) {
       place.setAttribute("role", "dialog");
       place.setAttribute("aria-modal", "true");
@@ -17,9 +17,9 @@ export function trap(/** @type {HTMLElement} */ place) {
       place.removeAttribute("aria-modal");
     }
   };
-  const pressed = (/** @type {KeyboardEvent} */ event) => {
+  const pressed = (event) => {
     if (event.key !== "Tab" || !query.matches || event.defaultPrevented) return;
-    const all = /** @type {HTMLElement[]} */ ([...place.querySelectorAll(FOCUSABLE)]).filter((element) => element.checkVisibility() && !(/** @type {any} */ (element).disabled));
+    const all = [...place.querySelectorAll(FOCUSABLE)].filter((element) => element.checkVisibility() && !element.disabled);
     const first = all[0];
     const last = all.at(-1);
     const at = document.activeElement;
@@ -34,7 +34,7 @@ export function trap(/** @type {HTMLElement} */ place) {
   return () => {
     query.removeEventListener("change", apply);
     place.removeEventListener("keydown", pressed);
-    for (const element of behind) /** @type {HTMLElement} */ (element).inert = false;
+    for (const element of behind) (element).inert = false;
     place.setAttribute("role", "complementary");
     place.removeAttribute("aria-modal");
   };
