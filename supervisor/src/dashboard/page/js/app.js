@@ -61,15 +61,25 @@ function notice(title, ...content) {
   announce(title);
 }
 
+/** How long a page may take before its place says that it is read, and how long after a failure it is read again. */
+const SHORT = 200;
+const AGAIN = 3000;
+
 /** @param {string} name @param {unknown} error */
 function notLoaded(name, error) {
-  if (error instanceof api.Problem && error.status === 401) return;
-  console.error(error);
-  const said = error instanceof api.Problem ? error.detail : `The module of the page "${name}" did not load.`;
-  notice(error instanceof api.Problem ? "The daemon does not answer" : "The page did not load",
-    h("p", null, said), h("p", null, error instanceof api.Problem && error.hint ? error.hint : "Reload the page. The daemon may have been upgraded meanwhile."),
-    h("button", { type: "button", class: "button primary", onclick: () => location.reload() }, "Reload"));
+  if (signedOut) return;
+  if (!(error instanceof api.Problem)) {
+    console.error(error);
+    notice("The page did not load", h("p", null, `The module of the page "${name}" did not load. The daemon may have been upgraded meanwhile.`),
+      h("button", { type: "button", class: "button primary", onclick: () => location.reload() }, "Reload"));
+    return;
+  }
+  const away = error.code === "unreachable" || error.code === "timeout";
+  notice(error.detail, error.hint ? h("p", null, error.hint) : null, away ? h("p", null, "This page tries again by itself.") : h("button", { type: "button", class: "button primary", onclick: () => location.reload() }, "Reload"));
+  if (away) setTimeout(() => { if (!shown && !signedOut) { begun = begin(); begun.catch(ignore); boards.read(); showPage(route.state()); } }, AGAIN);
 }
+
+const ignore = () => { /* whoever waits for it shows it */ };
 
 /** @param {route.State} state */
 async function showPage(state) {
@@ -89,16 +99,18 @@ async function showPage(state) {
     notice("No such page", h("p", null, `There is no page "/${name}".`), h("a", { class: "button", href: route.link("/board") }, "Go to the board"));
     return;
   }
+  const wait = setTimeout(() => put(main, h("div", { class: "wait", role: "status" }, h("span", { class: "unseen" }, "Loading"), h("div", { class: "skeleton" }), h("div", { class: "skeleton" }), h("div", { class: "skeleton" }))), SHORT);
   try {
     const [module] = await Promise.all([import(`./pages/${name}.js`), ...page.styles.map(style), begun]);
     if (shown !== mine || signedOut) return;
+    clearTimeout(wait);
     put(main);
     main.scrollTop = 0;
     mine.page = module.mount(main, context) ?? null;
     mine.page?.update?.(route.state());
   } catch (error) {
-    if (shown === mine) { shown = null; notLoaded(name, error); }
-  }
+    if (shown === mine) { shown = null; clearTimeout(wait); notLoaded(name, error); }
+  } finally { clearTimeout(wait); }
 }
 
 /** @param {string | undefined} id @param {string} board */
@@ -229,7 +241,7 @@ function go() {
 
 function changed(state, before) {
   if (signedOut) return;
-  if (state.query.board !== before?.query.board) { begun = begin(); boards.draw(); }
+  if (state.query.board !== before?.query.board) { begun = begin(); begun.catch(ignore); boards.draw(); }
   if (state.query.tenant !== before?.query.tenant) navigation();
   showPage(state);
   showDrawer(state.query.task, state.query.board ?? "");
@@ -244,7 +256,7 @@ themeSwitch();
 connectionState();
 go();
 let begun = begin();
-begun.catch(() => { /* whoever waits for it shows it */ });
+begun.catch(ignore);
 route.on(changed);
 boards.start(document.getElementById("boards"));
 showPage(route.state());

@@ -33,4 +33,5 @@ export const boards = {
   /** @param {HTMLElement} where */
   start(where) { place = where; return read(); },
   draw,
+  read,
 };

@@ -11,7 +11,7 @@ import { Problem, call, request } from "./api.js";
 const BETWEEN = 120;
 /** The stream sends a comment each 15 s: after this long without a byte it is dead. */
 const SILENCE = 40_000;
-const LONGEST = 10_000;
+const LONGEST = 5000;
 /** A hidden page gives its connection back: browsers allow few to one host. */
 const HIDDEN = 60_000;
 const MOST = 5000;

@@ -188,7 +188,8 @@ export class Store {
       while (this.waiting.size && !this.ended.signal.aborted) {
         const ids = [...this.waiting].slice(0, IDS);
         if (!this.byIds && this.waiting.size > SINGLE) { this.waiting.clear(); this.reload(); return; }
-        const changed = await (this.byIds ? this.readIds(ids) : this.readEach(ids));
+        const changed = this.byIds ? await this.readIds(ids) : await this.readEach(ids);
+        if (!changed) continue;
         for (const id of ids) this.waiting.delete(id);
         if (changed.size) this.onChange(changed);
       }
@@ -198,7 +199,7 @@ export class Store {
     } finally { this.patching = false; }
   }
 
-  /** @param {string[]} ids */
+  /** Returns the ids that changed; null where the daemon does not return cards by id. @param {string[]} ids @returns {Promise<Set<string> | null>} */
   async readIds(ids) {
     const changed = new Set();
     try {
@@ -210,6 +211,7 @@ export class Store {
     } catch (error) {
       if (!(error instanceof Problem && (error.status === 400 || error.status === 422))) throw error;
       this.byIds = false;
+      return null;
     }
     return changed;
   }
