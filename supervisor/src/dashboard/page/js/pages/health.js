@@ -2,7 +2,7 @@
 
 import { verb } from "../api.js";
 import { h, put, text } from "../dom.js";
-import * as keys from "../keys.js";
+import { pageKeys } from "../parts/pagekeys.js";
 import * as live from "../live.js";
 import { state as route } from "../route.js";
 import { duration } from "../time.js";
@@ -62,7 +62,7 @@ export function mount(main) {
   used.read(route().query.tenant);
   const stopLive = live.on(() => polled.now());
   const stopGap = live.onGap(() => polled.now());
-  const stopKeys = keys.add({ keys: "r", label: "Check this host again", group: "Health", run: () => void host.read() });
+  const stopKeys = pageKeys({ keys: "r", label: "Check this host again", group: "Health", run: () => void host.read() });
   return {
     update() {
       polled.now();

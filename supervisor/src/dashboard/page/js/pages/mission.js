@@ -3,7 +3,7 @@
 import { verb } from "../api.js";
 import { h, put, text } from "../dom.js";
 import { here, link, set } from "../route.js";
-import * as keys from "../keys.js";
+import { pageKeys } from "../parts/pagekeys.js";
 import { problem } from "../toast.js";
 import { graph } from "../graph/graph.js";
 import { taskList } from "../graph/list.js";
@@ -81,7 +81,7 @@ export function open(place, id) {
 
   const group = "Mission";
   const isPaused = () => mission?.state === "paused";
-  const stopKeys = keys.add(
+  const stopKeys = pageKeys(
     { keys: "v", label: "Graph or list", group, run: () => set({ view: list.element.hidden ? "list" : null }, { replace: true }) },
     { keys: "p", label: "Pause or resume", group, when: () => mission !== null, run: () => void act(isPaused() ? resume : pause)() },
     { keys: "e", label: "Open its first task", group, run: () => task.click() },

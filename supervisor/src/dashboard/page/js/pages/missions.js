@@ -2,7 +2,7 @@
 
 import { verb } from "../api.js";
 import { h, put } from "../dom.js";
-import * as keys from "../keys.js";
+import { pageKeys } from "../parts/pagekeys.js";
 import * as live from "../live.js";
 import { link, set, state as route } from "../route.js";
 import { ago } from "../time.js";
@@ -38,7 +38,7 @@ function all(place) {
     more.hidden = !answer.more;
   }
   read().catch(problem);
-  const stopKeys = keys.add({ keys: "c", label: "New mission", group: "Missions", run: () => void create().catch(problem) });
+  const stopKeys = pageKeys({ keys: "c", label: "New mission", group: "Missions", run: () => void create().catch(problem) });
   return {
     read,
     update(/** @type {import("../route.js").State} */ now) {

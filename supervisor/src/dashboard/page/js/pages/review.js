@@ -2,7 +2,7 @@
 
 import { verb } from "../api.js";
 import { h, put, text } from "../dom.js";
-import * as keys from "../keys.js";
+import { pageKeys } from "../parts/pagekeys.js";
 import * as live from "../live.js";
 import { here, set } from "../route.js";
 import { problem } from "../toast.js";
@@ -104,7 +104,7 @@ export function mount(main) {
     const last = work.at(-1);
     const check = answer.runs.findLast((/** @type {any} */ run) => run.purpose === "check");
     const summary = last?.summary ?? last?.error;
-    put(said, summary ? h("p", { class: "review-summary" }, summary) : null, check ? checkOutput(task, check) : null);
+    put(said, summary ? h("p", { class: "review-summary", tabindex: "0" }, summary) : null, check ? checkOutput(task, check) : null);
     bar.update();
   }
 
@@ -243,7 +243,7 @@ export function mount(main) {
     if (shown && events.some((event) => event.task_id === shown?.task)) readTask().catch(problem);
   });
   const group = "Review";
-  const stopKeys = keys.add(
+  const stopKeys = pageKeys(
     { keys: "n", label: "Next file", group, run: () => show(at + 1) },
     { keys: "p", label: "File before", group, run: () => show(at - 1) },
     { keys: "j", label: "Next line", group, run: () => move(1) },

@@ -2,7 +2,7 @@
 
 import { verb } from "../api.js";
 import { h, put, text } from "../dom.js";
-import * as keys from "../keys.js";
+import { pageKeys } from "../parts/pagekeys.js";
 import * as live from "../live.js";
 import { here, link } from "../route.js";
 import { now, stamp } from "../time.js";
@@ -41,7 +41,7 @@ export function mount(main) {
   const review = h("a", { class: "button small", hidden: true }, "Changes");
   const acts = h("span", { class: "run-acts", hidden: true });
   const said = h("dl", { class: "facts" });
-  const trouble = h("p", { class: "run-error", hidden: true });
+  const trouble = h("p", { class: "run-error", tabindex: "0", hidden: true });
   const others = h("nav", { class: "run-tabs", "aria-label": "Runs of the task" });
   const place = h("div", { class: "run-log" });
   const box = /** @type {HTMLTextAreaElement} */ (h("textarea", { class: "textarea", rows: "1", "aria-label": "Message to the agent", placeholder: "Message to the agent …" }));
@@ -143,7 +143,7 @@ export function mount(main) {
     if (document.visibilityState === "visible" && acts.hidden === false) draw();
   }, 5000);
   const group = "Run";
-  const stopKeys = keys.add(
+  const stopKeys = pageKeys(
     { keys: "/", label: "Search in the log", group, run: () => panel?.find() },
     { keys: "n", label: "Next match", group, run: () => panel?.step(1) },
     { keys: "N", label: "Match before", group, run: () => panel?.step(-1) },

@@ -1,7 +1,7 @@
 // The page of the timeline: which runs ran when, by profile or by task, over a time that is chosen.
 
 import { h, put, text } from "../dom.js";
-import * as keys from "../keys.js";
+import { pageKeys } from "../parts/pagekeys.js";
 import * as live from "../live.js";
 import { link, set, state as route } from "../route.js";
 import { at as clockAt, duration, stamp } from "../time.js";
@@ -132,7 +132,7 @@ export function mount(main) {
   const resized = new ResizeObserver(() => draw());
   resized.observe(main);
   const group = "Timeline";
-  const stopKeys = keys.add(
+  const stopKeys = pageKeys(
     { keys: "h", label: "Earlier", group, run: () => pan(-0.5) },
     { keys: "l", label: "Later", group, run: () => pan(0.5) },
     { keys: "+", label: "Zoom in", group, run: () => zoom(0.5, 0.5) },

@@ -2,7 +2,7 @@
 
 import { verb } from "../api.js";
 import { h, put, text } from "../dom.js";
-import * as keys from "../keys.js";
+import { pageKeys } from "../parts/pagekeys.js";
 import * as live from "../live.js";
 import { go, here, link, set, state } from "../route.js";
 import { setClock } from "../time.js";
@@ -128,7 +128,7 @@ export function mount(main) {
     return true;
   };
   const group = "Workers";
-  const stopKeys = keys.add(
+  const stopKeys = pageKeys(
     { keys: "j", label: "Next worker", group, when: isHere, run: () => choose(at() + 1) },
     { keys: "k", label: "Worker before", group, when: isHere, run: () => choose(at() - 1) },
     { keys: "Enter", label: "Follow its log", group, run: on((worker) => go(`/runs/${worker.task}/${worker.run}`)) },
