@@ -121,6 +121,11 @@ fn the_page_about_chats_works_as_it_is_written() {
 }
 
 #[test]
+fn the_page_about_the_dashboard_works_as_it_is_written() {
+    run("docs/dashboard.md");
+}
+
+#[test]
 fn the_page_about_the_api_works_as_it_is_written() {
     run("docs/api.md");
 }

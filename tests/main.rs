@@ -33,6 +33,7 @@ mod container;
 mod crash;
 mod daily;
 mod damaged;
+mod dashboard;
 mod defects;
 mod demo;
 mod dispatch;

@@ -42,6 +42,8 @@ pub(crate) enum Code {
     Exhausted,
     /// The caller may not do this.
     NotPermitted,
+    /// The browser has no session.
+    NoSession,
 }
 
 /// One row of the table.
@@ -57,7 +59,7 @@ const fn row(code: Code, exit: u8, http: u16, word: &'static str) -> Row {
 }
 
 /// Rows that share a word differ in the HTTP status alone; the first of them is what the word means without one.
-const TABLE: [Row; 13] = [
+const TABLE: [Row; 14] = [
     row(Code::Failed, 1, 500, "failed"),
     row(Code::Usage, 2, 422, "usage"),
     row(Code::Malformed, 2, 400, "usage"),
@@ -70,6 +72,7 @@ const TABLE: [Row; 13] = [
     row(Code::TryAgain, 75, 503, "try_again"),
     row(Code::Throttled, 75, 429, "throttled"),
     row(Code::NotPermitted, 77, 403, "not_permitted"),
+    row(Code::NoSession, 77, 401, "not_permitted"),
     row(Code::Exhausted, 77, 429, "exhausted"),
 ];
 
@@ -107,6 +110,7 @@ impl Code {
             Code::Exhausted => {
                 "`supervisor events` shows what was used; the operator sets the bounds in supervisor.toml"
             }
+            Code::NoSession => "get a link with: supervisor dashboard",
             Code::NotPermitted => {
                 "run the command as the user that owns the root, or choose another with --root DIR"
             }
@@ -130,7 +134,8 @@ impl Code {
             | Code::Conflict
             | Code::Throttled
             | Code::Exhausted
-            | Code::NotPermitted => true,
+            | Code::NotPermitted
+            | Code::NoSession => true,
             Code::Failed | Code::Unreachable | Code::TryAgain => false,
         }
     }

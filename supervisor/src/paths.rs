@@ -279,6 +279,11 @@ impl Root {
         self.state.join("operator.key")
     }
 
+    /// The sessions of browsers: digests of their secrets.
+    pub(crate) fn browser_sessions(&self) -> PathBuf {
+        self.state.join("browser-sessions.json")
+    }
+
     /// The operator's socket.
     pub(crate) fn operator_socket(&self) -> PathBuf {
         self.runtime.join("supervisor.sock")

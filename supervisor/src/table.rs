@@ -54,6 +54,7 @@ macro_rules! table {
             }
             "Runs" {
                 commands {
+                    Dashboard(dashboard::Dashboard) => dashboard::run,
                     Logs(logs::Logs) => logs::run,
                     Wait(wait::Wait) => wait::run,
                     Top(top::Top) => run_top,
@@ -172,6 +173,9 @@ macro_rules! table {
                 NotifyOutbox,
                 NotifyRetry,
                 NotifyDrop,
+                OpenDashboard,
+                DashboardSessions,
+                RevokeDashboard,
                 ListChats,
                 CheckChat,
             }

@@ -27,7 +27,18 @@ const RESUMED: Proof = Test(
     "a_plugin_that_fails_waits_is_paused_and_named_and_goes_on_when_it_is_resumed",
 );
 
+const OPENED: Proof =
+    Test("tests/dashboard/session.rs", "open_starts_the_browser_that_is_named_with_a_link_for_its_user");
+const OF_TENANT: Proof = Test("tests/dashboard/session.rs", "the_session_of_a_tenant_sees_that_tenant_alone");
+const REVOKED: Proof = Test(
+    "tests/dashboard/session.rs",
+    "a_session_that_is_revoked_ends_with_its_streams_and_makes_no_links_itself",
+);
+
 pub(super) const AUTOMATION: &[Row] = &[
+    ("dashboard", "open", OPENED),
+    ("dashboard", "tenant", OF_TENANT),
+    ("dashboard revoke", "all", REVOKED),
     ("plugin create", "language", WRITTEN),
     ("plugin create", "directory", WRITTEN),
     ("plugin install", "yes", INSTALLED),

@@ -80,7 +80,7 @@ impl From<Failure> for Refusal {
         let code = match failure.code {
             Code::NotFound => return Self::no_task(),
             Code::Usage | Code::Malformed | Code::TooLarge | Code::MediaType | Code::Method => -32602,
-            Code::Conflict | Code::NotPermitted | Code::Exhausted => -32004,
+            Code::Conflict | Code::NotPermitted | Code::NoSession | Code::Exhausted => -32004,
             Code::Failed | Code::Unreachable | Code::TryAgain | Code::Throttled => -32603,
         };
         // The hint is a command of this host.

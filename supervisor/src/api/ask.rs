@@ -102,7 +102,7 @@ impl<Q> Ask<Q> {
 
     /// Runs a verb for the caller. A worker's has a time limit.
     pub(crate) async fn dispatch<V: Verb>(&self, verb: V) -> Result<V::Reply, Failure> {
-        let Caller { who: Who::Ended { run, .. }, board: Some(board) } = &self.caller else {
+        let Caller { who: Who::Ended { run, .. }, board: Some(board), is_session: _ } = &self.caller else {
             let Some(pass) = self.pass() else { return self.admit::<V>().await?.make(verb).await };
             let longest = verb.longest();
             let late = |limit: Duration| {
@@ -180,6 +180,10 @@ impl<Q> Ask<Q> {
 
     /// Refuses a worker what is for operators.
     fn permit<V: Verb>(&self, actor: &Actor) -> Result<(), Failure> {
+        if self.caller.is_session && !V::SESSIONS {
+            let why = format!("`{}` is not for sessions of the dashboard", V::NAME);
+            return Err(Failure::new(Code::NotPermitted, why).hint("use the command line"));
+        }
         let is_member = confined(actor).is_some();
         if is_member && !V::MEMBERS {
             return Err(not_for_members(&format!("`{}`", V::NAME)));

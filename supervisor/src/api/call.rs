@@ -110,6 +110,8 @@ pub(crate) trait Verb: Serialize + DeserializeOwned + JsonSchema + Send + Sync +
     /// Whether the users of a tenant may call it. A verb that says so shows and changes nothing but what [`Verb::confine`] and the
     /// tasks that its request names let through.
     const MEMBERS: bool = false;
+    /// Whether a browser with a session of the dashboard may call it.
+    const SESSIONS: bool = true;
     /// What comes back.
     type Reply: Serialize + DeserializeOwned + Send + 'static;
 

@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 use super::call::blocking;
 use super::confined::{account_of, confined};
 use super::members::tenant_of;
+use crate::browsers::{Owner, actor};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::host::account::account;
@@ -39,6 +40,10 @@ pub(crate) enum Peer {
     Run(BoardId, RunId),
     /// The command line itself, working without a daemon, with its uid.
     InProcess(u32),
+    /// The dashboard's port, with the Unix user of the browser where this host says it. Nobody comes through it to the API who has shown no session.
+    Browser(Option<u32>),
+    /// A browser with a session.
+    Session(Arc<Owner>),
     /// The daemon itself, which carries out what a plugin asks for; of one tenant, where it was called for that.
     Plugin(PluginName, Option<Tenant>),
 }
@@ -115,6 +120,8 @@ pub(crate) struct Caller {
     pub(super) who: Who,
     /// The board of a worker's run, the only one that it has. An operator names one with each request.
     pub(super) board: Option<Arc<BoardHandle>>,
+    /// Whether it is a browser.
+    pub(super) is_session: bool,
 }
 
 impl Caller {
@@ -180,6 +187,11 @@ pub(super) async fn identify(
             Actor { name: format!("plugin:{name}"), tenant: tenant.clone(), ..Actor::system() }
         }
         Peer::Member(uid) => Actor { tenant: Some(tenant_of(service, *uid).await?), ..person(*uid) },
+        Peer::Session(owner) => of_session(service, owner).await?,
+        Peer::Browser(_) => {
+            return Err(Failure::new(Code::NoSession, "this request belongs to no session of the dashboard")
+                .hint("get a link with: supervisor dashboard"));
+        }
         Peer::Worker | Peer::Run(..) => {
             return Err(Failure::new(
                 Code::NotPermitted,
@@ -200,7 +212,20 @@ pub(super) async fn identify(
             Actor::clone(person)
         }
     };
-    Ok(Caller { who: Who::Live(person), board: None })
+    let is_session = matches!(peer, Peer::Session(_));
+    Ok(Caller { who: Who::Live(person), board: None, is_session })
+}
+
+/// The person whose session a browser has. Who has left a tenant has no session of its users any more.
+async fn of_session(service: &Arc<Service>, owner: &Owner) -> Result<Actor, Failure> {
+    if let (true, Some(uid)) = (owner.is_member, owner.uid) {
+        let tenant = tenant_of(service, uid).await?;
+        if owner.tenant.as_ref() != Some(&tenant) {
+            return Err(Failure::new(Code::NoSession, "this session is one of another tenant")
+                .hint("get a link with: supervisor dashboard"));
+        }
+    }
+    Ok(actor(owner))
 }
 
 /// The token in an `Authorization` header. The scheme is written in any case (RFC 9110, section 11.1).
@@ -229,14 +254,20 @@ async fn worker(service: &Arc<Service>, peer: &Peer, token: &str) -> Result<Call
     let mut boards = service.served();
     let owner = match peer {
         Peer::Run(board, run) => Some((*board, *run)),
-        Peer::Operator(_) | Peer::Member(_) | Peer::Worker | Peer::InProcess(_) | Peer::Plugin(..) => None,
+        Peer::Operator(_)
+        | Peer::Member(_)
+        | Peer::Worker
+        | Peer::InProcess(_)
+        | Peer::Browser(_)
+        | Peer::Session(_)
+        | Peer::Plugin(..) => None,
     };
     boards.retain(|board| owner.is_none_or(|(own, _)| board.id() == own));
     let roster = service.roster();
     let found = blocking("the token was not looked up", move || {
         for board in boards {
             if let Some(who) = of_run(&board, &hash, &roster)? {
-                return Ok(Some(Caller { who, board: Some(board) }));
+                return Ok(Some(Caller { who, board: Some(board), is_session: false }));
             }
         }
         Ok::<_, Failure>(None)

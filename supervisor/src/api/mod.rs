@@ -18,9 +18,10 @@ pub(crate) use call::{
 };
 pub(crate) use confined::{not_for_members, require_own};
 pub(crate) use doors::{
-    Bell, Doorway, Listeners, Pass, RunDoors, Sockets, Streamed, WorkersRuntime, raise_descriptors,
+    Bell, Doorway, Listeners, Pass, RunDoors, Sockets, Streamed, WorkersRuntime, attend_browsers,
+    raise_descriptors,
 };
-pub(crate) use identity::{BOARD_HEADER, KEY_HEADER, OperatorKey, REQUEST_HEADER, hash_token, person};
+pub(crate) use identity::{BOARD_HEADER, KEY_HEADER, OperatorKey, Peer, REQUEST_HEADER, hash_token, person};
 pub(crate) use in_process::{Asked, Inside, answer as in_process};
 pub(crate) use router::{Routes, Surface, front};
 pub(crate) use streams::Place;

@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use tokio_util::sync::CancellationToken;
 
 use super::call::Entry;
-use super::doors::{Bound, Busy, Front, Gate, Intake, Outgoing, Pass, REST, Seat};
+use super::doors::{Bound, Busy, Doorway, Front, Gate, Intake, Outgoing, Pass, REST, Seat};
 use super::identity::{OperatorKey, Peer, identify};
 use super::streams::Streams;
 use crate::exit::Code;
@@ -40,7 +40,12 @@ pub(crate) struct Surface {
     pub(crate) verbs: Vec<Entry>,
     /// What a daemon does beside answering at its doors, until it is stopped.
     pub(crate) beside: Vec<Beside>,
+    /// Its doors beside those of operators and workers.
+    pub(crate) doors: Vec<OwnDoor>,
 }
+
+/// A door that leads to the API in a way of its own, as long as the daemon serves.
+pub(crate) type OwnDoor = fn(Doorway) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Work that a daemon does as long as it serves.
 pub(crate) type Beside = fn(Arc<Service>, CancellationToken) -> Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -106,7 +111,13 @@ async fn known(shared: &Shared, peer: &Peer, mut request: Request) -> Result<Kno
     // What comes through a run's own door is the run's, whatever it shows.
     let owner = match peer {
         Peer::Run(board, run) => Some((*board, *run)),
-        Peer::Operator(_) | Peer::Member(_) | Peer::Worker | Peer::InProcess(_) | Peer::Plugin(..) => None,
+        Peer::Operator(_)
+        | Peer::Member(_)
+        | Peer::Worker
+        | Peer::InProcess(_)
+        | Peer::Browser(_)
+        | Peer::Session(_)
+        | Peer::Plugin(..) => None,
     };
     if let Some(run) = owner {
         shared.gate.count(run)?;

@@ -7,6 +7,7 @@ use crate::a2a;
 use crate::chat;
 use crate::config::Tuning;
 use crate::daemon::{self, Extent};
+use crate::dashboard;
 use crate::failure::Failure;
 use crate::mcp;
 use crate::output::{LogFormat, start_log};
@@ -73,7 +74,7 @@ pub(super) async fn run(line: &CommandLine, verb: Daemon) -> Result<u8, Failure>
             complain(&format!("warning: {}", Failure::file("write", path, &e)));
         }
     };
-    let surface = a2a::mount(chat::mount(mcp::mount(surface())));
+    let surface = dashboard::mount(a2a::mount(chat::mount(mcp::mount(surface()))));
     let ended = daemon::run(root, Extent::Forever, tuning, surface, announce).await;
     if let Some(path) = &verb.pidfile {
         // A reader of the file takes it that the daemon runs.

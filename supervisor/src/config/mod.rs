@@ -2,8 +2,10 @@
 
 pub(crate) mod a2a;
 pub(crate) mod admission;
+pub(crate) mod api;
 mod approvals;
 mod budgets;
+pub(crate) mod dashboard;
 pub(crate) mod definitions;
 #[cfg(test)]
 mod fuzz_tests;
@@ -26,8 +28,10 @@ use serde::Deserialize;
 
 use self::a2a::A2aConfig;
 use self::admission::{DispatchConfig, Limits, Pools};
+use self::api::ApiConfig;
 use self::approvals::ApprovalsConfig;
 use self::budgets::BudgetsConfig;
+use self::dashboard::DashboardConfig;
 use self::definitions::{Defect, Subject};
 use self::missions::MissionConfig;
 use self::notify::NotifyConfig;
@@ -84,6 +88,8 @@ pub(crate) struct Config {
     pub(crate) notify: NotifyConfig,
     /// What is offered to other agents, and to whom.
     pub(crate) a2a: A2aConfig,
+    /// Where browsers are served.
+    pub(crate) dashboard: DashboardConfig,
 }
 
 /// How brokers ask hosts. Reloaded on SIGHUP, for runs that begin.
@@ -158,84 +164,6 @@ impl QuotaConfig {
             quotas.longest_hold = longest.duration();
         }
         quotas
-    }
-}
-
-/// Bounds of the API. No honest worker meets them. Reloaded on SIGHUP.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct ApiConfig {
-    /// Connections of workers, at most a quarter of the descriptors that the daemon may have.
-    pub(crate) connections: usize,
-    /// Connections of one uid; of one process where workers share the daemon's uid.
-    pub(crate) connections_per_worker: usize,
-    /// Connections of operators, at most an eighth of the descriptors.
-    pub(crate) operator_connections: usize,
-    /// Requests of one run that are under way or not read.
-    pub(crate) requests_per_run: usize,
-    /// The same of all runs of one tenant.
-    pub(crate) requests_per_tenant: usize,
-    /// Connections a second of one uid, or of one process; two seconds' worth may come at once.
-    pub(crate) connections_per_second_per_worker: u32,
-    /// Requests a second of one run; ten seconds' worth may come at once.
-    pub(crate) requests_per_second_per_run: u32,
-    /// The same of all runs of one tenant.
-    pub(crate) requests_per_second_per_tenant: u32,
-    /// Files of one run that are on their way in.
-    pub(crate) uploads_per_run: usize,
-    /// The same of all runs of one tenant.
-    pub(crate) uploads_per_tenant: usize,
-    /// The same of all runs. A tenant that has none is let in all the same.
-    pub(crate) uploads: usize,
-    /// Bytes of bodies of one run that are on their way in, and of replies that it has not read.
-    pub(crate) unread_bytes_per_run: usize,
-    /// The same of all runs of one tenant.
-    pub(crate) unread_bytes_per_tenant: usize,
-    /// The same of all runs. A tenant that has none is let in all the same.
-    pub(crate) unread_bytes: usize,
-}
-
-impl Default for ApiConfig {
-    fn default() -> Self {
-        ApiConfig {
-            connections: 1024,
-            connections_per_worker: 64,
-            connections_per_second_per_worker: 200,
-            operator_connections: 512,
-            requests_per_run: 16,
-            requests_per_tenant: 64,
-            requests_per_second_per_run: 100,
-            requests_per_second_per_tenant: 400,
-            uploads_per_run: 4,
-            uploads_per_tenant: 8,
-            uploads: 16,
-            unread_bytes_per_run: 16 << 20,
-            unread_bytes_per_tenant: 64 << 20,
-            unread_bytes: 128 << 20,
-        }
-    }
-}
-
-impl ApiConfig {
-    /// The first bound that lets nothing in.
-    fn shut(&self) -> Option<&'static str> {
-        let bounds = [
-            ("connections", self.connections),
-            ("connections_per_worker", self.connections_per_worker),
-            ("connections_per_second_per_worker", self.connections_per_second_per_worker as usize),
-            ("operator_connections", self.operator_connections),
-            ("requests_per_run", self.requests_per_run),
-            ("requests_per_tenant", self.requests_per_tenant),
-            ("requests_per_second_per_run", self.requests_per_second_per_run as usize),
-            ("requests_per_second_per_tenant", self.requests_per_second_per_tenant as usize),
-            ("uploads_per_run", self.uploads_per_run),
-            ("uploads_per_tenant", self.uploads_per_tenant),
-            ("uploads", self.uploads),
-            ("unread_bytes_per_run", self.unread_bytes_per_run),
-            ("unread_bytes_per_tenant", self.unread_bytes_per_tenant),
-            ("unread_bytes", self.unread_bytes),
-        ];
-        bounds.into_iter().find(|(_, bound)| *bound == 0).map(|(name, _)| name)
     }
 }
 
@@ -383,9 +311,8 @@ impl Config {
                 "limits.max_running is 0, so nothing would ever run; {at_least_one}, or say enabled = false in [dispatch]"
             ));
         }
-        if let Some(why) =
-            self.dispatch.unusable().or_else(|| self.notify.unusable()).or_else(|| self.a2a.unusable())
-        {
+        let of_parts = self.dispatch.unusable().or_else(|| self.notify.unusable());
+        if let Some(why) = of_parts.or_else(|| self.a2a.unusable()).or_else(|| self.dashboard.unusable()) {
             return Some(why);
         }
         if let Some(path) = self.proxy.ca.as_ref().filter(|path| !path.is_absolute()) {

@@ -82,7 +82,7 @@ pub(crate) async fn run(
     let boards = open_boards(&service, extent)?;
     let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
     let workers = WorkersRuntime::start()?;
-    let beside = surface.beside.clone();
+    let (beside, own_doors) = (surface.beside.clone(), surface.doors.clone());
     let doorway = doorway(&service, surface, descriptors, &stop)?;
     let served = doorway.tasks.clone();
     let (listeners, bell) = Listeners::bind(&root, sockets_of_runs(&support))?;
@@ -120,6 +120,9 @@ pub(crate) async fn run(
         served.spawn(notify::deliver(Arc::clone(&service), link.plugins().clone(), stop.clone()));
         for work in beside {
             served.spawn(work(Arc::clone(&service), stop.clone()));
+        }
+        for door in own_doors {
+            served.spawn(door(doorway.clone()));
         }
         link.plugins().use_inside(Inside::of(&doorway));
         served.spawn(plugins::deliver(Arc::clone(&service), link.plugins().clone(), stop.clone()));

@@ -21,6 +21,7 @@ pub(crate) mod remove;
 pub(crate) mod service_link;
 pub(crate) mod service_manager;
 pub(crate) mod socket_file;
+pub(crate) mod socket_owner;
 pub(crate) mod sockets;
 pub(crate) mod spare;
 pub(crate) mod timer;

@@ -20,5 +20,6 @@ pub(crate) fn surface() -> Surface {
         )))))),
         verbs: verbs::entries(),
         beside: Vec::new(),
+        doors: Vec::new(),
     }
 }

@@ -1,8 +1,9 @@
-//! What a service has beside its boards: looks into workspaces, and chats.
+//! What a service has beside its boards: looks into workspaces, chats, and browsers.
 
 use super::Service;
 use super::looks::Looks;
 use crate::automation::chat::Desk;
+use crate::browsers::Browsers;
 
 impl Service {
     /// The looks into workspaces that workers ask for.
@@ -13,5 +14,10 @@ impl Service {
     /// The chats, and how their bridges stand.
     pub(crate) fn chats(&self) -> &Desk {
         &self.chats
+    }
+
+    /// The links and sessions of browsers.
+    pub(crate) fn browsers(&self) -> &Browsers {
+        &self.browsers
     }
 }

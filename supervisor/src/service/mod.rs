@@ -26,6 +26,7 @@ use self::looks::Looks;
 use crate::automation::chat::Desk;
 use crate::automation::plugins::Plugins;
 use crate::automation::schedules::Schedules;
+use crate::browsers::Browsers;
 use crate::config::Config;
 use crate::config::definitions::Defect;
 use crate::failpoint;
@@ -163,6 +164,7 @@ pub(crate) struct Service {
     refused: Mutex<BTreeMap<BoardName, Failure>>,
     looks: Looks,
     chats: Desk,
+    browsers: Browsers,
     mail: Arc<Notify>,
     news: Arc<Notify>,
 }
@@ -173,6 +175,7 @@ impl Service {
         let quotas = SharedQuotas::new(config.quotas());
         Service {
             uids: Uids::of(&root),
+            browsers: Browsers::new(&root),
             root,
             quotas,
             config: Mutex::new(Arc::new(config)),
@@ -242,6 +245,7 @@ impl Service {
                 self.quotas.set(config.quotas());
                 *self.config.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
                 self.mail.notify_one();
+                self.browsers.changed().notify_one();
                 None
             }
             Err(defect) => Some(defect),

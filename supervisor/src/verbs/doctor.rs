@@ -44,7 +44,8 @@ impl Verb for Doctor {
 
     async fn run(self, call: Call) -> Result<Report, Failure> {
         let troubles = status::troubles(&call);
-        let asked = Examination { replay: self.replay, repair: false };
+        let dashboard = call.service.browsers().listening();
+        let asked = Examination { replay: self.replay, repair: false, dashboard };
         blocking("the examination did not finish", move || {
             doctor::examine(call.service.root(), asked, troubles)
         })

@@ -25,6 +25,7 @@ mod context;
 mod create;
 mod creator;
 mod cursor;
+mod dashboard;
 mod deny;
 mod diagnostics;
 mod dispatch;
@@ -125,6 +126,9 @@ pub(crate) use complete::Complete;
 pub(crate) use consult::Consult;
 pub(crate) use context::Context;
 pub(crate) use create::Create;
+pub(crate) use dashboard::{
+    DashboardSessions, Link as DashboardLink, OpenDashboard, RevokeDashboard, link_lasts,
+};
 pub(crate) use deny::Deny;
 pub(crate) use diagnostics::Diagnostics;
 pub(crate) use dispatch::{Dispatch, Dispatched, Spawned};

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use kernel::{BoardId, RunId, Tenant};
 
 use super::account::{Account, FORGOTTEN};
-use crate::config::ApiConfig;
+use crate::config::api::ApiConfig;
 
 /// How long a run rests that has made more requests than it may: neither its connections nor its door are looked at. It is
 /// also what the refusal says in `Retry-After`.

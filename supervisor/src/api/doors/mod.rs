@@ -1,4 +1,4 @@
-//! The daemon's doors: the operator's socket, a socket for each run, and a loopback port where sockets cannot be granted.
+//! The daemon's doors: the operator's socket, a socket for each run, a loopback port where sockets cannot be granted, and that of the dashboard.
 //!
 //! What comes through them is hostile until it is known:
 //!
@@ -16,6 +16,7 @@ mod accounts;
 mod bell;
 mod bind;
 mod bounds;
+mod browsers;
 mod crowd;
 mod gate;
 mod intake;
@@ -34,6 +35,7 @@ mod whose;
 pub(super) use accounts::REST;
 pub(crate) use bell::Bell;
 pub(super) use bounds::Bound;
+pub(crate) use browsers::attend_browsers;
 pub(super) use crowd::{Busy, Seat};
 pub(super) use gate::Gate;
 pub(crate) use gate::Pass;

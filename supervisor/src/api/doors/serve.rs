@@ -45,6 +45,8 @@ pub(super) enum Side {
     /// That of the users of tenants.
     Member,
     Worker,
+    /// That of the dashboard.
+    Browser,
 }
 
 #[derive(Debug)]
@@ -114,6 +116,11 @@ impl Door {
                 api.connections_per_worker,
                 api.connections_per_second_per_worker,
             ),
+            // A proxy in front of the dashboard brings what all its people have open.
+            Side::Browser => {
+                let all = api.connections.min(share(8));
+                (all, (all / 2).max(1), api.connections_per_second_per_worker)
+            }
             Side::Worker => (
                 api.connections.min(share(4)),
                 api.connections_per_worker,
@@ -145,7 +152,11 @@ impl Door {
     }
 
     fn receive<S: Stream>(&self, stream: S) {
-        let (group, uid) = stream.group();
+        let (mut group, uid) = stream.group();
+        let browser = if self.side == Side::Browser { stream.owner() } else { None };
+        if let Some(user) = browser {
+            group = Group::User(user);
+        }
         let (seat, met) = match self.crowd.enter(group, self.bounds(group), Instant::now()) {
             Entry::In(seat, met) => (seat, met),
             Entry::Full(bound) => {
@@ -161,6 +172,7 @@ impl Door {
             Side::Operator => Peer::Operator(Arc::new(person(uid))),
             Side::Member => Peer::Member(uid),
             Side::Worker => Peer::Worker,
+            Side::Browser => Peer::Browser(browser),
         };
         self.serve(stream, seat, peer);
     }

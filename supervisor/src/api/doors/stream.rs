@@ -6,6 +6,7 @@ use rustix::net::SendFlags;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 use super::bounds::Group;
+use crate::host::socket_owner;
 
 /// What a door accepts connections from.
 pub(super) trait Listener: Send + 'static {
@@ -21,6 +22,8 @@ pub(super) trait Stream:
 {
     /// Whose it is, and the uid of the peer.
     fn group(&self) -> (Group, u32);
+    /// The Unix user of the other end, where the kernel says it.
+    fn owner(&self) -> Option<u32>;
     /// Writes what fits at once.
     fn say(&self, bytes: &[u8]);
     /// The same connection on no runtime.
@@ -50,6 +53,10 @@ impl Stream for UnixStream {
             Some(_) | None => Group::User(peer.uid()),
         };
         (group, peer.uid())
+    }
+
+    fn owner(&self) -> Option<u32> {
+        self.peer_cred().ok().map(|peer| peer.uid())
     }
 
     fn say(&self, bytes: &[u8]) {
@@ -84,6 +91,10 @@ impl Listener for TcpListener {
 impl Stream for TcpStream {
     fn group(&self) -> (Group, u32) {
         (Group::Anyone, u32::MAX)
+    }
+
+    fn owner(&self) -> Option<u32> {
+        socket_owner::owner(self.peer_addr().ok()?, self.local_addr().ok()?)
     }
 
     fn say(&self, bytes: &[u8]) {

@@ -1,0 +1,50 @@
+//! The port of the dashboard: what is behind it decides who calls, and only then asks the API.
+
+use std::io;
+use std::net::TcpListener as StdTcpListener;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::response::Response;
+use tokio::net::TcpListener;
+use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt as _;
+
+use super::serve::{Door, Doorway, Front, Side};
+use crate::api::identity::Peer;
+use crate::browsers::Owner;
+
+/// Receives browsers on a runtime of their own until it is stopped. Each request that reaches `pages` carries the peer
+/// [`Browser`](crate::api::Peer::Browser).
+///
+/// # Errors
+/// The listener cannot be used by a runtime.
+pub(crate) fn attend_browsers(
+    shared: &Doorway,
+    pages: Router,
+    listener: StdTcpListener,
+    (rooms, stop): (&Handle, CancellationToken),
+) -> io::Result<()> {
+    listener.set_nonblocking(true)?;
+    let _entered = rooms.enter();
+    let listener = TcpListener::from_std(listener)?;
+    let front = Front { router: pages, gate: Arc::clone(&shared.front.gate) };
+    // Those that are connected go when nobody is received any more.
+    let shared = Doorway { front, stop: stop.clone(), ..shared.clone() };
+    let door = Arc::new(Door::new(Side::Browser, &shared, rooms.clone()));
+    shared.tasks.spawn_on(door.attend(listener, stop), rooms);
+    Ok(())
+}
+
+impl Doorway {
+    /// Asks the API for the owner of a session.
+    pub(crate) async fn ask_for(&self, owner: Arc<Owner>, mut request: Request) -> Response {
+        request.extensions_mut().insert(Peer::Session(owner));
+        match self.front.router.clone().oneshot(request).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! One-time codes: each is in one link, for a few minutes, in memory alone.
+
+use std::time::{Duration, Instant};
+
+use super::session::Owner;
+use super::{digest, secret};
+use crate::exit::Code;
+use crate::failure::Failure;
+
+/// How long a link can be followed.
+pub(crate) const LIFETIME: Duration = Duration::from_mins(5);
+/// The most links of one owner that were not followed: the oldest gives way.
+const EACH: usize = 4;
+/// The most links in all.
+const ALL: usize = 64;
+
+/// What a link offers.
+#[derive(Clone, Debug)]
+pub(crate) struct Offer {
+    /// Whose the session will be.
+    pub(crate) owner: Owner,
+    /// The only Unix user whose browser may follow it; none where it may be any.
+    pub(crate) browser: Option<u32>,
+}
+
+#[derive(Debug)]
+struct Pending {
+    digest: [u8; 32],
+    offer: Offer,
+    until: Instant,
+}
+
+/// The codes that were not used.
+#[derive(Debug, Default)]
+pub(super) struct Codes(Vec<Pending>);
+
+impl Codes {
+    /// Makes one. Returns it: only its digest is kept.
+    pub(super) fn add(&mut self, offer: Offer, now: Instant) -> Result<String, Failure> {
+        self.tidy(now);
+        let own = |pending: &Pending| pending.offer.owner == offer.owner;
+        if self.0.iter().filter(|pending| own(pending)).count() >= EACH
+            && let Some(oldest) = self.0.iter().position(own)
+        {
+            self.0.remove(oldest);
+        }
+        if self.0.len() >= ALL {
+            let full = format!("{ALL} links wait to be followed, the most that there may be");
+            return Err(Failure::new(Code::Throttled, full).hint("try again in 5 minutes"));
+        }
+        let code = secret();
+        self.0.push(Pending { digest: digest(&code), offer, until: now + LIFETIME });
+        Ok(code)
+    }
+
+    /// What a code offers, unless it was used or is too old.
+    pub(super) fn find(&self, code: &str, now: Instant) -> Option<Offer> {
+        let digest = digest(code);
+        let own = |pending: &&Pending| pending.digest == digest && now < pending.until;
+        self.0.iter().find(own).map(|pending| pending.offer.clone())
+    }
+
+    /// Uses a code up.
+    pub(super) fn take(&mut self, code: &str) {
+        let digest = digest(code);
+        self.0.retain(|pending| pending.digest != digest);
+    }
+
+    /// Forgets those of some owners.
+    pub(super) fn forget(&mut self, whose: impl Fn(&Owner) -> bool) {
+        self.0.retain(|pending| !whose(&pending.offer.owner));
+    }
+
+    /// Forgets those that are too old, and returns how long the first of the others lasts.
+    pub(super) fn tidy(&mut self, now: Instant) -> Option<Duration> {
+        self.0.retain(|pending| now < pending.until);
+        self.0.iter().map(|pending| pending.until - now).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offer(name: &str) -> Offer {
+        let owner = Owner { name: name.to_owned(), uid: Some(7), tenant: None, is_member: false };
+        Offer { owner, browser: None }
+    }
+
+    #[test]
+    fn a_code_is_good_once_and_for_five_minutes() {
+        let (mut codes, now) = (Codes::default(), Instant::now());
+        let code = codes.add(offer("ada"), now).unwrap();
+        assert!(codes.find("", now).is_none() && codes.find(&code[1..], now).is_none());
+        assert!(codes.find(&code, now + LIFETIME - Duration::from_secs(1)).is_some());
+        assert!(codes.find(&code, now + LIFETIME).is_none(), "too old");
+        codes.take(&code);
+        assert!(codes.find(&code, now).is_none(), "used");
+    }
+
+    #[test]
+    fn links_are_bounded_for_each_owner_and_in_all() {
+        let (mut codes, now) = (Codes::default(), Instant::now());
+        let own: Vec<String> = (0..=EACH).map(|_| codes.add(offer("ada"), now).unwrap()).collect();
+        assert!(codes.find(&own[0], now).is_none() && codes.find(&own[1], now).is_some());
+        let refused = (0..ALL).find_map(|at| codes.add(offer(&format!("user-{at}")), now).err());
+        assert_eq!(refused.unwrap().code, Code::Throttled);
+        assert!(codes.find(&own[1], now).is_some(), "others do not take them away");
+        assert!(codes.add(offer("eve"), now + LIFETIME).is_ok(), "they end by themselves");
+    }
+}

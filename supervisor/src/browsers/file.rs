@@ -1,0 +1,138 @@
+//! The sessions of a root on disk: digests of their secrets, in a file that nobody but the daemon's user reads.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use kernel::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::secret;
+use super::session::{Owner, Session, SessionId};
+use crate::failure::Failure;
+
+/// The version of the form: another one is not read, and its sessions begin anew.
+const VERSION: u32 = 1;
+
+/// What is kept.
+#[derive(Debug)]
+pub(super) struct Kept {
+    pub(super) cookie_name: String,
+    pub(super) sessions: Vec<Arc<Session>>,
+}
+
+/// The form of the file.
+#[derive(Debug, Serialize, Deserialize)]
+struct Form {
+    version: u32,
+    cookie_name: String,
+    sessions: Vec<Line>,
+}
+
+/// A session in the file.
+#[derive(Debug, Serialize, Deserialize)]
+struct Line {
+    id: SessionId,
+    owner: Owner,
+    browser: Option<u32>,
+    cookie: String,
+    key: String,
+    began: Timestamp,
+    used: Timestamp,
+}
+
+impl Line {
+    fn of(session: &Session) -> Self {
+        Line {
+            id: session.id.clone(),
+            owner: session.owner.clone(),
+            browser: session.browser,
+            cookie: hex::encode(session.cookie),
+            key: hex::encode(session.key),
+            began: session.began,
+            used: session.used(),
+        }
+    }
+
+    fn session(self) -> Option<Arc<Session>> {
+        let digest = |text: &str| <[u8; 32]>::try_from(hex::decode(text).ok()?).ok();
+        let secrets = (digest(&self.cookie)?, digest(&self.key)?);
+        Some(Arc::new(Session::kept((self.id, self.owner, self.browser), secrets, (self.began, self.used))))
+    }
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        let cookie_name = format!("supervisor-{}", &secret()[..8]);
+        Kept { cookie_name, sessions: Vec::new() }
+    }
+}
+
+impl Kept {
+    /// The text of the file.
+    pub(super) fn text(&self) -> Vec<u8> {
+        let sessions = self.sessions.iter().map(|session| Line::of(session)).collect();
+        let form = Form { version: VERSION, cookie_name: self.cookie_name.clone(), sessions };
+        // It has neither maps nor numbers that JSON cannot say.
+        serde_json::to_vec(&form).unwrap_or_default()
+    }
+
+    /// Ends those that are over by now. Returns whether there were any.
+    pub(super) fn expire(&mut self, now: Timestamp) -> bool {
+        !self.end(|session| session.is_over(now)).is_empty()
+    }
+
+    /// Ends sessions, and returns which.
+    pub(super) fn end(&mut self, which: impl Fn(&Session) -> bool) -> Vec<SessionId> {
+        let ended: Vec<Arc<Session>> = self.sessions.extract_if(.., |session| which(session)).collect();
+        ended.iter().for_each(|session| session.end());
+        ended.iter().map(|session| session.id.clone()).collect()
+    }
+
+    /// Ends those of an owner that were used least lately, until there is room for one more.
+    pub(super) fn make_room(&mut self, owner: &Owner, most: usize) {
+        loop {
+            let own = self.sessions.iter().filter(|session| session.owner == *owner);
+            if own.clone().count() < most {
+                return;
+            }
+            let Some(last) = own.min_by_key(|session| session.used()).map(|session| session.id.clone())
+            else {
+                return;
+            };
+            self.end(|session| session.id == last);
+        }
+    }
+}
+
+/// Reads the file; one without sessions where there is none.
+pub(super) fn read(path: &Path) -> Result<Kept, Failure> {
+    let fail = |e: std::io::Error| Failure::file("read", path, &e);
+    let text = match std::fs::read(path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Kept::default()),
+        Err(e) => return Err(fail(e)),
+    };
+    let form: Form = serde_json::from_slice(&text).map_err(|e| fail(e.into()))?;
+    if form.version != VERSION || !is_name(&form.cookie_name) {
+        return Err(Failure::failed(format!("{} is of another release", path.display())));
+    }
+    let sessions = form.sessions.into_iter().filter_map(Line::session).collect();
+    Ok(Kept { cookie_name: form.cookie_name, sessions })
+}
+
+/// Whether a name can be that of a cookie.
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+}
+
+/// Writes the file. What reads it meanwhile, or after a crash, has the old one or the new one.
+pub(super) fn write(path: &Path, text: &[u8]) -> Result<(), Failure> {
+    let fail = |e: std::io::Error| Failure::file("write", path, &e);
+    let dir = path.parent().unwrap_or(Path::new("/"));
+    // A temporary file of this crate has the mode 0600.
+    let mut draft = tempfile::NamedTempFile::new_in(dir).map_err(fail)?;
+    draft.write_all(text).map_err(fail)?;
+    draft.as_file().sync_all().map_err(fail)?;
+    draft.persist(path).map(drop).map_err(|e| fail(e.error))
+}

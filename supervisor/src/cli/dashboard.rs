@@ -1,0 +1,132 @@
+//! `dashboard` at the command line: a link for a browser, and the sessions that have come of such links.
+
+use kernel::Tenant;
+
+use super::browser::Browser;
+use super::restore::refuse_worker;
+use super::{CommandLine, call};
+use crate::api::person;
+use crate::client::Client;
+use crate::environment;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::terminal::complain;
+use crate::verbs::{DashboardLink, DashboardSessions, OpenDashboard, RevokeDashboard, link_lasts};
+
+/// See and steer the fleet in a browser: print a link that works once
+#[derive(Clone, Debug, clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
+The link begins a session in the browser that follows it first, within 5 minutes. The
+daemon listens on loopback alone, at `listen` in [dashboard] of supervisor.toml; a
+session ends after 12 hours without a request, and after 7 days.
+
+Examples:
+  supervisor dashboard
+  supervisor dashboard --open
+  supervisor dashboard --tenant acme
+  supervisor dashboard --json
+  supervisor dashboard sessions
+  supervisor dashboard revoke --all"
+)]
+pub(super) struct Dashboard {
+    /// Open the link in a browser, where this host has a display
+    #[arg(long)]
+    open: bool,
+    /// Let the session see this tenant alone
+    #[arg(long, value_name = "NAME")]
+    tenant: Option<Tenant>,
+    #[command(subcommand)]
+    verb: Option<Verb>,
+}
+
+#[derive(Clone, Debug, clap::Subcommand)]
+enum Verb {
+    /// List the sessions of browsers
+    #[command(after_help = "\
+Examples:
+  supervisor dashboard sessions
+  supervisor dashboard sessions --json")]
+    Sessions,
+    /// End sessions of browsers, and with all of them the links that nobody has followed
+    #[command(after_help = "\
+Examples:
+  supervisor dashboard revoke 3f9a01c2
+  supervisor dashboard revoke --all")]
+    Revoke {
+        /// The sessions
+        #[arg(value_name = "ID", required_unless_present = "all", conflicts_with = "all")]
+        sessions: Vec<String>,
+        /// End all of them
+        #[arg(long)]
+        all: bool,
+    },
+}
+
+pub(super) async fn run(line: &CommandLine, dashboard: Dashboard) -> Result<u8, Failure> {
+    let (client, output) = (&line.client()?, line.output);
+    refuse_worker(client)?;
+    match dashboard.verb {
+        None => {
+            let opens = if dashboard.open { Browser::find() } else { None };
+            if dashboard.open && opens.is_none() {
+                output.warn(&["no browser is opened: neither BROWSER nor a display is set".to_owned()]);
+            }
+            link(client, output, dashboard.tenant, opens).await
+        }
+        Some(Verb::Sessions) => call(client, DashboardSessions {}, output).await,
+        Some(Verb::Revoke { sessions, all }) => call(client, RevokeDashboard { sessions, all }, output).await,
+    }
+}
+
+async fn link(
+    client: &Client,
+    output: Output,
+    tenant: Option<Tenant>,
+    opens: Option<Browser>,
+) -> Result<u8, Failure> {
+    let asked = OpenDashboard { tenant, own_browser: opens.is_some() };
+    let link = client.call(&asked).await?;
+    let code = output.reply::<OpenDashboard>(&link)?;
+    match opens.map(|browser| browser.open(&link.url)) {
+        Some(Err(why)) => output.warn(&[format!("{why}; open the link yourself")]),
+        Some(Ok(())) | None => {}
+    }
+    if !output.json() {
+        complain(&format!("It begins a session in one browser, within {}.", link_lasts()));
+        if let Some(tunnel) = tunnel(&link, environment::text("SSH_CONNECTION").as_deref()) {
+            complain(&format!("From the host that you come from, first:  {tunnel}"));
+        }
+    }
+    Ok(code)
+}
+
+/// The command by which the host that a person comes from reaches the dashboard; none for who sits at this one, or where a proxy is.
+fn tunnel(link: &DashboardLink, connection: Option<&str>) -> Option<String> {
+    // `ssh(1)`: the client's address and port, and those of the server.
+    let host = connection?.split(' ').nth(2)?;
+    let own = link.url.starts_with("http://");
+    let user = person(nix::unistd::getuid().as_raw()).name;
+    own.then(|| format!("ssh -L {}:{} {user}@{host}", link.listen.port(), link.listen))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_comes_by_ssh_is_shown_the_tunnel() {
+        let link = |url: &str| DashboardLink {
+            url: url.to_owned(),
+            seconds: 300,
+            listen: "127.0.0.1:8470".parse().unwrap(),
+            tenant: None,
+        };
+        let own =
+            tunnel(&link("http://127.0.0.1:8470/open#x"), Some("192.0.2.7 50000 192.0.2.9 22")).unwrap();
+        assert!(own.starts_with("ssh -L 8470:127.0.0.1:8470 ") && own.ends_with("@192.0.2.9"), "{own}");
+        assert_eq!(tunnel(&link("http://127.0.0.1:8470/open#x"), None), None);
+        assert_eq!(tunnel(&link("https://fleet.example.org/open#x"), Some("a 1 b 2")), None);
+    }
+}

@@ -1,0 +1,209 @@
+//! What is answered to a request of a browser: a page, a file, a session, or what the API says to its owner.
+
+use std::sync::Arc;
+
+use axum::extract::{Extension, Request, State};
+use axum::http::uri::PathAndQuery;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use axum::{Router, body::Body};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+
+use super::guard::{self, Kind};
+use super::until::Until;
+use super::{pages, sign_in};
+use crate::api::{Doorway, KEY_HEADER, Peer, blocking};
+use crate::browsers::{Browsers, Session};
+use crate::exit::Code;
+use crate::failure::Failure;
+
+/// What is behind the port.
+#[derive(Clone, Debug)]
+pub(super) struct Desk {
+    doorway: Doorway,
+}
+
+/// Where a path leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Way {
+    Api,
+    Asset(String),
+    Session,
+    Open,
+    Page,
+}
+
+/// A request that comes from the dashboard's own page, or from nowhere.
+#[derive(Debug)]
+pub(super) struct Visit<'a> {
+    pub(super) browsers: &'a Browsers,
+    /// The Unix user of the browser.
+    pub(super) browser: Option<u32>,
+    /// The origin of the page.
+    pub(super) origin: String,
+    /// The session whose cookie it shows.
+    pub(super) session: Option<Arc<Session>>,
+}
+
+/// The paths of the dashboard.
+pub(super) fn router(desk: Desk) -> Router {
+    Router::new().fallback(answer).with_state(desk)
+}
+
+async fn answer(State(desk): State<Desk>, Extension(peer): Extension<Peer>, request: Request) -> Response {
+    let browser = if let Peer::Browser(uid) = peer { uid } else { None };
+    let way = Way::of(request.uri().path());
+    let kind = way.kind();
+    let response = match desk.admitted(&way, browser, request).await {
+        Ok(response) => response,
+        Err(failure) if kind == Kind::Page => plain(&failure),
+        Err(failure) => failure.into_response(),
+    };
+    guard::with_rules(response, kind)
+}
+
+impl Way {
+    fn of(path: &str) -> Self {
+        match path {
+            "/open" => Way::Open,
+            "/session" => Way::Session,
+            "/api" => Way::Api,
+            _ if path.starts_with("/api/") => Way::Api,
+            _ => match path.strip_prefix("/assets/") {
+                Some(name) => Way::Asset(name.to_owned()),
+                None => Way::Page,
+            },
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        match self {
+            Way::Api | Way::Session => Kind::Data,
+            Way::Asset(_) => Kind::Asset,
+            Way::Open | Way::Page => Kind::Page,
+        }
+    }
+}
+
+impl Desk {
+    pub(super) fn new(doorway: &Doorway) -> Self {
+        Desk { doorway: doorway.clone() }
+    }
+
+    /// Answers a request, once it is known that no page of another origin has made it.
+    async fn admitted(&self, way: &Way, browser: Option<u32>, request: Request) -> Result<Response, Failure> {
+        let service = Arc::clone(&self.doorway.service);
+        let config = service.config();
+        let origin = guard::check_origin(&config.dashboard, request.method(), request.headers())?;
+        if way.kind() != Kind::Page {
+            guard::check_site(request.headers())?;
+        }
+        let browsers = service.browsers();
+        let session = guard::by_cookie(browsers, request.headers(), browser);
+        let visit = Visit { browsers, browser, origin, session };
+        match way {
+            Way::Api => self.api(&visit, request).await,
+            Way::Session => match request.method() {
+                &Method::POST => sign_in::begin(&service, &visit, request).await,
+                &Method::GET => visit.known(request.headers()).map(|session| sign_in::describe(&session)),
+                &Method::DELETE => {
+                    let session = visit.known(request.headers())?;
+                    sign_in::end(&service, &visit, session.id.clone()).await
+                }
+                _ => Err(unsupported()),
+            },
+            Way::Asset(_) | Way::Open | Way::Page
+                if !matches!(*request.method(), Method::GET | Method::HEAD) =>
+            {
+                Err(unsupported())
+            }
+            Way::Open => pages::file(pages::OPEN, request.headers()).ok_or_else(absent),
+            Way::Asset(name) => {
+                if visit.session.is_none() && !pages::FREE.contains(&name.as_str()) {
+                    return Err(guard::no_session());
+                }
+                pages::file(name, request.headers()).ok_or_else(absent)
+            }
+            Way::Page if request.uri().path() == "/favicon.ico" => Err(absent()),
+            Way::Page if visit.session.is_none() => Ok(to_the_link(request.uri().path_and_query())),
+            Way::Page => pages::file(pages::SHELL, request.headers()).ok_or_else(absent),
+        }
+    }
+
+    /// Hands a request to the API, as the owner of its session.
+    async fn api(&self, visit: &Visit<'_>, mut request: Request) -> Result<Response, Failure> {
+        let session = visit.known(request.headers())?;
+        if visit.browsers.is_due() {
+            let service = Arc::clone(&self.doorway.service);
+            blocking("the use of the session was not noted", move || service.browsers().note()).await?;
+        }
+        let headers = request.headers_mut();
+        if headers.contains_key(header::UPGRADE) {
+            return Err(Failure::usage("the dashboard changes no protocols")
+                .hint("read /api/v1/stream, or connect to the operator's socket"));
+        }
+        // What else could say who calls: a proxy may have added one, and it is not the session.
+        for name in [header::AUTHORIZATION.as_str(), header::COOKIE.as_str(), KEY_HEADER, guard::KEY] {
+            headers.remove(name);
+        }
+        let asked = self.doorway.ask_for(Arc::new(session.owner.clone()), request);
+        let response = tokio::select! {
+            response = asked => response,
+            // What waits is given up, as where a client goes; a write that was begun is done.
+            () = session.ended().cancelled() => return Err(guard::no_session()),
+        };
+        Ok(response.map(|body| Body::new(Until::new(body, session.ended()))))
+    }
+}
+
+impl Visit<'_> {
+    /// The session of a request that shows its key too. A server on another port of this host gets the cookie, and never the key.
+    fn known(&self, headers: &HeaderMap) -> Result<Arc<Session>, Failure> {
+        let (session, key) = self.session.as_ref().zip(guard::key(headers)).ok_or_else(guard::no_session)?;
+        if self.browsers.used(session, key) { Ok(Arc::clone(session)) } else { Err(guard::no_session()) }
+    }
+}
+
+/// Leads a browser without a session to the page that takes a link, which leads back.
+fn to_the_link(asked: Option<&PathAndQuery>) -> Response {
+    let to = match asked.map(PathAndQuery::as_str) {
+        None | Some("/") => "/open".to_owned(),
+        Some(path) => format!("/open?to={}", utf8_percent_encode(path, NON_ALPHANUMERIC)),
+    };
+    let to = HeaderValue::from_str(&to).unwrap_or(HeaderValue::from_static("/open"));
+    (StatusCode::SEE_OTHER, [(header::LOCATION, to)]).into_response()
+}
+
+fn unsupported() -> Failure {
+    Failure::new(Code::Method, "this path does not support this method")
+}
+
+fn absent() -> Failure {
+    Failure::new(Code::NotFound, "the dashboard has no such file")
+}
+
+/// A refusal as a person reads it whose browser shows nothing else.
+fn plain(failure: &Failure) -> Response {
+    let status = StatusCode::from_u16(failure.code.http()).unwrap_or(StatusCode::FORBIDDEN);
+    let hint = failure.hint.as_deref().unwrap_or(failure.code.next_step());
+    let text = format!("{failure}\n{hint}\n");
+    (status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_looks_like_the_api_is_never_a_page() {
+        for path in ["/api", "/api/", "/api/v1/board", "/api/plugins/kanban/tasks", "/api/../open"] {
+            assert_eq!(Way::of(path), Way::Api, "{path}");
+        }
+        for path in
+            ["/", "/board", "/runs/t1/1", "/apiv1", "/API/v1/board", "//api/v1", "/open/", "/session/x"]
+        {
+            assert_eq!(Way::of(path), Way::Page, "{path}");
+        }
+        assert_eq!(Way::of("/assets/../open"), Way::Asset("../open".to_owned()));
+    }
+}

@@ -1,0 +1,178 @@
+//! Who may ask what: the host and the origin of a request, the session that it shows, and what browsers are told of each reply.
+
+use std::sync::Arc;
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use axum::response::Response;
+
+use crate::browsers::{Browsers, Session};
+use crate::config::dashboard::DashboardConfig;
+use crate::exit::Code;
+use crate::failure::Failure;
+
+/// Carries the key of a session.
+pub(super) const KEY: &str = "x-supervisor-dashboard";
+/// The longest secret that is looked at.
+const LONGEST: usize = 128;
+
+/// What the page may load and do.
+const PAGE: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
+    connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
+    require-trusted-types-for 'script'; trusted-types markdown";
+/// What a reply of the API may do that is opened as a page: nothing.
+const DATA: &str = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox";
+
+/// What a reply is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Page,
+    Asset,
+    Data,
+}
+
+/// Refuses what comes under another name than the dashboard's, or from a page of another origin. Returns the origin.
+pub(super) fn check_origin(
+    config: &DashboardConfig,
+    method: &Method,
+    headers: &HeaderMap,
+) -> Result<String, Failure> {
+    let refused = |why: String| Err(Failure::new(Code::NotPermitted, why));
+    let Some(host) = only(headers, &header::HOST) else {
+        return refused("the request names no host, or several".to_owned());
+    };
+    let Some(own) = config.origin(host) else {
+        let named: String = host.chars().take(80).collect();
+        return Err(Failure::new(
+            Code::NotPermitted,
+            format!("the dashboard is not served under the name {named}"),
+        )
+        .hint(format!(
+            "open it as {}; a tunnel forwards the same port: ssh -L {}:{} HOST",
+            config.base(),
+            config.listen.port(),
+            config.listen
+        )));
+    };
+    let writes = !matches!(*method, Method::GET | Method::HEAD);
+    match (headers.contains_key(header::ORIGIN), only(headers, &header::ORIGIN)) {
+        (true, Some(origin)) if origin == own => {}
+        (false, _) if !writes => {}
+        (true, _) => return refused("the request comes from a page of another origin".to_owned()),
+        (false, _) => return refused("the request changes something and names no origin".to_owned()),
+    }
+    Ok(own)
+}
+
+/// Refuses what a page of another site or port has asked for, where the browser says so.
+pub(super) fn check_site(headers: &HeaderMap) -> Result<(), Failure> {
+    match headers.get("sec-fetch-site").map(|value| value.as_bytes()) {
+        None | Some(b"same-origin" | b"none") => Ok(()),
+        Some(_) => Err(Failure::new(Code::NotPermitted, "the request comes from a page of another site")),
+    }
+}
+
+/// The session whose cookie a request shows.
+pub(super) fn by_cookie(
+    browsers: &Browsers,
+    headers: &HeaderMap,
+    browser: Option<u32>,
+) -> Option<Arc<Session>> {
+    let name = browsers.cookie_name();
+    // Another server of this host may have set one of the same name, which is then beside it.
+    let values = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let pairs = values.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    let shown = pairs.filter(|(own, value)| *own == name && value.len() <= LONGEST).take(4);
+    shown.filter_map(|(_, value)| browsers.by_cookie(value, browser)).next()
+}
+
+/// The key that a request shows.
+pub(super) fn key(headers: &HeaderMap) -> Option<&str> {
+    only(headers, &HeaderName::from_static(KEY)).filter(|key| key.len() <= LONGEST)
+}
+
+/// The refusal of a request without a session.
+pub(super) fn no_session() -> Failure {
+    Failure::new(Code::NoSession, "this browser has no session, or it has ended")
+        .hint("get a link with: supervisor dashboard")
+}
+
+/// The only value of a header.
+fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    let mut values = headers.get_all(name).iter();
+    let first = values.next()?.to_str().ok()?;
+    values.next().is_none().then_some(first)
+}
+
+/// Says to the browser what a reply may do.
+pub(super) fn with_rules(mut response: Response, kind: Kind) -> Response {
+    let headers = response.headers_mut();
+    let csp = if kind == Kind::Data { DATA } else { PAGE };
+    let rules = [
+        (header::CONTENT_SECURITY_POLICY, csp),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    ];
+    for (name, value) in rules {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    let caching = match kind {
+        // Asked for again each time, by its ETag.
+        Kind::Asset => "private, no-cache",
+        Kind::Page | Kind::Data => "no-store",
+    };
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(caching));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.append(*name, value.parse().unwrap());
+        }
+        headers
+    }
+
+    #[test]
+    fn only_the_page_of_the_dashboard_itself_is_answered() {
+        let config = DashboardConfig::default();
+        let own = "http://127.0.0.1:8470";
+        let check = |method: &Method, pairs: &[(&'static str, &str)]| {
+            check_origin(&config, method, &headers(pairs)).map_err(|failure| failure.message)
+        };
+        let host = ("host", "127.0.0.1:8470");
+        assert_eq!(check(&Method::GET, &[host]).as_deref(), Ok(own));
+        assert_eq!(check(&Method::POST, &[host, ("origin", own)]).as_deref(), Ok(own));
+        for (method, pairs) in [
+            (Method::GET, vec![]),
+            (Method::GET, vec![host, host]),
+            (Method::GET, vec![("host", "rebound.example.org:8470")]),
+            (Method::GET, vec![host, ("origin", "http://evil.example.org")]),
+            (Method::POST, vec![host]),
+            (Method::DELETE, vec![host, ("origin", "null")]),
+            (Method::POST, vec![host, ("origin", "http://127.0.0.1:9999")]),
+            (Method::POST, vec![host, ("origin", "http://localhost:8470")]),
+            (Method::POST, vec![host, ("origin", "https://127.0.0.1:8470")]),
+            (Method::POST, vec![host, ("origin", own), ("origin", own)]),
+            (Method::POST, vec![host, ("origin", "http://127.0.0.1:8470.evil.example.org")]),
+        ] {
+            assert!(check(&method, &pairs).is_err(), "{method} {pairs:?}");
+        }
+    }
+
+    #[test]
+    fn a_browser_that_says_that_another_site_asks_is_believed() {
+        for (site, is_let_in) in
+            [("same-origin", true), ("none", true), ("same-site", false), ("cross-site", false), ("x", false)]
+        {
+            assert_eq!(check_site(&headers(&[("sec-fetch-site", site)])).is_ok(), is_let_in, "{site}");
+        }
+        assert!(check_site(&HeaderMap::new()).is_ok(), "an old one does not say it");
+    }
+}

@@ -1,0 +1,149 @@
+//! When the dashboard listens: from the first link on, as long as a link can be followed or a session lives.
+
+use std::net::{SocketAddr, TcpListener};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio_util::sync::CancellationToken;
+
+use super::desk::{self, Desk};
+use crate::api::{Doorway, attend_browsers, blocking};
+use crate::exit::Code;
+use crate::failure::Failure;
+
+/// Threads on which requests of browsers go on: they never block.
+const THREADS: usize = 1;
+/// Threads on which they read the board and write files.
+const BLOCKING: usize = 8;
+/// The next look at what is over, where nothing is.
+const LOOK: Duration = Duration::from_hours(1);
+
+/// Serves browsers until the daemon stops.
+pub(super) fn serve(doorway: Doorway) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    Box::pin(attend(doorway))
+}
+
+/// A port that is listened on.
+#[derive(Debug)]
+struct Open {
+    at: SocketAddr,
+    stop: CancellationToken,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+/// The port, and the threads behind it: there are none before the first link.
+#[derive(Debug)]
+struct Port {
+    doorway: Doorway,
+    rooms: Option<Runtime>,
+    open: Option<Open>,
+}
+
+async fn attend(doorway: Doorway) {
+    let (service, stop) = (Arc::clone(&doorway.service), doorway.stop.clone());
+    let browsers = service.browsers();
+    let mut openings = browsers.attend();
+    let loading = Arc::clone(&service);
+    drop(blocking("the sessions were not read", move || loading.browsers().load()).await);
+    let mut port = Port { doorway, rooms: None, open: None };
+    loop {
+        let tidied = Arc::clone(&service);
+        let lasts = blocking("the sessions were not looked at", move || tidied.browsers().tidy()).await;
+        let lasts = lasts.ok().flatten();
+        if lasts.is_none() {
+            port.close();
+        } else if let Err(failure) = port.open() {
+            tracing::warn!(error = %failure, hint = failure.hint.as_deref().unwrap_or_default(), "dashboard_not_served");
+        }
+        tokio::select! {
+            // Cancel-safe, all of them: what was not taken waits.
+            opening = openings.recv() => {
+                let Some(reply) = opening else { break };
+                // Who has gone needs no answer.
+                drop(reply.send(port.open()));
+            }
+            () = browsers.changed().notified() => {}
+            () = tokio::time::sleep(lasts.unwrap_or(LOOK).min(LOOK)) => {}
+            () = stop.cancelled() => break,
+        }
+    }
+}
+
+impl Port {
+    /// Listens where the configuration says now. Returns the address for people.
+    fn open(&mut self) -> Result<String, Failure> {
+        let config = &self.doorway.service.config().dashboard;
+        if !config.enabled {
+            self.close();
+            return Err(Failure::new(Code::NotPermitted, "the dashboard is switched off").hint(
+                "set enabled = true in [dashboard] of supervisor.toml, then: systemctl reload, or SIGHUP",
+            ));
+        }
+        if self.open.as_ref().is_some_and(|open| open.at == config.listen) {
+            return Ok(config.base());
+        }
+        self.close();
+        let listener = TcpListener::bind(config.listen).map_err(|e| not_bound(config.listen, &e))?;
+        let failed = |e: std::io::Error| Failure::failed(format!("failed to serve the dashboard: {e}"));
+        let rooms = match &self.rooms {
+            Some(rooms) => rooms,
+            None => self.rooms.insert(threads().map_err(failed)?),
+        };
+        let stop = self.doorway.stop.child_token();
+        let pages = desk::router(Desk::new(&self.doorway));
+        attend_browsers(&self.doorway, pages, listener, (rooms.handle(), stop.clone())).map_err(failed)?;
+        tracing::info!(at = %config.listen, "dashboard_served");
+        self.doorway.service.browsers().listens(Some(config.listen));
+        self.open = Some(Open { at: config.listen, stop });
+        Ok(config.base())
+    }
+
+    fn close(&mut self) {
+        if let Some(open) = self.open.take() {
+            self.doorway.service.browsers().listens(None);
+            tracing::info!(at = %open.at, "dashboard_closed");
+        }
+    }
+}
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        // This is a thread of another runtime, which must not wait for its threads.
+        if let Some(rooms) = self.rooms.take() {
+            rooms.shutdown_background();
+        }
+    }
+}
+
+fn threads() -> std::io::Result<Runtime> {
+    Builder::new_multi_thread()
+        .worker_threads(THREADS)
+        .max_blocking_threads(BLOCKING)
+        .thread_name("dashboard")
+        .enable_all()
+        .build()
+}
+
+/// Why a port cannot be listened on. Another one is not taken instead: people and bookmarks would not find it.
+fn not_bound(at: SocketAddr, error: &std::io::Error) -> Failure {
+    let free = "set another port as `listen` in [dashboard] of supervisor.toml, then reload the daemon: kill -HUP its pid";
+    match error.kind() {
+        std::io::ErrorKind::AddrInUse => Failure::new(
+            Code::Conflict,
+            format!("another program listens on {at}, such as the daemon of another root"),
+        )
+        .hint(free),
+        std::io::ErrorKind::PermissionDenied => {
+            Failure::new(Code::NotPermitted, format!("the user of the daemon may not listen on {at}"))
+                .hint(free)
+        }
+        _ => Failure::failed(format!("failed to listen on {at}: {error}")).hint(free),
+    }
+}

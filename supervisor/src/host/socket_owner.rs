@@ -1,0 +1,106 @@
+//! Whose the other end of a connection over loopback is: the kernel knows the Unix user of every socket (`sock_diag(7)`).
+
+use std::net::{IpAddr, SocketAddr};
+
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with,
+};
+
+/// The type of a request and of its reply, and the flag of a request (`netlink(7)`).
+const SOCK_DIAG_BY_FAMILY: u16 = 20;
+const NLM_F_REQUEST: u16 = 1;
+/// TCP, in all its states.
+const PROTOCOL: u8 = 6;
+/// The header of a message, then what is asked or said of a socket.
+const HEADER: usize = 16;
+const ASKED: usize = HEADER + 56;
+const SAID: usize = HEADER + 72;
+/// Where a reply has the user and the inode.
+const UID: usize = SAID - 8;
+const INODE: usize = SAID - 4;
+
+/// Returns the Unix user of the socket `theirs` that is connected to `ours`, both of this host. None where the kernel does not say it,
+/// and where the socket is closed: its user is not known any more.
+pub(crate) fn owner(theirs: SocketAddr, ours: SocketAddr) -> Option<u32> {
+    if !theirs.ip().is_loopback() {
+        return None;
+    }
+    let request = request(theirs, ours)?;
+    let flags = SocketFlags::CLOEXEC;
+    let link =
+        socket_with(AddressFamily::NETLINK, SocketType::DGRAM, flags, Some(netlink::SOCK_DIAG)).ok()?;
+    send(&link, &request, SendFlags::empty()).ok()?;
+    let mut reply = [0_u8; 512];
+    // The reply is there when the request has been sent.
+    let (length, _) = recv(&link, &mut reply, RecvFlags::DONTWAIT).ok()?;
+    let reply = reply.get(..length)?;
+    let is_said = length >= SAID && reply.get(4..6)? == SOCK_DIAG_BY_FAMILY.to_ne_bytes();
+    let number = |at: usize| Some(u32::from_ne_bytes(reply.get(at..at + 4)?.try_into().ok()?));
+    // A socket that nobody has open has no inode, and the user is then said to be root.
+    if !is_said || number(INODE)? == 0 {
+        return None;
+    }
+    number(UID)
+}
+
+/// The request for one socket: `struct nlmsghdr`, then `struct inet_diag_req_v2`.
+fn request(theirs: SocketAddr, ours: SocketAddr) -> Option<[u8; ASKED]> {
+    let mut request = [0_u8; ASKED];
+    let mut at = 0;
+    let mut put = |bytes: &[u8]| {
+        request[at..at + bytes.len()].copy_from_slice(bytes);
+        at += bytes.len();
+    };
+    put(&u32::try_from(ASKED).ok()?.to_ne_bytes());
+    put(&SOCK_DIAG_BY_FAMILY.to_ne_bytes());
+    put(&NLM_F_REQUEST.to_ne_bytes());
+    // Sequence and port: there is one request.
+    put(&[0; 8]);
+    let family = match (theirs.ip(), ours.ip()) {
+        (IpAddr::V4(_), IpAddr::V4(_)) => AddressFamily::INET,
+        (IpAddr::V6(_), IpAddr::V6(_)) => AddressFamily::INET6,
+        (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => return None,
+    };
+    put(&[u8::try_from(family.as_raw()).ok()?, PROTOCOL, 0, 0]);
+    put(&u32::MAX.to_ne_bytes());
+    put(&theirs.port().to_be_bytes());
+    put(&ours.port().to_be_bytes());
+    for address in [theirs.ip(), ours.ip()] {
+        let mut room = [0_u8; 16];
+        match address {
+            IpAddr::V4(four) => room[..4].copy_from_slice(&four.octets()),
+            IpAddr::V6(six) => room = six.octets(),
+        }
+        put(&room);
+    }
+    // Any interface, and no cookie of a former reply.
+    put(&[0; 4]);
+    put(&[0xff; 8]);
+    Some(request)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
+
+    use super::*;
+
+    #[test]
+    fn the_user_of_an_open_socket_is_known_and_that_of_a_closed_one_is_not() {
+        let addresses = [IpAddr::from(Ipv4Addr::LOCALHOST), Ipv6Addr::LOCALHOST.into()];
+        for address in addresses {
+            // A host may have no IPv6.
+            let Ok(listener) = TcpListener::bind((address, 0)) else { continue };
+            let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (near, theirs) = listener.accept().unwrap();
+            let ours = near.local_addr().unwrap();
+            let own = nix::unistd::geteuid().as_raw();
+            assert_eq!(owner(theirs, ours), Some(own), "{address}");
+            assert_eq!(owner(ours, theirs), Some(own), "the other way round");
+            drop(client);
+            assert_eq!(owner(theirs, ours), None, "nobody has it open");
+        }
+        let elsewhere = "192.0.2.1:80".parse().unwrap();
+        assert_eq!(owner(elsewhere, elsewhere), None);
+    }
+}

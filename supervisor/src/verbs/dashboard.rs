@@ -1,0 +1,231 @@
+//! `open-dashboard`, `dashboard-sessions` and `revoke-dashboard`: links to the dashboard, and the browsers that have followed one.
+
+use kernel::{Tenant, Timestamp};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::api::{Audience, Call, Effect, OnBoard, Verb, blocking, require_own};
+use crate::browsers::{self, CODE_LIFETIME, Offer, Owner, Session};
+use crate::command::Command;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::terminal::{Cell, Screen};
+use crate::time::duration::brief;
+use crate::time::timestamp::local;
+
+/// Makes a link to the dashboard that works once
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct OpenDashboard {
+    /// The only tenant that the session sees; all of them where there is none.
+    pub(crate) tenant: Option<Tenant>,
+    /// Whether only a browser of the user who asks may follow the link.
+    pub(crate) own_browser: bool,
+}
+
+/// A link.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Link {
+    /// The address, with the code behind `#`, which browsers send to nobody.
+    pub(crate) url: String,
+    /// How long it can be followed, in seconds.
+    pub(crate) seconds: u64,
+    /// Where the daemon listens.
+    pub(crate) listen: std::net::SocketAddr,
+    /// The only tenant that the session sees.
+    pub(crate) tenant: Option<Tenant>,
+}
+
+impl Verb for OpenDashboard {
+    const NAME: &'static str = "open-dashboard";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Daemon;
+    const ON: OnBoard = OnBoard::None;
+    const MEMBERS: bool = true;
+    // It would have no end.
+    const SESSIONS: bool = false;
+    type Reply = Link;
+
+    fn confine(&mut self, tenant: &Tenant) -> Result<(), Failure> {
+        require_own(tenant, self.tenant.as_ref())?;
+        self.tenant = Some(tenant.clone());
+        Ok(())
+    }
+
+    async fn run(self, call: Call) -> Result<Link, Failure> {
+        let config = call.service.config();
+        if let Some(tenant) = self.tenant.as_ref().filter(|tenant| !config.tenants.contains_key(*tenant)) {
+            return Err(Failure::new(Code::NotFound, format!("there is no tenant `{tenant}`"))
+                .hint("supervisor tenant list shows those that there are"));
+        }
+        let base = call.service.browsers().listen().await?;
+        let owner = owner(&call, self.tenant.clone());
+        let browser = owner.uid.filter(|_| self.own_browser);
+        let code = call.service.browsers().offer(Offer { owner, browser })?;
+        let url = format!("{base}/open#{code}");
+        Ok(Link {
+            url,
+            seconds: CODE_LIFETIME.as_secs(),
+            listen: config.dashboard.listen,
+            tenant: self.tenant,
+        })
+    }
+}
+
+/// Whose a session will be for which a caller asks.
+fn owner(call: &Call, tenant: Option<Tenant>) -> Owner {
+    let is_member = call.confined().is_some();
+    Owner { name: call.actor.name.clone(), uid: call.actor.uid, tenant, is_member }
+}
+
+impl Command for OpenDashboard {
+    fn show(reply: &Link, screen: &mut Screen) {
+        screen.line(&reply.url);
+    }
+}
+
+/// Lists the sessions of the dashboard
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct DashboardSessions {}
+
+/// A session of the dashboard.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Shown {
+    session: String,
+    /// The person who asked for its link.
+    actor: String,
+    /// The only tenant that it sees.
+    tenant: Option<Tenant>,
+    /// The Unix user of the browser, where this host says it.
+    browser_uid: Option<u32>,
+    began: Timestamp,
+    used: Timestamp,
+    /// When it ends at the latest.
+    ends: Timestamp,
+}
+
+impl Shown {
+    fn of(session: &Session) -> Self {
+        Shown {
+            session: session.id.clone(),
+            actor: session.owner.name.clone(),
+            tenant: session.owner.tenant.clone(),
+            browser_uid: session.browser,
+            began: session.began,
+            used: session.used(),
+            ends: browsers::ends(session),
+        }
+    }
+}
+
+/// Whether a caller may see and end what somebody has: a tenant's user has its own.
+fn is_open_to(call: &Call) -> impl Fn(&Owner) -> bool + Send + 'static {
+    let (tenant, uid) = (call.confined().cloned(), call.actor.uid);
+    move |owner: &Owner| tenant.is_none() || (owner.tenant == tenant && owner.uid == uid)
+}
+
+impl Verb for DashboardSessions {
+    const NAME: &'static str = "dashboard-sessions";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Daemon;
+    const ON: OnBoard = OnBoard::None;
+    const MEMBERS: bool = true;
+    type Reply = Vec<Shown>;
+
+    async fn run(self, call: Call) -> Result<Vec<Shown>, Failure> {
+        let is_open = is_open_to(&call);
+        let sessions = call.service.browsers().sessions();
+        Ok(sessions
+            .iter()
+            .filter(|session| is_open(&session.owner))
+            .map(|session| Shown::of(session))
+            .collect())
+    }
+}
+
+impl Command for DashboardSessions {
+    fn show(reply: &Vec<Shown>, screen: &mut Screen) {
+        if reply.is_empty() {
+            screen.line("No sessions.");
+            return;
+        }
+        let rows = reply.iter().map(|one| {
+            vec![
+                Cell::from(one.session.clone()),
+                Cell::from(one.actor.clone()),
+                Cell::or_dash(one.tenant.as_ref()),
+                Cell::from(local(one.began)),
+                Cell::from(local(one.used)),
+                Cell::from(local(one.ends)),
+            ]
+        });
+        screen.columns(&["SESSION", "PERSON", "TENANT", "BEGAN", "USED", "ENDS"], rows.collect());
+    }
+}
+
+/// Ends sessions of the dashboard, and withdraws the links that nobody has followed
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct RevokeDashboard {
+    /// The sessions.
+    pub(crate) sessions: Vec<String>,
+    /// All of them, and all links.
+    pub(crate) all: bool,
+}
+
+/// What was ended.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Revoked {
+    /// The sessions.
+    pub(crate) sessions: Vec<String>,
+}
+
+impl Verb for RevokeDashboard {
+    const NAME: &'static str = "revoke-dashboard";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Daemon;
+    const ON: OnBoard = OnBoard::None;
+    const MEMBERS: bool = true;
+    type Reply = Revoked;
+
+    async fn run(self, call: Call) -> Result<Revoked, Failure> {
+        if self.all != self.sessions.is_empty() {
+            return Err(Failure::usage("name sessions, or say all of them")
+                .hint("supervisor dashboard sessions lists them; --all ends each of them"));
+        }
+        let is_open = is_open_to(&call);
+        let known = call.service.browsers().sessions();
+        let is_known = |id: &&String| known.iter().any(|one| one.id == **id && is_open(&one.owner));
+        if let Some(missing) = self.sessions.iter().find(|id| !is_known(id)) {
+            let printable: String = missing.chars().take(80).collect();
+            return Err(Failure::new(Code::NotFound, format!("there is no session `{printable}`"))
+                .hint("supervisor dashboard sessions lists those that live"));
+        }
+        let (all, named, service) = (self.all, self.sessions, call.service);
+        if all {
+            service.browsers().withdraw(&is_open);
+        }
+        let which = move |one: &Session| is_open(&one.owner) && (all || named.contains(&one.id));
+        let ended =
+            blocking("the sessions were not ended", move || service.browsers().revoke(which)).await??;
+        for session in &ended {
+            tracing::info!(session = session.as_str(), by = call.actor.name.as_str(), "session_revoked");
+        }
+        Ok(Revoked { sessions: ended })
+    }
+}
+
+impl Command for RevokeDashboard {
+    fn show(reply: &Revoked, screen: &mut Screen) {
+        match reply.sessions.as_slice() {
+            [] => screen.line("No session was open."),
+            ended => screen.line(format!("ended: {}", ended.join(", "))),
+        }
+    }
+}
+
+/// How long a link lasts, in words.
+pub(crate) fn link_lasts() -> String {
+    brief(CODE_LIFETIME)
+}

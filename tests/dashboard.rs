@@ -1,0 +1,5 @@
+//! The dashboard's port: links, sessions, and what is answered to whom.
+
+mod session;
+mod strangers;
+mod wire;
