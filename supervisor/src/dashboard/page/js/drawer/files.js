@@ -64,15 +64,15 @@ export function files(drawer, target) {
         element.remove();
         resolve(undefined);
       };
-      const failed = (problem) => {
+      const failed = (problem, mayHelp = true) => {
         const again = h("button", { type: "button", class: "button small", onclick: () => { element.remove(); upload([file]); } }, "Try again");
         const one = refusal();
-        one.show(problem, again);
+        one.show(problem, ...(mayHelp ? [again] : []));
         put(element, icon("file"), h("span", { class: "file-name" }, file.name), h("button", { type: "button", class: "icon-button small", "aria-label": "Close", onclick: () => element.remove() }, icon("close")), one.element);
         resolve(undefined);
       };
       if (file.size > LARGEST) {
-        failed({ detail: `The file has ${bytes(file.size)}; the limit is ${bytes(LARGEST)}.` });
+        failed({ detail: `The file has ${bytes(file.size)}; the limit is ${bytes(LARGEST)}.` }, false);
         return;
       }
       request.upload.addEventListener("progress", (event) => {

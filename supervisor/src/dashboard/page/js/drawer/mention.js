@@ -12,7 +12,7 @@ let asked = null;
 function profiles() {
   asked ??= verb("profiles", {}).catch(() => verb("names", { of: "assignee", begins: "" })).then(
     (reply) => (reply.profiles ?? reply.names ?? reply).map((row) => ({
-      value: row.name, label: row.name, about: row.description ?? row.about ?? "",
+      value: row.name, label: row.name, about: row.profile?.description ?? row.about ?? "",
     })),
     () => {
       asked = null;

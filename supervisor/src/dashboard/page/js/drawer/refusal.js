@@ -25,7 +25,8 @@ export function refusal() {
 /** Returns what a problem says. @param {any} problem */
 export function words(problem) {
   return {
-    detail: problem?.detail || problem?.message || "The request failed.",
+    // Where in the JSON of the request it stands helps nobody here.
+    detail: (problem?.detail || problem?.message || "The request failed.").replace(/^invalid body: /, "").replace(/ at line \d+ column \d+$/, ""),
     hint: (problem?.hint),
   };
 }

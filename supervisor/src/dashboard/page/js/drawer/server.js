@@ -5,7 +5,7 @@ import { call, verb } from "../api.js";
 
 const STATUSES = new Set(["triage", "todo", "scheduled", "ready", "running", "review", "blocked", "done", "archived"]);
 /** How many suggestions a list shows. */
-const SUGGESTED = 40;
+const SUGGESTED = 500;
 
 /** Returns a task with all that belongs to it. @param {string} id @param {AbortSignal | undefined} signal */
 export function show(id, signal) {
