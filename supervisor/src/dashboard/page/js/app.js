@@ -75,7 +75,11 @@ function notLoaded(name, error) {
     return;
   }
   const away = error.code === "unreachable" || error.code === "timeout";
-  notice(error.detail, error.hint ? h("p", null, error.hint) : null, away ? h("p", null, "This page tries again by itself.") : h("button", { type: "button", class: "button primary", onclick: () => location.reload() }, "Reload"));
+  if (away) notice(error.detail, h("p", null, error.hint), h("p", null, "This page tries again by itself."));
+  else {
+    notice("The page could not be read", h("p", null, error.detail), error.hint ? h("p", null, error.hint) : null,
+      route.state().query.board ? h("a", { class: "button primary", href: "/board" }, "Go to the default board") : h("button", { type: "button", class: "button primary", onclick: () => location.reload() }, "Reload"));
+  }
   if (away) setTimeout(() => { if (!shown && !signedOut) { begun = begin(); begun.catch(ignore); boards.read(); showPage(route.state()); } }, AGAIN);
 }
 

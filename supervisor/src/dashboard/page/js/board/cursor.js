@@ -103,7 +103,7 @@ export class Cursor {
       on({ keys: "m", label: "Move to another status", run: async () => { const to = await choices.status(`Move ${title(this.targets())} to`); if (to) await this.move(to); } }),
       on({ keys: "]", label: "Move to the next status", run: () => { const to = neighbour(1); if (to) this.move(to); } }),
       on({ keys: "[", label: "Move to the previous status", run: () => { const to = neighbour(-1); if (to) this.move(to); } }),
-      on({ keys: "a", label: "Assign", run: async () => { const ids = this.targets(); const to = await choices.assignee(`Assign ${title(ids)}`); if (to !== null) await moves.assign(board.store, ids, to || null); } }),
+      on({ keys: "a", label: "Assign", run: async () => { const ids = this.targets(); const to = await choices.assignee(`Assign ${title(ids)}`); if (to !== null) await moves.assign(board.store, ids, to); } }),
       on({ keys: "p", label: "Set the priority", run: async () => { const ids = this.targets(); const to = await choices.priority(`Priority of ${title(ids)}`); if (to !== null) await moves.prioritize(board.store, ids, to); } }),
       on({ keys: "e", label: "Archive", run: () => this.move("archived") }),
       { keys: "r", label: "Reply to what needs a person", group, run: () => board.needs.focus() },

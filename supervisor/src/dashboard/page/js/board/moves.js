@@ -11,6 +11,8 @@ import { COLUMN } from "./statuses.js";
 
 /** The requests that are sent side by side where each task takes one. */
 const BESIDE = 4;
+/** The tasks of one request that changes many. */
+const AT_ONCE = 200;
 
 /** @param {Card[]} cards */
 export const named = (cards) => (cards.length === 1 ? `"${cards[0].title}"` : `${cards.length} tasks`);
@@ -76,22 +78,25 @@ async function many(name, body, cards) {
   }
 }
 
-/** Whether the daemon changes many tasks in one request; known after the first try. */
-let bulk = true;
-
 /** Sends the same change for each task. @param {Card[]} cards @param {Record<string, any>} change @returns {Promise<Result[]>} */
 async function patch(cards, change) {
-  const kept = Object.fromEntries(Object.entries(change).filter(([, value]) => value !== "" && value !== undefined));
-  if (bulk && cards.length > 1) {
+  // An empty reason or result is none; an empty assignee is nobody.
+  const kept = Object.fromEntries(Object.entries(change).filter(([name, value]) => name === "assignee" || value !== ""));
+  if (cards.length === 1) return each(cards, (card) => call("PATCH", `/tasks/${card.id}`, { body: kept }));
+  /** @type {Result[]} */
+  const results = [];
+  for (let from = 0; from < cards.length; from += AT_ONCE) {
+    const some = cards.slice(from, from + AT_ONCE);
     try {
-      return (await call("POST", "/tasks/bulk", { body: { ids: cards.map((card) => card.id), ...kept } })).results;
+      results.push(...(await call("POST", "/tasks/bulk", { body: { ids: some.map((card) => card.id), ...kept } })).results);
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
-      if (error.status === 404 || error.status === 405) bulk = false;
-      else return cards.map((card) => ({ id: card.id, ok: false, error: error.detail, hint: error.hint }));
+      // A daemon of an earlier release changes one at a time.
+      if (error.status === 404 || error.status === 405) results.push(...await each(some, (card) => call("PATCH", `/tasks/${card.id}`, { body: kept })));
+      else results.push(...some.map((card) => ({ id: card.id, ok: false, error: error.detail, hint: error.hint })));
     }
   }
-  return each(cards, (card) => call("PATCH", `/tasks/${card.id}`, { body: kept }));
+  return results;
 }
 
 /** @param {Card[]} cards @param {string} to @param {Record<string, string>} how */
@@ -163,7 +168,7 @@ async function change(store, ids, change, done, failed) {
   } catch (error) { problem(error); } finally { store.patch(ids); }
 }
 
-/** Assigns tasks; null for nobody. @param {Store} store @param {string[]} ids @param {string | null} assignee */
+/** Assigns tasks; an empty text is nobody. @param {Store} store @param {string[]} ids @param {string} assignee */
 export const assign = (store, ids, assignee) => change(store, ids, { assignee }, assignee ? `assigned to ${assignee}` : "unassigned", "were not assigned");
 
 /** @param {Store} store @param {string[]} ids @param {number} priority */

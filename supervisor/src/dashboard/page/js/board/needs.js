@@ -63,7 +63,7 @@ export class Needs {
     const kinds = {};
     for (const card of sorted) kinds[needed(card)] = (kinds[needed(card)] ?? 0) + 1;
     text(this.count, sorted.length.toLocaleString("en-US"));
-    text(this.words, sorted.length ? Object.keys(KINDS).filter((kind) => kinds[kind]).map((kind) => `${kinds[kind]} ${kinds[kind] === 1 ? KINDS[kind][0].toLowerCase() : KINDS[kind][1]}`).join(" · ") : loaded ? "Nothing waits for a person" : "");
+    text(this.words, sorted.length ? Object.keys(KINDS).filter((kind) => kinds[kind]).map((kind) => `${kinds[kind].toLocaleString("en-US")} ${kinds[kind] === 1 ? KINDS[kind][0].toLowerCase() : KINDS[kind][1]}`).join(" · ") : loaded ? "Nothing waits for a person" : "");
     if (loaded || sorted.length) {
       this.element.dataset.empty = String(sorted.length === 0);
       this.list.removeAttribute("data-kept");
@@ -106,13 +106,12 @@ export class Needs {
     const said = matter(card, kind);
     return h("li", { class: "need", dataset: { task: card.id, kind } },
       h("div", { class: "need-head" }, h("span", { class: "chip", dataset: { kind: colour } }, word), h("span", { class: "id" }, card.id), card.tenant ? h("span", { class: "chip" }, h("span", { class: "cut" }, card.tenant)) : null,
-        h("span", { class: "age", title: stamp(card.updated_at), dataset: { at: card.updated_at } }, ago(card.updated_at))),
+        h("span", { class: "age", title: stamp(card.updated_at), dataset: { at: card.updated_at } }, ago(card.updated_at)),
+        h("button", { type: "button", class: "icon-button small", title: "Peek", "aria-label": `Peek at ${card.id}`, onclick: () => reply.peek(card.id) }, icon("eye")),
+        h("button", { type: "button", class: "icon-button small", title: `Copy: ${reply.attachCommand(card.id)}`, "aria-label": `Copy the command that attaches to ${card.id}`, onclick: () => reply.attach(card.id) }, icon("terminal"))),
       h("a", { class: "need-title cut", href: route.here({ task: card.id }), dir: "auto" }, card.title),
       h("p", { class: "need-matter", dir: "auto", title: said }, said),
-      h("div", { class: "need-acts" }, this.acts(card, kind),
-        h("span", { class: "grow" }),
-        h("button", { type: "button", class: "button small quiet", onclick: () => reply.peek(card.id), "aria-label": `Peek at ${card.id}` }, "Peek"),
-        h("button", { type: "button", class: "icon-button small", title: `Copy: ${reply.attachCommand(card.id)}`, "aria-label": `Copy the command that attaches to ${card.id}`, onclick: () => reply.attach(card.id) }, icon("terminal"))));
+      h("div", { class: "need-acts" }, this.acts(card, kind)));
   }
 
   /** @param {Card} card @param {string} kind */
@@ -126,6 +125,8 @@ export class Needs {
     const { store } = this;
     if (kind === "approval") return [button("Approve", () => reply.approve(store, card), "primary"), button("Deny", () => reply.deny(store, card))];
     if (kind === "review") return [h("a", { class: "button small", href: route.link(`/review/${card.id}`) }, "Diff"), button("Approve", () => reply.approve(store, card), "primary"), button("Request changes", () => reply.requestChanges(store, card))];
+    // A reason without a question is a question as well: `answer` takes words for it.
+    if (kind === "blocked" && card.block_kind === "needs_input" && !card.cancelled) return this.inWords(card);
     if (kind === "gave_up" || kind === "blocked") return [button("Retry", () => reply.retry(store, card), "primary")];
     const choices = card.question?.choices ?? [];
     if (!choices.length) return this.inWords(card);
@@ -136,7 +137,7 @@ export class Needs {
 
   /** A line for an answer in words. @param {Card} card */
   inWords(card) {
-    const input = h("input", { class: "input need-answer", "aria-label": `Answer to ${card.id}`, placeholder: "Answer", autocomplete: "off", dir: "auto" });
+    const input = h("input", { class: "input need-answer", "aria-label": `Answer to ${card.id}`, placeholder: card.question ? "Answer" : "Reply", autocomplete: "off", dir: "auto" });
     const send = h("button", { type: "submit", class: "button small primary" }, "Send");
     return h("form", { class: "need-form", onsubmit: async (event) => {
       event.preventDefault();

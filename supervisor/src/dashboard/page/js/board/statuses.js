@@ -32,7 +32,8 @@ function words(card) {
   if (code === "triage") return "";
   const until = card.waits?.until ?? (card.status === "scheduled" ? card.not_before : null);
   if (until && until > now()) return card.status === "scheduled" ? `Starts in ${duration(until - now())}` : `Tried again in ${duration(until - now())}`;
-  const text = card.waits?.text ?? (card.status === "blocked" ? card.block_reason : "") ?? "";
+  const reason = card.status === "blocked" && card.block_kind !== "gave_up" ? card.block_reason : null;
+  const text = reason ?? card.waits?.text ?? "";
   return text ? text[0].toUpperCase() + text.slice(1) : "";
 }
 
@@ -54,6 +55,5 @@ export function needed(card) {
   if (card.question?.approval || code === "approval" || card.block_kind === "approval") return "approval";
   if (card.question || code === "question") return "question";
   if (code === "gave_up" || card.block_kind === "gave_up") return "gave_up";
-  // A reason without a question is asked in words, and `answer` takes words for it.
-  return card.block_kind === "needs_input" && code !== "cancelled" && !card.cancelled ? "question" : "blocked";
+  return "blocked";
 }

@@ -71,7 +71,7 @@ export class Toolbar {
     const act = (label, run) => h("button", { type: "button", class: "button small", onclick: run }, label);
     put(this.bar, h("span", { class: "bulk-count", role: "status" }, `${ids.length} selected`),
       act("Move to…", async () => { const to = await choices.status(`Move ${title} to`); if (to && await moves.move(store, ids, to)) unselect(); }),
-      act("Assign…", async () => { const to = await choices.assignee(`Assign ${title}`); if (to !== null) await moves.assign(store, ids, to || null); }),
+      act("Assign…", async () => { const to = await choices.assignee(`Assign ${title}`); if (to !== null) await moves.assign(store, ids, to); }),
       act("Priority…", async () => { const to = await choices.priority(`Priority of ${title}`); if (to !== null) await moves.prioritize(store, ids, to); }),
       act("Archive", async () => { if (await moves.move(store, ids, "archived")) unselect(); }),
       h("span", { class: "grow" }),

@@ -5,7 +5,7 @@ import { h } from "../dom.js";
 /** Rows beyond the edges that are kept ready, in pixels. */
 const BEYOND = 400;
 
-/** @typedef {{key: string, height: number, record: any}} Row `record`: a row is built again when it is another one */
+/** @typedef {{key: string, height: number, record: any}} Row a row is built again when its record or its height is another one */
 
 export class VirtualList {
   /** @param {{build: (row: Row) => HTMLElement, decorate: (element: HTMLElement, row: Row) => void, gap: number, label: string}} of */
@@ -17,7 +17,7 @@ export class VirtualList {
     this.rows = [];
     this.tops = new Float64Array(1);
     this.index = new Map();
-    /** @type {Map<string, {element: HTMLElement, record: any, top: number, at: number}>} */
+    /** @type {Map<string, {element: HTMLElement, record: any, height: number, top: number, at: number}>} */
     this.shown = new Map();
     this.space = h("div", { class: "rows", role: "list", "aria-label": label });
     this.element = h("div", { class: "scroller" }, this.space);
@@ -75,12 +75,12 @@ export class VirtualList {
   place(at, before, focused) {
     const row = this.rows[at];
     let one = this.shown.get(row.key);
-    if (!one || one.record !== row.record) {
+    if (!one || one.record !== row.record || one.height !== row.height) {
       const element = this.build(row);
       element.style.height = `${row.height}px`;
       const again = one && focused && one.element.contains(focused) ? focused.className : null;
       if (one) one.element.replaceWith(element); else if (before) before.after(element); else this.space.prepend(element);
-      one = { element, record: row.record, top: -1, at: -1 };
+      one = { element, record: row.record, height: row.height, top: -1, at: -1 };
       this.shown.set(row.key, one);
       if (again !== null) (element.querySelector(`.${CSS.escape(again)}`) ?? element.querySelector("a"))?.focus({ preventScroll: true });
     } else if (before ? before.nextElementSibling !== one.element : this.space.firstElementChild !== one.element) {
