@@ -15,6 +15,9 @@ function arguments_(hold) {
   return { [hold.scope]: hold.name };
 }
 
+/** The command that does the same, as `status` writes it. @param {any} hold */
+const commandOf = (hold) => `supervisor release --${hold.scope} ${hold.name}`;
+
 /** @param {any} hold @param {() => void} done */
 const release = (hold, done) =>
   ask({
@@ -66,15 +69,18 @@ export function holdList(done) {
       const next = JSON.stringify([holds, broken]);
       if (next === shape) return;
       shape = next;
+      // What is broken is a hold as well once its breaker is open: its words stand there.
+      const words = new Map(broken.map((one) => [one.release, one.what]));
+      const held = new Set(holds.map(commandOf));
       put(list, holds.map((hold) =>
         h("li", { class: "row" },
           h("span", { class: "chip", dataset: { kind: hold.kind === "manual" ? null : hold.kind === "breaker" || hold.kind === "login" ? "bad" : "warn" } }, written(hold.kind)),
           h("div", { class: "row-text" },
-            h("span", { class: "row-title" }, heldName(hold)),
+            h("span", { class: "row-title" }, words.get(commandOf(hold)) ?? heldName(hold)),
             h("span", { class: "muted" }, [hold.reason, until(hold.until), `by ${hold.placed_by}`].filter(Boolean).join(" · ")),
             hold.met_by_task ? h("a", { href: here({ task: hold.met_by_task }) }, `met by ${hold.met_by_task}`) : null),
           h("button", { type: "button", class: "button small", "aria-label": `Release ${heldName(hold)}`, onclick: () => release(hold, done) }, "Release"))),
-      broken.map((one) =>
+      broken.filter((one) => !held.has(one.release)).map((one) =>
         h("li", { class: "row" }, h("span", { class: "chip", dataset: { kind: "bad" } }, "broken"),
           h("div", { class: "row-text" }, h("span", { class: "row-title" }, one.what), h("span", { class: "muted" }, one.why), h("span", { class: "muted" }, one.until ? `tried again ${until(one.until).replace("until ", "at ")}` : "one task tries it now"), one.release ? command(one.release) : null))));
     },

@@ -4,6 +4,7 @@ import { h, icon, put, text } from "../dom.js";
 import { bytes } from "../money.js";
 import { problem } from "../toast.js";
 import { counted } from "../parts/words.js";
+import { readerOf } from "./agents.js";
 import { Search } from "./search.js";
 import { LogSource } from "./source.js";
 import { LogStore } from "./store.js";
@@ -30,6 +31,9 @@ export function logPanel(task, run, on = {}) {
   const found = h("span", { class: "log-found number", role: "status" });
   const all = h("button", { type: "button", class: "button quiet small", hidden: true, onclick: () => (isLoadingAll ? (isLoadingAll = false) : loadAll()) });
   const small = (/** @type {string} */ label, /** @type {any} */ sign, /** @type {() => void} */ run) => h("button", { type: "button", class: "icon-button small", "aria-label": label, title: label, onclick: run }, sign);
+  /** What makes the lines of an agent readable. @type {((line: string) => string[]) | null} */
+  let reader = null;
+  const raw = h("button", { type: "button", class: "button quiet small", hidden: true, "aria-pressed": "false", title: "The lines as the agent writes them", onclick: toggleRaw }, "Raw");
   const view = new LogView(store, { scrolled, resized: () => (isFollowed ? view.toEnd() : view.draw()) });
   const search = new Search(store, showFound);
   const source = new LogSource(task, run, store, {
@@ -47,6 +51,11 @@ export function logPanel(task, run, on = {}) {
       view.shift(lines);
       search.again();
       describe();
+    },
+    form(format) {
+      reader = readerOf(format);
+      raw.hidden = reader === null;
+      store.reader = reader;
     },
     anew() {
       view.forget();
@@ -69,7 +78,7 @@ export function logPanel(task, run, on = {}) {
     { class: "log-bar", role: "toolbar", "aria-label": "Log" },
     h("div", { class: "log-find" }, box, small("Match before (Shift+Enter)", icon("left"), () => step(-1)), small("Next match (Enter)", icon("right"), () => step(1)), found, all),
     said,
-    h("div", { class: "log-ends" },
+    h("div", { class: "log-ends" }, raw,
       h("button", { type: "button", class: "button quiet small", onclick: toStart, title: "To the start (g g)" }, "Start"),
       h("button", { type: "button", class: "button quiet small", onclick: toEnd, title: "To the end (G)" }, "End"),
       follow),
@@ -95,6 +104,12 @@ export function logPanel(task, run, on = {}) {
     else if (!isFollowed && view.isAtEnd && source.isAtTail && !source.isEnded) setFollowed(true);
     if (view.first < NEAR) source.earlier().catch(problem);
     if (!source.isAtTail && view.first + view.element.clientHeight / view.height > store.count - NEAR) source.later().catch(problem);
+  }
+
+  function toggleRaw() {
+    store.reader = store.reader ? null : reader;
+    raw.setAttribute("aria-pressed", String(store.reader === null));
+    source.toTail({ always: true }).catch(problem);
   }
 
   /** @param {boolean} value */

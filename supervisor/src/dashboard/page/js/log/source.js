@@ -17,7 +17,7 @@ export class LogSource {
    * @param {string} task
    * @param {number | null} run
    * @param {LogStore} store
-   * @param {{grew: (added: {dropped: number}) => void, earlier: (lines: number) => void, anew: () => void, lost: (problem: Error | null) => void, ended: () => void}} on
+   * @param {{grew: (added: {dropped: number}) => void, earlier: (lines: number) => void, form: (format: string | null) => void, anew: () => void, lost: (problem: Error | null) => void, ended: () => void}} on
    */
   constructor(task, run, store, on) {
     Object.assign(this, { task, run, store, on });
@@ -45,6 +45,7 @@ export class LogSource {
   /** Loads the end of the log, then what is added to it. */
   async follow() {
     const piece = await this.ask({ tail: TAIL });
+    this.on.form(piece.stdout ?? null);
     this.store.begin(piece);
     this.isAtTail = true;
     this.take(piece);
@@ -129,9 +130,9 @@ export class LogSource {
     this.on.anew();
   }
 
-  /** Loads the end again. */
-  async toTail() {
-    if (this.isAtTail) return;
+  /** Loads the end again. @param {{always?: boolean}} [options]  `always`: also where it is loaded. */
+  async toTail({ always = false } = {}) {
+    if (this.isAtTail && !always) return;
     const piece = await this.ask({ tail: TAIL });
     this.store.begin(piece);
     this.isAtTail = true;

@@ -5,7 +5,8 @@ import { styleAfter } from "./ansi.js";
 /** @typedef {import('./ansi.js').Style} Style */
 /**
  * @typedef {{offset: number, next_offset: number, ended: boolean, text: string, run_id: number | null, stdout?: string}} Piece
- * @typedef {{offset: number, lead: string, lines: string[], styles: Map<number, Style>, bytes: number}} Segment
+ * @typedef {{offset: number, lead: string, lines: string[], shown: string[], styles: Map<number, Style>, bytes: number}} Segment
+ *   `lines` are those of the log, `shown` what is read of them.
  */
 
 /** What one request of `log` returns at most. */
@@ -44,17 +45,25 @@ export class LogStore {
     this.lineCount = 0;
     /** @type {number[]} */
     this.firsts = [];
+    /** What makes lines readable, where they are not read as they are. @type {((line: string) => string[]) | null} */
+    this.reader = null;
+  }
+
+  /** What is read of lines. @param {string[]} lines */
+  read(lines) {
+    const { reader } = this;
+    return reader ? lines.flatMap(reader) : lines;
   }
 
   /** How many lines there are, with the last one that has not ended. */
   get count() {
-    return this.lineCount + (this.partial === "" ? 0 : 1);
+    return this.lineCount + (this.partial === "" || this.reader ? 0 : 1);
   }
 
   /** Takes a first piece in the place of all that is loaded. @param {Piece} piece */
   begin(piece) {
-    const { size } = this;
-    Object.assign(this, new LogStore(), { size, start: piece.offset, end: piece.offset });
+    const { size, reader } = this;
+    Object.assign(this, new LogStore(), { size, reader, start: piece.offset, end: piece.offset });
     this.append(piece);
   }
 
@@ -69,11 +78,15 @@ export class LogStore {
     const lastOne = this.segments.at(-1);
     const bytes = piece.next_offset - piece.offset;
     const isSmall = lastOne && lastOne.bytes + bytes <= SEGMENT;
-    const segment = isSmall ? lastOne : { offset: piece.offset, lead, lines: [], styles: new Map(), bytes: 0 };
+    const segment = isSmall ? lastOne : { offset: piece.offset, lead, lines: [], shown: [], styles: new Map(), bytes: 0 };
     segment.bytes += bytes;
-    for (const line of lines) {
-      if (Object.keys(this.style).length > 0) segment.styles.set(segment.lines.length, this.style);
-      segment.lines.push(line);
+    const shown = this.read(lines);
+    for (const line of lines) segment.lines.push(line);
+    if (!this.reader) segment.shown = segment.lines;
+    const first = this.reader ? segment.shown.length : segment.lines.length - lines.length;
+    if (this.reader) for (const line of shown) segment.shown.push(line);
+    for (const [at, line] of shown.entries()) {
+      if (Object.keys(this.style).length > 0) segment.styles.set(first + at, this.style);
       this.style = styleAfter(line, this.style);
     }
     if (!isSmall) this.segments.push(segment);
@@ -86,21 +99,24 @@ export class LogStore {
     const before = this.count;
     const lines = divided(piece.text);
     const lead = lines.pop() ?? "";
-    const next = this.segments[0];
-    if (next && next.lines.length > 0) {
+    // A piece within one long line has no lines of its own.
+    const next = this.segments.find((segment) => segment.lines.length > 0);
+    if (next) {
       next.lines[0] = lead + next.lines[0];
       next.lead = lead;
+      next.shown = this.read(next.lines);
     } else {
       this.partial = lead + this.partial;
     }
     /** @type {Style} */
     let style = {};
     const styles = new Map();
-    for (const [at, line] of lines.entries()) {
+    const shown = this.read(lines);
+    for (const [at, line] of shown.entries()) {
       if (Object.keys(style).length > 0) styles.set(at, style);
       style = styleAfter(line, style);
     }
-    this.segments.unshift({ offset: piece.offset, lead: "", lines, styles, bytes: this.start - piece.offset });
+    this.segments.unshift({ offset: piece.offset, lead: "", lines, shown, styles, bytes: this.start - piece.offset });
     this.start = piece.offset;
     this.index();
     const added = this.count - before;
@@ -119,7 +135,7 @@ export class LogStore {
     }
     const segment = this.segments[low];
     const at = index - this.firsts[low];
-    return { text: segment.lines[at], style: segment.styles.get(at) ?? {} };
+    return { text: segment.shown[at], style: segment.styles.get(at) ?? {} };
   }
 
   index() {
@@ -127,7 +143,7 @@ export class LogStore {
     this.lineCount = 0;
     for (const segment of this.segments) {
       this.firsts.push(this.lineCount);
-      this.lineCount += segment.lines.length;
+      this.lineCount += segment.shown.length;
     }
   }
 
@@ -136,9 +152,12 @@ export class LogStore {
     while (this.end - this.start > MOST && this.segments.length > 1) {
       const first = /** @type {Segment} */ (this.segments.shift());
       const next = this.segments[0];
-      if (next.lines.length > 0) next.lines[0] = next.lines[0].slice(next.lead.length);
+      if (next.lines.length > 0) {
+        next.lines[0] = next.lines[0].slice(next.lead.length);
+        next.shown = this.read(next.lines);
+      }
       this.start = next.offset;
-      dropped += first.lines.length;
+      dropped += first.shown.length;
     }
     if (dropped > 0) this.index();
     return dropped;
