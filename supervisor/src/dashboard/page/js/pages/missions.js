@@ -1,6 +1,6 @@
 // The page of missions: all of them with how far they are, or one of them.
 
-import { verb } from "../api.js";
+import { Problem, verb } from "../api.js";
 import { h, put } from "../dom.js";
 import { pageKeys } from "../parts/pagekeys.js";
 import * as live from "../live.js";
@@ -26,7 +26,17 @@ function all(place) {
   let isClosed = false;
   async function read() {
     const { tenant, all: isAll } = route().query;
-    const answer = await verb("missions", { all: Boolean(isAll), ...(tenant ? { tenant } : {}) });
+    let answer;
+    try {
+      answer = await verb("missions", { all: Boolean(isAll), ...(tenant ? { tenant } : {}) });
+    } catch (error) {
+      // What is shown stays, and the connection of the page says that it is lost.
+      if (!(error instanceof Problem) || error.code !== "not_permitted" || isClosed) throw error;
+      put(list);
+      empty.hidden = false;
+      put(empty, h("p", { class: "empty-title" }, "Missions are for operators"), h("p", { class: "muted" }, error.detail));
+      return;
+    }
     if (isClosed) return;
     put(list, answer.missions.map((/** @type {any} */ mission) =>
       h("li", { class: "mission" },

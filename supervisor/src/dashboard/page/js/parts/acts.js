@@ -1,6 +1,6 @@
 // What a person does to a live worker: send it a message, hand its task to somebody else, kill it.
 
-import { verb } from "../api.js";
+import { Problem, verb } from "../api.js";
 import { toast } from "../toast.js";
 import { ask } from "./ask.js";
 
@@ -22,15 +22,27 @@ export function nudge({ task, title }) {
   });
 }
 
+/** Who may do a task. A session of a tenant does not list them, and names one. @returns {Promise<string[]>} */
+async function assignees() {
+  try {
+    const found = await verb("assignees");
+    return (Array.isArray(found) ? found : found.assignees).map((/** @type {{name: string}} */ one) => one.name);
+  } catch (error) {
+    if (error instanceof Problem && error.code === "not_permitted") return [];
+    throw error;
+  }
+}
+
 /** Ends the worker and gives its task to another profile. @param {Worker} worker */
 export async function handOff({ task, title, profile }) {
-  const found = await verb("assignees");
-  const names = (Array.isArray(found) ? found : found.assignees).filter((one) => one.on_disk || one.name !== profile).map((one) => one.name);
+  const names = await assignees();
   return ask({
     title: `Hand off “${title}”`,
     text: "The worker is ended first. What it has left in its workspace stays for the next one.",
     fields: [
-      { name: "profile", label: "To", kind: "select", options: names.map((name) => ({ value: name, text: name === profile ? `${name} (as now)` : name })) },
+      names.length > 0
+        ? { name: "profile", label: "To", kind: "select", options: names.map((name) => ({ value: name, text: name === profile ? `${name} (as now)` : name })) }
+        : { name: "profile", label: "To", isRequired: true },
       { name: "reason", label: "Reason", hint: "Kept with the run that ends." },
     ],
     action: "Hand off",

@@ -10,8 +10,10 @@ import { groups, ticks } from "./rows.js";
 import { wordOf } from "./runs.js";
 
 /** More bars are not drawn: they could not be told apart. */
-const MOST = 3000;
+const MOST = 2000;
 const NARROWEST = 4;
+/** A narrower bar has no room for words, in pixels. */
+const WORDY = 28;
 
 /** @typedef {import("./runs.js").Bar} Bar */
 
@@ -126,17 +128,30 @@ export function chart(on) {
       }));
       bars = new Map();
       const focused = document.activeElement instanceof HTMLElement ? document.activeElement.dataset.run : undefined;
-      put(body, groups(drawn, by, view.now, (NARROWEST / width) * whole).map((group) =>
-        h("section", { class: "gantt-group", "aria-label": group.name },
+      const item = (/** @type {Bar} */ bar) => {
+        const start = percent(bar.from ?? view.from);
+        const share = percent(bar.to ?? view.now) - start;
+        const label = (share / 100) * width >= WORDY ? h("span", { class: "gantt-label" }, by === "profile" ? bar.title : bar.who) : null;
+        const element = h("a", {
+          class: ["gantt-bar", bar.isLive && "is-live", bar.from === null && "is-open"],
+          href: link(`/runs/${bar.task}/${bar.run}`),
+          "aria-label": described(bar, view.now),
+          "aria-describedby": "gantt-tip",
+          tabindex: bars.size === 0 ? "0" : "-1",
+          dataset: { run: bar.run, status: tone(bar.isLive ? "running" : bar.outcome ?? "") },
+        }, label);
+        element.style.insetInlineStart = `${start}%`;
+        element.style.inlineSize = `max(${NARROWEST}px, ${share}%)`;
+        bars.set(element, bar);
+        return element;
+      };
+      put(body, groups(drawn, by, view.now, (NARROWEST / width) * whole).map((group) => {
+        const row = h("section", { class: "gantt-group", "aria-label": group.name },
           h("h2", { class: "gantt-name cut", title: group.name }, group.name),
-          h("div", { class: "gantt-lanes" }, group.lanes.map((lane) => h("div", { class: "gantt-lane" }, lane.map((bar) => {
-            const start = percent(bar.from ?? view.from);
-            const item = h("a", { class: `gantt-bar${bar.isLive ? " is-live" : ""}${bar.from === null ? " is-open" : ""}`, href: link(`/runs/${bar.task}/${bar.run}`), "aria-label": described(bar, view.now), "aria-describedby": "gantt-tip", tabindex: bars.size === 0 ? "0" : "-1", dataset: { run: bar.run, status: tone(bar.isLive ? "running" : bar.outcome ?? "") } }, h("span", { class: "gantt-label" }, by === "profile" ? bar.title : bar.who));
-            item.style.insetInlineStart = `${start}%`;
-            item.style.inlineSize = `max(${NARROWEST}px, ${percent(bar.to ?? view.now) - start}%)`;
-            bars.set(item, bar);
-            return item;
-          })))))));
+          h("div", { class: "gantt-lanes" }, group.lanes.map((lane) => h("div", { class: "gantt-lane" }, lane.map(item)))));
+        row.style.containIntrinsicBlockSize = `${group.lanes.length * 22 + 8}px`;
+        return row;
+      }));
       const again = [...bars.keys()].find((item) => /** @type {HTMLElement} */ (item).dataset.run === focused);
       if (focused && again instanceof HTMLElement) again.focus({ preventScroll: true });
       element.style.setProperty("--now", `${((view.now - view.from) / whole) * 100}%`);
