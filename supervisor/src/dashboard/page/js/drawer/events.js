@@ -2,7 +2,7 @@
 import { h } from "../dom.js";
 import { at, stamp } from "../time.js";
 import { problem as failed } from "../toast.js";
-import { keyed, section, some } from "./section.js";
+import { details, keyed, section, some } from "./section.js";
 import { events as page } from "./server.js";
 
 /** How many events are shown at first. */
@@ -66,6 +66,8 @@ export function events(drawer) {
   };
 }
 
+/** How many characters of a field stand in the row. */
+const TOLD = 200;
 /** The fields of a payload that say most, in the order in which they are shown. */
 const TELLING = ["reason", "note", "text", "title", "status", "from", "to", "assignee", "profile", "outcome", "verdict", "summary", "error", "by", "choice", "answer", "parent", "child", "filename", "kind", "exit_code", "signal", "until"];
 
@@ -75,12 +77,11 @@ function row(event) {
   const names = Object.keys(payload).filter((name) => payload[name] !== null && payload[name] !== "" && !(Array.isArray(payload[name]) && !payload[name].length));
   const told = TELLING.filter((name) => names.includes(name) && typeof payload[name] !== "object").slice(0, 3);
   const [who] = [...(event.actor ?? "").split(":").slice(1), event.actor ?? ""];
-  return h("li", { class: "event" },
-    h("details", null,
-      h("summary", null,
-        h("time", { class: "number", datetime: new Date(event.created_at * 1000).toISOString(), title: stamp(event.created_at) }, at(event.created_at)),
-        h("span", { class: "event-kind" }, event.kind.replaceAll("_", " ")),
-        h("span", { class: "event-told cut" }, told.map((name) => `${name.replaceAll("_", " ")}: ${payload[name]}`).join(" · ")),
-        h("span", { class: "event-who cut" }, who)),
-      h("pre", { tabindex: "0", role: "group", "aria-label": `Event ${event.id}` }, JSON.stringify({ id: event.id, actor: event.actor, run: event.run_id ?? undefined, ...payload }, null, 2))));
+  const summary = h("summary", null,
+    h("time", { class: "number", datetime: new Date(event.created_at * 1000).toISOString(), title: stamp(event.created_at) }, at(event.created_at)),
+    h("span", { class: "event-kind" }, event.kind.replaceAll("_", " ")),
+    h("span", { class: "event-told cut" }, told.map((name) => `${name.replaceAll("_", " ")}: ${String(payload[name]).slice(0, TOLD)}`).join(" · ")),
+    h("span", { class: "event-who cut" }, who));
+  return h("li", { class: "event" }, details(summary, () =>
+    h("pre", { tabindex: "0", role: "group", "aria-label": `Event ${event.id}` }, JSON.stringify({ id: event.id, actor: event.actor, run: event.run_id ?? undefined, ...payload }, null, 2))));
 }

@@ -5,7 +5,7 @@ import { link } from "../route.js";
 import { at, duration, now, stamp } from "../time.js";
 import { problem as failed } from "../toast.js";
 import { sandbox } from "./sandbox.js";
-import { keyed, section, some } from "./section.js";
+import { details, keyed, section, some } from "./section.js";
 import { runs as page } from "./server.js";
 
 /** How many runs are shown at first, and more at each demand. */
@@ -90,16 +90,14 @@ function row(run) {
     ? h("span", { class: "run-fact number", dataset: { since: run.started_at } })
     : h("span", { class: "run-fact number" }, duration(run.ended_at - run.started_at));
   return h("li", { class: "run", dataset: { kind } },
-    h("details", null,
-      h("summary", null,
+    details(h("summary", null,
         h("span", { class: "run-outcome" }, h("span", { class: "run-dot", "aria-hidden": "true" }), word),
         h("span", { class: "run-who" }, h("span", { class: "id" }, `#${run.id}`), run.profile ?? "", run.purpose && run.purpose !== "work" ? h("span", { class: "muted" }, run.purpose) : null),
         h("span", { class: "run-facts" },
           exit ? h("span", { class: "run-fact" }, exit) : null,
           spent?.cost_micros !== null && spent?.cost_micros !== undefined ? h("span", { class: "run-fact number" }, usd(spent.cost_micros)) : null,
           tokens ? h("span", { class: "run-fact number" }, `${count(tokens)} tokens`) : null,
-          took)),
-      detail(run)),
+          took)), () => detail(run)),
     h("a", { class: "button quiet small run-log", href: link(`/runs/${run.task_id}/${run.id}`), "aria-label": `Log of run ${run.id}` }, icon("terminal"), h("span", { class: "run-log-word" }, "Log")));
 }
 

@@ -117,3 +117,12 @@ export function folded(element, text) {
   const around = h("div", { class: "fold" }, h("div", { class: "fold-text" }, element), button);
   return around;
 }
+
+/** Returns details that are made when they are first opened. @param {HTMLElement} summary @param {() => HTMLElement} make */
+export function details(summary, make) {
+  const element = h("details", null, summary);
+  element.addEventListener("toggle", () => {
+    if (element.open && element.childElementCount === 1) element.append(make());
+  });
+  return element;
+}
