@@ -5,6 +5,7 @@ import { h, icon } from "../dom.js";
 import { now, short, stamp } from "../time.js";
 import { usd } from "../money.js";
 import { waiting } from "./statuses.js";
+import { hue } from "../hue.js";
 
 /** The heights of a card's parts in pixels at the usual size of text; board.css has the same. */
 const PART = { around: 20, head: 18, title: 18, wait: 19, foot: 27 };
@@ -52,13 +53,6 @@ export function heightOf(card) {
 
 /** @param {string} sign @param {string | number} text @param {string} label */
 const counter = (sign, text, label) => h("span", { class: "counter", title: label }, icon(sign), h("span", { "aria-hidden": "true" }, text), h("span", { class: "unseen" }, label));
-
-/** A colour for a name, the same each time. @param {string} name */
-function hue(name) {
-  let sum = 7;
-  for (const letter of name) sum = (sum * 31 + letter.codePointAt(0)) % 360;
-  return sum;
-}
 
 /** Returns who works on it, as a letter in a circle and the name. @param {string} name */
 export const person = (name) => h("span", { class: "person", title: `Assigned to ${name}` },
