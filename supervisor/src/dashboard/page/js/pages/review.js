@@ -38,6 +38,9 @@ export function mount(main) {
   /** @type {ReturnType<typeof fileView>[]} */
   let views = [];
   let at = -1;
+  /** How the runs stand now, and how they stood when the changes were read. */
+  let standing = "";
+  let read = "";
   /** @type {Drafts} */
   let drafts;
   /** @type {ReturnType<typeof verdictBar>} */
@@ -51,13 +54,15 @@ export function mount(main) {
   const others = h("select", { class: "select", "aria-label": "Compare with", hidden: true, onchange: () => set({ with: others.value || null }) });
   const modes = h("div", { class: "segments", role: "group", "aria-label": "View" },
     ["unified", "split"].map((name) => h("button", { type: "button", class: "button small", dataset: { mode: name }, onclick: () => setMode(/** @type {any} */ (name)) }, name === "unified" ? "One column" : "Side by side")));
+  const again = h("button", { type: "button", class: "button small", hidden: true, onclick: () => readDiff(Promise.resolve()) }, "Show the new changes");
+  const goesOn = h("span", { class: "chip", dataset: { kind: "warn" }, hidden: true }, "the work goes on");
   const fold = h("button", { type: "button", class: "button quiet small", onclick: () => foldAll() }, "Close all files");
   const said = h("div", { class: "review-said" });
   const list = h("nav", { class: "diff-list", "aria-label": "Files" });
   const files = h("div", { class: "diff-files" });
   const foot = h("div", { class: "review-foot" });
   put(main, h("div", { class: "page review-page" },
-    h("div", { class: "page-head" }, title, status, id, sum, h("span", { class: "push" }), runs, others, fold, modes), said,
+    h("div", { class: "page-head" }, title, status, id, sum, goesOn, again, h("span", { class: "push" }), runs, others, fold, modes), said,
     h("div", { class: "review-body" }, list, files), foot));
 
   const observer = new IntersectionObserver((seen) => {
@@ -102,6 +107,8 @@ export function mount(main) {
     put(runs, h("option", { value: "" }, "Latest work"), work.map((/** @type {any} */ run) => h("option", { value: String(run.id) }, `Run ${run.id}: ${run.outcome ?? run.status}`)));
     /** @type {HTMLSelectElement} */ (runs).value = mine.run ?? "";
     const last = work.at(-1);
+    standing = JSON.stringify(answer.runs.map((/** @type {any} */ run) => [run.id, run.outcome]));
+    again.hidden = read === "" || read === standing;
     const check = answer.runs.findLast((/** @type {any} */ run) => run.purpose === "check");
     const summary = last?.summary ?? last?.error;
     put(said, summary ? h("p", { class: "review-summary", tabindex: "0" }, summary) : null, check ? checkOutput(task, check) : null);
@@ -116,7 +123,11 @@ export function mount(main) {
     const ask = (/** @type {string} */ task, /** @type {string | undefined} */ run) => verb("diff", { task_id: task, ...(run ? { run: Number(run) } : {}) }, { timeout: 60_000 });
     try {
       const [own, beside, other] = await Promise.all([ask(mine.task, mine.run), mine.other ? ask(mine.other, undefined) : null, mine.other ? verb("show", { task_id: mine.other }) : null, told.catch(() => null)]);
-      if (shown === mine) draw(own, beside, other?.task.title ?? "");
+      if (shown !== mine) return;
+      read = standing;
+      again.hidden = true;
+      goesOn.hidden = !own.live;
+      draw(own, beside, other?.task.title ?? "");
     } catch (error) {
       if (shown !== mine) return;
       const { message, hint } = /** @type {Error & {hint?: string}} */ (error);
@@ -215,6 +226,7 @@ export function mount(main) {
     }
     const isOther = shown?.task !== next.task;
     shown = next;
+    read = "";
     if (isOther) {
       details = null;
       drafts = new Drafts(next.task, () => bar.update());
