@@ -9,7 +9,7 @@ const AT_ONCE = 4;
 
 const policy = window.trustedTypes?.createPolicy("markdown", { createHTML: (html) => html }) ?? { createHTML: (html) => html };
 
-/** @type {Map<string, string>} */
+/** What became of each text; null where it is shown as it is written. @type {Map<string, string | null>} */
 const rendered = new Map();
 /** @type {(() => void)[]} */
 const waiting = [];
@@ -26,9 +26,9 @@ const MARKS = /[*_`#[\]<>|~\\]|^\s*([-+]|\d+[.)])\s|https?:|\n\s*\n/m;
  */
 export function markdown(text, { plain = false } = {}) {
   const known = rendered.get(text);
-  if (known !== undefined && !plain) return filled(h("div", { class: "markdown" }), known);
+  if (known && !plain) return filled(h("div", { class: "markdown" }), known);
   const element = h("div", { class: "markdown is-plain" }, h("pre", null, text));
-  if (!plain && offered && MARKS.test(text)) {
+  if (!plain && offered && known === undefined && MARKS.test(text)) {
     render(text).then(
       (html) => {
         if (html !== null) filled(element, html);
@@ -70,14 +70,21 @@ async function render(text) {
     if (known !== undefined) return known;
     if (!offered) return null;
     const { html } = await call("POST", "/markdown", { body: { text } });
-    if (rendered.size >= KEPT) rendered.delete(rendered.keys().next().value ?? "");
-    rendered.set(text, html);
+    keep(text, html);
     return html;
   } catch (problem) {
     if (problem.status === 404 || problem.status === 405) offered = false;
+    // The daemon does not render this one: it is too long.
+    if (problem.status === 413 || problem.status === 422) keep(text, null);
     return null;
   } finally {
     busy -= 1;
     waiting.shift()?.();
   }
+}
+
+/** @param {string} text @param {string | null} html */
+function keep(text, html) {
+  if (rendered.size >= KEPT) rendered.delete(rendered.keys().next().value ?? "");
+  rendered.set(text, html);
 }

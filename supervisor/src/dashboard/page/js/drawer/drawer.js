@@ -168,8 +168,8 @@ export function open(id, context) {
 
 /** Returns the texts of a task that are shown first. @param {any} shown */
 function texts(shown) {
-  const { body, result: ended } = shown.task;
-  return [body, ended, shown.latest_summary, ...shown.comments.slice(-FIRST_COMMENTS).map((comment) => comment.body)];
+  const { body, assignee, result: ended } = shown.task;
+  return [assignee === "shell" ? null : body, ended, shown.latest_summary, ...shown.comments.slice(-FIRST_COMMENTS).map((comment) => comment.body)];
 }
 
 /** Lays the parts out. @param {import("./drawer.js").Desk} drawer @param {HTMLElement} place @param {HTMLElement} scroller */
@@ -178,11 +178,10 @@ function lay(drawer, place, scroller) {
   const body = description(drawer);
   const thread = comments(drawer);
   const dependencies = links(drawer);
-  const history = runs(drawer);
   const row = moves(drawer);
   const all = [
     top, person(drawer), row, fields(drawer), body, result(drawer), summary(drawer), dependencies, files(drawer, scroller),
-    history, thread, events(drawer),
+    runs(drawer), thread, events(drawer),
   ];
   put(scroller, all.map((part) => part.element));
   put(place, top.bar, scroller);
@@ -194,7 +193,7 @@ function lay(drawer, place, scroller) {
     offer: row.open,
     comment: () => thread.focus(),
     edit: () => body.edit(),
-    end: history.end,
+    end: () => { for (const part of all) part.end?.(); },
   };
 }
 

@@ -94,27 +94,31 @@ export function files(drawer, target) {
     });
   }
 
+  const ended = new AbortController();
   const has = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
   let inside = 0;
   const over = (is) => target.classList.toggle("is-dropping", is);
-  target.addEventListener("dragenter", (event) => { if (has(event)) { inside += 1; over(true); } });
-  target.addEventListener("dragleave", (event) => { if (has(event)) { inside = Math.max(0, inside - 1); over(inside > 0); } });
-  target.addEventListener("dragover", (event) => { if (has(event)) event.preventDefault(); });
+  target.addEventListener("dragenter", (event) => { if (has(event)) { inside += 1; over(true); } }, { signal: ended.signal });
+  target.addEventListener("dragleave", (event) => { if (has(event)) { inside = Math.max(0, inside - 1); over(inside > 0); } }, { signal: ended.signal });
+  target.addEventListener("dragover", (event) => { if (has(event)) event.preventDefault(); }, { signal: ended.signal });
   target.addEventListener("drop", (event) => {
     if (!has(event)) return;
     event.preventDefault();
     inside = 0;
     over(false);
     upload([...(event.dataTransfer?.files ?? [])]);
-  });
+  }, { signal: ended.signal });
   target.addEventListener("paste", (event) => {
     const pasted = [...(event.clipboardData?.files ?? [])];
     if (!pasted.length) return;
     event.preventDefault();
     upload(pasted);
-  });
+  }, { signal: ended.signal });
+  // A file that misses the task is not opened in its place.
+  for (const name of ["dragover", "drop"]) addEventListener(name, (event) => { if (has(event)) event.preventDefault(); }, { signal: ended.signal });
   return {
     element: part.element,
+    end: () => ended.abort(),
     update: (shown) => {
       paint(shown.attachments);
       part.count(shown.attachments.length);
