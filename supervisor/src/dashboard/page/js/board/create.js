@@ -26,6 +26,7 @@ export function form({ status, tenant, assignees, close, made }) {
   /** @type {Map<string, string>} */
   const parents = new Map();
   const title = h("textarea", { class: "textarea create-title", rows: 2, maxlength: 500, required: true, "aria-label": `Title of a new task in ${COLUMN[status].word}`, placeholder: "What is to be done", dir: "auto" });
+  const details = h("textarea", { class: "textarea create-body", id: id("body"), rows: 2, dir: "auto", placeholder: "what a worker gets, as Markdown" });
   const who = h("input", { class: "input", id: id("assignee"), list: id("names"), autocomplete: "off", spellcheck: "false", placeholder: "nobody" });
   const priority = h("input", { class: "input", id: id("priority"), type: "number", step: 1, value: "0" });
   const skills = h("input", { class: "input", id: id("skills"), autocomplete: "off", spellcheck: "false", placeholder: "separated by commas" });
@@ -51,13 +52,15 @@ export function form({ status, tenant, assignees, close, made }) {
     wrong.hidden = true;
     try {
       const body = { title: text, ...ofColumn(status, when?.value.trim()), parents: [...parents.keys()], skills: skills.value.split(",").map((skill) => skill.trim()).filter(Boolean), priority: Number(priority.value) || 0 };
+      if (details.value.trim()) body.body = details.value;
       if (who.value.trim()) body.assignee = who.value.trim();
       if (tenant && !parents.size) body.tenant = tenant;
       const created = await call("POST", "/tasks", { body });
       made(created.id);
       title.value = "";
+      details.value = "";
       const to = created.status && created.status !== status ? ` It is ${COLUMN[created.status]?.word.toLowerCase() ?? created.status}.` : "";
-      toast(`Created ${created.id}.${to}`, { hint: (created.warnings ?? []).join(" ") });
+      toast(`Created ${created.id}.${to}`, { hint: (created.warnings ?? []).join("\n") });
       title.focus();
     } catch (error) {
       // What was typed stays, with the daemon's words beside it.
@@ -66,11 +69,12 @@ export function form({ status, tenant, assignees, close, made }) {
   };
   const element = h("form", { class: "create", onsubmit: (event) => { event.preventDefault(); submit(); }, onkeydown: (event) => {
     if (event.key === "Escape") { event.stopPropagation(); event.preventDefault(); close(); }
-    if (event.key === "Enter" && !event.shiftKey && event.target === title && !event.isComposing) { event.preventDefault(); element.requestSubmit(); }
+    if (event.key === "Enter" && !event.shiftKey && (event.target === title || event.ctrlKey || event.metaKey) && !event.isComposing) { event.preventDefault(); element.requestSubmit(); }
   } },
     title,
     when ? field("when", "Starts at", when) : null,
     h("div", { class: "create-row" }, field("assignee", "Assignee", who), field("priority", "Priority", priority)),
+    field("body", "Description", details),
     field("skills", "Skills", skills),
     h("datalist", { id: id("names") }, [...assignees].sort().map((name) => h("option", { value: name }))),
     chips, wrong,
