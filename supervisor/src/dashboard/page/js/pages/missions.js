@@ -11,6 +11,7 @@ import { problem } from "../toast.js";
 import { create } from "../missions/acts.js";
 import { progress } from "../missions/limits.js";
 import { state } from "../parts/state.js";
+import { soon } from "../parts/soon.js";
 import { open } from "./mission.js";
 
 /** The list of all missions. @param {HTMLElement} place */
@@ -66,9 +67,9 @@ function all(place) {
 export function mount(main) {
   /** @type {{id: string | undefined, page: ReturnType<typeof all>} | null} */
   let shown = null;
-  const again = () => shown?.page.read().catch(problem);
-  const stopLive = live.on(again);
-  const stopGap = live.onGap(again);
+  const again = soon(() => shown?.page.read().catch(problem));
+  const stopLive = live.on(again.ask);
+  const stopGap = live.onGap(again.ask);
   return {
     update(/** @type {import("../route.js").State} */ now) {
       const id = now.params[0];
@@ -82,6 +83,7 @@ export function mount(main) {
     },
     unmount() {
       shown?.page.unmount();
+      again.stop();
       stopLive();
       stopGap();
     },

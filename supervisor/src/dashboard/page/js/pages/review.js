@@ -13,6 +13,7 @@ import { totals } from "../diff/model.js";
 import { siblings } from "../diff/siblings.js";
 import { verdictBar } from "../diff/verdict.js";
 import { restate, state } from "../parts/state.js";
+import { soon } from "../parts/soon.js";
 import { counted } from "../parts/words.js";
 
 const MODE = "supervisor.diff";
@@ -251,9 +252,11 @@ export function mount(main) {
     readDiff(told);
   }
 
+  const news = soon(() => readTask().catch(problem));
   const stopLive = live.on((events) => {
-    if (shown && events.some((event) => event.task_id === shown?.task)) readTask().catch(problem);
+    if (shown && events.some((event) => event.task_id === shown?.task)) news.ask();
   });
+  const stopGap = live.onGap(news.ask);
   const group = "Review";
   const stopKeys = pageKeys(
     { keys: "n", label: "Next file", group, run: () => show(at + 1) },
@@ -271,7 +274,9 @@ export function mount(main) {
     update,
     unmount() {
       observer.disconnect();
+      news.stop();
       stopLive();
+      stopGap();
       stopKeys();
       shown = null;
     },

@@ -8,6 +8,7 @@ import { here, link } from "../route.js";
 import { now, stamp } from "../time.js";
 import { problem } from "../toast.js";
 import { handOff, kill, steer } from "../parts/acts.js";
+import { soon } from "../parts/soon.js";
 import { restate, state } from "../parts/state.js";
 import { countOr, durationOr, usdOr } from "../parts/words.js";
 import { logPanel } from "../log/panel.js";
@@ -135,10 +136,11 @@ export function mount(main) {
       /** @type {HTMLFormElement} */ (steering).requestSubmit();
     }
   });
+  const again = soon(() => read().catch(problem));
   const stopLive = live.on((events) => {
-    if (shown && events.some((event) => event.task_id === shown?.task)) read().catch(problem);
+    if (shown && events.some((event) => event.task_id === shown?.task)) again.ask();
   });
-  const stopGap = live.onGap(() => read().catch(problem));
+  const stopGap = live.onGap(again.ask);
   timer = setInterval(() => {
     if (document.visibilityState === "visible" && acts.hidden === false) draw();
   }, 5000);
@@ -157,6 +159,7 @@ export function mount(main) {
     update,
     unmount() {
       clearInterval(timer);
+      again.stop();
       panel?.unmount();
       stopLive();
       stopGap();

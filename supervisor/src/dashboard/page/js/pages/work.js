@@ -11,7 +11,7 @@ import { handOff, kill, nudge } from "../parts/acts.js";
 import { keyed } from "../parts/keyed.js";
 import { repeat } from "../parts/repeat.js";
 import { counted } from "../parts/words.js";
-import { row } from "../work/worker.js";
+import { keyOf, otherBoard, row, taskOf } from "../work/worker.js";
 import { summary } from "../work/summary.js";
 
 /** The pause between two looks at what workers use, in milliseconds. */
@@ -23,22 +23,23 @@ const ORDERS = { age: "Running longest", left: "Ending soonest", cpu: "Most proc
 /** The processor time of each run at the last look. */
 class Processors {
   constructor() {
-    /** @type {Map<number, {cpu_us: number, at: number}>} */
+    /** @type {Map<string, {cpu_us: number, at: number}>} */
     this.seen = new Map();
   }
 
   /** Percent of one processor since the last look; null at the first. @param {Worker} worker @returns {number | null} */
-  share({ run, usage }) {
+  share(worker) {
+    const { usage } = worker;
     if (!usage) return null;
     const at = performance.now();
-    const before = this.seen.get(run);
-    this.seen.set(run, { cpu_us: usage.cpu_us, at });
+    const before = this.seen.get(keyOf(worker));
+    this.seen.set(keyOf(worker), { cpu_us: usage.cpu_us, at });
     return before && at > before.at ? Math.max(0, (usage.cpu_us - before.cpu_us) / ((at - before.at) * 10)) : null;
   }
 
-  /** @param {Set<number>} runs  Those that live. */
-  forget(runs) {
-    for (const run of this.seen.keys()) if (!runs.has(run)) this.seen.delete(run);
+  /** @param {Set<string>} live */
+  forget(live) {
+    for (const key of this.seen.keys()) if (!live.has(key)) this.seen.delete(key);
   }
 }
 
@@ -67,7 +68,7 @@ export function mount(main) {
     h("div", { class: "section-head" }, h("h2", { id: "workers-title" }, "Workers", heading), order), heads, list, empty);
   put(main, h("div", { class: "page work-page" }, h("h1", { class: "unseen" }, "Work"), glance.element, workers, waits));
 
-  const rows = keyed(list, (/** @type {Worker} */ worker) => `${worker.board}/${worker.run}`, row);
+  const rows = keyed(list, keyOf, row);
   const processors = new Processors();
   /** @type {Worker[]} */
   let shown = [];
@@ -76,7 +77,7 @@ export function mount(main) {
 
   const choose = (/** @type {number} */ at, isFocused = true) => {
     const worker = shown[Math.max(0, Math.min(at, shown.length - 1))];
-    chosen = worker ? `${worker.board}/${worker.run}` : "";
+    chosen = worker ? keyOf(worker) : "";
     for (const [key, { element }] of rows.rows) {
       element.classList.toggle("is-chosen", key === chosen);
       if (key === chosen && isFocused) {
@@ -85,7 +86,7 @@ export function mount(main) {
       }
     }
   };
-  const at = () => shown.findIndex((worker) => `${worker.board}/${worker.run}` === chosen);
+  const at = () => shown.findIndex((worker) => keyOf(worker) === chosen);
   const current = () => shown[at()];
 
   const polled = repeat(async () => {
@@ -97,8 +98,8 @@ export function mount(main) {
       ]);
       failed = false;
       setClock(status.now);
-      shown = status.workers.map((/** @type {Worker} */ worker) => ({ ...worker, cpu: processors.share(worker) }));
-      processors.forget(new Set(shown.map((worker) => worker.run)));
+      shown = status.workers.map((/** @type {Worker} */ worker) => ({ ...worker, cpu: processors.share(worker), shownBoard: status.board }));
+      processors.forget(new Set(shown.map(keyOf)));
       glance.update(status, Array.isArray(holds) ? holds : []);
       rows.set(shown);
       choose(at(), false);
@@ -121,18 +122,18 @@ export function mount(main) {
   const stopLive = live.on(() => polled.now());
   const stopGap = live.onGap(() => polled.now());
   const isHere = () => shown.length > 0;
-  const on = (/** @type {(worker: Worker) => unknown} */ act) => () => {
+  const on = (/** @type {(worker: any) => unknown} */ act) => () => {
     const worker = current();
     if (!worker) return false;
-    Promise.resolve(act(worker)).catch(problem);
+    Promise.resolve(act({ ...worker, board: otherBoard(worker) })).catch(problem);
     return true;
   };
   const group = "Workers";
   const stopKeys = pageKeys(
     { keys: "j", label: "Next worker", group, when: isHere, run: () => choose(at() + 1) },
     { keys: "k", label: "Worker before", group, when: isHere, run: () => choose(at() - 1) },
-    { keys: "Enter", label: "Follow its log", group, run: on((worker) => go(`/runs/${worker.task}/${worker.run}`)) },
-    { keys: "e", label: "Open its task", group, run: on((worker) => set({ task: worker.task })) },
+    { keys: "Enter", label: "Follow its log", group, run: on((worker) => go(`/runs/${worker.task}/${worker.run}`, worker.board ? { board: worker.board } : {})) },
+    { keys: "e", label: "Open its task", group, run: on((worker) => set({ task: worker.task, ...(worker.board ? { board: worker.board } : {}) })) },
     { keys: "s", label: "Nudge: send a message", group, run: on(nudge) },
     { keys: "o", label: "Hand off", group, run: on(handOff) },
     { keys: "K", label: "Kill", group, run: on(kill) },
@@ -140,8 +141,9 @@ export function mount(main) {
   return {
     update(/** @type {import("../route.js").State} */ now) {
       order.value = now.query.sort ?? "age";
-      for (const { element } of rows.rows.values()) {
-        /** @type {HTMLAnchorElement} */ (element.querySelector("a.id")).href = here({ task: /** @type {HTMLElement} */ (element).dataset.task });
+      for (const [key, { element }] of rows.rows) {
+        const own = shown.find((worker) => keyOf(worker) === key);
+        if (own) /** @type {HTMLAnchorElement} */ (element.querySelector("a.id")).href = taskOf(own);
       }
       polled.now();
     },

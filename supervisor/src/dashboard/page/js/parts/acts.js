@@ -4,28 +4,31 @@ import { Problem, verb } from "../api.js";
 import { toast } from "../toast.js";
 import { ask } from "./ask.js";
 
-/** @typedef {{task: string, title: string, profile?: string | null}} Worker */
+/** @typedef {{task: string, title: string, profile?: string | null, board?: string}} Worker  `board`: where it is not that of the page. */
 
-/** Sends a message to the agent. @param {string} task @param {string} message */
-export async function steer(task, message) {
-  const sent = await verb("steer", { task_id: task, message }, { timeout: 45_000 });
+/** Asks the board of a worker. @param {string | undefined} board */
+const on = (board) => (board ? { headers: { "X-Supervisor-Board": board } } : {});
+
+/** Sends a message to the agent. @param {string} task @param {string} message @param {string} [board] */
+export async function steer(task, message, board) {
+  const sent = await verb("steer", { task_id: task, message }, { timeout: 45_000, ...on(board) });
   toast(sent.state === "delivered" ? "The agent has the message" : "The message is queued: the agent reads it between two steps");
 }
 
 /** Asks for a message and sends it. @param {Worker} worker */
-export function nudge({ task, title }) {
+export function nudge({ task, title, board }) {
   return ask({
     title: `Send a message to the agent of “${title}”`,
     fields: [{ name: "message", label: "Message", kind: "area", isRequired: true, hint: "The agent reads it between two steps of its work. Ctrl+Enter sends it." }],
     action: "Send",
-    act: ({ message }) => steer(task, String(message)),
+    act: ({ message }) => steer(task, String(message), board),
   });
 }
 
 /** Who may do a task. A session of a tenant does not list them, and names one. @returns {Promise<string[]>} */
-async function assignees() {
+async function assignees(/** @type {string | undefined} */ board) {
   try {
-    const found = await verb("assignees");
+    const found = await verb("assignees", {}, on(board));
     return (Array.isArray(found) ? found : found.assignees).map((/** @type {{name: string}} */ one) => one.name);
   } catch (error) {
     if (error instanceof Problem && error.code === "not_permitted") return [];
@@ -34,8 +37,8 @@ async function assignees() {
 }
 
 /** Ends the worker and gives its task to another profile. @param {Worker} worker */
-export async function handOff({ task, title, profile }) {
-  const names = await assignees();
+export async function handOff({ task, title, profile, board }) {
+  const names = await assignees(board);
   return ask({
     title: `Hand off “${title}”`,
     text: "The worker is ended first. What it has left in its workspace stays for the next one.",
@@ -47,14 +50,14 @@ export async function handOff({ task, title, profile }) {
     ],
     action: "Hand off",
     act: async ({ profile: to, reason }) => {
-      await verb("reassign", { task_id: task, profile: to, reclaim: true, reason: reason || null });
+      await verb("reassign", { task_id: task, profile: to, reclaim: true, reason: reason || null }, on(board));
       toast(`Handed off to ${to}`);
     },
   });
 }
 
 /** Kills the processes of the run at once. @param {Worker} worker */
-export function kill({ task, title }) {
+export function kill({ task, title, board }) {
   return ask({
     title: `Kill the worker of “${title}”?`,
     text: "Its processes are killed at once, and its task is blocked until a person lets it go on.",
@@ -62,7 +65,7 @@ export function kill({ task, title }) {
     action: "Kill",
     isDangerous: true,
     act: async ({ reason }) => {
-      await verb("kill", { task_ids: [task], reason: reason || null });
+      await verb("kill", { task_ids: [task], reason: reason || null }, on(board));
       toast("Killed");
     },
   });

@@ -6,6 +6,9 @@
  * @returns {{now: () => void, stop: () => void}}
  */
 export function repeat(act, pause) {
+  /** Events may ask for a look between two, and many come at once. */
+  const least = pause / 3;
+  let at = Number.NEGATIVE_INFINITY;
   let timer = 0;
   let isStopped = false;
   let isRunning = false;
@@ -17,7 +20,13 @@ export function repeat(act, pause) {
       isWanted = true;
       return;
     }
+    const early = at + least - performance.now();
+    if (early > 0) {
+      timer = setTimeout(round, early);
+      return;
+    }
     isRunning = true;
+    at = performance.now();
     try {
       await act();
     } finally {

@@ -14,13 +14,22 @@ import { problem } from "../toast.js";
  * @typedef {{board: string, task: string, title: string, run: number, purpose: string, profile: string | null, tenant: string | null, phase: string,
  *   pid: number | null, age_seconds: number, left_seconds: number | null, note: string | null, last_note?: string, sandbox: string | null, sandbox_lacks: boolean,
  *   last_heartbeat_at: number | null, usage: {cpu_us: number, memory_bytes: number, processes: number} | null,
- *   spent?: {input_tokens: number, output_tokens: number, cost_micros: number | null, model?: string | null}, cpu: number | null}} Worker
+ *   spent?: {input_tokens: number, output_tokens: number, cost_micros: number | null, model?: string | null}, cpu: number | null, shownBoard: string}} Worker
  */
 
 /** The state of a worker, in a word. @param {Worker} worker */
 export const phase = ({ phase: name, purpose }) => (name === "running" && purpose === "check" ? "checking" : name);
 
 const NOT_STARTED = new Set(["starting", "ending", "settling"]);
+
+/** What names a worker among those of all boards. @param {Worker} worker */
+export const keyOf = ({ board, run }) => `${board}/${run}`;
+/** The board of a worker, where it is not that of the page. @param {Worker} worker */
+export const otherBoard = ({ board, shownBoard }) => (board === shownBoard ? undefined : board);
+/** The page of its log. @param {Worker} worker */
+export const logOf = (worker) => link(`/runs/${worker.task}/${worker.run}`, otherBoard(worker) ? { board: worker.board } : {});
+/** Its task beside the page. @param {Worker} worker */
+export const taskOf = (worker) => here({ task: worker.task, ...(otherBoard(worker) ? { board: worker.board } : {}) });
 
 /** A value under its name: the name is seen where the columns have no heads. @param {string} name @param {string} title */
 function value(name, title) {
@@ -32,8 +41,9 @@ function value(name, title) {
 export function row(first) {
   let worker = first;
   const status = state(phase(first));
-  const title = h("a", { class: "worker-title", href: link(`/runs/${first.task}/${first.run}`) });
-  const details = h("a", { class: "id", href: here({ task: first.task }), "aria-label": `Open task ${first.task}` }, first.task);
+  const title = h("a", { class: "worker-title", href: logOf(first) });
+  const details = h("a", { class: "id", href: taskOf(first), "aria-label": `Open task ${first.task}` }, first.task);
+  const board = h("span", { class: "chip", hidden: true }, h("span", { class: "cut" }, first.board));
   const note = h("p", { class: "worker-note cut" });
   const profile = h("span", { class: "cut" });
   const tenant = h("span", { class: "chip" }, h("span", { class: "cut" }));
@@ -45,7 +55,7 @@ export function row(first) {
   const bar = meter("Time left");
   left.element.append(bar);
   const sandbox = h("span", { class: "worker-sandbox" }, "partial sandbox");
-  const act = (/** @type {(worker: Worker) => Promise<unknown>} */ run) => () => run(worker).catch(problem);
+  const act = (/** @type {(worker: any) => Promise<unknown>} */ run) => () => run(worker).catch(problem);
   const button = (/** @type {string} */ label, /** @type {string} */ key, /** @type {() => void} */ run) =>
     h("button", { type: "button", class: "button quiet small", onclick: run, "aria-label": `${label}: ${first.title}`, title: `${label} (${key})` }, label);
   const acts = h(
@@ -60,7 +70,7 @@ export function row(first) {
     { class: "worker", dataset: { task: first.task, run: first.run } },
     h("div", { class: "worker-cell worker-state" }, status, sandbox),
     h("div", { class: "worker-cell worker-task" }, h("div", { class: "worker-name" }, title, details), note),
-    h("div", { class: "worker-cell worker-who" }, icon("person"), profile, tenant),
+    h("div", { class: "worker-cell worker-who" }, icon("person"), profile, tenant, board),
     cpu.element, memory.element, tokens.element, cost.element, left.element, acts,
   );
   return {
@@ -78,6 +88,8 @@ export function row(first) {
       text(profile, next.profile ?? "–");
       tenant.hidden = !next.tenant;
       text(/** @type {Element} */ (tenant.firstElementChild), next.tenant ?? "");
+      board.hidden = !otherBoard(next);
+      board.title = `Board ${next.board}`;
       sandbox.hidden = !next.sandbox_lacks;
       sandbox.title = next.sandbox ?? "";
       text(cpu.content, next.cpu === null ? "–" : `${Math.round(next.cpu)}%`);
