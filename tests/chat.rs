@@ -3,6 +3,7 @@
 mod played_socket;
 mod played_telegram;
 mod services;
+mod strangers;
 mod telegram;
 
 use crate::harness::Fleet;

@@ -158,6 +158,13 @@ impl Board<'_> {
                 "create a new task that asks for another approval",
             ));
         }
+        if edit.changes_check() && self.tx.proposal(id)?.is_some() {
+            // What it returns would be applied before a check has run, and again after one that failed.
+            return Err(Error::conflict(
+                format!("{id} makes a proposal, which is found valid or refused when it is returned"),
+                "leave out the check: the tasks that come of it can have one",
+            ));
+        }
         self.edit_run_settings(&task, edit, fields)?;
         self.edit_check(&task, edit, fields)?;
         if let Some(title) = &edit.title {

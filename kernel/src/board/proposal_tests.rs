@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use crate::testing::{Bench, alice, titled};
 use crate::{
-    Actor, Comment, EndCause, Ending, Error, EventFilter, Force, Handoff, InitialState, Lineage, MissionCaps,
-    MissionLimits, NewProposal, NewTask, OnCleanExit, Outcome, ProposalKind, ReviewRequest, RunId, Settled,
-    Status, Task, TaskId,
+    Actor, Comment, Edit, EndCause, Ending, Error, EventFilter, Force, Handoff, InitialState, Lineage,
+    MissionCaps, MissionLimits, NewProposal, NewTask, OnCleanExit, Outcome, ProposalKind, ReviewRequest,
+    RunId, Settled, Status, Task, TaskId,
 };
 
 pub(super) fn asked(subject: &TaskId, kind: ProposalKind) -> NewProposal {
@@ -53,6 +53,23 @@ fn children(bench: &Bench, id: &TaskId) -> Vec<Task> {
 fn events(bench: &Bench, kind: &str) -> usize {
     let filter = EventFilter { kinds: vec![kind.to_owned()], ..EventFilter::default() };
     bench.readers.with(|view| view.events(&filter)).unwrap().len()
+}
+
+#[test]
+fn a_proposal_is_never_checked_by_a_command() {
+    let bench = Bench::new();
+    let proposal = propose(&bench, &idea(&bench), ProposalKind::Specify).unwrap().id;
+    for edit in [
+        Edit { check: Some("false".to_owned()), ..Edit::default() },
+        Edit { max_checks: Some(2), ..Edit::default() },
+    ] {
+        let id = proposal.clone();
+        let refused = bench.call(move |board| board.edit(&id, &edit, &alice())).unwrap_err();
+        assert!(refused.to_string().contains("makes a proposal"), "{refused}");
+    }
+    let id = proposal.clone();
+    let edit = Edit { title: Some("other words".to_owned()), ..Edit::default() };
+    assert_eq!(bench.call(move |board| board.edit(&id, &edit, &alice())).unwrap().title, "other words");
 }
 
 #[test]

@@ -10,6 +10,7 @@ use crate::api::{Audience, Call, Effect, Verb};
 use crate::automation::chat::May;
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::verbs::place_of;
 
 /// The word that takes a directory away.
 const OFF: &str = "off";
@@ -28,10 +29,14 @@ impl Verb for Here {
     const MEMBERS: bool = true;
     type Reply = bool;
 
-    async fn run(self, call: Call) -> Result<bool, Failure> {
+    async fn run(self, mut call: Call) -> Result<bool, Failure> {
         let Some(address) = call.chat().cloned() else {
             return Err(Failure::failed("this request comes from no chat"));
         };
+        if let Some(path) = &self.path {
+            let tenant = call.confined().cloned();
+            place_of(&mut call, tenant.as_ref(), &format!("dir:{path}")).await?;
+        }
         call.write(move |board, actor| board.place_chat(&address, self.path.as_deref(), actor)).await
     }
 }
@@ -51,7 +56,7 @@ pub(super) async fn here(asker: &Asker<'_>, words: &[String]) -> Result<String, 
         [path] => {
             permit(asker, May::Mutate, "here")?;
             let path = chosen(&asker.chat.directories, path)?;
-            // A task is checked again when it is created; here the directory has to be one.
+            // What a task could not use is refused now, and again when a task is created; here the directory has to be one.
             let (looked, found) = (path.clone(), path.display().to_string());
             let is_directory = move || looked.symlink_metadata().is_ok_and(|kind| kind.is_dir());
             if !crate::api::blocking("the directory was not looked at", is_directory).await? {

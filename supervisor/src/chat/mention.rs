@@ -8,6 +8,7 @@ use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::{Screen, printable};
+use crate::verbs::place_of;
 
 /// A message that mentions profiles. It is no verb of the API: a chat alone sends it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -25,13 +26,15 @@ impl Verb for Mentioning {
     const MEMBERS: bool = true;
     type Reply = Vec<Mention>;
 
-    async fn run(self, call: Call) -> Result<Vec<Mention>, Failure> {
+    async fn run(self, mut call: Call) -> Result<Vec<Mention>, Failure> {
         let roster = call.service.roster();
         let tenant = call.confined().cloned();
         let config = call.service.config();
         let own = tenant.as_ref().and_then(|tenant| config.tenants.get(tenant));
         let policy = own.and_then(|own| own.policy.clone());
-        let workspace = self.workspace.or_else(|| Some("scratch".to_owned()));
+        // As for a task that is created: a sender with a tenant has no place but its tenant's.
+        let said = self.workspace.as_deref().unwrap_or("scratch");
+        let workspace = Some(place_of(&mut call, tenant.as_ref(), said).await?);
         let task = NewTask { tenant, policy, workspace, ..NewTask::default() };
         let chat = call.chat().cloned();
         call.write(move |board, actor| {

@@ -23,6 +23,8 @@ const PATH: &str = "/api/v1/chat/";
 const WAITING: usize = 16;
 /// How old a signature may be, and how far the clock of its writer may be ahead.
 const AGE: i64 = 5 * 60;
+/// The longest name of a chat and of a thread, in bytes.
+const NAME: usize = 256;
 /// How long a reply is waited for.
 const LIMIT: Duration = Duration::from_mins(1);
 
@@ -153,8 +155,16 @@ impl Said {
             ));
         }
         // A channel, a chat and a thread are written with colons between them.
-        if self.chat_id.is_empty() || self.chat_id.len() > 256 || self.chat_id.contains(':') {
-            return Err(Failure::usage("the chat_id of a message has 1 to 256 characters and no `:`"));
+        let is_name = |text: &str| text.len() <= NAME && !text.contains(char::is_control);
+        if self.chat_id.is_empty() || self.chat_id.contains(':') || !is_name(&self.chat_id) {
+            return Err(Failure::usage(format!(
+                "the chat_id of a message has 1 to {NAME} bytes without `:` and control characters"
+            )));
+        }
+        if !is_name(&self.thread_id) {
+            return Err(Failure::usage(format!(
+                "the thread_id of a message has at most {NAME} bytes without control characters"
+            )));
         }
         Ok(Heard {
             id: self.id,
@@ -165,5 +175,32 @@ impl Said {
             replied: self.reply_to,
             is_direct: self.direct,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(chat: &str, thread: &str) -> Result<Heard, Failure> {
+        let said = serde_json::json!({ "id": "m1", "sender": "1", "chat_id": chat, "thread_id": thread, "text": "/help" });
+        serde_json::from_value::<Said>(said).unwrap().heard()
+    }
+
+    #[test]
+    fn a_chat_and_a_thread_have_names_that_can_be_written_and_shown() {
+        assert!(said("!room", "").is_ok() && said("!room", "a:b").is_ok());
+        let long = "x".repeat(NAME + 1);
+        for (chat, thread, why) in [
+            ("", "", "chat_id"),
+            ("a:b", "", "chat_id"),
+            ("a\nb", "", "chat_id"),
+            (long.as_str(), "", "chat_id"),
+            ("a", "b\u{1b}[2J", "thread_id"),
+            ("a", long.as_str(), "thread_id"),
+        ] {
+            let refused = said(chat, thread).unwrap_err();
+            assert!(refused.message.contains(why), "{chat:?} {thread:?}: {refused}");
+        }
     }
 }

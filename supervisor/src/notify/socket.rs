@@ -47,7 +47,7 @@ impl Socket {
         }
     }
 
-    /// The next message; none for one that is no JSON. Cancel-safe: what has not come as a whole stays.
+    /// The next message; null for a sign of life that the service asks for. Cancel-safe: what has not come as a whole stays.
     pub(crate) async fn next(&mut self) -> Result<Value, Undelivered> {
         loop {
             match self.0.next().await {
@@ -56,7 +56,11 @@ impl Socket {
                         .map_err(|_| Undelivered::later("the service sends what is no JSON"));
                 }
                 // The library answers what asks for a sign of life with the next message out or in.
-                Some(Ok(Message::Ping(_))) => drop(tokio::time::timeout(LIMIT, self.0.flush()).await),
+                Some(Ok(Message::Ping(_))) => {
+                    drop(tokio::time::timeout(LIMIT, self.0.flush()).await);
+                    // A service that says nothing else is there.
+                    return Ok(Value::Null);
+                }
                 Some(Ok(Message::Pong(_) | Message::Binary(_) | Message::Frame(_))) => {}
                 Some(Ok(Message::Close(frame))) => {
                     let code = frame.map(|frame| u16::from(frame.code));
@@ -91,4 +95,26 @@ fn broken(error: &Error) -> Undelivered {
         Error::Capacity(_) => "the service sends more than is read".to_owned(),
         _ => "the socket broke".to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio_tungstenite::tungstenite::protocol::Role;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_service_that_only_asks_for_a_sign_of_life_is_not_silent() {
+        let (near, far) = tokio::io::duplex(1 << 16);
+        let near: Box<dyn Stream> = Box::new(near);
+        let mut socket = Socket(WebSocketStream::from_raw_socket(near, Role::Client, None).await);
+        let mut service = WebSocketStream::from_raw_socket(far, Role::Server, None).await;
+        service.send(Message::Ping(Vec::new().into())).await.unwrap();
+
+        assert_eq!(socket.next().await.unwrap(), Value::Null);
+
+        assert!(matches!(service.next().await, Some(Ok(Message::Pong(_)))), "it is answered");
+        service.send(Message::text("{\"a\":1}")).await.unwrap();
+        assert_eq!(socket.next().await.unwrap()["a"], 1);
+    }
 }

@@ -365,6 +365,20 @@ pub(super) async fn place(call: &Call, said: &str) -> Result<String, Failure> {
     Ok(place.to_string())
 }
 
+/// A place for new tasks of a tenant, checked for a caller as `create` checks it, who acts as whoever its worker is from then on.
+pub(crate) async fn place_of(
+    call: &mut Call,
+    tenant: Option<&Tenant>,
+    said: &str,
+) -> Result<String, Failure> {
+    let create = Create { workspace: Some(said.to_owned()), ..Create::default() };
+    let place = create.place()?;
+    of_tenant::require_place(call, tenant, &place)?;
+    call.actor.uid = of_tenant::acting_uid(call);
+    check_workspace(&call.service, &place, call.actor.uid).await?;
+    Ok(place.to_string())
+}
+
 /// An approver with its kind: a bare name that a lane has means its workers, another one a person.
 fn typed_approver(approver: String, call: &Call) -> String {
     if !obstacles::is_lane(&approver, call) {

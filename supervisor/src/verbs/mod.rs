@@ -125,7 +125,7 @@ pub(crate) use comment::Comment;
 pub(crate) use complete::Complete;
 pub(crate) use consult::Consult;
 pub(crate) use context::Context;
-pub(crate) use create::Create;
+pub(crate) use create::{Create, place_of};
 pub(crate) use dashboard::{
     DashboardSessions, Link as DashboardLink, OpenDashboard, RevokeDashboard, link_lasts,
 };
