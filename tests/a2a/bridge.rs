@@ -115,7 +115,10 @@ fn a_task_is_cancelled_by_its_sender_and_its_worker_ends() {
     assert_eq!(again["error"]["code"], json!(-32002), "{again}");
     let failed = offering.send("m-6", "give up");
     let failed = offering.wait_for(failed["id"].as_str().unwrap(), "TASK_STATE_FAILED");
-    assert!(failed["status"]["message"]["parts"][0]["text"].is_string(), "with the reason: {failed}");
+    assert_eq!(
+        failed["status"]["message"]["parts"][0]["text"], "its workers have failed, and it was given up",
+        "no place of the host: {failed}"
+    );
 }
 
 #[test]
@@ -188,4 +191,45 @@ fn what_is_wrong_or_too_much_is_refused_with_the_code_of_the_protocol() {
     assert!(throttled.as_ref().is_some_and(|said| said.head.contains("retry-after: ")), "{throttled:?}");
     let other = offering.call(OTHER, "ListTasks", &json!({}));
     assert!(other["result"].is_object(), "another one is not slowed: {other}");
+}
+
+#[test]
+fn what_waits_for_a_person_of_this_root_needs_an_authorization_and_what_it_refuses_is_rejected() {
+    let offering = Offering::start("");
+    let task = offering.send("m-8", "need a key");
+    let id = task["id"].as_str().unwrap();
+
+    let waits = offering.wait_for(id, "TASK_STATE_AUTH_REQUIRED");
+
+    assert_eq!(waits["status"]["message"]["parts"][0]["text"], "there is no key", "{waits}");
+    let message = json!({"messageId": "m-9", "taskId": id, "role": "ROLE_USER", "parts": [{"text": "here"}]});
+    let said = offering.call(PARTNER, "SendMessage", &json!({"message": message}));
+    assert_eq!(state(&said["result"]["task"]), "TASK_STATE_AUTH_REQUIRED", "words release nothing: {said}");
+
+    offering.fleet.write_config("tenants.d/acme.toml", "[quotas]\ntenant_entries = 1\n");
+    offering.fleet.cli(["service", "reload"]).ok();
+    let message = json!({"messageId": "m-10", "role": "ROLE_USER", "parts": [{"text": "one more"}]});
+    let rejected = offering.fleet.eventually("the quota holds", || {
+        let said = offering.call(PARTNER, "SendMessage", &json!({"message": message}));
+        (state(&said["result"]["task"]) == "TASK_STATE_REJECTED").then(|| said["result"]["task"].clone())
+    });
+    let why = rejected["status"]["message"]["parts"][0]["text"].as_str().unwrap();
+    assert!(why.contains("tenant_entries"), "{rejected}");
+    let unknown = offering.call(PARTNER, "GetTask", &json!({"id": rejected["id"]}));
+    assert_eq!(unknown["error"]["code"], json!(-32001), "it is on no board: {unknown}");
+}
+
+#[test]
+fn strangers_who_say_nothing_keep_no_sender_out() {
+    let offering = Offering::start("");
+    let task = offering.send("m-11", "wait there");
+    let began = std::time::Instant::now();
+
+    let silent: Vec<_> = (0..80).map(|_| offering.silent()).collect();
+    let answer = offering.call(PARTNER, "GetTask", &json!({"id": task["id"]}));
+
+    assert!(answer["result"].is_object(), "{answer}");
+    // The head of a request has ten seconds.
+    assert!(began.elapsed().as_secs() < 10, "it has waited for the strangers: {:?}", began.elapsed());
+    drop(silent);
 }

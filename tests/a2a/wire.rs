@@ -22,7 +22,8 @@ case "$(cat prompt.txt)" in
     *) supervisor block --question 'which database?' --choice SQLite --choice PostgreSQL ;;
   esac ;;
   *'wait there'*) exec sleep 600 ;;
-  *'give up'*) exit 3 ;;
+  *'give up'*) echo "failed in $PWD" >&2; exit 3 ;;
+  *'need a key'*) supervisor block --kind capability 'there is no key' ;;
   *) supervisor complete --summary 'the work is done' --metadata '{"pages": 3}' ;;
 esac
 "#;
@@ -95,6 +96,13 @@ impl Offering {
         let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
         let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or_default();
         Said { status, head: head.to_lowercase(), body: body.to_owned() }
+    }
+
+    /// A connection that has begun a request and says no more.
+    pub(super) fn silent(&self) -> TcpStream {
+        let mut stream = self.connect();
+        stream.write_all(b"POST / HTTP/1.1\r\nhost: 127.0.0.1\r\n").unwrap();
+        stream
     }
 
     fn connect(&self) -> TcpStream {

@@ -16,7 +16,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use kernel::Profile;
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -25,11 +25,10 @@ use super::desk::{Desk, Outcome};
 use super::message::Request;
 use super::reply::{Refusal, VERSION};
 use super::senders::{Senders, Shut};
+use super::strangers::{Stranger, Strangers};
 use super::stream;
 use crate::service::Service;
 
-/// Connections whose sender is not known yet. What is more waits in the kernel.
-const UNKNOWN: usize = 64;
 /// How long a request may take to be there: its head, then its body.
 const HEAD: Duration = Duration::from_secs(10);
 const BODY: Duration = Duration::from_secs(30);
@@ -48,6 +47,15 @@ struct Door {
     service: Arc<Service>,
     senders: Senders,
     stop: CancellationToken,
+}
+
+/// The room that a connection takes.
+#[derive(Debug)]
+enum Room {
+    /// Its sender is not known yet.
+    Stranger(#[expect(dead_code, reason = "it is held until it is dropped")] Stranger),
+    /// One of the requests of its sender.
+    Sender(#[expect(dead_code, reason = "it is held until it is dropped")] OwnedSemaphorePermit),
 }
 
 /// Serves other agents until it is stopped; returns at once where the configuration offers nothing.
@@ -69,17 +77,15 @@ async fn attend(service: Arc<Service>, stop: CancellationToken) {
     };
     tracing::info!(%at, "a2a_served");
     let door = Arc::new(Door { service, senders: Senders::default(), stop: stop.clone() });
-    let (room, served) = (Arc::new(Semaphore::new(UNKNOWN)), TaskTracker::new());
+    let (strangers, served) = (Arc::new(Strangers::default()), TaskTracker::new());
     loop {
-        let accepted = async {
-            // It is never closed.
-            let turn = Arc::clone(&room).acquire_owned().await.ok();
-            (turn, listener.accept().await)
-        };
         tokio::select! {
             // Cancel-safe: what is not accepted waits in the kernel.
-            (turn, accepted) = accepted => match accepted {
-                Ok((stream, _)) => drop(served.spawn(converse(Arc::clone(&door), stream, turn))),
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    let (stranger, end) = Strangers::enter(&strangers);
+                    drop(served.spawn(converse(Arc::clone(&door), stream, stranger, end)));
+                }
                 Err(error) => {
                     tracing::warn!(%error, "a2a_not_accepted");
                     tokio::time::sleep(PAUSE).await;
@@ -92,8 +98,8 @@ async fn attend(service: Arc<Service>, stop: CancellationToken) {
     served.wait().await;
 }
 
-async fn converse(door: Arc<Door>, stream: TcpStream, turn: Option<OwnedSemaphorePermit>) {
-    let turn = Arc::new(Mutex::new(turn));
+async fn converse(door: Arc<Door>, stream: TcpStream, stranger: Stranger, end: CancellationToken) {
+    let turn = Arc::new(Mutex::new(Room::Stranger(stranger)));
     let stop = door.stop.clone();
     let answering = service_fn(move |request| {
         let (door, turn) = (Arc::clone(&door), Arc::clone(&turn));
@@ -105,6 +111,8 @@ async fn converse(door: Arc<Door>, stream: TcpStream, turn: Option<OwnedSemaphor
     tokio::select! {
         // A client that has gone is no concern of anybody.
         ended = tokio::time::timeout(LONGEST, connection.as_mut()) => drop(ended),
+        // It has not said who it is, and others have come.
+        () = end.cancelled() => {}
         () = stop.cancelled() => {
             connection.as_mut().graceful_shutdown();
             drop(tokio::time::timeout(Duration::from_secs(1), connection).await);
@@ -112,11 +120,7 @@ async fn converse(door: Arc<Door>, stream: TcpStream, turn: Option<OwnedSemaphor
     }
 }
 
-async fn answer(
-    door: &Arc<Door>,
-    request: Http<Incoming>,
-    turn: &Mutex<Option<OwnedSemaphorePermit>>,
-) -> Reply {
+async fn answer(door: &Arc<Door>, request: Http<Incoming>, turn: &Mutex<Room>) -> Reply {
     let path = request.uri().path().to_owned();
     let config = door.service.config();
     if request.headers().contains_key(header::ORIGIN) {
@@ -147,7 +151,7 @@ async fn rpc(
     door: &Arc<Door>,
     request: Http<Incoming>,
     profile: Option<Profile>,
-    turn: &Mutex<Option<OwnedSemaphorePermit>>,
+    turn: &Mutex<Room>,
 ) -> Reply {
     let (sender, room) = match door.senders.admit(&door.service, request.headers()) {
         Ok(known) => known,
@@ -161,7 +165,7 @@ async fn rpc(
         }
     };
     // Until the connection ends it has the room of its sender, and another stranger is let in.
-    drop(turn.lock().unwrap_or_else(PoisonError::into_inner).replace(room));
+    *turn.lock().unwrap_or_else(PoisonError::into_inner) = Room::Sender(room);
     let version = request
         .headers()
         .get("a2a-version")

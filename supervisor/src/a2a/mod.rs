@@ -16,6 +16,7 @@ mod message;
 mod reply;
 mod senders;
 mod state;
+mod strangers;
 mod stream;
 
 use crate::api::Surface;

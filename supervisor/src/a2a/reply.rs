@@ -83,6 +83,11 @@ impl From<Failure> for Refusal {
             Code::Conflict | Code::NotPermitted | Code::NoSession | Code::Exhausted => -32004,
             Code::Failed | Code::Unreachable | Code::TryAgain | Code::Throttled => -32603,
         };
+        if failure.code == Code::Failed {
+            // It may name places of the host.
+            tracing::warn!(error = %failure, "a2a_request_failed");
+            return Self::new(code, "it failed here; the log of this root has the reason");
+        }
         // The hint is a command of this host.
         Self::new(code, failure.message)
     }
@@ -114,7 +119,8 @@ pub(super) fn status(task: &Task) -> Value {
     let state = State::of(task);
     let words = match state {
         State::InputRequired | State::AuthRequired => asked(task),
-        State::Failed => task.last_failure_error.clone().or_else(|| task.block_reason.clone()),
+        // Why is for this root: it may name places of the host.
+        State::Failed => Some("its workers have failed, and it was given up".to_owned()),
         State::Submitted | State::Working | State::Completed | State::Canceled | State::Rejected => None,
     };
     let mut status = json!({ "state": state.as_str(), "timestamp": timestamp(task.updated_at) });

@@ -1,6 +1,7 @@
 //! The agent: found by its card, and asked over JSON-RPC.
 
 use std::io::Write as _;
+use std::time::Duration;
 
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Bytes;
@@ -19,6 +20,8 @@ use crate::lanes::{BY_BROKER, Service};
 /// The longest card, and the longest answer.
 const CARD_BYTES: usize = 1 << 20;
 const ANSWER_BYTES: usize = 8 << 20;
+/// How long an agent may take to answer. Each request is one that it can answer at once.
+const ANSWERED: Duration = Duration::from_mins(1);
 /// More of what an agent says of a refusal is left out.
 const WORDS: usize = 300;
 /// The version that is spoken.
@@ -47,7 +50,7 @@ impl Agent {
             headers: headers.clone(),
             body: Bytes::new(),
         };
-        let card = exchange(&order, CARD_BYTES).await?;
+        let card = exchange(&order, CARD_BYTES, ANSWERED).await?;
         let url = interface(&card, &service.url)?;
         let uri = address(&Service { url: url.clone(), ..service.clone() }, broker())?;
         Ok(Agent { uri, url, headers })
@@ -81,7 +84,7 @@ impl Agent {
             headers: self.headers.clone(),
             body: request.to_string().into(),
         };
-        let mut answer = exchange(&order, ANSWER_BYTES).await?;
+        let mut answer = exchange(&order, ANSWER_BYTES, ANSWERED).await?;
         if answer["error"].is_object() {
             let words = short(answer["error"]["message"].as_str().unwrap_or_default());
             let code = answer["error"]["code"].as_i64().unwrap_or_default();
@@ -112,8 +115,16 @@ fn interface(card: &Value, url: &str) -> Result<String, Failure> {
     Ok(found.to_owned())
 }
 
-/// Sends a request, and reads the JSON of the answer.
-async fn exchange(order: &Order, most: usize) -> Result<Value, Failure> {
+/// Sends a request, and reads the JSON of the answer, which has to be there within a time.
+async fn exchange(order: &Order, most: usize, limit: Duration) -> Result<Value, Failure> {
+    let late = || {
+        let why = format!("the agent at {} has not answered within {} s", order.url, limit.as_secs());
+        Failure::new(Code::Unreachable, why)
+    };
+    tokio::time::timeout(limit, converse(order, most)).await.map_err(|_| late())?
+}
+
+async fn converse(order: &Order, most: usize) -> Result<Value, Failure> {
     let (head, body) = connection::send(order).await?.into_parts();
     let body = Limited::new(body, most).collect().await.map_err(|e| {
         let why = with_causes(e.as_ref());
@@ -148,6 +159,32 @@ fn short(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn an_agent_that_never_answers_or_never_ends_its_answer_is_left_after_a_time() {
+        for head in ["", "HTTP/1.1 200 OK\r\n\r\n"] {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let url = format!("http://{}/card", listener.local_addr().unwrap());
+            let serving = tokio::spawn(async move {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                tokio::io::AsyncWriteExt::write_all(&mut stream, head.as_bytes()).await.unwrap();
+                std::future::pending::<()>().await;
+            });
+            let order = Order {
+                method: Method::GET,
+                uri: url.parse().unwrap(),
+                url,
+                headers: HeaderMap::new(),
+                body: Bytes::new(),
+            };
+
+            let failure = exchange(&order, CARD_BYTES, Duration::from_millis(50)).await.unwrap_err();
+
+            assert_eq!(failure.code, Code::Unreachable);
+            assert!(failure.message.contains("has not answered within"), "{failure}");
+            serving.abort();
+        }
+    }
 
     #[test]
     fn an_agent_is_where_its_card_is() {

@@ -11,6 +11,7 @@ mod ending;
 use std::ffi::OsString;
 use std::io::Read as _;
 use std::process::ExitCode;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use kernel::{ActorKind, EventKind};
@@ -51,13 +52,20 @@ async fn work(service: &Service) -> Result<(), Failure> {
     let shown = client.call(&Show { task_id: own, ..Show::default() }).await?;
     let mut terminate = signal(SignalKind::terminate())
         .map_err(|e| Failure::failed(format!("failed to listen to signals: {e}")))?;
-    let agent = Agent::of_card(service).await?;
-    let task = agent.send(&message(&shown, &context)).await?;
-    let name = task["id"].as_str().map(str::to_owned);
+    let begun: OnceLock<(Agent, Option<String>)> = OnceLock::new();
+    let working = async {
+        let agent = Agent::of_card(service).await?;
+        let task = agent.send(&message(&shown, &context)).await?;
+        let name = task["id"].as_str().map(str::to_owned);
+        let (agent, _) = begun.get_or_init(|| (agent, name));
+        follow(agent, task).await
+    };
     let followed = tokio::select! {
-        followed = follow(&agent, task) => followed,
+        followed = working => followed,
         _ = terminate.recv() => {
-            let Some(name) = name else { return Err(Failure::failed("this run was ended")) };
+            let Some((agent, Some(name))) = begun.get() else {
+                return Err(Failure::failed("this run was ended before the agent had named its task"));
+            };
             let cancelled = tokio::time::timeout(CANCELLED, agent.call("CancelTask", json!({ "id": name }))).await;
             return Err(Failure::failed(match cancelled {
                 Ok(Ok(_)) => "this run was ended, and the agent has cancelled its task",
@@ -122,7 +130,10 @@ async fn follow(agent: &Agent, mut task: Value) -> Result<Value, Failure> {
         tokio::time::sleep(pause).await;
         pause = (pause * 3 / 2).min(LONGEST_LOOK);
         match agent.call("GetTask", json!({ "id": name })).await {
-            Ok(next) => (task, away) = (next, None),
+            Ok(next) if next["id"] == name => (task, away) = (next, None),
+            Ok(_) => {
+                return Err(Failure::failed("the agent answers with another task than the one asked for"));
+            }
             Err(failure) if matches!(failure.code, Code::Unreachable | Code::Throttled) => {
                 let since = *away.get_or_insert_with(Instant::now);
                 if since.elapsed() >= AWAY {

@@ -1,0 +1,74 @@
+//! Connections whose sender is not known yet: as many as there is room for, of which the oldest one makes room for the next.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio_util::sync::CancellationToken;
+
+/// How many there are at once.
+const MOST: usize = 64;
+
+/// All of them, the oldest first. Who has a token says so in its first bytes, so it is known before many others have come.
+#[derive(Debug, Default)]
+pub(super) struct Strangers {
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    /// The number of the next one.
+    next: u64,
+    ends: VecDeque<(u64, CancellationToken)>,
+}
+
+/// One of them, until it is known or gone.
+#[derive(Debug)]
+pub(super) struct Stranger {
+    all: Arc<Strangers>,
+    number: u64,
+}
+
+impl Strangers {
+    /// Lets one in. What is returned beside it is cancelled when others need its room.
+    pub(super) fn enter(all: &Arc<Self>) -> (Stranger, CancellationToken) {
+        let end = CancellationToken::new();
+        let mut waiting = all.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = waiting.next;
+        waiting.next += 1;
+        waiting.ends.push_back((number, end.clone()));
+        if waiting.ends.len() > MOST
+            && let Some((_, oldest)) = waiting.ends.pop_front()
+        {
+            oldest.cancel();
+        }
+        drop(waiting);
+        (Stranger { all: Arc::clone(all), number }, end)
+    }
+}
+
+impl Drop for Stranger {
+    fn drop(&mut self) {
+        let mut waiting = self.all.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.ends.retain(|(number, _)| *number != self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_one_makes_room_and_who_is_known_stays() {
+        let all = Arc::new(Strangers::default());
+        let (known, of_known) = Strangers::enter(&all);
+        drop(known);
+        let (_oldest, of_oldest) = Strangers::enter(&all);
+        let (_second, of_second) = Strangers::enter(&all);
+
+        let more: Vec<_> = (0..MOST - 1).map(|_| Strangers::enter(&all)).collect();
+
+        assert!(of_oldest.is_cancelled() && !of_second.is_cancelled() && !of_known.is_cancelled());
+        drop(more);
+        assert_eq!(all.waiting.lock().unwrap().ends.len(), 1, "those who have gone take no room");
+    }
+}
