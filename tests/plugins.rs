@@ -3,6 +3,7 @@
 mod asked;
 mod attacks;
 mod events;
+mod ground;
 mod parts;
 
 use std::os::unix::fs::PermissionsExt as _;

@@ -81,6 +81,8 @@ pub(crate) enum Failed {
     TooLong(Duration),
     #[error("the program wrote more than {0} bytes and was ended")]
     TooMuch(usize),
+    #[error("the program was ended: {0}")]
+    Ended(String),
     #[error("failed to {0} the program: {1}")]
     Step(&'static str, String),
 }
@@ -288,8 +290,17 @@ impl Drop for Attended {
 
 impl Prepared<'_> {
     /// Runs it to its end.
-    pub(crate) async fn run(mut self, input: &[u8]) -> Result<Ended, Failed> {
-        let ended = self.attend(input).await;
+    pub(crate) async fn run(self, input: &[u8]) -> Result<Ended, Failed> {
+        self.run_unless(input, std::future::pending()).await
+    }
+
+    /// The same, unless something comes that ends it before, with the reason.
+    pub(crate) async fn run_unless(
+        mut self,
+        input: &[u8],
+        ends: impl Future<Output = String>,
+    ) -> Result<Ended, Failed> {
+        let ended = self.attend(input, ends).await;
         let place = self.program.place.to_owned();
         let cleared = blocking("the place of the program was not cleared", move || clear(&place)).await;
         note(self.program.place, cleared.and_then(|cleared| cleared));
@@ -297,7 +308,7 @@ impl Prepared<'_> {
         ended
     }
 
-    async fn attend(&self, input: &[u8]) -> Result<Ended, Failed> {
+    async fn attend(&self, input: &[u8], ends: impl Future<Output = String>) -> Result<Ended, Failed> {
         let failed = |step| move |e: io::Error| Failed::Step(step, e.to_string());
         let child = Command::new("/proc/self/exe")
             .arg0("supervisor-attend")
@@ -311,18 +322,17 @@ impl Prepared<'_> {
             .map_err(failed("start"))?;
         let mut attended = Attended(child);
         let limit = self.program.limit;
-        let ended = tokio::time::timeout(limit, self.converse(&mut attended.0, input)).await;
-        match ended {
-            Ok(Ok(ended)) => Ok(ended),
-            Ok(Err(why)) => {
-                attended.end().await;
-                Err(why)
+        let ended = tokio::select! {
+            // What it says goes with it, whichever ends it.
+            ended = tokio::time::timeout(limit, self.converse(&mut attended.0, input)) => {
+                ended.unwrap_or(Err(Failed::TooLong(limit)))
             }
-            Err(_) => {
-                attended.end().await;
-                Err(Failed::TooLong(limit))
-            }
+            why = ends => Err(Failed::Ended(why)),
+        };
+        if ended.is_err() {
+            attended.end().await;
         }
+        ended
     }
 
     /// Writes its input, and reads what it writes until it has ended.

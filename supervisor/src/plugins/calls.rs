@@ -11,9 +11,10 @@ use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::protocol::{REPLY, Reply, plain};
+use super::state::{fits, outgrown};
 use super::users::settle;
 use crate::api::{Inside, blocking};
-use crate::automation::plugins::Plugin;
+use crate::automation::plugins::{Ground, Plugin, inspect};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::program::{Ended, Flood, Program};
@@ -153,6 +154,9 @@ impl Calls {
     async fn settle(&self, service: &Arc<Service>, plugin: &Plugin) -> Result<Option<Identity>, Failure> {
         let (service, plugin, users) = (Arc::clone(service), plugin.clone(), Arc::clone(&self.0.users));
         let settle = move || {
+            // What was read when the daemon read its files may be another directory by now.
+            inspect(&plugin.dir, Ground::Installed).map_err(|unfit| Failure::failed(unfit.to_string()))?;
+            fits(&plugin)?;
             let _one = users.lock().unwrap_or_else(PoisonError::into_inner);
             settle(&service, &plugin)
         };
@@ -201,5 +205,6 @@ async fn run(
         flood: Flood::End,
     };
     let prepared = program.prepare(service).await?;
-    prepared.run(asked.to_string().as_bytes()).await.map_err(|e| Failure::failed(e.to_string()))
+    let ended = prepared.run_unless(asked.to_string().as_bytes(), outgrown(plugin)).await;
+    ended.map_err(|e| Failure::failed(e.to_string()))
 }

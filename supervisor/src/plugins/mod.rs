@@ -18,6 +18,7 @@ mod prompt;
 mod protocol;
 mod requests;
 mod sink;
+mod state;
 mod users;
 
 pub(crate) use asked::{Answer, Asking};

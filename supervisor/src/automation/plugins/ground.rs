@@ -81,6 +81,13 @@ pub(super) fn walk(
     let open = rustix::fs::open(dir, flags, Mode::empty());
     let open = open.map_err(|e| refused(dir.to_owned(), e))?;
     let mut walk = Walk { root: dir, ground, files: 0, bytes: 0, each };
+    if let Some(parent) =
+        dir.parent().filter(|parent| ground == Ground::Installed && !parent.as_os_str().is_empty())
+    {
+        // Who can write it can put another directory in the place of this one.
+        let held = rustix::fs::stat(parent).map_err(|e| refused(parent.to_owned(), e))?;
+        walk.check(parent, &held)?;
+    }
     walk.check(dir, &stat(dir, open.as_fd())?)?;
     walk.enter(&open, Path::new(""), 0)
 }

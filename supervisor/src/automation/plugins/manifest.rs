@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use kernel::{EventKind, PluginName};
+use policies::ByteSize;
 use serde::{Deserialize, Serialize};
 
 use super::names::is_ours;
@@ -75,6 +76,9 @@ pub(crate) struct Manifest {
     /// The pause after the first failure; it doubles, up to an hour.
     #[serde(default = "Manifest::retry_first_default")]
     pub(crate) retry_first: WrittenDuration,
+    /// How many bytes it may keep.
+    #[serde(default = "Manifest::state_limit_default")]
+    pub(crate) state_limit: ByteSize,
     /// The verbs of the API that its replies may ask for.
     #[serde(default)]
     pub(crate) requests: BTreeSet<String>,
@@ -127,6 +131,10 @@ impl Manifest {
 
     fn retry_first_default() -> WrittenDuration {
         WrittenDuration::from_secs(5)
+    }
+
+    fn state_limit_default() -> ByteSize {
+        ByteSize(256 << 20)
     }
 
     /// The kinds of events that it gets.
