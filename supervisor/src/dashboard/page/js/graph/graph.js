@@ -65,23 +65,35 @@ export function graph(href) {
     shape = next;
     const focused = document.activeElement instanceof HTMLElement && nodes.contains(document.activeElement) ? document.activeElement.dataset.task : null;
     drawn = edges(tasks);
-    const where = places(tasks, drawn);
-    const rows = [...where.values()].map((place) => place.row);
-    const top = Math.min(0, ...rows);
-    const x = (/** @type {string} */ id) => EDGE + (where.get(id)?.layer ?? 0) * (WIDTH + ACROSS);
-    const y = (/** @type {string} */ id) => EDGE + ((where.get(id)?.row ?? 0) - top) * (HEIGHT + DOWN);
-    size = {
-      width: 2 * EDGE + WIDTH + Math.max(0, ...[...where.values()].map((place) => place.layer)) * (WIDTH + ACROSS),
-      height: 2 * EDGE + HEIGHT + (Math.max(0, ...rows) - top) * (HEIGHT + DOWN),
-    };
+    const { tasks: where, bends } = places(tasks, drawn);
+    const all = [...where.values(), ...bends.flat()];
+    const top = all.reduce((least, place) => Math.min(least, place.row), 0);
+    const bottom = all.reduce((most, place) => Math.max(most, place.row), 0);
+    const left = (/** @type {number} */ layer) => EDGE + layer * (WIDTH + ACROSS);
+    const down = (/** @type {number} */ row) => EDGE + (row - top) * (HEIGHT + DOWN);
+    const x = (/** @type {string} */ id) => left(where.get(id)?.layer ?? 0);
+    const y = (/** @type {string} */ id) => down(where.get(id)?.row ?? 0);
+    size = { width: left(all.reduce((most, place) => Math.max(most, place.layer), 0)) + WIDTH + EDGE, height: down(bottom) + HEIGHT + EDGE };
     canvas.style.inlineSize = `${size.width}px`;
     canvas.style.blockSize = `${size.height}px`;
     lines.setAttribute("viewBox", `0 0 ${size.width} ${size.height}`);
     const states = new Map(tasks.map((task) => [task.id, task.status]));
-    put(lines, drawn.map(({ from, to, kind }) => {
-      const [x1, y1, x2, y2] = [x(from) + WIDTH, y(from) + HEIGHT / 2, x(to), y(to) + HEIGHT / 2];
-      const bend = Math.max(24, (x2 - x1) / 2);
-      return svg("path", { d: `M${x1} ${y1} C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`, class: `graph-line is-${kind}${states.get(from) === "done" ? " is-done" : ""}` });
+    put(lines, drawn.map(({ from, to, kind }, at) => {
+      const middle = HEIGHT / 2;
+      let d = `M${x(from) + WIDTH} ${y(from) + middle}`;
+      let [x1, y1] = [x(from) + WIDTH, y(from) + middle];
+      const curve = (/** @type {number} */ x2, /** @type {number} */ y2) => {
+        const bend = Math.max(24, (x2 - x1) / 2);
+        d += ` C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`;
+        [x1, y1] = [x2, y2];
+      };
+      for (const { layer, row } of bends[at]) {
+        curve(left(layer), down(row) + middle);
+        d += ` H${left(layer) + WIDTH}`;
+        x1 = left(layer) + WIDTH;
+      }
+      curve(x(to), y(to) + middle);
+      return svg("path", { d, class: `graph-line is-${kind}${states.get(from) === "done" ? " is-done" : ""}` });
     }));
     links.clear();
     const inOrder = [...tasks].sort((a, b) => x(a.id) - x(b.id) || y(a.id) - y(b.id));

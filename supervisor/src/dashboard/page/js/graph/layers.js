@@ -8,6 +8,8 @@
 
 /** How often the layers are put in order. */
 const SWEEPS = 6;
+/** With more lines than these none is led around tasks. */
+const BENT = 400;
 
 /** Finds what comes after each task, through all others. @param {Map<string, string[]>} next @param {string} from @param {string} to */
 function reaches(next, from, to) {
@@ -45,18 +47,17 @@ export function edges(tasks) {
   return found;
 }
 
-/** @param {Task[]} tasks @param {Edge[]} lines @returns {Map<string, Place>} */
-export function places(tasks, lines) {
-  const before = new Map(tasks.map((task) => [task.id, /** @type {string[]} */ ([])]));
-  const after = new Map(tasks.map((task) => [task.id, /** @type {string[]} */ ([])]));
+/** The layer of each task: one after the last of what it waits for. @param {string[]} ids @param {Edge[]} lines @returns {Map<string, number>} */
+function layersOf(ids, lines) {
+  const before = new Map(ids.map((id) => [id, /** @type {string[]} */ ([])]));
+  const after = new Map(ids.map((id) => [id, /** @type {string[]} */ ([])]));
   for (const { from, to } of lines) {
     before.get(to)?.push(from);
     after.get(from)?.push(to);
   }
-  /** @type {Map<string, number>} */
   const layer = new Map();
-  const left = new Map([...before].map(([id, ids]) => [id, ids.length]));
-  const open = tasks.filter((task) => left.get(task.id) === 0).map((task) => task.id);
+  const left = new Map([...before].map(([id, own]) => [id, own.length]));
+  const open = ids.filter((id) => left.get(id) === 0);
   for (let at = 0; at < open.length; at += 1) {
     const id = open[at];
     layer.set(id, Math.max(0, ...(before.get(id) ?? []).map((other) => (layer.get(other) ?? 0) + 1)));
@@ -66,24 +67,66 @@ export function places(tasks, lines) {
     }
   }
   // The board has no cycles; what an older one may have imported stands in the first layer.
-  for (const task of tasks) if (!layer.has(task.id)) layer.set(task.id, 0);
-  /** @type {string[][]} */
-  const layers = [];
-  for (const task of tasks) (layers[layer.get(task.id) ?? 0] ??= []).push(task.id);
+  for (const id of ids) if (!layer.has(id)) layer.set(id, 0);
+  return layer;
+}
+
+/** Puts each layer in the order of what its members stand beside. @param {string[][]} layers @param {[string, string][]} steps @returns {Map<string, number>} */
+function rowsOf(layers, steps) {
+  const before = new Map();
+  const after = new Map();
+  const add = (/** @type {Map<string, string[]>} */ map, /** @type {string} */ key, /** @type {string} */ value) => map.set(key, [...(map.get(key) ?? []), value]);
+  for (const [from, to] of steps) {
+    add(before, to, from);
+    add(after, from, to);
+  }
   const row = new Map();
-  const number = () => layers.forEach((ids) => ids?.forEach((id, at) => row.set(id, at - (ids.length - 1) / 2)));
-  number();
+  const number = (/** @type {string[]} */ ids) => ids.forEach((id, at) => row.set(id, at - (ids.length - 1) / 2));
+  layers.forEach(number);
   for (let sweep = 0; sweep < SWEEPS; sweep += 1) {
     const beside = sweep % 2 === 0 ? before : after;
-    const order = sweep % 2 === 0 ? layers : [...layers].reverse();
-    for (const ids of order) {
+    for (const ids of sweep % 2 === 0 ? layers : [...layers].reverse()) {
       const middle = new Map(ids.map((id) => {
         const near = beside.get(id) ?? [];
-        return [id, near.length > 0 ? near.reduce((sum, other) => sum + row.get(other), 0) / near.length : row.get(id)];
+        return [id, near.length > 0 ? near.reduce((/** @type {number} */ sum, /** @type {string} */ other) => sum + row.get(other), 0) / near.length : row.get(id)];
       }));
-      ids.sort((one, other) => (middle.get(one) ?? 0) - (middle.get(other) ?? 0));
-      ids.forEach((id, at) => row.set(id, at - (ids.length - 1) / 2));
+      ids.sort((one, other) => middle.get(one) - middle.get(other));
+      number(ids);
     }
   }
-  return new Map(tasks.map((task) => [task.id, { layer: layer.get(task.id) ?? 0, row: row.get(task.id) }]));
+  return row;
+}
+
+/**
+ * The places of the tasks, and of the bends of lines that pass layers: these have rows of their own, so that no line runs behind a task.
+ * @param {Task[]} tasks @param {Edge[]} lines @returns {{tasks: Map<string, Place>, bends: Place[][]}}
+ */
+export function places(tasks, lines) {
+  const ids = tasks.map((task) => task.id);
+  const layer = layersOf(ids, lines);
+  /** @type {string[][]} */
+  const layers = [];
+  const put = (/** @type {string} */ id, /** @type {number} */ at) => (layers[at] ??= []).push(id);
+  for (const id of ids) put(id, layer.get(id) ?? 0);
+  /** @type {[string, string][]} */
+  const steps = [];
+  const chains = lines.map(({ from, to }, number) => {
+    const chain = [];
+    const last = layer.get(to) ?? 0;
+    let previous = from;
+    // With too many lines the bends would fill the graph.
+    for (let at = (layer.get(from) ?? 0) + 1; at < last && lines.length <= BENT; at += 1) {
+      const bend = `${number}/${at}`;
+      layer.set(bend, at);
+      put(bend, at);
+      chain.push(bend);
+      steps.push([previous, bend]);
+      previous = bend;
+    }
+    steps.push([previous, to]);
+    return chain;
+  });
+  const row = rowsOf(layers, steps);
+  const place = (/** @type {string} */ id) => ({ layer: layer.get(id) ?? 0, row: row.get(id) ?? 0 });
+  return { tasks: new Map(ids.map((id) => [id, place(id)])), bends: chains.map((chain) => chain.map(place)) };
 }

@@ -2,6 +2,7 @@
 
 import { command, h, put } from "../dom.js";
 import { here } from "../route.js";
+import { withCode } from "../drawer/section.js";
 import { ago } from "../time.js";
 import { state } from "../parts/state.js";
 
@@ -43,8 +44,8 @@ export function problems() {
         ...(status.failing_channels ?? []).map((/** @type {any} */ mail) => row("warning", `channel ${mail.channel}: ${mail.waiting} wait, ${mail.dead} not delivered`, muted(mail.last_error), command("supervisor notify outbox"))),
         ...(status.paused_plugins ?? []).map((/** @type {any} */ cursor) => row("warning", `plugin ${cursor.plugin} gets no events`, muted(cursor.last_error), command(`supervisor plugins resume ${cursor.plugin}`))),
         ...diagnosed.flatMap((task) => task.diagnostics.map((/** @type {any} */ one) =>
-          row(one.severity, h("a", { href: here({ task: task.task_id }) }, task.title), h("span", null, [one.title, one.detail].filter((text, at) => text && (at === 0 || text !== one.title)).join(": ")), muted(`${one.count > 1 ? `${one.count} times, ` : ""}last ${ago(one.last_seen_at)}`),
-            h("div", { class: "row-actions" }, (one.actions ?? []).filter((/** @type {any} */ action) => action.payload?.command).slice(0, 2).map((/** @type {any} */ action) => h("span", { class: "row-action" }, h("span", { class: "muted" }, action.label), command(action.payload.command))))))),
+          row(one.severity, h("a", { href: here({ task: task.task_id }) }, task.title), h("span", null, ...withCode([one.title, one.detail].filter((text, at) => text && (at === 0 || text !== one.title)).join(": "))), muted(`${one.count > 1 ? `${one.count} times, ` : ""}last ${ago(one.last_seen_at)}`),
+            h("div", { class: "row-actions" }, (one.actions ?? []).filter((/** @type {any} */ action) => action.payload?.command).slice(0, 2).map((/** @type {any} */ action) => h("span", { class: "row-action" }, h("span", { class: "muted" }, ...withCode(action.label)), command(action.payload.command))))))),
       ];
       show(isWhole);
     },

@@ -8,6 +8,7 @@ import { go, here, link, set, state } from "../route.js";
 import { setClock } from "../time.js";
 import { problem } from "../toast.js";
 import { handOff, kill, nudge } from "../parts/acts.js";
+import { withCode } from "../drawer/section.js";
 import { keyed } from "../parts/keyed.js";
 import { repeat } from "../parts/repeat.js";
 import { counted } from "../parts/words.js";
@@ -48,7 +49,7 @@ function showWaiting(list, status) {
   put(list, status.waiting.map((/** @type {any} */ task) =>
     h("li", { class: "waiting", dataset: { task: task.task } },
       h("a", { href: here({ task: task.task }), class: "waiting-title" }, task.title),
-      h("span", { class: "muted" }, task.why.text))),
+      h("span", { class: "muted" }, ...withCode(task.why.text)))),
   status.waiting_more > 0 ? h("li", { class: "waiting" }, h("a", { href: link("/board") }, `${counted(status.waiting_more, "more task")} on the board`)) : null);
 }
 
