@@ -3,6 +3,7 @@
 import { h, icon, put, text } from "../dom.js";
 import { counted } from "../parts/words.js";
 import { editor, note } from "./comment.js";
+import { seen } from "./hidden.js";
 import { lines } from "./lines.js";
 import { lineCount } from "./model.js";
 
@@ -32,7 +33,7 @@ export function fileView(file, index, { mode, drafts, observer, of = "" }) {
   const id = `file-${index}`;
   const body = h("div", { class: "diff-body", id });
   const toggle = h("button", { type: "button", class: "diff-toggle", "aria-expanded": "true", "aria-controls": id, onclick: () => open(!isOpen) }, icon("down"),
-    h("span", { class: "diff-path" }, file.old_path && file.old_path !== file.path ? `${file.old_path} → ${file.path}` : file.path));
+    h("span", { class: "diff-path" }, seen(file.old_path && file.old_path !== file.path ? `${file.old_path} → ${file.path}` : file.path)));
   const written = h("span", { class: "chip", dataset: { kind: "accent" }, hidden: true });
   const element = h("section", { class: "diff-file panel", "aria-label": `${file.path}${of}`, tabindex: "-1" },
     h("header", { class: "diff-head" }, toggle, statusOf(file.status), written, counts(file)), body);

@@ -1,6 +1,7 @@
 // The lines of a file's changes, in one column or in two, with the comments that are written on them.
 
 import { h } from "../dom.js";
+import { seen } from "./hidden.js";
 import { changedParts, pairs, places } from "./model.js";
 
 /** @typedef {import("./model.js").Line} Line @typedef {import("./model.js").File} File */
@@ -13,8 +14,8 @@ const SIGNS = { "+": "added", "-": "deleted", " ": "" };
 /** @param {Line} line @param {[number, number] | undefined} part */
 function code(line, part) {
   const text = line.text.length > LONGEST ? `${line.text.slice(0, LONGEST)} …` : line.text;
-  if (!part) return h("span", { class: "diff-code" }, text === "" ? " " : text);
-  return h("span", { class: "diff-code" }, text.slice(0, part[0]), h("span", { class: "diff-part" }, text.slice(part[0], part[1])), text.slice(part[1]));
+  if (!part) return h("span", { class: "diff-code" }, text === "" ? " " : seen(text));
+  return h("span", { class: "diff-code" }, seen(text.slice(0, part[0])), h("span", { class: "diff-part" }, seen(text.slice(part[0], part[1]))), seen(text.slice(part[1])));
 }
 
 const number = (/** @type {number | null} */ value) => h("span", { class: "diff-number", "aria-hidden": "true" }, value === null ? "" : String(value));

@@ -8,14 +8,15 @@
  */
 
 const ESC = "\x1b";
-// CSI sequences, strings (OSC, DCS, APC, PM, SOS) up to BEL or ST, two-character escapes, and other control characters but tab.
+// CSI sequences, strings (OSC, DCS, APC, PM, SOS) up to BEL or ST, two-character escapes, and other control
+// characters but tab, with those that turn the direction of a text.
 const SEQUENCE =
   // eslint-disable-next-line no-control-regex
-  /\x1b\[([0-9;:?<=>]*)([ -/]*)([@-~])|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\|$)|\x1b[ -/]*[0-~]?|[\x00-\x08\x0b-\x1f\x7f-\x9f]/g;
+  /\x1b\[([0-9;:?<=>]*)([ -/]*)([@-~])|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\|$)|\x1b[ -/]*[0-~]?|[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g;
 
 /** Whether a line has anything that a terminal would not print. @param {string} line */
 // eslint-disable-next-line no-control-regex
-const isPlain = (line) => !/[\x00-\x08\x0b-\x1f\x7f-\x9f]/.test(line);
+const isPlain = (line) => !/[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/.test(line);
 
 /** The part of a line that stays visible: a carriage return begins it anew. @param {string} line */
 function last(line) {
