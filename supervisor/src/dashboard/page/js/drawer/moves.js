@@ -108,7 +108,7 @@ const APPROVAL = ["triage", "archive"];
 export function offered(shown) {
   const { status, block_kind: kind } = shown.task;
   const moves = status === "blocked" && kind === "approval" ? APPROVAL : OFFERED[status] ?? [];
-  return shown.why?.code === "hold" ? ["release", ...moves.filter((move) => move !== "hold")] : moves;
+  return shown.why?.code === "hold" ? ["release", ...moves] : moves;
 }
 
 /** Returns the status row. @param {import("./drawer.js").Desk} drawer */
