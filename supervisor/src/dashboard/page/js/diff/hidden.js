@@ -2,9 +2,9 @@
 
 import { h } from "../dom.js";
 
-// Controls but tab, soft hyphen, Arabic letter mark, zero-width and direction marks, embeddings, overrides, isolates, invisible operators, variation and tag characters.
+// Controls but tab, soft hyphen, Arabic letter mark, zero-width and direction marks, embeddings, overrides, isolates, invisible operators, variation (but that of emoji) and tag characters.
 // eslint-disable-next-line no-control-regex
-const HIDDEN = /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/gu;
+const HIDDEN = /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/gu;
 
 /** A text with a mark in the place of each hidden character. @param {string} text @returns {(string | HTMLElement)[]} */
 export function seen(text) {

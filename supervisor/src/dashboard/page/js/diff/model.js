@@ -49,7 +49,7 @@ export function pairs(hunk) {
 const COMPARED = 1000;
 
 /** The part of a line that differs from another one; none where most of it does. @param {string} text @param {string} other @returns {[number, number] | null} */
-export function changedPart(text, other) {
+function changedPart(text, other) {
   if (text.length > COMPARED || other.length > COMPARED) return null;
   const shorter = Math.min(text.length, other.length);
   let start = 0;

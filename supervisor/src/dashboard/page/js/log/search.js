@@ -8,7 +8,7 @@ const SLICE = 8;
 const KEPT = 200_000;
 
 /** Whether capitals count: only where the text has one. @param {string} needle */
-export const isExact = (needle) => needle !== needle.toLowerCase();
+const isExact = (needle) => needle !== needle.toLowerCase();
 
 /** Where a text is in a line. @param {string} line @param {string} needle @returns {[number, number][]} */
 export function places(line, needle) {

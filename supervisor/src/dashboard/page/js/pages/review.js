@@ -112,7 +112,9 @@ export function mount(main) {
     again.hidden = read === "" || read === standing;
     const check = answer.runs.findLast((/** @type {any} */ run) => run.purpose === "check");
     const summary = last?.summary ?? last?.error;
-    put(said, summary ? h("p", { class: "review-summary", tabindex: "0" }, summary) : null, check ? checkOutput(task, check) : null);
+    const next = JSON.stringify([task.id, summary, check?.id, check?.outcome]);
+    if (said.dataset.shape !== next) put(said, summary ? h("p", { class: "review-summary", tabindex: "0" }, summary) : null, check ? checkOutput(task, check) : null);
+    said.dataset.shape = next;
     bar.update();
   }
 

@@ -100,9 +100,12 @@ export function mount(main) {
     acts.hidden = !isLive;
     steering.hidden = !isLive || run.purpose === "check";
     others.hidden = runs.length < 2;
-    const tabs = [...runs].reverse().map((/** @type {any} */ one) =>
-      h("a", { href: link(`/runs/${details.task.id}/${one.id}`), class: "run-tab", "aria-current": one.id === run.id ? "page" : null }, state(standing(one)), h("span", { class: "id" }, `run ${one.id}`), one.purpose === "work" ? null : h("span", { class: "muted" }, one.purpose)));
-    put(others, tabs);
+    const next = JSON.stringify([details.task.id, run.id, runs.map((/** @type {any} */ one) => [one.id, standing(one)])]);
+    // The focus stays where it is while nothing has changed.
+    if (others.dataset.shape === next) return;
+    others.dataset.shape = next;
+    put(others, [...runs].reverse().map((/** @type {any} */ one) =>
+      h("a", { href: link(`/runs/${details.task.id}/${one.id}`), class: "run-tab", "aria-current": one.id === run.id ? "page" : null }, state(standing(one)), h("span", { class: "id" }, `run ${one.id}`), one.purpose === "work" ? null : h("span", { class: "muted" }, one.purpose))));
   }
 
   /** @param {import("../route.js").State} at */

@@ -18,7 +18,7 @@ const WORDY = 28;
 /** @typedef {import("./runs.js").Bar} Bar */
 
 /** A run in words. @param {Bar} bar @param {number} now */
-export const described = (bar, now) =>
+const described = (bar, now) =>
   `${bar.title}, run ${bar.run}, ${bar.who}, ${bar.isLive ? "running" : wordOf(bar.outcome)}, ${bar.from === null ? "began before" : stamp(bar.from)}, ${duration((bar.to ?? now) - (bar.from ?? bar.to ?? now))}`;
 
 /** @param {{zoom: (factor: number, at: number) => void, pan: (share: number) => void}} on */

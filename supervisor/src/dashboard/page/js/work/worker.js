@@ -18,7 +18,7 @@ import { problem } from "../toast.js";
  */
 
 /** The state of a worker, in a word. @param {Worker} worker */
-export const phase = ({ phase: name, purpose }) => (name === "running" && purpose === "check" ? "checking" : name);
+const phase = ({ phase: name, purpose }) => (name === "running" && purpose === "check" ? "checking" : name);
 
 const NOT_STARTED = new Set(["starting", "ending", "settling"]);
 
@@ -27,7 +27,7 @@ export const keyOf = ({ board, run }) => `${board}/${run}`;
 /** The board of a worker, where it is not that of the page. @param {Worker} worker */
 export const otherBoard = ({ board, shownBoard }) => (board === shownBoard ? undefined : board);
 /** The page of its log. @param {Worker} worker */
-export const logOf = (worker) => link(`/runs/${worker.task}/${worker.run}`, otherBoard(worker) ? { board: worker.board } : {});
+const logOf = (worker) => link(`/runs/${worker.task}/${worker.run}`, otherBoard(worker) ? { board: worker.board } : {});
 /** Its task beside the page. @param {Worker} worker */
 export const taskOf = (worker) => here({ task: worker.task, ...(otherBoard(worker) ? { board: worker.board } : {}) });
 
