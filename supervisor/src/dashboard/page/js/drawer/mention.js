@@ -1,5 +1,6 @@
 // The completion of @names in a text area: the profiles that a comment may mention.
 import { verb } from "../api.js";
+import { verbs } from "./server.js";
 import { suggest } from "./suggest.js";
 
 /** What stands before the cursor: an @ at the start of a word, and the beginning of a name. */
@@ -10,7 +11,7 @@ let asked = null;
 
 /** Returns the profiles, asked for once a page; where the session may not list them, the assignees. */
 function profiles() {
-  asked ??= verb("profiles", {}).catch(() => verb("names", { of: "assignee", begins: "" })).then(
+  asked ??= verbs().then((all) => (all.has("profiles") ? verb("profiles") : verb("names", { of: "assignee", begins: "" }))).then(
     (reply) => (reply.profiles ?? reply.names ?? reply).map((row) => ({
       value: row.name, label: row.name, about: row.profile?.description ?? row.about ?? "",
     })),
