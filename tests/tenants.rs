@@ -167,6 +167,7 @@ fn the_users_of_a_tenant_see_and_direct_its_tasks() {
 const OF_A_TASK: &[&[&str]] = &[
     &["show", "ID"],
     &["runs", "ID"],
+    &["diff", "ID"],
     &["logs", "ID"],
     &["context", "ID"],
     &["attachments", "ID"],

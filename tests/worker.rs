@@ -224,7 +224,10 @@ fn a_worker_touches_its_own_run_and_its_own_tenant_only() {
         "stop",
         "init",
         "log",
+        "diff",
         "patch",
+        "bulk-patch",
+        "markdown",
     ] {
         let (status, problem) = worker.call(verb, &json!({"task_id": worker.task, "profile": "x"}));
         assert!([403, 422].contains(&status), "{verb}: {status} {problem}");
@@ -234,6 +237,10 @@ fn a_worker_touches_its_own_run_and_its_own_tenant_only() {
         ("GET", "/api/v1/tasks"),
         ("GET", "/api/v1/events"),
         ("GET", "/api/v1/stream"),
+        ("GET", "/api/v1/runs/live"),
+        ("GET", "/api/v1/config"),
+        ("GET", "/api/plugins/kanban/board"),
+        ("GET", "/api/plugins/kanban/events"),
         ("POST", "/api/v1/dispatch"),
     ] {
         assert_eq!(worker.door().send(method, path, b"").status, 403, "{path}");

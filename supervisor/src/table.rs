@@ -76,6 +76,7 @@ macro_rules! table {
             "Review and questions" {
                 commands {}
                 verbs {
+                    Diff,
                     RequestReview,
                     Approve,
                     Deny,
@@ -138,7 +139,9 @@ macro_rules! table {
                 Log,
                 Resolve,
                 Names,
+                Markdown,
                 Patch,
+                BulkPatch,
                 ListMissions,
                 CreateMission,
                 ShowMission,

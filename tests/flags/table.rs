@@ -188,6 +188,8 @@ pub(super) const TABLE: &[Row] = &[
         Test("tests/crash.rs", "without_a_cgroup_a_killed_shim_holds_its_claim_until_a_person_takes_it_back"),
     ),
     ("diagnostics", "task", Lines("diagnostics", "diagnostics --task t_00000000")),
+    ("diff", "run", Test("tests/diffs.rs", "a_run_has_its_own_work_and_a_task_that_of_all_its_runs")),
+    ("diff", "stat", Test("tests/diffs.rs", "the_work_of_a_run_is_the_same_while_it_goes_on_and_afterwards")),
     ("dispatch", "dry-run", Test("tests/dispatch.rs", "a_dry_run_says_what_would_start_and_starts_nothing")),
     ("dispatch", "failure-limit", Test("tests/parity/watching.rs", "walk")),
     ("dispatch", "max", Test("tests/dispatch.rs", "a_pass_with_a_limit_starts_no_more")),
@@ -356,6 +358,11 @@ pub(super) const TABLE: &[Row] = &[
     ("release", "profile", Lines("release {held}", "release {held} --profile slow")),
     ("release", "reason", Lines("release {held}", "release {held} --reason r")),
     ("release", "tenant", Lines("release {held}", "release {held} --tenant late")),
+    (
+        "request-changes",
+        "comment",
+        Lines("request-changes {review} more", "request-changes {review} more --comment a.rs:1:x"),
+    ),
     (
         "request-changes",
         "expected-run",

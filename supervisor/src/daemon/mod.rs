@@ -38,6 +38,7 @@ pub(crate) use owner::snapshot::{PoolUse, Snapshot, Waiting};
 pub(crate) use owner::stopping::{StopMode, StopPlan};
 pub(crate) use owner::why::{Performer, ask as ask_why, left_open, merged};
 pub(crate) use run::claimed::{Search, search as search_claimed};
+pub(crate) use run::diff::{Wanted, Work, diff as diff_of_runs};
 pub(crate) use run::external::provide as provide_external;
 pub(crate) use run::files::{place_of, provide};
 pub(crate) use run::key::TaskKey;

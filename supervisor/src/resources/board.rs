@@ -8,6 +8,7 @@ use axum::routing::get;
 use kernel::{CardCounts, Clock as _, EventId, Profile, Status, Task, TaskId, Tenant, Timestamp, Waiting};
 use serde::{Deserialize, Serialize};
 
+use super::PREFIXES;
 use crate::api::{Ask, Call, Routes, written};
 use crate::diagnosis::why;
 use crate::failure::Failure;
@@ -17,7 +18,7 @@ use crate::verbs;
 const NAMES: u32 = 1000;
 
 pub(super) fn mount(router: Routes) -> Routes {
-    router.route("/api/v1/board", get(board))
+    PREFIXES.into_iter().fold(router, |router, prefix| router.route(&format!("{prefix}/board"), get(board)))
 }
 
 /// A board, grouped by status.

@@ -2,24 +2,37 @@
 
 mod board;
 mod boards;
+mod config;
 mod feed;
 mod files;
+mod live;
 mod paths;
 mod stream;
 
 use axum::Router;
 
-use crate::api::Surface;
+use crate::api::{Routes, Surface};
 use crate::verbs;
+
+/// Where resources are: those of the board of `hermes kanban` also where its clients look for them.
+const PREFIXES: [&str; 2] = ["/api/v1", "/api/plugins/kanban"];
 
 /// The whole API: a path per verb, and the resources that map onto them.
 pub(crate) fn surface() -> Surface {
-    Surface {
-        routes: stream::mount(board::mount(boards::mount(files::mount(paths::mount(verbs::mount(
-            Router::new(),
-        )))))),
-        verbs: verbs::entries(),
-        beside: Vec::new(),
-        doors: Vec::new(),
-    }
+    Surface { routes: routes(), verbs: verbs::entries(), beside: Vec::new(), doors: Vec::new() }
+}
+
+/// The paths of all verbs and resources.
+fn routes() -> Routes {
+    let mounts: [fn(Routes) -> Routes; 8] = [
+        verbs::mount,
+        paths::mount,
+        files::mount,
+        boards::mount,
+        board::mount,
+        stream::mount,
+        live::mount,
+        config::mount,
+    ];
+    mounts.into_iter().fold(Router::new(), |router, mount| mount(router))
 }

@@ -11,22 +11,33 @@ use serde::{Deserialize, Serialize};
 
 use schemars::Schema;
 
+use super::PREFIXES;
 use crate::api::{Ask, Audience, Effect, Given, Id, Routes, written};
 use crate::failure::Failure;
 use crate::verbs;
 
 pub(super) fn mount(router: Routes) -> Routes {
-    router
-        .route("/api/v1/tasks", get(tasks).post(create))
-        .route("/api/v1/tasks/{id}", get(task).patch(patch).delete(delete))
-        .route("/api/v1/tasks/{id}/comments", post(comment))
-        .route("/api/v1/links", post(link).delete(unlink))
-        .route("/api/v1/dispatch", post(run_pass))
-        .route("/api/v1/events", get(events))
+    PREFIXES
+        .into_iter()
+        .fold(router, mount_at)
         .route("/api/v1/verbs", get(table_of_verbs))
+        .route("/api/v1/markdown", post(markdown))
         .route("/api/v1/status", get(status))
         .route("/api/v1/stats", get(stats))
         .route("/api/v1/metrics", get(metrics))
+}
+
+/// Adds what the board of `hermes kanban` has, too.
+fn mount_at(router: Routes, prefix: &str) -> Routes {
+    let at = |path: &str| format!("{prefix}{path}");
+    router
+        .route(&at("/tasks"), get(tasks).post(create))
+        .route(&at("/tasks/bulk"), post(bulk))
+        .route(&at("/tasks/{id}"), get(task).patch(patch).delete(delete))
+        .route(&at("/tasks/{id}/comments"), post(comment))
+        .route(&at("/links"), post(link).delete(unlink))
+        .route(&at("/dispatch"), post(run_pass))
+        .route(&at("/events"), get(events))
 }
 
 type Reply = Result<Response, Failure>;
@@ -56,6 +67,14 @@ async fn task(ask: Ask<TaskQuery>, Id(id): Id<TaskId>) -> Reply {
 async fn patch(ask: Ask, id: Id<TaskId>, Given(patch): Given<verbs::Patch>) -> Reply {
     let task_id = Some(id.unless_other(patch.task_id.as_ref())?);
     ask.answer(verbs::Patch { task_id, ..patch }).await
+}
+
+async fn bulk(ask: Ask, Given(bulk): Given<verbs::BulkPatch>) -> Reply {
+    ask.answer(bulk).await
+}
+
+async fn markdown(ask: Ask, Given(markdown): Given<verbs::Markdown>) -> Reply {
+    ask.answer(markdown).await
 }
 
 async fn delete(ask: Ask, Id(id): Id<TaskId>) -> Reply {

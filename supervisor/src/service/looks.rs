@@ -1,5 +1,5 @@
-//! Looks into the workspace of a live run on behalf of its worker: one at a time for each run, a few for all, on threads of
-//! their own and within a limit. What a worker asks for so keeps no thread that reads the boards.
+//! Looks into workspaces on behalf of workers and of readers: one at a time for each of them, a few for all, on threads of
+//! their own and within a limit. What somebody asks for so keeps no thread that reads the boards.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,37 +21,47 @@ const REMEMBERED: usize = 1000;
 /// A run of a board.
 pub(crate) type RunOfBoard = (BoardName, RunId);
 
-/// The looks that are under way.
+/// The looks that are under way, on behalf of runs where nothing else is said.
 #[derive(Debug)]
-pub(crate) struct Looks {
+pub(crate) struct Looks<K = RunOfBoard> {
     all: Arc<Semaphore>,
-    /// The runs whose workers look, or wait for that.
-    runs: Mutex<BTreeMap<RunOfBoard, Arc<Semaphore>>>,
-    cut_short: Mutex<BTreeSet<RunOfBoard>>,
+    /// Those who look, or wait for that.
+    own: Mutex<BTreeMap<K, Arc<Semaphore>>>,
+    cut_short: Mutex<BTreeSet<K>>,
 }
 
-/// Both turns: the run's own, and the one among all.
+/// Both turns: the asker's own, and the one among all.
 #[derive(Debug)]
 struct Turn {
     _own: OwnedSemaphorePermit,
     _shared: OwnedSemaphorePermit,
 }
 
-impl Default for Looks {
+impl<K> Default for Looks<K> {
     fn default() -> Self {
-        Looks { all: Arc::new(Semaphore::new(AT_ONCE)), runs: Mutex::default(), cut_short: Mutex::default() }
+        Looks { all: Arc::new(Semaphore::new(AT_ONCE)), own: Mutex::default(), cut_short: Mutex::default() }
     }
 }
 
-impl Looks {
-    /// Looks, and returns what was found, or why nothing was. Who does not wait for it any more cancels it; its turn ends when
-    /// the look has really ended.
+impl<K: Clone + Ord> Looks<K> {
+    /// Looks for as long as a look of a worker may take, and returns what was found, or why nothing was.
     pub(crate) async fn look<T: Send + 'static>(
         &self,
-        run: &RunOfBoard,
+        whose: &K,
         work: impl FnOnce(&CancellationToken) -> T + Send + 'static,
     ) -> Result<T, String> {
-        let turn = match tokio::time::timeout(TURN, self.turn(run)).await {
+        self.look_within(LONGEST, whose, work).await
+    }
+
+    /// Looks, and returns what was found, or why nothing was. Who does not wait for it any more cancels it; its turn ends when
+    /// the look has really ended.
+    pub(crate) async fn look_within<T: Send + 'static>(
+        &self,
+        longest: Duration,
+        whose: &K,
+        work: impl FnOnce(&CancellationToken) -> T + Send + 'static,
+    ) -> Result<T, String> {
+        let turn = match tokio::time::timeout(TURN, self.turn(whose)).await {
             Ok(Some(turn)) => turn,
             Ok(None) => return Err("nobody looks any more".to_owned()),
             Err(_) => return Err(format!("its turn did not come within {} s", TURN.as_secs())),
@@ -67,37 +77,37 @@ impl Looks {
         };
         let thread = std::thread::Builder::new().name("look".to_owned()).spawn(look);
         thread.map_err(|error| format!("no thread was started: {error}"))?;
-        match tokio::time::timeout(LONGEST, found).await {
+        match tokio::time::timeout(longest, found).await {
             Ok(Ok(found)) => Ok(found),
             Ok(Err(_)) => Err("it came to nothing".to_owned()),
-            Err(_) => Err(format!("it was not done within {} s", LONGEST.as_secs())),
+            Err(_) => Err(format!("it was not done within {} s", longest.as_secs())),
         }
     }
 
-    async fn turn(&self, run: &RunOfBoard) -> Option<Turn> {
+    async fn turn(&self, whose: &K) -> Option<Turn> {
         let own = {
-            let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut turns = self.own.lock().unwrap_or_else(PoisonError::into_inner);
             // Who looks or waits has a share of it.
-            runs.retain(|_, own| Arc::strong_count(own) > 1);
-            Arc::clone(runs.entry(run.clone()).or_insert_with(|| Arc::new(Semaphore::new(1))))
+            turns.retain(|_, own| Arc::strong_count(own) > 1);
+            Arc::clone(turns.entry(whose.clone()).or_insert_with(|| Arc::new(Semaphore::new(1))))
         };
         let own = own.acquire_owned().await.ok()?;
         let shared = Arc::clone(&self.all).acquire_owned().await.ok()?;
         Some(Turn { _own: own, _shared: shared })
     }
 
-    /// Remembers that a look of a run was cut short. Returns whether that is new.
-    pub(crate) fn note_cut_short(&self, run: RunOfBoard) -> bool {
-        let mut runs = self.cut_short.lock().unwrap_or_else(PoisonError::into_inner);
-        if runs.len() >= REMEMBERED && !runs.contains(&run) {
-            runs.pop_first();
+    /// Remembers that a look was cut short. Returns whether that is new.
+    pub(crate) fn note_cut_short(&self, whose: K) -> bool {
+        let mut noted = self.cut_short.lock().unwrap_or_else(PoisonError::into_inner);
+        if noted.len() >= REMEMBERED && !noted.contains(&whose) {
+            noted.pop_first();
         }
-        runs.insert(run)
+        noted.insert(whose)
     }
 
-    /// Whether a look of a run was cut short: its next would be, too.
-    pub(crate) fn was_cut_short(&self, run: &RunOfBoard) -> bool {
-        self.cut_short.lock().unwrap_or_else(PoisonError::into_inner).contains(run)
+    /// Whether a look was cut short: its next would be, too.
+    pub(crate) fn was_cut_short(&self, whose: &K) -> bool {
+        self.cut_short.lock().unwrap_or_else(PoisonError::into_inner).contains(whose)
     }
 }
 
@@ -125,7 +135,7 @@ mod tests {
     #[test]
     fn a_run_has_one_look_at_a_time_also_when_its_clients_hang_up() {
         narrow().block_on(async {
-            let looks = Arc::new(Looks::default());
+            let looks = Arc::new(Looks::<RunOfBoard>::default());
             let (at_work, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
             let (begun, begins) = mpsc::channel();
             let (end, ends) = mpsc::channel::<()>();
@@ -169,7 +179,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_look_that_does_not_end_is_cut_short_and_the_run_is_noted_once() {
-        let looks = Looks::default();
+        let looks = Looks::<RunOfBoard>::default();
         let (end, ends) = mpsc::channel::<()>();
         let cut = looks.look(&run(1), move |_| ends.recv()).await.unwrap_err();
         assert!(cut.contains("not done within 3 s"), "{cut}");

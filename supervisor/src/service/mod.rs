@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use kernel::{
     Blobs, BoardId, BoardName, Extent, Readers, SharedQuotas, Sweep, Swept, SystemClock, SystemEntropy,
-    Writer, WriterOptions,
+    Tenant, Writer, WriterOptions,
 };
 use tokio::sync::{Notify, watch};
 use workspace::WorkspaceSpec;
@@ -163,6 +163,7 @@ pub(crate) struct Service {
     opening: Mutex<()>,
     refused: Mutex<BTreeMap<BoardName, Failure>>,
     looks: Looks,
+    diffs: Looks<Option<Tenant>>,
     chats: Desk,
     browsers: Browsers,
     mail: Arc<Notify>,
@@ -188,6 +189,7 @@ impl Service {
             opening: Mutex::default(),
             refused: Mutex::default(),
             looks: Looks::default(),
+            diffs: Looks::default(),
             chats: Desk::default(),
             mail: Arc::default(),
             news: Arc::default(),

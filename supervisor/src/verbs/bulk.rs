@@ -58,41 +58,27 @@ impl Bulk {
     pub(crate) fn each(
         board: &mut Board<'_>,
         tasks: impl IntoIterator<Item = TaskId>,
-        mut step: impl FnMut(&mut Board<'_>, &TaskId) -> Attempt,
+        step: impl FnMut(&mut Board<'_>, &TaskId) -> Attempt,
     ) -> Result<Self, kernel::Error> {
-        let attempts = tasks.into_iter().map(|id| {
-            let attempt = board.attempt(|board| step(board, &id));
-            (id, attempt)
-        });
-        let attempts = attempts.collect();
-        Self::collect(attempts)
+        Self::collect(attempts(board, tasks, step))
+    }
+
+    /// Does the same, with a row also for a single task that failed.
+    pub(super) fn rows(
+        board: &mut Board<'_>,
+        tasks: impl IntoIterator<Item = TaskId>,
+        step: impl FnMut(&mut Board<'_>, &TaskId) -> Attempt,
+    ) -> Self {
+        Bulk { results: attempts(board, tasks, step).into_iter().map(row).collect() }
     }
 
     /// Collects what became of each task. A single task that failed is a failure of the whole call.
-    pub(super) fn collect(results: Vec<(TaskId, Attempt)>) -> Result<Self, kernel::Error> {
-        let single = results.len() == 1;
-        let mut collected = Vec::with_capacity(results.len());
-        for (id, result) in results {
-            collected.push(match result {
-                Ok((status, note)) => {
-                    One { id, ok: true, status: Some(status), note, error: None, hint: None, code: None }
-                }
-                Err(error) if single => return Err(error),
-                Err(error) => {
-                    let failure = Failure::from(error);
-                    One {
-                        id,
-                        ok: false,
-                        status: None,
-                        note: None,
-                        error: Some(failure.message),
-                        hint: failure.hint,
-                        code: Some(failure.code),
-                    }
-                }
-            });
+    pub(super) fn collect(mut results: Vec<(TaskId, Attempt)>) -> Result<Self, kernel::Error> {
+        match results.pop() {
+            Some((_, Err(error))) if results.is_empty() => return Err(error),
+            last => results.extend(last),
         }
-        Ok(Bulk { results: collected })
+        Ok(Bulk { results: results.into_iter().map(row).collect() })
     }
 
     pub(crate) fn show(&self, verb: &str, screen: &mut Screen) {
@@ -104,6 +90,35 @@ impl Bulk {
     /// The exit code: that of the first failure, else 0.
     pub(crate) fn verdict(&self) -> u8 {
         self.results.iter().find_map(|one| one.code).map_or(0, Code::exit)
+    }
+}
+
+fn attempts(
+    board: &mut Board<'_>,
+    tasks: impl IntoIterator<Item = TaskId>,
+    mut step: impl FnMut(&mut Board<'_>, &TaskId) -> Attempt,
+) -> Vec<(TaskId, Attempt)> {
+    let attempt = |id: TaskId| {
+        let attempt = board.attempt(|board| step(board, &id));
+        (id, attempt)
+    };
+    tasks.into_iter().map(attempt).collect()
+}
+
+fn row((id, attempt): (TaskId, Attempt)) -> One {
+    match attempt.map_err(Failure::from) {
+        Ok((status, note)) => {
+            One { id, ok: true, status: Some(status), note, error: None, hint: None, code: None }
+        }
+        Err(failure) => One {
+            id,
+            ok: false,
+            status: None,
+            note: None,
+            error: Some(failure.message),
+            hint: failure.hint,
+            code: Some(failure.code),
+        },
     }
 }
 

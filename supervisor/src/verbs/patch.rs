@@ -1,14 +1,15 @@
 //! The change of a task through the API: all that `edit` changes, the assignee and the status, in one transaction.
 
 use kernel::{
-    Actor, BlockKind, Blocking, Board, Destination, Detach, Handoff, Pool, Profile, Status, TaskId, Tenant,
+    Actor, BlockKind, Blocking, Board, Destination, Detach, Handoff, Pool, Profile, Status, Task, TaskId,
+    Tenant,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Edit;
 use super::edit::Edited;
-use crate::api::{Audience, Call, Effect, Verb};
+use crate::api::{Audience, Call, Effect, Verb, not_for_members};
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::Screen;
@@ -114,16 +115,25 @@ impl Patch {
     }
 }
 
-impl Verb for Patch {
-    const NAME: &'static str = "patch";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Write;
-    type Reply = Edited;
+/// A change that may be made, of whichever task.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    edit: Option<kernel::Edit>,
+    assignee: Option<Option<Profile>>,
+    status: Option<String>,
+    reason: Option<String>,
+    handoff: Handoff,
+    warnings: Vec<String>,
+}
 
-    async fn run(mut self, call: Call) -> Result<Edited, Failure> {
-        let id = super::texts::named(self.task_id.take())?;
+/// The statuses that a patch may ask for.
+const STATUSES: [&str; 6] = ["done", "blocked", "ready", "todo", "triage", "archived"];
+
+impl Patch {
+    /// Refuses what makes no sense, and looks for what is named.
+    pub(super) async fn plan(mut self, call: &Call) -> Result<Plan, Failure> {
         let edit = self.edit();
-        let warnings = edit.warnings(&call);
+        let warnings = edit.warnings(call);
         if edit.is_empty() && self.status.is_none() && self.assignee.is_none() {
             return Err(Failure::usage(if self.reason.is_some() {
                 "a reason needs a status"
@@ -136,58 +146,93 @@ impl Verb for Patch {
             return Err(Failure::usage("a reason is kept only with the status blocked, ready or todo")
                 .hint("add a comment instead: POST /api/v1/tasks/{id}/comments"));
         }
-        let edit = if edit.is_empty() { None } else { Some(edit.change(&call).await?) };
+        let edit = if edit.is_empty() { None } else { Some(edit.change(call).await?) };
         let assignee = match self.assignee.as_deref() {
             None => None,
             Some("") => Some(None),
             Some(name) => Some(Some(name.parse::<Profile>().map_err(|e| Failure::usage(e.to_string()))?)),
         };
-        if let Some(status) = &self.status
-            && !["done", "blocked", "ready", "todo", "triage", "archived"].contains(&status.as_str())
-        {
+        if let Some(status) = self.status.as_deref().filter(|status| !STATUSES.contains(status)) {
             return Err(Failure::usage(format!("a task cannot be moved to `{status}` this way"))
                 .hint("status is one of done, blocked, ready, todo, triage, archived"));
         }
-        if matches!(
-            self.status.as_deref(),
-            Some("done" | "blocked" | "archived" | "triage" | "todo" | "ready")
-        ) {
-            call.refuse_live_without_daemon(std::slice::from_ref(&id)).await?;
+        let handoff = Handoff {
+            result: self.result,
+            summary: self.summary,
+            metadata: self.metadata,
+            artifacts: Vec::new(),
+        };
+        Ok(Plan { edit, assignee, status: self.status, reason: self.reason, handoff, warnings })
+    }
+}
+
+impl Plan {
+    /// Refuses to decide about tasks whose worker lives while no daemon is there to end it.
+    pub(super) async fn require_daemon(&self, call: &Call, ids: &[TaskId]) -> Result<(), Failure> {
+        if self.status.is_some() { call.refuse_live_without_daemon(ids).await } else { Ok(()) }
+    }
+
+    /// Makes the change.
+    pub(super) fn apply(
+        &self,
+        board: &mut Board<'_>,
+        id: &TaskId,
+        actor: &Actor,
+    ) -> Result<Task, kernel::Error> {
+        if let Some(edit) = &self.edit {
+            board.edit(id, edit, actor)?;
         }
+        if let Some(assignee) = &self.assignee {
+            board.assign(id, assignee.clone(), actor)?;
+        }
+        match self.status.as_deref() {
+            Some("done") => {
+                board.complete(id, self.handoff.clone(), None, actor)?;
+            }
+            Some("blocked") => {
+                let reason = self.reason.clone();
+                board.block(
+                    id,
+                    Blocking { kind: BlockKind::NeedsInput, reason, question: None },
+                    None,
+                    actor,
+                )?;
+            }
+            Some("triage") => {
+                board.move_task(id, Destination::Triage, actor)?;
+            }
+            Some(asked @ ("ready" | "todo")) => queue(board, id, asked, self.reason.as_deref(), actor)?,
+            Some("archived") => {
+                board.archive(id, Detach::Refuse, actor)?;
+            }
+            Some(_) | None => {}
+        }
+        board.expect_task(id)
+    }
+}
+
+impl Verb for Patch {
+    const NAME: &'static str = "patch";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Write;
+    const MEMBERS: bool = true;
+    type Reply = Edited;
+
+    /// What is open to the users of tenants as verbs of their own: `edit`, `assign`, `block`, `promote`, `unblock`, `archive`.
+    fn confine(&mut self, tenant: &Tenant) -> Result<(), Failure> {
+        if self.status.as_deref() == Some("done") {
+            return Err(not_for_members("the status `done` of a task"));
+        }
+        self.clone().edit().confine(tenant)
+    }
+
+    async fn run(mut self, call: Call) -> Result<Edited, Failure> {
+        let id = super::texts::named(self.task_id.take())?;
+        let plan = self.plan(&call).await?;
+        plan.require_daemon(&call, std::slice::from_ref(&id)).await?;
         call.write(move |board, actor| {
-            if let Some(edit) = edit {
-                board.edit(&id, &edit, actor)?;
-            }
-            if let Some(assignee) = assignee {
-                board.assign(&id, assignee, actor)?;
-            }
-            match self.status.as_deref() {
-                Some("done") => {
-                    let handoff = Handoff {
-                        result: self.result,
-                        summary: self.summary,
-                        metadata: self.metadata,
-                        artifacts: Vec::new(),
-                    };
-                    board.complete(&id, handoff, None, actor)?;
-                }
-                Some("blocked") => {
-                    let blocking =
-                        Blocking { kind: BlockKind::NeedsInput, reason: self.reason, question: None };
-                    board.block(&id, blocking, None, actor)?;
-                }
-                Some("triage") => {
-                    board.move_task(&id, Destination::Triage, actor)?;
-                }
-                Some(asked @ ("ready" | "todo")) => queue(board, &id, asked, self.reason.as_deref(), actor)?,
-                Some("archived") => {
-                    board.archive(&id, Detach::Refuse, actor)?;
-                }
-                Some(_) | None => {}
-            }
-            let task =
-                board.task(&id)?.ok_or(kernel::Error::NotFound { what: "task", id: id.to_string() })?;
-            Ok(Edited { task, warnings })
+            let task = plan.apply(board, &id, actor)?;
+            Ok(Edited { task, warnings: plan.warnings })
         })
         .await
     }

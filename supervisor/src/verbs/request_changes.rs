@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bulk::{Bulk, outcome, shown};
+use super::line_comment::{self, LineComment};
 use super::texts;
 use crate::api::{Audience, Call, Effect, Scope, Tool, Verb};
 use crate::command::Command;
@@ -15,10 +16,12 @@ use crate::invocation::Invocation;
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
-The task returns to the queue, and its next worker reads the reason.
+The task returns to the queue, and its next worker reads the reason and the comments, each as
+PATH:LINE: TEXT.
 
 Examples:
   supervisor request-changes t_0123abcd 'the parser has no tests'
+  supervisor request-changes t_0123abcd 'see the lines' --comment 'src/parser.rs:12: too long'
   supervisor request-changes 'the parser has no tests'      (inside a review)")]
 pub(crate) struct RequestChanges {
     /// The task, then what has to change; inside a review the task may be left out
@@ -31,6 +34,10 @@ pub(crate) struct RequestChanges {
     /// What has to change.
     #[arg(skip)]
     pub(crate) reason: Option<String>,
+    /// What has to change in a line of a file (repeatable); the reason may then be left out
+    #[arg(long = "comment", value_name = "PATH:LINE:TEXT")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) comments: Vec<LineComment>,
     /// Fail if this is not the task's open run
     #[arg(long, value_name = "RUN")]
     pub(crate) expected_run: Option<RunId>,
@@ -53,7 +60,7 @@ impl Verb for RequestChanges {
 
     async fn run(self, call: Call) -> Result<Bulk, Failure> {
         let id = texts::named(self.task_id)?;
-        let reason = self.reason.ok_or_else(|| {
+        let reason = line_comment::joined(self.reason, &self.comments)?.ok_or_else(|| {
             Failure::usage("it does not say what has to change")
                 .hint("supervisor request-changes <task> '<what has to change>'")
         })?;

@@ -3,7 +3,7 @@
 //! A worker may have written anything into the tree: a job process under its own uid looks, within limits, and what it cannot
 //! find out is said in the place of what it was to find.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use policies::Identity;
 use serde::{Deserialize, Serialize};
@@ -25,6 +25,16 @@ pub(in crate::daemon) struct Begun {
 }
 
 impl Begun {
+    /// The tree.
+    pub(super) fn tree(&self) -> &Path {
+        &self.tree
+    }
+
+    /// The commit; none where nothing was committed yet.
+    pub(super) fn head(&self) -> Option<&str> {
+        self.head.as_deref()
+    }
+
     /// What a look at the tree may reach: a worker could have planted there what leads git to other repositories. A job that
     /// names no place to write is not kept to any, so the tree is one.
     pub(super) fn reach(&self) -> (Vec<PathBuf>, Vec<PathBuf>) {

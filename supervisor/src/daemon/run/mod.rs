@@ -8,6 +8,7 @@ pub(super) mod claimed;
 pub(super) mod closed;
 pub(super) mod conclude;
 pub(super) mod context;
+pub(super) mod diff;
 pub(super) mod environment;
 mod evidence;
 pub(super) mod external;

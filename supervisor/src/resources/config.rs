@@ -1,0 +1,46 @@
+//! `GET /api/v1/config`: how a page begins, as `[dashboard]` in `supervisor.toml` says it.
+
+use axum::http::StatusCode;
+use axum::response::Response;
+use axum::routing::get;
+use kernel::Tenant;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::PREFIXES;
+use crate::api::{Ask, Routes, written};
+use crate::failure::Failure;
+use crate::verbs;
+
+pub(super) fn mount(router: Routes) -> Routes {
+    PREFIXES.into_iter().fold(router, |router, prefix| router.route(&format!("{prefix}/config"), get(config)))
+}
+
+/// How a page begins.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct PageConfig {
+    /// The tenant that the board is filtered by; none for all.
+    default_tenant: Option<String>,
+    /// Whether running tasks stand in lanes by profile.
+    lane_by_profile: bool,
+    /// Whether archived tasks are shown.
+    include_archived_by_default: bool,
+    /// Whether texts are shown as Markdown.
+    render_markdown: bool,
+}
+
+async fn config(ask: Ask) -> Result<Response, Failure> {
+    // Who may see the board may know how it begins.
+    let call = ask.admit::<verbs::List>().await?;
+    let config = call.service.config();
+    let dashboard = &config.dashboard;
+    let own = call.confined().map(Tenant::to_string);
+    let set = Some(dashboard.default_tenant.clone()).filter(|tenant| !tenant.is_empty());
+    let page = PageConfig {
+        default_tenant: own.or(set),
+        lane_by_profile: dashboard.lane_by_profile,
+        include_archived_by_default: dashboard.include_archived_by_default,
+        render_markdown: dashboard.render_markdown,
+    };
+    written(StatusCode::OK, page).await
+}

@@ -1,0 +1,165 @@
+//! `GET /api/v1/runs/live`: what is shown of each live worker, in one flat record: `status` has the same facts among all others.
+
+use axum::http::StatusCode;
+use axum::response::Response;
+use axum::routing::get;
+use kernel::{BoardName, Profile, Purpose, RunId, TaskId, Tenant, Timestamp};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::api::{Ask, Routes, written};
+use crate::daemon::Phase;
+use crate::failure::Failure;
+use crate::verbs::{self, WorkerLine};
+
+/// A worker without progress for so long is quiet, in seconds.
+const QUIET: u64 = 600;
+
+pub(super) fn mount(router: Routes) -> Routes {
+    router.route("/api/v1/runs/live", get(live))
+}
+
+/// The live workers of a board, oldest first.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct LiveRuns {
+    runs: Vec<LiveWorker>,
+    now: Timestamp,
+}
+
+/// A live worker.
+#[derive(Debug, Serialize, JsonSchema)]
+struct LiveWorker {
+    #[schemars(with = "String")]
+    board: BoardName,
+    task: TaskId,
+    /// The title of the task.
+    title: String,
+    run: RunId,
+    purpose: Purpose,
+    profile: Option<Profile>,
+    /// The lane of the profile; none where it is not known any more.
+    lane: Option<String>,
+    tenant: Option<Tenant>,
+    /// The process of the worker, once it runs.
+    pid: Option<i32>,
+    started_at: Timestamp,
+    age_seconds: u64,
+    /// Until it is ended, in seconds; none where it has no limit.
+    left_seconds: Option<u64>,
+    /// When it is ended.
+    deadline: Option<Timestamp>,
+    /// The processor time of its processes, in microseconds: the difference of two looks is what they use.
+    cpu_us: Option<u64>,
+    memory_bytes: Option<u64>,
+    processes: Option<usize>,
+    /// What its agent says that it has used.
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    cost_usd_micros: Option<u64>,
+    /// What it said last with a heartbeat.
+    last_note: Option<String>,
+    last_progress_at: Option<Timestamp>,
+    health: WorkerHealth,
+}
+
+/// How a worker is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum WorkerHealth {
+    /// It is being started.
+    Starting,
+    /// It works.
+    Healthy,
+    /// It has shown no progress for 10 minutes.
+    Quiet,
+    /// Its time is over, and it is being ended.
+    Overdue,
+    /// It was asked to end, or has.
+    Ending,
+    /// Something keeps its end from the board, or its processes from ending.
+    Stuck,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LiveQuery {
+    tenant: Option<Tenant>,
+    assignee: Option<Profile>,
+}
+
+async fn live(ask: Ask<LiveQuery>) -> Result<Response, Failure> {
+    let (ask, LiveQuery { tenant, assignee }) = ask.split();
+    let report = ask.dispatch(verbs::Status { tenant, assignee, ..verbs::Status::default() }).await?;
+    let call = ask.admit::<verbs::Status>().await?;
+    let (roster, config) = (call.service.roster(), call.service.config());
+    let lane = |profile: &Profile| {
+        roster.resolve(profile, None, &config).ok().map(|resolved| resolved.lane_name.to_string())
+    };
+    let now = report.now;
+    let of = |worker: WorkerLine| {
+        let lane = worker.run.profile.as_ref().and_then(lane);
+        LiveWorker::of(worker, lane, now)
+    };
+    let own = report.board;
+    let runs = report.workers.into_iter().filter(|worker| worker.run.board == own).map(of).collect();
+    written(StatusCode::OK, LiveRuns { runs, now }).await
+}
+
+impl LiveWorker {
+    fn of(worker: WorkerLine, lane: Option<String>, now: Timestamp) -> Self {
+        let WorkerLine { run, age_seconds, left_seconds, usage, last_note, tree: _ } = worker;
+        let health = health(run.phase, left_seconds, run.last_heartbeat_at.unwrap_or(run.started_at), now);
+        let spent = run.spent.as_ref();
+        LiveWorker {
+            board: run.board,
+            task: run.task,
+            title: run.title,
+            run: run.run,
+            purpose: run.purpose,
+            profile: run.profile,
+            lane,
+            tenant: run.tenant,
+            pid: run.pid,
+            started_at: run.started_at,
+            age_seconds,
+            left_seconds,
+            deadline: left_seconds.map(|left| now.after(std::time::Duration::from_secs(left))),
+            cpu_us: usage.map(|usage| usage.cpu_us),
+            memory_bytes: usage.map(|usage| usage.memory_bytes),
+            processes: usage.map(|usage| usage.processes),
+            input_tokens: spent.map(|spent| spent.input_tokens),
+            output_tokens: spent.map(|spent| spent.output_tokens),
+            cost_usd_micros: spent.and_then(|spent| spent.cost_micros),
+            last_note,
+            last_progress_at: run.last_heartbeat_at,
+            health,
+        }
+    }
+}
+
+fn health(phase: Phase, left: Option<u64>, progress: Timestamp, now: Timestamp) -> WorkerHealth {
+    match phase {
+        Phase::Starting => WorkerHealth::Starting,
+        Phase::Ending => WorkerHealth::Ending,
+        Phase::Settling | Phase::Unkillable | Phase::Unknown => WorkerHealth::Stuck,
+        Phase::Running if left == Some(0) => WorkerHealth::Overdue,
+        Phase::Running if now.since(progress).as_secs() >= QUIET => WorkerHealth::Quiet,
+        Phase::Running => WorkerHealth::Healthy,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_is_quiet_without_progress_and_overdue_without_time() {
+        let at = Timestamp::from_secs;
+        let of = |phase, left, progress| health(phase, left, at(progress), at(10_000));
+        assert_eq!(of(Phase::Running, Some(5), 9_900), WorkerHealth::Healthy);
+        assert_eq!(of(Phase::Running, None, 9_400), WorkerHealth::Quiet);
+        assert_eq!(of(Phase::Running, Some(0), 9_400), WorkerHealth::Overdue);
+        assert_eq!(of(Phase::Ending, Some(0), 0), WorkerHealth::Ending);
+        assert_eq!(of(Phase::Unkillable, None, 9_999), WorkerHealth::Stuck);
+    }
+}

@@ -1,0 +1,146 @@
+//! The paths of the API that pages use: changes of many tasks, Markdown, live runs, comments on lines, and who may use them.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Fleet, Repository};
+use crate::http::Http;
+
+fn operator(fleet: &Fleet) -> Http {
+    let client = Http::at(fleet.root().join("run/supervisor.sock"));
+    match fs::read_to_string(fleet.root().join("operator.key")) {
+        Ok(key) => client.with("x-supervisor-key", &key),
+        Err(_) => client,
+    }
+}
+
+fn made(api: &Http, task: &Value) -> String {
+    api.post("/api/v1/tasks", task).json(201)["id"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn what_fails_for_one_task_fails_for_no_other_and_each_has_a_row() {
+    let fleet = Fleet::boot();
+    let api = operator(&fleet);
+    let [a, b] = ["a", "b"].map(|title| made(&api, &json!({ "title": title })));
+    let missing = "t_ffffffff";
+    for prefix in ["/api/v1", "/api/plugins/kanban"] {
+        let path = format!("{prefix}/tasks/bulk");
+        let done = api.post(&path, &json!({ "ids": [a, missing, b, a], "priority": 7 })).json(200);
+        let rows: Vec<(&str, bool)> = done["results"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| (row["id"].as_str().unwrap(), row["ok"].as_bool().unwrap()))
+            .collect();
+        assert_eq!(rows, [(a.as_str(), true), (missing, false), (b.as_str(), true)]);
+        let refused = &done["results"][1];
+        assert_eq!(refused["code"], "not_found");
+        assert!(refused["error"].as_str().unwrap().contains(missing), "{refused}");
+    }
+    assert_eq!(fleet.show(&b)["task"]["priority"], 7);
+    let one = api.post("/api/v1/tasks/bulk", &json!({ "ids": [missing], "archive": true })).json(200);
+    assert_eq!((&one["results"][0]["ok"], &one["results"][0]["code"]), (&json!(false), &json!("not_found")));
+    let gone = api.post("/api/v1/tasks/bulk", &json!({ "ids": [a, b], "archive": true })).json(200);
+    assert_eq!(gone["results"][0]["status"], "archived");
+    assert_eq!(fleet.status_of(&b), "archived");
+    for wrong in [
+        json!({ "ids": [] , "priority": 1 }),
+        json!({ "ids": [a] }),
+        json!({ "ids": [a], "status": "running" }),
+        json!({ "ids": [a], "status": "done", "archive": true }),
+        json!({ "ids": [a], "title": "x" }),
+        json!({ "ids": vec!["t_00000000"; 501], "priority": 1 }),
+    ] {
+        assert_eq!(api.post("/api/v1/tasks/bulk", &wrong).status, 422, "{wrong}");
+    }
+}
+
+#[test]
+fn a_repeated_change_of_many_tasks_is_made_once() {
+    let fleet = Fleet::boot();
+    let api = operator(&fleet).with("x-request-id", "once");
+    let [a, b] = ["a", "b"].map(|title| made(&operator(&fleet), &json!({ "title": title })));
+    let change = json!({ "ids": [a, b], "status": "blocked", "reason": "later" });
+    let first = api.post("/api/v1/tasks/bulk", &change).json(200);
+    assert_eq!(first["results"][1]["ok"], true);
+    assert_eq!(api.post("/api/v1/tasks/bulk", &change).json(200), first, "it would fail the second time");
+}
+
+#[test]
+fn the_paths_of_the_other_board_are_there_and_no_others() {
+    let fleet = Fleet::boot();
+    let api = operator(&fleet);
+    let at = |path: &str| format!("/api/plugins/kanban{path}");
+    let id = api.post(&at("/tasks"), &json!({ "title": "x" })).json(201)["id"].as_str().unwrap().to_owned();
+    let other = made(&api, &json!({ "title": "y" }));
+    assert_eq!(api.get(&at(&format!("/tasks/{id}"))).json(200)["task"]["title"], "x");
+    assert_eq!(api.get(&at("/board")).json(200)["columns"][0]["name"], "ready");
+    let patch = json!({ "title": "z" }).to_string();
+    api.send("PATCH", &at(&format!("/tasks/{id}")), patch.as_bytes()).json(200);
+    api.post(&at(&format!("/tasks/{id}/comments")), &json!({ "body": "hello" })).json(201);
+    api.post(&at("/links"), &json!({ "parent_id": id, "child_id": other })).json(200);
+    api.send("DELETE", &at(&format!("/links?parent_id={id}&child_id={other}")), b"").json(200);
+    api.send("POST", &at("/dispatch?dry_run=true"), b"").json(200);
+    assert!(api.get(&at("/events?since=0")).json(200)["events"].as_array().unwrap().len() > 3);
+    let begins = json!({ "default_tenant": null, "lane_by_profile": true, "include_archived_by_default": false, "render_markdown": true });
+    assert_eq!(api.get(&at("/config")).json(200), begins);
+    fleet.configure("[dashboard]\ndefault_tenant = \"acme\"\nlane_by_profile = false\nrender_markdown = false\n");
+    fleet.restart();
+    let begins = json!({ "default_tenant": "acme", "lane_by_profile": false, "include_archived_by_default": false, "render_markdown": false });
+    assert_eq!(api.get("/api/v1/config").json(200), begins);
+    assert_eq!(api.get(&at("/metrics")).status, 404);
+}
+
+#[test]
+fn markdown_is_rendered_and_a_text_that_is_too_long_is_refused() {
+    let fleet = Fleet::boot();
+    let api = operator(&fleet);
+    let render = |text: &str| api.post("/api/v1/markdown", &json!({ "text": text }));
+    let html = render("**a** <script>alert(1)</script> [x](javascript:alert(1))").json(200)["html"].clone();
+    assert_eq!(html, "<p><strong>a</strong> &lt;script&gt;alert(1)&lt;/script&gt; x</p>\n");
+    assert_eq!(render(&"x".repeat((1 << 20) + 1)).status, 413);
+}
+
+#[test]
+fn a_live_run_has_a_record_of_its_own() {
+    let fleet = Fleet::boot();
+    let api = operator(&fleet);
+    let id = fleet.create("works", "supervisor heartbeat --note half; sleep 600", &["--tenant", "acme"]);
+    let run = fleet.eventually("the worker has said something", || {
+        let live = api.get("/api/v1/runs/live").json(200);
+        let run = live["runs"].get(0)?.clone();
+        (run["last_note"] == "half" && run["memory_bytes"].as_u64() > Some(0)).then_some(run)
+    });
+    assert_eq!((&run["task"], &run["lane"], &run["profile"]), (&json!(id), &json!("shell"), &json!("shell")));
+    assert_eq!((&run["health"], &run["title"]), (&json!("healthy"), &json!("works")));
+    assert!(run["pid"].is_i64() && run["run"].is_i64() && run["cpu_us"].is_u64(), "{run}");
+    assert_eq!(api.get("/api/v1/runs/live?tenant=globex").json(200)["runs"], json!([]));
+    fleet.cli(["kill", &id]).ok();
+}
+
+#[test]
+fn a_comment_on_a_line_reaches_the_next_run() {
+    let fleet = Fleet::boot();
+    let repository = Repository::new(&fleet, "repository");
+    let flags = ["--workspace", &repository.workspace()];
+    let id =
+        fleet.create("work", "supervisor context > said; supervisor request-review --summary ready", &flags);
+    fleet.wait_for(&id, "review");
+    let comments = json!([{ "path": "src/a.rs", "line": 12, "text": "too long" }, { "path": "b", "line": 1, "text": "why?" }]);
+    let asked = json!({ "task_id": id, "reason": "see the lines", "comments": comments });
+    operator(&fleet).post("/api/v1/verbs/request-changes", &asked).json(200);
+    let said = repository.tree(&id).join("said");
+    fleet.eventually("the next run has read the comments", || {
+        let said = fs::read_to_string(&said).ok()?;
+        (said.contains("src/a.rs:12: too long") && said.contains("b:1: why?")).then_some(())
+    });
+    fleet.wait_for(&id, "review");
+    let wrong = json!({ "task_id": id, "comments": [{ "path": "a", "line": 0, "text": "x" }] });
+    assert_eq!(operator(&fleet).post("/api/v1/verbs/request-changes", &wrong).status, 422);
+    fleet.cli(["request-changes", &id, "--comment", "a.rs:3:no"]).ok();
+    fleet.eventually("it is said in words as well", || {
+        fs::read_to_string(&said).ok()?.contains("a.rs:3: no").then_some(())
+    });
+}
