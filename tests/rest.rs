@@ -86,7 +86,9 @@ fn the_paths_of_the_other_board_are_there_and_no_others() {
     assert!(api.get(&at("/events?since=0")).json(200)["events"].as_array().unwrap().len() > 3);
     let begins = json!({ "default_tenant": null, "lane_by_profile": true, "include_archived_by_default": false, "render_markdown": true });
     assert_eq!(api.get(&at("/config")).json(200), begins);
-    fleet.configure("[dashboard]\ndefault_tenant = \"acme\"\nlane_by_profile = false\nrender_markdown = false\n");
+    fleet.configure(
+        "[dashboard]\ndefault_tenant = \"acme\"\nlane_by_profile = false\nrender_markdown = false\n",
+    );
     fleet.restart();
     let begins = json!({ "default_tenant": "acme", "lane_by_profile": false, "include_archived_by_default": false, "render_markdown": false });
     assert_eq!(api.get("/api/v1/config").json(200), begins);
