@@ -358,11 +358,7 @@ pub(super) const TABLE: &[Row] = &[
     ("release", "profile", Lines("release {held}", "release {held} --profile slow")),
     ("release", "reason", Lines("release {held}", "release {held} --reason r")),
     ("release", "tenant", Lines("release {held}", "release {held} --tenant late")),
-    (
-        "request-changes",
-        "comment",
-        Lines("request-changes {review} more", "request-changes {review} more --comment a.rs:1:x"),
-    ),
+    ("request-changes", "comment", Test("tests/rest.rs", "a_comment_on_a_line_reaches_the_next_run")),
     (
         "request-changes",
         "expected-run",
