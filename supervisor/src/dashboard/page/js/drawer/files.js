@@ -1,5 +1,6 @@
 // The files of a task: list, upload by button, drop or paste with progress, download, remove.
 import { download, headers } from "../api.js";
+import { seen } from "../diff/hidden.js";
 import { h, icon, put } from "../dom.js";
 import { bytes } from "../money.js";
 import { confirm } from "../dialog.js";
@@ -33,7 +34,7 @@ export function files(drawer, target) {
         said.clear();
         await download(`/attachments/${file.id}`, file.filename).catch(failed);
         button.disabled = false;
-      } }, h("span", { class: "unseen" }, "Download "), file.filename),
+      } }, h("span", { class: "unseen" }, "Download "), seen(file.filename)),
       h("span", { class: "file-about" }, `${bytes(file.size)} · ${file.run_id ? `run ${file.run_id}` : file.uploaded_by ?? ""} · `, since(file.created_at)),
       h("button", { type: "button", class: "icon-button small", "aria-label": `Remove ${file.filename}`, title: "Remove", onclick: async () => {
         if (!await confirm({ title: "Remove the file?", text: `${file.filename} is removed from the task.`, action: "Remove", danger: true })) return;

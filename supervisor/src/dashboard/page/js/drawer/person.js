@@ -1,9 +1,10 @@
 // What a task needs of a person: an answer, an approval, a review, or a look at why it gave up.
+import { seen } from "../diff/hidden.js";
 import { h } from "../dom.js";
 import { link } from "../route.js";
 import { form } from "./form.js";
 import { refusal } from "./refusal.js";
-import { whenChanged, withCode } from "./section.js";
+import { whenChanged } from "./section.js";
 
 /** Returns what a person is to do now, or null. @param {any} shown */
 export function need(shown) {
@@ -57,11 +58,11 @@ function answer(drawer, shown) {
         busy(buttons, false);
       }
     },
-  }, h("span", { class: "drawer-choice-number", "aria-hidden": "true" }, String(at + 1)), choice));
+  }, h("span", { class: "drawer-choice-number", "aria-hidden": "true" }, String(at + 1)), h("span", null, seen(choice))));
   const free = choices.length === 0 || question.free_text;
   return [
     h("h3", null, "Question"),
-    h("p", { class: "drawer-question" }, ...withCode(question.text)),
+    h("p", { class: "drawer-question" }, written(question.text)),
     choices.length ? h("div", { class: "drawer-choices", role: "group", "aria-label": "Answers" }, ...buttons) : "",
     said.element,
     free ? form(drawer.id, "answer", { label: "Answer", ask: choices.length ? "Another answer" : "Your answer", required: true }, send).element : "",
@@ -102,7 +103,7 @@ function approval(drawer, shown) {
   const facts = [of ? `class ${of}` : "", approver ? `approver ${approver}` : ""].filter(Boolean).join(" · ");
   return [
     h("h3", null, "Approval"),
-    h("p", { class: "drawer-question" }, ...withCode(question?.text ?? reason ?? "It waits for approval.")),
+    h("p", { class: "drawer-question" }, written(question?.text ?? reason ?? "It waits for approval.")),
     facts ? h("p", { class: "drawer-hint" }, facts) : "",
     h("div", { class: "drawer-actions" }, h("button", { type: "button", class: "button primary", onclick: approve({}) }, "Approve"), open),
     said.element,
@@ -150,6 +151,11 @@ function gaveUp(drawer, shown) {
 }
 
 /** @param {any[]} buttons @param {boolean} is */
+/** A question with its lines; characters that are hidden or turn the text round are shown, because a person decides by it. @param {string} text */
+function written(text) {
+  return text.split("\n").flatMap((line, at) => [at ? "\n" : "", ...seen(line)]);
+}
+
 function busy(buttons, is) {
   for (const button of buttons) button.disabled = is;
 }
