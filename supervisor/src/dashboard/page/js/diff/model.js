@@ -48,16 +48,16 @@ export function pairs(hunk) {
 /** More of two lines is not compared. */
 const COMPARED = 1000;
 
-/** The part of a line that differs from another one; none where most of it does. @param {string} text @param {string} other @returns {[number, number] | null} */
-function changedPart(text, other) {
-  if (text.length > COMPARED || other.length > COMPARED) return null;
-  const shorter = Math.min(text.length, other.length);
+/** How much two lines have in common at their start and their end; none where most of them differs. @param {string} one @param {string} other @returns {[number, number] | null} */
+function common(one, other) {
+  if (one.length > COMPARED || other.length > COMPARED) return null;
+  const shorter = Math.min(one.length, other.length);
   let start = 0;
-  while (start < shorter && text[start] === other[start]) start += 1;
+  while (start < shorter && one[start] === other[start]) start += 1;
   let end = 0;
-  while (end < shorter - start && text[text.length - 1 - end] === other[other.length - 1 - end]) end += 1;
-  const same = text.slice(0, start).trim().length + text.slice(text.length - end).trim().length;
-  return same * 3 < text.trim().length || start + end >= text.length ? null : [start, text.length - end];
+  while (end < shorter - start && one[one.length - 1 - end] === other[other.length - 1 - end]) end += 1;
+  const same = one.slice(0, start).trim().length + one.slice(one.length - end).trim().length;
+  return same * 3 < shorter ? null : [start, end];
 }
 
 /** For each deleted and added line the part of it that was changed. @param {Hunk} hunk @returns {Map<Line, [number, number]>} */
@@ -65,8 +65,9 @@ export function changedParts(hunk) {
   const parts = new Map();
   for (const { left, right } of pairs(hunk)) {
     if (!left || !right || left === right) continue;
-    const [was, is] = [changedPart(left.text, right.text), changedPart(right.text, left.text)];
-    if (was && is) parts.set(left, was).set(right, is);
+    const same = common(left.text, right.text);
+    if (!same) continue;
+    for (const line of [left, right]) if (same[0] + same[1] < line.text.length) parts.set(line, [same[0], line.text.length - same[1]]);
   }
   return parts;
 }

@@ -4,7 +4,7 @@ import { verb } from "../api.js";
 import { h, put, text } from "../dom.js";
 import { pageKeys } from "../parts/pagekeys.js";
 import * as live from "../live.js";
-import { here, set } from "../route.js";
+import { here, link, set } from "../route.js";
 import { problem } from "../toast.js";
 import { checkOutput } from "../diff/check.js";
 import { Drafts } from "../diff/drafts.js";
@@ -157,8 +157,8 @@ export function mount(main) {
       put(files, diff.files.map((file) => make(file, true)), diff.truncated ? h("p", { class: "diff-none" }, "There are more changes than are shown.") : null);
       if (diff.files.length === 0) put(files, h("div", { class: "empty" }, h("p", { class: "empty-title" }, "Nothing was changed"), h("p", { class: "muted" }, "The work of this run differs in no file from where it began.")));
     }
-    put(list, h("h2", null, "Files"), h("ol", null, views.filter((view) => !beside || view.element.parentElement?.firstElementChild === view.element).map((view) =>
-      h("li", null, h("button", { type: "button", class: "diff-link", title: view.file.path, onclick: () => show(views.indexOf(view)) },
+    put(list, h("h2", null, "Files"), h("ol", null, views.filter((view, at) => views.findIndex((one) => one.file.path === view.file.path) === at).map((view) =>
+      h("li", null, h("button", { type: "button", class: "diff-link", title: view.file.path, dataset: { path: view.file.path }, onclick: () => show(views.indexOf(view)) },
         h("span", { class: "status-dot", dataset: { status: statusOf(view.file.status).dataset.status }, "aria-hidden": "true" }), h("span", { class: "diff-link-path" }, h("bdi", null, view.file.path)), counts(view.file))))));
     setMode(mode);
   }
@@ -170,7 +170,7 @@ export function mount(main) {
       const file = of.files.find((one) => one.path === path);
       return file ? make(file, isOwn) : h("p", { class: "diff-none panel" }, `${path} is not changed here.`);
     };
-    put(files, h("div", { class: "diff-beside diff-beside-head" }, h("h2", null, details?.task.title ?? shown?.task), h("h2", null, otherTitle)),
+    put(files, h("div", { class: "diff-beside diff-beside-head" }, h("h2", null, h("a", { href: link(`/review/${shown?.task}`) }, details?.task.title ?? shown?.task)), h("h2", null, h("a", { href: link(`/review/${shown?.other}`) }, otherTitle))),
       paths.map((path) => h("div", { class: "diff-beside" }, side(diff, path, true), side(beside, path, false))));
   }
 
@@ -182,7 +182,10 @@ export function mount(main) {
     view.build();
     view.element.scrollIntoView({ block: "start" });
     view.element.focus({ preventScroll: true });
-    for (const [number, item] of [...list.querySelectorAll(".diff-link")].entries()) item.toggleAttribute("aria-current", number === at);
+    for (const item of list.querySelectorAll(".diff-link")) {
+      if (/** @type {HTMLElement} */ (item).dataset.path === view.file.path) item.setAttribute("aria-current", "true");
+      else item.removeAttribute("aria-current");
+    }
   }
 
   /** Moves the focus by lines. @param {1 | -1} by */
