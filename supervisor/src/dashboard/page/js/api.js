@@ -88,7 +88,7 @@ export async function request(method, path, options = {}) {
     if (signal?.aborted) throw error;
     throw new Problem(error.name === "TimeoutError"
       ? { code: "timeout", detail: "The daemon did not answer in time", hint: "Try again. A change may have been made: look before you repeat it." }
-      : { code: "unreachable", detail: "The daemon does not answer", hint: "Run `supervisor status` on its host." });
+      : { code: "unreachable", detail: "The daemon does not answer", hint: "Run `supervisor status` on its host. `supervisor dashboard` prints a new link." });
   }
   if (response.ok) return response;
   const problem = await refusal(response);

@@ -200,7 +200,7 @@ function connectionState() {
     button.setAttribute("aria-label", state === "connecting" ? "Connecting" : words[state]);
     button.lastElementChild.textContent = words[state];
     banner.hidden = state !== "lost";
-    if (state === "lost") put(banner, h("span", null, "The daemon does not answer. What is shown may be out of date; it is brought up to date once the daemon is back."),
+    if (state === "lost") put(banner, h("span", null, "The daemon does not answer. What is shown may be out of date. The page follows again once the daemon is back; `supervisor dashboard` on its host prints a new link."),
       h("button", { type: "button", class: "button small", onclick: live.retry }, "Try now"));
     if (state === "live" && (before === "lost" || before === "reconnecting")) announce("The connection is back");
     if (state !== "connecting") before = state;

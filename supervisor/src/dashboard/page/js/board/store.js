@@ -1,7 +1,7 @@
 // The tasks of a board: read in pages, then kept current task by task as events name them.
 
-import { Problem, call } from "../api.js";
-import { setClock } from "../time.js";
+import { Problem, call, verb } from "../api.js";
+import { now, setClock } from "../time.js";
 
 /**
  * What the board keeps of a task. A card is never changed: a newer one takes its place.
@@ -17,10 +17,12 @@ const FIRST = 200;
 const PAGE = 1000;
 /** How many tasks are read before somebody asks for more. */
 const MOST = 20_000;
-/** The ids of one request. */
-const IDS = 200;
-/** A daemon that does not return cards by id is asked for single tasks up to this many. */
-const SINGLE = 12;
+/** Up to this many tasks that changed are read one by one; more are read as what has changed since. */
+const SINGLE = 40;
+/** The requests for single tasks that are sent side by side. */
+const BESIDE = 4;
+/** Times are whole seconds, and the log is written before the tasks are read. */
+const SLACK = 2;
 const RELOAD_BETWEEN = 3000;
 
 /** @param {any} raw @returns {Card} */
@@ -37,13 +39,6 @@ function card(raw) {
     cancelled: raw.status === "blocked" && (raw.block_reason ?? "").startsWith("cancelled by "),
     text: `${raw.title}\n${raw.id}\n${raw.assignee ?? ""}\n${raw.tenant ?? ""}`.toLowerCase(),
   };
-}
-
-/** What `show` says of a task, in the form of a card. It does not say how many children are done. @param {any} shown @param {Card | undefined} known */
-function ofShow(shown, known) {
-  const cost = (shown.runs ?? []).reduce((sum, run) => sum + (run.spent?.cost_micros ?? 0), 0);
-  const total = shown.children.length;
-  return { ...shown.task, waits: shown.why, comments: shown.comments.length, links: shown.parents.length + total, children: { done: Math.min(known?.children.done ?? 0, total), total }, cost_usd_micros: cost };
 }
 
 /** The order within a column: what is over, the newest first; else the greatest priority, then the oldest. @param {Card} a @param {Card} b */
@@ -68,9 +63,9 @@ export class Store {
     this.loading = false;
     this.filter = { tenant: "", archived: false };
     this.generation = 0;
-    this.byIds = true;
     /** @type {Set<string>} */
     this.waiting = new Set();
+    this.since = Infinity;
     this.patching = false;
     this.reloadAt = 0;
     this.reloadTimer = 0;
@@ -176,20 +171,25 @@ export class Store {
     };
   }
 
-  /** Reads these tasks again, at once or with the next ones. @param {Iterable<string>} ids */
-  patch(ids) {
+  /** Reads these tasks again, at once or with the next ones. @param {Iterable<string>} ids @param {number} [at] since when they may have changed, in epoch seconds */
+  patch(ids, at = now()) {
     for (const id of ids) this.waiting.add(id);
-    if (!this.patching) this.drain();
+    this.since = Math.min(this.since, at);
+    if (!this.patching && this.waiting.size) this.drain();
   }
 
   async drain() {
     this.patching = true;
     try {
       while (this.waiting.size && !this.ended.signal.aborted) {
-        const ids = [...this.waiting].slice(0, IDS);
-        if (!this.byIds && this.waiting.size > SINGLE) { this.waiting.clear(); this.reload(); return; }
-        const changed = this.byIds ? await this.readIds(ids) : await this.readEach(ids);
-        if (!changed) continue;
+        const ids = [...this.waiting];
+        const since = this.since;
+        this.since = Infinity;
+        const changed = new Set();
+        if (ids.length > SINGLE) await this.readSince(since, changed);
+        const rest = ids.filter((id) => !changed.has(id));
+        // Beyond that, what changed nothing of a task but its comments is left to the next event.
+        if (rest.length <= SINGLE) await this.readEach(rest, changed);
         for (const id of ids) this.waiting.delete(id);
         if (changed.size) this.onChange(changed);
       }
@@ -199,36 +199,60 @@ export class Store {
     } finally { this.patching = false; }
   }
 
-  /** Returns the ids that changed; null where the daemon does not return cards by id. @param {string[]} ids @returns {Promise<Set<string> | null>} */
-  async readIds(ids) {
-    const changed = new Set();
-    try {
-      const page = await this.page({ ids: ids.join(","), include_archived: true });
-      const there = new Set();
-      for (const column of page.columns) for (const raw of column.tasks) { there.add(raw.id); if (this.take(raw)) changed.add(raw.id); }
-      for (const id of ids) if (!there.has(id) && this.cards.delete(id)) changed.add(id);
-      if (page.counts && !this.filter.tenant) this.counts = page.counts;
-    } catch (error) {
-      if (!(error instanceof Problem && (error.status === 400 || error.status === 422))) throw error;
-      this.byIds = false;
-      return null;
+  /** Takes tasks as `list` returns them; what it does not count stays as it is known. @param {any[]} tasks @param {Set<string>} changed */
+  takeListed(tasks, changed) {
+    for (const raw of tasks) {
+      const known = this.cards.get(raw.id);
+      const counts = known ? { comments: known.comments, links: known.links, children: known.children, cost_usd_micros: known.cost } : {};
+      if (this.take({ ...counts, ...raw })) changed.add(raw.id);
     }
-    return changed;
   }
 
-  /** @param {string[]} ids */
-  async readEach(ids) {
-    const changed = new Set();
-    await Promise.all(ids.map(async (id) => {
-      try {
-        const raw = ofShow(await call("GET", `/tasks/${id}`, { signal: this.ended.signal }), this.cards.get(id));
-        if (this.take(raw)) changed.add(id);
-      } catch (error) {
-        if (!(error instanceof Problem && error.status === 404)) throw error;
-        if (this.cards.delete(id)) changed.add(id);
+  /** Reads what has changed since a time. @param {number} since @param {Set<string>} changed */
+  async readSince(since, changed) {
+    let cursor = null;
+    let pages = 0;
+    do {
+      const page = await verb("list", { since: Math.floor(since) - SLACK, archived: true, why: true, page: true, limit: PAGE, cursor }, { signal: this.ended.signal });
+      this.takeListed(page.tasks, changed);
+      cursor = page.next;
+      pages += 1;
+    } while (cursor && pages < 5);
+    if (cursor) this.reload();
+  }
+
+  /** Reads again why tasks wait, which can change without an event. @param {string[]} status */
+  async refresh(status) {
+    try {
+      const changed = new Set();
+      const page = await verb("list", { status, tenant: this.filter.tenant || null, why: true, page: true, limit: FIRST }, { signal: this.ended.signal });
+      this.takeListed(page.tasks, changed);
+      if (changed.size) this.onChange(changed);
+    } catch (error) { if (!(error instanceof Problem) && error.name !== "AbortError") throw error; }
+  }
+
+  /** @param {string[]} ids @param {Set<string>} changed */
+  async readEach(ids, changed) {
+    const rest = [...ids];
+    await Promise.all(Array.from({ length: Math.min(BESIDE, rest.length) }, async () => {
+      for (let id = rest.shift(); id; id = rest.shift()) {
+        try {
+          if (this.take(this.ofShow(await call("GET", `/tasks/${id}`, { signal: this.ended.signal })))) changed.add(id);
+        } catch (error) {
+          if (!(error instanceof Problem && error.status === 404)) throw error;
+          if (this.cards.delete(id)) changed.add(id);
+        }
       }
     }));
-    return changed;
+  }
+
+  /** What `show` says of a task, in the form of a card. How many children are done is counted where all of them are here. @param {any} shown */
+  ofShow(shown) {
+    const total = shown.children.length;
+    const children = shown.children.map((id) => this.cards.get(id)?.status);
+    const counted = children.every(Boolean) ? children.filter((status) => status === "done" || status === "archived").length : this.cards.get(shown.task.id)?.children.done ?? 0;
+    return { ...shown.task, waits: shown.why, comments: shown.comments.length, links: shown.parents.length + total, children: { done: Math.min(counted, total), total },
+      cost_usd_micros: (shown.runs ?? []).reduce((sum, run) => sum + (run.spent?.cost_micros ?? 0), 0) };
   }
 
   /** Reads everything again, at most every few seconds. */

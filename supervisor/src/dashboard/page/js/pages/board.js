@@ -16,8 +16,10 @@ import { NOBODY, Toolbar, filters } from "../board/toolbar.js";
 
 /** How often ages and waits in sight are brought up to date. */
 const TICK = 10_000;
-/** How many cards with children are read again after a task has ended. */
-const PARENTS = 100;
+/** The statuses in which a task waits for something that may pass. */
+const WAITING = ["todo", "scheduled", "ready"];
+/** How many running tasks are read again with each tick. */
+const RUNNING = 12;
 const ENDS = /complet|done|archiv|reopen|link|delet|promot/;
 const WIDE = "supervisor.columns";
 
@@ -116,11 +118,10 @@ class Board {
   events(events) {
     const ids = new Set(events.map((event) => event.task_id).filter(Boolean));
     // A parent's card counts its children, and has no event of its own when one of them ends.
-    if (this.store.byIds && events.some((event) => ENDS.test(event.kind))) {
-      let most = PARENTS;
-      for (const card of this.store.cards.values()) if (card.children.total && most) { ids.add(card.id); most -= 1; }
+    if (events.some((event) => ENDS.test(event.kind))) {
+      for (const view of this.views) for (const id of view.list.visible()) if (this.store.cards.get(id)?.children.total) ids.add(id);
     }
-    this.store.patch(ids);
+    this.store.patch(ids, Math.min(...events.map((event) => event.created_at)));
   }
 
   /** @param {Set<string> | null} changed */
@@ -187,10 +188,11 @@ class Board {
     if (document.hidden) return;
     for (const view of this.views) view.tick();
     this.needs.tick();
-    if (!this.store.byIds || !this.store.loaded) return;
-    // Why a task waits can change without an event of its own.
-    const ids = this.views.filter((view) => ["todo", "ready", "scheduled", "running"].includes(view.column.status)).flatMap((view) => view.list.visible()).filter((id) => this.store.cards.has(id));
-    if (ids.length) this.store.patch(ids);
+    if (!this.store.loaded) return;
+    const shown = (status) => this.views.filter((view) => status.includes(view.column.status)).flatMap((view) => view.list.visible()).filter((id) => this.store.cards.has(id));
+    if (shown(WAITING).length) this.store.refresh(WAITING);
+    // What a run costs grows without an event, too.
+    this.store.patch(shown(["running"]).slice(0, RUNNING));
   }
 
   /** @param {HTMLElement} element @param {import("../board/store.js").Card} card */
