@@ -1,6 +1,7 @@
 // The keyboard on the board: which card it is on, and what its keys do.
 
 import * as keys from "../keys.js";
+import { pageKeys } from "../parts/pagekeys.js";
 import * as route from "../route.js";
 import * as choices from "./choices.js";
 import * as moves from "./moves.js";
@@ -90,8 +91,9 @@ export class Cursor {
     };
     const steps = [["j", 1], ["k", -1], ["ArrowDown", 1], ["ArrowUp", -1]].map(([key, by]) => ({ keys: key, label: by > 0 ? "Next card" : "Previous card", group, hidden: key.length > 1, run: () => this.step(by) }));
     const asides = [["h", -1], ["l", 1], ["ArrowLeft", -1], ["ArrowRight", 1]].map(([key, by]) => ({ keys: key, label: by > 0 ? "Next column" : "Previous column", group, hidden: key.length > 1, run: () => this.aside(by) }));
-    return keys.add(...[
-      ...steps, ...asides,
+    // Next and previous work in the drawer, too; what changes tasks rests while it has the focus.
+    const ends = [keys.add(...[...steps].reverse()), pageKeys(...[
+      ...asides,
       on({ keys: "Enter", label: "Open the task", run: () => { if (!this.id) return false; route.set({ task: this.id }); return true; } }),
       on({ keys: " ", label: "Peek at the task", run: () => { if (!this.id) return false; reply.peek(this.id); return true; } }),
       { keys: "/", label: "Search", group, run: () => board.toolbar.search.focus() },
@@ -109,6 +111,7 @@ export class Cursor {
       { keys: "r", label: "Reply to what needs a person", group, run: () => board.needs.focus() },
       { keys: "n", label: "Nudge the daemon", group, run: moves.nudge },
       { keys: "Escape", label: "Clear the selection", group, when: () => board.selected.size > 0 && !route.state().query.task, run: board.unselect },
-    ].reverse());
+    ].reverse())];
+    return () => { for (const end of ends) end(); };
   }
 }

@@ -140,8 +140,8 @@ export function open(id, context) {
     live.onGap(soon),
     live.onState((state) => { if (state === "live" && shown) soon(); }),
     keys.add(
-      { keys: "m", label: "Write a comment", group: "Task", run: () => parts?.comment() ?? false, when: () => parts !== null },
-      { keys: "e", label: "Edit the description", group: "Task", run: () => parts?.edit() ?? false, when: () => parts !== null },
+      { keys: "m", label: "Write a comment", group: "Task", run: () => void parts?.comment(), when: () => parts !== null },
+      { keys: "e", label: "Edit the description", group: "Task", run: () => void parts?.edit(), when: () => parts !== null },
     ),
     trap(place),
   ];
