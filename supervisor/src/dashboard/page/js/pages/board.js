@@ -41,9 +41,11 @@ class Board {
     /** @type {Set<string> | "all"} */
     this.dirty = "all";
     this.frame = 0;
+    /** A task that was made here and is not shown yet. */
+    this.made = "";
     const made = {
       decorate: (element, card) => this.decorate(element, card),
-      creating: () => ({ tenant: this.now.tenant, assignees: this.store.assignees, made: (id) => this.store.patch([id]) }),
+      creating: () => ({ tenant: this.now.tenant, assignees: this.store.assignees, made: (id) => { this.made = id; this.store.patch([id]); } }),
       more: () => this.store.more().catch(problem),
     };
     this.views = COLUMNS.map((column) => new ColumnView(column, made));
@@ -170,6 +172,7 @@ class Board {
       try { localStorage.setItem(WIDE, JSON.stringify(this.views.filter((view) => view.wide).map((view) => view.column.status))); } catch { /* storage is off: next time all are wide */ }
     }
     this.element.dataset.empty = String(store.loaded && store.cards.size === 0);
+    if (this.made && this.placed.has(this.made)) this.showMade(this.made);
     this.needs.set(waiting, store.loaded);
     this.toolbar.set(now);
     if (this.selected.size) {
@@ -177,6 +180,13 @@ class Board {
       for (const id of this.selected) if (!store.cards.has(id)) this.selected.delete(id);
       if (before !== this.selected.size) this.select();
     }
+  }
+
+  /** Shows where a task is that was made here. @param {string} id */
+  showMade(id) {
+    this.made = "";
+    const element = this.views.find((view) => view.column.status === this.placed.get(id))?.list.reveal(id);
+    element?.classList.add("fresh");
   }
 
   resize() {
