@@ -21,3 +21,6 @@ export function seen(text) {
   if (from < text.length) parts.push(text.slice(from));
   return parts;
 }
+
+/** The same of a text with several lines. @param {string} text @returns {(string | HTMLElement)[]} */
+export const seenLines = (text) => text.split("\n").flatMap((line, at) => [...(at > 0 ? ["\n"] : []), ...seen(line)]);

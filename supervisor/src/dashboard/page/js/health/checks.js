@@ -10,7 +10,7 @@ export function checks() {
   const list = h("ul", { class: "rows panel" });
   const said = h("span", { class: "muted" });
   const again = h("button", { type: "button", class: "button small", onclick: () => read() }, "Check again");
-  const element = h("section", { class: "work-section", "aria-labelledby": "checks-title" },
+  const element = h("section", { class: "work-section health-checks", "aria-labelledby": "checks-title" },
     h("div", { class: "section-head" }, h("h2", { id: "checks-title" }, "Promises of this host", h("span", { class: "page-count" }, said)), again), list);
   put(list, h("li", { class: "row" }, h("div", { class: "skeleton row-skeleton" })), h("li", { class: "row" }, h("div", { class: "skeleton row-skeleton" })));
 

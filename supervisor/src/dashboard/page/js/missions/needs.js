@@ -3,6 +3,7 @@
 import { verb } from "../api.js";
 import { h, put } from "../dom.js";
 import { here, link } from "../route.js";
+import { seen, seenLines } from "../diff/hidden.js";
 import { problem, toast } from "../toast.js";
 
 /** @param {() => void} done  Called after an answer. */
@@ -30,10 +31,10 @@ export function needs(done) {
     const box = /** @type {HTMLInputElement} */ (h("input", { class: "input", "aria-label": `Answer: ${question.text}`, placeholder: "Another answer …", autocomplete: "off" }));
     const form = h("form", { class: "needs-form" }, box, h("button", { type: "submit", class: "button" }, "Answer"));
     const item = h("li", null,
-      h("div", { class: "needs-text" }, h("p", { class: "needs-question" }, question.text), title === question.text ? null : h("a", { class: "muted", href: here({ task }) }, title)),
+      h("div", { class: "needs-text" }, h("p", { class: "needs-question" }, seenLines(question.text)), title === question.text ? null : h("a", { class: "muted", href: here({ task }) }, title)),
       (question.results ?? []).map((/** @type {any} */ result) => h("p", { class: "muted cut" }, `${result.title}: ${result.summary ?? "no summary"}`)),
       h("div", { class: "needs-acts" },
-        choices.map((/** @type {string} */ choice, /** @type {number} */ at) => h("button", { type: "button", class: "button", onclick: () => answer(task, String(at + 1), item) }, choice)),
+        choices.map((/** @type {string} */ choice, /** @type {number} */ at) => h("button", { type: "button", class: "button", onclick: () => answer(task, String(at + 1), item) }, seen(choice))),
         question.free_text ? form : null,
         status === "review" ? h("a", { class: "button primary", href: link(`/review/${task}`) }, "Review the changes") : null,
         choices.length === 0 && !question.free_text ? h("a", { class: status === "review" ? "button" : "button primary", href: here({ task }) }, "Open the task") : null));

@@ -15,6 +15,7 @@ import { queues } from "../health/queues.js";
 import { rates } from "../health/rates.js";
 import { spend } from "../health/spend.js";
 import { repeat } from "../parts/repeat.js";
+import { waiting } from "../parts/waiting.js";
 import { restate, state } from "../parts/state.js";
 
 /** The pause between two looks, in milliseconds. */
@@ -27,12 +28,15 @@ export function mount(main) {
   const troubles = h("ul", { class: "troubles", role: "status", hidden: true });
   const [figures, host, wrong, queue, used, room] = [rates(), checks(), problems(), queues(), spend(), disk()];
   const held = holdList(() => polled.now());
-  put(main, h("div", { class: "page health-page" },
+  const page = h("div", { class: "page health-page" },
     h("div", { class: "page-head" }, h("h1", null, "Health"), status, daemon), troubles,
     h("section", { class: "work-section", "aria-labelledby": "rates-title" }, h("h2", { id: "rates-title" }, "Rates ", h("span", { class: "page-count" }, "since this page was opened")), figures.element),
     h("div", { class: "health-columns" },
       h("div", { class: "health-column" }, wrong.element, host.element),
-      h("div", { class: "health-column" }, held.element, queue.element, used.element, room.element))));
+      h("div", { class: "health-column" }, held.element, queue.element, used.element, room.element)));
+  const reveal = waiting(page);
+  put(main, page);
+  const spent = used.read(route().query.tenant);
 
   let failed = false;
   let isClosed = false;
@@ -57,9 +61,10 @@ export function mount(main) {
       if (!failed) problem(error);
       failed = true;
     }
+    await spent;
+    reveal();
   }, PAUSE);
   host.read();
-  used.read(route().query.tenant);
   const stopLive = live.on(() => polled.now());
   const stopGap = live.onGap(() => polled.now());
   const stopKeys = pageKeys({ keys: "r", label: "Check this host again", group: "Health", run: () => void host.read() });

@@ -10,6 +10,7 @@ import { taskList } from "../graph/list.js";
 import { cancel, pause, plan, resume, review } from "../missions/acts.js";
 import { limits, progress } from "../missions/limits.js";
 import { needs } from "../missions/needs.js";
+import { waiting } from "../parts/waiting.js";
 import { restate, state } from "../parts/state.js";
 
 /** @param {HTMLElement} place @param {string} id */
@@ -29,10 +30,12 @@ export function open(place, id) {
   const more = h("p", { class: "muted", hidden: true }, "There are more tasks than are shown: the board has all.");
   const view = h("div", { class: "segments", role: "group", "aria-label": "View" },
     ["graph", "list"].map((name) => h("button", { type: "button", class: "button small", dataset: { view: name }, onclick: () => set({ view: name === "graph" ? null : name }, { replace: true }) }, name === "graph" ? "Graph" : "List")));
-  put(place, h("div", { class: "page mission-page" },
+  const page = h("div", { class: "page mission-page" },
     h("div", { class: "page-head" }, h("a", { href: link("/missions"), class: "muted" }, "Missions"), h("span", { class: "faint", "aria-hidden": "true" }, "/"), title, status, task, h("span", { class: "push" }), acts),
     why, bar, used.element, asked.element,
-    h("section", { class: "work-section", "aria-labelledby": "tasks-title" }, h("div", { class: "section-head" }, h("h2", { id: "tasks-title" }, "Tasks"), view), drawn.element, list.element, more), results));
+    h("section", { class: "work-section", "aria-labelledby": "tasks-title" }, h("div", { class: "section-head" }, h("h2", { id: "tasks-title" }, "Tasks"), view), drawn.element, list.element, more), results);
+  const reveal = waiting(page);
+  put(place, page);
 
   /** @type {any} */
   let mission = null;
@@ -49,6 +52,7 @@ export function open(place, id) {
     if (isClosed || mine !== number) return;
     mission = answer;
     draw();
+    reveal();
   }
 
   function draw() {

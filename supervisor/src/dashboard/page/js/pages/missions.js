@@ -11,6 +11,7 @@ import { problem } from "../toast.js";
 import { create } from "../missions/acts.js";
 import { progress } from "../missions/limits.js";
 import { state } from "../parts/state.js";
+import { waiting } from "../parts/waiting.js";
 import { soon } from "../parts/soon.js";
 import { open } from "./mission.js";
 
@@ -21,9 +22,11 @@ function all(place) {
     h("p", { class: "muted" }, "A mission is a goal: its tasks share limits, and are shown, paused and cancelled as one."), h("button", { type: "button", class: "button primary", onclick: () => create().catch(problem) }, "New mission"));
   const over = /** @type {HTMLInputElement} */ (h("input", { type: "checkbox", onchange: () => set({ all: over.checked || null }) }));
   const more = h("p", { class: "muted", hidden: true }, "There are more, which are older.");
-  put(place, h("div", { class: "page" },
+  const page = h("div", { class: "page" },
     h("div", { class: "page-head" }, h("h1", null, "Missions"), h("span", { class: "push" }), h("label", { class: "check" }, over, "Done and cancelled"), h("button", { type: "button", class: "button", onclick: () => create().catch(problem) }, "New mission")),
-    list, empty, more));
+    list, empty, more);
+  const reveal = waiting(page);
+  put(place, page);
   let isClosed = false;
   async function read() {
     const { tenant, all: isAll } = route().query;
@@ -48,7 +51,7 @@ function all(place) {
     empty.hidden = answer.missions.length > 0;
     more.hidden = !answer.more;
   }
-  read().catch(problem);
+  read().catch(problem).finally(reveal);
   const stopKeys = pageKeys({ keys: "c", label: "New mission", group: "Missions", run: () => void create().catch(problem) });
   return {
     read,

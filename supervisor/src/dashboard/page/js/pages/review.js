@@ -13,6 +13,7 @@ import { totals } from "../diff/model.js";
 import { siblings } from "../diff/siblings.js";
 import { verdictBar } from "../diff/verdict.js";
 import { restate, state } from "../parts/state.js";
+import { waiting } from "../parts/waiting.js";
 import { soon } from "../parts/soon.js";
 import { counted } from "../parts/words.js";
 
@@ -62,9 +63,11 @@ export function mount(main) {
   const list = h("nav", { class: "diff-list", "aria-label": "Files" });
   const files = h("div", { class: "diff-files" });
   const foot = h("div", { class: "review-foot" });
-  put(main, h("div", { class: "page review-page" },
+  const page = h("div", { class: "page review-page" },
     h("div", { class: "page-head" }, title, status, id, sum, goesOn, again, h("span", { class: "push" }), runs, others, fold, modes), said,
-    h("div", { class: "review-body" }, list, files), foot));
+    h("div", { class: "review-body" }, list, files), foot);
+  const reveal = waiting(page);
+  put(main, page);
 
   const observer = new IntersectionObserver((seen) => {
     for (const { isIntersecting, target } of seen) {
@@ -254,7 +257,7 @@ export function mount(main) {
       /** @type {HTMLSelectElement} */ (others).value = next.other ?? "";
       others.hidden = found.length === 0 && !next.other;
     }).catch(problem);
-    readDiff(told);
+    readDiff(told).finally(reveal);
   }
 
   const news = soon(() => readTask().catch(problem));

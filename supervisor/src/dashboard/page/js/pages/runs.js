@@ -8,6 +8,7 @@ import { here, link } from "../route.js";
 import { now, stamp } from "../time.js";
 import { problem } from "../toast.js";
 import { handOff, kill, steer } from "../parts/acts.js";
+import { waiting } from "../parts/waiting.js";
 import { soon } from "../parts/soon.js";
 import { restate, state } from "../parts/state.js";
 import { countOr, durationOr, usdOr } from "../parts/words.js";
@@ -48,7 +49,9 @@ export function mount(main) {
   const box = /** @type {HTMLTextAreaElement} */ (h("textarea", { class: "textarea", rows: "1", "aria-label": "Message to the agent", placeholder: "Message to the agent …" }));
   const send = h("button", { type: "submit", class: "button primary" }, "Send");
   const steering = h("form", { class: "steer", hidden: true }, box, send);
-  put(main, h("div", { class: "page run-page" }, h("div", { class: "page-head" }, title, status, id, h("span", { class: "push" }), review, acts), said, trouble, others, place, steering));
+  const page = h("div", { class: "page run-page" }, h("div", { class: "page-head" }, title, status, id, h("span", { class: "push" }), review, acts), said, trouble, others, place, steering);
+  const reveal = waiting(page);
+  put(main, page);
 
   /** @type {{task: string, run: number | null} | null} */
   let shown = null;
@@ -72,6 +75,7 @@ export function mount(main) {
     if (shown !== mine || number !== asked) return;
     details = answer;
     draw();
+    reveal();
   }
 
   function draw() {
@@ -117,7 +121,7 @@ export function mount(main) {
     shown = { task, run };
     panel = logPanel(task, run, { ended: () => read().catch(problem) });
     put(place, panel.element);
-    read().catch(problem);
+    read().catch(problem).finally(reveal);
   }
 
   steering.addEventListener("submit", async (event) => {

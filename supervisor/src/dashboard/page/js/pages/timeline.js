@@ -7,6 +7,7 @@ import { link, set, state as route } from "../route.js";
 import { at as clockAt, duration, stamp } from "../time.js";
 import { problem } from "../toast.js";
 import { state } from "../parts/state.js";
+import { waiting } from "../parts/waiting.js";
 import { counted } from "../parts/words.js";
 import { chart } from "../timeline/chart.js";
 import { runsSince, wordOf } from "../timeline/runs.js";
@@ -32,10 +33,12 @@ export function mount(main) {
   const table = h("div", { class: "panel table-scroll", tabindex: "0", role: "region", "aria-label": "Runs", hidden: true }, h("table", { class: "table" }, h("thead", null, h("tr", null, ["Began", "Task", "Run", "Profile", "Outcome", "Took"].map((head) => h("th", { scope: "col" }, head)))), rows));
   const empty = h("div", { class: "empty", hidden: true }, h("p", { class: "empty-title" }, "Nothing ran in this time"), h("p", { class: "muted" }, "Choose a longer time, or go back."));
   const legend = h("div", { class: "legend", "aria-label": "Colours" }, ["running", "done", "review", "blocked", "scheduled", "archived"].map((name) => state(name, { running: "running", done: "completed", review: "handed to review", blocked: "failed or blocked", scheduled: "again later", archived: "ended from outside" }[name])));
-  put(main, h("div", { class: "page timeline-page" },
+  const page = h("div", { class: "page timeline-page" },
     h("div", { class: "page-head" }, h("h1", null, "Timeline"), period, h("span", { class: "push" }), by, span,
       h("div", { class: "timeline-moves" }, small("Earlier (h)", "←", () => pan(-0.5)), small("Later (l)", "→", () => pan(0.5)), small("Zoom in (+)", "+", () => zoom(0.5, 0.5)), small("Zoom out (-)", "−", () => zoom(2, 0.5)), nowButton), view),
-    gantt.element, table, empty, h("div", { class: "timeline-foot" }, legend, note)));
+    gantt.element, table, empty, h("div", { class: "timeline-foot" }, legend, note));
+  const reveal = waiting(page);
+  put(main, page);
 
   /** @type {{bars: import("../timeline/runs.js").Bar[], isCut: boolean, now: number, since: number, tenant: string | undefined} | null} */
   let known = null;
@@ -152,7 +155,11 @@ export function mount(main) {
       span.value = seconds;
       for (const each of view.children) each.setAttribute("aria-pressed", String((/** @type {HTMLElement} */ (each).dataset.view ?? "chart") === (current.query.view ?? "chart")));
       draw();
-      if (!known || known.tenant !== current.query.tenant || bounds().from < known.since - 1) read().catch((error) => error.name !== "AbortError" && problem(error));
+      if (!known || known.tenant !== current.query.tenant || bounds().from < known.since - 1) read().then(reveal, (error) => {
+        if (error.name === "AbortError") return;
+        reveal();
+        problem(error);
+      });
     },
     unmount() {
       isClosed = true;

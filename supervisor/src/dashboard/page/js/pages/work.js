@@ -11,6 +11,7 @@ import { handOff, kill, nudge } from "../parts/acts.js";
 import { withCode } from "../drawer/section.js";
 import { keyed } from "../parts/keyed.js";
 import { repeat } from "../parts/repeat.js";
+import { waiting as unshown } from "../parts/waiting.js";
 import { counted } from "../parts/words.js";
 import { keyOf, otherBoard, row, taskOf } from "../work/worker.js";
 import { summary } from "../work/summary.js";
@@ -67,7 +68,9 @@ export function mount(main) {
   const waits = h("section", { class: "work-section", "aria-labelledby": "waiting-title", hidden: true }, h("h2", { id: "waiting-title" }, "Waiting"), waiting);
   const workers = h("section", { class: "work-section", "aria-labelledby": "workers-title" },
     h("div", { class: "section-head" }, h("h2", { id: "workers-title" }, "Workers", heading), order), heads, list, empty);
-  put(main, h("div", { class: "page work-page" }, h("h1", { class: "unseen" }, "Work"), glance.element, workers, waits));
+  const page = h("div", { class: "page work-page" }, h("h1", { class: "unseen" }, "Work"), glance.element, workers, waits);
+  const reveal = unshown(page);
+  put(main, page);
 
   const rows = keyed(list, keyOf, row);
   const processors = new Processors();
@@ -118,6 +121,7 @@ export function mount(main) {
       if (!failed) problem(error);
       failed = true;
     }
+    reveal();
   }, PAUSE);
 
   const stopLive = live.on(() => polled.now());
