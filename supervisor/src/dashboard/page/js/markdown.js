@@ -54,6 +54,15 @@ export async function prepare(texts, most) {
 function filled(element, html) {
   element.classList.remove("is-plain");
   element.innerHTML = policy.createHTML(html);
+  // Its headings stand below those of the page, and no level is left out.
+  let level = 3;
+  for (const heading of element.querySelectorAll("h1, h2, h3, h4, h5, h6")) {
+    level = Math.min(6, level + 1, Number(heading.tagName[1]) + 3);
+    heading.setAttribute("aria-level", String(level));
+  }
+  for (const box of element.querySelectorAll("input")) box.setAttribute("aria-label", box.checked ? "done" : "open");
+  // What scrolls is reached by the keyboard.
+  for (const block of element.querySelectorAll("pre, table")) block.setAttribute("tabindex", "0");
   return element;
 }
 
