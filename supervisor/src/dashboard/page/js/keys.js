@@ -34,8 +34,8 @@ function pressed(event) {
   if (document.querySelector("dialog[open]")) return;
   if (typing(event.target) && event.key !== "Escape") return;
   // A control that is focused keeps the keys that work it.
-  const control = event.target instanceof Element && event.target.matches("button, a[href], summary, input");
-  if (control && (event.key === "Enter" || event.key === " ")) return;
+  const works = { Enter: "button, a[href], summary, input", " ": "button, summary, input" }[event.key];
+  if (works && event.target instanceof Element && event.target.matches(works)) return;
   const name = `${event.ctrlKey ? "Ctrl+" : ""}${event.shiftKey && event.key.length > 1 ? "Shift+" : ""}${event.key}`;
   const pair = performance.now() - firstAt < 1000 ? `${first} ${name}` : "";
   for (const keys of [pair, name]) {

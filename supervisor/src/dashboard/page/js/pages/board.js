@@ -53,7 +53,7 @@ class Board {
     this.toolbar = new Toolbar({ store: this.store, selected: this.selected, unselect: () => this.unselect(), create: () => this.create("ready") });
     this.strip = h("nav", { class: "strip", "aria-label": "Columns" }, this.views.map((view) => {
       view.chip = h("span", { class: "number" }, "0");
-      return h("button", { type: "button", class: "strip-one status", dataset: { status: view.column.status }, onclick: () => { view.wide = true; view.narrow(); view.element.scrollIntoView({ inline: "center", block: "nearest" }); } }, view.column.word, view.chip);
+      return view.tab = h("button", { type: "button", class: "strip-one status", dataset: { status: view.column.status }, onclick: () => { view.wide = true; view.narrow(); view.element.scrollIntoView({ inline: "center", block: "nearest" }); } }, view.column.word, view.chip);
     }));
     this.columns = h("div", { class: "columns", "aria-busy": "true" }, this.views.map((view) => view.element));
     this.element = h("div", { class: "board" }, h("h1", { class: "unseen" }, "Board"), this.toolbar.element, this.needs.element, this.strip, this.columns);
@@ -156,7 +156,7 @@ class Board {
     const filtered = Boolean(q || now.assignee);
     for (const view of this.views) {
       const { status } = view.column;
-      view.element.hidden = status === "archived" && !now.archived;
+      view.element.hidden = view.tab.hidden = status === "archived" && !now.archived;
       if (dirty !== "all" && !dirty.has(status)) continue;
       const mine = cards[status].sort(order);
       for (const card of mine) this.placed.set(card.id, status);
