@@ -83,7 +83,7 @@ function notLoaded(name, error) {
   if (away) setTimeout(() => { if (!shown && !signedOut) { begun = begin(); begun.catch(ignore); boards.read(); showPage(route.state()); } }, AGAIN);
 }
 
-const ignore = () => { /* whoever waits for it shows it */ };
+const ignore = () => { /* the page that waits for it shows the error */ };
 
 /** @param {route.State} state */
 async function showPage(state) {

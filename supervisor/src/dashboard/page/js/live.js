@@ -153,6 +153,7 @@ export async function restart() {
   connection?.abort();
   queue = [];
   tries = 0;
+  since = -1;
   become("connecting");
   const page = await call("GET", "/events", { query: { since: Number.MAX_SAFE_INTEGER, limit: 1 } });
   if (mine === generation) {

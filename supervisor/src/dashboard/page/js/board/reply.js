@@ -73,10 +73,10 @@ export async function peek(id) {
     place.replaceChildren(...[
       h("p", { class: "peek-facts" }, h("span", { class: "status", dataset: { status: task.status } }, task.status), h("span", { class: "id" }, task.id), task.assignee ? h("span", { class: "muted" }, task.assignee) : null),
       part(task.question ? "Question" : "Waits", prose(task.question?.text ?? why?.text)),
-      part("Before this", prose(task.question?.context ?? task.question?.so_far)),
+      part("Results so far", prose((task.question?.results ?? []).map((one) => `${one.title}: ${one.summary ?? "no summary"}`).join("\n"))),
       part("Task", prose(task.body)),
       part("Summary", prose(summary)),
-      part("Last comment", last ? prose(`${last.author ?? ""}: ${last.body ?? last.text ?? ""}`) : null),
+      part("Last comment", last ? prose(`${last.author}: ${last.body}`) : null),
       part("End of the log", log?.text ? h("pre", { class: "peek-log", tabindex: "0" }, log.text.replace(/\u001b\[[0-9;?]*[A-Za-z]/g, "").trimEnd()) : null),
     ].filter(Boolean));
     place.removeAttribute("aria-busy");

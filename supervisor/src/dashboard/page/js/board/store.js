@@ -63,6 +63,8 @@ export class Store {
     this.loading = false;
     this.filter = { tenant: "", archived: false };
     this.generation = 0;
+    /** The tasks that were read one by one since the board was read: a page of then is older. @type {Set<string>} */
+    this.newer = new Set();
     /** @type {Set<string>} */
     this.waiting = new Set();
     this.since = Infinity;
@@ -106,12 +108,13 @@ export class Store {
     const mine = this.generation;
     if (!same) for (const [id, known] of this.cards) if (!this.wanted(known)) this.cards.delete(id);
     this.loading = true;
+    this.newer.clear();
     this.limit = MOST;
     const seen = new Set();
     try {
       await this.read(mine, null, FIRST, seen);
       if (mine !== this.generation) return;
-      if (!this.next) for (const id of this.cards.keys()) if (!seen.has(id) && !this.waiting.has(id)) this.cards.delete(id);
+      if (!this.next) for (const id of this.cards.keys()) if (!seen.has(id) && !this.waiting.has(id) && !this.newer.has(id)) this.cards.delete(id);
     } finally {
       if (mine === this.generation) { this.loading = false; this.onChange(null); }
     }
@@ -135,7 +138,7 @@ export class Store {
       if (page.counts) this.counts = page.counts;
       page.tenants.forEach((name) => this.tenants.add(name));
       page.assignees.forEach((name) => this.assignees.add(name));
-      for (const column of page.columns) for (const raw of column.tasks) { seen.add(raw.id); this.take(raw); }
+      for (const column of page.columns) for (const raw of column.tasks) { seen.add(raw.id); if (!this.newer.has(raw.id)) this.take(raw); }
       this.next = from = page.next;
       this.loaded = true;
       size = PAGE;
@@ -202,6 +205,7 @@ export class Store {
   /** Takes tasks as `list` returns them; what it does not count stays as it is known. @param {any[]} tasks @param {Set<string>} changed */
   takeListed(tasks, changed) {
     for (const raw of tasks) {
+      this.newer.add(raw.id);
       const known = this.cards.get(raw.id);
       const counts = known ? { comments: known.comments, links: known.links, children: known.children, cost_usd_micros: known.cost } : {};
       if (this.take({ ...counts, ...raw })) changed.add(raw.id);
@@ -237,6 +241,7 @@ export class Store {
     await Promise.all(Array.from({ length: Math.min(BESIDE, rest.length) }, async () => {
       for (let id = rest.shift(); id; id = rest.shift()) {
         try {
+          this.newer.add(id);
           if (this.take(this.ofShow(await call("GET", `/tasks/${id}`, { signal: this.ended.signal })))) changed.add(id);
         } catch (error) {
           if (!(error instanceof Problem && error.status === 404)) throw error;
