@@ -25,7 +25,7 @@ export function checks() {
       put(list, sorted.map((check) =>
         h("li", { class: "row" }, state(check.verdict), h("div", { class: "row-text" }, h("span", { class: "row-title" }, check.check), h("span", { class: "muted" }, check.detail), check.hint ? h("span", { class: "row-hint" }, check.hint) : null))));
     } catch (error) {
-      put(list, h("li", { class: "row" }, h("div", { class: "row-text" }, h("span", null, "The checks could not be made"), h("span", { class: "muted" }, /** @type {Error} */ (error).message))));
+      put(list, h("li", { class: "row" }, state("unknown", "unknown"), h("div", { class: "row-text" }, h("span", null, "The checks could not be made"), h("span", { class: "muted" }, /** @type {Error} */ (error).message))));
     }
     again.removeAttribute("disabled");
   }

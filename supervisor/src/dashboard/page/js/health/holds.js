@@ -57,11 +57,19 @@ const place = (done) =>
 export function holdList(done) {
   const list = h("ul", { class: "rows panel" });
   const none = h("p", { class: "muted" }, "Nothing is held.");
+  const button = h("button", { type: "button", class: "button small", onclick: () => place(done) }, "Hold …");
   const element = h("section", { class: "work-section", "aria-labelledby": "holds-title" },
-    h("div", { class: "section-head" }, h("h2", { id: "holds-title" }, "Holds and breakers"), h("button", { type: "button", class: "button small", onclick: () => place(done) }, "Hold …")), none, list);
+    h("div", { class: "section-head" }, h("h2", { id: "holds-title" }, "Holds and breakers"), button), none, list);
+  let mayRelease = true;
   let shape = "";
   return {
     element,
+    /** @param {{hold: boolean, release: boolean}} may */
+    allow(may) {
+      button.hidden = !may.hold;
+      mayRelease = may.release;
+      shape = "";
+    },
     /** @param {any[]} holds @param {any[]} broken */
     update(holds, broken) {
       none.hidden = holds.length + broken.length > 0;
@@ -79,7 +87,7 @@ export function holdList(done) {
             h("span", { class: "row-title" }, words.get(commandOf(hold)) ?? heldName(hold)),
             h("span", { class: "muted" }, [hold.reason, until(hold.until), `by ${hold.placed_by}`].filter(Boolean).join(" · ")),
             hold.met_by_task ? h("a", { href: here({ task: hold.met_by_task }) }, `met by ${hold.met_by_task}`) : null),
-          h("button", { type: "button", class: "button small", "aria-label": `Release ${heldName(hold)}`, onclick: () => release(hold, done) }, "Release"))),
+          !mayRelease ? null : h("button", { type: "button", class: "button small", "aria-label": `Release ${heldName(hold)}`, onclick: () => release(hold, done) }, "Release"))),
       broken.filter((one) => !held.has(one.release)).map((one) =>
         h("li", { class: "row" }, h("span", { class: "chip", dataset: { kind: "bad" } }, "broken"),
           h("div", { class: "row-text" }, h("span", { class: "row-title" }, one.what), h("span", { class: "muted" }, one.why), h("span", { class: "muted" }, one.until ? `tried again ${until(one.until).replace("until ", "at ")}` : "one task tries it now"), one.release ? command(one.release) : null))));

@@ -30,8 +30,7 @@ export function rates() {
     /** @param {any} status */
     async update(status) {
       if (!status.daemon) return;
-      // A tenant has no metrics: its figures are those of `status` alone.
-      const all = await call("GET", "/metrics").catch(() => "");
+      const all = await call("GET", "/metrics");
       const now = { at: performance.now(), events: metric(all, "supervisor_events_total"), commits: metric(all, "supervisor_commits_total") };
       workers.add(status.daemon.taken);
       if (status.daemon.memory_bytes) memory.add(status.daemon.memory_bytes);

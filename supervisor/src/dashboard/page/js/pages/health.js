@@ -7,6 +7,7 @@ import * as live from "../live.js";
 import { state as route } from "../route.js";
 import { duration } from "../time.js";
 import { problem } from "../toast.js";
+import { verbs } from "../drawer/server.js";
 import { checks } from "../health/checks.js";
 import { disk } from "../health/disk.js";
 import { holdList } from "../health/holds.js";
@@ -28,23 +29,33 @@ export function mount(main) {
   const troubles = h("ul", { class: "troubles", role: "status", hidden: true });
   const [figures, host, wrong, queue, used, room] = [rates(), checks(), problems(), queues(), spend(), disk()];
   const held = holdList(() => polled.now());
+  const rated = h("section", { class: "work-section", "aria-labelledby": "rates-title" }, h("h2", { id: "rates-title" }, "Rates ", h("span", { class: "page-count" }, "since this page was opened")), figures.element);
   const page = h("div", { class: "page health-page" },
     h("div", { class: "page-head" }, h("h1", null, "Health"), status, daemon), troubles,
-    h("section", { class: "work-section", "aria-labelledby": "rates-title" }, h("h2", { id: "rates-title" }, "Rates ", h("span", { class: "page-count" }, "since this page was opened")), figures.element),
+    rated,
     h("div", { class: "health-columns" },
       h("div", { class: "health-column" }, wrong.element, host.element),
       h("div", { class: "health-column" }, held.element, queue.element, used.element, room.element)));
   const reveal = waiting(page);
   put(main, page);
-  const spent = used.read(route().query.tenant);
 
+  // A session of a tenant is shown what it may ask for, and asks for nothing else.
+  const allowed = verbs().then((may) => {
+    for (const [name, part] of /** @type {const} */ ([["doctor", host], ["spend", used], ["gc", room], ["diagnostics", wrong]])) part.element.hidden = !may.has(name);
+    rated.hidden = !may.has("metrics");
+    held.allow({ hold: may.has("hold"), release: may.has("release") });
+    if (may.has("doctor")) host.read();
+    return may;
+  });
+  const spent = allowed.then((may) => (may.has("spend") ? used.read(route().query.tenant) : undefined));
   let failed = false;
   let isClosed = false;
   const polled = repeat(async () => {
     const { tenant } = route().query;
     const own = tenant ? { tenant } : {};
     try {
-      const [report, holds, stats, diagnosed] = await Promise.all([verb("status", own), verb("holds").catch(() => []), verb("stats", own), verb("diagnostics").catch(() => [])]);
+      const may = await allowed;
+      const [report, holds, stats, diagnosed] = await Promise.all([verb("status", own), verb("holds"), verb("stats", own), may.has("diagnostics") ? verb("diagnostics") : []]);
       if (isClosed) return;
       failed = false;
       restate(status, report.health);
@@ -55,16 +66,15 @@ export function mount(main) {
       held.update(Array.isArray(holds) ? holds : [], report.broken);
       wrong.update(diagnosed, report);
       queue.update(report, stats);
-      await figures.update(report);
+      if (may.has("metrics")) await figures.update(report);
+      await spent;
     } catch (error) {
       // The connection of the page says that it is lost; one message is enough.
       if (!failed) problem(error);
       failed = true;
     }
-    await spent;
     reveal();
   }, PAUSE);
-  host.read();
   const stopLive = live.on(() => polled.now());
   const stopGap = live.onGap(() => polled.now());
   const stopKeys = pageKeys({ keys: "r", label: "Check this host again", group: "Health", run: () => void host.read() });

@@ -1,6 +1,6 @@
 // The page of one run: its log as it grows, what it has used, a box to steer it, and the other runs of its task.
 
-import { verb } from "../api.js";
+import { Problem, verb } from "../api.js";
 import { h, put, text } from "../dom.js";
 import { pageKeys } from "../parts/pagekeys.js";
 import * as live from "../live.js";
@@ -121,7 +121,11 @@ export function mount(main) {
     shown = { task, run };
     panel = logPanel(task, run, { ended: () => read().catch(problem) });
     put(place, panel.element);
-    read().catch(problem).finally(reveal);
+    read().catch((error) => {
+      // What the page has of the run is of no use without its task.
+      if (error instanceof Problem && error.code === "not_found") put(place, h("div", { class: "empty" }, h("p", { class: "empty-title" }, "There is no such run"), h("p", { class: "muted" }, error.detail)));
+      problem(error);
+    }).finally(reveal);
   }
 
   steering.addEventListener("submit", async (event) => {

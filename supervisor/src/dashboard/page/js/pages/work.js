@@ -98,7 +98,7 @@ export function mount(main) {
       const { tenant } = state().query;
       const [status, holds] = await Promise.all([
         verb("status", { sort: state().query.sort ?? "age", ...(tenant ? { tenant } : {}) }),
-        verb("holds").catch(() => []),
+        verb("holds"),
       ]);
       failed = false;
       setClock(status.now);

@@ -41,7 +41,7 @@ export function summary() {
       put(queue, QUEUE.map((name) => h("li", null, h("a", { href: link("/board"), class: "stat-count" }, statusWord(name), h("span", { class: counts[name] ? "number" : "number faint" }, String(counts[name] ?? 0))))));
       put(held, holds.length === 0 ? h("li", { class: "muted" }, "none") : holds.slice(0, 4).map((hold) =>
         h("li", { title: hold.reason }, h("span", { class: "chip", dataset: { kind: hold.kind === "manual" ? null : "warn" } }, hold.kind.replaceAll("_", " ")), h("span", { class: "cut" }, `${heldName(hold)} ${until(hold.until)}`))),
-      holds.length > 0 ? h("li", null, h("a", { href: link("/health") }, holds.length > 4 ? `${counted(holds.length - 4, "more hold")}, release` : "Release")) : null);
+      holds.length > 0 ? h("li", null, h("a", { href: link("/health") }, holds.length > 4 ? `${counted(holds.length - 4, "more hold")}` : "All of them")) : null);
       const wrong = [...(status.troubles ?? []), ...(daemon?.stopping ? [`The daemon is stopping: ${daemon.stopping}`] : [])];
       if (troubles.textContent !== wrong.join("")) put(troubles, wrong.map((trouble) => h("li", null, trouble)));
       troubles.hidden = wrong.length === 0;
