@@ -50,7 +50,8 @@ export function mount(main) {
 
   const title = h("h1", null, "Review");
   const status = state("todo", "…");
-  const id = h("a", { class: "id" });
+  status.hidden = true;
+  const id = h("a", { class: "id", hidden: true });
   const sum = h("span", { class: "muted number" });
   const runs = h("select", { class: "select", "aria-label": "Run", hidden: true, onchange: () => set({ run: runs.value || null }) });
   const others = h("select", { class: "select", "aria-label": "Compare with", hidden: true, onchange: () => set({ with: others.value || null }) });
@@ -105,6 +106,8 @@ export function mount(main) {
     document.title = `${task.title} · review · supervisor`;
     restate(status, task.status);
     text(id, task.id);
+    id.hidden = false;
+    status.hidden = false;
     id.setAttribute("href", here({ task: task.id }));
     const work = answer.runs.filter((/** @type {any} */ run) => run.purpose === "work");
     runs.hidden = work.length < 2;

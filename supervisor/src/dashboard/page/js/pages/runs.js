@@ -39,7 +39,8 @@ function facts(run, details) {
 export function mount(main) {
   const title = h("h1", null, "Run");
   const status = state("starting", "…");
-  const id = h("a", { class: "id", href: "#" });
+  status.hidden = true;
+  const id = h("a", { class: "id", hidden: true });
   const review = h("a", { class: "button small", hidden: true }, "Changes");
   const acts = h("span", { class: "run-acts", hidden: true });
   const said = h("dl", { class: "facts" });
@@ -86,6 +87,8 @@ export function mount(main) {
     text(title, details.task.title);
     document.title = `${details.task.title} · run · supervisor`;
     text(id, details.task.id);
+    id.hidden = false;
+    status.hidden = false;
     id.setAttribute("href", here({ task: details.task.id }));
     review.hidden = !details.task.workspace_kind || details.task.workspace_kind === "scratch";
     review.setAttribute("href", link(`/review/${details.task.id}`, run ? { run: run.id } : {}));
@@ -123,7 +126,7 @@ export function mount(main) {
     put(place, panel.element);
     read().catch((error) => {
       // What the page has of the run is of no use without its task.
-      if (error instanceof Problem && error.code === "not_found") put(place, h("div", { class: "empty" }, h("p", { class: "empty-title" }, "There is no such run"), h("p", { class: "muted" }, error.detail)));
+      if (error instanceof Problem && error.code === "not_found") return void put(place, h("div", { class: "empty" }, h("p", { class: "empty-title" }, "There is no such run"), h("p", { class: "muted" }, error.detail)));
       problem(error);
     }).finally(reveal);
   }
