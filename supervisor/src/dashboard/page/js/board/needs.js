@@ -1,6 +1,7 @@
 // The group above the columns: what needs a person, with what to say to it.
 
 import * as route from "../route.js";
+import { seen, seenLines } from "../diff/hidden.js";
 import { h, icon, text } from "../dom.js";
 import { ago, stamp } from "../time.js";
 import * as reply from "./reply.js";
@@ -59,7 +60,9 @@ export class Needs {
 
   /** @param {Card[]} cards @param {boolean} loaded */
   set(cards, loaded) {
-    const sorted = cards.sort((a, b) => b.priority - a.priority || a.updated_at - b.updated_at);
+    // What is answered at a glance goes first.
+    const rank = Object.keys(KINDS);
+    const sorted = cards.sort((a, b) => b.priority - a.priority || rank.indexOf(needed(a)) - rank.indexOf(needed(b)) || a.updated_at - b.updated_at);
     const kinds = {};
     for (const card of sorted) kinds[needed(card)] = (kinds[needed(card)] ?? 0) + 1;
     text(this.count, sorted.length.toLocaleString("en-US"));
@@ -110,7 +113,7 @@ export class Needs {
         h("button", { type: "button", class: "icon-button small", title: "Peek", "aria-label": `Peek at ${card.id}`, onclick: () => reply.peek(card.id) }, icon("eye")),
         h("button", { type: "button", class: "icon-button small", title: `Copy: ${reply.attachCommand(card.id)}`, "aria-label": `Copy the command that attaches to ${card.id}`, onclick: () => reply.attach(card.id) }, icon("terminal"))),
       h("a", { class: "need-title cut", href: route.here({ task: card.id }), dir: "auto" }, card.title),
-      h("p", { class: "need-matter", dir: "auto", title: said }, said),
+      h("p", { class: "need-matter", dir: "auto", title: said }, seenLines(said)),
       h("div", { class: "need-acts" }, this.acts(card, kind)));
   }
 
@@ -130,7 +133,7 @@ export class Needs {
     if (kind === "gave_up" || kind === "blocked") return [button("Retry", () => reply.retry(store, card), "primary")];
     const choices = card.question?.choices ?? [];
     if (!choices.length) return this.inWords(card);
-    const place = h("span", { class: "need-choices" }, choices.map((choice) => button(h("span", { class: "cut", dir: "auto" }, choice), () => reply.answer(store, card, choice))),
+    const place = h("span", { class: "need-choices" }, choices.map((choice) => button(h("span", { class: "cut", dir: "auto" }, seen(choice)), () => reply.answer(store, card, choice))),
       card.question.free_text ? h("button", { type: "button", class: "button small quiet", onclick: () => { const typed = this.inWords(card); place.replaceWith(typed); typed.querySelector("input").focus(); } }, "Other…") : null);
     return place;
   }

@@ -2,6 +2,7 @@
 
 import { call, verb } from "../api.js";
 import { ask, sheet } from "../dialog.js";
+import { seenLines } from "../diff/hidden.js";
 import { command, copy, h } from "../dom.js";
 import { problem, toast } from "../toast.js";
 import * as route from "../route.js";
@@ -67,7 +68,7 @@ export async function peek(id) {
     const [shown, log] = await Promise.all([call("GET", `/tasks/${id}`), verb("log", { task_id: id, lines: LINES }).catch(() => null)]);
     const { task, why, latest_summary: summary, comments } = shown;
     const part = (label, content) => (content ? h("section", null, h("h3", null, label), content) : null);
-    const prose = (said) => (said ? h("div", { class: "peek-text", dir: "auto" }, said) : null);
+    const prose = (said) => (said ? h("div", { class: "peek-text", dir: "auto" }, seenLines(said)) : null);
     const last = comments.at(-1);
     dialog.querySelector("h2").textContent = task.title;
     place.replaceChildren(...[

@@ -41,7 +41,7 @@ class Board {
     /** @type {Set<string> | "all"} */
     this.dirty = "all";
     this.frame = 0;
-    /** A task that was made here and is not shown yet. */
+    /** A task that was made or moved here and is not shown yet. */
     this.made = "";
     const made = {
       decorate: (element, card) => this.decorate(element, card),
@@ -62,7 +62,7 @@ class Board {
     this.remember();
     this.ends = [
       this.cursor.remove,
-      draggable(this.columns, { ids: (id) => (this.selected.has(id) ? [...this.selected] : [id]), drop: (ids, to) => moves.move(this.store, ids, to).then((done) => { if (done) this.unselect(); }) }),
+      draggable(this.columns, { ids: (id) => (this.selected.has(id) ? [...this.selected] : [id]), drop: (ids, to) => this.drop(ids, to) }),
       live.on((events) => this.events(events)),
       live.onGap(() => this.store.reload()),
     ];
@@ -182,7 +182,14 @@ class Board {
     }
   }
 
-  /** Shows where a task is that was made here. @param {string} id */
+  /** @param {string[]} ids @param {string} to */
+  async drop(ids, to) {
+    if (!(await moves.move(this.store, ids, to))) return;
+    this.unselect();
+    if (ids.length === 1) { this.made = ids[0]; this.later(new Set(ids)); }
+  }
+
+  /** Shows where a task is that was made or moved here. @param {string} id */
   showMade(id) {
     this.made = "";
     const element = this.views.find((view) => view.column.status === this.placed.get(id))?.list.reveal(id);
