@@ -1,15 +1,35 @@
-//! A small HTTP client over a Unix socket, so that the API is tried as any program would.
+//! A small HTTP client over a Unix socket or a port of this host, so that the API is tried as any program would.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-/// A client of one socket, with the headers that each of its requests carries.
+/// Where a server listens.
+#[derive(Clone, Debug)]
+enum Door {
+    Socket(PathBuf),
+    Port(u16),
+}
+
+impl Door {
+    fn connect(&self) -> io::Result<Box<dyn Stream>> {
+        Ok(match self {
+            Door::Socket(path) => Box::new(UnixStream::connect(path)?),
+            Door::Port(port) => Box::new(TcpStream::connect((Ipv4Addr::LOCALHOST, *port))?),
+        })
+    }
+}
+
+trait Stream: Read + Write {}
+impl<T: Read + Write> Stream for T {}
+
+/// A client of one server, with the headers that each of its requests carries.
 #[derive(Clone, Debug)]
 pub(crate) struct Http {
-    socket: PathBuf,
+    door: Door,
     headers: Vec<(String, String)>,
 }
 
@@ -27,7 +47,12 @@ pub(crate) struct Answer {
 impl Http {
     /// A client without headers of its own.
     pub(crate) fn at(socket: impl AsRef<Path>) -> Self {
-        Http { socket: socket.as_ref().to_owned(), headers: Vec::new() }
+        Http { door: Door::Socket(socket.as_ref().to_owned()), headers: Vec::new() }
+    }
+
+    /// The same for a port of this host.
+    pub(crate) fn on(port: u16) -> Self {
+        Http { door: Door::Port(port), headers: Vec::new() }
     }
 
     /// The same client with one header more.
@@ -58,7 +83,7 @@ impl Http {
     /// Sends a request whose body is said to be of a type.
     #[track_caller]
     pub(crate) fn send_as(&self, method: &str, path: &str, kind: Option<&str>, body: &[u8]) -> Answer {
-        let mut stream = UnixStream::connect(&self.socket).unwrap();
+        let mut stream = self.door.connect().unwrap();
         let mut head = vec![
             format!("{method} {path} HTTP/1.1"),
             "host: localhost".to_owned(),
@@ -73,10 +98,32 @@ impl Http {
         // A server that refuses a body early closes before it has read everything; the answer is there all the same.
         let sent = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));
         let mut bytes = Vec::new();
-        let read = stream.read_to_end(&mut bytes);
+        let read = read_answer(&mut *stream, &mut bytes);
         assert!(!bytes.is_empty(), "{method} {path}: no answer: {sent:?} {read:?}");
         Answer::parse(&String::from_utf8_lossy(&bytes))
     }
+}
+
+/// Reads to the end of the answer, which not every server closes the connection after.
+fn read_answer(stream: &mut dyn Stream, bytes: &mut Vec<u8>) -> io::Result<()> {
+    let mut piece = [0; 64 << 10];
+    loop {
+        if length(bytes).is_some_and(|length| bytes.len() >= length) {
+            return Ok(());
+        }
+        match stream.read(&mut piece)? {
+            0 => return Ok(()),
+            count => bytes.extend_from_slice(&piece[..count]),
+        }
+    }
+}
+
+/// How long an answer is with its head, where its head is there and says it.
+fn length(bytes: &[u8]) -> Option<usize> {
+    let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
+    let head = String::from_utf8_lossy(&bytes[..end]).to_lowercase();
+    let (_, rest) = head.split_once("content-length:")?;
+    Some(end + rest.lines().next()?.trim().parse::<usize>().ok()?)
 }
 
 impl Answer {

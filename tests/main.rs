@@ -20,6 +20,7 @@ mod boards;
 mod bounds;
 mod breakers;
 mod brokers;
+mod browser;
 mod budgets;
 mod cancelled;
 mod chaos;

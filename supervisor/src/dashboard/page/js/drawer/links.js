@@ -92,7 +92,7 @@ function side(drawer, label, adds, pair) {
     if (place.firstChild) return close();
     const input = h("input", { class: "input", type: "text", placeholder: "Title, text or id", "aria-label": adds, spellcheck: "false" });
     const list = suggest(input, {
-      label: "Tasks", delay: 150, none: "No task fits",
+      label: "Tasks", delay: 150, first: true, none: "No task fits",
       find: async () => (await tasks(input.value.trim())).filter((row) => row.value !== drawer.id && !ids.includes(row.value)),
       take: async (row) => {
         input.value = row.label;

@@ -1,0 +1,65 @@
+//! The dashboard in a real browser.
+//!
+//! Chromium and its driver are not small: `tests/run --browser` installs them and runs these. Elsewhere they are skips.
+
+mod board;
+mod drawer;
+mod driver;
+mod every_page;
+mod hostile;
+mod live;
+mod work;
+
+use self::driver::Browser;
+use crate::harness::{Fleet, User, skip};
+
+/// A fleet with a daemon, whose dashboard has a port of its own. None where there is no browser.
+fn fleet(user: User, more: &str) -> Option<Fleet> {
+    if std::env::var_os("SUPERVISOR_TEST_BROWSER").is_none() {
+        skip("the dashboard in a browser: tests/run --browser");
+        return None;
+    }
+    let fleet = Fleet::offline_as(user);
+    fleet.configure(&format!("[dashboard]\nlisten = \"127.0.0.1:{}\"\n{more}", free_port()));
+    fleet.start();
+    Some(fleet)
+}
+
+/// A port that nobody listens on.
+fn free_port() -> u16 {
+    std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
+}
+
+/// A browser that is let in at the dashboard of a fleet, with its board before it.
+fn visit(fleet: &Fleet) -> Browser {
+    let browser = Browser::start();
+    enter(&browser, fleet);
+    browser
+}
+
+/// Lets a browser in.
+fn enter(browser: &Browser, fleet: &Fleet) {
+    let url = fleet.json(["dashboard"])["url"].as_str().unwrap().to_owned();
+    browser.open(&url);
+    browser.wait("main .board");
+}
+
+/// The selector of the card of a task.
+fn card(id: &str) -> String {
+    format!(".columns .card[data-task=\"{id}\"]")
+}
+
+/// The selector of a column.
+fn column(status: &str) -> String {
+    format!(".column[data-column={status}]")
+}
+
+/// A directory that the workers of a fleet may write in.
+fn yard(fleet: &Fleet) -> std::path::PathBuf {
+    let yard = fleet.home().join("yard");
+    std::fs::create_dir(&yard).unwrap();
+    if User::current() == User::Root {
+        std::os::unix::fs::chown(&yard, Some(4711), Some(4711)).unwrap();
+    }
+    yard
+}
