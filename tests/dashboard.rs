@@ -1,5 +1,6 @@
 //! The dashboard's port: links, sessions, and what is answered to whom.
 
+mod attacks;
 mod session;
 mod strangers;
 mod wire;

@@ -44,6 +44,12 @@ impl Codes {
         {
             self.0.remove(oldest);
         }
+        if self.0.len() >= ALL && !offer.owner.is_member {
+            // The users of tenants keep no operator out.
+            if let Some(oldest) = self.0.iter().position(|pending| pending.offer.owner.is_member) {
+                self.0.remove(oldest);
+            }
+        }
         if self.0.len() >= ALL {
             let full = format!("{ALL} links wait to be followed, the most that there may be");
             return Err(Failure::new(Code::Throttled, full).hint("try again in 5 minutes"));
@@ -83,7 +89,8 @@ mod tests {
     use super::*;
 
     fn offer(name: &str) -> Offer {
-        let owner = Owner { name: name.to_owned(), uid: Some(7), tenant: None, is_member: false };
+        let is_member = name.starts_with("user-");
+        let owner = Owner { name: name.to_owned(), uid: Some(7), tenant: None, is_member };
         Offer { owner, browser: None }
     }
 
@@ -106,6 +113,10 @@ mod tests {
         let refused = (0..ALL).find_map(|at| codes.add(offer(&format!("user-{at}")), now).err());
         assert_eq!(refused.unwrap().code, Code::Throttled);
         assert!(codes.find(&own[1], now).is_some(), "others do not take them away");
+        assert!(
+            codes.add(offer("ada"), now).is_ok() && codes.add(offer("bea"), now).is_ok(),
+            "and keep no operator out"
+        );
         assert!(codes.add(offer("eve"), now + LIFETIME).is_ok(), "they end by themselves");
     }
 }

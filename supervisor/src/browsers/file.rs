@@ -91,15 +91,15 @@ impl Kept {
 
     /// Ends those of an owner that were used least lately, until there is room for one more.
     pub(super) fn make_room(&mut self, owner: &Owner, most: usize) {
-        loop {
-            let own = self.sessions.iter().filter(|session| session.owner == *owner);
-            if own.clone().count() < most {
-                return;
-            }
-            let Some(last) = own.min_by_key(|session| session.used()).map(|session| session.id.clone())
-            else {
-                return;
-            };
+        while self.sessions.iter().filter(|session| session.owner == *owner).count() >= most {
+            self.end_last(|own| own == owner);
+        }
+    }
+
+    /// Ends the one of some owners that was used least lately.
+    pub(super) fn end_last(&mut self, whose: impl Fn(&Owner) -> bool) {
+        let own = self.sessions.iter().filter(|session| whose(&session.owner));
+        if let Some(last) = own.min_by_key(|session| session.used()).map(|session| session.id.clone()) {
             self.end(|session| session.id == last);
         }
     }
@@ -135,4 +135,54 @@ pub(super) fn write(path: &Path, text: &[u8]) -> Result<(), Failure> {
     draft.write_all(text).map_err(fail)?;
     draft.as_file().sync_all().map_err(fail)?;
     draft.persist(path).map(drop).map_err(|e| fail(e.error))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn session(name: &str, used: i64) -> Arc<Session> {
+        let owner = Owner { name: name.to_owned(), uid: Some(7), tenant: None, is_member: false };
+        let at = Timestamp::from_secs;
+        Arc::new(Session::kept(
+            (format!("{name}{used}"), owner, Some(7)),
+            ([1; 32], [2; 32]),
+            (at(5), at(used)),
+        ))
+    }
+
+    #[test]
+    fn sessions_are_read_as_they_were_written_and_by_their_user_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("sessions");
+        let empty = read(&path).unwrap();
+        assert!(empty.sessions.is_empty() && is_name(&empty.cookie_name));
+        let kept = Kept { cookie_name: "supervisor-1".to_owned(), sessions: vec![session("ada", 9)] };
+        write(&path, &kept.text()).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let again = read(&path).unwrap();
+        assert_eq!(again.text(), kept.text());
+        for damaged in [
+            "",
+            "{}",
+            r#"{"version":2,"cookie_name":"a","sessions":[]}"#,
+            r#"{"version":1,"cookie_name":"a=b;","sessions":[]}"#,
+        ] {
+            std::fs::write(&path, damaged).unwrap();
+            assert!(read(&path).is_err(), "{damaged}");
+        }
+    }
+
+    #[test]
+    fn the_session_that_was_used_least_lately_makes_room() {
+        let sessions =
+            [("ada", 3), ("ada", 2), ("bea", 1), ("ada", 4)].map(|(name, used)| session(name, used));
+        let mut kept = Kept { cookie_name: "c".to_owned(), sessions: sessions.to_vec() };
+        kept.make_room(&sessions[0].owner, 2);
+        let left: Vec<&str> = kept.sessions.iter().map(|session| session.id.as_str()).collect();
+        assert_eq!(left, ["bea1", "ada4"]);
+        assert!(sessions[0].ended().is_cancelled() && !sessions[3].ended().is_cancelled());
+    }
 }

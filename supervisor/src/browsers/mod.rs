@@ -177,6 +177,10 @@ impl Browsers {
             return Err(NotBegun::Occupied(before.owner.clone()));
         }
         state.kept.expire(now);
+        if state.kept.sessions.len() >= ALL && !offer.owner.is_member {
+            // The users of tenants keep no operator out.
+            state.kept.end_last(|owner| owner.is_member);
+        }
         if state.kept.sessions.len() >= ALL {
             let full = format!("{ALL} browsers have sessions, the most that there may be");
             let full = Failure::new(Code::Throttled, full);
@@ -271,6 +275,13 @@ impl Browsers {
         let codes = state.codes.tidy(Instant::now());
         let sessions = state.kept.sessions.iter().map(|session| session.left(now)).min();
         [codes, sessions].into_iter().flatten().min()
+    }
+
+    /// Writes the file a last time, where there is something in it. Blocking.
+    pub(crate) fn leave(&self) {
+        if !self.state().kept.sessions.is_empty() {
+            self.note();
+        }
     }
 
     /// Writes the file where nobody waits for it. Blocking.

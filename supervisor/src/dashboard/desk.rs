@@ -41,8 +41,8 @@ pub(super) struct Visit<'a> {
     pub(super) browser: Option<u32>,
     /// The origin of the page.
     pub(super) origin: String,
-    /// The session whose cookie it shows.
-    pub(super) session: Option<Arc<Session>>,
+    /// The sessions whose cookies it shows.
+    pub(super) sessions: Vec<Arc<Session>>,
 }
 
 /// The paths of the dashboard.
@@ -94,13 +94,14 @@ impl Desk {
     async fn admitted(&self, way: &Way, browser: Option<u32>, request: Request) -> Result<Response, Failure> {
         let service = Arc::clone(&self.doorway.service);
         let config = service.config();
-        let origin = guard::check_origin(&config.dashboard, request.method(), request.headers())?;
+        let asked = (request.method(), request.uri());
+        let origin = guard::check_origin(&config.dashboard, asked, request.headers())?;
         if way.kind() != Kind::Page {
             guard::check_site(request.headers())?;
         }
         let browsers = service.browsers();
-        let session = guard::by_cookie(browsers, request.headers(), browser);
-        let visit = Visit { browsers, browser, origin, session };
+        let sessions = guard::by_cookie(browsers, request.headers(), browser);
+        let visit = Visit { browsers, browser, origin, sessions };
         match way {
             Way::Api => self.api(&visit, request).await,
             Way::Session => match request.method() {
@@ -119,13 +120,13 @@ impl Desk {
             }
             Way::Open => pages::file(pages::OPEN, request.headers()).ok_or_else(absent),
             Way::Asset(name) => {
-                if visit.session.is_none() && !pages::FREE.contains(&name.as_str()) {
+                if visit.sessions.is_empty() && !pages::FREE.contains(&name.as_str()) {
                     return Err(guard::no_session());
                 }
                 pages::file(name, request.headers()).ok_or_else(absent)
             }
             Way::Page if request.uri().path() == "/favicon.ico" => Err(absent()),
-            Way::Page if visit.session.is_none() => Ok(to_the_link(request.uri().path_and_query())),
+            Way::Page if visit.sessions.is_empty() => Ok(to_the_link(request.uri().path_and_query())),
             Way::Page => pages::file(pages::SHELL, request.headers()).ok_or_else(absent),
         }
     }
@@ -159,8 +160,9 @@ impl Desk {
 impl Visit<'_> {
     /// The session of a request that shows its key too. A server on another port of this host gets the cookie, and never the key.
     fn known(&self, headers: &HeaderMap) -> Result<Arc<Session>, Failure> {
-        let (session, key) = self.session.as_ref().zip(guard::key(headers)).ok_or_else(guard::no_session)?;
-        if self.browsers.used(session, key) { Ok(Arc::clone(session)) } else { Err(guard::no_session()) }
+        let key = guard::key(headers).ok_or_else(guard::no_session)?;
+        let own = self.sessions.iter().find(|session| self.browsers.used(session, key));
+        own.map(Arc::clone).ok_or_else(guard::no_session)
     }
 }
 

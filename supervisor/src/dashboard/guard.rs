@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use axum::response::Response;
 
 use crate::browsers::{Browsers, Session};
@@ -14,6 +14,8 @@ use crate::failure::Failure;
 pub(super) const KEY: &str = "x-supervisor-dashboard";
 /// The longest secret that is looked at.
 const LONGEST: usize = 128;
+/// The most cookies of one name that are looked at.
+const COOKIES: usize = 8;
 
 /// What the page may load and do.
 const PAGE: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
@@ -33,7 +35,7 @@ pub(super) enum Kind {
 /// Refuses what comes under another name than the dashboard's, or from a page of another origin. Returns the origin.
 pub(super) fn check_origin(
     config: &DashboardConfig,
-    method: &Method,
+    (method, uri): (&Method, &Uri),
     headers: &HeaderMap,
 ) -> Result<String, Failure> {
     let refused = |why: String| Err(Failure::new(Code::NotPermitted, why));
@@ -53,6 +55,10 @@ pub(super) fn check_origin(
             config.listen
         )));
     };
+    // A request to a proxy names another host beside the header.
+    if uri.authority().is_some_and(|named| !named.as_str().eq_ignore_ascii_case(host)) {
+        return refused("the request names two hosts".to_owned());
+    }
     let writes = !matches!(*method, Method::GET | Method::HEAD);
     match (headers.contains_key(header::ORIGIN), only(headers, &header::ORIGIN)) {
         (true, Some(origin)) if origin == own => {}
@@ -71,18 +77,13 @@ pub(super) fn check_site(headers: &HeaderMap) -> Result<(), Failure> {
     }
 }
 
-/// The session whose cookie a request shows.
-pub(super) fn by_cookie(
-    browsers: &Browsers,
-    headers: &HeaderMap,
-    browser: Option<u32>,
-) -> Option<Arc<Session>> {
+/// The sessions whose cookies a request shows: one, unless the server of another port has set cookies of the same name.
+pub(super) fn by_cookie(browsers: &Browsers, headers: &HeaderMap, browser: Option<u32>) -> Vec<Arc<Session>> {
     let name = browsers.cookie_name();
-    // Another server of this host may have set one of the same name, which is then beside it.
     let values = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let pairs = values.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    let shown = pairs.filter(|(own, value)| *own == name && value.len() <= LONGEST).take(4);
-    shown.filter_map(|(_, value)| browsers.by_cookie(value, browser)).next()
+    let shown = pairs.filter(|(own, value)| *own == name && value.len() <= LONGEST).take(COOKIES);
+    shown.filter_map(|(_, value)| browsers.by_cookie(value, browser)).collect()
 }
 
 /// The key that a request shows.
@@ -144,9 +145,12 @@ mod tests {
         let config = DashboardConfig::default();
         let own = "http://127.0.0.1:8470";
         let check = |method: &Method, pairs: &[(&'static str, &str)]| {
-            check_origin(&config, method, &headers(pairs)).map_err(|failure| failure.message)
+            check_origin(&config, (method, &Uri::from_static("/x")), &headers(pairs))
+                .map_err(|failure| failure.message)
         };
         let host = ("host", "127.0.0.1:8470");
+        let elsewhere = Uri::from_static("http://evil.example.org/x");
+        assert!(check_origin(&config, (&Method::GET, &elsewhere), &headers(&[host])).is_err());
         assert_eq!(check(&Method::GET, &[host]).as_deref(), Ok(own));
         assert_eq!(check(&Method::POST, &[host, ("origin", own)]).as_deref(), Ok(own));
         for (method, pairs) in [

@@ -19,6 +19,8 @@ const THREADS: usize = 1;
 const BLOCKING: usize = 8;
 /// The next look at what is over, where nothing is.
 const LOOK: Duration = Duration::from_hours(1);
+/// The next try where there are sessions and the port cannot be had.
+const AGAIN: Duration = Duration::from_secs(30);
 
 /// Serves browsers until the daemon stops.
 pub(super) fn serve(doorway: Doorway) -> Pin<Box<dyn Future<Output = ()> + Send>> {
@@ -57,9 +59,11 @@ async fn attend(doorway: Doorway) {
         let tidied = Arc::clone(&service);
         let lasts = blocking("the sessions were not looked at", move || tidied.browsers().tidy()).await;
         let lasts = lasts.ok().flatten();
-        if lasts.is_none() {
+        let mut look = LOOK;
+        if lasts.is_none() || !service.config().dashboard.enabled {
             port.close();
         } else if let Err(failure) = port.open() {
+            look = AGAIN;
             tracing::warn!(error = %failure, hint = failure.hint.as_deref().unwrap_or_default(), "dashboard_not_served");
         }
         tokio::select! {
@@ -70,10 +74,13 @@ async fn attend(doorway: Doorway) {
                 drop(reply.send(port.open()));
             }
             () = browsers.changed().notified() => {}
-            () = tokio::time::sleep(lasts.unwrap_or(LOOK).min(LOOK)) => {}
+            () = tokio::time::sleep(lasts.unwrap_or(look).min(look)) => {}
             () = stop.cancelled() => break,
         }
     }
+    // When sessions were last used.
+    let noting = Arc::clone(&service);
+    drop(blocking("the sessions were not written", move || noting.browsers().leave()).await);
 }
 
 impl Port {

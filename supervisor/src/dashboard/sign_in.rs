@@ -55,7 +55,7 @@ pub(super) async fn begin(
     // What is wrong with it is not said: it may have the code in it.
     let shown: Shown =
         serde_json::from_slice(&body).map_err(|_| Failure::usage("the request is not {\"code\": \"…\"}"))?;
-    let (asking, browser, before) = (Arc::clone(service), visit.browser, visit.session.clone());
+    let (asking, browser, before) = (Arc::clone(service), visit.browser, visit.sessions.first().cloned());
     let begun = blocking("the session was not begun", move || {
         asking.browsers().begin(&shown.code, browser, (before.as_deref(), shown.replace))
     });
