@@ -92,6 +92,11 @@ fn named_in(texts: impl Iterator<Item = String>) -> BTreeSet<String> {
 }
 
 /// Every route there is.
+/// Every route: its method, and its path with names that nothing can have.
+pub(crate) fn all_routes() -> Vec<(String, String)> {
+    routes().into_iter().map(|route| (route.method.clone(), route.astray())).collect()
+}
+
 fn routes() -> Vec<Route> {
     let resources = RESOURCES.iter().flat_map(|(path, methods)| {
         let path = format!("/api/v1/{path}");

@@ -40,7 +40,7 @@ fn table() -> impl Iterator<Item = &'static Row> {
 fn flags(fleet: &Fleet) -> BTreeSet<(String, String)> {
     let script = fleet.cli(["completions", "fish", "--static"]).ok().stdout;
     let line = Regex::new(
-        r#"^complete -c supervisor -n "__fish_supervisor_using_subcommand ([a-z-]+)(?:; and __fish_seen_subcommand_from ([a-z-]+))?".* -l ([a-z-]+)"#,
+        r#"^complete -c supervisor -n "__fish_supervisor_using_subcommand ([a-z-]+)(?:; and not __fish_seen_subcommand_from [a-z -]+|; and __fish_seen_subcommand_from ([a-z-]+))?".* -l ([a-z-]+)"#,
     )
     .unwrap();
     let mut found = BTreeSet::new();

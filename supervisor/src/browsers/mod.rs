@@ -13,7 +13,6 @@ mod code;
 mod file;
 mod session;
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -49,7 +48,6 @@ pub(crate) struct Browsers {
     /// Held while the file is written, and not while requests look at the sessions.
     writing: Mutex<()>,
     door: Mutex<Option<mpsc::Sender<Opening>>>,
-    listening: Mutex<Option<SocketAddr>>,
     changed: Notify,
 }
 
@@ -99,14 +97,7 @@ impl Browsers {
     /// Those of a root. Nothing is read before [`Browsers::load`].
     pub(crate) fn new(root: &Root) -> Self {
         let (state, writing, door) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Browsers {
-            path: root.browser_sessions(),
-            state,
-            writing,
-            door,
-            listening: Mutex::default(),
-            changed: Notify::new(),
-        }
+        Browsers { path: root.browser_sessions(), state, writing, door, changed: Notify::new() }
     }
 
     /// Takes over the sessions that an earlier daemon has kept. A file that cannot be read is one without sessions. Blocking.
@@ -137,16 +128,6 @@ impl Browsers {
         answer.await.map_err(|_| absent())?
     }
 
-    /// Where the dashboard listens now.
-    pub(crate) fn listening(&self) -> Option<SocketAddr> {
-        *self.listening.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Notes where it listens now.
-    pub(crate) fn listens(&self, at: Option<SocketAddr>) {
-        *self.listening.lock().unwrap_or_else(PoisonError::into_inner) = at;
-    }
-
     /// Rings when what is to be served may be something else than before.
     pub(crate) fn changed(&self) -> &Notify {
         &self.changed
@@ -157,6 +138,12 @@ impl Browsers {
         let code = self.state().codes.add(offer, Instant::now())?;
         self.changed.notify_one();
         Ok(code)
+    }
+
+    /// Takes back a code that nobody was given.
+    pub(crate) fn retract(&self, code: &str) {
+        self.state().codes.take(code);
+        self.changed.notify_one();
     }
 
     /// Begins a session for a browser that shows a code. `before` is the session that it had; another person's has to be given up

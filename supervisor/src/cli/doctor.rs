@@ -14,7 +14,7 @@ pub(super) async fn run(client: &Client, verb: Doctor, output: Output) -> Result
     let root = client.root();
     let _lock = if verb.repair { Some(lock(root)?) } else { None };
     let troubles = troubles(client).await?;
-    let asked = Examination { replay: verb.replay, repair: verb.repair, dashboard: None };
+    let asked = Examination { replay: verb.replay, repair: verb.repair };
     output.reply::<Doctor>(&doctor::examine(root, asked, troubles)?)
 }
 

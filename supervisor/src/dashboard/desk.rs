@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use axum::extract::{Extension, Request, State};
 use axum::http::uri::PathAndQuery;
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::{Router, body::Body};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::guard::{self, Kind};
 use super::until::Until;
+use super::visit::Visit;
 use super::{pages, sign_in};
 use crate::api::{Doorway, KEY_HEADER, Peer, blocking};
-use crate::browsers::{Browsers, Session};
 use crate::exit::Code;
 use crate::failure::Failure;
 
@@ -31,18 +31,6 @@ enum Way {
     Session,
     Open,
     Page,
-}
-
-/// A request that comes from the dashboard's own page, or from nowhere.
-#[derive(Debug)]
-pub(super) struct Visit<'a> {
-    pub(super) browsers: &'a Browsers,
-    /// The Unix user of the browser.
-    pub(super) browser: Option<u32>,
-    /// The origin of the page.
-    pub(super) origin: String,
-    /// The sessions whose cookies it shows.
-    pub(super) sessions: Vec<Arc<Session>>,
 }
 
 /// The paths of the dashboard.
@@ -154,15 +142,6 @@ impl Desk {
             () = session.ended().cancelled() => return Err(guard::no_session()),
         };
         Ok(response.map(|body| Body::new(Until::new(body, session.ended()))))
-    }
-}
-
-impl Visit<'_> {
-    /// The session of a request that shows its key too. A server on another port of this host gets the cookie, and never the key.
-    fn known(&self, headers: &HeaderMap) -> Result<Arc<Session>, Failure> {
-        let key = guard::key(headers).ok_or_else(guard::no_session)?;
-        let own = self.sessions.iter().find(|session| self.browsers.used(session, key));
-        own.map(Arc::clone).ok_or_else(guard::no_session)
     }
 }
 

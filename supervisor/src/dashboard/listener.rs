@@ -107,14 +107,12 @@ impl Port {
         let pages = desk::router(Desk::new(&self.doorway));
         attend_browsers(&self.doorway, pages, listener, (rooms.handle(), stop.clone())).map_err(failed)?;
         tracing::info!(at = %config.listen, "dashboard_served");
-        self.doorway.service.browsers().listens(Some(config.listen));
         self.open = Some(Open { at: config.listen, stop });
         Ok(config.base())
     }
 
     fn close(&mut self) {
         if let Some(open) = self.open.take() {
-            self.doorway.service.browsers().listens(None);
             tracing::info!(at = %open.at, "dashboard_closed");
         }
     }

@@ -18,6 +18,7 @@ mod listener;
 mod pages;
 mod sign_in;
 mod until;
+mod visit;
 
 use crate::api::Surface;
 

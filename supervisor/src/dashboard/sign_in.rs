@@ -10,8 +10,8 @@ use http_body_util::{BodyExt as _, Limited};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::desk::Visit;
 use super::guard;
+use super::visit::Visit;
 use crate::api::blocking;
 use crate::browsers::{self, Begun, NotBegun, Owner, Session, SessionId};
 use crate::exit::Code;

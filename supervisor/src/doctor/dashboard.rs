@@ -3,12 +3,16 @@
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
 
+use procfs::net::{TcpNetEntry, TcpState, tcp, tcp6};
+use procfs::process::{FDTarget, Process};
+
 use super::{Check, Verdict};
 use crate::config::Config;
+use crate::owner::OwnerLock;
 use crate::paths::Root;
 
-/// Looks at the address of the configuration. `listening` is where the daemon listens that is asked.
-pub(super) fn examine(root: &Root, listening: Option<SocketAddr>) -> Option<Check> {
+/// Looks at the address of the configuration.
+pub(super) fn examine(root: &Root) -> Option<Check> {
     // `configuration` reports a file that cannot be used.
     let config = Config::load(root).ok()?.dashboard;
     let check = |verdict, detail: String| Check::new("dashboard", verdict, detail);
@@ -16,20 +20,29 @@ pub(super) fn examine(root: &Root, listening: Option<SocketAddr>) -> Option<Chec
     if !config.enabled {
         return Some(check(Verdict::Ok, "switched off by `enabled` in [dashboard]".to_owned()));
     }
-    if listening == Some(at) {
-        return Some(check(Verdict::Ok, format!("served at {}", config.base())));
-    }
     // It is free again at once: nobody has connected.
     Some(match TcpListener::bind(at) {
         Ok(_) => check(Verdict::Ok, format!("{at} is free; supervisor dashboard --open listens there")),
-        Err(e) if e.kind() == ErrorKind::AddrInUse => check(
-            Verdict::Warning,
-            format!("another program listens on {at}"),
-        )
-        .hint(
-            "set another port as `listen` in [dashboard] of supervisor.toml, if it is not this root's daemon",
-        ),
+        Err(e) if e.kind() == ErrorKind::AddrInUse => {
+            let daemon = OwnerLock::daemon(root).and_then(|owner| owner.pid);
+            if daemon.is_some_and(|pid| listens(pid, at)) {
+                check(Verdict::Ok, format!("served at {}", config.base()))
+            } else {
+                check(Verdict::Warning, format!("another program listens on {at}"))
+                    .hint("set another port as `listen` in [dashboard] of supervisor.toml")
+            }
+        }
         Err(e) => check(Verdict::Warning, format!("{at} cannot be listened on: {e}"))
             .hint("set another address of loopback as `listen` in [dashboard] of supervisor.toml"),
     })
+}
+
+/// Whether a process has the socket that listens on an address.
+fn listens(pid: i32, at: SocketAddr) -> bool {
+    let table = if at.is_ipv4() { tcp() } else { tcp6() };
+    let is_it = |entry: &TcpNetEntry| entry.state == TcpState::Listen && entry.local_address == at;
+    let inode = table.ok().and_then(|table| table.into_iter().find(is_it)).map(|entry| entry.inode);
+    let files = Process::new(pid).and_then(|process| process.fd());
+    let (Some(inode), Ok(files)) = (inode, files) else { return false };
+    files.flatten().any(|file| matches!(file.target, FDTarget::Socket(own) if own == inode))
 }

@@ -7,7 +7,6 @@ mod host;
 pub(crate) mod upgrade;
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 
 use kernel::BoardName;
 use schemars::JsonSchema;
@@ -66,8 +65,6 @@ pub(crate) struct Examination {
     pub(crate) replay: bool,
     /// Whether damaged boards are mended; the caller holds the root's lock.
     pub(crate) repair: bool,
-    /// Where the daemon that is asked serves the dashboard.
-    pub(crate) dashboard: Option<SocketAddr>,
 }
 
 /// Why nothing is written to some boards of a daemon that runs.
@@ -79,7 +76,7 @@ pub(crate) fn examine(root: &Root, asked: Examination, troubles: Troubles) -> Re
     checks.extend(boards::examine(root, asked, troubles)?);
     checks.extend(host::configuration(root));
     checks.extend(channels::examine(root));
-    checks.extend(dashboard::examine(root, asked.dashboard));
+    checks.extend(dashboard::examine(root));
     checks.extend(host::host(root));
     Ok(Report { ok: checks.iter().all(|check| check.verdict != Verdict::Error), checks })
 }

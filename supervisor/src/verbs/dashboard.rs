@@ -58,10 +58,12 @@ impl Verb for OpenDashboard {
             return Err(Failure::new(Code::NotFound, format!("there is no tenant `{tenant}`"))
                 .hint("supervisor tenant list shows those that there are"));
         }
-        let base = call.service.browsers().listen().await?;
+        let browsers = call.service.browsers();
         let owner = owner(&call, self.tenant.clone());
         let browser = owner.uid.filter(|_| self.own_browser);
-        let code = call.service.browsers().offer(Offer { owner, browser })?;
+        // First: nothing listens where no link waits.
+        let code = browsers.offer(Offer { owner, browser })?;
+        let base = browsers.listen().await.inspect_err(|_| browsers.retract(&code))?;
         let url = format!("{base}/open#{code}");
         Ok(Link {
             url,

@@ -44,8 +44,7 @@ impl Verb for Doctor {
 
     async fn run(self, call: Call) -> Result<Report, Failure> {
         let troubles = status::troubles(&call);
-        let dashboard = call.service.browsers().listening();
-        let asked = Examination { replay: self.replay, repair: false, dashboard };
+        let asked = Examination { replay: self.replay, repair: false };
         blocking("the examination did not finish", move || {
             doctor::examine(call.service.root(), asked, troubles)
         })

@@ -17,6 +17,15 @@ function target() {
   return "/";
 }
 
+/** The key of the session; null where there is none, or no storage. */
+function kept() {
+  try {
+    return localStorage.getItem(KEY);
+  } catch {
+    return null;
+  }
+}
+
 /**
  * @param {string} title
  * @param {string} text
@@ -36,7 +45,7 @@ function say(title, text, command) {
 async function session(method, body) {
   /** @type {Record<string, string>} */
   const headers = body ? { "Content-Type": "application/json" } : {};
-  const key = localStorage.getItem(KEY);
+  const key = kept();
   if (!body && key) headers["X-Supervisor-Dashboard"] = key;
   const reply = await fetch("/session", { method, headers, body: body && JSON.stringify(body) });
   return { status: reply.status, ok: reply.ok, body: await reply.json().catch(() => ({})) };
@@ -50,7 +59,17 @@ async function begin(code, replace) {
   at("go").hidden = true;
   const reply = await session("POST", { code, replace });
   if (reply.ok) {
-    localStorage.setItem(KEY, reply.body.key);
+    try {
+      localStorage.setItem(KEY, reply.body.key);
+    } catch {
+      say("The storage is off", "This browser keeps nothing for this page, and a session needs it. Allow it, then get another link:", true);
+      return;
+    }
+    location.replace(target());
+    return;
+  }
+  // A link that was followed before, from the history: its session may live.
+  if (reply.status === 401 && (await lives())) {
     location.replace(target());
     return;
   }
@@ -66,8 +85,11 @@ async function begin(code, replace) {
   say("This link does not work", `${text} Get another one in a terminal:`, true);
 }
 
+/** Whether this browser has a session. */
+const lives = async () => kept() !== null && (await session("GET")).ok;
+
 async function resume() {
-  if (localStorage.getItem(KEY) && (await session("GET")).ok) {
+  if (await lives()) {
     location.replace(target());
     return;
   }
