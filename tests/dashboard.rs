@@ -1,6 +1,7 @@
 //! The dashboard's port: links, sessions, and what is answered to whom.
 
 mod attacks;
+mod members;
 mod session;
 mod strangers;
 mod wire;

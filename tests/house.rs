@@ -25,7 +25,7 @@ const WORLDS: [(&str, &[&str]); 10] = [
     ("landlock", &["policies/src"]),
     ("caps", &["policies/src"]),
     ("seccompiler", &["policies/src"]),
-    ("axum", &["supervisor/src/api", "supervisor/src/resources"]),
+    ("axum", &["supervisor/src/api", "supervisor/src/dashboard", "supervisor/src/resources"]),
     ("rmcp", &["supervisor/src/mcp"]),
     ("crossterm", &["supervisor/src/terminal"]),
     ("ratatui", &["supervisor/src/terminal", "supervisor/src/top"]),

@@ -14,7 +14,7 @@ const EVE: u32 = 4002;
 const ZOE: u32 = 4003;
 
 /// Runs a command as another user.
-fn by(fleet: &Fleet, uid: u32, args: &[&str]) -> Output {
+pub(crate) fn by(fleet: &Fleet, uid: u32, args: &[&str]) -> Output {
     let mut command = fleet.command(args);
     command.uid(uid).gid(uid);
     Output::of(&mut command)
@@ -22,7 +22,7 @@ fn by(fleet: &Fleet, uid: u32, args: &[&str]) -> Output {
 
 /// What a command of another user prints as JSON.
 #[track_caller]
-fn json_by(fleet: &Fleet, uid: u32, args: &[&str]) -> Value {
+pub(crate) fn json_by(fleet: &Fleet, uid: u32, args: &[&str]) -> Value {
     by(fleet, uid, &[args, &["--json"]].concat()).ok().json()
 }
 
