@@ -8,6 +8,7 @@ mod driver;
 mod every_page;
 mod hostile;
 mod live;
+mod pictures;
 mod work;
 
 use self::driver::Browser;

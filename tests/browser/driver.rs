@@ -5,6 +5,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
@@ -276,6 +277,12 @@ impl Browser {
         let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
         let command = json!({"cmd": "Emulation.setDeviceMetricsOverride", "params": size});
         self.ask("goog/cdp/execute", &command).unwrap();
+    }
+
+    /// A picture of the window, as PNG.
+    pub(super) fn picture(&self) -> Vec<u8> {
+        let picture = self.look("screenshot").unwrap();
+        base64::engine::general_purpose::STANDARD.decode(picture.as_str().unwrap()).unwrap()
     }
 
     /// The cookies of the page.
