@@ -222,11 +222,7 @@ function signOut() {
 async function begin() {
   const board = route.state().query.board ?? "";
   api.setBoard(board);
-  const [, config] = await Promise.all([live.restart(), api.call("GET", "/config").catch((error) => {
-    // A daemon of an earlier release has no such path: the defaults hold.
-    if (error instanceof api.Problem && error.status === 404) return {};
-    throw error;
-  })]);
+  const [, config] = await Promise.all([live.restart(), api.call("GET", "/config")]);
   context.config = { ...DEFAULTS, ...config };
 }
 

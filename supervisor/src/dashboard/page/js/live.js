@@ -22,7 +22,6 @@ let state = "connecting";
 let since = -1;
 let generation = 0;
 let tries = 0;
-let streams = true;
 /** @type {AbortController | null} */
 let connection = null;
 let wake = () => {};
@@ -106,18 +105,6 @@ async function stream(signal) {
   }
 }
 
-/** The same without a stream: each request waits until there is an event. @param {AbortSignal} signal */
-async function poll(signal) {
-  for (;;) {
-    const wait = state === "live" ? 25 : 0;
-    const page = await call("GET", "/events", { query: { since, limit: 1000, wait }, signal, timeout: 40_000 });
-    become("live");
-    tries = 0;
-    if (page.folded) gap();
-    page.events.forEach(take);
-  }
-}
-
 /** @param {number} milliseconds */
 const pause = (milliseconds) => new Promise((resolve) => { const timer = setTimeout(resolve, milliseconds); wake = () => { clearTimeout(timer); resolve(); }; });
 
@@ -126,11 +113,10 @@ async function follow(mine) {
   while (mine === generation) {
     connection = new AbortController();
     try {
-      await (streams ? stream(connection.signal) : poll(connection.signal));
+      await stream(connection.signal);
     } catch (error) {
       if (mine !== generation) return;
       if (error instanceof Problem && error.status === 401) { become("lost"); return; }
-      if (error instanceof Problem && (error.status === 404 || error.status === 405) && streams) { streams = false; continue; }
     }
     connection.abort();
     if (mine !== generation) return;

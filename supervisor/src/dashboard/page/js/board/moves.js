@@ -9,8 +9,6 @@ import { COLUMN } from "./statuses.js";
 /** @typedef {import("./store.js").Store} Store @typedef {import("./store.js").Card} Card */
 /** What became of a task. @typedef {{id: string, ok: boolean, error?: string, hint?: string, note?: string}} Result */
 
-/** The requests that are sent side by side where each task takes one. */
-const BESIDE = 4;
 /** The tasks of one request that changes many. */
 const AT_ONCE = 200;
 
@@ -49,25 +47,6 @@ async function details(cards, to) {
   return sure ? {} : null;
 }
 
-/** Runs a step for each task. A refusal of one keeps none of the others. @param {Card[]} cards @param {(card: Card) => Promise<any>} step @returns {Promise<Result[]>} */
-async function each(cards, step) {
-  /** @type {Result[]} */
-  const results = [];
-  const rest = [...cards];
-  await Promise.all(Array.from({ length: Math.min(BESIDE, rest.length) }, async () => {
-    for (let card = rest.shift(); card; card = rest.shift()) {
-      try {
-        await step(card);
-        results.push({ id: card.id, ok: true });
-      } catch (error) {
-        if (!(error instanceof Problem)) throw error;
-        results.push({ id: card.id, ok: false, error: error.detail, hint: error.hint });
-      }
-    }
-  }));
-  return results;
-}
-
 /** Calls a verb that takes many tasks. @param {string} name @param {object} body @param {Card[]} cards @returns {Promise<Result[]>} */
 async function many(name, body, cards) {
   try {
@@ -82,18 +61,18 @@ async function many(name, body, cards) {
 async function patch(cards, change) {
   // An empty reason or result is none; an empty assignee is nobody.
   const kept = Object.fromEntries(Object.entries(change).filter(([name, value]) => name === "assignee" || value !== ""));
-  if (cards.length === 1) return each(cards, (card) => call("PATCH", `/tasks/${card.id}`, { body: kept }));
   /** @type {Result[]} */
   const results = [];
   for (let from = 0; from < cards.length; from += AT_ONCE) {
     const some = cards.slice(from, from + AT_ONCE);
     try {
-      results.push(...(await call("POST", "/tasks/bulk", { body: { ids: some.map((card) => card.id), ...kept } })).results);
+      if (cards.length === 1) {
+        await call("PATCH", `/tasks/${cards[0].id}`, { body: kept });
+        results.push({ id: cards[0].id, ok: true });
+      } else results.push(...(await call("POST", "/tasks/bulk", { body: { ids: some.map((card) => card.id), ...kept } })).results);
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
-      // A daemon of an earlier release changes one at a time.
-      if (error.status === 404 || error.status === 405) results.push(...await each(some, (card) => call("PATCH", `/tasks/${card.id}`, { body: kept })));
-      else results.push(...some.map((card) => ({ id: card.id, ok: false, error: error.detail, hint: error.hint })));
+      results.push(...some.map((card) => ({ id: card.id, ok: false, error: error.detail, hint: error.hint })));
     }
   }
   return results;

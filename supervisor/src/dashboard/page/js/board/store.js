@@ -146,20 +146,15 @@ export class Store {
     } while (from && this.cards.size < this.limit);
   }
 
-  /** Looks for a text in titles and bodies on the daemon. Returns the ids that have it; null where the daemon does not search. @param {string} search @param {AbortSignal} signal */
+  /** Looks for a text in titles and bodies on the daemon. Returns the ids that have it. @param {string} search @param {AbortSignal} signal */
   async search(search, signal) {
     const found = new Set();
     let cursor = null;
-    try {
-      do {
-        const page = await call("GET", "/board", { query: { search, tenant: this.filter.tenant, include_archived: this.filter.archived || null, limit: PAGE, cursor }, signal });
-        for (const column of page.columns) for (const raw of column.tasks) { found.add(raw.id); this.take(raw); }
-        cursor = page.next;
-      } while (cursor && found.size < 5 * PAGE);
-    } catch (error) {
-      if (error instanceof Problem && error.status >= 400 && error.status < 500) return null;
-      throw error;
-    }
+    do {
+      const page = await call("GET", "/board", { query: { search, tenant: this.filter.tenant, include_archived: this.filter.archived || null, limit: PAGE, cursor }, signal });
+      for (const column of page.columns) for (const raw of column.tasks) { found.add(raw.id); this.take(raw); }
+      cursor = page.next;
+    } while (cursor && found.size < 5 * PAGE);
     return found;
   }
 
