@@ -146,3 +146,18 @@ fn a_comment_on_a_line_reaches_the_next_run() {
         fs::read_to_string(&said).ok()?.contains("a.rs:3: no").then_some(())
     });
 }
+
+#[test]
+fn the_document_of_the_api_has_what_the_caller_may_use() {
+    let fleet = Fleet::boot();
+    let document = operator(&fleet).get("/api/v1/openapi.json").json(200);
+    assert_eq!(document["openapi"], "3.1.0");
+    for path in ["/api/v1/board", "/api/plugins/kanban/tasks/bulk", "/api/v1/verbs/diff"] {
+        assert!(document["paths"][path].is_object(), "{path}");
+    }
+    let verbs = operator(&fleet).get("/api/v1/verbs").json(200);
+    for verb in verbs.as_array().unwrap() {
+        let path = format!("/api/v1/verbs/{}", verb["name"].as_str().unwrap());
+        assert!(document["paths"][&path].is_object(), "{path}");
+    }
+}

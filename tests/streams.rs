@@ -226,3 +226,134 @@ fn the_user_of_a_tenant_streams_and_sees_its_tenant_alone() {
     curl.wait().unwrap();
     assert!(first.contains(&ours) && !first.contains(&theirs), "{first}");
 }
+
+/// A WebSocket that is read message by message, as a client would.
+struct WebSocket(BufReader<UnixStream>);
+
+impl WebSocket {
+    /// Asks for one. Returns the status of the answer as well.
+    fn ask(fleet: &Fleet, path: &str, version: &str) -> (u16, Self) {
+        let mut stream = UnixStream::connect(fleet.root().join("run/supervisor.sock")).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let key = std::fs::read_to_string(fleet.root().join("operator.key")).unwrap();
+        let head = format!(
+            "GET {path} HTTP/1.1\r\nhost: localhost\r\nx-supervisor-key: {key}\r\nconnection: Upgrade\r\n\
+             upgrade: websocket\r\nsec-websocket-version: {version}\r\n\
+             sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut lines = BufReader::new(stream);
+        let (mut status, mut accepted) = (0, false);
+        loop {
+            let mut line = String::new();
+            lines.read_line(&mut line).unwrap();
+            if status == 0 {
+                status = line.split(' ').nth(1).unwrap().parse().unwrap();
+            }
+            // The answer to this key in RFC 6455, section 1.3.
+            accepted |= line.to_lowercase() == "sec-websocket-accept: s3pplmbitxaq9kygzzhzrbk+xoo=\r\n";
+            if line.trim().is_empty() {
+                break;
+            }
+        }
+        assert_eq!(status == 101, accepted);
+        (status, WebSocket(lines))
+    }
+
+    /// The next frame: its kind and what it has.
+    fn frame(&mut self) -> (u8, Vec<u8>) {
+        let mut take = |count: usize| {
+            let mut bytes = vec![0; count];
+            self.0.read_exact(&mut bytes).unwrap();
+            bytes
+        };
+        let head = take(2);
+        let length = match head[1] & 0x7f {
+            126 => usize::from(u16::from_be_bytes(take(2).try_into().unwrap())),
+            127 => usize::try_from(u64::from_be_bytes(take(8).try_into().unwrap())).unwrap(),
+            short => usize::from(short),
+        };
+        (head[0] & 0x0f, take(length))
+    }
+
+    /// The next page of events.
+    fn page(&mut self) -> Value {
+        loop {
+            let (kind, bytes) = self.frame();
+            if kind == 1 {
+                return serde_json::from_slice(&bytes).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn the_events_come_over_a_websocket_from_a_cursor_on() {
+    let fleet = Fleet::boot();
+    let api = operator(&fleet);
+    let task = made(&api, "watched", "acme");
+    for prefix in ["/api/v1", "/api/plugins/kanban"] {
+        let last = api.get("/api/v1/events?since=0").json(200)["last_event"].as_i64().unwrap();
+        let (status, mut socket) =
+            WebSocket::ask(&fleet, &format!("{prefix}/events?since={}", last - 1), "13");
+        let hello = socket.page();
+        assert_eq!((status, &hello["last_event"], &hello["events"]), (101, &json!(last), &json!([])));
+        let first = socket.page();
+        assert_eq!((&first["events"][0]["id"], &first["cursor"]), (&json!(last), &json!(last)));
+        comment(&api, &task, "hello");
+        let next = socket.page();
+        assert_eq!(next["events"][0]["kind"], "commented");
+    }
+    assert_eq!(WebSocket::ask(&fleet, "/api/v1/events", "8").0, 422);
+    assert_eq!(WebSocket::ask(&fleet, "/api/v1/events?wait=3", "13").0, 422);
+    let (_, mut socket) = WebSocket::ask(&fleet, "/api/v1/events", "13");
+    socket.page();
+    fleet.stop(&["--now"]);
+    assert_eq!(socket.frame().0, 8, "it is closed when the daemon stops");
+}
+
+#[test]
+fn the_user_of_a_tenant_changes_its_tasks_alone() {
+    if User::current() != User::Root {
+        return skip("users of tenants: needs root");
+    }
+    let fleet = Fleet::boot();
+    fleet.cli(["tenant", "create", "acme", "--member", &ANN.to_string()]).ok();
+    let api = operator(&fleet);
+    let (ours, theirs) = (made(&api, "ours", "acme"), made(&api, "secret of globex", "globex"));
+    let send = |method: &str, path: &str, body: &Value| {
+        let body = body.to_string();
+        let head = ["--header", "content-type: application/json", "--request", method, "--data", &body];
+        answered(&fleet, &head, path)
+    };
+    let patch = |id: &str, change: &Value| send("PATCH", &format!("/api/v1/tasks/{id}"), change);
+    assert_eq!(patch(&ours, &json!({ "priority": 3, "title": "new" })).0, 200);
+    assert_eq!(patch(&ours, &json!({ "status": "blocked" })).0, 200);
+    for beyond in [
+        json!({ "tenant": "globex" }),
+        json!({ "workspace": "dir:/tmp" }),
+        json!({ "policy": "unconfined" }),
+        json!({ "status": "done" }),
+    ] {
+        assert_eq!(patch(&ours, &beyond).0, 403, "{beyond}");
+    }
+    let none = "t_ffffffff";
+    let said = |id: &str| {
+        let (status, body) = patch(id, &json!({ "title": "x" }));
+        (status, body.replace(id, "ID"))
+    };
+    assert_eq!(said(&theirs), said(none), "a task of another tenant is told from none");
+    let bulk = |ids: &[&str]| send("POST", "/api/v1/tasks/bulk", &json!({ "ids": ids, "archive": true })).0;
+    assert_eq!(bulk(&[&ours, &theirs]), 404);
+    assert_eq!((fleet.status_of(&ours).as_str(), fleet.status_of(&theirs).as_str()), ("blocked", "ready"));
+    assert_eq!(bulk(&[&ours]), 200);
+    assert_eq!(send("POST", "/api/v1/markdown", &json!({ "text": "a" })).0, 200);
+    let (_, live) = answered(&fleet, &[], "/api/v1/runs/live?tenant=globex");
+    assert!(live.contains("not_permitted"), "{live}");
+    let (_, config) = answered(&fleet, &[], "/api/v1/config");
+    assert!(config.contains("\"default_tenant\":\"acme\""), "{config}");
+    let (_, document) = answered(&fleet, &[], "/api/v1/openapi.json");
+    let document: Value = serde_json::from_str(&document).unwrap();
+    let has = |path: &str| document["paths"][path].is_object();
+    assert!(has("/api/v1/board") && !has("/api/v1/verbs/missions") && !has("/api/v1/export"));
+}

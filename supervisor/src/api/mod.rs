@@ -10,6 +10,7 @@ mod identity;
 mod in_process;
 mod members;
 mod router;
+mod socket;
 mod streams;
 
 pub(crate) use ask::{Answered, Ask, Given, Id, Whole, answered, mount_exchange, mount_verb, written};
@@ -24,4 +25,5 @@ pub(crate) use doors::{
 pub(crate) use identity::{BOARD_HEADER, KEY_HEADER, OperatorKey, Peer, REQUEST_HEADER, hash_token, person};
 pub(crate) use in_process::{Asked, Inside, answer as in_process};
 pub(crate) use router::{Routes, Surface, front};
+pub(crate) use socket::{Socket, Switch, Switching};
 pub(crate) use streams::Place;

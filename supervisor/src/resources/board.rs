@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::get;
 use kernel::{CardCounts, Clock as _, EventId, Profile, Status, Task, TaskId, Tenant, Timestamp, Waiting};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::PREFIXES;
@@ -22,8 +23,8 @@ pub(super) fn mount(router: Routes) -> Routes {
 }
 
 /// A board, grouped by status.
-#[derive(Debug, Serialize)]
-struct BoardPage {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct BoardPage {
     columns: Vec<Column>,
     /// On the first page, how many tasks there are by status, of the tenant and the assignee that were named.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,14 +38,14 @@ struct BoardPage {
     now: Timestamp,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Column {
     name: Status,
     tasks: Vec<Card>,
 }
 
 /// A task as a card shows it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Card {
     #[serde(flatten)]
     task: Task,
@@ -58,9 +59,9 @@ struct Card {
     age: u64,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct BoardQuery {
+pub(super) struct BoardQuery {
     tenant: Option<Tenant>,
     assignee: Option<Profile>,
     search: Option<String>,

@@ -45,9 +45,9 @@ async fn edit(ask: Ask, Id(slug): Id<BoardName>, Given(details): Given<Details>)
 }
 
 /// The parameters of a removal.
-#[derive(serde::Deserialize)]
+#[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Removal {
+pub(super) struct Removal {
     #[serde(default)]
     delete: bool,
 }
@@ -63,9 +63,9 @@ async fn doctor(ask: Ask<verbs::Doctor>) -> Reply {
 }
 
 /// The parameters of an export.
-#[derive(serde::Deserialize)]
+#[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct ExportQuery {
+pub(super) struct ExportQuery {
     tenant: Option<Tenant>,
 }
 

@@ -31,6 +31,8 @@ pub(super) struct Feed {
     call: Call,
     tenant: Option<Tenant>,
     since: EventId,
+    /// The last event of the board, as of the last look.
+    last: EventId,
     news: watch::Receiver<i64>,
     /// The last piece was sent at this time.
     sent: Option<Instant>,
@@ -78,11 +80,21 @@ pub(super) async fn open(
     let last = call.read(|view| view.last_event()).await?;
     // A cursor of another log, such as that of a board which was restored, means nothing here.
     let since = since.filter(|since| *since <= last).unwrap_or(last);
-    let feed = Feed { call, tenant: asked.tenant, since, news, sent: None };
+    let feed = Feed { call, tenant: asked.tenant, since, last, news, sent: None };
     Ok(Opened { feed, place, last, longest })
 }
 
 impl Feed {
+    /// Where it is: what comes next is after this event.
+    pub(super) fn since(&self) -> EventId {
+        self.since
+    }
+
+    /// The last event of the board, whatever the tenant.
+    pub(super) fn last(&self) -> EventId {
+        self.last
+    }
+
     /// Returns what has happened since the last piece, as soon as something has; none where the board is taken away.
     /// Not cancel-safe: a piece that was read and not returned is lost.
     pub(super) async fn next(&mut self) -> Result<Option<Piece>, Failure> {
@@ -102,6 +114,7 @@ impl Feed {
                 Ok((view.some_events(&filter)?, view.last_event()?, view.horizon()?))
             };
             let (found, last, horizon) = self.call.read(read).await?;
+            self.last = last;
             let folded = horizon.filter(|horizon| self.since < horizon.through);
             self.since = match found.rows.last() {
                 Some(event) if found.more => event.id,

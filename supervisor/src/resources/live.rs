@@ -80,9 +80,9 @@ enum WorkerHealth {
     Stuck,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct LiveQuery {
+pub(super) struct LiveQuery {
     tenant: Option<Tenant>,
     assignee: Option<Profile>,
 }

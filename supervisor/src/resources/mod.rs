@@ -2,11 +2,14 @@
 
 mod board;
 mod boards;
+mod catalog;
 mod config;
 mod feed;
 mod files;
 mod live;
+mod openapi;
 mod paths;
+mod socket;
 mod stream;
 
 use axum::Router;
@@ -24,7 +27,7 @@ pub(crate) fn surface() -> Surface {
 
 /// The paths of all verbs and resources.
 fn routes() -> Routes {
-    let mounts: [fn(Routes) -> Routes; 8] = [
+    let mounts: [fn(Routes) -> Routes; 9] = [
         verbs::mount,
         paths::mount,
         files::mount,
@@ -33,6 +36,7 @@ fn routes() -> Routes {
         stream::mount,
         live::mount,
         config::mount,
+        openapi::mount,
     ];
     mounts.into_iter().fold(Router::new(), |router, mount| mount(router))
 }

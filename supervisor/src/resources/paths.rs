@@ -9,10 +9,10 @@ use axum::routing::{get, post};
 use kernel::{CommentId, EventId, TaskId, Tenant};
 use serde::{Deserialize, Serialize};
 
-use schemars::Schema;
+use schemars::{JsonSchema, Schema};
 
-use super::PREFIXES;
-use crate::api::{Ask, Audience, Effect, Given, Id, Routes, written};
+use super::{PREFIXES, socket};
+use crate::api::{Ask, Audience, Effect, Given, Id, Routes, Switch, written};
 use crate::failure::Failure;
 use crate::verbs;
 
@@ -53,9 +53,9 @@ async fn create(ask: Ask, Given(create): Given<verbs::Create>) -> Reply {
     written(status, created).await
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct TaskQuery {
+pub(super) struct TaskQuery {
     before_comment: Option<CommentId>,
 }
 
@@ -123,29 +123,41 @@ async fn table_of_verbs(ask: Ask) -> Reply {
 }
 
 /// The parameters of the event log. Kinds are separated by commas.
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct EventQuery {
-    #[serde(default)]
-    since: EventId,
+pub(super) struct EventQuery {
+    since: Option<EventId>,
     limit: Option<u32>,
     task: Option<TaskId>,
     tenant: Option<Tenant>,
     kinds: Option<String>,
-    #[serde(default)]
-    wait: u64,
+    wait: Option<u64>,
 }
 
-async fn events(ask: Ask<EventQuery>) -> Reply {
+impl EventQuery {
+    async fn over_a_socket(self, ask: &Ask<()>, switch: Switch) -> Reply {
+        let EventQuery { since, limit, task, tenant, kinds, wait } = self;
+        if limit.is_some() || task.is_some() || kinds.is_some() || wait.is_some() {
+            return Err(Failure::usage("a WebSocket has all events of the board or of a tenant")
+                .hint("leave limit, task, kinds and wait out"));
+        }
+        socket::begin(ask, switch, since, tenant).await
+    }
+}
+
+async fn events(ask: Ask<EventQuery>, switch: Switch) -> Reply {
     let (ask, query) = ask.split();
+    if switch.is_asked() {
+        return query.over_a_socket(&ask, switch).await;
+    }
     let kinds = query.kinds.iter().flat_map(|kinds| kinds.split(',')).map(str::to_owned).collect();
     let events = verbs::Events {
-        since: query.since,
+        since: query.since.unwrap_or_default(),
         limit: query.limit.unwrap_or(1000),
         task: query.task,
         tenant: query.tenant,
         kinds,
-        wait: query.wait,
+        wait: query.wait.unwrap_or_default(),
         ..verbs::Events::default()
     };
     ask.answer(events).await

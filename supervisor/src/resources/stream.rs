@@ -16,6 +16,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use futures_util::stream::unfold;
 use kernel::{Event, EventId, Tenant};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -34,9 +35,9 @@ pub(super) fn mount(router: Routes) -> Routes {
     router.route("/api/v1/stream", get(stream))
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct StreamQuery {
+pub(super) struct StreamQuery {
     since: Option<EventId>,
     tenant: Option<Tenant>,
 }

@@ -3,7 +3,7 @@
 
 use std::fmt::{self, Write};
 
-use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd, html};
+use pulldown_cmark::{CodeBlockKind, Event, LinkType, Options, Parser, Tag, TagEnd, html};
 use pulldown_cmark_escape::{escape_href, escape_html};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -103,6 +103,10 @@ impl State {
 
     fn start<'a>(&mut self, tag: Tag<'a>) -> Option<Event<'a>> {
         match tag {
+            // An address between angle brackets is one of mail.
+            Tag::Link { link_type: LinkType::Email, dest_url, title, .. } => {
+                self.link(&format!("mailto:{dest_url}"), &title, "")
+            }
             Tag::Link { dest_url, title, .. } => self.link(&dest_url, &title, ""),
             // Nothing is fetched that a text names: an image is a link to it.
             Tag::Image { dest_url, title, .. } => self.link(&dest_url, &title, "image: "),

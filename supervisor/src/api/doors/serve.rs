@@ -252,12 +252,15 @@ async fn converse(stream: impl Stream, seat: Seat, peer: Peer, front: Front, sto
         .header_read_timeout(HEAD)
         .max_buf_size(BUFFER)
         .max_headers(FIELDS)
-        .serve_connection(TokioIo::new(Slow::new(stream)), service);
+        .serve_connection(TokioIo::new(Slow::new(stream)), service)
+        // For readers of events that ask for a WebSocket.
+        .with_upgrades();
     tokio::select! {
         // What the other side did wrong, or slowly, is its own affair: the connection is over.
         ended = Pin::new(&mut connection) => drop(ended),
         () = seat.told_to_leave() => {
-            let stream = connection.into_parts().io.into_inner().into_inner();
+            let Some(parts) = connection.into_parts() else { return };
+            let stream = parts.io.into_inner().into_inner();
             stream.say(refusal("others need the connection, and it was not used").as_bytes());
         }
         // Nobody is answered who has not asked yet.

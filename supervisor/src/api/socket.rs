@@ -1,0 +1,110 @@
+//! A request that asks for a WebSocket (RFC 6455), and its connection once it has one.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper_util::rt::TokioIo;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+
+use super::doors::{Pass, Seat};
+use crate::failure::Failure;
+
+/// How long a connection may take to change its protocol.
+const SWITCH: Duration = Duration::from_secs(10);
+/// The longest message of a reader, who has nothing to say.
+const HEARD: usize = 4 << 10;
+
+/// A WebSocket of a client.
+pub(crate) type Socket = WebSocketStream<TokioIo<Upgraded>>;
+
+/// What of a request has to do with a change of the protocol.
+#[derive(Debug)]
+pub(crate) struct Switch {
+    asks: bool,
+    key: Option<HeaderValue>,
+    on_upgrade: Option<OnUpgrade>,
+    counts: Counts,
+}
+
+/// What the connection counts as, as long as it lasts.
+#[derive(Debug)]
+struct Counts {
+    _seat: Option<Seat>,
+    _pass: Option<Arc<Pass>>,
+}
+
+/// A connection that is about to change its protocol.
+#[derive(Debug)]
+pub(crate) struct Switching {
+    on_upgrade: OnUpgrade,
+    counts: Counts,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Switch {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        let has = |name, word| names(&parts.headers, name, word);
+        let asks = has(header::CONNECTION, "upgrade") && has(header::UPGRADE, "websocket");
+        let is_known =
+            parts.headers.get(header::SEC_WEBSOCKET_VERSION).is_some_and(|version| version == "13");
+        let key = parts.headers.get(header::SEC_WEBSOCKET_KEY).filter(|_| is_known).cloned();
+        let counts = Counts {
+            _seat: parts.extensions.get::<Seat>().cloned(),
+            _pass: parts.extensions.get::<Arc<Pass>>().cloned(),
+        };
+        Ok(Switch { asks, key, on_upgrade: parts.extensions.remove::<OnUpgrade>(), counts })
+    }
+}
+
+/// Whether a header has a word in its list, in any case.
+fn names(headers: &HeaderMap, name: header::HeaderName, word: &str) -> bool {
+    let lists = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
+    lists.flat_map(|list| list.split(',')).any(|entry| entry.trim().eq_ignore_ascii_case(word))
+}
+
+impl Switch {
+    /// Whether the request asks for a WebSocket.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.asks
+    }
+
+    /// Agrees to it: the answer, and the connection that changes once the answer is sent.
+    ///
+    /// # Errors
+    /// The request is none of version 13, or came over no connection.
+    pub(crate) fn agree(self) -> Result<(Response, Switching), Failure> {
+        let Some(key) = self.key else {
+            return Err(Failure::usage("this is no handshake of WebSocket version 13")
+                .hint("send Sec-WebSocket-Version: 13 and a Sec-WebSocket-Key"));
+        };
+        let on_upgrade =
+            self.on_upgrade.ok_or_else(|| Failure::failed("this connection keeps its protocol"))?;
+        let headers = [
+            (header::CONNECTION, "upgrade".to_owned()),
+            (header::UPGRADE, "websocket".to_owned()),
+            (header::SEC_WEBSOCKET_ACCEPT, derive_accept_key(key.as_bytes())),
+        ];
+        let response = (StatusCode::SWITCHING_PROTOCOLS, headers, Body::empty()).into_response();
+        Ok((response, Switching { on_upgrade, counts: self.counts }))
+    }
+}
+
+impl Switching {
+    /// Returns the WebSocket; none where the client has gone. What it counts as lasts as long as the second value.
+    pub(crate) async fn socket(self) -> Option<(Socket, impl Send)> {
+        let upgraded = tokio::time::timeout(SWITCH, self.on_upgrade).await.ok()?.ok()?;
+        let config = WebSocketConfig::default().max_message_size(Some(HEARD)).max_frame_size(Some(HEARD));
+        let socket = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config));
+        Some((socket.await, self.counts))
+    }
+}
