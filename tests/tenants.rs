@@ -1,5 +1,7 @@
 //! Tenants: made, shown, changed and removed in one go, and seen by their own users alone.
 
+mod triage;
+
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::os::unix::process::CommandExt;

@@ -13,10 +13,12 @@ use crate::model::event::EventKind;
 use crate::model::hold::{Hold, HoldKind, HoldOn, HoldScope, NewHold, Within};
 use crate::model::id::{Profile, TaskId};
 use crate::model::mission::{MissionLimit, MissionLimits};
+use crate::model::proposal::Proposal;
 use crate::model::run::Run;
 use crate::model::task::Task;
-use crate::model::verdict::Question;
+use crate::model::verdict::{Handoff, Question};
 use crate::rules::mission::{self, Reached};
+use crate::rules::proposal;
 use crate::store::holds::By;
 
 impl Board<'_> {
@@ -87,6 +89,36 @@ impl Board<'_> {
             Some(reached) => self.pause_mission(name, reached, Some(&run)),
             None => Ok(()),
         }
+    }
+
+    /// Pauses the mission of a worker whose proposal has more tasks than that has room for, and asks a person. One that has room, or is
+    /// paused already, is left as it is.
+    pub fn ask_for_proposed_tasks(
+        &mut self,
+        id: &TaskId,
+        handoff: &Handoff,
+        actor: &Actor,
+    ) -> Result<(), Error> {
+        let Some(run) = self.live_run(actor)?.filter(|run| run.task_id == *id) else { return Ok(()) };
+        let Some(proposal) = self.tx.proposal(id)? else { return Ok(()) };
+        self.ask_for_room(&proposal, handoff, &run)
+    }
+
+    /// The same of a run that has ended.
+    pub(super) fn ask_for_room(
+        &self,
+        proposal: &Proposal,
+        handoff: &Handoff,
+        run: &Run,
+    ) -> Result<(), Error> {
+        let Ok(proposed) = proposal::read(proposal, handoff) else { return Ok(()) };
+        let subject = self.expect_task(&proposal.subject)?;
+        let name = subject.mission();
+        let Some(used) = self.tx.mission(name)? else { return Ok(()) };
+        let wanted = proposed.tasks.len() as u64;
+        let Some(reason) = mission::beyond(wanted, &used, &self.quotas.mission) else { return Ok(()) };
+        self.tx.want_tasks(name, wanted)?;
+        self.pause_mission_for(name, &reason, Some(run))
     }
 
     /// Returns how far the mission of a task may go.

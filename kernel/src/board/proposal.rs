@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{Board, Record, SYSTEM};
 use crate::board::view::View;
 use crate::model::actor::{Actor, ActorKind};
-use crate::model::error::Error;
+use crate::model::error::{Error, ErrorCode};
 use crate::model::event::EventKind;
 use crate::model::id::{Profile, TaskId};
 use crate::model::mission::MissionLimits;
@@ -30,6 +30,10 @@ use super::create::Created;
 
 /// The most characters of its subject's title that the title of a proposal has.
 const SUBJECT: usize = 300;
+
+/// What the worker of a proposal can do that its mission, or its tenant, has no room for.
+const NO_ROOM: &str = "nothing was recorded and the run goes on: return fewer tasks, or try again later; where its mission lacks tasks, that \
+    is paused, and a person is asked whether it may have more";
 
 impl Board<'_> {
     /// Makes the task of a proposal. Where one of the same kind is open for the task already, that is returned.
@@ -169,6 +173,9 @@ impl Board<'_> {
             // Somebody took it off the board meanwhile: nothing of it is tried again.
             Err(_) if decision.then == Then::Archived(WasDone::Yes) => Ok(decision),
             Err(error) => {
+                if error.code() == ErrorCode::Exhausted {
+                    self.ask_for_room(&proposal, handoff, run)?;
+                }
                 let why = format!("what it returned was refused: {error}");
                 Ok(retry::refused(&why, ending, tally, self.now()))
             }
@@ -191,9 +198,10 @@ impl Board<'_> {
             }
             ProposalKind::Progress => self.put_review(proposal, &own, &subject, &proposed),
         }
-        .map_err(|error| {
-            let is_own = matches!(error, Error::Storage { .. } | Error::Writer { .. });
-            if is_own { error } else { proposal::refused(proposal.kind, error) }
+        .map_err(|error| match error {
+            error @ (Error::Storage { .. } | Error::Writer { .. }) => error,
+            Error::Exhausted { message, .. } => Error::Exhausted { message, hint: NO_ROOM.to_owned() },
+            error => proposal::refused(proposal.kind, error),
         })
     }
 

@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use crate::testing::{Bench, alice, titled};
 use crate::{
-    Actor, Comment, Edit, EndCause, Ending, Error, EventFilter, Force, Handoff, InitialState, Lineage,
-    MissionCaps, MissionLimits, NewProposal, NewTask, OnCleanExit, Outcome, ProposalKind, ReviewRequest,
-    RunId, Settled, Status, Task, TaskId,
+    Actor, Comment, Edit, EndCause, Ending, Error, ErrorCode, EventFilter, Force, Handoff, InitialState,
+    Lineage, MissionCaps, MissionLimits, NewProposal, NewTask, OnCleanExit, Outcome, ProposalKind, Question,
+    ReviewRequest, RunId, Settled, Status, Task, TaskId,
 };
 
 pub(super) fn asked(subject: &TaskId, kind: ProposalKind) -> NewProposal {
@@ -48,6 +48,12 @@ fn returns(bench: &Bench, task: &Task, actor: &Actor, metadata: Value) -> Result
 fn children(bench: &Bench, id: &TaskId) -> Vec<Task> {
     let parents = bench.readers.with(|view| view.parents(id)).unwrap();
     parents.iter().map(|id| bench.task(id)).collect()
+}
+
+/// What a person is asked about a mission.
+fn question(bench: &Bench, id: &TaskId) -> Option<Question> {
+    let view = bench.readers.with(|view| view.mission(id, &MissionLimits::default(), &alice()));
+    view.unwrap().mission.question
 }
 
 fn events(bench: &Bench, kind: &str) -> usize {
@@ -194,6 +200,61 @@ fn a_proposal_that_goes_beyond_its_mission_is_refused_and_makes_nothing() {
     titles.sort();
     assert_eq!(titles, [task.title.as_str(), "a"].map(str::to_owned));
     assert_eq!(bench.task(&id).status, Status::Todo);
+    bench.check();
+}
+
+#[test]
+fn a_mission_without_room_for_a_proposal_is_paused_until_a_person_grants_it() {
+    let bench = Bench::new();
+    let caps = MissionCaps { max_tasks: Some(3), ..MissionCaps::default() };
+    let id = bench.call(move |board| board.create_mission(titled("site"), &caps, &alice())).unwrap().task.id;
+    let task = propose(&bench, &id, ProposalKind::Plan).unwrap();
+    let (run, bob) = worker(&bench, &task);
+    let parts: Vec<Value> =
+        (0..6).map(|n| json!({ "name": n.to_string(), "title": n.to_string(), "body": "b" })).collect();
+    let plan = json!({ "tasks": parts });
+    let refused = returns(&bench, &task, &bob, plan.clone()).unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::Exhausted, "{refused}");
+    assert!(refused.hint().unwrap().contains("return fewer tasks"), "{refused}");
+    let asks = |bench: &Bench, metadata: Value| {
+        let (own, actor) = (task.id.clone(), bob.clone());
+        let handoff = Handoff { metadata: Some(metadata), ..Handoff::default() };
+        bench.call(move |board| board.ask_for_proposed_tasks(&own, &handoff, &actor)).unwrap();
+        question(bench, &id)
+    };
+    assert!(asks(&bench, json!({ "tasks": [parts[0]] })).is_none(), "there is room for one");
+
+    let question = asks(&bench, plan.clone()).unwrap();
+
+    assert!(
+        question.text.contains("a proposal has 6 tasks, and 1 of 3 are left (missions.tasks)"),
+        "{question:?}"
+    );
+    let mission = id.clone();
+    bench.call(move |board| board.answer(&mission, "1", &alice())).unwrap();
+    returns(&bench, &task, &bob, plan).unwrap();
+    bench.finish(run, EndCause::Exited { code: 0 });
+    assert_eq!(children(&bench, &id).len(), 7, "the plan and its tasks");
+    bench.check();
+}
+
+#[test]
+fn a_run_that_ends_with_a_proposal_beyond_its_mission_pauses_it_too() {
+    let bench = Bench::new();
+    let caps = MissionCaps { max_tasks: Some(3), ..MissionCaps::default() };
+    let id = bench.call(move |board| board.create_mission(titled("site"), &caps, &alice())).unwrap().task.id;
+    let task = propose(&bench, &id, ProposalKind::Plan).unwrap();
+    let (run, bob) = worker(&bench, &task);
+    let part = |name: &str| json!({ "name": name, "title": name, "body": "b" });
+    returns(&bench, &task, &bob, json!({ "tasks": [part("a")] })).unwrap();
+    // Somebody else takes the last place before the run has ended.
+    let lineage = Lineage { mission: Some(id.to_string()), ..Lineage::default() };
+    bench.create(NewTask { lineage, ..titled("another") });
+
+    bench.finish(run, EndCause::Exited { code: 0 });
+
+    let question = question(&bench, &id).unwrap();
+    assert!(question.text.contains("a proposal has 1 tasks, and 0 of 3 are left"), "{question:?}");
     bench.check();
 }
 

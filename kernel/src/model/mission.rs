@@ -123,6 +123,8 @@ pub(crate) struct Used {
     pub(crate) more_tasks: u64,
     pub(crate) more_runtime: u64,
     pub(crate) more_cost: u64,
+    /// The tasks of a proposal that it had no room for.
+    pub(crate) wanted_tasks: u64,
     pub(crate) caps: MissionCaps,
 }
 

@@ -95,12 +95,28 @@ pub(crate) const RAISE: &str = "raise the limit: as much again";
 /// The answer that ends a mission.
 pub(crate) const STOP: &str = "stop the mission";
 
-/// Returns the same mission with as much again of whatever nothing is left of.
+/// Returns why a mission has no room for the tasks of a proposal, where it has none.
+pub(crate) fn beyond(wanted: u64, used: &Used, limits: &MissionLimits) -> Option<String> {
+    let (count, base, more) = row(MissionLimit::Tasks, used, limits);
+    let allowed = base.saturating_mul(more.saturating_add(1));
+    let left = allowed.saturating_sub(count);
+    (wanted > left)
+        .then(|| format!("a proposal has {wanted} tasks, and {left} of {allowed} are left (missions.tasks)"))
+}
+
+/// Returns the same mission with as much again of whatever nothing is left of, and room for the proposal that it had none for.
 pub(crate) fn granted(mut used: Used, limits: &MissionLimits) -> Used {
     for limit in MissionLimit::ALL {
         let (count, base, more) = row(*limit, &used, limits);
-        if reached(*limit, &used, limits).is_some() {
-            let more = more.max(count / base.max(1));
+        let wanted = match limit {
+            MissionLimit::Tasks => used.wanted_tasks,
+            MissionLimit::Runtime | MissionLimit::Cost => 0,
+        };
+        let is_reached = reached(*limit, &used, limits).is_some();
+        if is_reached || wanted > 0 {
+            let of_use = if is_reached { count / base.max(1) } else { 0 };
+            let of_proposal = count.saturating_add(wanted).saturating_sub(1) / base.max(1);
+            let more = more.max(of_use).max(if wanted > 0 { of_proposal } else { 0 });
             match limit {
                 MissionLimit::Tasks => used.more_tasks = more,
                 MissionLimit::Runtime => used.more_runtime = more,
@@ -108,6 +124,7 @@ pub(crate) fn granted(mut used: Used, limits: &MissionLimits) -> Used {
             }
         }
     }
+    used.wanted_tasks = 0;
     used
 }
 
@@ -213,6 +230,21 @@ mod tests {
         assert_eq!(spent(&more, &LIMITS), None);
         room_for_task("t_1", &more, &LIMITS).unwrap();
         assert_eq!(granted(more, &LIMITS), more, "there is some left of everything");
+    }
+
+    #[test]
+    fn a_grant_has_room_for_the_proposal_that_there_was_none_for() {
+        for (tasks, wanted, expected) in
+            [(2, 18, None), (2, 19, Some(1)), (2, 38, Some(1)), (2, 39, Some(2)), (20, 1, Some(1))]
+        {
+            let used = Used { tasks, ..Used::default() };
+            let why = beyond(wanted, &used, &LIMITS);
+            assert_eq!(why.is_some(), expected.is_some(), "{tasks} and {wanted}: {why:?}");
+            let Some(expected) = expected else { continue };
+            let more = granted(Used { wanted_tasks: wanted, ..used }, &LIMITS);
+            assert_eq!((more.more_tasks, more.wanted_tasks), (expected, 0), "{tasks} and {wanted}");
+            assert_eq!(beyond(wanted, &more, &LIMITS), None);
+        }
     }
 
     #[test]

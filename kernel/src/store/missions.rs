@@ -16,7 +16,7 @@ use crate::model::status::Status;
 use crate::model::task::Task;
 
 /// What a mission's row says of its use.
-const USED: &str = "tasks, runtime_us, cost_micros, more_tasks, more_runtime, more_cost, max_tasks, max_depth, \
+const USED: &str = "tasks, runtime_us, cost_micros, more_tasks, more_runtime, more_cost, wanted_tasks, max_tasks, max_depth, \
     max_runtime_us, max_cost_micros";
 
 /// The open runs of each mission, out of the runs themselves.
@@ -33,6 +33,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Used> {
         more_tasks: count("more_tasks")?,
         more_runtime: count("more_runtime")?,
         more_cost: count("more_cost")?,
+        wanted_tasks: count("wanted_tasks")?,
         caps: MissionCaps {
             max_depth: row.get("max_depth")?,
             max_tasks: limit(row, "max_tasks")?,
@@ -151,8 +152,17 @@ impl Tx<'_> {
     pub(crate) fn grant_mission(&self, name: &str, used: &Used) -> Result<(), Error> {
         self.conn.run(
             "let the mission go on",
-            "UPDATE missions SET more_tasks = ?2, more_runtime = ?3, more_cost = ?4 WHERE name = ?1",
+            "UPDATE missions SET more_tasks = ?2, more_runtime = ?3, more_cost = ?4, wanted_tasks = 0 WHERE name = ?1",
             params![name, stored(used.more_tasks), stored(used.more_runtime), stored(used.more_cost)],
+        )
+    }
+
+    /// Notes how many tasks a proposal wants that a mission has no room for.
+    pub(crate) fn want_tasks(&self, name: &str, wanted: u64) -> Result<(), Error> {
+        self.conn.run(
+            "note what the proposal wants",
+            "UPDATE missions SET wanted_tasks = ?2 WHERE name = ?1",
+            params![name, stored(wanted)],
         )
     }
 

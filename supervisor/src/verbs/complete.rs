@@ -9,6 +9,7 @@ use super::claimed;
 use super::texts;
 use crate::api::{Audience, Call, Effect, Scope, Tool, Verb};
 use crate::command::Command;
+use crate::exit::Code;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 
@@ -77,13 +78,23 @@ impl Verb for Complete {
             artifacts: self.artifacts,
         };
         claimed::require(&call, &handoff).await?;
-        call.write(move |board, actor| {
-            Bulk::each(board, self.task_ids, |board, id| {
-                let settled = board.complete(id, handoff.clone(), self.expected_run, actor)?;
-                Ok(handed_over(&settled, &handoff))
+        let proposed = self.task_ids.first().cloned().map(|id| (id, handoff.clone()));
+        let settled = call
+            .write(move |board, actor| {
+                Bulk::each(board, self.task_ids, |board, id| {
+                    let settled = board.complete(id, handoff.clone(), self.expected_run, actor)?;
+                    Ok(handed_over(&settled, &handoff))
+                })
             })
-        })
-        .await
+            .await;
+        if let (Err(refusal), Some((id, handoff))) = (&settled, proposed)
+            && refusal.code == Code::Exhausted
+        {
+            // The refusal has undone its write: the question to a person is one of its own.
+            call.write_further(move |board, actor| board.ask_for_proposed_tasks(&id, &handoff, actor))
+                .await?;
+        }
+        settled
     }
 }
 
