@@ -180,3 +180,51 @@ supervisor complete --metadata "$(cat answer)""#;
         fleet.cli(["mission", "review", &id]).refused(4, "is over");
     }
 }
+
+#[test]
+fn a_plan_beyond_its_mission_pauses_that_and_is_taken_when_a_person_grants_the_tasks() {
+    for user in User::all() {
+        let part = |n: usize| {
+            format!(r#"{{"name": "{n}", "title": "part {n}", "body": "true", "assignee": "carol"}}"#)
+        };
+        let plan = (0..5).map(part).collect::<Vec<_>>().join(", ");
+        let plan = format!(r#"{{"tasks": [{plan}], "body": "true", "assignee": "carol"}}"#);
+        // Refused until somebody has answered; the run goes on meanwhile.
+        let script = format!(
+            "supervisor complete --metadata '{plan}' 2> refused && exit 3; grep -q missions.tasks refused || exit 4; \
+             until supervisor complete --metadata '{plan}'; do sleep 0.2; done"
+        );
+        let fleet = fleet(user, "planner", &script);
+        let id =
+            fleet.json(["mission", "create", "site", "--max-tasks", "3"])["id"].as_str().unwrap().to_owned();
+        fleet.cli(["mission", "plan", &id]).ok();
+
+        let question = fleet.eventually("a person is asked", || {
+            fleet.json(["mission", "show", &id])["question"]["text"].as_str().map(str::to_owned)
+        });
+
+        assert!(
+            question.contains("a proposal has 5 tasks, and 1 of 3 are left (missions.tasks)"),
+            "{question}"
+        );
+        fleet.cli(["answer", &id, "1"]).ok();
+        let done = fleet.wait_for(&id, "done");
+        assert_eq!(done["parents"].as_array().map(Vec::len), Some(6), "the plan and its tasks: {done:#}");
+        assert_eq!(fleet.json(["mission", "show", &id])["use"]["tasks"]["limit"], 9);
+    }
+}
+
+#[test]
+fn an_idea_without_an_assignee_is_said_to_wait_for_its_meaning() {
+    let fleet = Fleet::offline();
+    let made = fleet.cli(["create", "something", "--triage"]);
+    assert!(
+        made.stderr.contains("supervisor specify t_") && !made.stderr.contains("nobody is assigned"),
+        "{made:?}"
+    );
+    let id = made.ok().stdout.split_whitespace().find(|word| word.starts_with("t_")).unwrap().to_owned();
+    let asked = fleet.cli(["specify", &id]).ok().stdout;
+    assert!(asked.starts_with(&format!("Asked specifier about {id}: t_")), "{asked}");
+    let again = fleet.cli(["specify", &id]).ok().stdout;
+    assert!(again.starts_with(&format!("Asked specifier about {id} before: t_")), "{again}");
+}

@@ -1,8 +1,11 @@
 //! Outward: cards, messages, tasks and streams, for senders that are known and within their bounds.
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use serde_json::{Value, json};
 
 use super::wire::{OTHER, Offering, PARTNER, state};
+use crate::harness::Fleet;
 
 #[test]
 fn cards_name_the_profiles_and_how_to_authenticate_and_nothing_of_the_host() {
@@ -232,4 +235,35 @@ fn strangers_who_say_nothing_keep_no_sender_out() {
     // The head of a request has ten seconds.
     assert!(began.elapsed().as_secs() < 10, "it has waited for the strangers: {:?}", began.elapsed());
     drop(silent);
+}
+
+#[test]
+fn an_address_that_is_taken_and_a_token_of_two_are_errors_of_status_and_doctor() {
+    let offering = Offering::start("");
+    let fleet = Fleet::offline();
+    for name in ["one", "two"] {
+        fleet.write_config(&format!("secrets/{name}"), "the-same-token\n");
+        let file = fleet.root().join(format!("secrets/{name}"));
+        std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    fleet.configure(&format!(
+        "[a2a]\nlisten = \"127.0.0.1:{}\"\nprofiles = [\"shell\"]\n[a2a.senders.one]\nsecret = \"one\"\ntenant = \"acme\"\n\
+         [a2a.senders.two]\nsecret = \"two\"\ntenant = \"globex\"\n",
+        offering.port
+    ));
+    let before = fleet.cli(["doctor"]);
+    assert!(before.code == 1 && before.stdout.contains("another program listens on 127.0.0.1"), "{before:?}");
+    assert!(before.stdout.contains("a2a sender two: it has the token of the sender one"), "{before:?}");
+
+    fleet.start();
+
+    let status = fleet.eventually("the bridge has tried", || {
+        let status = fleet.cli(["status"]);
+        status.stdout.contains("the A2A bridge hears nothing").then_some(status)
+    });
+    assert!(status.code == 1 && status.stdout.contains("cannot be listened on"), "{status:?}");
+    assert!(fleet.cli(["doctor"]).stdout.contains("a2a: 127.0.0.1"));
+    assert!(fleet.cli(["diagnostics"]).stdout.contains("a2a_not_served"));
+    let served = offering.fleet.cli(["doctor"]).stdout;
+    assert!(served.contains(&format!("a2a: served at 127.0.0.1:{}", offering.port)), "{served}");
 }

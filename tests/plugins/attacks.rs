@@ -117,3 +117,29 @@ fn a_directory_that_leads_elsewhere_or_that_others_can_write_is_no_plugin() {
     let defect = line(&fleet, "open2")["defect"].as_str().unwrap().to_owned();
     assert!(defect.contains("is a symbolic link"), "{defect}");
 }
+
+#[test]
+fn a_plugin_that_hangs_on_one_board_gets_the_events_of_others() {
+    let fleet = Fleet::boot();
+    installed(
+        &fleet,
+        "hangs",
+        &format!("timeout = '5m'\n{CREATED}"),
+        "cat > \"$PLUGIN_STATE/call-$$\"; grep -q '\"board\":\"default\"' \"$PLUGIN_STATE/call-$$\" && sleep 4242",
+    );
+    let state = fleet.root().join("plugins.d/hangs/state");
+    let has = |board: &str| {
+        let of = format!("\"board\":\"{board}\"");
+        let calls = fs::read_dir(&state).into_iter().flatten().flatten();
+        calls.filter_map(|call| fs::read_to_string(call.path()).ok()).any(|call| call.contains(&of))
+    };
+    fleet.cli(["--board", "other", "init"]).ok();
+    fleet.cli(["create", "x", "--assignee", "nobody-does-it"]).ok();
+    fleet.eventually("it hangs", || has("default").then_some(()));
+
+    fleet.cli(["--board", "other", "create", "x", "--assignee", "nobody-does-it"]).ok();
+
+    fleet.eventually("the other board is heard", || has("other").then_some(()));
+    assert!(fleet.stop(&[]).success());
+    fleet.eventually("its program has ended", || fleet.processes_with("4242").is_empty().then_some(()));
+}

@@ -52,5 +52,11 @@ fn what_has_taken_the_place_of_a_plugin_since_it_was_read_is_not_run() {
 
     fs::set_permissions(&plugins, fs::Permissions::from_mode(0o755)).unwrap();
     fleet.cli(["service", "reload"]).ok();
+    let manifest = fs::read_to_string(dir.join("plugin.toml")).unwrap();
+    fs::write(dir.join("plugin.toml"), format!("policy = 'nowhere'\n{manifest}")).unwrap();
+    let doctor = fleet.cli(["doctor"]);
+    assert!(doctor.code == 1 && doctor.stdout.contains("plugin calls: "), "{doctor:?}");
+    fs::write(dir.join("plugin.toml"), &manifest).unwrap();
+    assert!(fleet.cli(["doctor"]).stdout.contains("plugin calls: it can be tried"));
     assert_eq!(fleet.cli(["calls", "go"]).ok().stdout.trim(), "its own");
 }

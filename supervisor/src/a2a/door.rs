@@ -71,10 +71,12 @@ async fn attend(service: Arc<Service>, stop: CancellationToken) {
     let listener = match TcpListener::bind(at).await {
         Ok(listener) => listener,
         Err(error) => {
+            service.set_bridge(Some(format!("{at} cannot be listened on: {error}")));
             tracing::error!(%at, %error, hint = "set another a2a.listen and restart", "a2a_not_served");
             return;
         }
     };
+    service.set_bridge(None);
     tracing::info!(%at, "a2a_served");
     let door = Arc::new(Door { service, senders: Senders::default(), stop: stop.clone() });
     let (strangers, served) = (Arc::new(Strangers::default()), TaskTracker::new());

@@ -2,7 +2,7 @@
 
 use super::restore::{lock, refuse_worker};
 use crate::client::Client;
-use crate::doctor::{self, Examination, Troubles};
+use crate::doctor::{self, Examination, Troubles, Unheard};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::owner::OwnerLock;
@@ -13,23 +13,25 @@ pub(super) async fn run(client: &Client, verb: Doctor, output: Output) -> Result
     refuse_worker(client)?;
     let root = client.root();
     let _lock = if verb.repair { Some(lock(root)?) } else { None };
-    let troubles = troubles(client).await?;
+    let (troubles, unheard) = told(client).await?.unzip();
     let asked = Examination { replay: verb.replay, repair: verb.repair };
-    output.reply::<Doctor>(&doctor::examine(root, asked, troubles)?)
+    output.reply::<Doctor>(&doctor::examine(root, asked, troubles.unwrap_or_default(), unheard.as_ref())?)
 }
 
-/// What keeps the daemon from writing to boards that it has open; nothing where none answers.
-async fn troubles(client: &Client) -> Result<Troubles, Failure> {
+/// What keeps the daemon from writing to boards that it has open, and what it does not hear; nothing where none answers.
+async fn told(client: &Client) -> Result<Option<(Troubles, Unheard)>, Failure> {
     let root = client.root();
     if OwnerLock::owner(root).is_none() {
-        return Ok(Troubles::new());
+        return Ok(None);
     }
     // One that is open tells of all; of those that lie here, some may not be.
     for name in root.board_names()?.into_iter().chain([BoardName::default()]) {
         let client = Client::new(root.clone(), name, None);
-        if let Ok(status) = client.call(&Status::default()).await {
-            return Ok(status.board_troubles);
+        if let Ok(status) = client.call(&Status::default()).await
+            && status.daemon.is_some()
+        {
+            return Ok(Some((status.board_troubles, status.unheard)));
         }
     }
-    Ok(Troubles::new())
+    Ok(None)
 }

@@ -13,6 +13,7 @@ use crate::config::definitions::{Defect, Effect};
 use crate::daemon::{Event, OwnerLink};
 use crate::failure::Failure;
 use crate::roster::LooseName;
+use crate::service::BRIDGE;
 
 /// Finds it.
 pub(super) async fn wrong(call: &Call) -> Result<Vec<Finding>, Failure> {
@@ -28,6 +29,7 @@ pub(super) async fn wrong(call: &Call) -> Result<Vec<Finding>, Failure> {
     found.extend(mail.iter().filter(|mail| mail.is_in_trouble(now)).map(undelivered));
     if call.service.daemon().is_some() {
         found.extend(call.service.chats().deaf().iter().map(deaf));
+        found.extend(call.service.bridge_trouble().map(not_offered));
     }
     let cursors = call.read(|view| view.plugin_cursors()).await?;
     found.extend(cursors.iter().filter(|cursor| cursor.attempts > 0).map(refusing));
@@ -100,6 +102,13 @@ fn undelivered(mail: &Mail) -> Finding {
         diagnostic.first_seen_at = since;
     }
     Finding::of_root(format!("channel {name}"), diagnostic)
+}
+
+/// The A2A bridge does not listen.
+fn not_offered(why: String) -> Finding {
+    let actions = vec![Remedy::command("look at the address", "doctor").suggested()];
+    let told = ("no other agent reaches it".to_owned(), why);
+    Finding::of_root(BRIDGE.to_owned(), now("a2a_not_served", Severity::Error, told, actions))
 }
 
 /// A chat whose service does not answer.

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 
 use super::{Check, Verdict};
+use crate::automation::chat::Chats;
 use crate::automation::plugins::Plugins;
 use crate::automation::schedules::Schedules;
 use crate::config::Config;
@@ -28,7 +29,9 @@ pub(super) fn configuration(root: &Root) -> Vec<Check> {
         ),
         Err(failure) => checks.push(Check::failed("configuration", failure)),
     }
-    for defect in roster.defects().chain(schedules.defects()).chain(plugins.defects()) {
+    let chats = Chats::load(root);
+    let defects = roster.defects().chain(schedules.defects()).chain(plugins.defects());
+    for defect in defects.chain(chats.defects()) {
         let text = format!("{defect}; {}", defect.consequence());
         checks.push(Check::new("configuration", Verdict::Error, text).hint(defect.hint()));
     }

@@ -1,5 +1,6 @@
 //! What `doctor` looks at: the root, its boards, the configuration and this host. Blocking.
 
+mod automation;
 mod boards;
 mod channels;
 mod dashboard;
@@ -12,6 +13,7 @@ use kernel::BoardName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::automation::Unheard;
 use crate::failure::Failure;
 use crate::owner::OwnerLock;
 use crate::paths::Root;
@@ -70,12 +72,18 @@ pub(crate) struct Examination {
 /// Why nothing is written to some boards of a daemon that runs.
 pub(crate) type Troubles = BTreeMap<BoardName, String>;
 
-/// Looks at a root and at this host.
-pub(crate) fn examine(root: &Root, asked: Examination, troubles: Troubles) -> Result<Report, Failure> {
+/// Looks at a root and at this host. `unheard` is what a daemon that runs does not hear.
+pub(crate) fn examine(
+    root: &Root,
+    asked: Examination,
+    troubles: Troubles,
+    unheard: Option<&Unheard>,
+) -> Result<Report, Failure> {
     let mut checks = vec![reachable(root), served(root)];
     checks.extend(boards::examine(root, asked, troubles)?);
     checks.extend(host::configuration(root));
     checks.extend(channels::examine(root));
+    checks.extend(automation::examine(root, unheard));
     checks.extend(dashboard::examine(root));
     checks.extend(host::host(root));
     Ok(Report { ok: checks.iter().all(|check| check.verdict != Verdict::Error), checks })

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use kernel::{PluginName, Tenant};
+use kernel::{BoardName, PluginName, Tenant};
 use policies::{Identity, Policy};
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -26,10 +26,10 @@ const ASKED: usize = 4;
 const TURN: Duration = Duration::from_secs(30);
 
 /// For what a plugin is called. Those who wait do so among themselves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Line {
-    /// For an event: one at a time.
-    Events,
+    /// For an event of a board: one at a time, so that no board waits for another one.
+    Events(BoardName),
     /// Because somebody asks: one of a few at a time.
     Asked,
 }
@@ -66,9 +66,9 @@ struct Turn {
 }
 
 impl Turns {
-    fn of(line: Line) -> Self {
+    fn of(line: &Line) -> Self {
         let count = match line {
-            Line::Events => 1,
+            Line::Events(_) => 1,
             Line::Asked => ASKED,
         };
         Turns { free: Mutex::new((0..count).collect()), permits: Arc::new(Semaphore::new(count)) }
@@ -96,16 +96,18 @@ impl Calls {
         &self.0.of_workers
     }
 
-    async fn turn(&self, plugin: &PluginName, line: Line) -> Result<Turn, Failure> {
+    async fn turn(&self, plugin: &PluginName, line: &Line) -> Result<Turn, Failure> {
         let turns = {
             let mut turns = self.0.turns.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(turns.entry((plugin.clone(), line)).or_insert_with(|| Arc::new(Turns::of(line))))
+            Arc::clone(
+                turns.entry((plugin.clone(), line.clone())).or_insert_with(|| Arc::new(Turns::of(line))),
+            )
         };
         let busy = || Failure::new(Code::TryAgain, format!("{ASKED} calls of it are under way"));
         let permit = Arc::clone(&turns.permits).acquire_owned();
         let permit = match line {
             // It has waited for its turn and not failed.
-            Line::Events => permit.await,
+            Line::Events(_) => permit.await,
             Line::Asked => tokio::time::timeout(TURN, permit).await.map_err(|_| busy())?,
         };
         let permit = permit.map_err(|_| busy())?;
@@ -121,10 +123,10 @@ impl Calls {
         asked: &Value,
         line: Line,
     ) -> Result<Reply, Failure> {
-        let turn = self.turn(&plugin.name, line).await?;
+        let turn = self.turn(&plugin.name, &line).await?;
         let kind = match line {
-            Line::Events => "event",
-            Line::Asked => "asked",
+            Line::Events(board) => format!("event-{board}"),
+            Line::Asked => "asked".to_owned(),
         };
         let place = service.root().plugin_home(&format!("{}.{kind}-{}", plugin.name, turn.number));
         self.call_in(service, plugin, asked, &place).await

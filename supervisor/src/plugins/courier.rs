@@ -237,7 +237,7 @@ async fn handle(
     event: &Event,
 ) -> Result<(), Failure> {
     let asked = protocol::event(&plugin.name, board.name(), event);
-    let reply = calls.call(service, plugin, &asked, calls::Line::Events).await?;
+    let reply = calls.call(service, plugin, &asked, calls::Line::Events(board.name().clone())).await?;
     let id = format!("{}-e{}", board.id(), event.id);
     let occasion =
         Occasion { plugin, board: board.name(), tenant: None, id: Some(&id), refused: Refused::LeftOut };

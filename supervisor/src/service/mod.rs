@@ -21,6 +21,7 @@ use kernel::{
 use tokio::sync::{Notify, watch};
 use workspace::WorkspaceSpec;
 
+pub(crate) use self::beside::BRIDGE;
 use self::leases::ExternalLeases;
 use self::looks::Looks;
 use crate::automation::chat::Desk;
@@ -166,6 +167,7 @@ pub(crate) struct Service {
     diffs: Looks<Option<Tenant>>,
     chats: Desk,
     browsers: Browsers,
+    bridge_trouble: Mutex<Option<String>>,
     mail: Arc<Notify>,
     news: Arc<Notify>,
 }
@@ -191,6 +193,7 @@ impl Service {
             looks: Looks::default(),
             diffs: Looks::default(),
             chats: Desk::default(),
+            bridge_trouble: Mutex::default(),
             mail: Arc::default(),
             news: Arc::default(),
         }

@@ -45,8 +45,9 @@ impl Verb for Doctor {
     async fn run(self, call: Call) -> Result<Report, Failure> {
         let troubles = status::troubles(&call);
         let asked = Examination { replay: self.replay, repair: false };
+        let unheard = call.service.daemon().is_some().then(|| call.service.unheard());
         blocking("the examination did not finish", move || {
-            doctor::examine(call.service.root(), asked, troubles)
+            doctor::examine(call.service.root(), asked, troubles, unheard.as_ref())
         })
         .await?
     }

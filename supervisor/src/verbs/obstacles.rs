@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use kernel::{ActorKind, Label, Pool, Profile, Task};
+use kernel::{ActorKind, Label, Pool, Profile, Status, Task};
 
 use crate::api::{Call, blocking, person};
 use crate::failure::Failure;
@@ -22,9 +22,21 @@ pub(super) async fn of_task(task: &Task, call: &Call) -> Vec<String> {
         }
     } else {
         let id = &task.id;
-        vec![format!(
-            "nobody is assigned, so nothing runs it: supervisor assign {id} shell, or another of `supervisor assignees`"
-        )]
+        vec![match task.status {
+            Status::Triage => {
+                format!("it waits in triage until somebody says what it means: supervisor specify {id}")
+            }
+            Status::Todo
+            | Status::Scheduled
+            | Status::Ready
+            | Status::Running
+            | Status::Review
+            | Status::Blocked
+            | Status::Done
+            | Status::Archived => format!(
+                "nobody is assigned, so nothing runs it: supervisor assign {id} shell, or another of `supervisor assignees`"
+            ),
+        }]
     };
     warnings.extend(without_body(task, call));
     if task.goal.mode {

@@ -209,15 +209,15 @@ impl Proposals {
         }
         for Asked { task_id, proposal, existing, reason, hint, .. } in &self.results {
             if let Some(proposal) = proposal {
-                let verb = if *existing { "Asked before" } else { "Asked" };
-                screen.line(format!("{verb}: {proposal} of {} proposes for {task_id}", self.assignee));
+                let before = if *existing { " before" } else { "" };
+                screen.line(format!("Asked {} about {task_id}{before}: {proposal}", self.assignee));
             }
             if let Some(reason) = reason {
                 let label = screen.paint(Ink::Red, "failed:");
                 screen.line(format!("{label} {task_id}: {}", printable(reason)));
             }
             if let Some(hint) = hint {
-                screen.line(format!("        hint: {hint}"));
+                screen.line(format!("        hint: {}", printable(hint)));
             }
         }
     }

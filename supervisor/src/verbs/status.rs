@@ -183,6 +183,9 @@ pub(crate) struct StatusReport {
     /// Plugins that get no more events of the board, because they failed too often.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) paused_plugins: Vec<PluginCursor>,
+    /// Chats and the A2A bridge that hear nothing, each with the reason. Known to a daemon.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) unheard: BTreeMap<String, String>,
     /// The next ticks of the schedules of the board, soonest first; at most 3.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) ticks: Vec<NextTick>,
@@ -212,6 +215,7 @@ impl StatusReport {
             broken,
             paused_plugins,
             unheld_policies: BTreeMap::new(),
+            unheard: BTreeMap::new(),
             holder: None,
             ..self
         }
@@ -337,6 +341,7 @@ impl Verb for Status {
             spent_budgets,
             failing_channels,
             paused_plugins,
+            unheard: call.service.unheard(),
             ticks: open.ticks,
             waiting,
             waiting_more,

@@ -6,5 +6,5 @@ mod file;
 mod heard;
 
 pub(crate) use self::desk::{Desk, Line};
-pub(crate) use self::file::{ChatFile, May, Sender};
+pub(crate) use self::file::{ChatFile, Chats, May, Sender};
 pub(crate) use self::heard::{Heard, Posted};

@@ -59,6 +59,9 @@ pub(super) fn of(report: &StatusReport) -> (Health, Vec<String>) {
     for cursor in &report.paused_plugins {
         add(true, &format!("the plugin {} is paused", cursor.plugin));
     }
+    for name in report.unheard.keys() {
+        add(true, &format!("{name} hears nothing"));
+    }
     let in_phase = |phase| report.workers.iter().filter(|worker| worker.run.phase == phase).count() as u64;
     let (unknown, settling) = (in_phase(Phase::Unknown), in_phase(Phase::Settling));
     let unkillable = in_phase(Phase::Unkillable);

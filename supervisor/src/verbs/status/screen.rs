@@ -57,6 +57,12 @@ pub(super) fn show(reply: &StatusReport, screen: &mut Screen) {
             screen.hanging(&format!("{}: ", printable(&mail.channel)), &printable(&text));
         }
     }
+    if !reply.unheard.is_empty() {
+        screen.heading("Not heard");
+        for (name, why) in &reply.unheard {
+            screen.hanging(&format!("{}: ", printable(name)), &printable(why));
+        }
+    }
     if !reply.paused_plugins.is_empty() {
         screen.heading("Plugins");
         for cursor in &reply.paused_plugins {

@@ -1,0 +1,121 @@
+//! What `doctor` finds out about who is heard and who is called: chats, plugins, and the A2A bridge.
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::net::TcpListener;
+
+use super::{Check, Verdict};
+use crate::api::hash_token;
+use crate::automation::chat::Chats;
+use crate::automation::plugins::{Ground, Plugin, Plugins, inspect};
+use crate::config::Config;
+use crate::config::a2a::A2aConfig;
+use crate::failure::with_causes;
+use crate::paths::Root;
+use crate::roster::Roster;
+use crate::service::BRIDGE;
+
+/// Who should be heard by a daemon that runs and is not, with the reason.
+pub(crate) type Unheard = BTreeMap<String, String>;
+
+/// Looks at all of them. Nothing is sent, and no plugin is called.
+pub(super) fn examine(root: &Root, unheard: Option<&Unheard>) -> Vec<Check> {
+    // `configuration` reports a file that cannot be used.
+    let Ok(config) = Config::load(root) else { return Vec::new() };
+    let mut checks = chats(root, &config, unheard);
+    checks.extend(plugins(root));
+    checks.extend(a2a(root, &config.a2a, unheard));
+    checks
+}
+
+/// Each chat: its channel, its secret, and whether its service answers.
+fn chats(root: &Root, config: &Config, unheard: Option<&Unheard>) -> Vec<Check> {
+    let chats = Chats::load(root);
+    let mut checks = Vec::new();
+    for (name, chat) in chats.usable() {
+        let subject = format!("chat {name}");
+        let secret = chat.secret.as_ref().map(|secret| secret.fetch(&subject, &root.secret_stores()));
+        let why = if !config.notify.channels.contains_key(&chat.channel) {
+            Some(format!("there is no channel `{}`", chat.channel))
+        } else if let Some(Err(error)) = secret {
+            Some(with_causes(&error))
+        } else {
+            unheard.and_then(|unheard| unheard.get(&format!("the chat {name}")).cloned())
+        };
+        checks.push(match why {
+            None => {
+                Check::new(subject, Verdict::Ok, format!("it can be tried: supervisor chat check {name}"))
+            }
+            Some(why) => Check::new(subject, Verdict::Error, why)
+                .hint(format!("mend it, then: supervisor chat check {name}")),
+        });
+    }
+    checks
+}
+
+/// Each plugin: its directory and its policy.
+fn plugins(root: &Root) -> Vec<Check> {
+    let (plugins, roster) = (Plugins::load(root), Roster::load(root));
+    let wrong = |plugin: &Plugin| match roster.policies().find(&plugin.manifest.policy) {
+        Err(why) => Some(why.to_string()),
+        Ok(policy) if policy.has_proxy() => {
+            Some(format!("the policy {} has a proxy, which a plugin has not", plugin.manifest.policy))
+        }
+        Ok(_) => inspect(&plugin.dir, Ground::Installed).err().map(|unfit| unfit.to_string()),
+    };
+    let check = |plugin: &Plugin| {
+        let (subject, name) = (format!("plugin {}", plugin.name), &plugin.name);
+        match wrong(plugin) {
+            None => {
+                Check::new(subject, Verdict::Ok, format!("it can be tried: supervisor plugin check {name}"))
+            }
+            Some(why) => Check::new(subject, Verdict::Error, why)
+                .hint(format!("mend it, then: supervisor plugin check {name}")),
+        }
+    };
+    plugins.usable().map(check).collect()
+}
+
+/// The bridge: its address, and the tokens of its senders.
+fn a2a(root: &Root, config: &A2aConfig, unheard: Option<&Unheard>) -> Vec<Check> {
+    let Some(at) = config.listen else { return Vec::new() };
+    let wrong = |why: String, hint: &str| Check::new("a2a", Verdict::Error, why).hint(hint);
+    let elsewhere = "set another address as `listen` in [a2a] of supervisor.toml, and start the daemon again";
+    let told = unheard.map(|unheard| unheard.get(BRIDGE));
+    // It is free again at once: nobody has connected.
+    let mut checks = vec![match (told, TcpListener::bind(at).map(drop)) {
+        (Some(Some(why)), _) => wrong(why.clone(), elsewhere),
+        (Some(None), Err(e)) if e.kind() == ErrorKind::AddrInUse => {
+            Check::new("a2a", Verdict::Ok, format!("served at {at}"))
+        }
+        (Some(None), Ok(())) => Check::new("a2a", Verdict::Warning, format!("{at} is not served yet"))
+            .hint("`listen` in [a2a] is read when the daemon starts: start it again"),
+        (None, Ok(())) => {
+            Check::new("a2a", Verdict::Ok, format!("{at} is free: the daemon will listen there"))
+        }
+        (None, Err(e)) if e.kind() == ErrorKind::AddrInUse => {
+            wrong(format!("another program listens on {at}"), elsewhere)
+        }
+        (Some(None) | None, Err(e)) => wrong(format!("{at} cannot be listened on: {e}"), elsewhere),
+    }];
+    let mut tokens: BTreeMap<[u8; 32], &str> = BTreeMap::new();
+    for (name, sender) in &config.senders {
+        let subject = format!("a2a sender {name}");
+        match sender.secret.fetch(&subject, &root.secret_stores()) {
+            Err(error) => checks.push(
+                Check::new(subject, Verdict::Error, with_causes(&error))
+                    .hint("write its token there, then: supervisor service reload"),
+            ),
+            Ok(value) => {
+                let text = String::from_utf8_lossy(value.bytes()).trim().to_owned();
+                if let Some(other) = tokens.insert(hash_token(&text), name) {
+                    let why = format!("it has the token of the sender {other}, and is taken for that one");
+                    checks.push(
+                        Check::new(subject, Verdict::Error, why).hint("give each sender a token of its own"),
+                    );
+                }
+            }
+        }
+    }
+    checks
+}
