@@ -58,22 +58,22 @@ export class ColumnView {
     this.plus?.focus();
   }
 
-  /** A column that has been empty since the page was opened is a narrow rail. */
+  /** A column that has been empty since the page was opened is a narrow rail, but for those that every task passes. */
   narrow() {
-    this.element.classList.toggle("rail", !this.wide && !this.form);
+    this.element.classList.toggle("rail", !this.wide && !this.form && !this.column.wide);
   }
 
   /**
-   * @param {Card[]} cards in their order @param {{lanes: boolean, total: number, more: boolean, filtered: boolean, loaded: boolean}} how
-   *   `total`: what the header says; `more`: whether some are not read yet
+   * @param {Card[]} cards in their order @param {{lanes: boolean, total: number, more: boolean, filtered: boolean, loaded: boolean, first: boolean}} how
+   *   `total`: what the header says; `more`: whether some are not read yet; `first`: whether the board has no task at all
    */
-  set(cards, { lanes, total, more, filtered, loaded }) {
+  set(cards, { lanes, total, more, filtered, loaded, first }) {
     this.cards = cards;
     if (cards.length || (loaded && total)) this.wide = true;
     text(this.count, total.toLocaleString("en-US"));
     this.count.setAttribute("aria-label", `${total} tasks`);
     this.list.set(lanes ? this.inLanes(cards) : cards.map((card) => ({ key: card.id, height: heightOf(card), record: card })));
-    text(this.empty, filtered ? "Nothing matches the filters" : this.column.empty);
+    text(this.empty, filtered ? "Nothing matches the filters" : first && this.column.status === "ready" ? "No tasks yet. New task creates the first one" : this.column.empty);
     this.empty.hidden = cards.length > 0 || !loaded;
     this.foot.hidden = !more;
     this.narrow();

@@ -4,8 +4,8 @@ import { duration, now, short } from "../time.js";
 
 /**
  * A column. `drop`: what it takes to move a task there: "move" asks nothing, "confirm" asks first, "reason" and "time" ask for a text,
- * "none" is where only the daemon moves tasks. `create`: whether a task can be made there.
- * @typedef {{status: string, word: string, drop: "move" | "confirm" | "reason" | "time" | "review" | "none", create: boolean, empty: string}} Column
+ * "none" is where only the daemon moves tasks. `create`: whether a task can be made there. `wide`: whether it is wide even while it is empty.
+ * @typedef {{status: string, word: string, drop: "move" | "confirm" | "reason" | "time" | "review" | "none", create: boolean, wide?: boolean, empty: string}} Column
  */
 
 /** @type {Column[]} */
@@ -13,11 +13,11 @@ export const COLUMNS = [
   { status: "triage", word: "Triage", drop: "move", create: true, empty: "Ideas that need a specification" },
   { status: "todo", word: "Todo", drop: "move", create: true, empty: "Tasks that wait for other tasks" },
   { status: "scheduled", word: "Scheduled", drop: "time", create: true, empty: "Tasks that start at a time" },
-  { status: "ready", word: "Ready", drop: "move", create: true, empty: "Tasks that may start" },
-  { status: "running", word: "Running", drop: "none", create: false, empty: "Tasks with a live worker" },
+  { status: "ready", word: "Ready", drop: "move", create: true, wide: true, empty: "Tasks that may start" },
+  { status: "running", word: "Running", drop: "none", create: false, wide: true, empty: "Tasks with a live worker" },
   { status: "review", word: "Review", drop: "review", create: false, empty: "Work to look at" },
   { status: "blocked", word: "Blocked", drop: "reason", create: true, empty: "Tasks that wait for a person" },
-  { status: "done", word: "Done", drop: "confirm", create: false, empty: "Finished tasks" },
+  { status: "done", word: "Done", drop: "confirm", create: false, wide: true, empty: "Finished tasks" },
   { status: "archived", word: "Archived", drop: "confirm", create: false, empty: "Tasks out of sight" },
 ];
 

@@ -163,7 +163,7 @@ class Board {
       const counted = store.next && !filtered ? store.counts?.[status] : undefined;
       const total = Math.max(mine.length, counted ?? 0);
       if (this.first && store.loaded) view.wide = total > 0;
-      view.set(mine, { lanes: now.lanes && status === "running", total, more: Boolean(store.next && !store.loading), filtered: filtered || Boolean(now.tenant), loaded: store.loaded });
+      view.set(mine, { lanes: now.lanes && status === "running", total, more: Boolean(store.next && !store.loading), filtered: filtered || Boolean(now.tenant), loaded: store.loaded, first: store.cards.size === 0 });
       text(view.chip, total.toLocaleString("en-US"));
     }
     if (store.loaded) {
