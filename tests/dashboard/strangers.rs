@@ -173,3 +173,22 @@ fn a_browser_that_does_not_read_is_given_up_and_holds_up_nobody() {
     let mut rest = Vec::new();
     drop(last.read_to_end(&mut rest));
 }
+
+#[test]
+fn behind_a_proxy_its_name_is_served_and_the_cookie_is_for_tls_alone() {
+    let served = Served::start("public_url = \"https://fleet.example.org\"\n");
+    let url = served.fleet.cli(["dashboard"]).ok().stdout;
+    let code =
+        url.trim_end().strip_prefix("https://fleet.example.org/open#").unwrap_or_else(|| panic!("{url}"));
+    let own = [("host", "fleet.example.org"), ("origin", "https://fleet.example.org")];
+    let json = ("content-type", "application/json");
+    let body = json!({ "code": code }).to_string();
+    let plain = [own[0], ("origin", "http://fleet.example.org"), json];
+    assert_eq!(served.exchange("POST", "/session", &plain, &body).status, 403);
+    let said = served.exchange("POST", "/session", &[own[0], own[1], json], &body);
+    assert_eq!(said.status, 201, "{said:?}");
+    assert!(said.header("set-cookie").unwrap().ends_with("; secure"), "{said:?}");
+    let browser = Browser::of(&said);
+    let page = [own[0], own[1], ("cookie", &browser.cookie), ("x-supervisor-dashboard", &browser.key)];
+    assert_eq!(served.exchange("GET", "/api/v1/board", &page, "").status, 200);
+}
