@@ -114,6 +114,24 @@ fn a_stream_says_hello_and_has_each_event_once_also_for_who_comes_back() {
 }
 
 #[test]
+fn a_reader_whose_events_were_folded_is_told_once_and_goes_on_with_the_rest() {
+    let fleet = Fleet::boot();
+    let api = operator(&fleet);
+    let task = fleet.create("over", "true", &[]);
+    fleet.wait_for(&task, "done");
+    let last = fleet.json(["events"])["last_event"].clone();
+    fleet.json(["gc", "--event-retention-days", "0"]);
+    comment(&api, &task, "later");
+    let mut stream = Stream::open(&fleet, "?since=0", "");
+    assert_eq!(stream.next().unwrap().0, "hello");
+    let (name, id, horizon) = stream.next().unwrap();
+    assert_eq!((name.as_str(), id, &horizon["through"]), ("folded", None, &last));
+    assert_eq!(stream.event()["kind"], "commented");
+    comment(&api, &task, "latest");
+    assert_eq!(stream.event()["kind"], "commented", "what was folded is said once");
+}
+
+#[test]
 fn a_stream_of_a_tenant_has_its_events_alone() {
     let fleet = Fleet::boot();
     let api = operator(&fleet);
