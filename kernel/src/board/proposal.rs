@@ -201,7 +201,11 @@ impl Board<'_> {
         .map_err(|error| match error {
             error @ (Error::Storage { .. } | Error::Writer { .. }) => error,
             Error::Exhausted { message, .. } => Error::Exhausted { message, hint: NO_ROOM.to_owned() },
-            error => proposal::refused(proposal.kind, error),
+            error @ (Error::NotFound { .. }
+            | Error::Conflict { .. }
+            | Error::Illegal { .. }
+            | Error::Invalid { .. }
+            | Error::Forbidden { .. }) => proposal::refused(proposal.kind, error),
         })
     }
 

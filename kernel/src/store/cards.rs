@@ -48,7 +48,7 @@ mod tests {
     use super::*;
     use crate::testing::{Bench, alice, titled};
 
-    /// How much work the statement is, in steps of SQLite's machine.
+    /// How much work the statement is, in steps of the machine of `SQLite`.
     fn steps(bench: &Bench, tasks: &[TaskId]) -> i32 {
         let conn = Connection::open(&bench.path).unwrap();
         let mut statement = conn.prepare(COUNTS).unwrap();

@@ -247,17 +247,17 @@ fn file(
         truncated: is_large(&delta),
     };
     // A file that cannot be read has no lines.
-    let Ok(Some(patch)) = Patch::from_diff(found, at) else {
+    let Ok(Some(text)) = Patch::from_diff(found, at) else {
         file.truncated |= delta.status() == Delta::Unreadable;
         return Ok(Some(file));
     };
-    file.binary = patch.delta().flags().is_binary() && !file.truncated;
+    file.binary = text.delta().flags().is_binary() && !file.truncated;
     if file.binary || file.truncated {
         return Ok(Some(file));
     }
-    (_, file.additions, file.deletions) = patch.line_stats()?;
+    (_, file.additions, file.deletions) = text.line_stats()?;
     if detail == Detail::Lines {
-        (file.hunks, file.truncated) = hunks(&patch, room)?;
+        (file.hunks, file.truncated) = hunks(&text, room)?;
     }
     Ok(Some(file))
 }
