@@ -5,6 +5,7 @@
 //! session, in a fresh directory that stands in for `/tmp/tour` and for `$tour/root`. A command succeeds unless its block says `status=N`.
 
 use std::fmt::Write as _;
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -237,8 +238,10 @@ fn run(page: &str) {
 #[track_caller]
 fn run_as(page: &str, user: User, visitor: &Visitor) {
     let text = std::fs::read_to_string(repository().join(page)).unwrap();
-    let steps = steps(&text);
-    let output = session(&steps, user, visitor);
+    // A daemon of the person who runs the tests may have the port of the manual.
+    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+    let steps = steps(&text.replace("127.0.0.1:8470", &format!("127.0.0.1:{port}")));
+    let output = session(&steps, user, visitor, port);
     let mut rest = output.as_str();
     for (number, step) in steps.iter().enumerate() {
         let place = format!("{page}:{}: {}", step.line, step.command);
@@ -253,8 +256,9 @@ fn run_as(page: &str, user: User, visitor: &Visitor) {
     }
 }
 
-fn session(steps: &[Step], user: User, visitor: &Visitor) -> String {
+fn session(steps: &[Step], user: User, visitor: &Visitor, port: u16) -> String {
     let fleet = Fleet::offline_as(user);
+    fleet.configure(&format!("[dashboard]\nlisten = \"127.0.0.1:{port}\"\n"));
     let root = fleet.root().display().to_string();
     let mut script = String::from("exec 2>&1\n");
     for (number, step) in steps.iter().enumerate() {
