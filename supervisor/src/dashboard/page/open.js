@@ -96,11 +96,20 @@ async function resume() {
   say("No session", "Get a link in a terminal, as the user who runs the daemon:", true);
 }
 
-const code = location.hash.slice(1);
-// It stays neither in the address nor in the history.
-if (code) history.replaceState(null, "", location.pathname + location.search);
-try {
-  await (code ? begin(code, false) : resume());
-} catch {
-  say("No answer", "The daemon does not answer. Start it, then get a link:", true);
+/** Takes the code out of the address, where there is one, and begins a session with it. */
+async function start() {
+  const code = location.hash.slice(1);
+  // It stays neither in the address nor in the history.
+  if (code) history.replaceState(null, "", location.pathname + location.search);
+  try {
+    await (code ? begin(code, false) : resume());
+  } catch {
+    say("No answer", "The daemon does not answer. Start it, then get a link:", true);
+  }
 }
+
+// A link that is pasted into this tab changes only the fragment, and loads nothing.
+addEventListener("hashchange", () => {
+  if (location.hash.length > 1) void start();
+});
+await start();

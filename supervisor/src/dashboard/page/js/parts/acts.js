@@ -1,8 +1,9 @@
 // What a person does to a live worker: send it a message, hand its task to somebody else, kill it.
 
-import { Problem, verb } from "../api.js";
+import { verb } from "../api.js";
 import { toast } from "../toast.js";
 import { ask } from "./ask.js";
+import { startable } from "./roster.js";
 
 /** @typedef {{task: string, title: string, profile?: string | null, board?: string}} Worker  `board`: where it is not that of the page. */
 
@@ -25,30 +26,20 @@ export function nudge({ task, title, board }) {
   });
 }
 
-/** Who may do a task. A session of a tenant does not list them, and names one. @returns {Promise<string[]>} */
-async function assignees(/** @type {string | undefined} */ board) {
-  try {
-    const found = await verb("assignees", {}, on(board));
-    return (Array.isArray(found) ? found : found.assignees).map((/** @type {{name: string}} */ one) => one.name);
-  } catch (error) {
-    if (error instanceof Problem && error.code === "not_permitted") return [];
-    throw error;
-  }
-}
-
 /** Ends the worker and gives its task to another profile. @param {Worker} worker */
 export async function handOff({ task, title, profile, board }) {
-  const names = await assignees(board);
+  const names = await startable(board);
   return ask({
     title: `Hand off “${title}”`,
     text: "The worker is ended first. What it has left in its workspace stays for the next one.",
     fields: [
       names.length > 0
-        ? { name: "profile", label: "To", kind: "select", options: names.map((name) => ({ value: name, text: name === profile ? `${name} (as now)` : name })) }
+        ? { name: "profile", label: "To", kind: "select", choose: "Choose a profile", isRequired: true, options: names.map((name) => ({ value: name, text: name === profile ? `${name} (as now)` : name })) }
         : { name: "profile", label: "To", isRequired: true },
       { name: "reason", label: "Reason", hint: "Kept with the run that ends." },
     ],
     action: "Hand off",
+    isDangerous: true,
     act: async ({ profile: to, reason }) => {
       await verb("reassign", { task_id: task, profile: to, reclaim: true, reason: reason || null }, on(board));
       toast(`Handed off to ${to}`);

@@ -4,7 +4,8 @@ import { h } from "../dom.js";
 
 /**
  * @typedef {{name: string, label: string, kind?: 'text' | 'area' | 'select' | 'check', value?: string | boolean, options?: {value: string, text: string}[],
- *   isRequired?: boolean, hint?: string}} Field
+ *   choose?: string, isRequired?: boolean, hint?: string}} Field
+ *   `choose`: what a list shows while nothing is chosen. Its action waits for a choice.
  */
 
 /** @param {Field} field @param {string} id */
@@ -17,6 +18,7 @@ function control(field, id) {
   }
   if (field.kind === "select") {
     const options = (field.options ?? []).map((option) => h("option", { value: option.value }, option.text));
+    if (field.choose) options.unshift(h("option", { value: "" }, field.choose));
     const select = /** @type {HTMLSelectElement} */ (h("select", { ...shared, class: "select" }, options));
     if (field.value !== undefined) select.value = String(field.value);
     return select;
@@ -52,6 +54,10 @@ export function ask(wish) {
   const problem = h("p", { class: "field-error", role: "alert" });
   const submit = h("button", { type: "submit", class: wish.isDangerous ? "button danger" : "button primary" }, wish.action);
   const leave = h("button", { type: "button", class: "button" }, "Cancel");
+  const choices = controls.filter(({ field }) => field.choose).map(({ element }) => element);
+  const allow = () => submit.toggleAttribute("disabled", choices.some((element) => element.value === ""));
+  for (const element of choices) element.addEventListener("change", allow);
+  allow();
   const form = h(
     "form",
     { method: "dialog" },
