@@ -61,8 +61,8 @@ fn the_work_of_a_run_is_the_same_while_it_goes_on_and_afterwards() {
         for part in ["modified file", "@@ -1 +1 @@", "-1\n", "+2\n", "added new"] {
             assert!(shown.contains(part), "{part}: {shown}");
         }
-        let stat = fleet.cli(["diff", &id, "--stat"]).ok().stdout;
-        assert_eq!(stat, " file |     2 +-\n new  |     2 ++ (new)\n2 files, +3 -1\n");
+        let counts = fleet.cli(["diff", &id, "--stat"]).ok().stdout;
+        assert_eq!(counts, " file |     2 +-\n new  |     2 ++ (new)\n2 files, +3 -1\n");
         assert!(fleet.cli(["diff", &id, "--color", "always"]).ok().stdout.contains("\u{1b}[32m+2"));
         // Without a daemon the command line reads it by itself.
         fleet.stop(&["--now"]);

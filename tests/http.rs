@@ -106,7 +106,7 @@ impl Http {
 
 /// Reads to the end of the answer, which not every server closes the connection after.
 fn read_answer(stream: &mut dyn Stream, bytes: &mut Vec<u8>) -> io::Result<()> {
-    let mut piece = [0; 64 << 10];
+    let mut piece = vec![0; 64 << 10];
     loop {
         if length(bytes).is_some_and(|length| bytes.len() >= length) {
             return Ok(());

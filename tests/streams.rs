@@ -29,7 +29,7 @@ impl Stream {
     fn open(fleet: &Fleet, query: &str, header: &str) -> Self {
         let mut stream = UnixStream::connect(fleet.root().join("run/supervisor.sock")).unwrap();
         // What does not come within this time fails the test.
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
         let key = std::fs::read_to_string(fleet.root().join("operator.key")).unwrap();
         let head = format!(
             "GET /api/v1/stream{query} HTTP/1.1\r\nhost: localhost\r\nx-supervisor-key: {key}\r\n{header}\r\n"
@@ -252,7 +252,7 @@ impl WebSocket {
     /// Asks for one. Returns the status of the answer as well.
     fn ask(fleet: &Fleet, path: &str, version: &str) -> (u16, Self) {
         let mut stream = UnixStream::connect(fleet.root().join("run/supervisor.sock")).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
         let key = std::fs::read_to_string(fleet.root().join("operator.key")).unwrap();
         let head = format!(
             "GET {path} HTTP/1.1\r\nhost: localhost\r\nx-supervisor-key: {key}\r\nconnection: Upgrade\r\n\

@@ -1,4 +1,4 @@
-//! A real browser that a test drives: Chromium without a window, over the WebDriver protocol of `chromedriver`.
+//! A real browser that a test drives: Chromium without a window, over the `WebDriver` protocol of `chromedriver`.
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;
@@ -214,16 +214,16 @@ impl Browser {
     /// Presses keys, one after the other, wherever the focus is.
     pub(super) fn press(&self, keys: &str) {
         let strokes = keys.chars().flat_map(|key| [stroke("keyDown", key), stroke("keyUp", key)]);
-        self.act("key", "keyboard", &json!({}), strokes.collect());
+        self.act("key", "keyboard", &json!({}), &strokes.collect::<Vec<_>>());
     }
 
     /// Clicks on something while a key is held.
     #[track_caller]
     pub(super) fn click_with(&self, key: &str, css: &str) {
-        let held = |kind| key.chars().map(|key| stroke(kind, key)).collect();
-        self.act("key", "keyboard", &json!({}), held("keyDown"));
+        let held = |kind| key.chars().map(|key| stroke(kind, key)).collect::<Vec<_>>();
+        self.act("key", "keyboard", &json!({}), &held("keyDown"));
         self.click(css);
-        self.act("key", "keyboard", &json!({}), held("keyUp"));
+        self.act("key", "keyboard", &json!({}), &held("keyUp"));
     }
 
     /// Drags one thing onto another with the mouse.
@@ -252,10 +252,10 @@ impl Browser {
             moved(to, 50),
             json!({"type": "pointerUp", "button": 0}),
         ];
-        self.act("pointer", pointer, &json!({"pointerType": pointer}), steps);
+        self.act("pointer", pointer, &json!({"pointerType": pointer}), &steps);
     }
 
-    fn act(&self, kind: &str, id: &str, parameters: &Value, steps: Vec<Value>) {
+    fn act(&self, kind: &str, id: &str, parameters: &Value, steps: &[Value]) {
         let source = json!({"type": kind, "id": id, "parameters": parameters, "actions": steps});
         self.ask("actions", &json!({"actions": [source]})).unwrap();
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::driver::Browser;
 use super::{fleet, visit};
-use crate::harness::{Fleet, Repository, User};
+use crate::harness::{Repository, User};
 
 /// Where they are kept.
 fn kept() -> PathBuf {

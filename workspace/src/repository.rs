@@ -4,6 +4,7 @@ mod commits;
 mod diff;
 #[cfg(test)]
 mod diff_tests;
+mod doubts;
 mod error;
 mod evidence;
 #[cfg(test)]

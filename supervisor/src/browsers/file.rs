@@ -85,7 +85,9 @@ impl Kept {
     /// Ends sessions, and returns which.
     pub(super) fn end(&mut self, which: impl Fn(&Session) -> bool) -> Vec<SessionId> {
         let ended: Vec<Arc<Session>> = self.sessions.extract_if(.., |session| which(session)).collect();
-        ended.iter().for_each(|session| session.end());
+        for session in &ended {
+            session.end();
+        }
         ended.iter().map(|session| session.id.clone()).collect()
     }
 

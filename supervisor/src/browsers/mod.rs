@@ -203,7 +203,7 @@ impl Browsers {
     }
 
     /// Notes that a session was used, if it is so with this key too.
-    pub(crate) fn used(&self, session: &Session, key: &str) -> bool {
+    pub(crate) fn used(session: &Session, key: &str) -> bool {
         if session.key != digest(key) {
             return false;
         }

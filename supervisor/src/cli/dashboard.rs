@@ -89,9 +89,8 @@ async fn link(
     let asked = OpenDashboard { tenant, own_browser: opens.is_some() };
     let link = client.call(&asked).await?;
     let code = output.reply::<OpenDashboard>(&link)?;
-    match opens.map(|browser| browser.open(&link.url)) {
-        Some(Err(why)) => output.warn(&[format!("{why}; open the link yourself")]),
-        Some(Ok(())) | None => {}
+    if let Some(Err(why)) = opens.map(|browser| browser.open(&link.url)) {
+        output.warn(&[format!("{why}; open the link yourself")]);
     }
     if !output.json() {
         complain(&format!("It begins a session in one browser, within {}.", link_lasts()));

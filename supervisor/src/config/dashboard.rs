@@ -8,6 +8,7 @@ use serde::Deserialize;
 /// Where browsers are served, and how the page begins. Reloaded on SIGHUP.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a key of the configuration")]
 pub(crate) struct DashboardConfig {
     /// Whether there are links and sessions at all.
     pub(crate) enabled: bool,

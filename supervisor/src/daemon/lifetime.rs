@@ -26,8 +26,8 @@ use super::run::report::Reports;
 use super::run::starts::Starts;
 use super::watchdog;
 use crate::api::{
-    Doorway, Inside, Listeners, OperatorKey, RunDoors, Sockets, Surface, WorkersRuntime, front,
-    raise_descriptors,
+    Beside, Doorway, Inside, Listeners, OperatorKey, OwnDoor, RunDoors, Sockets, Surface, WorkersRuntime,
+    front, raise_descriptors,
 };
 use crate::config::{Config, Tuning};
 use crate::exit::Code;
@@ -117,15 +117,7 @@ pub(crate) async fn run(
     listen_to_signals(&link, &served, &stop)?;
     served.spawn(exporter.run(Arc::clone(&service), context.host.hostname.clone(), stop.clone()));
     if extent != Extent::Ending {
-        served.spawn(notify::deliver(Arc::clone(&service), link.plugins().clone(), stop.clone()));
-        for work in beside {
-            served.spawn(work(Arc::clone(&service), stop.clone()));
-        }
-        for door in own_doors {
-            served.spawn(door(doorway.clone()));
-        }
-        link.plugins().use_inside(Inside::of(&doorway));
-        served.spawn(plugins::deliver(Arc::clone(&service), link.plugins().clone(), stop.clone()));
+        serve_beside(&link, &doorway, beside, own_doors);
     }
     begin(&link, &boards, extent).await;
     let mut notices = ServiceLink::find();
@@ -168,6 +160,20 @@ pub(crate) async fn run(
         (Extent::UntilIdle(_), Ok(())) => Err(cut_short()),
         (_, outcome) => outcome.map(|()| waiting),
     }
+}
+
+/// Starts what a daemon does beside its boards: messages, plugins, bridges and doors of their own.
+fn serve_beside(link: &OwnerLink, doorway: &Doorway, beside: Vec<Beside>, own_doors: Vec<OwnDoor>) {
+    let (service, served, stop) = (&doorway.service, &doorway.tasks, &doorway.stop);
+    served.spawn(notify::deliver(Arc::clone(service), link.plugins().clone(), stop.clone()));
+    for work in beside {
+        served.spawn(work(Arc::clone(service), stop.clone()));
+    }
+    for door in own_doors {
+        served.spawn(door(doorway.clone()));
+    }
+    link.plugins().use_inside(Inside::of(doorway));
+    served.spawn(plugins::deliver(Arc::clone(service), link.plugins().clone(), stop.clone()));
 }
 
 /// By what the runs reach their board on this host.

@@ -92,10 +92,10 @@ impl Desk {
         let visit = Visit { browsers, browser, origin, sessions };
         match way {
             Way::Api => self.api(&visit, request).await,
-            Way::Session => match request.method() {
-                &Method::POST => sign_in::begin(&service, &visit, request).await,
-                &Method::GET => visit.known(request.headers()).map(|session| sign_in::describe(&session)),
-                &Method::DELETE => {
+            Way::Session => match *request.method() {
+                Method::POST => sign_in::begin(&service, &visit, request).await,
+                Method::GET => visit.known(request.headers()).map(|session| sign_in::describe(&session)),
+                Method::DELETE => {
                     let session = visit.known(request.headers())?;
                     sign_in::end(&service, &visit, session.id.clone()).await
                 }

@@ -24,7 +24,7 @@ impl Visit<'_> {
     /// The session of a request that shows its key too. A server on another port of this host gets the cookie, and never the key.
     pub(super) fn known(&self, headers: &HeaderMap) -> Result<Arc<Session>, Failure> {
         let key = guard::key(headers).ok_or_else(guard::no_session)?;
-        let own = self.sessions.iter().find(|session| self.browsers.used(session, key));
+        let own = self.sessions.iter().find(|session| Browsers::used(session, key));
         own.map(Arc::clone).ok_or_else(guard::no_session)
     }
 }

@@ -1,4 +1,4 @@
-//! `GET /api/v1/openapi.json`: what the caller may use of the API, as a document of OpenAPI 3.1. It is made from the registry of verbs, whose
+//! `GET /api/v1/openapi.json`: what the caller may use of the API, as a document of `OpenAPI` 3.1. It is made from the registry of verbs, whose
 //! requests say their schema, and from the list of resources.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -86,7 +86,7 @@ fn of_verb(entry: &Entry, schemas: &mut Schemas) -> Value {
             "required": true,
             "content": { "application/json": { "schema": request } },
         },
-        "responses": responses(json!({ "application/json": { "schema": {} } })),
+        "responses": responses(&json!({ "application/json": { "schema": {} } })),
         "x-audience": audience(entry),
     })
 }
@@ -118,7 +118,7 @@ fn of_resource(resource: &Resource, verb: Option<&Entry>, path: &str, schemas: &
         "summary": resource.about,
         "tags": ["resources"],
         "parameters": parameters,
-        "responses": responses(reply),
+        "responses": responses(&reply),
     });
     let content = match resource.body {
         Body::None => None,
@@ -183,7 +183,7 @@ fn parameters() -> Value {
     })
 }
 
-fn responses(content: Value) -> Value {
+fn responses(content: &Value) -> Value {
     json!({
         "2XX": { "description": "It is done.", "content": content },
         "default": { "$ref": "#/components/responses/Refusal" },
@@ -239,8 +239,9 @@ impl Schemas {
         for (own, part) in &parts {
             // One of the same name that says something else is another one.
             let free = |name: &String| self.raw.get(name).is_none_or(|there| there == part);
-            let name =
-                (0..).map(|n| if n == 0 { word(own) } else { format!("{}.{n}", word(own)) }).find(free);
+            let name = (0..=parts.len())
+                .map(|n| if n == 0 { word(own) } else { format!("{}.{n}", word(own)) })
+                .find(free);
             let Some(name) = name else { continue };
             self.raw.insert(name.clone(), part.clone());
             names.insert(format!("{OWN}{own}"), format!("{HERE}{name}"));

@@ -58,7 +58,7 @@ impl BulkPatch {
             }
         };
         let BulkPatch { assignee, priority, reason, result, summary, .. } = self;
-        Ok(Patch { status, assignee, priority, reason, result, summary, ..Patch::default() })
+        Ok(Patch { status, assignee, result, summary, reason, priority, ..Patch::default() })
     }
 }
 

@@ -104,6 +104,9 @@ impl Command for Diff {
     }
 
     fn show(reply: &Shown, screen: &mut Screen) {
+        for warning in &reply.diff.warnings {
+            screen.line(screen.paint(Ink::Yellow, &printable(&format!("warning: {warning}"))));
+        }
         if reply.diff.files.is_empty() {
             screen.line(format!("Run {} has changed nothing.", reply.run_id));
             return;
@@ -127,7 +130,8 @@ fn name(file: &FileDiff) -> String {
 }
 
 fn show_file(file: &FileDiff, screen: &mut Screen) {
-    let heading = format!("{} {}", file.status.as_str(), name(file));
+    let mode = file.mode.as_ref().map(|mode| format!(" (mode {mode})")).unwrap_or_default();
+    let heading = format!("{} {}{mode}", file.status.as_str(), name(file));
     screen.line(screen.paint(Ink::Bold, &heading));
     if file.binary {
         screen.line(screen.paint(Ink::Dim, "  (no text)"));

@@ -18,6 +18,8 @@ const LONGEST: usize = kernel::limits::BODY;
 const LONGEST_HTML: usize = 4 * LONGEST;
 /// How deep lists and quotations are nested; what is deeper is shown at this depth.
 const DEEPEST: usize = 32;
+/// The most tags of a text: a browser lays out more of them for seconds.
+const MOST_TAGS: usize = 5000;
 /// Where a link may lead.
 const SCHEMES: [&str; 3] = ["http://", "https://", "mailto:"];
 
@@ -61,7 +63,8 @@ pub(super) fn rendered(text: &str) -> Option<String> {
     let mut state = State::default();
     let events = Parser::new_ext(text, options).filter_map(|event| state.safe(event));
     let mut html = Bounded(String::new());
-    html::write_html_fmt(&mut html, events).ok().map(|()| html.0)
+    let is_written = html::write_html_fmt(&mut html, events).is_ok();
+    (is_written && state.tags <= MOST_TAGS).then_some(html.0)
 }
 
 /// HTML up to [`LONGEST_HTML`].
@@ -80,6 +83,8 @@ impl Write for Bounded {
 /// Where in the text the renderer is.
 #[derive(Default)]
 struct State {
+    /// Tags so far.
+    tags: usize,
     /// Lists and quotations around.
     depth: usize,
     /// Links and images around; whether each is a tag.
@@ -90,7 +95,10 @@ impl State {
     /// What of an event is rendered: of all that a text may have, what is named here.
     fn safe<'a>(&mut self, event: Event<'a>) -> Option<Event<'a>> {
         match event {
-            Event::Start(tag) => self.start(tag),
+            Event::Start(tag) => {
+                self.tags += 1;
+                self.start(tag)
+            }
             Event::End(tag) => self.end(tag),
             // A tag of the text is text.
             Event::Html(text) | Event::InlineHtml(text) | Event::Text(text) => Some(Event::Text(text)),
@@ -192,7 +200,7 @@ impl State {
 fn leads_out(to: &str) -> bool {
     let begins =
         |scheme: &&str| to.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
-    SCHEMES.iter().any(|scheme| begins(&scheme)) && !to.chars().any(char::is_control)
+    SCHEMES.iter().any(begins) && !to.chars().any(char::is_control)
 }
 
 /// The language of a code block, where it is a word.

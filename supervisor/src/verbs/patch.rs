@@ -115,11 +115,15 @@ impl Patch {
     }
 }
 
+/// Who a task is assigned to; nobody where there is none.
+#[derive(Clone, Debug)]
+struct Assigned(Option<Profile>);
+
 /// A change that may be made, of whichever task.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     edit: Option<kernel::Edit>,
-    assignee: Option<Option<Profile>>,
+    assignee: Option<Assigned>,
     status: Option<String>,
     reason: Option<String>,
     handoff: Handoff,
@@ -149,8 +153,11 @@ impl Patch {
         let edit = if edit.is_empty() { None } else { Some(edit.change(call).await?) };
         let assignee = match self.assignee.as_deref() {
             None => None,
-            Some("") => Some(None),
-            Some(name) => Some(Some(name.parse::<Profile>().map_err(|e| Failure::usage(e.to_string()))?)),
+            Some("") => Some(Assigned(None)),
+            Some(name) => {
+                let profile = name.parse::<Profile>().map_err(|e| Failure::usage(e.to_string()))?;
+                Some(Assigned(Some(profile)))
+            }
         };
         if let Some(status) = self.status.as_deref().filter(|status| !STATUSES.contains(status)) {
             return Err(Failure::usage(format!("a task cannot be moved to `{status}` this way"))
@@ -182,7 +189,7 @@ impl Plan {
         if let Some(edit) = &self.edit {
             board.edit(id, edit, actor)?;
         }
-        if let Some(assignee) = &self.assignee {
+        if let Some(Assigned(assignee)) = &self.assignee {
             board.assign(id, assignee.clone(), actor)?;
         }
         match self.status.as_deref() {

@@ -19,7 +19,8 @@ pub fn own_configuration() -> Vec<PathBuf> {
     if let Some(xdg) =
         std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).or_else(|| Some(home()?.join(".config")))
     {
-        found.push(xdg.join("git"));
+        // Not the directory: it may have passwords.
+        found.extend(["config", "ignore", "attributes"].map(|name| xdg.join("git").join(name)));
     }
     found.retain(|path| path.exists());
     found.sort();

@@ -1,10 +1,12 @@
 //! The work in a repository as a person reviews it: files, hunks and lines, as many as somebody reads.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use git2::{Delta, Diff as Found, DiffDelta, DiffFindOptions, DiffOptions, Oid, Patch, Repository};
+use git2::{Delta, Diff as Found, DiffDelta, DiffFindOptions, DiffOptions, FileMode, Oid, Patch, Repository};
 use serde::{Deserialize, Serialize};
 
+use super::doubts::{self, open_tree};
 use super::{RepositoryError, open, read};
 
 /// The most files of a diff.
@@ -14,6 +16,8 @@ const BYTES: usize = 2 << 20;
 const BYTES_OF_FILE: usize = 256 << 10;
 /// The most lines of one file.
 const LINES_OF_FILE: usize = 5000;
+/// What a line or the head of a hunk counts for beside its text, in bytes.
+const AROUND: usize = 64;
 /// How much of a line or a path is kept, in characters.
 const LINE: usize = 2000;
 /// The lines of a larger file are not compared, in bytes.
@@ -59,6 +63,9 @@ pub struct Diff {
     pub files: Vec<FileDiff>,
     /// Whether there are more files, or lines of these were left out.
     pub truncated: bool,
+    /// What a reader has to know of it: what is committed otherwise, and what hides changes.
+    #[serde(default)]
+    pub warnings: Vec<String>,
 }
 
 /// A file that differs.
@@ -70,6 +77,9 @@ pub struct FileDiff {
     pub old_path: Option<String>,
     /// How it differs.
     pub status: FileStatus,
+    /// Its kind and whether it may be executed, before and now as git writes them in octal, where that differs: `100644 => 100755`.
+    #[serde(default)]
+    pub mode: Option<String>,
     /// Whether it is no text.
     pub binary: bool,
     /// The lines that came.
@@ -175,7 +185,7 @@ pub(crate) fn diff(
     objects: Option<&Path>,
     tip: Option<String>,
 ) -> Result<Diff, RepositoryError> {
-    let git = open(&of.path)?;
+    let git = if of.end.is_some() { open(&of.path)? } else { open_tree(&of.path)? };
     let failed = read(&of.path, "what differs");
     if let Some(objects) = objects.and_then(Path::to_str) {
         let borrowed = git.odb().and_then(|odb| odb.add_disk_alternate(objects));
@@ -190,14 +200,15 @@ pub(crate) fn diff(
         (git.diff_tree_to_tree(base.as_ref(), Some(&end), Some(&mut options)), Some(id.clone()))
     } else {
         let at_head = || git.head().and_then(|head| head.peel_to_commit()).ok().map(|it| it.id().to_string());
-        (git.diff_tree_to_workdir_with_index(base.as_ref(), Some(&mut options)), tip.or_else(at_head))
+        (git.diff_tree_to_workdir(base.as_ref(), Some(&mut options)), tip.or_else(at_head))
     };
     if let Ok(found) = &mut found
         && found.deltas().len() <= WITH_RENAMES
     {
         let mut similar = DiffFindOptions::new();
         similar.renames(true).for_untracked(true).rename_limit(WITH_RENAMES / 2);
-        found.find_similar(Some(&mut similar)).map_err(&failed)?;
+        // A file that cannot be read hides no other: then none is looked for under another name.
+        drop(found.find_similar(Some(&mut similar)));
     }
     let found = found.map_err(&failed)?;
     let mut diff = Diff { base: of.base.clone(), head, ..Diff::default() };
@@ -211,7 +222,61 @@ pub(crate) fn diff(
         diff.truncated |= file.truncated;
         diff.files.push(file);
     }
+    if of.end.is_none() {
+        diff.warnings = doubts::blind(&git);
+        let seen: BTreeSet<Vec<u8>> = found.deltas().map(|delta| doubts::path(&delta)).collect();
+        let committed = Committed { git: &git, base: base.as_ref(), seen, detail: of.detail };
+        committed.join(&mut diff, &mut options, &mut room).map_err(&failed)?;
+    }
     Ok(diff)
+}
+
+/// What the commits of a working tree say, beside what it has now.
+struct Committed<'a> {
+    git: &'a Repository,
+    base: Option<&'a git2::Tree<'a>>,
+    /// The paths that differ in the working tree.
+    seen: BTreeSet<Vec<u8>>,
+    detail: Detail,
+}
+
+impl Committed<'_> {
+    /// Adds what is committed and is not in the working tree any more: a merge takes what is committed.
+    fn join(&self, diff: &mut Diff, options: &mut DiffOptions, room: &mut usize) -> Result<(), git2::Error> {
+        let Some(head) = diff.head.as_deref() else { return Ok(()) };
+        let tip = tree_of(self.git, head)?;
+        let found = self.git.diff_tree_to_tree(self.base, Some(&tip), Some(options))?;
+        let contradicted = doubts::contradicted(self.git, &found, &tip, options)?;
+        let (mut undone, mut otherwise) = (0, 0);
+        for at in 0..found.deltas().len() {
+            let Some(path) = found.get_delta(at).map(|delta| doubts::path(&delta)) else { continue };
+            if !contradicted.contains(&path) {
+                continue;
+            }
+            if self.seen.contains(&path) {
+                otherwise += 1;
+                continue;
+            }
+            undone += 1;
+            if diff.files.len() == FILES {
+                diff.truncated = true;
+            } else if let Some(file) = file(&found, at, self.detail, room)? {
+                diff.truncated |= file.truncated;
+                diff.files.push(file);
+            }
+        }
+        if undone > 0 {
+            diff.warnings.push(format!(
+                "changes of {undone} committed files were taken back in the working tree: they are shown as they are committed"
+            ));
+        }
+        if otherwise > 0 {
+            diff.warnings.push(format!(
+                "{otherwise} files were committed otherwise than they are now: they are shown as they are in the working tree"
+            ));
+        }
+        Ok(())
+    }
 }
 
 fn tree_of<'a>(git: &'a Repository, id: &str) -> Result<git2::Tree<'a>, git2::Error> {
@@ -240,16 +305,20 @@ fn file(
         path,
         old_path,
         status,
+        mode: mode(&delta),
         binary: false,
         additions: 0,
         deletions: 0,
         hunks: Vec::new(),
-        truncated: is_large(&delta),
+        truncated: is_large(&delta) || is_repository(&delta),
     };
     // A file that cannot be read has no lines.
-    let Ok(Some(text)) = Patch::from_diff(found, at) else {
-        file.truncated |= delta.status() == Delta::Unreadable;
-        return Ok(Some(file));
+    let text = match Patch::from_diff(found, at) {
+        Ok(Some(text)) => text,
+        none => {
+            file.truncated |= none.is_err() || delta.status() == Delta::Unreadable;
+            return Ok(Some(file));
+        }
     };
     file.binary = text.delta().flags().is_binary() && !file.truncated;
     if file.binary || file.truncated {
@@ -260,6 +329,18 @@ fn file(
         (file.hunks, file.truncated) = hunks(&text, room)?;
     }
     Ok(Some(file))
+}
+
+/// What git says of the kind of a file, where it is another one than before.
+fn mode(delta: &DiffDelta<'_>) -> Option<String> {
+    let (old, new) = (u32::from(delta.old_file().mode()), u32::from(delta.new_file().mode()));
+    (old != 0 && new != 0 && old != new).then(|| format!("{old:06o} => {new:06o}"))
+}
+
+/// Whether it is a repository within this one, whose files are not compared.
+fn is_repository(delta: &DiffDelta<'_>) -> bool {
+    let file = delta.new_file();
+    file.mode() == FileMode::Commit || file.path_bytes().is_some_and(|path| path.ends_with(b"/"))
 }
 
 /// Whether a file is too large to compare its lines: git then takes it for one that is no text.
@@ -274,17 +355,24 @@ fn hunks(patch: &Patch<'_>, room: &mut usize) -> Result<(Vec<Hunk>, bool), git2:
     for at in 0..patch.num_hunks() {
         let (head, count) = patch.hunk(at)?;
         let mut hunk = Hunk { header: cut(head.header()), lines: Vec::new() };
+        let size = hunk.header.len() + AROUND;
+        if size > bytes {
+            return Ok((hunks, true));
+        }
+        bytes -= size;
+        *room -= size;
         for number in 0..count {
             let line = patch.line_in_hunk(at, number)?;
             let Some(kind) = LineKind::of(line.origin()) else { continue };
             let text = cut(line.content());
             lines += 1;
-            if lines > LINES_OF_FILE || text.len() > bytes {
+            let size = text.len() + AROUND;
+            if lines > LINES_OF_FILE || size > bytes {
                 hunks.push(hunk);
                 return Ok((hunks, true));
             }
-            bytes -= text.len();
-            *room -= text.len();
+            bytes -= size;
+            *room -= size;
             hunk.lines.push(Line { kind, old: line.old_lineno(), new: line.new_lineno(), text });
         }
         hunks.push(hunk);

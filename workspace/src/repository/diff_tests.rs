@@ -135,3 +135,100 @@ fn the_work_of_a_run_that_goes_on_is_read_from_its_own_objects() {
     assert_eq!((found.base, found.head), (Some(base), Some(commit)));
     assert_eq!((found.files.len(), found.files[0].hunks[0].lines[0].kind), (1, LineKind::Added));
 }
+
+/// A repository with two files, and its commit.
+fn two_files() -> (Fixture, String) {
+    let fixture = Fixture::new();
+    fs::write(fixture.root.join("seen"), "1\n").unwrap();
+    fs::write(fixture.root.join("hidden"), "1\n").unwrap();
+    fixture.commit(&fixture.root, "before");
+    let base = head(&fixture);
+    (fixture, base)
+}
+
+fn paths(diff: &Diff) -> Vec<&str> {
+    diff.files.iter().map(|file| file.path.as_str()).collect()
+}
+
+#[test]
+fn what_the_index_hides_is_shown_all_the_same() {
+    for flag in ["--assume-unchanged", "--skip-worktree"] {
+        let (fixture, base) = two_files();
+        fixture.git(&["update-index", flag, "hidden"]);
+        fs::write(fixture.root.join("hidden"), "2\n").unwrap();
+        assert_eq!(paths(&of(&fixture, &base, None, Detail::Lines)), ["hidden"], "{flag}");
+    }
+}
+
+#[test]
+fn what_is_committed_and_taken_back_in_the_tree_is_shown_with_a_warning() {
+    let (fixture, base) = two_files();
+    fs::write(fixture.root.join("hidden"), "1\nevil\n").unwrap();
+    fs::write(fixture.root.join("evil"), "x\n").unwrap();
+    fs::write(fixture.root.join("seen"), "2\n").unwrap();
+    fixture.commit(&fixture.root, "evil");
+    fs::write(fixture.root.join("hidden"), "1\n").unwrap();
+    fs::remove_file(fixture.root.join("evil")).unwrap();
+
+    let found = of(&fixture, &base, None, Detail::Lines);
+    assert_eq!(paths(&found), ["seen", "evil", "hidden"]);
+    assert_eq!(found.files[2].hunks[0].lines[1].text, "evil");
+    assert!(found.warnings[0].contains("2 committed files were taken back"), "{:?}", found.warnings);
+
+    fs::write(fixture.root.join("seen"), "3\n").unwrap();
+    let found = of(&fixture, &base, None, Detail::Lines);
+    assert!(found.warnings[1].contains("1 files were committed otherwise"), "{:?}", found.warnings);
+}
+
+#[test]
+fn a_repository_that_has_its_files_elsewhere_is_refused() {
+    let (fixture, base) = two_files();
+    let elsewhere = fixture.root.parent().unwrap().join("elsewhere");
+    fs::create_dir_all(&elsewhere).unwrap();
+    fs::write(elsewhere.join("secret"), "x\n").unwrap();
+    fixture.git(&["config", "core.worktree", elsewhere.to_str().unwrap()]);
+
+    let of =
+        DiffOf { path: fixture.root.clone(), base: Some(base.clone()), end: None, detail: Detail::Lines };
+    let refused = diff(&of, None, None).unwrap_err();
+    assert!(refused.to_string().contains("read the working tree"), "{refused}");
+    let refused = super::evidence::evidence(&fixture.root, Some(&base)).unwrap_err();
+    assert!(refused.to_string().contains("read the working tree"), "{refused}");
+}
+
+#[test]
+fn rules_that_hide_files_are_named_and_modes_are_said() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let (fixture, base) = two_files();
+    let path = fixture.root.join("seen");
+    fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(fixture.root.join(".git/info/exclude"), "# mine\n*.sh\n").unwrap();
+    fs::write(fixture.root.join("evil.sh"), "x\n").unwrap();
+
+    let found = of(&fixture, &base, None, Detail::Lines);
+    assert_eq!(found.files[0].mode.as_deref(), Some("100644 => 100755"));
+    assert!(found.warnings[0].contains(".git/info/exclude"), "{:?}", found.warnings);
+    fixture.git(&["config", "core.fileMode", "false"]);
+    let found = of(&fixture, &base, None, Detail::Lines);
+    assert!(found.warnings[1].contains("core.fileMode"), "{:?}", found.warnings);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_hides_no_other_and_empty_lines_count() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let (fixture, base) = two_files();
+    fs::remove_file(fixture.root.join("hidden")).unwrap();
+    fs::write(fixture.root.join("new"), "\n".repeat(4000)).unwrap();
+    fs::write(fixture.root.join("secret"), "y\n").unwrap();
+    fs::set_permissions(fixture.root.join("secret"), std::fs::Permissions::from_mode(0o000)).unwrap();
+    for at in 0..20 {
+        fs::write(fixture.root.join(format!("empty lines {at:02}")), "\n".repeat(4000)).unwrap();
+    }
+
+    let found = of(&fixture, &base, None, Detail::Lines);
+    assert!(paths(&found).contains(&"hidden") && paths(&found).contains(&"secret"), "{:?}", paths(&found));
+    let lines: usize = found.files.iter().flat_map(|file| &file.hunks).map(|hunk| hunk.lines.len()).sum();
+    assert!(found.truncated && lines <= (2 << 20) / 64, "{lines}");
+}

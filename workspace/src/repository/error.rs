@@ -78,10 +78,10 @@ impl RepositoryError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Open { .. } => Some("name the directory of a git repository".to_owned()),
-            Self::ForeignOwner { path } => Some(format!(
-                "run the command as its owner, or trust it: git config --global --add safe.directory {}",
-                path.display()
-            )),
+            // Not to trust it: what its configuration names is executed as who does.
+            Self::ForeignOwner { path } => {
+                Some(format!("run the command as the owner of {}", path.display()))
+            }
             Self::NoCommit { .. } => Some("commit something first".to_owned()),
             Self::Read { .. }
             | Self::Clone { .. }

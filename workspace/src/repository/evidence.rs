@@ -5,6 +5,7 @@ use std::path::Path;
 use git2::{Commit, Delta, DiffOptions, Oid, Repository};
 use serde::{Deserialize, Serialize};
 
+use super::doubts::open_tree;
 use super::{RepositoryError, open, read};
 
 /// How many commits are told, the latest ones.
@@ -98,7 +99,7 @@ pub(crate) fn head(tree: &Path) -> Result<Option<String>, RepositoryError> {
 /// # Errors
 /// Where `tree` cannot be opened by this user, or read; where it does not have the commit any more.
 pub(crate) fn evidence(tree: &Path, base: Option<&str>) -> Result<Evidence, RepositoryError> {
-    let git = open(tree)?;
+    let git = open_tree(tree)?;
     let failed = read(tree, "what has changed");
     let since =
         base.map(|id| Oid::from_str(id).and_then(|id| git.find_commit(id))).transpose().map_err(&failed)?;
@@ -126,8 +127,7 @@ pub(crate) fn evidence(tree: &Path, base: Option<&str>) -> Result<Evidence, Repo
     let tree_then = since.map(|since| since.tree()).transpose().map_err(&failed)?;
     let mut options = DiffOptions::new();
     options.include_untracked(true).ignore_submodules(true).max_size(LARGEST);
-    let diff =
-        git.diff_tree_to_workdir_with_index(tree_then.as_ref(), Some(&mut options)).map_err(&failed)?;
+    let diff = git.diff_tree_to_workdir(tree_then.as_ref(), Some(&mut options)).map_err(&failed)?;
     evidence.files = diff.deltas().len();
     for delta in diff.deltas().take(PATHS) {
         let change = match delta.status() {

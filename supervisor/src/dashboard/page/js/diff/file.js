@@ -43,7 +43,7 @@ export function fileView(file, index, { mode, drafts, observer, of = "" }) {
     isBuilt = true;
     body.style.minBlockSize = "";
     if (file.binary) put(body, h("p", { class: "diff-none" }, "A binary file is not shown."));
-    else if (size === 0) put(body, h("p", { class: "diff-none" }, file.truncated ? "The changes are too large to be shown." : "No line was changed."));
+    else if (size === 0) put(body, h("p", { class: "diff-none" }, file.truncated ? "The changes are too large to be shown." : file.mode ? `The mode was changed: ${file.mode}` : "No line was changed."));
     else {
       put(body, lines(file, mode()));
       if (file.truncated) body.append(h("p", { class: "diff-none" }, "There are more changes in this file than are shown."));

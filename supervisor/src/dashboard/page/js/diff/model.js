@@ -4,8 +4,8 @@
  * @typedef {{kind: " " | "+" | "-", old: number | null, new: number | null, text: string}} Line
  * @typedef {{header: string, lines: Line[]}} Hunk
  * @typedef {{path: string, old_path: string | null, status: "added" | "modified" | "deleted" | "renamed", binary: boolean, additions: number,
- *   deletions: number, hunks: Hunk[], truncated: boolean}} File
- * @typedef {{base: string, head: string, files: File[], truncated: boolean}} Diff
+ *   deletions: number, hunks: Hunk[], truncated: boolean, mode?: string | null}} File
+ * @typedef {{base: string, head: string, files: File[], truncated: boolean, warnings?: string[]}} Diff
  * @typedef {{left: Line | null, right: Line | null}} Pair
  */
 

@@ -16,6 +16,7 @@ import { restate, state } from "../parts/state.js";
 import { waiting } from "../parts/waiting.js";
 import { soon } from "../parts/soon.js";
 import { counted } from "../parts/words.js";
+import { seen } from "../diff/hidden.js";
 
 const MODE = "supervisor.diff";
 
@@ -140,7 +141,7 @@ export function mount(main) {
     } catch (error) {
       if (shown !== mine) return;
       const { message, hint } = /** @type {Error & {hint?: string}} */ (error);
-      put(files, h("div", { class: "empty" }, h("p", { class: "empty-title" }, "There are no changes to show"), h("p", { class: "muted" }, message), hint ? h("p", { class: "muted" }, hint) : null));
+      put(files, h("div", { class: "empty" }, h("p", { class: "empty-title" }, /** @type {any} */ (error).code === "not_found" ? "There are no changes to show" : "The changes cannot be read"), h("p", { class: "muted" }, message), hint ? h("p", { class: "muted" }, hint) : null));
       put(list);
       text(sum, "");
     }
@@ -163,9 +164,10 @@ export function mount(main) {
       put(files, diff.files.map((file) => make(file, true)), diff.truncated ? h("p", { class: "diff-none" }, "There are more changes than are shown.") : null);
       if (diff.files.length === 0) put(files, h("div", { class: "empty" }, h("p", { class: "empty-title" }, "Nothing was changed"), h("p", { class: "muted" }, "The work of this run differs in no file from where it began.")));
     }
+    files.prepend(...(diff.warnings ?? []).map((warning) => h("p", { class: "diff-warning", role: "note" }, `${warning[0].toUpperCase()}${warning.slice(1)}.`)));
     put(list, h("h2", null, "Files"), h("ol", null, views.filter((view, at) => views.findIndex((one) => one.file.path === view.file.path) === at).map((view) =>
       h("li", null, h("button", { type: "button", class: "diff-link", title: view.file.path, dataset: { path: view.file.path }, onclick: () => show(views.indexOf(view)) },
-        h("span", { class: "status-dot", dataset: { status: statusOf(view.file.status).dataset.status }, "aria-hidden": "true" }), h("span", { class: "diff-link-path" }, h("bdi", null, view.file.path)), counts(view.file))))));
+        h("span", { class: "status-dot", dataset: { status: statusOf(view.file.status).dataset.status }, "aria-hidden": "true" }), h("span", { class: "diff-link-path" }, h("bdi", null, seen(view.file.path))), counts(view.file))))));
     setMode(mode);
   }
 
