@@ -13,7 +13,7 @@ use super::{RepositoryError, open, read};
 const FILES: usize = 300;
 /// The most bytes of the lines of a diff, and of one file.
 const BYTES: usize = 2 << 20;
-const BYTES_OF_FILE: usize = 256 << 10;
+const BYTES_OF_FILE: usize = 512 << 10;
 /// The most lines of one file.
 const LINES_OF_FILE: usize = 5000;
 /// What a line or the head of a hunk counts for beside its text, in bytes.

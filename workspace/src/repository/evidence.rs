@@ -127,7 +127,8 @@ pub(crate) fn evidence(tree: &Path, base: Option<&str>) -> Result<Evidence, Repo
     let tree_then = since.map(|since| since.tree()).transpose().map_err(&failed)?;
     let mut options = DiffOptions::new();
     options.include_untracked(true).ignore_submodules(true).max_size(LARGEST);
-    let diff = git.diff_tree_to_workdir(tree_then.as_ref(), Some(&mut options)).map_err(&failed)?;
+    let diff =
+        git.diff_tree_to_workdir_with_index(tree_then.as_ref(), Some(&mut options)).map_err(&failed)?;
     evidence.files = diff.deltas().len();
     for delta in diff.deltas().take(PATHS) {
         let change = match delta.status() {
