@@ -28,6 +28,12 @@ export const setBoard = (name) => { board = name; };
 /** Names what happens once the session has ended. @param {() => void} then */
 export const whenUnauthorized = (then) => { onUnauthorized = then; };
 
+/** Ends the session of this browser. */
+export async function signOut() {
+  await request("DELETE", "/session");
+  try { localStorage.removeItem(KEY); } catch { /* storage is off: no key is kept */ }
+}
+
 /** Returns the headers that every request carries. */
 export function headers() {
   const all = {};
@@ -40,7 +46,7 @@ export function headers() {
 
 /** @param {string} path @param {Record<string, any>} [query] */
 function address(path, query) {
-  const full = path.startsWith("/api/") ? path : `/api/v1${path}`;
+  const full = path.startsWith("/api/") || path === "/session" ? path : `/api/v1${path}`;
   const pairs = Object.entries(query ?? {}).filter(([, value]) => value !== null && value !== undefined && value !== "");
   return pairs.length ? `${full}?${new URLSearchParams(pairs.map(([name, value]) => [name, String(value)]))}` : full;
 }
@@ -54,7 +60,7 @@ async function refusal(response) {
 }
 
 /**
- * Sends a request and returns the response as it is. A path without `/api/` is under `/api/v1`.
+ * Sends a request and returns the response as it is. A path is under `/api/v1`, unless it says `/api/` itself or is `/session`.
  * @param {string} method @param {string} path
  * @param {{body?: any, query?: Record<string, any>, signal?: AbortSignal, timeout?: number, headers?: Record<string, string>}} [options]
  *   `body`: a value, sent as JSON, or a Blob, sent as it is. `timeout`: milliseconds; 0 for none.

@@ -5,9 +5,10 @@ import * as dialog from "./dialog.js";
 import * as keys from "./keys.js";
 import * as live from "./live.js";
 import * as route from "./route.js";
-import { announce, command, h, icon, put } from "./dom.js";
+import { announce, command, h, icon, put, withCode } from "./dom.js";
 import { problem, toast } from "./toast.js";
 import { boards } from "./boards.js";
+import * as session from "./session.js";
 
 /**
  * What a page or the drawer gets. Everything in it can be imported as well.
@@ -24,7 +25,7 @@ const WORK = ["work", "log", "diff", "missions", "charts"];
 const PAGES = {
   board: { label: "Board", key: "b", styles: ["board"] },
   work: { label: "Work", key: "w", styles: WORK },
-  missions: { label: "Missions", key: "m", styles: WORK },
+  missions: { label: "Missions", key: "m", styles: WORK, ofOperators: true },
   timeline: { label: "Timeline", key: "t", styles: WORK },
   health: { label: "Health", key: "h", styles: WORK },
   runs: { of: "work", styles: WORK },
@@ -75,13 +76,16 @@ function notLoaded(name, error) {
     return;
   }
   const away = error.code === "unreachable" || error.code === "timeout";
-  if (away) notice(error.detail, h("p", null, error.hint), h("p", null, "This page tries again by itself."));
+  if (away) notice(error.detail, h("p", null, withCode(error.hint)), h("p", null, "This page tries again by itself."));
   else {
-    notice("The page could not be read", h("p", null, error.detail), error.hint ? h("p", null, error.hint) : null,
+    notice("The page could not be read", h("p", null, withCode(error.detail)), error.hint ? h("p", null, withCode(error.hint)) : null,
       route.state().query.board ? h("a", { class: "button primary", href: "/board" }, "Go to the default board") : h("button", { type: "button", class: "button primary", onclick: () => location.reload() }, "Reload"));
   }
   if (away) setTimeout(() => { if (!shown && !signedOut) { begun = begin(); begun.catch(ignore); boards.read(); showPage(route.state()); } }, AGAIN);
 }
+
+/** Whether a page is for this session: one of a tenant has no pages about all tenants. @param {{label?: string, ofOperators?: boolean}} page */
+const isOffered = (page) => Boolean(page.label) && !(page.ofOperators && session.owner?.tenant);
 
 const ignore = () => { /* the page that waits for it shows the error */ };
 
@@ -160,7 +164,7 @@ async function closeDrawer() {
 function navigation() {
   const state = route.state();
   const current = PAGES[state.page]?.of ?? state.page;
-  put(document.getElementById("nav"), Object.entries(PAGES).filter(([, page]) => page.label).map(([name, page]) =>
+  put(document.getElementById("nav"), Object.entries(PAGES).filter(([, page]) => isOffered(page)).map(([name, page]) =>
     h("a", { href: route.link(`/${name}`), "aria-current": name === current ? "page" : null }, page.label)));
   document.querySelector(".brand").href = route.link("/board");
 }
@@ -200,20 +204,22 @@ function connectionState() {
     button.setAttribute("aria-label", state === "connecting" ? "Connecting" : words[state]);
     button.lastElementChild.textContent = words[state];
     banner.hidden = state !== "lost";
-    if (state === "lost") put(banner, h("span", null, "The daemon does not answer. What is shown may be out of date. The page follows again once the daemon is back; `supervisor dashboard` on its host prints a new link."),
+    if (state === "lost") put(banner, h("span", null, "The daemon does not answer, or this session was revoked. Run: ", h("code", null, "supervisor dashboard")),
       h("button", { type: "button", class: "button small", onclick: live.retry }, "Try now"));
     if (state === "live" && (before === "lost" || before === "reconnecting")) announce("The connection is back");
     if (state !== "connecting") before = state;
   });
 }
 
-function signOut() {
+/** Shows that the session has ended, and how to get another. */
+function showSignedOut() {
   signedOut = true;
   shown?.page?.unmount?.();
   shown = { name: "", board: "", page: null };
   drawer.hidden = true;
   document.getElementById("banner").hidden = true;
   document.getElementById("connection").hidden = true;
+  document.getElementById("account").hidden = true;
   notice("This browser has no session", h("p", null, "Sessions end after a time, when they are revoked, or when the address changes. Get a new link on the daemon's host:"),
     command("supervisor dashboard"), h("p", null, "The link works once. Open it in this browser."));
 }
@@ -228,7 +234,7 @@ async function begin() {
 
 function go() {
   for (const [name, page] of Object.entries(PAGES)) {
-    if (page.key) keys.add({ keys: `g ${page.key}`, label: `Go to: ${page.label}`, group: "Pages", run: () => route.go(`/${name}`) });
+    if (page.key) keys.add({ keys: `g ${page.key}`, label: `Go to: ${page.label}`, group: "Pages", get hidden() { return !isOffered(page); }, when: () => isOffered(page), run: () => route.go(`/${name}`) });
   }
   keys.add({ keys: "Escape", label: "Close the task", run: () => (opened ? void closeDrawer() : false), when: () => opened !== null });
   document.getElementById("help").addEventListener("click", keys.help);
@@ -247,7 +253,7 @@ function changed(state, before) {
   showDrawer(state.query.task, state.query.board ?? "");
 }
 
-api.whenUnauthorized(() => { if (!signedOut) signOut(); });
+api.whenUnauthorized(() => { if (!signedOut) showSignedOut(); });
 addEventListener("unhandledrejection", (event) => { event.preventDefault(); problem(event.reason); });
 if (location.pathname === "/") history.replaceState(null, "", `/board${location.search}`);
 route.start();
@@ -259,5 +265,6 @@ let begun = begin();
 begun.catch(ignore);
 route.on(changed);
 boards.start(document.getElementById("boards"));
+session.start(document.getElementById("account"), { known: navigation, ended: showSignedOut });
 showPage(route.state());
 showDrawer(route.state().query.task, route.state().query.board ?? "");

@@ -96,6 +96,9 @@ export function icon(name) {
 /** Returns a status as a dot and its word. @param {string} status @param {string} [word] */
 export const statusWord = (status, word = status) => h("span", { class: "status", dataset: { status } }, word);
 
+/** Returns a text whose parts in backticks are code. @param {string} text */
+export const withCode = (text) => text.split("`").map((part, at) => (at % 2 ? h("code", null, part) : part));
+
 /** Returns a command with a button that copies it. @param {string} command */
 export function command(command) {
   const button = h("button", { type: "button", class: "icon-button small", "aria-label": "Copy the command", onclick: async (event) => {

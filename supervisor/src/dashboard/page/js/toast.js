@@ -1,6 +1,6 @@
 // Short messages at the bottom of the page, which screen readers say too.
 
-import { announce, h, icon } from "./dom.js";
+import { announce, h, icon, withCode } from "./dom.js";
 import { Problem } from "./api.js";
 
 const MOST = 4;
@@ -13,12 +13,12 @@ export function toast(text, { kind = "ok", hint = "", action } = {}) {
   const place = document.getElementById("toasts");
   const close = () => element.remove();
   const element = h("div", { class: "toast", dataset: { kind } },
-    h("div", { class: "toast-text" }, text, hint ? h("div", { class: "toast-hint" }, hint) : null),
+    h("div", { class: "toast-text" }, withCode(text), hint ? h("div", { class: "toast-hint" }, withCode(hint)) : null),
     action ? h("button", { type: "button", class: "button small", onclick: () => { close(); action.run(); } }, action.label) : null,
     h("button", { type: "button", class: "icon-button small", "aria-label": "Close the message", onclick: close }, icon("close")));
   while (place.children.length >= MOST) place.firstElementChild.remove();
   place.append(element);
-  announce(hint ? `${text}. ${hint}` : text, kind === "error" ? "assertive" : "polite");
+  announce((hint ? `${text}. ${hint}` : text).replaceAll("`", ""), kind === "error" ? "assertive" : "polite");
   setTimeout(close, kind === "error" ? 15_000 : action ? 8_000 : 4_000);
 }
 

@@ -4,7 +4,7 @@ import * as route from "../route.js";
 import { h, icon } from "../dom.js";
 import { now, short, stamp } from "../time.js";
 import { usd } from "../money.js";
-import { waiting } from "./statuses.js";
+import { isBroken, waiting } from "./statuses.js";
 import { hue } from "../hue.js";
 
 /** The heights of a card's parts in pixels at the usual size of text; board.css has the same. */
@@ -76,7 +76,7 @@ export function build(card) {
       h("span", { class: "age number", title: `Created ${stamp(card.created_at)}` }, short(now() - card.created_at)),
       h("input", { type: "checkbox", class: "card-check", tabindex: "-1", "aria-label": `Select ${words}` })),
     h("a", { class: "card-title", href: route.here({ task: card.id }), draggable: "false", tabindex: "-1", dir: "auto", title: long(card.title) ? card.title : null }, card.title),
-    wait ? h("div", { class: "card-wait", dir: "auto", title: wait }, wait) : null,
+    wait ? h("div", { class: ["card-wait", isBroken(card) && "broken"], dir: "auto", title: wait }, wait) : null,
     hasFoot(card) ? h("div", { class: "card-foot" },
       card.priority ? h("span", { class: "chip priority", dataset: { kind: card.priority > 0 ? "warn" : null }, title: `Priority ${card.priority}` }, h("span", { class: "unseen" }, "Priority "), `P${card.priority}`) : null,
       card.tenant ? h("span", { class: "chip", title: `Tenant ${card.tenant}` }, h("span", { class: "unseen" }, "Tenant "), h("span", { class: "cut" }, card.tenant)) : null,

@@ -1,7 +1,7 @@
 // The form that makes a task in a column. It stays open for the next one.
 
 import { call } from "../api.js";
-import { h, icon, put } from "../dom.js";
+import { h, icon, put, withCode } from "../dom.js";
 import { problem, toast } from "../toast.js";
 import * as choices from "./choices.js";
 import { COLUMN } from "./statuses.js";
@@ -14,6 +14,14 @@ function ofColumn(status, when) {
   if (status === "blocked") return { initial_status: "blocked" };
   if (status === "scheduled") return { not_before: when };
   return {};
+}
+
+/** Asks whose a task is. @param {string} id */
+async function assign(id) {
+  const assignee = await choices.assignee(`Assign ${id}`);
+  if (!assignee) return;
+  await call("PATCH", `/tasks/${id}`, { body: { assignee } });
+  toast(`Assigned to ${assignee}`);
 }
 
 /**
@@ -60,11 +68,11 @@ export function form({ status, tenant, assignees, close, made }) {
       title.value = "";
       details.value = "";
       const to = created.status && created.status !== status ? ` It is ${COLUMN[created.status]?.word.toLowerCase() ?? created.status}.` : "";
-      toast(`Created ${created.id}.${to}`, { hint: (created.warnings ?? []).join("\n") });
+      toast(`Created ${created.id}.${to}`, { hint: (created.warnings ?? []).join("\n"), action: created.assignee || status === "triage" ? undefined : { label: "Assign", run: () => { assign(created.id).catch(problem); } } });
       title.focus();
     } catch (error) {
       // What was typed stays, with the daemon's words beside it.
-      if (error?.detail) { wrong.textContent = [error.detail, error.hint].filter(Boolean).join(". "); wrong.hidden = false; title.focus(); } else problem(error);
+      if (error?.detail) { put(wrong, withCode([error.detail, error.hint].filter(Boolean).join(". "))); wrong.hidden = false; title.focus(); } else problem(error);
     } finally { send.disabled = false; }
   };
   const element = h("form", { class: "create", onsubmit: (event) => { event.preventDefault(); submit(); }, onkeydown: (event) => {

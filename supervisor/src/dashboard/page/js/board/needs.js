@@ -89,7 +89,7 @@ export class Needs {
   /** @param {Card} card @param {HTMLElement | null} before */
   place(card, before) {
     const kind = needed(card);
-    const signature = JSON.stringify([kind, card.title, matter(card, kind), card.question, card.tenant]);
+    const signature = JSON.stringify([kind, card.title, matter(card, kind), card.question, card.tenant, card.run]);
     let one = this.shown.get(card.id);
     // What somebody types an answer into is left alone, unless it asks something else now.
     if (!one || one.signature !== signature) {
@@ -111,7 +111,7 @@ export class Needs {
       h("div", { class: "need-head" }, h("span", { class: "chip", dataset: { kind: colour } }, word), h("span", { class: "id" }, card.id), card.tenant ? h("span", { class: "chip" }, h("span", { class: "cut" }, card.tenant)) : null,
         h("span", { class: "age", title: stamp(card.updated_at), dataset: { at: card.updated_at } }, ago(card.updated_at)),
         h("button", { type: "button", class: "icon-button small", title: "Peek", "aria-label": `Peek at ${card.id}`, onclick: () => reply.peek(card.id) }, icon("eye")),
-        h("button", { type: "button", class: "icon-button small", title: `Copy: ${reply.attachCommand(card.id)}`, "aria-label": `Copy the command that attaches to ${card.id}`, onclick: () => reply.attach(card.id) }, icon("terminal"))),
+        card.run === null ? null : h("button", { type: "button", class: "icon-button small", title: `Copy: ${reply.attachCommand(card.id)}`, "aria-label": `Copy the command that attaches to ${card.id}`, onclick: () => reply.attach(card.id) }, icon("terminal"))),
       h("a", { class: "need-title cut", href: route.here({ task: card.id }), dir: "auto" }, card.title),
       h("p", { class: "need-matter", dir: "auto", title: said }, seenLines(said)),
       h("div", { class: "need-acts" }, this.acts(card, kind)));

@@ -42,7 +42,7 @@ export async function requestChanges(store, card) {
 }
 
 /** @param {Store} store @param {Card} card */
-export const retry = (store, card) => say(store, card, () => verb("retry", { task_ids: [card.id] }), `"${card.title}" is tried again`);
+export const retry = (store, card) => say(store, card, () => verb("retry", { task_ids: [card.id] }), `Retrying "${card.title}"`);
 
 /** The command that shows what the agent of a task does, for a terminal. @param {string} id */
 export const attachCommand = (id) => `supervisor${route.state().query.board ? ` --board ${route.state().query.board}` : ""} attach ${id}`;
@@ -59,8 +59,9 @@ const LINES = 14;
 /** Shows what is needed to decide about a task: what it is to do, what was last said, and the end of its log. @param {string} id */
 export async function peek(id) {
   const place = h("div", { class: "peek", "aria-busy": "true" }, h("div", { class: "skeleton peek-wait" }));
+  const attaches = h("button", { type: "button", class: "button quiet", hidden: true, onclick: () => attach(id) }, "Attach");
   const { dialog, closed } = sheet({ title: id, wide: true, content: [place], actions: [
-    h("button", { type: "button", class: "button quiet", onclick: () => attach(id) }, "Attach"),
+    attaches,
     h("button", { type: "button", class: "button", onclick: () => { dialog.close(""); route.set({ task: id }); } }, "Open"),
     h("button", { type: "submit", class: "button primary", value: "", autofocus: true }, "Close")] });
   dialog.addEventListener("keydown", (event) => { if (event.key === " " && !event.target.closest("button")) { event.preventDefault(); dialog.close(""); } });
@@ -71,9 +72,11 @@ export async function peek(id) {
     const prose = (said) => (said ? h("div", { class: "peek-text", dir: "auto" }, seenLines(said)) : null);
     const last = comments.at(-1);
     dialog.querySelector("h2").textContent = task.title;
+    attaches.hidden = task.status !== "running";
+    const isApproval = Boolean(task.question?.approval) || why?.code === "approval" || task.block_kind === "approval";
     place.replaceChildren(...[
       h("p", { class: "peek-facts" }, h("span", { class: "status", dataset: { status: task.status } }, task.status), h("span", { class: "id" }, task.id), task.assignee ? h("span", { class: "muted" }, task.assignee) : null),
-      part(task.question ? "Question" : "Waits", prose(task.question?.text ?? why?.text)),
+      part(isApproval ? "Approval" : task.question ? "Question" : "Waits", prose(task.question?.text ?? why?.text)),
       part("Results so far", prose((task.question?.results ?? []).map((one) => `${one.title}: ${one.summary ?? "no summary"}`).join("\n"))),
       part("Task", prose(task.body)),
       part("Summary", prose(summary)),

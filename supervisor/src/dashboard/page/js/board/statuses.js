@@ -24,6 +24,24 @@ export const COLUMNS = [
 /** @type {Record<string, Column>} */
 export const COLUMN = Object.fromEntries(COLUMNS.map((column) => [column.status, column]));
 
+/** A text with a capital letter. @param {string} text */
+const capital = (text) => (text ? text[0].toUpperCase() + text.slice(1) : "");
+
+/** Returns what is broken, before why: "Program of lane claude not found". @param {string} text as the daemon says what the task waits for */
+function breakage(text) {
+  const found = /^waits for the (.+?) to work again \((.*)\)/s.exec(text) ?? /^waits for the (login of .+?) \((.*)\)/s.exec(text);
+  if (!found) return capital(text);
+  const thing = capital(found[1]).replace(/ of the lane (\S+)(?: under the policy .+)?/, " of lane $1");
+  const isMissing = thing.startsWith("Program") && /No such file or directory|not found/.test(found[2]);
+  return isMissing ? `${thing} not found` : `${thing}: ${found[2]}`;
+}
+
+/** Puts the titles of the tasks that a task waits for before their status, and leaves their ids out. @param {string} text */
+const byTitle = (text) => text.replace(/(^waits for |, )t_[0-9a-f]+ \((\w+): (.*?)\)(?=, t_[0-9a-f]+ \(| and \d+ more$|$)/gs, "$1$3 ($2)");
+
+/** Whether a task waits for something that is broken. @param {import("./store.js").Card} card */
+export const isBroken = (card) => card.waits?.code === "environment" && card.status !== "running";
+
 /** @param {import("./store.js").Card} card */
 function words(card) {
   const code = card.waits?.code;
@@ -31,10 +49,11 @@ function words(card) {
   if (code === "unassigned") return "Has no assignee";
   if (code === "triage") return "";
   const until = card.waits?.until ?? (card.status === "scheduled" ? card.not_before : null);
-  if (until && until > now()) return card.status === "scheduled" ? `Starts in ${duration(until - now())}` : `Tried again in ${duration(until - now())}`;
+  const isLater = until && until > now();
+  if (isBroken(card)) return breakage(card.waits.text) + (isLater ? ` · retries in ${short(until - now())}` : "");
+  if (isLater) return card.status === "scheduled" ? `Starts in ${duration(until - now())}` : `Retries in ${duration(until - now())}`;
   const reason = card.status === "blocked" && card.block_kind !== "gave_up" ? card.block_reason : null;
-  const text = reason ?? card.waits?.text ?? "";
-  return text ? text[0].toUpperCase() + text.slice(1) : "";
+  return capital(reason ?? (code === "parents" ? byTitle(card.waits.text) : card.waits?.text) ?? "");
 }
 
 /** Returns why a task waits or how long it runs, in one line; empty where there is nothing to say. @param {import("./store.js").Card} card */

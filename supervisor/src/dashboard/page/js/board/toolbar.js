@@ -38,7 +38,7 @@ export class Toolbar {
         h("div", { class: "toolbar-filters" }, this.tenant, this.assignee,
           h("label", { class: "check" }, this.archived, "Archived"), h("label", { class: "check", title: "Group the running tasks by assignee" }, this.lanes, "Lanes"), this.clear),
         h("span", { class: "grow" }),
-        h("button", { type: "button", class: "button nudge", title: "Have the daemon look for tasks to start now", onclick: moves.nudge }, icon("play"), "Nudge"),
+        h("button", { type: "button", class: "button nudge", title: "Check for tasks to start now", onclick: moves.nudge }, icon("play"), "Nudge"),
         h("button", { type: "button", class: "button primary new", onclick: board.create, "aria-keyshortcuts": "c" }, icon("plus"), "New task")),
       this.bar);
     this.drawn = "";

@@ -4,6 +4,7 @@ import { verb } from "../api.js";
 import { h, put, text } from "../dom.js";
 import { ask } from "../parts/ask.js";
 import { counted } from "../parts/words.js";
+import { link } from "../route.js";
 import { problem, toast } from "../toast.js";
 
 /**
@@ -11,16 +12,19 @@ import { problem, toast } from "../toast.js";
  * @param {{task: () => any, go: (path: string, line: number) => void, decided: () => void}} of
  */
 export function verdictBar(drafts, { task, go, decided }) {
-  const field = /** @type {HTMLTextAreaElement} */ (h("textarea", { class: "textarea", rows: "1", "aria-label": "What to say of the work", placeholder: "What has to change, or what to say of the work …", oninput: () => drafts.say(field.value) }));
+  const field = /** @type {HTMLTextAreaElement} */ (h("textarea", { class: "textarea", rows: "1", "aria-label": "Comment, or what has to change", placeholder: "Comment, or what has to change", oninput: () => drafts.say(field.value) }));
   field.value = drafts.reason;
   const approve = h("button", { type: "button", class: "button primary", onclick: () => accept().catch(problem) }, "Approve");
   const send = h("button", { type: "button", class: "button", onclick: () => sendBack().catch(problem) }, "Request changes");
   const list = h("ul", { class: "verdict-comments" });
   const written = h("details", { class: "verdict-written", hidden: true }, h("summary", null, ""), list);
-  const why = h("p", { class: "verdict-why muted", hidden: true });
-  const element = h("section", { class: "verdict", "aria-label": "Decision" }, written, why, h("div", { class: "verdict-row" }, field, send, approve));
+  const why = h("p", null, "");
+  const over = h("div", { class: "verdict-over", hidden: true }, why, h("a", { class: "button", href: link("/board") }, "Back to the board"));
+  const row = h("div", { class: "verdict-row", hidden: true }, field, send, approve);
+  const element = h("section", { class: "verdict", "aria-label": "Decision" }, written, over, row);
 
   async function accept() {
+    if (task()?.status !== "review") return;
     const { id, title } = task();
     const left = drafts.comments.length;
     const done = await ask({
@@ -36,6 +40,7 @@ export function verdictBar(drafts, { task, go, decided }) {
   }
 
   async function sendBack() {
+    if (task()?.status !== "review") return;
     const { id } = task();
     const reason = field.value.trim();
     const { comments } = drafts;
@@ -74,9 +79,10 @@ export function verdictBar(drafts, { task, go, decided }) {
       put(list, comments.map((comment) => h("li", null, h("button", { type: "button", class: "link", onclick: () => go(comment.path, comment.line) }, `${comment.path}:${comment.line}`), " ", comment.text)));
       const status = task()?.status;
       const isAsked = status === "review";
-      why.hidden = !status || isAsked;
-      text(why, status ? `The task is ${status}, so nothing is to be decided. Comments are kept in this tab.` : "");
-      for (const button of [send, approve]) button.toggleAttribute("disabled", !isAsked);
+      over.hidden = !status || isAsked;
+      row.hidden = !isAsked;
+      const kept = comments.length > 0 ? " Comments are kept in this tab." : "";
+      text(why, status ? `This task is ${status}. There is nothing to review.${kept}` : "");
     },
   };
 }

@@ -16,7 +16,7 @@ const titles = new Map();
 export function links(drawer) {
   const part = section("Dependencies");
   const parents = side(drawer, "Waits for", "Add a task that it waits for", (other) => ({ parent_id: other, child_id: drawer.id }));
-  const children = side(drawer, "Waited for by", "Add a task that waits for it", (other) => ({ parent_id: drawer.id, child_id: other }));
+  const children = side(drawer, "Blocks", "Add a task that waits for it", (other) => ({ parent_id: drawer.id, child_id: other }));
   part.body.append(parents.element, children.element);
   return {
     element: part.element,

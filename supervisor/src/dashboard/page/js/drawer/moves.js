@@ -2,6 +2,7 @@
 import { h } from "../dom.js";
 import { toast } from "../toast.js";
 import { form } from "./form.js";
+import { need } from "./person.js";
 import { whenChanged } from "./section.js";
 
 /**
@@ -108,7 +109,9 @@ const APPROVAL = ["triage", "archive"];
 export function offered(shown) {
   const { status, block_kind: kind } = shown.task;
   const moves = status === "blocked" && kind === "approval" ? APPROVAL : OFFERED[status] ?? [];
-  return shown.why?.code === "hold" ? ["release", ...moves] : moves;
+  // The part above the row has the retry of a task that gave up.
+  const own = need(shown) === "gave_up" ? moves.filter((name) => name !== "retry") : moves;
+  return shown.why?.code === "hold" ? ["release", ...own] : own;
 }
 
 /** Returns the status row. @param {import("./drawer.js").Desk} drawer */

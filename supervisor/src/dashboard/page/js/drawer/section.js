@@ -1,5 +1,5 @@
 // What the parts of the drawer share: a part is painted again only when what it shows has changed.
-import { h } from "../dom.js";
+import { h, withCode } from "../dom.js";
 import { ago, stamp } from "../time.js";
 
 /**
@@ -80,10 +80,7 @@ function replaced(old, made) {
   return made;
 }
 
-/** Returns a text whose parts in backticks are code. @param {string} text */
-export function withCode(text) {
-  return text.split("`").map((part, at) => (at % 2 ? h("code", null, part) : part));
-}
+export { withCode };
 
 /** Returns how many of those that are left a button shows: "40 of 180", "7". @param {number} left @param {number} most */
 export function some(left, most) {

@@ -8,10 +8,10 @@ import { ago, now } from "../time.js";
 
 export function checks() {
   const list = h("ul", { class: "rows panel" });
-  const said = h("span", { class: "muted" });
+  const said = h("span", { class: "page-count" });
   const again = h("button", { type: "button", class: "button small", onclick: () => read() }, "Check again");
   const element = h("section", { class: "work-section health-checks", "aria-labelledby": "checks-title" },
-    h("div", { class: "section-head" }, h("h2", { id: "checks-title" }, "Promises of this host", h("span", { class: "page-count" }, said)), again), list);
+    h("div", { class: "section-head" }, h("h2", { id: "checks-title" }, "Host checks", said), again), list);
   put(list, h("li", { class: "row" }, h("div", { class: "skeleton row-skeleton" })), h("li", { class: "row" }, h("div", { class: "skeleton row-skeleton" })));
 
   async function read() {
@@ -20,8 +20,9 @@ export function checks() {
       const report = await verb("doctor", {}, { timeout: 120_000 });
       const rank = { error: 0, warning: 1, ok: 2 };
       const sorted = [...report.checks].sort((a, b) => rank[a.verdict] - rank[b.verdict]);
-      const bad = sorted.filter((check) => check.verdict !== "ok").length;
-      put(said, `${bad === 0 ? "all hold" : `${counted(bad, "is", "are")} not whole`}, checked ${ago(now())}`);
+      const number = (/** @type {string} */ verdict) => sorted.filter((check) => check.verdict === verdict).length;
+      const bad = ["error", "warning"].filter((verdict) => number(verdict) > 0).map((verdict) => counted(number(verdict), verdict)).join(", ") || "no warnings";
+      put(said, `– ${bad}, checked ${ago(now())}`);
       put(list, sorted.map((check) =>
         h("li", { class: "row" }, state(check.verdict), h("div", { class: "row-text" }, h("span", { class: "row-title" }, check.check), h("span", { class: "muted" }, check.detail), check.hint ? h("span", { class: "row-hint" }, check.hint) : null))));
     } catch (error) {

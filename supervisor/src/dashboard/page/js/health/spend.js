@@ -18,7 +18,7 @@ function days() {
 
 export function spend() {
   const place = h("div", { class: "panel spend" });
-  const element = h("section", { class: "work-section", "aria-labelledby": "spend-title" }, h("h2", { id: "spend-title" }, "Used in two weeks"), place);
+  const element = h("section", { class: "work-section", "aria-labelledby": "spend-title" }, h("h2", { id: "spend-title" }, "Usage, last 14 days"), place);
   return {
     element,
     /** @param {string | undefined} tenant */
@@ -29,7 +29,7 @@ export function spend() {
         const of = total.cost_micros > 0 ? "cost_micros" : total.tokens > 0 ? "tokens" : "requests";
         const write = (/** @type {any} */ used) => [used.cost_micros ? usd(used.cost_micros) : "", used.tokens ? `${count(used.tokens)} tokens` : "", used.requests ? `${count(used.requests)} requests, ${bytes(used.bytes)}` : ""].filter(Boolean).join(", ") || "nothing";
         const byDay = new Map(rows.map((/** @type {any} */ row) => [row.name, row]));
-        put(place, h("p", { class: "figure-value number" }, rows.length === 0 ? "Nothing was used" : write(total)),
+        put(place, h("p", { class: "figure-value number" }, rows.length === 0 ? "No usage" : write(total)),
           rows.length === 0 ? h("p", { class: "muted" }, "Agents report tokens and cost; proxies count requests.") : dayBars(days().map((day) => ({ label: day, value: byDay.get(day)?.[of] ?? 0, text: byDay.has(day) ? write(byDay.get(day)) : "nothing" })), "Used by day"));
       } catch (error) {
         put(place, h("p", { class: "muted" }, /** @type {Error} */ (error).message));

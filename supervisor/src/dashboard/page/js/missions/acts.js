@@ -64,8 +64,8 @@ export const create = () =>
     fields: [
       { name: "title", label: "Goal", isRequired: true },
       { name: "body", label: "What is wanted", kind: "area" },
-      { name: "max_tasks", label: "Most tasks", hint: "Empty: the default of the configuration." },
-      { name: "max_cost", label: "Most US dollars", hint: "Empty: the default of the configuration." },
+      { name: "max_tasks", label: "Maximum tasks", hint: "Empty: the default of the configuration." },
+      { name: "max_cost", label: "Maximum cost (USD)", hint: "Empty: the default of the configuration." },
       { name: "plan", label: "Have a profile plan its tasks", kind: "check", value: true },
     ],
     action: "Create",

@@ -26,7 +26,7 @@ const PAUSE = 4000;
 export function mount(main) {
   const status = state("ok", "…");
   const daemon = h("span", { class: "muted number" });
-  const troubles = h("ul", { class: "troubles", role: "status", hidden: true });
+  const troubles = h("ul", { class: "troubles", "aria-live": "polite", "aria-label": "Troubles", hidden: true });
   const [figures, host, wrong, queue, used, room] = [rates(), checks(), problems(), queues(), spend(), disk()];
   const held = holdList(() => polled.now());
   const rated = h("section", { class: "work-section", "aria-labelledby": "rates-title" }, h("h2", { id: "rates-title" }, "Rates ", h("span", { class: "page-count" }, "since this page was opened")), figures.element);

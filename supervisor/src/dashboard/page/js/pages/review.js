@@ -1,7 +1,7 @@
 // The page of a review: what a run has changed, its check, comments on lines, and the decision; or two tasks beside each other.
 
 import { verb } from "../api.js";
-import { h, put, text } from "../dom.js";
+import { h, put, text, withCode } from "../dom.js";
 import { pageKeys } from "../parts/pagekeys.js";
 import * as live from "../live.js";
 import { here, link, set } from "../route.js";
@@ -70,6 +70,9 @@ export function mount(main) {
     h("div", { class: "review-body" }, list, files), foot);
   const reveal = waiting(page);
   put(main, page);
+  // Messages are shown above the buttons of the decision.
+  const footing = new ResizeObserver(() => document.body.style.setProperty("--foot-height", `${foot.offsetHeight}px`));
+  footing.observe(foot);
 
   const observer = new IntersectionObserver((seen) => {
     for (const { isIntersecting, target } of seen) {
@@ -103,6 +106,7 @@ export function mount(main) {
     if (shown !== mine) return;
     details = answer;
     const { task } = answer;
+    foot.hidden = Boolean(mine.other);
     text(title, task.title);
     document.title = `${task.title} · review · supervisor`;
     restate(status, task.status);
@@ -140,8 +144,11 @@ export function mount(main) {
       draw(own, beside, other?.task.title ?? "");
     } catch (error) {
       if (shown !== mine) return;
-      const { message, hint } = /** @type {Error & {hint?: string}} */ (error);
-      put(files, h("div", { class: "empty" }, h("p", { class: "empty-title" }, /** @type {any} */ (error).code === "not_found" ? "There are no changes to show" : "The changes cannot be read"), h("p", { class: "muted" }, message), hint ? h("p", { class: "muted" }, hint) : null));
+      const { message, hint, code } = /** @type {Error & {hint?: string, code?: string}} */ (error);
+      const isUnknown = code === "not_found" && !details;
+      const said = isUnknown ? "There is no such task" : code === "not_found" ? "There are no changes to show" : "The changes cannot be read";
+      put(files, h("div", { class: "empty" }, h("p", { class: "empty-title" }, said), h("p", { class: "muted" }, withCode(message)), hint ? h("p", { class: "muted" }, withCode(hint)) : null,
+        isUnknown ? h("a", { class: "button", href: link("/board") }, "Back to the board") : null));
       put(list);
       text(sum, "");
     }
@@ -249,7 +256,8 @@ export function mount(main) {
       bar.update();
       /** @type {HTMLSelectElement} */ (others).hidden = true;
     }
-    foot.hidden = Boolean(next.other);
+    // What may be decided is known with the task.
+    foot.hidden = details === null || Boolean(next.other);
     fold.hidden = false;
     modes.hidden = Boolean(next.other);
     const told = readTask();
@@ -273,9 +281,9 @@ export function mount(main) {
   const group = "Review";
   const stopKeys = pageKeys(
     { keys: "n", label: "Next file", group, run: () => show(at + 1) },
-    { keys: "p", label: "File before", group, run: () => show(at - 1) },
+    { keys: "p", label: "Previous file", group, run: () => show(at - 1) },
     { keys: "j", label: "Next line", group, run: () => move(1) },
-    { keys: "k", label: "Line before", group, run: () => move(-1) },
+    { keys: "k", label: "Previous line", group, run: () => move(-1) },
     { keys: "c", label: "Comment on the line", group, run: comment },
     { keys: "o", label: "Open or close the file", group, run: () => views[at]?.open(!views[at].isOpen) },
     { keys: "v", label: "One column or side by side", group, run: () => setMode(mode === "split" ? "unified" : "split") },
@@ -287,6 +295,8 @@ export function mount(main) {
     update,
     unmount() {
       observer.disconnect();
+      footing.disconnect();
+      document.body.style.removeProperty("--foot-height");
       news.stop();
       stopLive();
       stopGap();

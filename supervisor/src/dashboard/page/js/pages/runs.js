@@ -8,6 +8,7 @@ import { here, link } from "../route.js";
 import { now, stamp } from "../time.js";
 import { problem } from "../toast.js";
 import { handOff, kill, steer } from "../parts/acts.js";
+import { takesMessages } from "../parts/roster.js";
 import { waiting } from "../parts/waiting.js";
 import { soon } from "../parts/soon.js";
 import { restate, state } from "../parts/state.js";
@@ -60,6 +61,7 @@ export function mount(main) {
   let panel = null;
   /** @type {any} */
   let details = null;
+  let takes = true;
   let timer = 0;
   let asked = 0;
 
@@ -73,6 +75,8 @@ export function mount(main) {
     asked += 1;
     const number = asked;
     const answer = await verb("show", { task_id: mine.task });
+    if (shown !== mine || number !== asked) return;
+    takes = await takesMessages(answer.runs.findLast((/** @type {any} */ run) => !run.ended_at)?.profile);
     if (shown !== mine || number !== asked) return;
     details = answer;
     draw();
@@ -105,7 +109,7 @@ export function mount(main) {
     text(trouble, error ?? "");
     const isLive = !run.ended_at;
     acts.hidden = !isLive;
-    steering.hidden = !isLive || run.purpose === "check";
+    steering.hidden = !isLive || run.purpose === "check" || !takes;
     others.hidden = runs.length < 2;
     const next = JSON.stringify([details.task.id, run.id, runs.map((/** @type {any} */ one) => [one.id, standing(one)])]);
     // The focus stays where it is while nothing has changed.
@@ -162,7 +166,7 @@ export function mount(main) {
   const stopKeys = pageKeys(
     { keys: "/", label: "Search in the log", group, run: () => panel?.find() },
     { keys: "n", label: "Next match", group, run: () => panel?.step(1) },
-    { keys: "N", label: "Match before", group, run: () => panel?.step(-1) },
+    { keys: "N", label: "Previous match", group, run: () => panel?.step(-1) },
     { keys: "g g", label: "To the start of the log", group, run: () => panel?.toStart() },
     { keys: "G", label: "To the end, and follow", group, run: () => panel?.toEnd() },
     { keys: "p", label: "Pause or follow", group, run: () => panel?.pause() },

@@ -32,7 +32,7 @@ export function mount(main) {
   const rows = h("tbody");
   const table = h("div", { class: "panel table-scroll", tabindex: "0", role: "region", "aria-label": "Runs", hidden: true }, h("table", { class: "table" }, h("thead", null, h("tr", null, ["Began", "Task", "Run", "Profile", "Outcome", "Took"].map((head) => h("th", { scope: "col" }, head)))), rows));
   const empty = h("div", { class: "empty", hidden: true }, h("p", { class: "empty-title" }, "Nothing ran in this time"), h("p", { class: "muted" }, "Choose a longer time, or go back."));
-  const legend = h("div", { class: "legend", "aria-label": "Colours" }, ["running", "done", "review", "blocked", "scheduled", "archived"].map((name) => state(name, { running: "running", done: "completed", review: "handed to review", blocked: "failed or blocked", scheduled: "again later", archived: "ended from outside" }[name])));
+  const legend = h("div", { class: "legend", "aria-label": "Colours" }, ["running", "done", "review", "blocked", "scheduled", "archived"].map((name) => state(name, { running: "running", done: "completed", review: "handed to review", blocked: "failed or blocked", scheduled: "retried later", archived: "stopped by a person" }[name])));
   const page = h("div", { class: "page timeline-page" },
     h("div", { class: "page-head" }, h("h1", null, "Timeline"), period, h("span", { class: "push" }), by, span,
       h("div", { class: "timeline-moves" }, small("Earlier (h)", "←", () => pan(-0.5)), small("Later (l)", "→", () => pan(0.5)), small("Zoom in (+)", "+", () => zoom(0.5, 0.5)), small("Zoom out (-)", "−", () => zoom(2, 0.5)), nowButton), view),

@@ -6,9 +6,10 @@ import { pageKeys } from "../parts/pagekeys.js";
 import * as live from "../live.js";
 import { go, here, link, set, state } from "../route.js";
 import { setClock } from "../time.js";
-import { problem } from "../toast.js";
-import { handOff, kill, nudge } from "../parts/acts.js";
+import { problem, toast } from "../toast.js";
+import { handOff, kill, message } from "../parts/acts.js";
 import { withCode } from "../drawer/section.js";
+import { takesMessages } from "../parts/roster.js";
 import { keyed } from "../parts/keyed.js";
 import { repeat } from "../parts/repeat.js";
 import { waiting as unshown } from "../parts/waiting.js";
@@ -102,7 +103,7 @@ export function mount(main) {
       ]);
       failed = false;
       setClock(status.now);
-      shown = status.workers.map((/** @type {Worker} */ worker) => ({ ...worker, cpu: processors.share(worker), shownBoard: status.board }));
+      shown = await Promise.all(status.workers.map(async (/** @type {Worker} */ worker) => ({ ...worker, cpu: processors.share(worker), shownBoard: status.board, takesMessages: await takesMessages(worker.profile) })));
       processors.forget(new Set(shown.map(keyOf)));
       glance.update(status, Array.isArray(holds) ? holds : []);
       rows.set(shown);
@@ -136,10 +137,10 @@ export function mount(main) {
   const group = "Workers";
   const stopKeys = pageKeys(
     { keys: "j", label: "Next worker", group, when: isHere, run: () => choose(at() + 1) },
-    { keys: "k", label: "Worker before", group, when: isHere, run: () => choose(at() - 1) },
+    { keys: "k", label: "Previous worker", group, when: isHere, run: () => choose(at() - 1) },
     { keys: "Enter", label: "Follow its log", group, run: on((worker) => go(`/runs/${worker.task}/${worker.run}`, worker.board ? { board: worker.board } : {})) },
     { keys: "e", label: "Open its task", group, run: on((worker) => set({ task: worker.task, ...(worker.board ? { board: worker.board } : {}) })) },
-    { keys: "s", label: "Nudge: send a message", group, run: on(nudge) },
+    { keys: "s", label: "Send a message", group, run: on((worker) => (worker.takesMessages ? message(worker) : toast(`The lane of ${worker.profile} takes no messages`, { kind: "info" }))) },
     { keys: "o", label: "Hand off", group, run: on(handOff) },
     { keys: "K", label: "Kill", group, run: on(kill) },
   );

@@ -17,12 +17,12 @@ export async function steer(task, message, board) {
 }
 
 /** Asks for a message and sends it. @param {Worker} worker */
-export function nudge({ task, title, board }) {
+export function message({ task, title, board }) {
   return ask({
     title: `Send a message to the agent of “${title}”`,
     fields: [{ name: "message", label: "Message", kind: "area", isRequired: true, hint: "The agent reads it between two steps of its work. Ctrl+Enter sends it." }],
     action: "Send",
-    act: ({ message }) => steer(task, String(message), board),
+    act: (said) => steer(task, String(said.message), board),
   });
 }
 

@@ -1,6 +1,6 @@
 // A dialog with fields. What the server refuses is shown in the dialog, with what was typed still there.
 
-import { h } from "../dom.js";
+import { h, put, withCode } from "../dom.js";
 
 /**
  * @typedef {{name: string, label: string, kind?: 'text' | 'area' | 'select' | 'check', value?: string | boolean, options?: {value: string, text: string}[],
@@ -96,7 +96,7 @@ export function ask(wish) {
         close(await wish.act(values));
       } catch (error) {
         const { message, detail, hint } = /** @type {Error & {detail?: string, hint?: string}} */ (error);
-        problem.textContent = [detail ?? message, hint].filter(Boolean).join(" – ");
+        put(problem, withCode([detail ?? message, hint].filter(Boolean).join(" – ")));
         /** @type {HTMLButtonElement} */ (submit).disabled = false;
       }
     });

@@ -1,21 +1,17 @@
 // Who there is to do the work: which lanes and profiles can run here, and whose agents take messages.
 
-import { Problem, verb } from "../api.js";
+import { verb } from "../api.js";
+import { verbs } from "../drawer/server.js";
 
 /** How long what is known of lanes and profiles is used again, in milliseconds. */
-const KEPT = 30_000;
+const KEPT = 60_000;
 
 /** Asks the board of a worker. @param {string | undefined} board */
 const on = (board) => (board ? { headers: { "X-Supervisor-Board": board } } : {});
 
 /** Returns what a verb answers; null where the session may not call it. @param {string} name @param {object} [body] @param {object} [options] */
 async function allowed(name, body, options) {
-  try {
-    return await verb(name, body, options);
-  } catch (error) {
-    if (error instanceof Problem && error.code === "not_permitted") return null;
-    throw error;
-  }
+  return (await verbs()).has(name) ? verb(name, body, options) : null;
 }
 
 /** @type {{at: number, all: Promise<[any[] | null, any[] | null]>} | null} */
@@ -38,7 +34,7 @@ function isSystem({ name, profile }) {
   return profile?.role === "orchestrator" || (SYSTEM.has(name) && !profile?.origin.startsWith("/"));
 }
 
-/** Returns whether nothing that a lane needs is missing here. @param {string} lane @returns {Promise<boolean>} */
+/** Returns whether this host has what a lane needs. @param {string} lane @returns {Promise<boolean>} */
 async function canStart(lane) {
   const report = await allowed("check-lane", { name: lane }).catch(() => null);
   return report?.ok ?? true;

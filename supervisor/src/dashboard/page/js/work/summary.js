@@ -20,7 +20,7 @@ export function summary() {
   const pools = h("div", { class: "stat-pools" });
   const queue = h("ul", { class: "stat-list" });
   const held = h("ul", { class: "stat-list stat-holds" });
-  const troubles = h("ul", { class: "troubles", role: "status" });
+  const troubles = h("ul", { class: "troubles", "aria-live": "polite", "aria-label": "Troubles" });
   const stat = (/** @type {string} */ title, /** @type {any[]} */ ...content) => h("section", { class: "stat" }, h("h2", null, title), content);
   const element = h(
     "div",

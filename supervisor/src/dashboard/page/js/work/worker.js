@@ -2,7 +2,7 @@
 
 import { h, icon, text } from "../dom.js";
 import { here, link } from "../route.js";
-import { handOff, kill, nudge } from "../parts/acts.js";
+import { handOff, kill, message } from "../parts/acts.js";
 import { meter } from "../parts/meter.js";
 import { restate, state } from "../parts/state.js";
 import { bytesOr, countOr, durationOr, usdOr } from "../parts/words.js";
@@ -14,7 +14,7 @@ import { problem } from "../toast.js";
  * @typedef {{board: string, task: string, title: string, run: number, purpose: string, profile: string | null, tenant: string | null, phase: string,
  *   pid: number | null, age_seconds: number, left_seconds: number | null, note: string | null, last_note?: string, sandbox: string | null, sandbox_lacks: boolean,
  *   last_heartbeat_at: number | null, usage: {cpu_us: number, memory_bytes: number, processes: number} | null,
- *   spent?: {input_tokens: number, output_tokens: number, cost_micros: number | null, model?: string | null}, cpu: number | null, shownBoard: string}} Worker
+ *   spent?: {input_tokens: number, output_tokens: number, cost_micros: number | null, model?: string | null}, cpu: number | null, shownBoard: string, takesMessages: boolean}} Worker
  */
 
 /** The state of a worker, in a word. @param {Worker} worker */
@@ -58,10 +58,11 @@ export function row(first) {
   const act = (/** @type {(worker: any) => Promise<unknown>} */ run) => () => run(worker).catch(problem);
   const button = (/** @type {string} */ label, /** @type {string} */ key, /** @type {() => void} */ run) =>
     h("button", { type: "button", class: "button quiet small", onclick: run, "aria-label": `${label}: ${first.title}`, title: `${label} (${key})` }, label);
+  const write = button("Message", "s", act(message));
   const acts = h(
     "div",
     { class: "worker-acts" },
-    button("Nudge", "s", act(nudge)),
+    write,
     button("Hand off", "o", act(handOff)),
     button("Kill", "K", act(kill)),
   );
@@ -77,6 +78,7 @@ export function row(first) {
     element,
     update(next) {
       worker = next;
+      write.hidden = !next.takesMessages;
       restate(status, phase(next));
       text(title, next.title);
       title.title = next.title;
