@@ -146,8 +146,8 @@ export function mount(main) {
       if (shown !== mine) return;
       const { message, hint, code } = /** @type {Error & {hint?: string, code?: string}} */ (error);
       const isUnknown = code === "not_found" && !details;
-      const said = isUnknown ? "There is no such task" : code === "not_found" ? "There are no changes to show" : "The changes cannot be read";
-      put(files, h("div", { class: "empty" }, h("p", { class: "empty-title" }, said), h("p", { class: "muted" }, withCode(message)), hint ? h("p", { class: "muted" }, withCode(hint)) : null,
+      const heading = isUnknown ? "There is no such task" : code === "not_found" ? "There are no changes to show" : "The changes cannot be read";
+      put(files, h("div", { class: "empty" }, h("p", { class: "empty-title" }, heading), h("p", { class: "muted" }, withCode(message)), hint ? h("p", { class: "muted" }, withCode(hint)) : null,
         isUnknown ? h("a", { class: "button", href: link("/board") }, "Back to the board") : null));
       put(list);
       text(sum, "");
