@@ -269,7 +269,10 @@ export function mount(main) {
       if (next.other && !found.some((one) => one.id === next.other)) others.append(h("option", { value: next.other }, next.other));
       /** @type {HTMLSelectElement} */ (others).value = next.other ?? "";
       others.hidden = found.length === 0 && !next.other;
-    }).catch(problem);
+    }).catch((error) => {
+      // That there is no such task is shown in the place of its changes.
+      if (error.code !== "not_found" || details) problem(error);
+    });
     readDiff(told).finally(reveal);
   }
 
