@@ -30,7 +30,12 @@ export const whenUnauthorized = (then) => { onUnauthorized = then; };
 
 /** Ends the session of this browser. */
 export async function signOut() {
-  await request("DELETE", "/session");
+  try {
+    await request("DELETE", "/session");
+  } catch (error) {
+    // Without its last session the dashboard listens no more, and its answer may be lost. The key goes in any case.
+    if (!(error instanceof Problem) || !["unreachable", "no_session"].includes(error.code)) throw error;
+  }
   try { localStorage.removeItem(KEY); } catch { /* storage is off: no key is kept */ }
 }
 

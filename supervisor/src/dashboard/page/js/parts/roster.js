@@ -6,6 +6,9 @@ import { verbs } from "../drawer/server.js";
 /** How long what is known of lanes and profiles is used again, in milliseconds. */
 const KEPT = 60_000;
 
+/** How long a page waits for the lanes and profiles, in milliseconds. */
+const SOON = 500;
+
 /** Asks the board of a worker. @param {string | undefined} board */
 const on = (board) => (board ? { headers: { "X-Supervisor-Board": board } } : {});
 
@@ -63,7 +66,9 @@ export async function startable(board) {
 /** Returns whether the agents of a lane or a profile take messages; true where it is not known. @param {string | null | undefined} name @returns {Promise<boolean>} */
 export async function takesMessages(name) {
   if (!name) return true;
-  const [lanes, profiles] = await roster().catch(() => [null, null]);
+  // The programs of profiles may be in a directory that does not answer: a page does not wait for that.
+  const unknown = new Promise((resolve) => setTimeout(resolve, SOON, [null, null]));
+  const [lanes, profiles] = await Promise.race([roster().catch(() => [null, null]), unknown]);
   const lane = profiles?.find((one) => one.name === name)?.lane ?? name;
   const found = lanes?.find((one) => one.name === lane)?.lane;
   return !found || Boolean(found.session);
