@@ -34,7 +34,7 @@ export async function signOut() {
     await request("DELETE", "/session");
   } catch (error) {
     // Without its last session the dashboard listens no more, and its answer may be lost. The key goes in any case.
-    if (!(error instanceof Problem) || !["unreachable", "no_session"].includes(error.code)) throw error;
+    if (!(error instanceof Problem) || (error.code !== "unreachable" && error.status !== 401)) throw error;
   }
   try { localStorage.removeItem(KEY); } catch { /* storage is off: no key is kept */ }
 }
