@@ -1,6 +1,6 @@
 //! `dashboard` at the command line: a link for a browser, and the sessions that have come of such links.
 
-use kernel::Tenant;
+use kernel::{BoardName, Tenant};
 
 use super::browser::Browser;
 use super::restore::refuse_worker;
@@ -34,7 +34,7 @@ pub(super) struct Dashboard {
     /// Open the link in a browser, where this host has a display
     #[arg(long)]
     open: bool,
-    /// Let the session see this tenant alone
+    /// Limit the session to one tenant
     #[arg(long, value_name = "NAME")]
     tenant: Option<Tenant>,
     #[command(subcommand)]
@@ -49,7 +49,7 @@ Examples:
   supervisor dashboard sessions
   supervisor dashboard sessions --json")]
     Sessions,
-    /// End sessions of browsers, and with all of them the links that nobody has followed
+    /// End sessions of browsers; with --all, also withdraw the links that were not used
     #[command(after_help = "\
 Examples:
   supervisor dashboard revoke 3f9a01c2
@@ -87,18 +87,27 @@ async fn link(
     opens: Option<Browser>,
 ) -> Result<u8, Failure> {
     let asked = OpenDashboard { tenant, own_browser: opens.is_some() };
-    let link = client.call(&asked).await?;
+    let link = on_board(client.call(&asked).await?, client.board());
     let code = output.reply::<OpenDashboard>(&link)?;
     if let Some(Err(why)) = opens.map(|browser| browser.open(&link.url)) {
         output.warn(&[format!("{why}; open the link yourself")]);
     }
     if !output.json() {
-        complain(&format!("It begins a session in one browser, within {}.", link_lasts()));
+        complain(&format!("The link works once, within {}.", link_lasts()));
         if let Some(tunnel) = tunnel(&link, environment::text("SSH_CONNECTION").as_deref()) {
-            complain(&format!("From the host that you come from, first:  {tunnel}"));
+            complain(&format!("On the computer that you come from, run first:  {tunnel}"));
         }
     }
     Ok(code)
+}
+
+/// The link to a board that is not the default one: the page goes there.
+fn on_board(link: DashboardLink, board: &BoardName) -> DashboardLink {
+    if *board == BoardName::default() {
+        return link;
+    }
+    let url = link.url.replacen("/open#", &format!("/open?to=/board?board={board}#"), 1);
+    DashboardLink { url, ..link }
 }
 
 /// The command by which the host that a person comes from reaches the dashboard; none for who sits at this one, or where a proxy is.
@@ -113,6 +122,22 @@ fn tunnel(link: &DashboardLink, connection: Option<&str>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_link_leads_to_the_board_that_was_named() {
+        let link = DashboardLink {
+            url: "http://127.0.0.1:8470/open#x".to_owned(),
+            seconds: 300,
+            listen: "127.0.0.1:8470".parse().unwrap(),
+            tenant: None,
+        };
+        let other = on_board(link, &"other".parse().unwrap());
+        assert_eq!(other.url, "http://127.0.0.1:8470/open?to=/board?board=other#x");
+        assert_eq!(
+            on_board(other, &BoardName::default()).url,
+            "http://127.0.0.1:8470/open?to=/board?board=other#x"
+        );
+    }
 
     #[test]
     fn who_comes_by_ssh_is_shown_the_tunnel() {

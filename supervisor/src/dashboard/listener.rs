@@ -90,7 +90,7 @@ impl Port {
         if !config.enabled {
             self.close();
             return Err(Failure::new(Code::NotPermitted, "the dashboard is switched off").hint(
-                "set enabled = true in [dashboard] of supervisor.toml, then: systemctl reload, or SIGHUP",
+                "set enabled = true in [dashboard] of supervisor.toml, then run: supervisor service reload",
             ));
         }
         if self.open.as_ref().is_some_and(|open| open.at == config.listen) {
@@ -138,7 +138,8 @@ fn threads() -> std::io::Result<Runtime> {
 
 /// Why a port cannot be listened on. Another one is not taken instead: people and bookmarks would not find it.
 fn not_bound(at: SocketAddr, error: &std::io::Error) -> Failure {
-    let free = "set another port as `listen` in [dashboard] of supervisor.toml, then reload the daemon: kill -HUP its pid";
+    let free =
+        "set another port as `listen` in [dashboard] of supervisor.toml, then run: supervisor service reload";
     match error.kind() {
         std::io::ErrorKind::AddrInUse => Failure::new(
             Code::Conflict,

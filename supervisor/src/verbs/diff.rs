@@ -43,7 +43,7 @@ pub(crate) struct Diff {
     /// Only the work of this run
     #[arg(long, value_name = "RUN")]
     pub(crate) run: Option<RunId>,
-    /// Only how many lines of each file differ
+    /// Show only the number of changed lines of each file
     #[arg(long)]
     pub(crate) stat: bool,
 }

@@ -222,3 +222,10 @@ fn a_text_that_grows_or_nests_without_end_is_bounded() {
     // Generous: what is quadratic takes minutes.
     assert!(begun.elapsed() < Duration::from_mins(1), "{:?}", begun.elapsed());
 }
+
+#[test]
+fn a_text_of_more_tags_than_a_browser_lays_out_at_once_is_not_rendered() {
+    assert!(rendered(&"*a* ".repeat(4000)).is_some());
+    assert!(rendered(&"*a* ".repeat(6000)).is_none());
+    assert!(rendered(&"- a\n".repeat(6000)).is_none());
+}

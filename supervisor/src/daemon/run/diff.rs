@@ -179,11 +179,12 @@ fn nothing(wanted: &Wanted) -> Failure {
         Some(run) if !wanted.runs.iter().any(|one| one.id == run) => {
             (format!("{id} has no run {run}"), format!("supervisor runs {id}"))
         }
-        Some(run) => {
-            (format!("run {run} of {id} has worked in no tree of git"), format!("supervisor logs {id} {run}"))
-        }
+        Some(run) => (
+            format!("run {run} of {id} used no git repository, or what it used can be read no more"),
+            format!("supervisor logs {id} {run}"),
+        ),
         None => (
-            format!("no run of {id} has worked in a tree of git"),
+            format!("no run of {id} used a git repository, or what they used can be read no more"),
             "a task has one with --workspace worktree:/path/of/the/repository".to_owned(),
         ),
     };
