@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 /// How many there are at once.
 const MOST: usize = 64;
 
-/// All of them, the oldest first. Who has a token says so in its first bytes, so it is known before many others have come.
+/// All of them, the oldest first. Who has a token shows it in the first bytes, so it is known before many others have come.
 #[derive(Debug, Default)]
 pub(super) struct Strangers {
     waiting: Mutex<Waiting>,

@@ -211,7 +211,7 @@ impl Browsers {
         true
     }
 
-    /// Whether the file should say anew when sessions were used. It is asked before each [`Browsers::note`], and says so to one.
+    /// Whether the file should say anew when sessions were used. It is asked before each [`Browsers::note`], and true for one caller alone.
     pub(crate) fn is_due(&self) -> bool {
         let mut state = self.state();
         let is_due = state.written.is_none_or(|at| at.elapsed() > NOTED);

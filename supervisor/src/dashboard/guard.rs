@@ -1,4 +1,4 @@
-//! Who may ask what: the host and the origin of a request, the session that it shows, and what browsers are told of each reply.
+//! Who may ask what: the host and the origin of a request, the session that it shows, and which headers each reply has for browsers.
 
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ pub(super) fn check_origin(
     Ok(own)
 }
 
-/// Refuses what a page of another site or port has asked for, where the browser says so.
+/// Refuses what a page of another site or port has asked for, where the browser names the site.
 pub(super) fn check_site(headers: &HeaderMap) -> Result<(), Failure> {
     match headers.get("sec-fetch-site").map(|value| value.as_bytes()) {
         None | Some(b"same-origin" | b"none") => Ok(()),

@@ -38,7 +38,7 @@ async fn run(opened: Opened, switching: Switching) {
         }
     };
     tokio::select! {
-        // What is dropped on the way is read again by whoever comes back with the last cursor.
+        // What is dropped on the way is read again by the reader that comes back with the last cursor.
         done = tokio::time::timeout(longest, carried) => drop(done),
         () = place.over() => {}
     }

@@ -72,7 +72,7 @@ async fn run(opened: Opened, sender: mpsc::Sender<Bytes>) {
         carry(feed, &sender).await;
     };
     tokio::select! {
-        // What is dropped on the way is read again by whoever comes back with the id of the last event that it has.
+        // What is dropped on the way is read again by the reader that comes back with the id of the last event that it has.
         done = tokio::time::timeout(longest, carried) => drop(done),
         () = place.over() => {}
         // Nobody reads it any more.
