@@ -96,8 +96,9 @@ impl State {
     fn safe<'a>(&mut self, event: Event<'a>) -> Option<Event<'a>> {
         match event {
             Event::Start(tag) => {
-                self.tags += 1;
-                self.start(tag)
+                let kept = self.start(tag);
+                self.tags += usize::from(kept.is_some());
+                kept
             }
             Event::End(tag) => self.end(tag),
             // A tag of the text is text.
