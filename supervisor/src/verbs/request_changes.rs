@@ -21,7 +21,7 @@ PATH:LINE: TEXT.
 
 Examples:
   supervisor request-changes t_0123abcd 'the parser has no tests'
-  supervisor request-changes t_0123abcd 'see the lines' --comment 'src/parser.rs:12: too long'
+  supervisor request-changes t_0123abcd 'too long' --comment 'a.rs:12: split'
   supervisor request-changes 'the parser has no tests'      (inside a review)")]
 pub(crate) struct RequestChanges {
     /// The task, then what has to change; inside a review the task may be left out
