@@ -300,11 +300,12 @@ impl Browser {
     fn complaints(&self) -> Vec<String> {
         let said = self.ask("se/log", &json!({"type": "browser"})).unwrap_or_default();
         let lines = said.as_array().cloned().unwrap_or_default();
-        lines
-            .iter()
-            .filter(|line| line["level"] == "SEVERE")
-            .map(|line| line["message"].to_string())
-            .collect()
+        // A refusal of the daemon is one of its answers, which the page shows.
+        let is_refusal = |line: &Value| {
+            line["message"].as_str().is_some_and(|text| text.contains("Failed to load resource"))
+        };
+        let grave = lines.iter().filter(|line| line["level"] == "SEVERE" && !is_refusal(line));
+        grave.map(|line| line["message"].to_string()).collect()
     }
 }
 
