@@ -13,6 +13,7 @@ mod work;
 
 use self::driver::Browser;
 use crate::harness::{Fleet, User, skip};
+use crate::http::free_port;
 
 /// A fleet with a daemon, whose dashboard has a port of its own. None where there is no browser.
 fn fleet(user: User, more: &str) -> Option<Fleet> {
@@ -24,11 +25,6 @@ fn fleet(user: User, more: &str) -> Option<Fleet> {
     fleet.configure(&format!("[dashboard]\nlisten = \"127.0.0.1:{}\"\n{more}", free_port()));
     fleet.start();
     Some(fleet)
-}
-
-/// A port that nobody listens on.
-fn free_port() -> u16 {
-    std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
 }
 
 /// A browser that is let in at the dashboard of a fleet, with its board before it.

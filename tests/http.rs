@@ -1,11 +1,16 @@
 //! A small HTTP client over a Unix socket or a port of this host, so that the API is tried as any program would.
 
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+
+/// A port of this host that nobody listens on.
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+}
 
 /// Where a server listens.
 #[derive(Clone, Debug)]

@@ -360,7 +360,7 @@ fn the_user_of_a_tenant_changes_its_tasks_alone() {
         let (status, body) = patch(id, &json!({ "title": "x" }));
         (status, body.replace(id, "ID"))
     };
-    assert_eq!(said(&theirs), said(none), "a task of another tenant is told from none");
+    assert_eq!(said(&theirs), said(none), "a task of another tenant looks as one that is not there");
     let bulk = |ids: &[&str]| send("POST", "/api/v1/tasks/bulk", &json!({ "ids": ids, "archive": true })).0;
     assert_eq!(bulk(&[&ours, &theirs]), 404);
     assert_eq!((fleet.status_of(&ours).as_str(), fleet.status_of(&theirs).as_str()), ("blocked", "ready"));

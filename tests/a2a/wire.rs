@@ -2,19 +2,20 @@
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::harness::Fleet;
+use crate::http::free_port;
 
 /// The tokens of the two senders of a root that offers profiles.
 pub(super) const PARTNER: &str = "token-of-the-partner";
 pub(super) const OTHER: &str = "token-of-another-one";
 
-/// What its agent does: it waits for a file where it is told to, asks where it is told to, and completes.
+/// What its agent does: it waits for a file where its task says it, asks where its task says it, and completes.
 const AGENT: &str = r#"
 case "$(cat prompt.txt)" in
   *'ask first'*) case "$(cat prompt.txt)" in
@@ -54,7 +55,7 @@ impl Offering {
     /// Starts one. `more` are further lines of `[a2a]`.
     pub(super) fn start(more: &str) -> Self {
         let fleet = Fleet::offline();
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+        let port = free_port();
         for (name, token) in [("partner", PARTNER), ("other", OTHER)] {
             fleet.write_config(&format!("secrets/a2a-{name}"), &format!("{token}\n"));
             let file = fleet.root().join(format!("secrets/a2a-{name}"));

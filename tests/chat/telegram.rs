@@ -5,7 +5,7 @@ use serde_json::json;
 use super::played_telegram::{Telegram, text_of};
 use super::{configure, listening, task_in};
 use crate::harness::Fleet;
-use crate::notify::played::free_port;
+use crate::http::free_port;
 
 #[test]
 fn a_board_is_seen_and_changed_from_a_chat_by_the_lines_of_the_command_line() {
@@ -67,7 +67,7 @@ fn a_sender_does_what_it_may_and_nothing_of_the_host_is_named() {
     assert!(approved.starts_with(&format!("Approved {id}")), "{approved}");
     assert_eq!(fleet.show(&id)["comments"][0]["author"], "ann");
 
-    // Whoever is known may unblock.
+    // Everybody who is known may unblock.
     fleet.cli(["block", &id, "stuck"]).ok();
     let unblocked = telegram.says(&fleet, 3, &format!("/kanban unblock {id}"));
     assert!(unblocked.starts_with(&format!("Unblocked {id}")), "{unblocked}");

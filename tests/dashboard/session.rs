@@ -64,7 +64,7 @@ fn sessions_outlive_a_daemon_and_end_with_their_time_and_only_digests_are_on_dis
     let (kept, idle, old) = (served.browser(&[]), served.browser(&[]), served.browser(&[]));
     let unused = served.code(&[]);
     served.fleet.restart();
-    // Whoever has a session needs no new link: the daemon listens by itself.
+    // A session needs no new link: the daemon listens by itself.
     served.fleet.eventually("the dashboard listens", || served.listens().then_some(()));
     assert_eq!(served.ask(&kept, "GET", "/api/v1/board", "").status, 200);
     assert_eq!(served.show(&unused, &[]).status, 401, "links are in memory alone");

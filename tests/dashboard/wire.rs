@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::harness::Fleet;
+use crate::http::free_port;
 
 /// A root whose dashboard has a port of its own.
 pub(super) struct Served {
@@ -45,11 +46,6 @@ impl Said {
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
     }
-}
-
-/// A port that nobody listens on.
-pub(super) fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
 }
 
 impl Served {

@@ -4,9 +4,10 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::played::{Answer, OK, Played, free_port};
+use super::played::{Answer, OK, Played};
 use super::{done, outbox, secret};
 use crate::harness::Fleet;
+use crate::http::free_port;
 
 const DOWN: Answer = ("500 Internal Server Error", "", "");
 

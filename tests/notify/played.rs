@@ -83,11 +83,6 @@ impl Drop for Played {
     }
 }
 
-/// A port at which nothing listens.
-pub(crate) fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
-}
-
 fn answer(stream: TcpStream, noted: &Mutex<Vec<Asked>>, play: &Play) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream);
     let mut first = String::new();

@@ -6,9 +6,10 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::{Value, json};
 use sha2::Sha256;
 
-use super::played::{Answer, Asked, OK, Played, free_port, mail_server};
+use super::played::{Answer, Asked, OK, Played, mail_server};
 use super::{done, outbox, secret};
 use crate::harness::Fleet;
+use crate::http::free_port;
 
 /// A title that tries everything.
 const TITLE: &str = "@everyone <!here> **b** <script>x</script> [a](http://e) \u{202e}gnp";

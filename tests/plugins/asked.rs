@@ -49,10 +49,7 @@ fn a_verb_that_fails_says_why_and_needs_a_daemon() {
     fleet.cli(["greeter", "greet"]).refused(1, "was not done after 1 s");
     assert!(fleet.processes_with("4242").is_empty());
     installed(&fleet, "greeter", VERB, "printf '{\"text\":\"\\\\u001b[31mred\"}'");
-    assert!(
-        !fleet.cli(["greeter", "greet"]).ok().stdout.contains('\u{1b}'),
-        "no terminal is told what to do"
-    );
+    assert!(!fleet.cli(["greeter", "greet"]).ok().stdout.contains('\u{1b}'), "no terminal gets a command");
     fleet.stop(&[]);
     fleet.cli(["greeter", "greet"]).refused(69, "daemon");
 }

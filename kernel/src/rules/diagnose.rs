@@ -106,7 +106,7 @@ pub(crate) fn is_failing(suspect: &Suspect) -> bool {
     suspect.failures >= REPEATED || suspect.gave_up()
 }
 
-/// Says after what a task gave up: after so many failed checks where those used up its attempts, else after so many failures.
+/// Says after what a task gave up: after how many failed checks where those used up its attempts, else after how many failures.
 pub(crate) fn gave_up(failures: u32, checks: Option<u32>) -> String {
     match checks {
         Some(checks) => format!("gave up after {}", Counted(checks, "failed check")),

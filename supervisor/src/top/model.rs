@@ -106,7 +106,7 @@ pub(super) struct Model {
     pub(super) query: Query,
     pub(super) mode: Mode,
     notice: Option<(Notice, Duration)>,
-    /// The time since `top` began, as it was told last.
+    /// The time since `top` began, as it was given last.
     now: Duration,
     chosen: Option<Chosen>,
 }

@@ -12,7 +12,7 @@ use crate::command::Command;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 
-/// What a worker is told whose action needs no approval.
+/// The answer to a worker whose action needs no approval.
 const ALLOWED: &str = "the configuration allows it: go on";
 
 /// Ask a person a question and block the task until it is answered

@@ -365,7 +365,7 @@ pub(super) async fn place(call: &Call, said: &str) -> Result<String, Failure> {
     Ok(place.to_string())
 }
 
-/// A place for new tasks of a tenant, checked for a caller as `create` checks it, who acts as whoever its worker is from then on.
+/// A place for new tasks of a tenant, checked for a caller as `create` checks it. From then on the caller acts as its worker.
 pub(crate) async fn place_of(
     call: &mut Call,
     tenant: Option<&Tenant>,

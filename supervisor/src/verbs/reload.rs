@@ -29,7 +29,7 @@ pub(crate) struct Reloaded {
     pub(crate) unknown_names: Vec<LooseName>,
 }
 
-/// Waits until each board has what its daemon was told to take into use: a board does one job after the other.
+/// Waits until each board has what its daemon has to take into use: a board does one job after the other.
 fn taken(service: &Service) {
     for board in service.served() {
         let waited = board.writer().and_then(|writer| writer.call(|_| Ok(())).map_err(Failure::from));

@@ -23,7 +23,7 @@ const SAID: usize = 4096;
 /// Carries out what is due on a board and not under way. Blocking; what is begun goes on by itself.
 pub(super) fn carry_out_due(context: &Arc<Context>, name: &BoardName) {
     let Ok(board) = context.service.board(name) else { return };
-    // A board that cannot be read is told of by the look that follows.
+    // The look that follows reports a board that cannot be read.
     let due = board.readers().with(|view| view.due_commands(AT_ONCE)).unwrap_or_default();
     for command in due {
         let key = (name.clone(), command.schedule.clone(), command.tick);

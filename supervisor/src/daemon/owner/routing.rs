@@ -17,7 +17,7 @@ pub(super) fn ask_router(context: &Arc<Context>, name: &BoardName) {
     let Some(maker) = Maker::find(ProposalKind::Route, &service.roster(), &config) else { return };
     let Ok(board) = service.board(name) else { return };
     let limits = config.mission_limits();
-    // A board that cannot be read is told of by the look that follows.
+    // The look that follows reports a board that cannot be read.
     let unrouted = board.readers().with(|view| view.unrouted(&limits, AT_ONCE)).unwrap_or_default();
     let Ok(writer) = board.writer() else { return };
     if unrouted.is_empty() {

@@ -76,7 +76,7 @@ async fn work(service: &Service) -> Result<(), Failure> {
     ending(&followed?)?.tell(&client).await
 }
 
-/// What the agent is told: the task, or the answer to what it has asked in an earlier run.
+/// What the agent gets: the task, or the answer to what it has asked in an earlier run.
 fn message(shown: &Shown, context: &str) -> Value {
     let run = environment::text("SUPERVISOR_RUN_ID").unwrap_or_default();
     let mut message = json!({

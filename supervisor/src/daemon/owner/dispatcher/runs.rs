@@ -49,7 +49,7 @@ impl Dispatcher {
             Report::Unkillable(run, why) => self.unkillable(&key, run, why),
             Report::Finishing(known) => {
                 self.finishing(&key);
-                // Whoever waits may be gone; then nobody needs the answer.
+                // The one that waits may be gone; then nobody needs the answer.
                 known.send(()).ok();
                 Vec::new()
             }

@@ -6,7 +6,7 @@ import { here } from "../route.js";
 import { toast } from "../toast.js";
 import { ask } from "../parts/ask.js";
 import { until, written } from "../parts/words.js";
-import { heldName } from "../work/summary.js";
+import { heldName } from "../workers/summary.js";
 
 /** The arguments of `release` that end the holds on something. @param {any} hold */
 function arguments_(hold) {

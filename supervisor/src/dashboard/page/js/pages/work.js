@@ -14,14 +14,14 @@ import { keyed } from "../parts/keyed.js";
 import { repeat } from "../parts/repeat.js";
 import { waiting as unshown } from "../parts/waiting.js";
 import { counted } from "../parts/words.js";
-import { keyOf, otherBoard, row, taskOf } from "../work/worker.js";
-import { summary } from "../work/summary.js";
+import { keyOf, otherBoard, row, taskOf } from "../workers/worker.js";
+import { summary } from "../workers/summary.js";
 
 /** The pause between two looks at what workers use, in milliseconds. */
 const PAUSE = 2000;
 const ORDERS = { age: "Running longest", left: "Ending soonest", cpu: "Most processor time", memory: "Most memory", beat: "Quiet longest", assignee: "Assignee", title: "Title" };
 
-/** @typedef {import("../work/worker.js").Worker} Worker */
+/** @typedef {import("../workers/worker.js").Worker} Worker */
 
 /** The processor time of each run at the last look. */
 class Processors {
