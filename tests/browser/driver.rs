@@ -1,5 +1,8 @@
 //! A real browser that a test drives: Chromium without a window, over the `WebDriver` protocol of `chromedriver`.
 
+mod gestures;
+mod reading;
+
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
@@ -25,6 +28,8 @@ pub(super) const ESCAPE: &str = "\u{e00c}";
 pub(super) const ENTER: &str = "\u{e007}";
 pub(super) const SHIFT: &str = "\u{e008}";
 pub(super) const CONTROL: &str = "\u{e009}";
+pub(super) const DOWN: &str = "\u{e015}";
+pub(super) const UP: &str = "\u{e013}";
 
 /// A browser with one window. Dropped, it is gone with all its processes.
 pub(super) struct Browser {

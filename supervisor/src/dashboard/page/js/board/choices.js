@@ -1,6 +1,7 @@
 // The choices that the board offers for a task: statuses, assignees, priorities, parents.
 
-import { call, verb } from "../api.js";
+import { verb } from "../api.js";
+import { tasks } from "../drawer/server.js";
 import { pick } from "./picker.js";
 import { COLUMNS } from "./statuses.js";
 
@@ -25,12 +26,17 @@ export async function priority(title) {
   return chosen === null ? null : Number(chosen);
 }
 
-/** Asks for a task among all of them, by the beginning of its id or a word. Returns its id. @param {string} title @param {Set<string>} [without] */
-export function task(title, without = new Set()) {
-  return pick({ title, placeholder: "Id or words of the title", items: async (typed) => {
-    const page = await call("GET", "/tasks", { query: { search: /^t_[0-9a-f]*$/.test(typed) ? null : typed, limit: 50, cursor: null } }).catch(() => []);
-    const byId = typed.startsWith("t_") ? (await names("task", typed)).map((one) => ({ value: one.name, label: one.about ?? one.name, hint: one.name })) : [];
-    const rows = (Array.isArray(page) ? page : page.tasks).map((one) => ({ value: one.id, label: one.title, hint: one.id, status: one.status }));
-    return [...byId, ...rows].filter((row, at, all) => !without.has(row.value) && all.findIndex((other) => other.value === row.value) === at);
+/**
+ * Asks for a task among all of them, by the beginning of its id or a word. Returns its id and its title.
+ * @param {string} title @param {Set<string>} [without] @returns {Promise<{id: string, title: string} | null>}
+ */
+export async function task(title, without = new Set()) {
+  /** @type {Map<string, string>} */
+  const titles = new Map();
+  const id = await pick({ title, placeholder: "Id or words of the title", items: async (typed) => {
+    const found = (await tasks(typed)).filter((row) => !without.has(row.value));
+    for (const row of found) titles.set(row.value, row.label);
+    return found.map(({ about, ...row }) => ({ ...row, hint: about }));
   } });
+  return id === null ? null : { id, title: titles.get(id) ?? id };
 }

@@ -45,10 +45,10 @@ export function form({ status, tenant, assignees, close, made }) {
   const field = (name, label, input) => h("div", { class: "field" }, h("label", { for: id(name) }, label), input);
 
   const drawParents = () => put(chips, [...parents].map(([parent, words]) => h("span", { class: "chip", title: parent }, h("span", { class: "cut", dir: "auto" }, words),
-    h("button", { type: "button", class: "icon-button small", "aria-label": `Remove the parent ${parent}`, onclick: () => { parents.delete(parent); drawParents(); } }, icon("close")))),
+    h("button", { type: "button", class: "icon-button small", "aria-label": `Remove the parent ${words}`, onclick: () => { parents.delete(parent); drawParents(); } }, icon("close")))),
     h("button", { type: "button", class: "button small quiet", onclick: async () => {
       const chosen = await choices.task("Parent: what has to be done before", new Set(parents.keys()));
-      if (chosen) { parents.set(chosen, chosen); drawParents(); }
+      if (chosen) { parents.set(chosen.id, chosen.title); drawParents(); }
       title.focus();
     } }, icon("plus"), "Parent"));
   drawParents();

@@ -109,7 +109,7 @@ export class Cursor {
       on({ keys: "p", label: "Set the priority", run: async () => { const ids = this.targets(); const to = await choices.priority(`Priority of ${title(ids)}`); if (to !== null) await moves.prioritize(board.store, ids, to); } }),
       on({ keys: "e", label: "Archive", run: () => this.move("archived") }),
       { keys: "r", label: "Reply to what needs a person", group, run: () => board.needs.focus() },
-      { keys: "n", label: "Nudge the daemon", group, run: moves.nudge },
+      { keys: "n", label: "Nudge the daemon", group, when: () => moves.mayNudge, get hidden() { return !moves.mayNudge; }, run: moves.nudge },
       { keys: "Escape", label: "Clear the selection", group, when: () => board.selected.size > 0 && !route.state().query.task, run: board.unselect },
     ].reverse())];
     return () => { for (const end of ends) end(); };

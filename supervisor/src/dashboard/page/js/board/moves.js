@@ -3,6 +3,7 @@
 import { Problem, call, verb } from "../api.js";
 import { ask, confirm, sheet } from "../dialog.js";
 import { h } from "../dom.js";
+import { verbs } from "../drawer/server.js";
 import { problem, toast } from "../toast.js";
 import { COLUMN } from "./statuses.js";
 
@@ -115,7 +116,7 @@ export async function move(store, ids, to) {
   const cards = known(store, ids).filter((card) => card.status !== to);
   if (!cards.length) return true;
   if (COLUMN[to].drop === "none") {
-    toast("The daemon starts tasks itself", { kind: "info", hint: "A task runs once it is ready and there is a place for it.", action: { label: "Nudge", run: nudge } });
+    toast("The daemon starts tasks itself", { kind: "info", hint: "A task runs once it is ready and there is a place for it.", action: mayNudge ? { label: "Nudge", run: nudge } : undefined });
     return false;
   }
   const how = await details(cards, to);
@@ -152,6 +153,10 @@ export const assign = (store, ids, assignee) => change(store, ids, { assignee },
 
 /** @param {Store} store @param {string[]} ids @param {number} priority */
 export const prioritize = (store, ids, priority) => change(store, ids, { priority }, `priority ${priority}`, "keep their priority");
+
+/** Whether the session may nudge the daemon, which is for operators: false until `nudging` is settled. */
+export let mayNudge = false;
+export const nudging = verbs().then((all) => { mayNudge = all.has("dispatch"); }, () => { mayNudge = true; });
 
 /** Has the daemon look for tasks to start. */
 export async function nudge() {

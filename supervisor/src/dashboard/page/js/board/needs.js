@@ -154,7 +154,8 @@ export class Needs {
   /** Puts the keyboard on the first of them. */
   focus() {
     this.folded(false);
-    (this.list.querySelector("input, .need-acts button, a") ?? this.fold).focus();
+    const first = this.list.firstElementChild;
+    (first?.querySelector("input") ?? first?.querySelector(".need-acts :is(a, button)") ?? this.fold).focus();
   }
 
   /** Brings the times up to date. */

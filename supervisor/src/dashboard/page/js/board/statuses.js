@@ -39,6 +39,12 @@ function breakage(text) {
 /** Puts the titles of the tasks that a task waits for before their status, and leaves their ids out. @param {string} text */
 const byTitle = (text) => text.replace(/(^waits for |, )t_[0-9a-f]+ \((\w+): (.*?)\)(?=, t_[0-9a-f]+ \(| and \d+ more$|$)/gs, "$1$3 ($2)");
 
+/** Returns why a task waits, after the word for it: "Waits" or "Blocked". @param {string} text as the daemon says it @param {string | null} kind of its block */
+export function reason(text, kind) {
+  const [begin] = [`${kind}: `, "waits "].filter((one) => text.startsWith(one));
+  return byTitle(text).slice(begin?.length ?? 0);
+}
+
 /** Whether a task waits for something that is broken. @param {import("./store.js").Card} card */
 export const isBroken = (card) => card.waits?.code === "environment" && card.status !== "running";
 

@@ -31,6 +31,8 @@ export class Toolbar {
     this.archived = flag("archived", "Show archived tasks");
     this.lanes = flag("lanes", "Lanes by profile in Running");
     this.clear = h("button", { type: "button", class: "button quiet small", hidden: true, onclick: () => { this.search.value = ""; route.set({ q: null, tenant: null, assignee: null }); } }, "Clear filters");
+    const nudge = h("button", { type: "button", class: "button nudge", title: "Check for tasks to start now", hidden: true, onclick: moves.nudge }, icon("play"), "Nudge");
+    moves.nudging.then(() => { nudge.hidden = !moves.mayNudge; });
     this.bar = h("div", { class: "bulk", role: "toolbar", "aria-label": "Selected tasks", hidden: true });
     this.element = h("div", { class: "toolbar" },
       h("div", { class: "toolbar-row", role: "search" },
@@ -38,7 +40,7 @@ export class Toolbar {
         h("div", { class: "toolbar-filters" }, this.tenant, this.assignee,
           h("label", { class: "check" }, this.archived, "Archived"), h("label", { class: "check", title: "Group the running tasks by assignee" }, this.lanes, "Lanes"), this.clear),
         h("span", { class: "grow" }),
-        h("button", { type: "button", class: "button nudge", title: "Check for tasks to start now", onclick: moves.nudge }, icon("play"), "Nudge"),
+        nudge,
         h("button", { type: "button", class: "button primary new", onclick: board.create, "aria-keyshortcuts": "c" }, icon("plus"), "New task")),
       this.bar);
     this.drawn = "";

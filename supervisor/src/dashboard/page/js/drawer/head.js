@@ -1,4 +1,5 @@
 // The head of the drawer: id, status, title, and why the task waits.
+import { reason } from "../board/statuses.js";
 import { announce, copy, h, icon, put, statusWord } from "../dom.js";
 import { here } from "../route.js";
 import { editable } from "./edit.js";
@@ -20,10 +21,10 @@ export function head(drawer) {
   const heading = h("h2", { class: "drawer-heading", id: "drawer-heading" }, title.element);
   const paint = whenChanged(
     // What needs a person says below what it waits for.
-    (shown) => [shown.task.status, need(shown) ? null : shown.why],
-    ([now, waits]) => {
+    (shown) => [shown.task.status, need(shown) ? null : shown.why, shown.task.block_kind],
+    ([now, waits, kind]) => {
       put(status, statusWord(now));
-      put(why, waits ? [h("span", { class: "drawer-why-word" }, "Waits"), h("p", null, ...withCode(waits.text))] : null);
+      put(why, waits ? [h("span", { class: "drawer-why-word" }, now === "blocked" ? "Blocked" : "Waits"), h("p", null, ...withCode(reason(waits.text, kind)))] : null);
       why.hidden = !waits;
     },
   );

@@ -4,4 +4,4 @@ import * as keys from "../keys.js";
 
 /** Adds keys as `keys.add` does. @param {...import("../keys.js").Binding} bindings @returns {() => void} a function that removes them */
 export const pageKeys = (...bindings) =>
-  keys.add(...bindings.map((binding) => ({ ...binding, when: () => !document.activeElement?.closest("#drawer") && (binding.when?.() ?? true) })));
+  keys.add(...bindings.map((binding) => Object.create(binding, { when: { value: () => !document.activeElement?.closest("#drawer") && (binding.when?.() ?? true) } })));

@@ -1,0 +1,97 @@
+//! What needs a person, above the columns: seen, peeked at, answered and decided where it stands.
+
+use crate::browser::driver::{ENTER, ESCAPE};
+use crate::browser::{fleet, visit};
+use crate::harness::{Fleet, User};
+
+fn need(id: &str) -> String {
+    format!(".need[data-task=\"{id}\"]")
+}
+
+/// A task that asks, and completes with a word where that is the answer.
+fn asks(fleet: &Fleet, question: &str, word: &str) -> String {
+    let script = format!(
+        "test -e asked || {{ touch asked; supervisor ask {question}; exit; }}; \
+         supervisor complete --summary \"$(supervisor context | grep -o '{word}' | head -1)\""
+    );
+    let task = fleet.create("asks", &script, &[]);
+    fleet.wait_for(&task, "blocked");
+    task
+}
+
+#[test]
+fn a_question_is_answered_by_one_click_or_in_words() {
+    let Some(fleet) = fleet(User::current(), "") else { return };
+    let chooses = asks(&fleet, "'Which database?' --choice SQLite --choice PostgreSQL", "PostgreSQL");
+    let counts = asks(&fleet, "'How many?'", "seventeen");
+    let page = visit(&fleet);
+
+    page.wait_text(".needs-head", "2 questions");
+    page.wait_text(&need(&chooses), "Which database?");
+    page.click_text(&format!("{} .need-choices button", need(&chooses)), "PostgreSQL");
+    let shown = fleet.wait_for(&chooses, "done");
+    assert_eq!(shown["latest_summary"], "PostgreSQL", "{shown:#}");
+    page.wait_gone(&need(&chooses));
+
+    page.fill(&format!("{} input", need(&counts)), "seventeen");
+    page.press(ENTER);
+    let shown = fleet.wait_for(&counts, "done");
+    assert_eq!(shown["latest_summary"], "seventeen", "{shown:#}");
+    page.wait_gone(&need(&counts));
+    page.wait_text(".needs-head", "Nothing waits for a person");
+}
+
+#[test]
+fn approvals_are_given_and_denied_and_a_task_that_gave_up_is_retried() {
+    let Some(fleet) = fleet(User::current(), "") else { return };
+    let approval = |title: &str| fleet.create(title, "true", &["--require-approval"]);
+    let (good, bad) = (approval("publish it"), approval("delete it"));
+    let fails =
+        fleet.create("fails", "test -e again && exit 0; touch again; exit 3", &["--max-retries", "1"]);
+    fleet.wait_for(&fails, "blocked");
+    let page = visit(&fleet);
+
+    page.wait_text(".needs-head", "2 approvals · 1 gave up");
+    page.click_text(&format!("{} button", need(&good)), "Approve");
+    fleet.wait_for(&good, "done");
+    page.wait_gone(&need(&good));
+
+    page.click_text(&format!("{} button", need(&bad)), "Deny");
+    page.fill("dialog[open] textarea", "it is needed");
+    page.click("dialog[open] button.danger");
+    let shown = fleet.wait_for(&bad, "triage");
+    assert_eq!(shown["comments"][0]["body"], "it is needed", "{shown:#}");
+    page.wait_gone(&need(&bad));
+
+    page.wait_text(&format!("{} .need-matter", need(&fails)), "3");
+    page.click_text(&format!("{} button", need(&fails)), "Retry");
+    fleet.wait_for(&fails, "done");
+    page.wait_gone(&need(&fails));
+}
+
+#[test]
+fn a_review_is_peeked_at_approved_or_sent_back() {
+    let Some(fleet) = fleet(User::current(), "") else { return };
+    let script = "supervisor context | grep -q 'too [s]hort' && { supervisor complete --summary longer; exit; }; \
+                  echo the last line of the log; supervisor request-review --summary 'please look'";
+    let [good, bad] = ["good work", "bad work"].map(|title| fleet.create(title, script, &[]));
+    fleet.wait_for(&good, "review");
+    fleet.wait_for(&bad, "review");
+    let page = visit(&fleet);
+
+    page.click(&format!("{} [title=Peek]", need(&good)));
+    page.wait_text("dialog[open] .peek", "please look");
+    page.wait_text("dialog[open] .peek-log", "the last line of the log");
+    page.press(ESCAPE);
+    page.wait_gone("dialog[open]");
+    page.wait(&format!("{} a[href^='/review/{good}']", need(&good)));
+    page.click_text(&format!("{} button", need(&good)), "Approve");
+    fleet.wait_for(&good, "done");
+    page.wait_gone(&need(&good));
+
+    page.click_text(&format!("{} button", need(&bad)), "Request changes");
+    page.fill("dialog[open] textarea", "too short");
+    page.click("dialog[open] button.primary");
+    let shown = fleet.wait_for(&bad, "done");
+    assert_eq!(shown["latest_summary"], "longer", "{shown:#}");
+}
