@@ -9,6 +9,7 @@ mod every_page;
 mod hostile;
 mod live;
 mod pictures;
+mod tenant;
 mod work;
 
 use self::driver::Browser;

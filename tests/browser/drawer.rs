@@ -7,21 +7,30 @@ mod files;
 mod head;
 mod links;
 mod live;
+mod moves;
+mod opened;
+mod person;
+mod runs;
+mod thread;
 
 use super::card;
 use super::driver::Browser;
 
-/// Opens the drawer of a task: by its card, and by the address where the drawer of another one covers that.
+/// Opens the drawer of a task by its card.
 #[track_caller]
 fn open(page: &Browser, id: &str) {
-    if page.sees("#drawer") {
-        page.script(
-            "history.pushState(null, '', '/board?archived=1&task=' + arguments[0]); dispatchEvent(new PopStateEvent('popstate'))",
-            &[id.into()],
-        );
-    } else {
-        page.click(&format!("{} .card-title", card(id)));
-    }
+    page.click(&format!("{} .card-title", card(id)));
+    page.wait_text("#drawer .drawer-id", id);
+    page.wait("#drawer .drawer-title");
+}
+
+/// Opens the drawer of a task by the address, without loading the page again: another drawer may cover its card.
+#[track_caller]
+fn open_by_address(page: &Browser, id: &str) {
+    page.script(
+        "history.pushState(null, '', '/board?archived=1&task=' + arguments[0]); dispatchEvent(new PopStateEvent('popstate'))",
+        &[id.into()],
+    );
     page.wait_text("#drawer .drawer-id", id);
     page.wait("#drawer .drawer-title");
 }

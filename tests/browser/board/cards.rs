@@ -52,7 +52,7 @@ fn a_card_says_what_is_known_of_its_task() {
 fn a_card_says_why_its_task_waits() {
     let Some(fleet) = fleet(User::current(), "") else { return };
     let nobody = fleet.json(["create", "nobody's"])["id"].as_str().unwrap().to_owned();
-    let later = fleet.create("later", "true", &["--not-before", "3h"]);
+    let later = fleet.create("later", "true", &["--not-before", "3d"]);
     let stuck = fleet.create("stuck", "true", &[]);
     fleet.wait_for(&stuck, "done");
     let stuck = fleet.create("stuck", "true", &["--triage"]);
@@ -62,7 +62,7 @@ fn a_card_says_why_its_task_waits() {
     let page = visit(&fleet);
 
     page.wait_text(&format!("{} .card-wait", card(&nobody)), "Has no assignee");
-    page.wait_text(&format!("{} .card-wait", card(&later)), "Starts in 2 h 59");
+    page.wait_text(&format!("{} .card-wait", card(&later)), "Starts in 2 d 23 h");
     page.wait_text(&format!("{} .card-wait", card(&stuck)), "The key is lost");
     page.wait_text(&format!("{} .card-wait", card(&unknown)), "ghost");
 }

@@ -133,7 +133,11 @@ async function showDrawer(id, board) {
       drawer.hidden = true;
       const card = document.querySelector(`[data-task="${CSS.escape(before.id)}"] a, [data-task="${CSS.escape(before.id)}"]`);
       const back = before.from?.isConnected && before.from !== document.body ? before.from : card;
-      if (back instanceof HTMLElement) back.focus();
+      if (back instanceof HTMLElement) {
+        back.focus();
+        // A press on nothing that is worked takes it away once more.
+        requestAnimationFrame(() => { if ([document.body, main].includes(document.activeElement)) back.focus({ preventScroll: true }); });
+      }
     }
   }
   if (!id) return;
