@@ -1,6 +1,7 @@
 //! Brokers: a worker asks its service in the clear at its proxy, and never has the key that the service gets.
 
 mod provider;
+mod tunnels;
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
@@ -182,7 +183,7 @@ END
     fleet.wait_for(&task, "done");
     let said = fleet.cli(["log", &task]).ok().stdout;
     for line in
-        ["trace 405", "other 404", "user 400", "tunnel 403", "clear 403", "huge 431", "up hello", "long 502"]
+        ["trace 405", "other 404", "user 400", "tunnel 200", "clear 403", "huge 431", "up hello", "long 502"]
     {
         assert!(said.lines().any(|one| one == line), "{line}: {said}");
     }
@@ -218,7 +219,7 @@ END
     let denied = events(&fleet, &task, "egress_denied");
     let text = denied[0]["text"].as_str().unwrap();
     assert!(
-        text.contains(&format!("which is asked at http://127.0.0.1:3128/127.0.0.1:{port} alone")),
+        text.contains(&format!("which is asked at http://127.0.0.1:3128/127.0.0.1:{port} or over TLS alone")),
         "{text}"
     );
 }

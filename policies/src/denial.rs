@@ -55,7 +55,7 @@ impl Policy {
     pub fn host_denial(&self, target: &Target, named: &Target) -> Denial {
         let broker = self.brokers_of(target).next().filter(|_| target == named);
         if let Some(broker) = broker {
-            let act = format!("connecting to {target}, which is asked at {} alone", broker.url());
+            let act = format!("connecting to {target}, which is asked at {} or over TLS alone", broker.url());
             return Denial { act, line: None };
         }
         let own = self.network.hosts.iter().map(ToString::to_string);

@@ -92,6 +92,9 @@ fn remove_few(dir: &Path) -> bool {
         && std::fs::remove_dir(dir).is_ok()
 }
 
+/// What a run with brokers trusts, beside its home.
+pub(crate) const AUTHORITIES: &str = "authorities.pem";
+
 /// Removes the private places of a run that is gone: all that can be, also where one of them stays.
 ///
 /// # Errors
@@ -99,8 +102,12 @@ fn remove_few(dir: &Path) -> bool {
 pub(crate) fn remove_private(dir: &Path, identity: Option<Identity>) -> Result<(), Stays> {
     let of_worker = ["home", "tmp"].map(|name| remove_place(dir, name, identity));
     // No worker can have put anything in there.
-    let (files, prompt) = (dir.join("files"), dir.join("prompt"));
-    let own = [unless_gone(&files, std::fs::remove_dir_all), unless_gone(&prompt, std::fs::remove_file)];
+    let [files, prompt, authorities] = ["files", "prompt", AUTHORITIES].map(|name| dir.join(name));
+    let own = [
+        unless_gone(&files, std::fs::remove_dir_all),
+        unless_gone(&prompt, std::fs::remove_file),
+        unless_gone(&authorities, std::fs::remove_file),
+    ];
     of_worker.into_iter().chain(own).collect::<Result<(), Stays>>()?;
     unless_gone(dir, std::fs::remove_dir)
 }
@@ -166,8 +173,9 @@ mod tests {
             std::fs::write(path(name).join("login"), "secret").unwrap();
         }
         std::fs::write(path("prompt"), "secret").unwrap();
+        std::fs::write(path(AUTHORITIES), "certificates").unwrap();
         assert!(remove_private(dir.path(), None).is_err());
-        for name in ["tmp", "files", "prompt"] {
+        for name in ["tmp", "files", "prompt", AUTHORITIES] {
             assert!(!path(name).exists(), "{name}");
         }
     }

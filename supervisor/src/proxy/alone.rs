@@ -54,6 +54,7 @@ impl Alone {
             meter,
             lookups: Lookups::new(Taker::with(LOOKUP_THREADS), Shares::new(LOOKUP_THREADS)),
             keys: Keys { stores: SecretStores::default(), ca: None, trust: Arc::default() },
+            authority: None,
             note: Box::new(move |denied, _| note(&denied)),
             note_budget: Box::new(|_| {}),
         };

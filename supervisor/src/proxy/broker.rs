@@ -51,14 +51,20 @@ const OF_THE_WAY: [&str; 12] = [
 ];
 type Body = UnsyncBoxBody<Bytes, hyper::Error>;
 
-/// Serves one request. `ahead` is what has been read of it.
-pub(super) async fn serve(worker: impl AsyncRead + AsyncWrite + Unpin, ahead: Vec<u8>, terms: &Terms) {
+/// Serves one request. `ahead` is what has been read of it; `inside` is the host of the tunnel that it came by, and the path begins with
+/// the host where it came by none.
+pub(super) async fn serve(
+    worker: impl AsyncRead + AsyncWrite + Unpin,
+    ahead: Vec<u8>,
+    inside: Option<&Target>,
+    terms: &Terms,
+) {
     let activity = Arc::new(Activity::now());
     let (reads, writes) = tokio::io::split(worker);
     let stream = tokio::io::join(Cursor::new(ahead).chain(reads), writes);
     let answer = |request| {
         let activity = Arc::clone(&activity);
-        async move { Ok::<_, Infallible>(exchange(request, terms, &activity).await) }
+        async move { Ok::<_, Infallible>(exchange(request, inside, terms, &activity).await) }
     };
     let served = hyper::server::conn::http1::Builder::new()
         .keep_alive(false)
@@ -74,8 +80,13 @@ pub(super) async fn serve(worker: impl AsyncRead + AsyncWrite + Unpin, ahead: Ve
     }
 }
 
-async fn exchange(request: Request<Incoming>, terms: &Terms, activity: &Arc<Activity>) -> Response<Body> {
-    match ask(request, terms, activity).await {
+async fn exchange(
+    request: Request<Incoming>,
+    inside: Option<&Target>,
+    terms: &Terms,
+    activity: &Arc<Activity>,
+) -> Response<Body> {
+    match ask(request, inside, terms, activity).await {
         Ok(answer) => answer,
         Err(Unanswered::Unreached(target, Unreached::Refused(refusal))) => {
             own_answer(StatusCode::FORBIDDEN, &format!("{target}: {}", refused(terms, &refusal)))
@@ -110,6 +121,7 @@ impl Unanswered {
 
 async fn ask(
     request: Request<Incoming>,
+    inside: Option<&Target>,
     terms: &Terms,
     activity: &Arc<Activity>,
 ) -> Result<Response<Body>, Unanswered> {
@@ -119,7 +131,8 @@ async fn ask(
         return Err(said(StatusCode::METHOD_NOT_ALLOWED, "a broker takes no such request"));
     }
     let path = request.uri().path_and_query().map_or("/", PathAndQuery::as_str);
-    let Some((target, rest)) = brokered(path) else {
+    let asked = inside.map_or_else(|| brokered(path), |target| Some((target.clone(), path.to_owned())));
+    let Some((target, rest)) = asked else {
         return Err(said(StatusCode::NOT_FOUND, "the path begins with no host that has a broker"));
     };
     let brokers: Vec<&Broker> = terms.policy.brokers_of(&target).collect();

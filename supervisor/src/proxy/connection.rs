@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 use super::broker;
+use super::ended;
 use super::head::{self, Kind, Request};
 use super::meter::NotTaken;
 use super::reach::{Unreached, reach};
@@ -22,8 +23,13 @@ pub(super) async fn serve(mut worker: impl AsyncRead + AsyncWrite + Unpin, terms
         Err(error) => return answer(worker, error.status(), &error.to_string()).await,
     };
     let head = match kind {
-        Kind::Brokered => return broker::serve(worker, rest, terms).await,
-        Kind::Tunnel => None,
+        Kind::Brokered => return broker::serve(worker, rest, None, terms).await,
+        Kind::Tunnel => {
+            if let Some(config) = terms.certified(&target) {
+                return ended::serve(worker, rest, &target, config, terms).await;
+            }
+            None
+        }
         Kind::Clear(head) => Some(head),
     };
     if let Err(refusal) = verdict::of_target(&terms.policy, &target) {
@@ -68,7 +74,7 @@ pub(super) async fn serve(mut worker: impl AsyncRead + AsyncWrite + Unpin, terms
 }
 
 /// Answers in the proxy's own name, and closes the connection.
-async fn answer(mut worker: impl AsyncRead + AsyncWrite + Unpin, status: &str, text: &str) {
+pub(super) async fn answer(mut worker: impl AsyncRead + AsyncWrite + Unpin, status: &str, text: &str) {
     let text = format!("{text}\n");
     let answer = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}",

@@ -13,6 +13,8 @@ pub(super) const LONGEST: usize = 16 << 10;
 pub(super) const HEADERS: usize = 100;
 /// How long a head may take to come in.
 pub(super) const TIME: Duration = Duration::from_secs(10);
+/// The port of a host that a request over TLS names without one.
+const TLS: u16 = 443;
 /// Headers between a client and its proxy alone (RFC 9110, section 7.6.1), and the one that is made anew.
 const OWN: [&str; 7] =
     ["connection", "keep-alive", "te", "upgrade", "host", "proxy-connection", "proxy-authorization"];
@@ -62,6 +64,9 @@ pub(super) enum HeadError {
     /// Where its body ends can be read in two ways.
     #[error("the request has a length and a transfer encoding")]
     Framing,
+    /// It is not for the host of its tunnel.
+    #[error("the request is not for the host of its tunnel")]
+    OtherHost,
 }
 
 impl HeadError {
@@ -70,6 +75,7 @@ impl HeadError {
         match self {
             Self::Slow => "408 Request Timeout",
             Self::Long => "431 Request Header Fields Too Large",
+            Self::OtherHost => "421 Misdirected Request",
             Self::Gone(_) | Self::Malformed | Self::NoProxyRequest | Self::Host(_) | Self::Framing => {
                 "400 Bad Request"
             }
@@ -79,14 +85,30 @@ impl HeadError {
 
 /// Reads a request.
 pub(super) async fn read(client: &mut (impl AsyncRead + Unpin)) -> Result<Request, HeadError> {
+    whole(client, parse).await
+}
+
+/// Reads the head of a request inside a tunnel that ends here, and what came with it.
+pub(super) async fn read_inside(
+    client: &mut (impl AsyncRead + Unpin),
+    target: &Target,
+) -> Result<Vec<u8>, HeadError> {
+    whole(client, |bytes| parse_inside(bytes, target)).await
+}
+
+/// Reads until there is a head.
+async fn whole<T>(
+    client: &mut (impl AsyncRead + Unpin),
+    parse: impl Fn(&[u8]) -> Result<Option<T>, HeadError>,
+) -> Result<T, HeadError> {
     let read = async {
         let mut bytes = Vec::with_capacity(1024);
         loop {
             if client.read_buf(&mut bytes).await? == 0 {
                 return Err(HeadError::Gone(io::ErrorKind::UnexpectedEof.into()));
             }
-            if let Some(request) = parse(&bytes)? {
-                return Ok(request);
+            if let Some(head) = parse(&bytes)? {
+                return Ok(head);
             }
             if bytes.len() >= LONGEST {
                 return Err(HeadError::Long);
@@ -127,6 +149,33 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Option<Request>, HeadError> {
     }
     let kind = Kind::Clear(for_server(method, &target, &path, head.headers));
     Ok(Some(Request { target, kind, rest }))
+}
+
+/// Checks the head of a request for a host, as a server gets it; none where it is not whole yet.
+pub(super) fn parse_inside(bytes: &[u8], target: &Target) -> Result<Option<Vec<u8>>, HeadError> {
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS];
+    let mut head = httparse::Request::new(&mut headers);
+    let length = match head.parse(bytes) {
+        Ok(httparse::Status::Complete(length)) => length,
+        Ok(httparse::Status::Partial) => return Ok(None),
+        Err(httparse::Error::TooManyHeaders) => return Err(HeadError::Long),
+        Err(_) => return Err(HeadError::Malformed),
+    };
+    if length > LONGEST {
+        return Err(HeadError::Long);
+    }
+    check_framing(head.headers)?;
+    // A request for a proxy names a host of its own.
+    if !head.path.is_some_and(|path| path.starts_with('/')) {
+        return Err(HeadError::Malformed);
+    }
+    let mut named = head.headers.iter().filter(|header| header.name.eq_ignore_ascii_case("host"));
+    let (Some(host), None) = (named.next(), named.next()) else { return Err(HeadError::OtherHost) };
+    let host = std::str::from_utf8(host.value).map_err(|_| HeadError::OtherHost)?;
+    match Target::parse(host.trim(), Some(TLS)) {
+        Ok(named) if named == *target => Ok(Some(bytes.to_vec())),
+        Ok(_) | Err(_) => Err(HeadError::OtherHost),
+    }
 }
 
 /// Splits `/host/path`, as the variables of brokers have it; none where the path begins with no host.

@@ -14,6 +14,7 @@
 //! 4. [`relay`]: what is idle for long ends. Bytes are counted.
 //! 5. [`broker`]: a host whose key the worker never has is asked in the clear at the proxy itself, by `/host/path`. The proxy adds
 //!    the header with the key and asks the host over TLS; the key is read from its file for each request.
+//!    A tunnel to such a host is ended here, with a certificate of the run's own [`authority`], and comes to the same: [`ended`].
 //!    Whatever else says who asks, headers and parameters, stays with the worker: [`credentials`].
 //! 6. [`meter`]: a request is let through as long as the run, its tenant and its account have something left of their budgets.
 //! 7. [`tally`]: what passes is counted for each host; what is refused is an event of the run, up to a number of hosts.
@@ -22,9 +23,11 @@
 
 mod addresses;
 mod alone;
+mod authority;
 mod broker;
 mod connection;
 mod credentials;
+mod ended;
 #[cfg(test)]
 mod fuzz_tests;
 mod head;
@@ -40,5 +43,6 @@ mod verdict;
 mod ways;
 
 pub(crate) use alone::Alone;
+pub(crate) use authority::{Authority, pem};
 pub(crate) use tls::{trusted, trusting};
 pub(crate) use ways::{Served, WaysOut};

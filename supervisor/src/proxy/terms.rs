@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use kernel::SpentBudget;
 use policies::{Policy, SecretStores, Target};
-use rustls::ClientConfig;
+use rustls::{ClientConfig, ServerConfig};
 
+use super::authority::Authority;
 use super::meter::Meter;
 use super::reach::Lookups;
 use super::tally::{Note, Tally};
@@ -25,9 +26,26 @@ pub(super) struct Terms {
     pub(super) tally: Arc<Tally>,
     pub(super) lookups: Lookups,
     pub(super) keys: Keys,
+    /// Who certifies the hosts of its brokers towards the run; none where it was started without one.
+    pub(super) authority: Option<Authority>,
     pub(super) meter: Arc<Meter>,
     pub(super) note: Refused,
     pub(super) note_budget: OverBudget,
+}
+
+impl Terms {
+    /// Returns how a tunnel to a host is ended here; none where it is not: only the hosts of brokers are.
+    pub(super) fn certified(&self, target: &Target) -> Option<Arc<ServerConfig>> {
+        let authority = self.authority.as_ref()?;
+        self.policy.brokers_of(target).next()?;
+        match authority.certify(target) {
+            Ok(config) => Some(config),
+            Err(error) => {
+                tracing::error!(host = %target, %error, "host_not_certified");
+                None
+            }
+        }
+    }
 }
 
 /// What the brokers of a run need: where secrets are, and whom they trust.

@@ -13,6 +13,7 @@ use tokio::net::{TcpListener, UnixStream};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio_util::sync::CancellationToken;
 
+use super::authority::Authority;
 use super::connection::serve;
 use super::meter::{Ask, Meter, Purses};
 use super::pace::Pace;
@@ -67,6 +68,8 @@ pub(crate) struct Served<'a> {
     pub(crate) policy: &'a Policy,
     /// Who keeps its listening socket.
     pub(crate) keeper: PathBuf,
+    /// The directory of the run, which has the key of its authority.
+    pub(crate) dir: &'a Path,
     /// Where the secrets of its brokers are.
     pub(crate) stores: SecretStores,
     /// Certificates that its brokers trust beside those of the host.
@@ -99,7 +102,7 @@ impl WaysOut {
 
     /// Serves the proxy of a run, as soon as its keeper has a listening socket; nothing where its policy has none.
     pub(crate) fn open(&self, board: &Arc<BoardHandle>, served: Served<'_>) -> Result<(), Failure> {
-        let Served { run, tenant, policy, keeper, stores, ca } = served;
+        let Served { run, tenant, policy, keeper, dir, stores, ca } = served;
         if !policy.has_proxy() {
             return Ok(());
         }
@@ -126,12 +129,17 @@ impl WaysOut {
         let (quotas, purses) = (self.quotas.clone(), Arc::clone(&self.purses));
         let meter = Meter::new(board.id(), Arc::clone(&tally), quotas, purses, ask);
         let counted = Arc::clone(&tally);
+        let authority = Authority::read(dir).unwrap_or_else(|error| {
+            tracing::error!(%run, %error, "authority_not_read");
+            None
+        });
         let terms = Terms {
             policy: policy.clone(),
             tally,
             meter,
             lookups: Lookups::new(self.tenant((board.id(), tenant)), Arc::clone(&self.lookups)),
             keys: Keys { stores, ca, trust: Arc::clone(&self.trust) },
+            authority,
             note: Box::new(note),
             note_budget: Box::new(note_budget),
         };

@@ -14,6 +14,7 @@ use shim::rundir::{Conversation, LeaseSpec, RunDir, RunSpec, VERSION, boottime_u
 use tokio_util::sync::CancellationToken;
 use workspace::{Prepared, Shown, WorkspaceSpec};
 
+use super::authorities;
 use super::closed;
 use super::environment::Environment;
 use super::evidence;
@@ -206,7 +207,8 @@ pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, L
     let closed = closed_places(host, order, &workspace, (&prepared, own, &board))
         .map_err(|e| LaunchError::refusal(Stage::FindRoots, Environment::Root, e))?;
     let start = start(order, (places, &prompt, session), deadline, &board);
-    let reads = (&private, start.read.clone(), kept);
+    let read = start.read.iter().cloned().chain(authorities::file(&order.policy, &private.home));
+    let reads = (&private, read.collect(), kept);
     let surroundings =
         surroundings(host, order, &prepared, reads, identity, cgroup.as_deref(), (closed, board, stores));
     let spec = run_spec(host, order, &prepared, start, deadline_us, cgroup.as_deref(), surroundings);
@@ -232,6 +234,7 @@ pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, L
         failure_limit: order.limits.failure_limit,
     };
     note.write(&path).map_err(|e| LaunchError::system(STAGE, &e))?;
+    authorities::make(&order.policy, order.run.id, &path, &private.home)?;
     let policy = order.policy.clone();
     Ok(Launch { dir, prepared, identity, deadline_us, cgroup, policy, spare })
 }
@@ -442,6 +445,7 @@ fn environment(
     );
     let texts = all.into_iter().filter_map(|(name, value)| Some((name, value.into_string().ok()?)));
     let mut env = texts.collect();
+    authorities::name(&mut env, &order.policy, &around.home);
     login_shell::keep_path(&mut env);
     env
 }

@@ -2,6 +2,7 @@
 
 pub(super) mod artifacts;
 pub(super) mod attempt;
+mod authorities;
 pub(super) mod bells;
 mod claim;
 pub(super) mod claimed;

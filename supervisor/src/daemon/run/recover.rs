@@ -110,6 +110,7 @@ fn reopen_proxy(context: &Context, board: &Arc<BoardHandle>, run: &Run, task: Op
         tenant: task.and_then(|task| task.tenant.clone()),
         policy: &spec.policy,
         keeper,
+        dir: dir.path(),
         stores: context.host.root.secret_stores(),
         ca: context.service.config().proxy.ca.clone(),
     };

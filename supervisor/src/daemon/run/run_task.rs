@@ -85,7 +85,8 @@ pub(in crate::daemon) async fn run_task(
     tracing::info!(task = %key, run = %run.id, shim = child.id(), "launched");
     let keeper = context.host.root.keeper(board.name(), run.id);
     let stores = context.host.root.secret_stores();
-    let served = Served { run: run.id, tenant, policy: &launch.policy, keeper, stores, ca };
+    let dir = launch.dir.path();
+    let served = Served { run: run.id, tenant, policy: &launch.policy, keeper, dir, stores, ca };
     if let Err(error) = context.host.ways.open(&board, served) {
         tracing::error!(task = %key, run = %run.id, %error, "proxy_not_served");
     }

@@ -31,6 +31,8 @@ pub(in crate::daemon) enum Stage {
     FindRoots,
     /// Making the run directory.
     MakeRunDirectory,
+    /// Making the authority that certifies the hosts of its brokers.
+    MakeAuthority,
     /// Starting the shim.
     StartShim,
 }
@@ -51,6 +53,7 @@ impl fmt::Display for Stage {
             Self::MakeSocket => "make the run's socket",
             Self::FindRoots => "find the other roots of this host",
             Self::MakeRunDirectory => "make the run directory",
+            Self::MakeAuthority => "make the run's authority",
             Self::StartShim => "start the shim",
         })
     }

@@ -1,0 +1,67 @@
+//! What a run with brokers trusts: the authorities of this host, and the one that certifies the hosts of its brokers.
+
+use std::collections::BTreeMap;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use kernel::RunId;
+use policies::Policy;
+
+use super::fault::LaunchError;
+use super::stage::Stage;
+use crate::host::remove::AUTHORITIES;
+use crate::proxy::{Authority, pem};
+
+/// Where programs read which authorities they trust. The second is added to what its program has built in; the others replace that.
+const VARIABLES: [&str; 5] =
+    ["SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO"];
+
+/// The file with the certificates, beside the home of a run; none where no host is certified for it.
+pub(super) fn file(policy: &Policy, home: &Path) -> Option<PathBuf> {
+    (policy.has_proxy() && !policy.broker.is_empty()).then(|| home.with_file_name(AUTHORITIES))
+}
+
+/// Adds the variables that name it. What the lane or the policy says goes before.
+pub(super) fn name(env: &mut BTreeMap<String, String>, policy: &Policy, home: &Path) {
+    let Some(file) = file(policy, home) else { return };
+    for variable in VARIABLES {
+        env.entry(variable.to_owned()).or_insert_with(|| file.display().to_string());
+    }
+}
+
+/// Makes the authority of a run, whose key stays in its directory, and writes the file.
+pub(super) fn make(policy: &Policy, run: RunId, dir: &Path, home: &Path) -> Result<(), LaunchError> {
+    const STAGE: Stage = Stage::MakeAuthority;
+    let Some(path) = file(policy, home) else { return Ok(()) };
+    let own = Authority::make(policy, run, dir).map_err(|e| LaunchError::system(STAGE, &e))?;
+    // What of them cannot be read is trusted by nobody.
+    let of_host = rustls_native_certs::load_native_certs().certs;
+    let text = pem(of_host.iter().chain([&own]));
+    let written = std::fs::write(&path, text);
+    // The worker reads it and is not its owner, whatever mode the daemon makes files with.
+    let readable = written.and_then(|()| std::fs::set_permissions(&path, Permissions::from_mode(0o644)));
+    readable.map_err(|e| LaunchError::system(STAGE, &e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_that_is_set_is_kept_and_a_run_without_brokers_has_none() {
+        let text = "version = 1\n[network]\nmode = 'proxy'\n";
+        let without = Policy::from_toml(text, Path::new("p.toml")).unwrap();
+        let broker = "[[broker]]\nhost = 'a'\nheader = 'b'\nsecret = 'c'\n";
+        let with = Policy::from_toml(&format!("{text}{broker}"), Path::new("p.toml")).unwrap();
+        let named = |policy: &Policy| {
+            let mut env = BTreeMap::from([("SSL_CERT_FILE".to_owned(), "/own.pem".to_owned())]);
+            name(&mut env, policy, Path::new("/run/home"));
+            env
+        };
+        assert_eq!(named(&without).len(), 1);
+        let env = named(&with);
+        assert_eq!((env.len(), env["SSL_CERT_FILE"].as_str()), (5, "/own.pem"));
+        assert_eq!(env["NODE_EXTRA_CA_CERTS"], "/run/authorities.pem");
+    }
+}
