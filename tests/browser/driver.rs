@@ -107,6 +107,12 @@ impl Browser {
         self.ask("url", &json!({"url": url})).unwrap();
     }
 
+    /// Opens another page of the dashboard, as a typed address does.
+    pub(super) fn go(&self, path: &str) {
+        let origin = self.script("return location.origin", &[]);
+        self.open(&format!("{}{path}", origin.as_str().unwrap()));
+    }
+
     /// Loads the page again.
     pub(super) fn reload(&self) {
         self.ask("refresh", &json!({})).unwrap();
@@ -222,6 +228,14 @@ impl Browser {
         self.act("key", "keyboard", &json!({}), &strokes.collect::<Vec<_>>());
     }
 
+    /// Turns the wheel over something, by that many pixels.
+    #[track_caller]
+    pub(super) fn wheel(&self, css: &str, pixels: i64) {
+        let (x, y) = self.middle(css);
+        let turned = json!({"type": "scroll", "duration": 0, "x": x, "y": y, "deltaX": 0, "deltaY": pixels, "origin": "viewport"});
+        self.act("wheel", "wheel", &json!({}), &[turned]);
+    }
+
     /// Clicks on something while a key is held.
     #[track_caller]
     pub(super) fn click_with(&self, key: &str, css: &str) {
@@ -280,8 +294,12 @@ impl Browser {
     /// Makes the page this large, in CSS pixels, which no window of a desktop may be.
     pub(super) fn resize(&self, width: u32, height: u32) {
         let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
-        let command = json!({"cmd": "Emulation.setDeviceMetricsOverride", "params": size});
-        self.ask("goog/cdp/execute", &command).unwrap();
+        self.devtools(&json!({"cmd": "Emulation.setDeviceMetricsOverride", "params": size}));
+    }
+
+    /// One command of the browser's own protocol: `{"cmd", "params"}`.
+    pub(super) fn devtools(&self, command: &Value) -> Value {
+        self.ask("goog/cdp/execute", command).unwrap()
     }
 
     /// A picture of the window, as PNG.

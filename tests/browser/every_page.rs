@@ -9,7 +9,7 @@ use super::{fleet, visit};
 use crate::harness::{Fleet, User};
 
 /// Fills a board with a task of each kind; returns one that has run.
-fn fill(fleet: &Fleet) -> String {
+pub(super) fn fill(fleet: &Fleet) -> String {
     let ran = fleet.create("a task that has run", "echo one; echo two", &["--tenant", "acme"]);
     let parent = fleet.create("the parent", "true", &["--initial-status", "blocked"]);
     fleet.create("waits for its parent", "true", &["--parent", &parent, "--priority", "3"]);
@@ -22,14 +22,14 @@ fn fill(fleet: &Fleet) -> String {
     ran
 }
 
-fn paths(task: &str) -> Vec<String> {
+pub(super) fn paths(task: &str) -> Vec<String> {
     let mut paths = ["/board", "/work", "/missions", "/timeline", "/health"].map(str::to_owned).to_vec();
     paths.extend([format!("/board?task={task}"), format!("/runs/{task}/1"), format!("/review/{task}")]);
     paths
 }
 
 /// Opens a page and waits until all that it reads is there.
-fn open(page: &Browser, path: &str) {
+pub(super) fn open(page: &Browser, path: &str) {
     let origin = page.script("return location.origin", &[]);
     page.open(&format!("{}{path}", origin.as_str().unwrap()));
     page.wait("#connection[data-state=live]");

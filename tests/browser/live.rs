@@ -1,9 +1,11 @@
 //! What happens elsewhere is seen at once, and a connection that was lost misses nothing.
 
-use super::{card, column, enter, fleet, visit};
-use crate::harness::User;
+use serde_json::{Value, json};
 
 use super::driver::Browser;
+use super::{card, column, enter, fleet, visit};
+use crate::harness::User;
+use crate::http::Http;
 
 #[test]
 fn two_browsers_and_the_command_line_see_the_same() {
@@ -52,4 +54,89 @@ fn a_session_that_is_revoked_ends_and_the_page_says_how_to_go_on() {
     let still = if revoked == 0 { &other } else { &page };
     assert!(still.sees(".board"), "the other session goes on");
     still.wait("#connection[data-state=live]");
+}
+
+#[test]
+fn a_thousand_events_at_once_draw_a_few_times_and_all_of_them() {
+    let Some(fleet) = fleet(User::current(), "") else { return };
+    let api = Http::at(fleet.root().join("run/supervisor.sock"));
+    let ids: Vec<Value> = (0..500)
+        .map(|number| {
+            let body = json!({"title": format!("task {number}"), "initial_status": "blocked"});
+            let made: Value = serde_json::from_str(&api.post("/api/v1/verbs/create", &body).body).unwrap();
+            made["id"].clone()
+        })
+        .collect();
+    let page = visit(&fleet);
+    page.eventually("all are there", |page| {
+        (page.text(&format!("{} .count", column("blocked")))?.contains("500")).then_some(())
+    });
+    page.script(
+        "window.draws = 0; window.last = performance.now(); window.first = window.last;
+         new MutationObserver(() => { window.draws += 1; window.last = performance.now(); })
+             .observe(document.querySelector('.columns'), {subtree: true, childList: true, characterData: true});
+         performance.clearResourceTimings(); performance.setResourceTimingBufferSize(100000)",
+        &[],
+    );
+    // Each request is one commit with 500 events, and they come as fast as the daemon writes them.
+    for priority in [5, 6] {
+        let answer = api.post("/api/v1/tasks/bulk", &json!({"ids": ids, "priority": priority}));
+        assert_eq!(answer.status, 200, "{}", answer.body);
+    }
+    page.eventually("the last change of the last card is seen", |page| {
+        page.wheel(&format!("{} .scroller", column("blocked")), 100_000);
+        let card = page.script("return [...document.querySelectorAll('.column[data-column=blocked] .card')].at(-1)?.textContent ?? ''", &[]);
+        card.as_str().is_some_and(|text| text.contains('6')).then_some(())
+    });
+    let measured = page.script(
+        "return [window.draws, performance.getEntriesByType('resource').filter(one => one.name.includes('/api/')).length, window.last - window.first]",
+        &[],
+    );
+    println!("draws, requests, milliseconds: {measured}");
+    let [draws, requests, millis] = [0, 1, 2].map(|at| measured[at].as_f64().unwrap());
+    // A batch each 120 ms, however many events are in it. What is scrolled draws, too.
+    let batches = millis / 120.0 + 2.0;
+    assert!(requests <= 4.0 * batches, "{measured}");
+    assert!(draws <= 6.0 * batches + 40.0, "{measured}");
+}
+
+#[test]
+fn a_daemon_that_is_killed_is_shown_as_gone_and_its_return_shows_all_that_happened() {
+    let Some(fleet) = fleet(User::current(), "") else { return };
+    let (stays, goes) = (
+        fleet.create("stays", "true", &["--initial-status", "blocked"]),
+        fleet.create("goes", "true", &["--initial-status", "blocked"]),
+    );
+    let board = Browser::start();
+    enter(&board, &fleet);
+    board.wait(&card(&goes));
+    let log = Browser::start();
+    enter(&log, &fleet);
+    let works = fleet.create("works", "echo begun; while :; do sleep 0.2; echo again; done", &[]);
+    log.go(&format!("/runs/{works}"));
+    log.wait_text(".log-rows", "begun");
+
+    fleet.kill_daemon();
+    for page in [&board, &log] {
+        page.wait_text("#connection", "Connection lost");
+        page.wait_text("#banner", "The daemon does not answer");
+    }
+    let made = fleet.create("made meanwhile", "true", &["--initial-status", "blocked"]);
+    fleet.cli(["archive", &goes]).ok();
+    fleet.cli(["edit", &stays, "--title", "stays under another name"]).ok();
+    fleet.start();
+
+    for page in [&board, &log] {
+        page.wait("#connection[data-state=live]");
+        page.wait_gone("#banner");
+    }
+    board.wait(&card(&made));
+    board.wait_text(&card(&stays), "stays under another name");
+    board.wait_gone(&card(&goes));
+    let before = log.text(".log-state");
+    log.eventually("the log goes on", |page| (page.text(".log-state") != before).then_some(()));
+    fleet.cli(["cancel", &works]).ok();
+    log.wait_text(".page-head", "cancelled");
+    board.is_content();
+    log.is_content();
 }

@@ -1,77 +1,154 @@
-//! Live workers, logs, reviews and the health of the host.
+//! Live workers: what they use and the time they have left, and what a person does to them by keys.
 
-use super::driver::ENTER;
-use super::{fleet, visit, yard};
-use crate::harness::{Repository, User};
+use super::driver::{CONTROL, ENTER, ESCAPE};
+use super::{card, fleet, visit};
+use crate::harness::{Fleet, User};
+
+/// A lane whose workers are scripts that speak as Claude Code does.
+const AGENT: &str = r#"argv = ["/bin/sh", "{prompt_file}"]
+prompt = "body-file"
+stdout = "claude-stream-json"
+"#;
+
+/// What such a script says at first: what it has used.
+const USAGE: &str = r#"echo '{"type":"system","subtype":"init","session_id":"s-1"}'
+echo '{"type":"assistant","message":{"id":"a","model":"large","usage":{"input_tokens":12000,"output_tokens":345}}}'
+"#;
+
+/// The selector of the row of a worker.
+fn row(task: &str) -> String {
+    format!(".worker[data-task=\"{task}\"]")
+}
+
+/// The number that a text begins with.
+fn number(text: &str) -> Option<f64> {
+    text.split(|letter: char| !letter.is_ascii_digit() && letter != '.').next()?.parse().ok()
+}
+
+/// A worker of the shell lane that runs.
+fn running(fleet: &Fleet, title: &str) -> String {
+    let task = fleet.create(title, "sleep 600", &[]);
+    fleet.wait_for(&task, "running");
+    task
+}
 
 #[test]
-fn a_log_is_followed_while_its_worker_writes() {
+fn a_worker_is_shown_with_what_it_uses_and_the_time_it_has_left() {
     let Some(fleet) = fleet(User::current(), "") else { return };
-    let yard = yard(&fleet);
-    let go = yard.join("go");
+    fleet.lane("agent", AGENT);
+    fleet.cli(["service", "reload"]).ok();
     let script = format!(
-        "echo begun; until test -e {}; do sleep 0.1; done; printf '\\033[31mred words\\033[0m\\n'; sleep 600",
-        go.display()
+        "{USAGE}supervisor heartbeat --note 'reads the parser'; while :; do seq 20000 >/dev/null; sleep 0.02; done"
     );
-    let workspace = format!("dir:{}", yard.display());
-    let task = fleet.create("writes", &script, &["--workspace", &workspace]);
+    let words = ["create", "busy", "--assignee", "agent", "--max-runtime", "1h", "--body", &script];
+    let task = fleet.json(words)["id"].as_str().unwrap().to_owned();
+    fleet.wait_for(&task, "running");
     let page = visit(&fleet);
-    let origin = page.script("return location.origin", &[]).as_str().unwrap().to_owned();
+    page.go("/work");
 
-    page.open(&format!("{origin}/work"));
-    page.wait_text(&format!(".worker[data-task=\"{task}\"]"), "writes");
-    page.click(&format!(".worker[data-task=\"{task}\"] .worker-title"));
-    page.wait_text(".log", "begun");
-    std::fs::write(&go, "").unwrap();
-    page.wait_text(".log", "red words");
-    assert!(!page.text(".log").unwrap().contains("[31m"), "colours are no text");
+    let cell = |name: &str| format!("{} .worker-{name} .worker-value", row(&task));
+    page.wait_text(&format!("{} .worker-note", row(&task)), "reads the parser");
+    page.wait_text(&cell("tokens"), "12.3k");
+    page.eventually("its processor time is measured", |page| {
+        let text = page.text(&cell("cpu"))?;
+        (text.ends_with('%') && number(&text)? > 0.0).then_some(())
+    });
+    page.eventually("its memory is shown", |page| {
+        number(&page.text(&cell("memory"))?).filter(|size| *size > 0.0)
+    });
+    page.eventually("the time that is left is less than its limit", |page| {
+        let text = page.text(&cell("left"))?;
+        (text.contains("59m") || text.contains("58m") || number(&text)? < 59.0).then_some(())
+    });
+    let bar = page.script(
+        "const bar = document.querySelector(arguments[0]); return bar.getAttribute('aria-valuetext') ?? bar.getAttribute('aria-label')",
+        &[format!("{} .worker-left .meter", row(&task)).into()],
+    );
+    assert!(bar.as_str().is_some_and(|text| text.contains("left")), "{bar}");
+    page.wait_text(".stats", "1 of ");
 
-    page.press("/");
-    page.fill(".log-search", "red words");
-    page.press(ENTER);
-    page.wait_text(".log-found", "1");
     fleet.cli(["cancel", &task]).ok();
-    page.wait_text(".page-head", "cancelled");
-}
-
-#[test]
-fn a_diff_is_read_and_a_comment_on_its_line_reaches_the_next_run() {
-    let Some(fleet) = fleet(User::current(), "") else { return };
-    let repository = Repository::new(&fleet, "code");
-    let script = "if supervisor context | grep -q 'too [s]hort'; then echo longer >> words; git commit -qam two; supervisor complete --summary fixed; \
-                  else echo hello > words; git add words; git commit -qm one; supervisor request-review --summary 'please look'; fi";
-    let task = fleet.create("writes words", script, &["--workspace", &repository.workspace()]);
-    fleet.wait_for(&task, "review");
-    let page = visit(&fleet);
-    let origin = page.script("return location.origin", &[]).as_str().unwrap().to_owned();
-
-    page.open(&format!("{origin}/review/{task}"));
-    page.wait_text(".diff-files", "hello");
-    page.press("j");
-    page.press("c");
-    page.fill(".diff-files textarea", "too short");
-    page.click(".diff-files form button.primary");
-    page.wait_gone(".diff-files textarea");
-    page.press("R");
-    let shown = fleet.wait_for(&task, "done");
-    assert_eq!(shown["latest_summary"], "fixed", "{shown:#}");
-}
-
-#[test]
-fn the_pages_of_missions_time_and_health_show_what_the_commands_show() {
-    let Some(fleet) = fleet(User::current(), "") else { return };
-    let task = fleet.create("first", "echo done", &[]);
-    fleet.wait_for(&task, "done");
-    fleet.cli(["mission", "create", "the mission", "--assignee", "shell", "--body", "sleep 600"]).ok();
-    fleet.cli(["hold", "--profile", "shell", "--reason", "for the test"]).ok();
-    let page = visit(&fleet);
-    let origin = page.script("return location.origin", &[]).as_str().unwrap().to_owned();
-
-    page.open(&format!("{origin}/missions"));
-    page.wait_text("#main", "the mission");
-    page.open(&format!("{origin}/timeline"));
-    page.wait_text("#main", "shell");
-    page.open(&format!("{origin}/health"));
-    page.wait_text("#main", "for the test");
+    page.wait_gone(&row(&task));
+    page.wait_text(".work-page .empty", "Nothing runs now");
     page.is_content();
+}
+
+#[test]
+fn a_task_that_waits_is_shown_with_the_reason() {
+    let Some(fleet) = fleet(User::current(), "[limits]\nmax_running = 1\n") else { return };
+    let first = running(&fleet, "takes the place");
+    let second = fleet.create("has no place", "true", &[]);
+    let page = visit(&fleet);
+    page.go("/work");
+    page.wait_text(&format!(".waiting[data-task=\"{second}\"]"), "1 of 1");
+    page.wait_text(".stat-slots", "1 of 1 taken");
+    fleet.cli(["cancel", &first]).ok();
+    page.wait_gone(&format!(".waiting[data-task=\"{second}\"]"));
+}
+
+#[test]
+fn workers_are_opened_killed_and_handed_off_by_keys_alone() {
+    let Some(fleet) = fleet(User::current(), "") else { return };
+    fleet.cli(["profile", "create", "second", "--lane", "shell"]).ok();
+    let (one, two) = (running(&fleet, "one"), running(&fleet, "two"));
+    let page = visit(&fleet);
+    page.press("g");
+    page.press("w");
+    page.wait(&row(&one));
+    page.wait(&row(&two));
+
+    page.press("jj");
+    page.wait(&format!("{}.is-chosen", row(&two)));
+    page.press("e");
+    page.wait_text("#drawer", &two);
+    page.press(ESCAPE);
+    page.wait_gone("#drawer");
+    page.press("k");
+    page.wait(&format!("{}.is-chosen", row(&one)));
+
+    // The lane takes no messages, and the page shows it.
+    page.press("s");
+    page.wait_text("#toasts", "takes no messages");
+
+    page.press("o");
+    page.wait_text("dialog[open] h2", "Hand off");
+    page.press("second");
+    page.chord(CONTROL, ENTER);
+    page.wait_gone("dialog[open]");
+    fleet.eventually("it has another profile", || {
+        (fleet.show(&one)["task"]["assignee"] == "second").then_some(())
+    });
+
+    page.eventually("the other one is chosen", |page| {
+        page.press("j");
+        page.sees(&format!("{}.is-chosen", row(&two))).then_some(())
+    });
+    page.press("K");
+    page.wait_text("dialog[open] h2", "Kill");
+    assert_eq!(fleet.status_of(&two), "running", "nothing is killed before it is confirmed");
+    page.press("it loops");
+    page.press(ENTER);
+    let shown = fleet.wait_for(&two, "blocked");
+    assert!(shown["comments"].to_string().contains("it loops"), "{shown:#}");
+    page.wait_gone(&row(&two));
+    page.is_content();
+}
+
+#[test]
+fn the_daemon_is_nudged_by_a_key_on_the_board_and_on_the_page_of_workers() {
+    let Some(fleet) = fleet(User::current(), "") else { return };
+    let task = fleet.create("there", "true", &["--initial-status", "blocked"]);
+    let page = visit(&fleet);
+    page.wait(&card(&task));
+    let asked = "return performance.getEntriesByType('resource').filter(one => one.name.endsWith('/api/v1/dispatch')).length";
+    for path in ["/board", "/work"] {
+        page.go(path);
+        page.wait("#connection[data-state=live]");
+        page.wait("#main h1, #main .board");
+        page.eventually("the daemon is nudged", |page| {
+            page.press("n");
+            page.script(asked, &[]).as_u64().filter(|asked| *asked > 0)
+        });
+        page.wait_text("#toasts", "The daemon looks for tasks to start");
+    }
 }

@@ -201,6 +201,7 @@ function connectionState() {
   const words = { connecting: "…", live: "Live", reconnecting: "Reconnecting", lost: "Connection lost" };
   let before = "connecting";
   button.addEventListener("click", live.retry);
+  live.on((events) => { button.dataset.event = String(events.at(-1)?.id); });
   live.onState((state) => {
     if (signedOut) return;
     button.dataset.state = state;
@@ -240,7 +241,7 @@ function go() {
   for (const [name, page] of Object.entries(PAGES)) {
     if (page.key) keys.add({ keys: `g ${page.key}`, label: `Go to: ${page.label}`, group: "Pages", get hidden() { return !isOffered(page); }, when: () => isOffered(page), run: () => route.go(`/${name}`) });
   }
-  keys.add({ keys: "Escape", label: "Close the task", run: () => (opened ? void closeDrawer() : false), when: () => opened !== null });
+  keys.add({ keys: "Escape", label: "Close the task", get hidden() { return opened === null; }, run: () => (opened ? void closeDrawer() : false), when: () => opened !== null });
   document.getElementById("help").addEventListener("click", keys.help);
   // A press on the page beside the drawer closes it. A press on something that opens a task changes it instead.
   document.addEventListener("pointerdown", (event) => {

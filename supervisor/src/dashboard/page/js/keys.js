@@ -54,7 +54,7 @@ function pressed(event) {
 /** @param {string} keys */
 function caps(keys) {
   const words = { ArrowUp: "↑", ArrowDown: "↓", ArrowLeft: "←", ArrowRight: "→", Escape: "Esc", " ": "Space" };
-  const parts = keys === " " ? [" "] : keys.split(/[ +]/);
+  const parts = keys === " " || keys === "+" ? [keys] : keys.split(/[ +]/);
   return h("span", { class: "caps" }, parts.map((part) => h("kbd", null, words[part] ?? part)));
 }
 

@@ -3,9 +3,11 @@
 import { Problem, call, verb } from "../api.js";
 import { ask, confirm, sheet } from "../dialog.js";
 import { h } from "../dom.js";
-import { verbs } from "../drawer/server.js";
+import { mayNudge, nudge, nudging } from "../parts/nudge.js";
 import { problem, toast } from "../toast.js";
 import { COLUMN } from "./statuses.js";
+
+export { mayNudge, nudge, nudging };
 
 /** @typedef {import("./store.js").Store} Store @typedef {import("./store.js").Card} Card */
 /** What became of a task. @typedef {{id: string, ok: boolean, error?: string, hint?: string, note?: string}} Result */
@@ -153,15 +155,3 @@ export const assign = (store, ids, assignee) => change(store, ids, { assignee },
 
 /** @param {Store} store @param {string[]} ids @param {number} priority */
 export const prioritize = (store, ids, priority) => change(store, ids, { priority }, `priority ${priority}`, "keep their priority");
-
-/** Whether the session may nudge the daemon, which is for operators: false until `nudging` is settled. */
-export let mayNudge = false;
-export const nudging = verbs().then((all) => { mayNudge = all.has("dispatch"); }, () => { mayNudge = true; });
-
-/** Has the daemon look for tasks to start. */
-export async function nudge() {
-  try {
-    await call("POST", "/dispatch");
-    toast("The daemon looks for tasks to start");
-  } catch (error) { problem(error); }
-}

@@ -288,7 +288,7 @@ export function mount(main) {
     { keys: "j", label: "Next line", group, run: () => move(1) },
     { keys: "k", label: "Previous line", group, run: () => move(-1) },
     { keys: "c", label: "Comment on the line", group, run: comment },
-    { keys: "o", label: "Open or close the file", group, run: () => views[at]?.open(!views[at].isOpen) },
+    { keys: "o", label: "Open or close the file", group, run: () => { const view = views[Math.max(0, at)]; view?.open(!view.isOpen); } },
     { keys: "v", label: "One column or side by side", group, run: () => setMode(mode === "split" ? "unified" : "split") },
     { keys: "A", label: "Approve", group, run: () => void bar.accept().catch(problem) },
     { keys: "R", label: "Request changes", group, run: () => void bar.sendBack().catch(problem) },

@@ -13,6 +13,7 @@ import { waiting } from "../parts/waiting.js";
 import { soon } from "../parts/soon.js";
 import { restate, state } from "../parts/state.js";
 import { countOr, durationOr, usdOr } from "../parts/words.js";
+import { sentMessages } from "../log/messages.js";
 import { logPanel } from "../log/panel.js";
 
 /** How a run ended, or how it stands, as a word. @param {any} run */
@@ -51,7 +52,8 @@ export function mount(main) {
   const box = /** @type {HTMLTextAreaElement} */ (h("textarea", { class: "textarea", rows: "1", "aria-label": "Message to the agent", placeholder: "Message to the agent …" }));
   const send = h("button", { type: "submit", class: "button primary" }, "Send");
   const steering = h("form", { class: "steer", hidden: true }, box, send);
-  const page = h("div", { class: "page run-page" }, h("div", { class: "page-head" }, title, status, id, h("span", { class: "push" }), review, acts), said, trouble, others, place, steering);
+  const sent = sentMessages();
+  const page = h("div", { class: "page run-page" }, h("div", { class: "page-head" }, title, status, id, h("span", { class: "push" }), review, acts), said, trouble, others, place, sent.element, steering);
   const reveal = waiting(page);
   put(main, page);
 
@@ -110,6 +112,7 @@ export function mount(main) {
     const isLive = !run.ended_at;
     acts.hidden = !isLive;
     steering.hidden = !isLive || run.purpose === "check" || !takes;
+    sent.update(details.messages ?? [], run.id);
     others.hidden = runs.length < 2;
     const next = JSON.stringify([details.task.id, run.id, runs.map((/** @type {any} */ one) => [one.id, standing(one)])]);
     // The focus stays where it is while nothing has changed.
@@ -170,7 +173,7 @@ export function mount(main) {
     { keys: "g g", label: "To the start of the log", group, run: () => panel?.toStart() },
     { keys: "G", label: "To the end, and follow", group, run: () => panel?.toEnd() },
     { keys: "p", label: "Pause or follow", group, run: () => panel?.pause() },
-    { keys: "s", label: "Write to the agent", group, when: () => !steering.hidden, run: () => box.focus() },
+    { keys: "s", label: "Write to the agent", group, get hidden() { return steering.hidden; }, when: () => !steering.hidden, run: () => box.focus() },
     { keys: "e", label: "Open the task", group, run: () => id.click() },
   );
   return {

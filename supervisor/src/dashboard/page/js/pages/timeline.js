@@ -15,8 +15,9 @@ import { runsSince, wordOf } from "../timeline/runs.js";
 const SPANS = { 900: "15 minutes", 3600: "1 hour", 21600: "6 hours", 86400: "24 hours", 604800: "7 days", 2592000: "30 days" };
 const SHORTEST = 60;
 const LONGEST = 90 * 86_400;
-/** The pause between two readings, in milliseconds, however much happens. */
-const PAUSE = 3000;
+/** The pause between two readings, in milliseconds, however much happens, and as a multiple of what a reading takes. */
+const PAUSE = 500;
+const SHARE = 5;
 const LISTED = 500;
 
 /** @param {HTMLElement} main */
@@ -44,7 +45,8 @@ export function mount(main) {
   let known = null;
   let aborter = new AbortController();
   let timer = 0;
-  let readAt = 0;
+  let readAt = Number.NEGATIVE_INFINITY;
+  let pause = PAUSE;
   let isClosed = false;
 
   const length = () => {
@@ -86,9 +88,11 @@ export function mount(main) {
     const { signal } = aborter;
     const { tenant } = route().query;
     const since = bounds().from;
-    readAt = Date.now();
+    const began = performance.now();
     const found = await runsSince(since, tenant, signal);
     if (isClosed || signal.aborted) return;
+    readAt = performance.now();
+    pause = Math.max(PAUSE, SHARE * (readAt - began));
     known = { ...found, since, tenant };
     draw();
   }
@@ -99,7 +103,7 @@ export function mount(main) {
     timer = setTimeout(() => {
       timer = 0;
       if (document.visibilityState === "visible") read().catch(problem);
-    }, Math.max(200, readAt + PAUSE - Date.now()));
+    }, Math.max(0, readAt + pause - performance.now()));
   }
 
   function draw() {

@@ -8,6 +8,7 @@ import { go, here, link, set, state } from "../route.js";
 import { setClock } from "../time.js";
 import { problem, toast } from "../toast.js";
 import { handOff, kill, message } from "../parts/acts.js";
+import { mayNudge, nudge } from "../parts/nudge.js";
 import { withCode } from "../drawer/section.js";
 import { takesMessages } from "../parts/roster.js";
 import { keyed } from "../parts/keyed.js";
@@ -143,6 +144,7 @@ export function mount(main) {
     { keys: "s", label: "Send a message", group, run: on((worker) => (worker.takesMessages ? message(worker) : toast(`The lane of ${worker.profile} takes no messages`, { kind: "info" }))) },
     { keys: "o", label: "Hand off", group, run: on(handOff) },
     { keys: "K", label: "Kill", group, run: on(kill) },
+    { keys: "n", label: "Nudge the daemon", group, get hidden() { return !mayNudge; }, when: () => mayNudge, run: () => void nudge() },
   );
   return {
     update(/** @type {import("../route.js").State} */ now) {

@@ -2,6 +2,13 @@
 
 import * as keys from "../keys.js";
 
+const isInDrawer = () => Boolean(document.activeElement?.closest("#drawer"));
+
 /** Adds keys as `keys.add` does. @param {...import("../keys.js").Binding} bindings @returns {() => void} a function that removes them */
 export const pageKeys = (...bindings) =>
-  keys.add(...bindings.map((binding) => Object.create(binding, { when: { value: () => !document.activeElement?.closest("#drawer") && (binding.when?.() ?? true) } })));
+  keys.add(...bindings.map((binding) => ({
+    ...binding,
+    when: () => !isInDrawer() && (binding.when?.() ?? true),
+    // What rests is not listed.
+    get hidden() { return isInDrawer() || Boolean(binding.hidden); },
+  })));

@@ -6,27 +6,17 @@
  * @returns {{now: () => void, stop: () => void}}
  */
 export function repeat(act, pause) {
-  /** Events may ask for a look between two, and many come at once. */
-  const least = pause / 3;
-  let at = Number.NEGATIVE_INFINITY;
+  /** An event has a look at once; of many that come at once, the rest have one together. */
+  const least = pause / 6;
+  let askedAt = Number.NEGATIVE_INFINITY;
   let timer = 0;
   let isStopped = false;
   let isRunning = false;
   let isWanted = false;
   const round = async () => {
     clearTimeout(timer);
-    if (isStopped) return;
-    if (isRunning) {
-      isWanted = true;
-      return;
-    }
-    const early = at + least - performance.now();
-    if (early > 0) {
-      timer = setTimeout(round, early);
-      return;
-    }
+    if (isStopped || isRunning) return;
     isRunning = true;
-    at = performance.now();
     try {
       await act();
     } finally {
@@ -35,10 +25,25 @@ export function repeat(act, pause) {
     if (isStopped) return;
     if (isWanted) {
       isWanted = false;
-      round();
+      now();
     } else if (document.visibilityState === "visible") {
       timer = setTimeout(round, pause);
     }
+  };
+  const now = () => {
+    if (isStopped) return;
+    if (isRunning) {
+      isWanted = true;
+      return;
+    }
+    const early = askedAt + least - performance.now();
+    clearTimeout(timer);
+    if (early > 0) {
+      timer = setTimeout(now, early);
+      return;
+    }
+    askedAt = performance.now();
+    round();
   };
   const seen = () => {
     if (document.visibilityState === "visible") round();
@@ -46,7 +51,7 @@ export function repeat(act, pause) {
   document.addEventListener("visibilitychange", seen);
   round();
   return {
-    now: round,
+    now,
     stop() {
       isStopped = true;
       clearTimeout(timer);

@@ -11,6 +11,7 @@ const LIKE = {
   protocol_violation: "blocked", stalled: "blocked", gave_up: "blocked", failed: "blocked", rate_limited: "scheduled", changes_requested: "scheduled",
   reclaimed: "archived", preempted: "archived", cancelled: "archived", lost: "archived", skipped: "archived",
   check_pending: "review", block_loop_detected: "triage", dependency_wait: "scheduled", goal_turn: "scheduled",
+  queued: "scheduled", written: "scheduled", delivered: "done", not_delivered: "blocked",
   active: "running", waiting: "scheduled", paused: "scheduled",
   ok: "done", healthy: "done", warning: "running", degraded: "running", error: "blocked", critical: "blocked", not_running: "blocked",
 };

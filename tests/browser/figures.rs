@@ -1,0 +1,199 @@
+//! Figures of the dashboard, as a table: `tests/run --browser figures`. They depend on the host and its load, so nothing is checked.
+//! `SUPERVISOR_TEST_BINARY` names the binary that is measured, such as a release build.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+
+use super::driver::Browser;
+use super::every_page::{fill, open, paths};
+use super::{column, enter, fleet, visit};
+use crate::harness::{User, binary};
+use crate::http::Http;
+
+/// How often each is measured; the middle and the worst are printed.
+const TIMES: usize = 15;
+/// How many cards a column has that is scrolled through.
+const CARDS: usize = 10_000;
+/// How long a frame may take at 60 a second, in milliseconds.
+const FRAME: f64 = 16.7;
+
+/// The middle and the largest of some figures.
+fn middle(mut all: Vec<f64>) -> (f64, f64) {
+    all.sort_by(f64::total_cmp);
+    (all[all.len() / 2], *all.last().unwrap())
+}
+
+/// The time of the host, in milliseconds.
+fn now() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64() * 1000.0
+}
+
+/// When the browser has painted something of the page that it shows first, and when the page was there with its data, in milliseconds from the
+/// begin of its loading.
+fn painted(page: &Browser) -> (f64, f64) {
+    let at = page.eventually("something is painted", |page| {
+        page.script(
+            "return performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? null",
+            &[],
+        )
+        .as_f64()
+    });
+    let whole = page.script("return performance.getEntriesByType('resource').reduce((last, one) => Math.max(last, one.name.includes('/stream') ? 0 : one.responseEnd), 0)", &[]);
+    (at, whole.as_f64().unwrap())
+}
+
+#[test]
+#[ignore = "it measures, and checks nothing: tests/run --browser figures"]
+fn figures_of_pages() {
+    let Some(fleet) = fleet(User::current(), "") else { return };
+    let ran = fill(&fleet);
+    println!("binary {}", binary());
+    println!(
+        "{:<24} {:>14} {:>14} {:>12} {:>12} {:>10} {:>10}",
+        "page", "cold paint ms", "warm paint ms", "cold data", "warm data", "raw bytes", "as sent"
+    );
+    for path in paths(&ran) {
+        // A browser that has seen nothing yet loads all of it, and then the same page again from what it keeps.
+        let cold = (0..3).map(|_| {
+            let page = Browser::start();
+            enter(&page, &fleet);
+            let cleared = json!({"cmd": "Network.clearBrowserCache", "params": {}});
+            page.devtools(&cleared);
+            open(&page, &path);
+            painted(&page)
+        });
+        let cold: Vec<(f64, f64)> = cold.collect();
+        let page = visit(&fleet);
+        open(&page, &path);
+        let warm = (0..TIMES).map(|_| {
+            open(&page, &path);
+            painted(&page)
+        });
+        let warm: Vec<(f64, f64)> = warm.collect();
+        page.devtools(&json!({"cmd": "Network.clearBrowserCache", "params": {}}));
+        open(&page, &path);
+        let bytes = page.script(
+            "const all = performance.getEntriesByType('resource').filter(one => one.name.includes('/assets/'));
+             const own = performance.getEntriesByType('navigation');
+             return [[...all, ...own].reduce((sum, one) => sum + one.decodedBodySize, 0), [...all, ...own].reduce((sum, one) => sum + one.encodedBodySize, 0)]",
+            &[],
+        );
+        let of = |all: &[(f64, f64)], data: bool| {
+            middle(all.iter().map(|one| if data { one.1 } else { one.0 }).collect()).0
+        };
+        let name = path.replace(&ran, "T");
+        println!(
+            "{name:<24} {:>14.0} {:>14.0} {:>12.0} {:>12.0} {:>10} {:>10}",
+            of(&cold, false),
+            of(&warm, false),
+            of(&cold, true),
+            of(&warm, true),
+            bytes[0],
+            bytes[1]
+        );
+    }
+}
+
+#[test]
+#[ignore = "it measures, and checks nothing: tests/run --browser figures"]
+fn figures_of_events() {
+    let Some(fleet) = fleet(User::current(), "") else { return };
+    let api = Http::at(fleet.root().join("run/supervisor.sock"));
+    let task = fleet.create("changes", "sleep 600", &[]);
+    fleet.wait_for(&task, "running");
+    let page = visit(&fleet);
+    println!("binary {}", binary());
+    for (path, place) in
+        [("/board", ".columns"), ("/work", ".workers"), (&*format!("/board?task={task}"), "#drawer")]
+    {
+        open(&page, path);
+        page.wait_text(place, "changes");
+        let taken: Vec<(f64, f64)> = (0..TIMES)
+            .map(|number| {
+                let title = format!("changes{number}x");
+                page.script(
+                    "window.seen = null; window.watch?.disconnect();
+                     window.watch = new MutationObserver(() => {
+                         if (window.seen === null && document.querySelector(arguments[0])?.textContent.includes(arguments[1])) requestAnimationFrame(() => { window.seen = performance.timeOrigin + performance.now(); });
+                     });
+                     window.watch.observe(document.body, {subtree: true, childList: true, characterData: true})",
+                    &[place.into(), title.clone().into()],
+                );
+                let sent = now();
+                let answer = api.post("/api/v1/verbs/edit", &json!({"task_id": task, "title": title}));
+                assert_eq!(answer.status, 200, "{}", answer.body);
+                let committed = now();
+                let seen = page.eventually("the change is seen", |page| page.script("return window.seen", &[]).as_f64());
+                (seen - sent, seen - committed)
+            })
+            .collect();
+        let (sent, most) = middle(taken.iter().map(|one| one.0).collect());
+        let (committed, worst) = middle(taken.iter().map(|one| one.1).collect());
+        let name = path.replace(&task, "T");
+        println!(
+            "{name:<18} request to paint: median {sent:.0} ms, most {most:.0}; reply of the commit to paint: median {committed:.0} ms, most {worst:.0}"
+        );
+    }
+}
+
+#[test]
+#[ignore = "it measures, and checks nothing: tests/run --browser figures"]
+fn figures_of_scrolling() {
+    let Some(fleet) = fleet(User::current(), "") else { return };
+    let api = Http::at(fleet.root().join("run/supervisor.sock"));
+    for number in 0..CARDS {
+        let body = json!({"title": format!("card {number} of very many"), "initial_status": "blocked", "priority": number % 7});
+        let made: Value = serde_json::from_str(&api.post("/api/v1/verbs/create", &body).body).unwrap();
+        assert!(made["id"].is_string(), "{made:#}");
+    }
+    let page = visit(&fleet);
+    let blocked = format!("{} .scroller", column("blocked"));
+    // All pages of the column are loaded, as a person does who goes on to its end.
+    page.eventually("all cards are there", |page| {
+        page.script(
+            "const more = document.querySelector(arguments[0]); if (more && !more.hidden) more.click();
+             const all = document.querySelector(arguments[1]); return all.scrollHeight",
+            &[format!("{} .column-more", column("blocked")).into(), blocked.clone().into()],
+        )
+        .as_f64()
+        .filter(|height| *height > 60.0 * CARDS as f64)
+    });
+    let height = page
+        .script("return document.querySelector(arguments[0]).scrollHeight", &[blocked.clone().into()])
+        .as_f64()
+        .unwrap();
+    // The compositor's own pace, where nothing happens.
+    let measure = |page: &Browser, act: &dyn Fn()| -> Vec<f64> {
+        page.script(
+            "window.frames = []; window.going = true; let before = null;
+             const step = now => { if (before !== null) window.frames.push(now - before); before = now; if (window.going) requestAnimationFrame(step); };
+             requestAnimationFrame(step)",
+            &[],
+        );
+        act();
+        let frames = page.script("window.going = false; return window.frames", &[]);
+        frames.as_array().unwrap().iter().filter_map(Value::as_f64).collect()
+    };
+    let told = |name: &str, frames: Vec<f64>| {
+        let count = frames.len();
+        let late = frames.iter().filter(|time| **time > FRAME + 1.0).count();
+        let (half, most) = middle(frames);
+        println!(
+            "{name:<34} {count} frames, {late} over {FRAME} ms, median {half:.1} ms, longest {most:.1} ms"
+        );
+    };
+    println!("binary {}; {CARDS} cards, {height} px high", binary());
+    told("nothing happens", measure(&page, &|| std::thread::sleep(std::time::Duration::from_secs(2))));
+    let steps = 400;
+    told(
+        "the wheel goes through all of them",
+        measure(&page, &|| {
+            for _ in 0..steps {
+                page.wheel(&blocked, (height / f64::from(steps)) as i64);
+            }
+        }),
+    );
+    let end = page.script("const all = document.querySelector(arguments[0]); return all.scrollTop + all.clientHeight + 200 > all.scrollHeight", &[blocked.into()]);
+    println!("the end is reached: {end}");
+}
