@@ -1,5 +1,6 @@
 //! The breakers of the host, one for each tenant: where too many starts of a tenant die at once, in a row, nothing of it is started for a
-//! while, then one task to try. What a tenant starts opens its own alone.
+//! while, then one task to try. What a tenant starts opens its own alone; where the starts of several die and none lives, the host is what
+//! they have in common, and those of all of them open.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,10 +18,16 @@ const AT_ONCE: Duration = Duration::from_secs(2);
 /// After how many waits in a row the next ones are long.
 const SELDOM_AFTER: u32 = 4;
 
+/// From how many tenants on deaths count together, the tasks without a tenant as one. No tenant has a greater part in the count than if that many died
+/// alike.
+const SEVERAL: usize = 3;
+
 /// The breakers of the host: those of the tenants, and that of the tasks without one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HostBreakers {
     of: BTreeMap<Option<Tenant>, HostBreaker>,
+    /// When a run of whatever tenant lived or ended well at last.
+    lived: Option<Timestamp>,
 }
 
 /// The breaker of one tenant.
@@ -28,6 +35,10 @@ pub(super) struct HostBreakers {
 struct HostBreaker {
     /// When its starts died in a row; fewer than open it.
     recent: Vec<Timestamp>,
+    /// The board of the last of them.
+    board: Option<BoardName>,
+    /// The last death of those that opened it.
+    opened: Option<Timestamp>,
     open: Option<Open>,
 }
 
@@ -61,9 +72,15 @@ impl Died {
 }
 
 impl HostBreaker {
-    /// Takes in a death. Returns whether there are as many as open it, all within a window.
-    fn counts(&mut self, at: Timestamp, (most, window): (usize, Duration), now: Timestamp) -> bool {
+    /// Takes in a death on a board. Returns whether there are as many as open it, all within a window.
+    fn counts(
+        &mut self,
+        (at, board): (Timestamp, &BoardName),
+        (most, window): (usize, Duration),
+        now: Timestamp,
+    ) -> bool {
         self.recent.push(at);
+        self.board = Some(board.clone());
         let newest = self.recent.iter().copied().filter(|at| *at <= now).max().unwrap_or(now);
         // What ended in the future did so before the clock was set back.
         self.recent.retain(|at| *at <= newest && after(*at, window) > newest);
@@ -72,6 +89,25 @@ impl HostBreaker {
 }
 
 impl HostBreakers {
+    /// The tenants that have died at once within a window in which nobody's run has lived, with the board of each; nobody where they are too few, or
+    /// where it is the doing of one or two.
+    fn common(&self, (most, window): (usize, Duration), at: Timestamp) -> Vec<(Option<Tenant>, BoardName)> {
+        let is_in_it =
+            |death: Timestamp| after(death, window) > at && self.lived.is_none_or(|lived| lived < death);
+        let share = most.div_ceil(SEVERAL);
+        let deaths = self.of.iter().map(|(tenant, breaker)| {
+            let recent = breaker.recent.iter().filter(|death| is_in_it(**death)).count();
+            let opened = breaker.opened.filter(|death| is_in_it(*death)).map_or(0, |_| share);
+            (tenant, breaker, recent.max(opened).min(share))
+        });
+        let deaths: Vec<_> = deaths.filter(|(_, _, count)| *count > 0).collect();
+        if deaths.len() < SEVERAL || deaths.iter().map(|(_, _, count)| count).sum::<usize>() < most {
+            return Vec::new();
+        }
+        let closed = deaths.into_iter().filter(|(_, breaker, _)| breaker.open.is_none());
+        closed.filter_map(|(tenant, breaker, _)| Some((tenant.clone(), breaker.board.clone()?))).collect()
+    }
+
     /// What every task of a tenant waits for. `is_tried` says whether one of them tries by now.
     pub(super) fn refusal(&self, tenant: Option<&Tenant>, is_tried: bool) -> Option<Waiting> {
         let open = self.of.get(&tenant.cloned())?.open.as_ref()?;
@@ -192,7 +228,7 @@ impl Backoff {
     ) -> bool {
         let (most, window) = (limits.max_deaths, limits.death_window.duration());
         if most == 0 || !died.is_at_once() {
-            return self.ended_well(key, died.tenant.as_ref());
+            return self.ended_well(key, died.tenant.as_ref(), died.at);
         }
         // Tenants whose last death is long ago are forgotten, so that their number is bounded by what has just run.
         self.host.of.retain(|tenant, breaker| {
@@ -200,36 +236,60 @@ impl Backoff {
             *tenant == died.tenant || breaker.open.is_some() || is_recent
         });
         let breaker = self.host.of.entry(died.tenant.clone()).or_default();
-        let (times, board, is_kept) = if let Some(open) = &breaker.open {
-            if open.probe.as_ref() != Some(key) {
-                return false;
-            }
-            (open.wait.times, open.board.clone(), open.is_kept)
-        } else {
-            if !breaker.counts(died.at, (most, window), now) {
-                return false;
-            }
-            (0, key.board.clone(), false)
-        };
+        let within = (AT_ONCE.as_secs(), window.as_secs());
         let why = format!(
             "{most} runs in a row failed within {} s of their start, in {} s or less",
-            AT_ONCE.as_secs(),
-            window.as_secs()
+            within.0, within.1
         );
+        if let Some(open) = &breaker.open {
+            if open.probe.as_ref() == Some(key) {
+                let again = (open.wait.times, open.board.clone(), open.is_kept);
+                self.open_host(died.tenant.as_ref(), why, again, (died.at, now));
+            }
+            return false;
+        }
+        if breaker.counts((died.at, &key.board), (most, window), now) {
+            self.open_host(died.tenant.as_ref(), why, (0, key.board.clone(), false), (died.at, now));
+        }
+        for (tenant, board) in self.host.common((most, window), died.at) {
+            let why = format!(
+                "{most} runs in a row, of several tenants, failed within {} s of their start, in {} s or less",
+                within.0, within.1
+            );
+            self.open_host(tenant.as_ref(), why, (0, board, false), (died.at, now));
+        }
+        false
+    }
+
+    /// Opens the breaker of a tenant, kept by a board, for the first time or once more.
+    fn open_host(
+        &mut self,
+        tenant: Option<&Tenant>,
+        why: String,
+        (times, board, is_kept): (u32, BoardName, bool),
+        (died, now): (Timestamp, Timestamp),
+    ) {
         // The first waits are of a minute: what broke may be mended by then.
         let wait = if times < SELDOM_AFTER {
             Wait::lasting(why, times, now, Duration::from_mins(1))
         } else {
             Wait::seldom(why, times, now)
         };
-        self.kept.push((board.clone(), Kept::open(HoldOn::host(died.tenant.as_ref()), &wait)));
+        self.kept.push((board.clone(), Kept::open(HoldOn::host(tenant), &wait)));
+        let breaker = self.host.of.entry(tenant.cloned()).or_default();
         breaker.recent.clear();
+        breaker.opened = Some(died);
         breaker.open = Some(Open { wait, board, is_kept, probe: None, lives_at: None });
-        false
     }
 
     /// A run has ended otherwise: its tenant's starts work, if it was the one that tried. True if something waited for that.
-    pub(in crate::daemon) fn ended_well(&mut self, key: &TaskKey, tenant: Option<&Tenant>) -> bool {
+    pub(in crate::daemon) fn ended_well(
+        &mut self,
+        key: &TaskKey,
+        tenant: Option<&Tenant>,
+        at: Timestamp,
+    ) -> bool {
+        self.host.lived = self.host.lived.max(Some(at));
         let Some(breaker) = self.host.of.get_mut(&tenant.cloned()) else { return false };
         breaker.recent.clear();
         let is_probe = breaker.open.as_ref().is_some_and(|open| open.probe.as_ref() == Some(key));
@@ -248,6 +308,9 @@ impl Backoff {
             .filter(|(_, breaker)| lives(breaker))
             .map(|(tenant, _)| tenant.clone())
             .collect();
+        if !works.is_empty() {
+            self.host.lived = self.host.lived.max(Some(now));
+        }
         let closed = works.iter().filter(|tenant| self.close_host(tenant.as_ref())).count();
         let open = self.host.of.values_mut().filter_map(|breaker| breaker.open.as_mut());
         let over = open.filter_map(|open| open.wait.expire(now).then_some(())).count();
@@ -283,6 +346,14 @@ mod tests {
         backoff.died(&key(n), &died(seconds), &limits(), at(seconds));
     }
 
+    /// One run of each of these tenants dies.
+    fn die_of(backoff: &mut Backoff, tenants: &[Option<&str>], seconds: i64) {
+        for tenant in tenants {
+            let tenant = tenant.map(|tenant| tenant.parse().unwrap());
+            backoff.died(&key(1), &Died { tenant, ..died(seconds) }, &limits(), at(seconds));
+        }
+    }
+
     fn deaths(backoff: &Backoff) -> Option<Waiting> {
         backoff.deaths(Some(&acme()), false)
     }
@@ -294,7 +365,7 @@ mod tests {
             die(&mut backoff, n, seconds);
         }
         assert_eq!(deaths(&backoff), None, "they are too far apart");
-        assert!(!backoff.ended_well(&key(9), Some(&acme())));
+        assert!(!backoff.ended_well(&key(9), Some(&acme()), at(21)));
         die(&mut backoff, 5, 21);
         die(&mut backoff, 5, 21);
         assert_eq!(deaths(&backoff), None, "one has ended well in between");
@@ -331,8 +402,8 @@ mod tests {
     fn what_dies_of_one_tenant_holds_no_other() {
         let mut backoff = Backoff::default();
         let other: Tenant = "other".parse().unwrap();
-        for (n, tenant) in [(1, Some(other.clone())), (2, None), (3, None), (4, Some(other.clone()))] {
-            backoff.died(&key(n), &Died { tenant, ..died(1) }, &limits(), at(1));
+        for n in [2, 3] {
+            backoff.died(&key(n), &Died { tenant: None, ..died(1) }, &limits(), at(1));
         }
         for n in 5..99 {
             die(&mut backoff, n, 1);
@@ -350,10 +421,63 @@ mod tests {
         backoff.try_host(&key(101), Some(&acme()));
         assert!(deaths(&backoff).is_some());
         assert_eq!(backoff.deaths(None, false), None, "one without a tenant may try beside it");
-        backoff.ended_well(&key(102), None);
+        backoff.ended_well(&key(102), None, at(62));
         assert!(deaths(&backoff).is_some(), "what ends well elsewhere says nothing of it");
-        backoff.ended_well(&key(101), Some(&acme()));
+        backoff.ended_well(&key(101), Some(&acme()), at(62));
         assert_eq!(deaths(&backoff), None);
+    }
+
+    #[test]
+    fn where_the_runs_of_several_tenants_die_those_of_all_stop_and_not_by_one_or_two_of_them() {
+        let open = |backoff: &Backoff| {
+            let broken = backoff.broken();
+            broken.iter().map(|broken| broken.what.replace("dispatch for ", "")).collect::<Vec<_>>()
+        };
+        let mut backoff = Backoff::default();
+        die_of(&mut backoff, &[Some("a"), Some("b"), Some("a")], 1);
+        assert_eq!(open(&backoff), [""; 0], "they are two");
+        die_of(&mut backoff, &[None], 2);
+        assert_eq!(open(&backoff), ["tasks without a tenant", "tenant a", "tenant b"]);
+        let told = backoff.deaths(Some(&"b".parse().unwrap()), false).unwrap();
+        assert!(told.text.contains("3 runs in a row, of several tenants, failed"), "{}", told.text);
+        assert!(told.text.contains("`supervisor release --host-of b`"), "{}", told.text);
+        assert_eq!(backoff.deaths(Some(&acme()), false), None, "one that has not died may start");
+        die_of(&mut backoff, &[Some("acme")], 3);
+        assert!(deaths(&backoff).is_some(), "its first death is one more of the same");
+        assert_eq!(backoff.take_changed().len(), 4);
+
+        // Each is tried by one of its own, and one that lives says that the host works.
+        assert!(backoff.expire(at(63)));
+        backoff.try_host(&key(7), Some(&"a".parse().unwrap()));
+        backoff.ended_well(&key(7), Some(&"a".parse().unwrap()), at(64));
+        assert_eq!(open(&backoff), ["tasks without a tenant", "tenant acme", "tenant b"]);
+        die_of(&mut backoff, &[Some("a"), Some("a"), Some("c"), Some("c"), Some("d")], 64);
+        assert_eq!(open(&backoff).len(), 3, "they died when it lived");
+    }
+
+    #[test]
+    fn a_run_that_lives_has_the_deaths_of_several_tenants_counted_anew() {
+        let mut backoff = Backoff::default();
+        die_of(&mut backoff, &[Some("a"), Some("b")], 1);
+        backoff.ended_well(&key(9), Some(&acme()), at(2));
+        die_of(&mut backoff, &[Some("c"), Some("a")], 3);
+        die_of(&mut backoff, &[Some("d")], 20);
+        assert_eq!(backoff.broken().len(), 0);
+    }
+
+    #[test]
+    fn one_tenant_counts_for_no_more_than_its_part_among_several() {
+        let mut backoff = Backoff::default();
+        let limits: DispatchConfig = toml::from_str("max_deaths = 9\ndeath_window = \"10s\"").unwrap();
+        let mut die = |tenant: &str, times: usize| {
+            for _ in 0..times {
+                let tenant = Some(tenant.parse().unwrap());
+                backoff.died(&key(1), &Died { tenant, ..died(1) }, &limits, at(1));
+            }
+            backoff.broken().len()
+        };
+        assert_eq!([die("hostile", 8), die("other", 8), die("victim", 2)], [0, 0, 0]);
+        assert_eq!(die("victim", 1), 3, "three of each: the host is what they have in common");
     }
 
     #[test]

@@ -133,7 +133,7 @@ impl Dispatcher {
                 let died = Died { tenant, lived: ended.lived, at: ended.at.unwrap_or(now) };
                 self.backoff.died(&key, &died, &self.config.dispatch, now)
             }
-            Some(_) => self.backoff.ended_well(&key, tenant.as_ref()),
+            Some((ended, _)) => self.backoff.ended_well(&key, tenant.as_ref(), ended.at.unwrap_or(now)),
             None => false,
         };
         self.backoff.tried(&key);
