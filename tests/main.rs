@@ -9,6 +9,7 @@ mod http_lane;
 
 mod a2a;
 mod abuse;
+mod activation;
 mod admission;
 mod agents;
 mod answers;

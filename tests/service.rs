@@ -166,7 +166,7 @@ fn with_worker() -> (Fleet, String) {
 }
 
 /// Runs a command of the unit while the service manager has a job for it, or none.
-fn under_job(fleet: &Fleet, verb: &str, job: &str) -> Output {
+pub(crate) fn under_job(fleet: &Fleet, verb: &str, job: &str) -> Output {
     let bin = fleet.home().join(format!("bin-{verb}-{job}"));
     std::fs::create_dir_all(&bin).unwrap();
     let line =
@@ -252,7 +252,7 @@ fn the_units_are_printed_for_anybody_and_installed_by_root_alone() {
             ("--user", format!("{}/.config/systemd/user/", fleet.home().display())),
         ] {
             let printed = run(&[manager, "service", "install", "--print"]).ok().stdout;
-            for unit in ["supervisor.service", "supervisor-stop.service"] {
+            for unit in ["supervisor.service", "supervisor-stop.service", "supervisor.socket"] {
                 assert!(printed.contains(&format!("# {dir}{unit}\n")), "{printed}");
             }
             assert!(

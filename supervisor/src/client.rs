@@ -211,6 +211,15 @@ impl Client {
                     tokio::time::sleep(THROTTLED).await;
                     continue;
                 }
+                // The first daemon of a root makes the key, after the service manager has taken the connection.
+                Ok(Ok(answer))
+                    if answer.status == StatusCode::FORBIDDEN
+                        && key.is_none()
+                        && self.worker().is_none()
+                        && OperatorKey::load(self.root())?.is_some() =>
+                {
+                    continue;
+                }
                 Ok(Ok(answer)) => return Ok(answer),
                 Ok(Err(trouble)) => trouble,
                 // It would take as long again: the caller decides whether to wait.

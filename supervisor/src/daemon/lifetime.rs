@@ -35,6 +35,7 @@ use crate::failure::Failure;
 use crate::host::cgroup::Cgroups;
 use crate::host::controllers::Handed;
 use crate::host::examine::{detect_pid_namespace, detect_support, hostname, install_binary};
+use crate::host::manager_socket::{self, OperatorSocket};
 use crate::host::service_link::ServiceLink;
 use crate::host::sockets;
 use crate::host::spare::Spares;
@@ -85,7 +86,9 @@ pub(crate) async fn run(
     let (beside, own_doors) = (surface.beside.clone(), surface.doors.clone());
     let doorway = doorway(&service, surface, descriptors, &stop)?;
     let served = doorway.tasks.clone();
-    let (listeners, bell) = Listeners::bind(&root, sockets_of_runs(&support))?;
+    let operator = operator_socket(&root, extent)?;
+    let is_managers = operator.is_managers();
+    let (listeners, bell) = Listeners::bind(&root, sockets_of_runs(&support), operator)?;
     let doors = Arc::new(RunDoors::new(&root, &doorway, &workers)?);
     let spares = spares_of(extent, cgroups.as_ref().ok());
     let ways = (listeners.port(), Arc::clone(&doors), WaysOut::new(descriptors, service.quotas()));
@@ -129,7 +132,7 @@ pub(crate) async fn run(
     ready();
     let open = || {
         // The door that was bound first goes on, and has the bell.
-        let (listeners, _) = Listeners::bind(&root, Sockets::Unix)?;
+        let (listeners, _) = Listeners::bind(&root, Sockets::Unix, OperatorSocket::Free)?;
         listeners
             .serve(&doorway, &doors)
             .and_then(|()| listen_to_shims(&context, &root, &served, &stop))
@@ -147,7 +150,7 @@ pub(crate) async fn run(
     notices.stopping();
     end_survivors(&context, dispatcher.survivors()).await;
     stop.cancel();
-    close(&context, &root, &served).await;
+    close(&context, &root, &served, made[0].filter(|_| is_managers)).await;
     tracing::info!("stopped");
     if !dispatcher.has_runs() {
         drop(lock);
@@ -176,6 +179,15 @@ fn serve_beside(link: &OwnerLink, doorway: &Doorway, beside: Vec<Beside>, own_do
     served.spawn(plugins::deliver(Arc::clone(service), link.plugins().clone(), stop.clone()));
 }
 
+/// Who listens on the operator's socket. What ends the rest of a dead daemon needs none, and leaves a service manager its own.
+fn operator_socket(root: &Root, extent: Extent) -> Result<OperatorSocket, Failure> {
+    let path = root.operator_socket();
+    match (manager_socket::find(&path)?, extent) {
+        (OperatorSocket::Held, Extent::Forever | Extent::UntilIdle(_)) => Err(manager_socket::held(&path)),
+        (found, _) => Ok(found),
+    }
+}
+
 /// By what the runs reach their board on this host.
 fn sockets_of_runs(support: &policies::Support) -> Sockets {
     match support.board_access_kind() {
@@ -184,13 +196,13 @@ fn sockets_of_runs(support: &policies::Support) -> Sockets {
     }
 }
 
-/// Gives up what the daemon serves, and closes the boards.
-async fn close(context: &Context, root: &Root, served: &TaskTracker) {
+/// Gives up what the daemon serves, and closes the boards. `managers` is the file of a socket that the service manager keeps.
+async fn close(context: &Context, root: &Root, served: &TaskTracker, managers: Option<(u64, u64)>) {
     served.close();
     // Watchers may hang on to their connections; they see them closed when the process ends.
     drop(tokio::time::timeout(FAREWELL, served.wait()).await);
     context.host.leave();
-    sockets::remove(root);
+    sockets::remove(root, managers);
     let service = Arc::clone(&context.service);
     // It says itself what it could not do.
     drop(tokio::task::spawn_blocking(move || service.close()).await);

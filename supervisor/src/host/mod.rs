@@ -13,6 +13,8 @@ pub(crate) mod headroom;
 pub(crate) mod home;
 pub(crate) mod job;
 pub(crate) mod kept;
+pub(crate) mod listening;
+pub(crate) mod manager_socket;
 pub(crate) mod neighbours;
 pub(crate) mod own_directory;
 pub(crate) mod proc_file;

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
@@ -55,9 +55,11 @@ fn paths(root: &Root) -> [PathBuf; 2] {
     [root.operator_socket(), root.poke_socket()]
 }
 
-/// Removes the sockets of a root that is served no longer.
-pub(crate) fn remove(root: &Root) {
-    for socket in paths(root).into_iter().chain([root.members_socket()]) {
+/// Removes the sockets of a root that is served no longer, but for the operator's where it is still this file of a service manager.
+pub(crate) fn remove(root: &Root, managers: Option<(u64, u64)>) {
+    let [operator, _] = files(root);
+    let stays = |path: &Path| operator.is_some() && operator == managers && *path == root.operator_socket();
+    for socket in paths(root).into_iter().chain([root.members_socket()]).filter(|path| !stays(path)) {
         drop(std::fs::remove_file(socket));
     }
 }
@@ -104,8 +106,6 @@ impl Watch {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
     use crate::paths::RootChoice;
 

@@ -18,10 +18,10 @@ pub(crate) struct Bell {
     connections: mpsc::Sender<UnixStream>,
 }
 
-/// A listener that receives from its bell, too.
+/// A listener that receives from its bell, too. Without a listener there is the bell alone.
 #[derive(Debug)]
 pub(super) struct Belled {
-    listener: UnixListener,
+    listener: Option<UnixListener>,
     rung: Mutex<mpsc::Receiver<UnixStream>>,
 }
 
@@ -32,7 +32,7 @@ pub(super) fn bell() -> (Bell, mpsc::Receiver<UnixStream>) {
 }
 
 impl Belled {
-    pub(super) fn new(listener: UnixListener, rung: mpsc::Receiver<UnixStream>) -> Self {
+    pub(super) fn new(listener: Option<UnixListener>, rung: mpsc::Receiver<UnixStream>) -> Self {
         Belled { listener, rung: Mutex::new(rung) }
     }
 }
@@ -42,9 +42,15 @@ impl Listener for Belled {
 
     async fn accept(&self) -> io::Result<UnixStream> {
         let mut rung = self.rung.lock().await;
+        let accepted = async {
+            match &self.listener {
+                Some(listener) => listener.accept().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             // Cancel-safe both: what is not taken stays where it is.
-            accepted = self.listener.accept() => accepted.map(|(stream, _)| stream),
+            accepted = accepted => accepted.map(|(stream, _)| stream),
             // Without a bell there is the socket alone.
             Some(stream) = rung.recv() => Ok(stream),
         }
@@ -73,7 +79,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(dir.path().join("socket")).unwrap();
         let (bell, rung) = bell();
-        let door = Belled::new(listener, rung);
+        let door = Belled::new(Some(listener), rung);
         let serve = async {
             let mut stream = door.accept().await.unwrap();
             let mut request = vec![0; REQUEST.len()];

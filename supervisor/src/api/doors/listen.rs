@@ -12,6 +12,7 @@ use super::bind::{bind_loopback, bind_unix};
 use super::run_doors::RunDoors;
 use super::serve::{Door, Doorway, Side};
 use crate::failure::Failure;
+use crate::host::manager_socket::OperatorSocket;
 use crate::paths::Root;
 
 /// How workers reach the board on this host.
@@ -26,7 +27,8 @@ pub(crate) enum Sockets {
 /// The bound doors that are not one run's.
 #[derive(Debug)]
 pub(crate) struct Listeners {
-    operator: StdUnixListener,
+    /// None where the service manager keeps it.
+    operator: Option<StdUnixListener>,
     members: StdUnixListener,
     rung: mpsc::Receiver<UnixStream>,
     loopback: Option<std::net::TcpListener>,
@@ -34,9 +36,17 @@ pub(crate) struct Listeners {
 
 impl Listeners {
     /// Binds them, with the bell of the operator's. The root's lock is held, so a socket file that is in the way is a dead
-    /// daemon's.
-    pub(crate) fn bind(root: &Root, sockets: Sockets) -> Result<(Self, Bell), Failure> {
-        let operator = bind_unix(&root.operator_socket(), 0o600)?;
+    /// daemon's, unless a service manager listens there.
+    pub(crate) fn bind(
+        root: &Root,
+        sockets: Sockets,
+        operator: OperatorSocket,
+    ) -> Result<(Self, Bell), Failure> {
+        let operator = match operator {
+            OperatorSocket::Passed(listener) => Some(listener),
+            OperatorSocket::Held => None,
+            OperatorSocket::Free => Some(bind_unix(&root.operator_socket(), 0o600)?),
+        };
         // Closed to everybody until a tenant has users.
         let members = bind_unix(&root.members_socket(), 0o600)?;
         let loopback = match sockets {
@@ -56,8 +66,11 @@ impl Listeners {
     pub(crate) fn serve(self, shared: &Doorway, doors: &RunDoors) -> Result<(), Failure> {
         let failed = |e: std::io::Error| Failure::failed(format!("failed to serve a socket: {e}"));
         let door = Arc::new(Door::new(Side::Operator, shared, Handle::current()));
-        self.operator.set_nonblocking(true).map_err(failed)?;
-        let listener = UnixListener::from_std(self.operator).map_err(failed)?;
+        let listener = self.operator.map(|operator| {
+            operator.set_nonblocking(true)?;
+            UnixListener::from_std(operator)
+        });
+        let listener = listener.transpose().map_err(failed)?;
         shared.tasks.spawn(door.attend(Belled::new(listener, self.rung), shared.stop.clone()));
         // Its connections are served beside those of workers, whatever they do.
         self.members.set_nonblocking(true).map_err(failed)?;

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::units::{MAIN, UnitFile, editor, files, is_own};
+use super::units::{MAIN, SOCKET, UnitFile, editor, files, is_own};
 use crate::environment;
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -76,7 +76,10 @@ pub(super) fn uninstall(manager: Manager, output: Output) -> Result<u8, Failure>
     for file in &there {
         refuse_foreign(manager, &file.path)?;
     }
-    systemctl(manager, &["disable", "--now", MAIN])?;
+    // The socket first, if it is there: the next command would start the service again.
+    let has_socket = there.iter().any(|file| file.path.ends_with(SOCKET));
+    let units = has_socket.then_some(SOCKET).into_iter().chain([MAIN]);
+    systemctl(manager, &["disable", "--now"].into_iter().chain(units).collect::<Vec<_>>())?;
     for file in &there {
         std::fs::remove_file(&file.path).map_err(|e| Failure::file("remove", &file.path, &e))?;
         output.text(&format!("Removed {}\n", file.path.display()))?;

@@ -16,17 +16,22 @@ pub(super) fn editor(manager: Manager) -> &'static str {
 }
 
 /// The units of a kind of service, by name.
-const SYSTEM: [(&str, &str); 2] = [
+const SYSTEM: [(&str, &str); 3] = [
     ("supervisor.service", include_str!("../../../../systemd/supervisor.service")),
     ("supervisor-stop.service", include_str!("../../../../systemd/supervisor-stop.service")),
+    (SOCKET, include_str!("../../../../systemd/supervisor.socket")),
 ];
-const USER: [(&str, &str); 2] = [
+const USER: [(&str, &str); 3] = [
     ("supervisor.service", include_str!("../../../../systemd/user/supervisor.service")),
     ("supervisor-stop.service", include_str!("../../../../systemd/user/supervisor-stop.service")),
+    (SOCKET, include_str!("../../../../systemd/user/supervisor.socket")),
 ];
 
 /// The unit that a person starts and stops.
 pub(super) const MAIN: &str = "supervisor.service";
+
+/// The unit by which systemd holds the operator's socket, where a person enables it.
+pub(super) const SOCKET: &str = "supervisor.socket";
 
 /// A file to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]

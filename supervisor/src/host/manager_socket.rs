@@ -1,0 +1,198 @@
+//! The operator's socket where a service manager listens on it (`sd_listen_fds(3)`): taken over by the daemon, and left alone otherwise.
+
+use std::io;
+use std::os::fd::{OwnedFd, RawFd};
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::net::sockopt::{socket_acceptconn, socket_domain, socket_type};
+use rustix::net::{AddressFamily, SocketType};
+use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
+
+use super::listening::{is_at, is_listened_on, resolved};
+use crate::exit::Code;
+use crate::failure::Failure;
+
+/// What the socket is called in its unit (`FileDescriptorName=`).
+const NAME: &str = "operator";
+/// How long a daemon that was killed may leave its socket to a process that it was about to start.
+const INHERITED: Duration = Duration::from_millis(500);
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Who listens on the operator's socket when the daemon starts.
+#[derive(Debug)]
+pub(crate) enum OperatorSocket {
+    /// The service manager, which has passed it on.
+    Passed(UnixListener),
+    /// The service manager, which has passed it to nobody.
+    Held,
+    /// Nobody: the daemon makes its own.
+    Free,
+}
+
+impl OperatorSocket {
+    /// Whether its file is the service manager's.
+    pub(crate) fn is_managers(&self) -> bool {
+        matches!(self, OperatorSocket::Passed(_) | OperatorSocket::Held)
+    }
+}
+
+/// Finds who listens on the operator's socket, and takes it over if it was passed. It is asked once in a process, by the owner of the root.
+/// Nobody is connected to: a connection would have the service manager start the service. Blocking.
+///
+/// # Errors
+/// What was passed is not this socket, or others than its owner may connect to it.
+pub(crate) fn find(path: &Path) -> Result<OperatorSocket, Failure> {
+    let Some(passed) = passed()? else { return Ok(found(path)) };
+    require_socket_of(&passed, path)?;
+    if !is_at(&passed, path) {
+        // Its file was removed, or a daemon has replaced it; nobody can connect to what was passed.
+        tracing::warn!(path = %path.display(), "passed_socket_without_file");
+        return Ok(OperatorSocket::Free);
+    }
+    require_closed(path)?;
+    Ok(OperatorSocket::Passed(passed.into()))
+}
+
+/// Who listens where nothing was passed.
+fn found(path: &Path) -> OperatorSocket {
+    let start = Instant::now();
+    while is_listened_on(path) {
+        if start.elapsed() >= INHERITED {
+            return OperatorSocket::Held;
+        }
+        // Nothing announces that it is closed.
+        std::thread::sleep(LOOK);
+    }
+    OperatorSocket::Free
+}
+
+/// Refuses to serve beside a service manager that would start another daemon.
+pub(crate) fn held(path: &Path) -> Failure {
+    Failure::new(Code::Conflict, format!("a service manager listens on {}", path.display())).hint(
+        "start its service, as in: systemctl start supervisor; or stop the socket first: systemctl stop supervisor.socket",
+    )
+}
+
+/// The socket that was passed under the name of the operator's.
+fn passed() -> Result<Option<OwnedFd>, Failure> {
+    let refused =
+        |e: io::Error| Failure::usage(format!("sockets of the service manager cannot be used: {e}"));
+    let mut found = None;
+    for (number, name) in sd_notify::listen_fds_with_names().map_err(refused)? {
+        let socket = own(number).map_err(refused)?;
+        if name != NAME || found.is_some() {
+            return Err(Failure::usage(format!(
+                "the service manager has passed a socket named {name:?}: a daemon takes one, named {NAME:?}"
+            ))
+            .hint(format!("write FileDescriptorName={NAME} into the socket unit, with one ListenStream=")));
+        }
+        found = Some(socket);
+    }
+    Ok(found)
+}
+
+/// Takes over a descriptor that is known by its number alone: a copy of it has an owner, and the number is free again.
+fn own(number: RawFd) -> io::Result<OwnedFd> {
+    let process = pidfd_open(getpid(), PidfdFlags::empty())?;
+    let copy = pidfd_getfd(process, number, PidfdGetfdFlags::empty())?;
+    nix::unistd::close(number)?;
+    Ok(copy)
+}
+
+/// Refuses what is not the listening socket of a path.
+fn require_socket_of(socket: &OwnedFd, path: &Path) -> Result<(), Failure> {
+    let is_listening = socket_domain(socket).is_ok_and(|domain| domain == AddressFamily::UNIX)
+        && socket_type(socket).is_ok_and(|kind| kind == SocketType::STREAM)
+        && socket_acceptconn(socket).unwrap_or_default();
+    let address = socket.try_clone().ok().filter(|_| is_listening);
+    let address = address.and_then(|socket| UnixListener::from(socket).local_addr().ok());
+    let (at, shown) = match &address {
+        Some(address) => match (address.as_pathname(), address.as_abstract_name()) {
+            (Some(at), _) => (Some(at.to_owned()), at.display().to_string()),
+            (None, Some(name)) => (None, format!("@{}", String::from_utf8_lossy(name))),
+            (None, None) => (None, "a socket without an address".to_owned()),
+        },
+        None => (None, "what is no listening stream socket".to_owned()),
+    };
+    if at.is_some_and(|at| resolved(&at) == resolved(path)) {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "the service manager has passed {shown}; the operator's socket of this root is {}",
+        path.display()
+    ))
+    .hint(format!("write ListenStream={} into the socket unit", path.display())))
+}
+
+/// Refuses a socket to which others may connect: each connection is an operator's.
+fn require_closed(path: &Path) -> Result<(), Failure> {
+    let meta = std::fs::symlink_metadata(path).map_err(|e| Failure::file("look at the socket", path, &e))?;
+    let mode = meta.permissions().mode() & 0o777;
+    let own = nix::unistd::geteuid().as_raw();
+    if mode & 0o077 == 0 && (meta.uid() == own || meta.uid() == 0) {
+        return Ok(());
+    }
+    Err(Failure::new(
+        Code::NotPermitted,
+        format!("others may connect to {} (owner {}, mode {mode:04o}) and direct this supervisor", path.display(), meta.uid()),
+    )
+    .hint("write SocketMode=0600 into the socket unit, without SocketUser= and SocketGroup=, and restart the socket"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    fn listening(dir: &Path, name: &str) -> (PathBuf, OwnedFd) {
+        let path = dir.join(name);
+        let socket = UnixListener::bind(&path).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        (path, socket.into())
+    }
+
+    #[test]
+    fn where_nothing_was_passed_somebody_else_holds_the_socket_or_nobody_does() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, socket) = listening(dir.path(), "sock");
+        assert!(matches!(find(&path), Ok(OperatorSocket::Held)));
+        drop(socket);
+        assert!(matches!(find(&path), Ok(OperatorSocket::Free)));
+    }
+
+    #[test]
+    fn another_socket_than_the_operators_is_refused_with_its_address() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, socket) = listening(dir.path(), "sock");
+        let (_, other) = listening(dir.path(), "other");
+        require_socket_of(&socket, &path).unwrap();
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink(dir.path(), &link).unwrap();
+        require_socket_of(&socket, &link.join("sock")).unwrap();
+        let refused = require_socket_of(&other, &path).unwrap_err();
+        assert!(refused.message.contains("other; the operator's socket of this root is"), "{refused}");
+        let datagram = std::os::unix::net::UnixDatagram::bind(dir.path().join("datagram")).unwrap();
+        let (near, _far) = std::os::unix::net::UnixStream::pair().unwrap();
+        for socket in [OwnedFd::from(datagram), OwnedFd::from(near)] {
+            let refused = require_socket_of(&socket, &path).unwrap_err();
+            assert!(refused.message.contains("what is no listening stream socket"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_socket_that_others_may_connect_to_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, _socket) = listening(dir.path(), "sock");
+        require_closed(&path).unwrap();
+        for mode in [0o666, 0o660, 0o620, 0o602] {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            let refused = require_closed(&path).unwrap_err();
+            assert!(refused.message.contains(&format!("mode {mode:04o}")), "{refused}");
+        }
+    }
+}
