@@ -60,6 +60,13 @@ fn column(status: &str) -> String {
     format!(".column[data-column={status}]")
 }
 
+/// The answer that a task has got, by its events.
+fn answered(shown: &serde_json::Value) -> &str {
+    let events = shown["events"].as_array().unwrap();
+    let event = events.iter().find(|event| event["kind"] == "answered");
+    event.and_then(|event| event["payload"]["answer"].as_str()).unwrap_or_default()
+}
+
 /// A directory that the workers of a fleet may write in.
 fn yard(fleet: &Fleet) -> std::path::PathBuf {
     let yard = fleet.home().join("yard");

@@ -1,19 +1,16 @@
 //! What needs a person, above the columns: seen, peeked at, answered and decided where it stands.
 
 use crate::browser::driver::{ENTER, ESCAPE};
-use crate::browser::{fleet, visit};
+use crate::browser::{answered, column, fleet, visit};
 use crate::harness::{Fleet, User};
 
 fn need(id: &str) -> String {
     format!(".need[data-task=\"{id}\"]")
 }
 
-/// A task that asks, and completes with a word where that is the answer.
-fn asks(fleet: &Fleet, question: &str, word: &str) -> String {
-    let script = format!(
-        "test -e asked || {{ touch asked; supervisor ask {question}; exit; }}; \
-         supervisor complete --summary \"$(supervisor context | grep -o '{word}' | head -1)\""
-    );
+/// A task that asks, and is done with the answer.
+fn asks(fleet: &Fleet, question: &str) -> String {
+    let script = format!("test -e asked && exit 0; touch asked; supervisor ask {question}");
     let task = fleet.create("asks", &script, &[]);
     fleet.wait_for(&task, "blocked");
     task
@@ -22,21 +19,21 @@ fn asks(fleet: &Fleet, question: &str, word: &str) -> String {
 #[test]
 fn a_question_is_answered_by_one_click_or_in_words() {
     let Some(fleet) = fleet(User::current(), "") else { return };
-    let chooses = asks(&fleet, "'Which database?' --choice SQLite --choice PostgreSQL", "PostgreSQL");
-    let counts = asks(&fleet, "'How many?'", "seventeen");
+    let chooses = asks(&fleet, "'Which database?' --choice SQLite --choice PostgreSQL");
+    let counts = asks(&fleet, "'How many?'");
     let page = visit(&fleet);
 
     page.wait_text(".needs-head", "2 questions");
     page.wait_text(&need(&chooses), "Which database?");
     page.click_text(&format!("{} .need-choices button", need(&chooses)), "PostgreSQL");
     let shown = fleet.wait_for(&chooses, "done");
-    assert_eq!(shown["latest_summary"], "PostgreSQL", "{shown:#}");
+    assert_eq!(answered(&shown), "PostgreSQL", "{shown:#}");
     page.wait_gone(&need(&chooses));
 
     page.fill(&format!("{} input", need(&counts)), "seventeen");
     page.press(ENTER);
     let shown = fleet.wait_for(&counts, "done");
-    assert_eq!(shown["latest_summary"], "seventeen", "{shown:#}");
+    assert_eq!(answered(&shown), "seventeen", "{shown:#}");
     page.wait_gone(&need(&counts));
     page.wait_text(".needs-head", "Nothing waits for a person");
 }
@@ -94,4 +91,24 @@ fn a_review_is_peeked_at_approved_or_sent_back() {
     page.click("dialog[open] button.primary");
     let shown = fleet.wait_for(&bad, "done");
     assert_eq!(shown["latest_summary"], "longer", "{shown:#}");
+}
+
+#[test]
+fn a_running_task_is_peeked_at_and_the_command_that_attaches_is_there_to_copy() {
+    let Some(fleet) = fleet(User::current(), "") else { return };
+    let task = fleet.create("works", "echo a line of its log; sleep 600", &[]);
+    fleet.wait_for(&task, "running");
+    let page = visit(&fleet);
+
+    page.wait(&format!("{} .card[data-task=\"{task}\"]", column("running")));
+    page.press("j");
+    page.eventually("the card has the focus", |page| (page.focused_task()? == task).then_some(()));
+    page.press(" ");
+    page.wait_text("dialog[open] .peek-log", "a line of its log");
+    page.click_text("dialog[open] button", "Attach");
+    // Where the browser lets no page copy, the command is shown.
+    page.eventually("the command is said", |page| {
+        let said = page.texts("#toasts, dialog[open] .command").concat();
+        said.contains(&format!("supervisor attach {task}")).then_some(())
+    });
 }
