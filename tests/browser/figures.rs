@@ -104,9 +104,11 @@ fn figures_of_events() {
     fleet.wait_for(&task, "running");
     let page = visit(&fleet);
     println!("binary {}", binary());
-    for (path, place) in
-        [("/board", ".columns"), ("/work", ".workers"), (&*format!("/board?task={task}"), "#drawer")]
-    {
+    let waits = fleet.create("changes", "true", &["--initial-status", "blocked"]);
+    let opened = format!("/board?task={task}");
+    let places =
+        [("/board", ".columns", &task), ("/work", ".waitings", &waits), (opened.as_str(), "#drawer", &task)];
+    for (path, place, changed) in places {
         open(&page, path);
         page.wait_text(place, "changes");
         let taken: Vec<(f64, f64)> = (0..TIMES)
@@ -121,7 +123,7 @@ fn figures_of_events() {
                     &[place.into(), title.clone().into()],
                 );
                 let sent = now();
-                let answer = api.post("/api/v1/verbs/edit", &json!({"task_id": task, "title": title}));
+                let answer = api.post("/api/v1/verbs/edit", &json!({"task_id": changed, "title": title}));
                 assert_eq!(answer.status, 200, "{}", answer.body);
                 let committed = now();
                 let seen = page.eventually("the change is seen", |page| page.script("return window.seen", &[]).as_f64());

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::driver::{Browser, ESCAPE};
-use super::every_page::{fill, open, paths};
+use super::every_page::{fill, mission, open, paths, reviewed, talks};
 use super::{fleet, visit};
-use crate::harness::{Fleet, User};
+use crate::harness::User;
 
 /// The key that goes to the next control.
 const TAB: &str = "\u{e004}";
@@ -186,36 +186,4 @@ fn changes(page: &Browser, before: &Value) -> bool {
         }
         is_other
     })
-}
-
-/// A mission with a task.
-fn mission(fleet: &Fleet) -> String {
-    let made = fleet.json(["mission", "create", "the mission"]);
-    let id = made["id"].as_str().or(made["task"]["id"].as_str()).unwrap().to_owned();
-    fleet.create("a part of it", "true", &["--mission", &id, "--initial-status", "blocked"]);
-    id
-}
-
-/// A task whose agent runs, takes messages and has written more than a window of lines.
-fn talks(fleet: &Fleet) -> String {
-    let lane = "argv = [\"/bin/sh\", \"{prompt_file}\"]\nprompt = \"body-file\"\nsession = \"stream-json\"\nstdout = \"claude-stream-json\"\n";
-    let script = "seq 400; sleep 600";
-    let lane = lane.replace("prompt = \"body-file\"\n", "").replace("{prompt_file}", "{home}/agent");
-    let mut lane: toml::Table = toml::from_str(&lane).unwrap();
-    lane.insert("files".to_owned(), toml::Table::from_iter([("agent".to_owned(), script.into())]).into());
-    fleet.lane("talker", &lane.to_string());
-    fleet.cli(["service", "reload"]).ok();
-    let made = fleet.json(["create", "talks", "--assignee", "talker", "--body", "x"]);
-    let task = made["id"].as_str().unwrap().to_owned();
-    fleet.eventually("it has written", || fleet.cli(["log", &task]).stdout.contains("400").then_some(()));
-    task
-}
-
-/// A task in review with changes in two files.
-fn reviewed(fleet: &Fleet) -> String {
-    let repository = crate::harness::Repository::new(fleet, "code");
-    let script = "seq 60 > one; seq 60 > two; git add -A; git commit -qm one; supervisor request-review --summary 'please look'";
-    let task = fleet.create("to be reviewed", script, &["--workspace", &repository.workspace()]);
-    fleet.wait_for(&task, "review");
-    task
 }

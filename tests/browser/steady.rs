@@ -1,6 +1,6 @@
 //! Nothing moves under the hand: no page shifts what it shows, neither while it loads nor while events arrive.
 
-use super::every_page::{fill, open, paths};
+use super::every_page::{fill, more_paths, open, paths};
 use super::{fleet, visit};
 use crate::harness::User;
 
@@ -27,11 +27,12 @@ const GOOD: f64 = 0.1;
 fn no_page_moves_while_it_loads_or_while_things_happen() {
     let Some(fleet) = fleet(User::current(), "") else { return };
     let ran = fill(&fleet);
+    let more = more_paths(&fleet);
     let page = visit(&fleet);
     for (width, height) in [(1440, 900), (360, 740)] {
         page.resize(width, height);
-        for path in paths(&ran) {
-            open(&page, &path);
+        for path in paths(&ran).iter().chain(&more) {
+            open(&page, path);
             page.script(WATCH, &[]);
             let loaded = page.script(SUM, &[]);
             assert!(loaded[0].as_f64().unwrap() < GOOD, "{path} at {width} while it loads: {loaded}");

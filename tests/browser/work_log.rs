@@ -97,6 +97,8 @@ fn what_a_terminal_shows_in_colours_has_them_and_no_codes() {
     page.wait_text(".log-rows", "red words plain bold on green orange");
     let text = page.text(".log-rows").unwrap();
     assert!(!text.contains('\u{1b}') && !text.contains("[31m") && !text.contains("a title"), "{text:?}");
+    let summary = page.text(".run-error").unwrap();
+    assert!(summary.contains("red words plain") && !summary.contains("[31m"), "{summary:?}");
     let look = |part: &str| -> Value {
         page.script(
             "const span = [...document.querySelectorAll('.log-line span')].find(span => span.textContent === arguments[0]);

@@ -30,6 +30,9 @@ export function plain(line) {
   return isPlain(line) ? line : last(line).replace(SEQUENCE, "");
 }
 
+/** The same for a text of several lines. @param {string} text */
+export const plainText = (text) => text.split("\n").map(plain).join("\n");
+
 /** Takes one colour of the codes of an SGR sequence. @param {number[]} codes @param {number} at @returns {[Colour | null, number]} */
 function extended(codes, at) {
   if (codes[at + 1] === 5) {

@@ -10,6 +10,7 @@ import { checkOutput } from "../diff/check.js";
 import { Drafts } from "../diff/drafts.js";
 import { counts, fileView, statusOf } from "../diff/file.js";
 import { totals } from "../diff/model.js";
+import { plainText } from "../log/ansi.js";
 import { siblings } from "../diff/siblings.js";
 import { verdictBar } from "../diff/verdict.js";
 import { restate, state } from "../parts/state.js";
@@ -124,7 +125,7 @@ export function mount(main) {
     const check = answer.runs.findLast((/** @type {any} */ run) => run.purpose === "check");
     const summary = last?.summary ?? last?.error;
     const next = JSON.stringify([task.id, summary, check?.id, check?.outcome]);
-    if (said.dataset.shape !== next) put(said, summary ? h("p", { class: "review-summary", tabindex: "0" }, summary) : null, check ? checkOutput(task, check) : null);
+    if (said.dataset.shape !== next) put(said, summary ? h("p", { class: "review-summary", tabindex: "0" }, plainText(summary)) : null, check ? checkOutput(task, check) : null);
     said.dataset.shape = next;
     bar.update();
   }

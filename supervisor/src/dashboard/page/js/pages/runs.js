@@ -14,6 +14,7 @@ import { soon } from "../parts/soon.js";
 import { restate, state } from "../parts/state.js";
 import { countOr, durationOr, usdOr } from "../parts/words.js";
 import { sentMessages } from "../log/messages.js";
+import { plainText } from "../log/ansi.js";
 import { logPanel } from "../log/panel.js";
 
 /** How a run ended, or how it stands, as a word. @param {any} run */
@@ -108,7 +109,7 @@ export function mount(main) {
     const error = run.outcome === "completed" ? run.summary : run.error ?? run.summary;
     trouble.hidden = !error;
     trouble.classList.toggle("is-good", run.outcome === "completed");
-    text(trouble, error ?? "");
+    text(trouble, plainText(error ?? ""));
     const isLive = !run.ended_at;
     acts.hidden = !isLive;
     steering.hidden = !isLive || run.purpose === "check" || !takes;
