@@ -165,6 +165,32 @@ fn works(program: &Program) {
     );
 }
 
+/// The model works with the board that its program brings: what it does there is done on the true one.
+fn works_on_its_own_board(program: &Program) {
+    let script = [
+        Act::Call("kanban_heartbeat", json!({"note": "half of it"})),
+        Act::Call(
+            "kanban_create",
+            json!({"title": "test the word", "assignee": "nobody", "body": "read out.txt"}),
+        ),
+        run("echo word > out.txt"),
+        Act::Call(
+            "kanban_complete",
+            json!({"summary": "wrote the word", "metadata": {"words": 1}, "artifacts": ["out.txt"]}),
+        ),
+        Act::Say("Done."),
+    ];
+    let Some(stage) = Stage::open(program, &script) else { return };
+    let shown = stage.ended("completed");
+    let said = (&shown["latest_summary"], &shown["runs"][0]["metadata"]["words"]);
+    assert_eq!(said, (&json!("wrote the word"), &json!(1)), "{}", stage.state(&shown));
+    assert!(shown["events"].to_string().contains("half of it"), "{}", stage.state(&shown));
+    assert!(shown["attachments"].to_string().contains("out.txt"), "{}", stage.state(&shown));
+    let listed = stage.fleet.json(["list", "--assignee", "nobody"]);
+    assert_eq!(listed[0]["title"], "test the word", "{listed:#}");
+    assert_eq!(shown["comments"].as_array().map(Vec::len), Some(0), "nothing was refused: {shown:#}");
+}
+
 /// What an agent has used is known, also where the worker itself told the board how it ended.
 fn is_counted(program: &Program) {
     let Some(stage) = Stage::open(program, &[Act::Say("I have thought about it.")]) else { return };
@@ -222,7 +248,9 @@ fn has_no_login(program: &Program) {
 #[track_caller]
 fn is_held(program: &Program, status: u16, retry_after: Option<u32>) -> Option<i64> {
     let stage = Stage::open(program, &[Act::Refuse { status, retry_after }])?;
-    if !program.tells_limits {
+    let is_told =
+        if status == 429 && retry_after.is_none() { program.tells_refusals } else { program.tells_limits };
+    if !is_told {
         stage.gives_up();
         return None;
     }
@@ -353,4 +381,4 @@ scenes!(CODEX_SESSION: codex_session, is_steered_in_the_middle_of_a_turn);
 scenes!(GEMINI: gemini);
 scenes!(GEMINI_SESSION: gemini_session, is_steered_in_the_middle_of_a_turn);
 scenes!(OPENCODE: opencode);
-scenes!(HERMES: hermes);
+scenes!(HERMES: hermes, works_on_its_own_board);

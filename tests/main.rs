@@ -59,6 +59,7 @@ mod graph;
 mod guides;
 mod health;
 mod help;
+mod hermes;
 mod house;
 mod injector;
 mod invariants;

@@ -86,6 +86,10 @@ pub use model::outcome::{
     Outcome, OwnLimit, Siblings, StopReason,
 };
 pub use model::plugin::PluginCursor;
+pub use model::projection::{
+    Projected, ProjectedCard, ProjectedComment, ProjectedEnd, ProjectedRemark, ProjectedTask, ProjectedWork,
+    Projection,
+};
 pub use model::proposal::{NewProposal, Proposal, ProposalKind, ReviewAnswer, ReviewTerms};
 pub use model::quota::{Bound, Quotas, SharedQuotas};
 pub use model::request::{Caller, Request};

@@ -34,6 +34,7 @@ mod owner;
 mod paths;
 mod plugins;
 mod program;
+mod projection;
 mod proxy;
 mod resources;
 mod roster;
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
         Some("__job") => host::job::main(arguments),
         Some("__handback") => host::handback::main(),
         Some("__request") => http_worker::main(arguments),
+        Some("__kanban") => projection::main(arguments),
         Some("__a2a") => http_worker::a2a_main(arguments),
         Some("__turn_end") => turn_end::main(),
         Some("__script") => mcp::script_main(arguments),

@@ -109,12 +109,24 @@ impl Dialect {
 
     /// The answer of a model that has the agent run a command in a shell, if the agent offers one.
     pub(super) fn run(self, path: &str, body: &Value, command: &str, number: usize) -> Option<String> {
-        let streamed = self.is_streamed(path, body);
         let (tool, key) = shell(&self.tools(body))?;
         let mut input = json!({key: command});
         if ["Bash", "bash"].contains(&tool) {
             input["description"] = "Runs a command".into();
         }
+        self.call(path, body, (tool, &input), number)
+    }
+
+    /// The answer of a model that calls a tool, if the agent offers it.
+    pub(super) fn call(
+        self,
+        path: &str,
+        body: &Value,
+        (tool, input): (&str, &Value),
+        number: usize,
+    ) -> Option<String> {
+        let streamed = self.is_streamed(path, body);
+        self.tools(body).iter().find(|offered| *offered == tool)?;
         let id = format!("call_{number}");
         Some(match self {
             Dialect::Messages => {

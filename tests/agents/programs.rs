@@ -32,6 +32,8 @@ pub(super) struct Program {
     pub(super) tells_login: bool,
     /// that its service refuses it for a while or fails,
     pub(super) tells_limits: bool,
+    /// that it refuses it without a word about when to come again,
+    pub(super) tells_refusals: bool,
     /// and what it has used.
     pub(super) tells_usage: bool,
 }
@@ -47,6 +49,7 @@ pub(super) const CLAUDE: Program = Program {
     hears_at_once: true,
     tells_login: true,
     tells_limits: true,
+    tells_refusals: true,
     tells_usage: true,
 };
 
@@ -64,6 +67,7 @@ pub(super) const CODEX: Program = Program {
     hears_at_once: true,
     tells_login: true,
     tells_limits: true,
+    tells_refusals: true,
     tells_usage: true,
 };
 
@@ -94,6 +98,7 @@ pub(super) const GEMINI: Program = Program {
     hears_at_once: true,
     tells_login: true,
     tells_limits: true,
+    tells_refusals: true,
     tells_usage: true,
 };
 
@@ -126,6 +131,7 @@ pub(super) const OPENCODE: Program = Program {
     // It asks again and again, and writes nothing.
     tells_login: true,
     tells_limits: false,
+    tells_refusals: false,
     tells_usage: true,
 };
 
@@ -141,9 +147,10 @@ pub(super) const HERMES: Program = Program {
     words: None,
     session: None,
     hears_at_once: true,
-    // It writes text for people.
+    // It writes text for people, and has an exit code for one case.
     tells_login: false,
     tells_limits: false,
+    tells_refusals: true,
     tells_usage: false,
 };
 

@@ -18,6 +18,8 @@ pub(crate) enum Act {
     Say(&'static str),
     /// The model has the agent run a command in a shell.
     Run(String),
+    /// The model calls a tool.
+    Call(&'static str, Value),
     /// The service refuses the request, with a word about when to come again.
     Refuse { status: u16, retry_after: Option<u32> },
     /// The service takes the request and never answers.
@@ -114,6 +116,10 @@ fn serve(mut stream: TcpStream, script: &[Act], seen: &Seen) -> std::io::Result<
         Act::Run(command) => match dialect.run(&request.path, &body, &command, results) {
             Some(text) => answer(&mut stream, 200, kind, "", &text),
             // Beside its work an agent asks for a title and the like, without tools.
+            None => answer(&mut stream, 200, kind, "", &dialect.say(&request.path, &body, "A small task")),
+        },
+        Act::Call(tool, input) => match dialect.call(&request.path, &body, (tool, &input), results) {
+            Some(text) => answer(&mut stream, 200, kind, "", &text),
             None => answer(&mut stream, 200, kind, "", &dialect.say(&request.path, &body, "A small task")),
         },
         Act::Refuse { status, retry_after } => {

@@ -37,6 +37,7 @@ pub(crate) mod pages;
 mod plugins;
 pub(crate) mod presence;
 mod progress;
+pub(crate) mod projection;
 mod proposals;
 pub(crate) mod queue;
 pub(crate) mod repair;

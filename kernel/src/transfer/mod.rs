@@ -6,6 +6,7 @@ mod bundle;
 mod chunks;
 pub(crate) mod export;
 pub(crate) mod peer;
+pub(crate) mod projection;
 
 #[cfg(test)]
 mod fuzz_tests;

@@ -18,6 +18,9 @@ use super::sessions::Sessions;
 use super::template::{Place, Template, Values};
 use super::tools::Form;
 
+/// The word behind `{supervisor}` in the command of a lane whose program brings a board of its own; the program follows.
+const OWN_BOARD: &str = "__kanban";
+
 /// How a worker is started and how its ending is read.
 #[derive(Clone, Debug)]
 pub(crate) struct Lane {
@@ -148,9 +151,12 @@ impl Lane {
         self.argv.iter().map(word).collect()
     }
 
-    /// Its program.
+    /// Its program: that which the supervisor's own starts, where it brings a board of its own.
     pub(crate) fn program(&self) -> String {
-        self.argv.first().and_then(|group| group.first()).map(ToString::to_string).unwrap_or_default()
+        let mut words = self.argv.iter().filter_map(|group| group.first()).map(ToString::to_string);
+        let first = words.next().unwrap_or_default();
+        let is_wrapped = words.next().is_some_and(|word| word == OWN_BOARD);
+        if is_wrapped { words.next().unwrap_or(first) } else { first }
     }
 
     /// The same for workers of a role that use this model and have these servers of tools: an orchestrator's program starts without

@@ -1,9 +1,8 @@
 //! One connection of a worker: its request, the verdict on it, and the way to the server.
 
-use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-
+use super::answer::answer;
 use super::broker;
 use super::ended;
 use super::head::{self, Kind, Request};
@@ -12,9 +11,6 @@ use super::reach::{Unreached, reach};
 use super::relay::relay;
 use super::terms::{RETRY_AFTER, Terms, UNKNOWN, over_budget, refused};
 use super::verdict;
-
-/// How long an answer of the proxy's own may take to be read.
-const ANSWER: Duration = Duration::from_secs(5);
 
 /// Serves a connection.
 pub(super) async fn serve(mut worker: impl AsyncRead + AsyncWrite + Unpin, terms: &Terms) {
@@ -71,22 +67,4 @@ pub(super) async fn serve(mut worker: impl AsyncRead + AsyncWrite + Unpin, terms
         passage.sent(ahead.len());
         relay(worker, server, &passage).await;
     }
-}
-
-/// Answers in the proxy's own name, and closes the connection.
-pub(super) async fn answer(mut worker: impl AsyncRead + AsyncWrite + Unpin, status: &str, text: &str) {
-    let text = format!("{text}\n");
-    let answer = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}",
-        text.len()
-    );
-    let told = async {
-        worker.write_all(answer.as_bytes()).await?;
-        worker.shutdown().await?;
-        // What was sent and is not read would reset the connection, and the answer with it.
-        let mut rest = [0; 1024];
-        while worker.read(&mut rest).await? > 0 {}
-        std::io::Result::Ok(())
-    };
-    drop(tokio::time::timeout(ANSWER, told).await);
 }

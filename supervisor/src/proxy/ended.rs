@@ -12,8 +12,8 @@ use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio_rustls::TlsAcceptor;
 
+use super::answer::answer;
 use super::broker;
-use super::connection::answer;
 use super::head;
 use super::terms::Terms;
 

@@ -23,6 +23,7 @@
 
 mod addresses;
 mod alone;
+mod answer;
 mod authority;
 mod broker;
 mod connection;

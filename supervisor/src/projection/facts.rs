@@ -1,0 +1,64 @@
+//! What a program with a board of its own is to know: its task, what the tasks before it have handed over, and its thread.
+
+use kernel::{Outcome, Projected, ProjectedComment, ProjectedTask, TaskId};
+
+use crate::client::Client;
+use crate::environment;
+use crate::failure::Failure;
+use crate::verbs::{Show, Shown};
+
+/// Asks the board.
+pub(super) async fn gather(client: &Client) -> Result<Projected, Failure> {
+    let worker = client.worker().ok_or_else(|| Failure::failed("it is not a process of a run"))?;
+    let shown = show(client, &worker.task).await?;
+    let mut parents = Vec::new();
+    for id in &shown.parents {
+        // One that this run may not see is not there for it.
+        if let Ok(parent) = show(client, id).await {
+            parents.push(task(&parent));
+        }
+    }
+    let text = |name: &str| environment::text(name).unwrap_or_default();
+    let comments = shown.comments.iter().map(|comment| ProjectedComment {
+        author: comment.author.clone(),
+        body: comment.body.clone(),
+        created_at: comment.created_at.as_secs(),
+    });
+    Ok(Projected {
+        comments: comments.collect(),
+        parents,
+        run: text("SUPERVISOR_RUN_ID").parse().unwrap_or(1),
+        claim: text("HERMES_KANBAN_CLAIM_LOCK"),
+        workspace: text("SUPERVISOR_WORKSPACE").into(),
+        now: now(),
+        own: task(&shown),
+    })
+}
+
+/// The time, in epoch seconds.
+pub(super) fn now() -> i64 {
+    use kernel::Clock as _;
+    kernel::SystemClock.now().as_secs()
+}
+
+async fn show(client: &Client, id: &TaskId) -> Result<Shown, Failure> {
+    client.call(&Show { task_id: Some(id.clone()), ..Show::default() }).await
+}
+
+fn task(shown: &Shown) -> ProjectedTask {
+    let task = &shown.task;
+    let finished = shown.runs.iter().rev().find(|run| run.outcome == Some(Outcome::Completed));
+    ProjectedTask {
+        id: task.id.to_string(),
+        title: task.title.clone(),
+        body: task.body.clone(),
+        assignee: task.assignee.as_ref().map(ToString::to_string),
+        tenant: task.tenant.as_ref().map(ToString::to_string),
+        priority: task.priority,
+        created_by: task.created_by.clone(),
+        created_at: task.created_at.as_secs(),
+        result: task.result.clone(),
+        summary: shown.latest_summary.clone(),
+        metadata: finished.and_then(|run| run.metadata.as_ref()).map(ToString::to_string),
+    }
+}
