@@ -2,6 +2,7 @@
 
 mod attacks;
 mod members;
+mod proxies;
 mod session;
 mod strangers;
 mod wire;

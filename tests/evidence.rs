@@ -27,9 +27,13 @@ fn what_a_run_did_in_git_stands_beside_what_its_worker_says() {
             let changed =
                 json!([{"path": "file", "change": "modified"}, {"path": "new", "change": "untracked"}]);
             assert_eq!(found["changed"], changed);
-            assert_eq!((&found["insertions"], &found["deletions"]), (&json!(1), &json!(1)));
+            assert_eq!(
+                (&found["insertions"], &found["deletions"]),
+                (&json!(2), &json!(1)),
+                "new files count"
+            );
             let human = fleet.cli(["show", &id]).ok().stdout;
-            for part in ["rewrote everything", "1 commit, 2 changed paths, +1 -1", "change the file"] {
+            for part in ["rewrote everything", "1 commit, 2 changed paths, +2 -1", "change the file"] {
                 assert!(human.contains(part), "{part}: {human}");
             }
         }

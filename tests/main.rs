@@ -74,6 +74,7 @@ mod missions;
 mod mounts;
 mod moved;
 mod notify;
+mod numbers;
 mod orchestrators;
 mod pages;
 mod parity;

@@ -161,3 +161,77 @@ fn the_document_of_the_api_has_what_the_caller_may_use() {
         assert!(document["paths"][&path].is_object(), "{path}");
     }
 }
+
+#[test]
+fn a_card_has_the_beginnings_of_long_texts_and_names_them() {
+    let fleet = Fleet::boot();
+    let api = operator(&fleet);
+    let body = "日".repeat(100_000);
+    let long = made(&api, &json!({ "title": "long", "body": body }));
+    let short = made(&api, &json!({ "title": "short", "body": "all of it" }));
+    let asked = fleet.cli(["block", &long, &"why ".repeat(5000)]);
+    assert_eq!(asked.code, 0, "{asked:?}");
+    for path in ["/api/v1/board".to_owned(), format!("/api/plugins/kanban/board?ids={short},{long}")] {
+        let board = api.get(&path);
+        assert!(board.body.len() < 20_000, "{path}: {} bytes", board.body.len());
+        let board = board.json(200);
+        let cards: Vec<&Value> = board["columns"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .flat_map(|one| one["tasks"].as_array().unwrap())
+            .collect();
+        let card = |id: &str| *cards.iter().find(|card| card["id"] == id).unwrap();
+        let text = card(&long)["body"].as_str().unwrap();
+        assert!(text.ends_with("日…") && text.len() < 2100, "{}", text.len());
+        assert_eq!(card(&long)["cut"], json!(["body", "block_reason"]), "{path}");
+        assert_eq!((&card(&short)["body"], &card(&short)["cut"]), (&json!("all of it"), &Value::Null));
+    }
+    assert_eq!(fleet.show(&long)["task"]["body"].as_str().unwrap(), body, "the task itself has all of it");
+}
+
+#[test]
+fn cards_of_named_tasks_are_those_that_there_are() {
+    let fleet = Fleet::boot();
+    let api = operator(&fleet);
+    let [a, b, c] = ["a", "b", "c"].map(|title| made(&api, &json!({ "title": title })));
+    fleet.cli(["archive", &b]).ok();
+    let page = api.get(&format!("/api/v1/board?ids={a},{b},t_ffffffff,{a}")).json(200);
+    let names: Vec<(&str, &str)> = page["columns"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|one| one["tasks"].as_array().unwrap())
+        .map(|card| (card["id"].as_str().unwrap(), card["status"].as_str().unwrap()))
+        .collect();
+    assert_eq!(names, [(a.as_str(), "ready"), (b.as_str(), "archived")], "and not {c}");
+    assert_eq!((&page["next"], &page["counts"]), (&Value::Null, &Value::Null));
+    let many = vec!["t_00000000"; 1].into_iter().map(str::to_owned);
+    let many: Vec<String> = many.chain((1..=100).map(|at| format!("t_{at:08x}"))).collect();
+    for wrong in [
+        "ids=".to_owned(),
+        "ids=nothing".to_owned(),
+        format!("ids={a}&tenant=acme"),
+        format!("ids={a}&limit=1"),
+        format!("ids={}", many.join(",")),
+    ] {
+        let refused = api.get(&format!("/api/v1/board?{wrong}"));
+        assert_eq!(refused.status, 422, "{wrong}");
+        assert!(refused.body.contains("ids"), "{wrong}");
+    }
+}
+
+#[test]
+fn the_document_has_the_paths_whose_messages_have_a_form_of_their_own() {
+    let fleet = Fleet::boot();
+    let document = operator(&fleet).get("/api/v1/openapi.json").json(200);
+    for path in ["/mcp", "/api/v1/chat/{name}"] {
+        let post = &document["paths"][path]["post"];
+        assert!(post["summary"].as_str().is_some_and(|about| !about.is_empty()), "{path}: {post}");
+        let schema = &post["requestBody"]["content"]["application/json"]["schema"]["$ref"];
+        let schema = document.pointer(schema.as_str().unwrap().strip_prefix('#').unwrap()).unwrap();
+        assert_eq!(schema["type"], "object", "{path}");
+    }
+    let chat = &document["components"]["schemas"]["request.post_api_v1_chat__name_.body"];
+    assert!(chat["required"].as_array().unwrap().contains(&json!("chat_id")), "{chat}");
+}

@@ -361,10 +361,22 @@ fn the_user_of_a_tenant_changes_its_tasks_alone() {
         (status, body.replace(id, "ID"))
     };
     assert_eq!(said(&theirs), said(none), "a task of another tenant looks as one that is not there");
-    let bulk = |ids: &[&str]| send("POST", "/api/v1/tasks/bulk", &json!({ "ids": ids, "archive": true })).0;
-    assert_eq!(bulk(&[&ours, &theirs]), 404);
-    assert_eq!((fleet.status_of(&ours).as_str(), fleet.status_of(&theirs).as_str()), ("blocked", "ready"));
-    assert_eq!(bulk(&[&ours]), 200);
+    let bulk = |ids: &[&str]| {
+        let (status, body) = send("POST", "/api/v1/tasks/bulk", &json!({ "ids": ids, "archive": true }));
+        assert_eq!(status, 200, "{body}");
+        let body: Value = serde_json::from_str(&body).unwrap();
+        body["results"].as_array().unwrap().clone()
+    };
+    let rows = bulk(&[&theirs, &ours, none]);
+    assert_eq!(rows[1]["ok"], true, "{rows:?}");
+    assert_eq!((fleet.status_of(&ours).as_str(), fleet.status_of(&theirs).as_str()), ("archived", "ready"));
+    let named = |row: &Value, id: &str| row.to_string().replace(id, "ID");
+    assert_eq!(
+        named(&rows[0], &theirs),
+        named(&rows[2], none),
+        "one of another tenant looks as one that is not there"
+    );
+    assert_eq!(rows[0]["code"], "not_found");
     assert_eq!(send("POST", "/api/v1/markdown", &json!({ "text": "a" })).0, 200);
     let (_, live) = answered(&fleet, &[], "/api/v1/runs/live?tenant=globex");
     assert!(live.contains("not_permitted"), "{live}");

@@ -109,7 +109,7 @@ pub use model::tool_call::{ToolCall, ToolResult};
 pub use model::verdict::{
     Blocking, Destination, Finding, Handoff, Question, ReviewRequest, Verdict, VerdictKind,
 };
-pub use model::waiting::{Waiting, WaitingCode};
+pub use model::waiting::{Breakage, OpenParent, Waiting, WaitingCode};
 pub use readers::Readers;
 pub use rules::budget::SpentBudget;
 pub use rules::context::{Context, ContextLimits, PlaceOf};

@@ -103,6 +103,11 @@ impl Screen {
         Screen { text: String::new(), width, colour: false }
     }
 
+    /// A screen without a width that colours, for a reader that understands the sequences of terminals.
+    pub(crate) fn coloured() -> Self {
+        Screen { text: String::new(), width: usize::MAX, colour: true }
+    }
+
     /// Whether to colour.
     pub(crate) fn is_coloured(&self) -> bool {
         self.colour

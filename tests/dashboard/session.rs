@@ -211,3 +211,28 @@ fn open_starts_the_browser_that_is_named_with_a_link_for_its_user() {
     let output = Output::of(&mut command).ok();
     assert!(output.stdout.contains("/open#") && output.stderr.contains("no browser is opened"), "{output:?}");
 }
+
+#[test]
+fn the_end_of_the_last_session_reaches_its_open_page_and_its_sign_out_is_answered() {
+    let served = Served::start("");
+    for way in ["revoke", "sign out"] {
+        let browser = served.browser(&[]);
+        let mut stream = served.connect();
+        let head = format!(
+            "GET /api/v1/stream HTTP/1.1\r\nhost: 127.0.0.1:{}\r\ncookie: {}\r\nx-supervisor-dashboard: {}\r\n\r\n",
+            served.port, browser.cookie, browser.key
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
+        assert!(lines.any(|line| line == "event: hello"), "{way}");
+        if way == "revoke" {
+            served.fleet.cli(["dashboard", "revoke", &browser.id]).ok();
+        } else {
+            let said = served.ask(&browser, "DELETE", "/session", "");
+            assert_eq!(said.status, 204, "{said:?}");
+        }
+        assert!(lines.any(|line| line == "event: signed_out"), "{way}: the page hears why its stream ends");
+        assert_eq!(lines.last().as_deref(), Some(""), "{way}: the stream ends as a whole one");
+        served.fleet.eventually("the port closes", || (!served.listens()).then_some(()));
+    }
+}

@@ -58,7 +58,14 @@ impl fmt::Display for Irregular {
 /// names begin with `.git`. Opens directories alone, and follows no symbolic link.
 pub fn find(top: &Path) -> Option<Irregular> {
     let opened = open::directory(top).ok()?;
-    let mut search = Search { left: ENTRIES };
+    let mut search = Search { left: ENTRIES, passes_sockets: false };
+    search.directory(&opened.fd, top, Area::of(top), DEPTH)
+}
+
+/// The same but for sockets: nobody waits who opens one, and git makes some of its own.
+pub(crate) fn find_stopping(top: &Path) -> Option<Irregular> {
+    let opened = open::directory(top).ok()?;
+    let mut search = Search { left: ENTRIES, passes_sockets: true };
     search.directory(&opened.fd, top, Area::of(top), DEPTH)
 }
 
@@ -149,6 +156,7 @@ impl Area {
 
 struct Search {
     left: usize,
+    passes_sockets: bool,
 }
 
 impl Search {
@@ -165,7 +173,10 @@ impl Search {
             match kind_of(&readable, name, entry.file_type()) {
                 Some(FileType::Directory) => inner.push((name.to_owned(), below)),
                 Some(kind) if area == Area::Repository || name.to_bytes().starts_with(DOT_GIT) => {
-                    if let Some(kind) = irregular(kind) {
+                    let found = irregular(kind);
+                    if let Some(kind) =
+                        found.filter(|kind| !self.passes_sockets || *kind != IrregularKind::Socket)
+                    {
                         return Some(Irregular { path: below, kind });
                     }
                 }

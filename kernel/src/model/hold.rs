@@ -281,7 +281,7 @@ impl Hold {
                     self.on(),
                     self.reason
                 );
-                (WaitingCode::Environment, text)
+                return self.broken(text, self.on().to_string());
             }
             (HoldKind::RateLimit, Some(run)) => {
                 let text = format!("waits for run {run}, which tries whether {} is served again", self.on());
@@ -296,7 +296,7 @@ impl Hold {
             (HoldKind::Login, Some(run)) => {
                 let text =
                     format!("waits for run {run}, which tries whether the login of {} works", self.on());
-                (WaitingCode::Environment, text)
+                return self.broken(text, format!("login of {}", self.on()));
             }
             (HoldKind::Login, None) => {
                 let wait = brief(self.until.map_or(0, |until| until.since(now).as_secs()));
@@ -305,14 +305,15 @@ impl Hold {
                     self.on(),
                     self.reason
                 );
-                (WaitingCode::Environment, text)
+                return self.broken(text, format!("login of {}", self.on()));
             }
         };
-        let waiting = Waiting::new(code, text);
-        match self.until {
-            Some(until) => waiting.until(until),
-            None => waiting,
-        }
+        Waiting { until: self.until, ..Waiting::new(code, text) }
+    }
+
+    /// The same of something that does not work.
+    fn broken(&self, text: String, what: String) -> Waiting {
+        Waiting { until: self.until, ..Waiting::broken(text, what, &self.reason) }
     }
 }
 

@@ -4,6 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::clock::Timestamp;
+use crate::model::id::TaskId;
+use crate::model::status::Status;
 use crate::model::words::words;
 
 words! {
@@ -32,6 +34,8 @@ words! {
         Question => "question",
         /// It failed too often in a row.
         GaveUp => "gave_up",
+        /// A person cancelled it: it goes on when somebody retries it.
+        Cancelled => "cancelled",
         /// A person has to act.
         Blocked => "blocked",
         /// Its run is ending.
@@ -83,6 +87,40 @@ pub struct Waiting {
     /// Until when, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
+    /// The first tasks that it waits for, where it waits for parents.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parents: Vec<OpenParent>,
+    /// How many tasks more it waits for.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub more_parents: usize,
+    /// What does not work, where it waits for that to work again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broken: Option<Breakage>,
+}
+
+/// A task that is not done, and that another one waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OpenParent {
+    /// The task.
+    pub id: TaskId,
+    /// Where it stands.
+    pub status: Status,
+    /// The beginning of its title.
+    pub title: String,
+}
+
+/// Something that tasks need and that does not work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Breakage {
+    /// What it is, as a short name: `program of lane claude`.
+    pub what: String,
+    /// What it said when it was last tried.
+    pub why: String,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_none(count: &usize) -> bool {
+    *count == 0
 }
 
 impl Waiting {
@@ -90,7 +128,14 @@ impl Waiting {
     pub fn new(code: WaitingCode, text: impl Into<String>) -> Self {
         let text: String = text.into();
         // One line, whatever a person or a worker wrote.
-        Self { code, text: text.split_whitespace().collect::<Vec<_>>().join(" "), until: None }
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        Self { code, text, until: None, parents: Vec::new(), more_parents: 0, broken: None }
+    }
+
+    /// Makes the reason of a task that waits for something to work again.
+    pub fn broken(text: impl Into<String>, what: impl Into<String>, why: impl Into<String>) -> Self {
+        let broken = Breakage { what: what.into(), why: why.into() };
+        Self { broken: Some(broken), ..Self::new(WaitingCode::Environment, text) }
     }
 
     /// Makes the reason of a task whose assignee nothing here can run.

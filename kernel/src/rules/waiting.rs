@@ -10,12 +10,12 @@ use crate::model::id::{RunId, TaskId};
 use crate::model::outcome::BlockKind;
 use crate::model::status::Status;
 use crate::model::task::Task;
-use crate::model::waiting::{Waiting, WaitingCode, brief};
+use crate::model::waiting::{OpenParent, Waiting, WaitingCode, brief};
 
 /// The parents of one task that are not done.
 #[derive(Default)]
 pub(crate) struct Open {
-    told: Vec<String>,
+    named: Vec<OpenParent>,
     more: usize,
 }
 
@@ -27,7 +27,7 @@ impl Open {
 
     /// Adds a parent.
     pub(crate) fn add(&mut self, parent: &TaskId, status: Status, title: &str) {
-        if self.told.len() == Self::NAMED {
+        if self.named.len() == Self::NAMED {
             self.more += 1;
             return;
         }
@@ -35,7 +35,20 @@ impl Open {
             None => title.to_owned(),
             Some((end, _)) => format!("{}…", title[..end].trim_end()),
         };
-        self.told.push(format!("{parent} ({status}: {title})"));
+        self.named.push(OpenParent { id: parent.clone(), status, title });
+    }
+
+    /// What their child waits for.
+    fn waiting(&self) -> Waiting {
+        let named =
+            self.named.iter().map(|OpenParent { id, status, title }| format!("{id} ({status}: {title})"));
+        let named = named.collect::<Vec<_>>().join(", ");
+        let text = match self.more {
+            0 => format!("waits for {named}"),
+            more => format!("waits for {named} and {more} more"),
+        };
+        let parents = self.named.clone();
+        Waiting { parents, more_parents: self.more, ..Waiting::new(WaitingCode::Parents, text) }
     }
 }
 
@@ -76,14 +89,10 @@ pub(crate) fn of_task(task: &Task, known: &Known<'_>, now: Timestamp) -> Option<
             WaitingCode::Triage,
             "waits to be thought over, then promoted or assigned anew by a person",
         )),
-        Status::Todo => {
-            let text = match known.parents.get(&task.id) {
-                None => "waits for its parents".to_owned(),
-                Some(open) if open.more == 0 => format!("waits for {}", open.told.join(", ")),
-                Some(open) => format!("waits for {} and {} more", open.told.join(", "), open.more),
-            };
-            Some(Waiting::new(WaitingCode::Parents, text))
-        }
+        Status::Todo => Some(match known.parents.get(&task.id) {
+            None => Waiting::new(WaitingCode::Parents, "waits for its parents"),
+            Some(open) => open.waiting(),
+        }),
         Status::Scheduled => Some(match known.hold(task, now) {
             Some(hold) if hold.until.is_none() || hold.until >= task.not_before => hold.waiting(now),
             Some(_) | None => scheduled(task, now),
@@ -181,7 +190,7 @@ fn blocked(task: &Task) -> Waiting {
         return Waiting::new(WaitingCode::Review, text);
     }
     if task.is_cancelled() {
-        return Waiting::new(WaitingCode::Blocked, reason);
+        return Waiting::new(WaitingCode::Cancelled, reason);
     }
     // The reasons of the first two are the board's own, and need no kind before them.
     let (code, text) = match task.block_kind {
@@ -333,7 +342,7 @@ mod tests {
     fn three_parents_are_named_and_the_others_counted() {
         let child = task(Status::Todo);
         let accounts = Accounts::new();
-        let text = |count: usize| {
+        let waits = |count: usize| {
             let mut open = Open::default();
             for n in 0..count {
                 open.add(&format!("t_0000000{n}").parse().unwrap(), Status::Ready, &format!("part {n}"));
@@ -341,13 +350,52 @@ mod tests {
             let parents = BTreeMap::from([(child.id.clone(), open)]);
             let (nonspawnable, ending) = (BTreeMap::new(), BTreeMap::new());
             let known = Known { parents, nonspawnable, ending, holds: Vec::new(), accounts: &accounts };
-            of_task(&child, &known, NOW).unwrap().text
+            of_task(&child, &known, NOW).unwrap()
         };
+        let text = |count: usize| waits(count).text;
         assert_eq!(text(1), "waits for t_00000000 (ready: part 0)");
         let three =
             "waits for t_00000000 (ready: part 0), t_00000001 (ready: part 1), t_00000002 (ready: part 2)";
         assert_eq!(text(3), three);
         assert_eq!(text(5), format!("{three} and 2 more"));
+        let five = waits(5);
+        assert_eq!((five.parents.len(), five.more_parents), (3, 2));
+        let second = OpenParent {
+            id: "t_00000001".parse().unwrap(),
+            status: Status::Ready,
+            title: "part 1".to_owned(),
+        };
+        assert_eq!(five.parents[1], second, "what is said is there by itself, too");
+    }
+
+    #[test]
+    fn what_does_not_work_is_named_apart_from_why() {
+        let breaker = Hold { kind: HoldKind::Breaker, ..hold("bob", "three runs failed (no /bin/x)", None) };
+        let waits = waiting(&task(Status::Ready), &[breaker]).unwrap();
+        assert_eq!(waits.code, WaitingCode::Environment);
+        let broken = waits.broken.unwrap();
+        assert_eq!(
+            (broken.what.as_str(), broken.why.as_str()),
+            ("profile bob", "three runs failed (no /bin/x)")
+        );
+        let login = Hold { kind: HoldKind::Login, ..hold("bob", "expired", Some(at(60))) };
+        let waits = waiting(&task(Status::Ready), &[login]).unwrap();
+        assert_eq!(
+            (waits.broken.unwrap().what.as_str(), waits.until),
+            ("login of profile bob", Some(at(60)))
+        );
+        assert_eq!(waiting(&task(Status::Ready), &[hold("bob", "out", None)]).unwrap().broken, None);
+    }
+
+    #[test]
+    fn a_task_that_was_cancelled_says_so_by_its_code() {
+        let cancelled = Task {
+            block_kind: Some(BlockKind::NeedsInput),
+            block_reason: Some(format!("{}ann", crate::model::task::CANCELLED_BY)),
+            ..task(Status::Blocked)
+        };
+        assert!(cancelled.is_cancelled());
+        assert_eq!(code(&cancelled, &[]), Some(WaitingCode::Cancelled));
     }
 
     #[test]

@@ -23,7 +23,7 @@ use super::call::{ANSWER, Call, Entry, OnBoard, Verb, blocking};
 use super::confined::{confined, not_for_members, require_board};
 use super::doors::{Pass, Reserved};
 use super::identity::{BOARD_HEADER, Caller, REQUEST_HEADER, Who, token_not_valid};
-use super::router::{Routes, Shared};
+use super::router::{Messages, Routes, Shared, Surface};
 use super::streams::Place;
 use crate::exit::Code;
 use crate::failure::{Failure, INVALID_BODY};
@@ -206,6 +206,11 @@ impl<Q> Ask<Q> {
         Ok(self.open_to(actor).copied().collect())
     }
 
+    /// The paths whose messages have a form of their own.
+    pub(crate) fn exchanges(&self) -> &[Messages] {
+        &self.shared.exchanges
+    }
+
     fn text(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
@@ -239,11 +244,11 @@ pub(crate) async fn answered<T: Serialize + Send + 'static>(outcome: Result<T, F
 }
 
 /// Adds a path that has messages of its own: they are posted, and go through the same doors as verbs.
-pub(crate) fn mount_exchange(router: Routes, path: &str, exchange: Exchange) -> Routes {
-    router.route(
-        path,
-        post(move |ask: Ask, whole: Whole| async move { exchange(ask, whole).await.map(Body::new) }),
-    )
+pub(crate) fn mount_exchange(mut surface: Surface, messages: Messages, exchange: Exchange) -> Surface {
+    let answer = move |ask: Ask, whole: Whole| async move { exchange(ask, whole).await.map(Body::new) };
+    surface.routes = surface.routes.route(messages.path, post(answer));
+    surface.exchanges.push(messages);
+    surface
 }
 
 async fn stored_reply(board: Arc<BoardHandle>, request: Repeatable) -> Result<Option<String>, Failure> {

@@ -24,6 +24,6 @@ pub(crate) use doors::{
 };
 pub(crate) use identity::{BOARD_HEADER, KEY_HEADER, OperatorKey, Peer, REQUEST_HEADER, hash_token, person};
 pub(crate) use in_process::{Asked, Inside, answer as in_process};
-pub(crate) use router::{Beside, OwnDoor, Routes, Surface, front};
+pub(crate) use router::{Beside, Messages, OwnDoor, Routes, Surface, front};
 pub(crate) use socket::{Socket, Switch, Switching};
 pub(crate) use streams::Place;

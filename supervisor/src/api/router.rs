@@ -8,6 +8,7 @@ use axum::extract::{Extension, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
+use schemars::Schema;
 use tokio_util::sync::CancellationToken;
 
 use super::call::Entry;
@@ -30,6 +31,8 @@ pub(crate) struct Shared {
     pub(super) stop: CancellationToken,
     /// Every verb that a path leads to.
     pub(super) verbs: Arc<[Entry]>,
+    /// Every path whose messages have a form of their own.
+    pub(super) exchanges: Arc<[Messages]>,
 }
 
 /// What an API offers: its paths, without the service behind them, and the verbs that they lead to.
@@ -38,10 +41,27 @@ pub(crate) struct Surface {
     /// The paths.
     pub(crate) routes: Routes,
     pub(crate) verbs: Vec<Entry>,
+    /// The paths whose messages have a form of their own.
+    pub(crate) exchanges: Vec<Messages>,
     /// What a daemon does beside answering at its doors, until it is stopped.
     pub(crate) beside: Vec<Beside>,
     /// Its doors beside those of operators and workers.
     pub(crate) doors: Vec<OwnDoor>,
+}
+
+/// A path whose messages have a form of their own, as a document says it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Messages {
+    /// Where they are posted.
+    pub(crate) path: &'static str,
+    /// What they are for, in a line.
+    pub(crate) about: &'static str,
+    /// Who may call this verb may post them; none for everybody.
+    pub(crate) verb: Option<&'static str>,
+    /// Returns the schema of a message.
+    pub(crate) message: fn() -> Schema,
+    /// Returns the schema of its answer.
+    pub(crate) reply: fn() -> Schema,
 }
 
 /// A door that leads to the API in a way of its own, as long as the daemon serves.
@@ -68,6 +88,7 @@ pub(crate) fn front(
         streams: Arc::default(),
         stop,
         verbs: surface.verbs.into(),
+        exchanges: surface.exchanges.into(),
     };
     let router = surface
         .routes

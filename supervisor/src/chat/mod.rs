@@ -31,10 +31,8 @@ use crate::api::{Surface, mount_exchange};
 
 /// Has the daemon serve the chats of the configuration beside its doors.
 pub(crate) fn mount(surface: Surface) -> Surface {
-    let routes = mount_exchange(surface.routes, "/api/v1/chat/{name}", |ask, whole| {
-        Box::pin(webhook::exchange(ask, whole))
-    });
-    let mut beside = surface.beside;
-    beside.push(|service, stop| Box::pin(bridges::serve(service, stop)));
-    Surface { routes, beside, ..surface }
+    let mut surface =
+        mount_exchange(surface, webhook::MESSAGES, |ask, whole| Box::pin(webhook::exchange(ask, whole)));
+    surface.beside.push(|service, stop| Box::pin(bridges::serve(service, stop)));
+    surface
 }

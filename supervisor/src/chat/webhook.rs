@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::{Clock as _, SystemClock};
+use schemars::{JsonSchema, schema_for};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::bridge::Bridge;
-use crate::api::{Answered, Ask, Whole, answered};
+use crate::api::{Answered, Ask, Messages, Verb as _, Whole, answered};
 use crate::automation::chat::{Heard, Posted};
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -28,8 +29,17 @@ const NAME: usize = 256;
 /// How long a reply is waited for.
 const LIMIT: Duration = Duration::from_mins(1);
 
+/// The path, as a document of the API says it.
+pub(super) const MESSAGES: Messages = Messages {
+    path: "/api/v1/chat/{name}",
+    about: "What was said in the chat of a webhook, signed with the secret of its channel",
+    verb: Some(ListChats::NAME),
+    message: || schema_for!(Said),
+    reply: || schema_for!(Replied),
+};
+
 /// What a program posts.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Said {
     /// The same where it is posted again.
@@ -48,7 +58,7 @@ struct Said {
 }
 
 /// What it gets.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Replied {
     /// None where the message was not for this chat.
     reply: Option<String>,

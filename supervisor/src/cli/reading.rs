@@ -1,8 +1,8 @@
 //! The stream of an agent, as a person reads it.
 
-use crate::lanes::{Format, Readable};
+use crate::lanes::{Format, shown};
 use crate::output::Output;
-use crate::terminal::{printable_lines, printable_output};
+use crate::terminal::printable_output;
 
 /// A line that is longer is shown in pieces.
 const LINE_BYTES: usize = 4 * 1024 * 1024;
@@ -33,16 +33,8 @@ impl Begun {
 
 /// What is shown of a line, each with its newline: the words and the calls of an agent; any other line as it is, unless it is empty.
 pub(super) fn readable(line: &str, format: Option<Format>, output: Output) -> String {
-    let screen = output.screen();
-    let Some(read) = format.and_then(|format| format.readable(line)) else {
-        return if line.trim().is_empty() { String::new() } else { printable_output(line) + "\n" };
-    };
-    let shown = |one: Readable| {
-        let (ink, text) = one.drawn();
-        let text = printable_lines(&text);
-        ink.map_or_else(|| text.clone(), |ink| screen.paint(ink, &text))
-    };
-    read.into_iter().map(|one| shown(one) + "\n").collect()
+    shown(line, format, &output.screen())
+        .unwrap_or_else(|| if line.trim().is_empty() { String::new() } else { printable_output(line) + "\n" })
 }
 
 #[cfg(test)]

@@ -10,12 +10,15 @@ use axum::{Router, body::Body};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::guard::{self, Kind};
-use super::until::Until;
+use super::until::{SIGNED_OUT, Until};
 use super::visit::Visit;
 use super::{pages, sign_in};
-use crate::api::{Doorway, KEY_HEADER, Peer, blocking};
+use crate::api::{Doorway, KEY_HEADER, Peer, Streamed, blocking};
 use crate::exit::Code;
 use crate::failure::Failure;
+
+/// The type of a stream of events.
+const EVENTS: &str = "text/event-stream";
 
 /// What is behind the port.
 #[derive(Clone, Debug)]
@@ -115,7 +118,7 @@ impl Desk {
             }
             Way::Page if request.uri().path() == "/favicon.ico" => Err(absent()),
             Way::Page if visit.sessions.is_empty() => Ok(to_the_link(request.uri().path_and_query())),
-            Way::Page => pages::file(pages::SHELL, request.headers()).ok_or_else(absent),
+            Way::Page => pages::page(request.uri(), request.headers()).ok_or_else(absent),
         }
     }
 
@@ -141,7 +144,13 @@ impl Desk {
             // What waits is given up, as where a client goes; a write that was begun is done.
             () = session.ended().cancelled() => return Err(guard::no_session()),
         };
-        Ok(response.map(|body| Body::new(Until::new(body, session.ended()))))
+        // What is whole already is sent as it is.
+        if response.extensions().get::<Streamed>().is_none() {
+            return Ok(response);
+        }
+        let is_stream = response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind == EVENTS);
+        let last = is_stream.then_some(SIGNED_OUT);
+        Ok(response.map(|body| Body::new(Until::new(body, session.ended(), last))))
     }
 }
 

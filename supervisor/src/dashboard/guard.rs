@@ -119,12 +119,16 @@ pub(super) fn with_rules(mut response: Response, kind: Kind) -> Response {
     for (name, value) in rules {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    let caching = match kind {
-        // Asked for again each time, by its ETag.
-        Kind::Asset => "private, no-cache",
-        Kind::Page | Kind::Data => "no-store",
-    };
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(caching));
+    match kind {
+        // Asked for again each time, by its ETag, unless its path names its version.
+        Kind::Asset => {
+            let caching = HeaderValue::from_static("private, no-cache");
+            headers.entry(header::CACHE_CONTROL).or_insert(caching);
+        }
+        Kind::Page | Kind::Data => {
+            headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        }
+    }
     response
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
 
+use super::assets;
 use super::desk::{self, Desk};
 use crate::api::{Doorway, attend_browsers, blocking};
 use crate::exit::Code;
@@ -101,7 +102,12 @@ impl Port {
         let failed = |e: std::io::Error| Failure::failed(format!("failed to serve the dashboard: {e}"));
         let rooms = match &self.rooms {
             Some(rooms) => rooms,
-            None => self.rooms.insert(threads().map_err(failed)?),
+            None => {
+                let rooms = threads().map_err(failed)?;
+                // Not waited for: what is asked for before is compressed by its request.
+                drop(rooms.spawn_blocking(assets::warm));
+                self.rooms.insert(rooms)
+            }
         };
         let stop = self.doorway.stop.child_token();
         let pages = desk::router(Desk::new(&self.doorway));

@@ -12,10 +12,12 @@
 //! 3. A page of another origin reaches nothing: `Host`, `Origin` and `Sec-Fetch-Site` are looked at before all else.
 //! 4. Connections are bounded and timed as at each door, on threads of their own.
 
+mod assets;
 mod desk;
 mod guard;
 mod listener;
 mod pages;
+mod shell;
 mod sign_in;
 mod until;
 mod visit;

@@ -1,29 +1,41 @@
-//! The files of the page, in the binary. A debug build reads them from the source tree, so that a change is seen by loading the page again.
+//! The files of the page as they are sent: compressed where the browser takes that, and not again where it has them.
 
-use axum::body::{Body, Bytes};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse as _, Response};
-use rust_embed::RustEmbed;
 
-/// The files of `page/`.
-#[derive(Debug, RustEmbed)]
-#[folder = "src/dashboard/page"]
-struct Files;
+use super::assets::{self, Asset};
+use super::shell;
 
-/// The page of every path.
-pub(super) const SHELL: &str = "index.html";
 /// The page that takes a link.
 pub(super) const OPEN: &str = "open.html";
 /// What that page loads, before there is a session.
 pub(super) const FREE: [&str; 3] = ["open.js", "open.css", "icon.svg"];
+/// What a browser keeps without asking again: its path names its version.
+const FIXED: HeaderValue = HeaderValue::from_static("private, max-age=31536000, immutable");
 
-/// Returns a file, or that the browser has it already; none where there is no such file.
-pub(super) fn file(name: &str, asked: &HeaderMap) -> Option<Response> {
+/// Returns a file, or that the browser has it already; none where there is no such file, or where its path names another version.
+pub(super) fn file(path: &str, asked: &HeaderMap) -> Option<Response> {
+    let (name, is_fixed) = shell::unversioned(path)?;
     if !is_name(name) {
         return None;
     }
-    let found = Files::get(name)?;
-    let tag = format!("\"{}\"", hex::encode(&found.metadata.sha256_hash()[..16]));
+    let mut response = reply(&assets::get(name)?, content_type(name), asked);
+    if is_fixed {
+        response.headers_mut().insert(header::CACHE_CONTROL, FIXED);
+    }
+    Some(response)
+}
+
+/// Returns the page of an address.
+pub(super) fn page(uri: &Uri, asked: &HeaderMap) -> Option<Response> {
+    Some(reply(&shell::shell(uri)?, "text/html; charset=utf-8", asked))
+}
+
+/// Answers with bytes that are no secret: what is compressed tells by its length what is in it.
+fn reply(asset: &Asset, content_type: &'static str, asked: &HeaderMap) -> Response {
+    let gzip = asset.gzip.as_ref().filter(|_| takes_gzip(asked));
+    let tag = asset.tag(gzip.is_some());
     let shown = asked.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
     let is_known = shown
         .flat_map(|value| value.split(','))
@@ -31,14 +43,35 @@ pub(super) fn file(name: &str, asked: &HeaderMap) -> Option<Response> {
     let mut response = if is_known {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
-        let bytes: Bytes = found.data.into_owned().into();
-        let kind = [(header::CONTENT_TYPE, HeaderValue::from_static(content_type(name)))];
-        (kind, Body::from(bytes)).into_response()
+        let kind = [(header::CONTENT_TYPE, HeaderValue::from_static(content_type))];
+        (kind, Body::from(gzip.unwrap_or(&asset.bytes).clone())).into_response()
     };
-    if let Ok(tag) = HeaderValue::from_str(&tag) {
-        response.headers_mut().insert(header::ETAG, tag);
+    let headers = response.headers_mut();
+    headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+    if gzip.is_some() && !is_known {
+        headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
-    Some(response)
+    if let Ok(tag) = HeaderValue::from_str(&tag) {
+        headers.insert(header::ETAG, tag);
+    }
+    response
+}
+
+/// Whether a client takes gzip (RFC 9110, section 12.5.3). One that does not say it takes no compression.
+fn takes_gzip(asked: &HeaderMap) -> bool {
+    let values = asked.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    let mut of_all = false;
+    for coding in values.flat_map(|value| value.split(',')) {
+        let (name, weight) = coding.split_once(';').unwrap_or((coding, "q=1"));
+        let weight = weight.trim().strip_prefix("q=").and_then(|weight| weight.trim().parse::<f32>().ok());
+        let is_taken = weight.is_some_and(|weight| weight > 0.0);
+        match name.trim().to_ascii_lowercase().as_str() {
+            "gzip" | "x-gzip" => return is_taken,
+            "*" => of_all = is_taken,
+            _ => {}
+        }
+    }
+    of_all
 }
 
 /// Whether a name can be that of a file: no way leads out of the directory.
@@ -106,5 +139,64 @@ mod tests {
         for name in FREE {
             assert!(file(name, &HeaderMap::new()).is_some(), "{name}");
         }
+    }
+
+    fn headers(pairs: &[(header::HeaderName, &str)]) -> HeaderMap {
+        pairs.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect()
+    }
+
+    #[test]
+    fn a_file_is_compressed_for_those_who_take_it() {
+        let plain = file("js/app.js", &HeaderMap::new()).unwrap();
+        assert_eq!(plain.headers()[header::VARY], "accept-encoding");
+        assert!(!plain.headers().contains_key(header::CONTENT_ENCODING));
+        let asked = headers(&[(header::ACCEPT_ENCODING, "gzip, deflate, br, zstd")]);
+        let sent = file("js/app.js", &asked).unwrap();
+        assert_eq!(sent.headers()[header::CONTENT_ENCODING], "gzip");
+        assert_eq!(sent.headers()[header::CONTENT_TYPE], "text/javascript; charset=utf-8");
+        assert_eq!(sent.headers()[header::VARY], "accept-encoding");
+        let tag = &sent.headers()[header::ETAG];
+        assert_ne!(tag, plain.headers()[header::ETAG], "the bytes are others");
+        let again =
+            headers(&[(header::ACCEPT_ENCODING, "gzip"), (header::IF_NONE_MATCH, tag.to_str().unwrap())]);
+        let again = file("js/app.js", &again).unwrap();
+        assert_eq!(again.status(), StatusCode::NOT_MODIFIED);
+        assert_eq!(again.headers()[header::ETAG], tag);
+        assert!(!again.headers().contains_key(header::CONTENT_ENCODING));
+        let page = page(&Uri::from_static("/board"), &asked).unwrap();
+        assert_eq!(page.headers()[header::CONTENT_ENCODING], "gzip");
+    }
+
+    #[test]
+    fn gzip_is_sent_to_whom_it_is_acceptable() {
+        for (codings, is_taken) in [
+            ("gzip", true),
+            ("br, GZIP;q=0.5", true),
+            ("x-gzip", true),
+            ("*", true),
+            ("*;q=0, gzip", true),
+            ("identity", false),
+            ("gzip;q=0", false),
+            ("gzip;q=0, *", false),
+            ("gzip;q=0.000", false),
+            ("gzip;q=x", false),
+            ("deflate", false),
+            ("", false),
+        ] {
+            assert_eq!(takes_gzip(&headers(&[(header::ACCEPT_ENCODING, codings)])), is_taken, "{codings}");
+        }
+    }
+
+    #[test]
+    fn a_file_of_a_version_is_kept_without_asking_again() {
+        let shell = shell::shell(&Uri::from_static("/board")).unwrap();
+        let shell = String::from_utf8(shell.bytes.to_vec()).unwrap();
+        let link = shell.split("src=\"/assets/").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+        assert!(link.starts_with('@'), "{link}");
+        let fixed = file(link, &HeaderMap::new()).unwrap();
+        assert_eq!(fixed.headers()[header::CACHE_CONTROL], FIXED);
+        let name = link.split_once('/').unwrap().1;
+        assert!(!file(name, &HeaderMap::new()).unwrap().headers().contains_key(header::CACHE_CONTROL));
+        assert!(file(&format!("@0123456789abcdef/{name}"), &HeaderMap::new()).is_none());
     }
 }

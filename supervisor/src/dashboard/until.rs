@@ -1,4 +1,4 @@
-//! The body of a reply that ends with the session of its reader.
+//! The body of a long reply that ends with the session of its reader. A stream of events says so with its last one.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -12,16 +12,22 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 #[error("the session has ended")]
 struct Ended;
 
+/// The last event of a stream whose session has ended: the page that reads it shows that, and does not look for a daemon that is gone.
+pub(super) const SIGNED_OUT: Bytes = Bytes::from_static(b"event: signed_out\ndata: {}\n\n");
+
 /// A body, until its session ends.
 #[derive(Debug)]
 pub(super) struct Until {
     body: Body,
     ended: Pin<Box<WaitForCancellationFutureOwned>>,
+    /// What its reader gets then; none for a body that must not look whole.
+    last: Option<Bytes>,
+    is_over: bool,
 }
 
 impl Until {
-    pub(super) fn new(body: Body, ended: &CancellationToken) -> Self {
-        Until { body, ended: Box::pin(ended.clone().cancelled_owned()) }
+    pub(super) fn new(body: Body, ended: &CancellationToken, last: Option<Bytes>) -> Self {
+        Until { body, ended: Box::pin(ended.clone().cancelled_owned()), last, is_over: false }
     }
 }
 
@@ -33,18 +39,44 @@ impl hyper::body::Body for Until {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        if self.is_over {
+            return Poll::Ready(None);
+        }
         if self.ended.as_mut().poll(cx).is_ready() {
+            self.is_over = true;
             // An error closes the connection: what is cut off does not look whole.
-            return Poll::Ready(Some(Err(axum::Error::new(Ended))));
+            let last = self.last.take().ok_or_else(|| axum::Error::new(Ended));
+            return Poll::Ready(Some(last.map(Frame::data)));
         }
         Pin::new(&mut self.body).poll_frame(cx)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.is_over || self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::{BodyExt as _, StreamBody};
+
+    use super::*;
+
+    fn open() -> Body {
+        Body::new(StreamBody::new(futures_util::stream::pending::<Result<Frame<Bytes>, axum::Error>>()))
+    }
+
+    #[tokio::test]
+    async fn a_stream_says_that_its_session_has_ended_and_a_file_is_cut_off() {
+        let session = CancellationToken::new();
+        let stream = Until::new(open(), &session, Some(SIGNED_OUT));
+        let file = Until::new(open(), &session, None);
+        session.cancel();
+        assert_eq!(stream.collect().await.unwrap().to_bytes(), SIGNED_OUT);
+        assert!(file.collect().await.is_err());
     }
 }

@@ -6,15 +6,38 @@ use http_body_util::Full;
 use hyper::Request;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use schemars::{Schema, json_schema};
 
 use super::board::Board;
 use super::server::Server;
-use crate::api::{Answered, Ask, Surface, Whole, mount_exchange};
+use crate::api::{Answered, Ask, Messages, Surface, Whole, mount_exchange};
 
 /// Adds the path of the tools.
 pub(crate) fn mount(surface: Surface) -> Surface {
-    let routes = mount_exchange(surface.routes, "/mcp", |ask, request| Box::pin(exchange(ask, request)));
-    Surface { routes, ..surface }
+    let messages = Messages {
+        path: "/mcp",
+        about: "A message of the Model Context Protocol, over streamable HTTP without a session",
+        verb: None,
+        message: of_json_rpc,
+        reply: of_json_rpc,
+    };
+    mount_exchange(surface, messages, |ask, request| Box::pin(exchange(ask, request)))
+}
+
+/// A message of JSON-RPC 2.0, whose methods and results the protocol describes.
+fn of_json_rpc() -> Schema {
+    json_schema!({
+        "type": "object",
+        "required": ["jsonrpc"],
+        "properties": {
+            "jsonrpc": { "const": "2.0" },
+            "id": { "type": ["string", "integer"] },
+            "method": { "type": "string" },
+            "params": { "type": "object" },
+            "result": { "type": "object" },
+            "error": { "type": "object" },
+        },
+    })
 }
 
 /// Answers one message of a caller who is known. Its body was bounded, and its reply is charged, like every other.

@@ -22,7 +22,13 @@ const PREFIXES: [&str; 2] = ["/api/v1", "/api/plugins/kanban"];
 
 /// The whole API: a path per verb, and the resources that map onto them.
 pub(crate) fn surface() -> Surface {
-    Surface { routes: routes(), verbs: verbs::entries(), beside: Vec::new(), doors: Vec::new() }
+    Surface {
+        routes: routes(),
+        verbs: verbs::entries(),
+        exchanges: Vec::new(),
+        beside: Vec::new(),
+        doors: Vec::new(),
+    }
 }
 
 /// The paths of all verbs and resources.

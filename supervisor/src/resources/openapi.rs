@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::PREFIXES;
 use super::catalog::{Body, RESOURCES, Reply, Resource};
-use crate::api::{Ask, Audience, Effect, Entry, Routes, blocking, written};
+use crate::api::{Ask, Audience, Effect, Entry, Messages, Routes, blocking, written};
 use crate::failure::Failure;
 
 /// Where schemas lie in the document, and where in a schema of its own.
@@ -24,12 +24,13 @@ pub(super) fn mount(router: Routes) -> Routes {
 
 async fn openapi(ask: Ask) -> Result<Response, Failure> {
     let verbs = ask.verbs()?;
-    let made = blocking("the document was not made", move || document(&verbs)).await?;
+    let exchanges = ask.exchanges().to_vec();
+    let made = blocking("the document was not made", move || document(&verbs, &exchanges)).await?;
     written(StatusCode::OK, made).await
 }
 
 /// The document for somebody who may call these verbs.
-pub(super) fn document(verbs: &[Entry]) -> Value {
+pub(super) fn document(verbs: &[Entry], exchanges: &[Messages]) -> Value {
     let mut schemas = Schemas::default();
     let mut paths: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
     for entry in verbs {
@@ -50,6 +51,10 @@ pub(super) fn document(verbs: &[Entry]) -> Value {
             let operation = of_resource(resource, verb, &path, &mut schemas);
             paths.entry(path).or_default().insert(resource.method.to_owned(), operation);
         }
+    }
+    for messages in exchanges.iter().filter(|one| one.verb.is_none_or(|verb| open.contains_key(verb))) {
+        let operation = of_messages(messages, &mut schemas);
+        paths.entry(messages.path.to_owned()).or_default().insert("post".to_owned(), operation);
     }
     json!({
         "openapi": "3.1.0",
@@ -91,17 +96,42 @@ fn of_verb(entry: &Entry, schemas: &mut Schemas) -> Value {
     })
 }
 
+fn of_messages(messages: &Messages, schemas: &mut Schemas) -> Value {
+    let path = messages.path;
+    let message = schemas.put(&format!("post{path}.body"), (messages.message)());
+    let reply = schemas.put(&format!("post{path}.reply"), (messages.reply)());
+    let mut parameters: Vec<Value> = in_path(path);
+    parameters.extend(headers(None));
+    json!({
+        "operationId": operation_id(path, "post"),
+        "summary": messages.about,
+        "tags": ["messages"],
+        "parameters": parameters,
+        "requestBody": { "required": true, "content": { "application/json": { "schema": message } } },
+        "responses": responses(&json!({ "application/json": { "schema": reply } })),
+    })
+}
+
+/// The parameters of a path.
+fn in_path(path: &str) -> Vec<Value> {
+    let names = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+    let parameter =
+        |name| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } });
+    names.map(parameter).collect()
+}
+
+fn operation_id(path: &str, method: &str) -> String {
+    path.trim_start_matches('/').replace(['/', '{', '}'], ".") + "." + method
+}
+
 fn of_resource(resource: &Resource, verb: Option<&Entry>, path: &str, schemas: &mut Schemas) -> Value {
-    let in_path: Vec<&str> =
-        path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')).collect();
-    let of_path =
-        |name: &&str| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } });
-    let mut parameters: Vec<Value> = in_path.iter().map(of_path).collect();
+    let mut parameters = in_path(path);
+    let names_a_thing = !parameters.is_empty();
     if let Some(query) = resource.query {
         let schema = schemas.adopted(query());
         parameters.extend(in_query(&schema).into_iter().filter(|parameter| {
             // It stands in the path.
-            in_path.is_empty() || parameter["name"] != "task_id"
+            !names_a_thing || parameter["name"] != "task_id"
         }));
     }
     parameters.extend(headers(verb));
@@ -114,7 +144,7 @@ fn of_resource(resource: &Resource, verb: Option<&Entry>, path: &str, schemas: &
         Reply::Other(media_type) => json!({ (media_type): { "schema": { "type": "string" } } }),
     };
     let mut operation = json!({
-        "operationId": path.trim_start_matches('/').replace(['/', '{', '}'], ".") + "." + resource.method,
+        "operationId": operation_id(path, resource.method),
         "summary": resource.about,
         "tags": ["resources"],
         "parameters": parameters,

@@ -8,7 +8,7 @@ use super::*;
 use crate::verbs;
 
 fn whole() -> Value {
-    document(&verbs::entries())
+    document(&verbs::entries(), &[])
 }
 
 /// Hands every object of a value to `each`, with the way to it.
@@ -159,7 +159,7 @@ fn every_schema_is_one_of_json_schema() {
 fn a_caller_is_told_of_what_it_may_use_alone() {
     let workers: Vec<Entry> =
         verbs::entries().into_iter().filter(|entry| entry.audience == Audience::Worker).collect();
-    let document = document(&workers);
+    let document = document(&workers, &[]);
     let paths = document["paths"].as_object().unwrap();
     assert!(paths.contains_key("/api/v1/verbs/comment") && paths.contains_key("/api/v1/openapi.json"));
     for closed in

@@ -67,6 +67,7 @@ impl Verb for BulkPatch {
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Write;
     const MEMBERS: bool = true;
+    const ROWS: bool = true;
     type Reply = Bulk;
 
     fn confine(&mut self, tenant: &Tenant) -> Result<(), Failure> {
@@ -86,6 +87,8 @@ impl Verb for BulkPatch {
         plan.require_daemon(&call, &ids).await?;
         call.write(move |board, actor| {
             Ok(Bulk::rows(board, ids, |board, id| {
+                // A task of another tenant is one that does not exist, in its own row.
+                board.task_for(id, actor)?;
                 plan.apply(board, id, actor).map(|task| (task.status, None))
             }))
         })

@@ -1,6 +1,7 @@
 //! `log`: what a run wrote, piece by piece; it can wait for the next one. `logs` and `run` show it.
 
 use std::io::{Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -9,10 +10,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use crate::api::{ANSWERED, Audience, Call, Effect, Verb};
+use crate::api::{ANSWERED, Audience, Call, Effect, Verb, blocking};
 use crate::exit::Code;
 use crate::failure::Failure;
-use crate::lanes::Format;
+use crate::lanes::{Format, shown};
+use crate::terminal::Screen;
 
 /// The most that one call returns.
 const PAGE: u64 = 1 << 20;
@@ -37,6 +39,11 @@ pub(crate) struct Log {
     pub(crate) tail: Option<u64>,
     /// Without an offset: only the last lines, at most this many
     pub(crate) lines: Option<u32>,
+    /// At most this many bytes; there is a bound in any case
+    pub(crate) limit: Option<u64>,
+    /// Show an agent's lines as its words, calls and outcomes, in whole lines and with the colours of terminals
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) readable: bool,
     /// Wait up to this many seconds until there is a text or the run has ended
     pub(crate) wait: u64,
 }
@@ -52,11 +59,20 @@ pub(crate) struct Logged {
     pub(crate) offset: u64,
     /// Where the next piece starts.
     pub(crate) next_offset: u64,
+    /// How long the log is.
+    #[serde(default)]
+    pub(crate) length: u64,
+    /// Whether it goes on behind this piece.
+    #[serde(default)]
+    pub(crate) more: bool,
     /// Whether the run has ended, so that nothing more comes.
     pub(crate) ended: bool,
     /// The form of its standard output, which is among the text; none where its lane is not known any more.
     #[serde(default)]
     pub(crate) stdout: Option<Format>,
+    /// Whether the text is what a person reads of an agent's lines.
+    #[serde(default)]
+    pub(crate) readable: bool,
     /// The text; bytes that are no UTF-8 are shown as U+FFFD.
     pub(crate) text: String,
 }
@@ -70,8 +86,11 @@ impl Logged {
             path: None,
             offset: 0,
             next_offset: 0,
+            length: 0,
+            more: false,
             ended: false,
             stdout: None,
+            readable: false,
             text: String::new(),
         }
     }
@@ -89,13 +108,17 @@ impl Verb for Log {
     }
 
     async fn run(self, call: Call) -> Result<Logged, Failure> {
+        if let Some(offset) = self.offset.filter(|offset| i64::try_from(*offset).is_err()) {
+            return Err(Failure::usage(format!("`offset` is {offset}, which no file reaches"))
+                .hint("send the `next_offset` of the piece before, or none"));
+        }
         let until = Instant::now() + Duration::from_secs(self.wait).min(LONGEST_WAIT);
         let mut news = call.board()?.changes();
         loop {
             news.mark_unchanged();
             let piece = self.look(&call).await?;
             let now = Instant::now();
-            if piece.ended || !piece.text.is_empty() || call.board()?.is_closing() || now >= until {
+            if piece.ended || piece.next_offset > piece.offset || call.board()?.is_closing() || now >= until {
                 return Ok(piece);
             }
             // The end of a run is a commit; without a daemon another process makes it.
@@ -138,42 +161,112 @@ impl Log {
         let (roster, config) = (call.service.roster(), call.service.config());
         let lane = run.profile.as_ref().and_then(|profile| roster.resolve(profile, None, &config).ok());
         let stdout = lane.map(|resolved| resolved.lane.output());
-        let (offset, bytes) = self.piece(&path, ended)?;
+        let (log, at) = (self.clone(), path.clone());
+        let format = stdout.filter(|format| self.readable && format.is_of_events());
+        // A disk may be slow, and others are served meanwhile.
+        let read = move || log.piece(&at, ended, format).map(|piece| (piece.text(format), piece));
+        let (text, piece) = blocking("the log was not read", read).await??;
         Ok(Logged {
             run_id: Some(run.id),
             path: Some(path.display().to_string()),
-            offset,
-            next_offset: offset + bytes.len() as u64,
+            offset: piece.start,
+            next_offset: piece.end(),
+            length: piece.length,
+            more: piece.more,
             ended,
             stdout,
-            text: String::from_utf8_lossy(&bytes).into_owned(),
+            readable: format.is_some(),
+            text,
             task_id,
         })
     }
 
-    /// Where the piece starts, and its bytes. They end between two characters, unless nothing more comes.
-    fn piece(&self, path: &Path, ended: bool) -> Result<(u64, Vec<u8>), Failure> {
+    /// What there is of the file. It ends between two characters, and with a format between two lines, unless nothing more comes.
+    fn piece(&self, path: &Path, ended: bool, format: Option<Format>) -> Result<Piece, Failure> {
         let fail = |e: std::io::Error| Failure::file("read the log", path, &e);
         let mut file = match std::fs::File::open(path) {
             Ok(file) => file,
             // A run that has not started yet has written nothing.
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok((0, Vec::new())),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Piece::default()),
             Err(e) => return Err(fail(e)),
         };
         let length = file.metadata().map_err(fail)?.len();
-        let mut start = self.offset.unwrap_or_else(|| length.saturating_sub(self.tail.unwrap_or(PAGE)));
-        file.seek(SeekFrom::Start(start)).map_err(fail)?;
+        let start = self.offset.unwrap_or_else(|| length.saturating_sub(self.tail.unwrap_or(PAGE)));
+        let is_line_start = start == 0 || {
+            let mut before = [0];
+            file.read_exact_at(&mut before, start - 1).is_ok() && before == *b"\n"
+        };
         let mut bytes = Vec::new();
-        file.take(PAGE).read_to_end(&mut bytes).map_err(fail)?;
+        // Behind the end there is nothing, however far.
+        if start < length {
+            file.seek(SeekFrom::Start(start)).map_err(fail)?;
+            file.take(PAGE.min(self.limit.unwrap_or(PAGE))).read_to_end(&mut bytes).map_err(fail)?;
+        }
+        let mut piece = Piece { start, more: start + (bytes.len() as u64) < length, length, bytes };
         if let (Some(lines), None) = (self.lines, self.offset) {
-            let cut = start_of_last_lines(&bytes, lines);
-            start += cut as u64;
-            bytes.drain(..cut);
+            piece.skip(start_of_last_lines(&piece.bytes, lines));
+        } else if format.is_some() && !is_line_start {
+            piece.skip_begun_line();
         }
-        if !ended || bytes.len() as u64 == PAGE {
-            bytes.truncate(bytes.len() - begun_character(&bytes));
+        if format.is_some() {
+            piece.end_with_a_line(ended);
+        } else if !ended || piece.more {
+            piece.bytes.truncate(piece.bytes.len() - begun_character(&piece.bytes));
         }
-        Ok((start, bytes))
+        Ok(piece)
+    }
+}
+
+/// A part of a log.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Piece {
+    /// Where it starts.
+    start: u64,
+    bytes: Vec<u8>,
+    /// How long the log is.
+    length: u64,
+    /// Whether more was left behind it.
+    more: bool,
+}
+
+impl Piece {
+    fn end(&self) -> u64 {
+        self.start + self.bytes.len() as u64
+    }
+
+    fn skip(&mut self, bytes: usize) {
+        self.start += bytes as u64;
+        self.bytes.drain(..bytes);
+    }
+
+    /// Leaves out the rest of a line that begins before, unless there is nothing else.
+    fn skip_begun_line(&mut self) {
+        let next = self.bytes.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
+        if let Some(next) = next.filter(|next| *next < self.bytes.len()) {
+            self.skip(next);
+        }
+    }
+
+    /// Leaves out what comes after the last whole line. A line that is longer than a piece comes in parts, which are read as they are.
+    fn end_with_a_line(&mut self, ended: bool) {
+        if ended && !self.more {
+            return;
+        }
+        match self.bytes.iter().rposition(|byte| *byte == b'\n') {
+            Some(at) => self.bytes.truncate(at + 1),
+            None if self.more => self.bytes.truncate(self.bytes.len() - begun_character(&self.bytes)),
+            None => self.bytes.clear(),
+        }
+    }
+
+    /// What is read of it.
+    fn text(&self, format: Option<Format>) -> String {
+        let text = String::from_utf8_lossy(&self.bytes);
+        let Some(format) = format else { return text.into_owned() };
+        let screen = Screen::coloured();
+        let line =
+            |line: &str| shown(line.trim_end(), Some(format), &screen).unwrap_or_else(|| line.to_owned());
+        text.split_inclusive('\n').map(line).collect()
     }
 }
 
@@ -183,7 +276,8 @@ async fn grown(piece: &Logged) {
     loop {
         tokio::time::sleep(GROWTH).await;
         // A file that is not there yet has nothing.
-        if tokio::fs::metadata(path).await.is_ok_and(|file| file.len() > piece.next_offset) {
+        if tokio::fs::metadata(path).await.is_ok_and(|file| file.len() > piece.length.max(piece.next_offset))
+        {
             return;
         }
     }
@@ -232,7 +326,44 @@ mod tests {
         let path = dir.path().join("log");
         std::fs::write(&path, &text[..4]).unwrap();
         let log = Log::default();
-        assert_eq!(log.piece(&path, false).unwrap(), (0, text[..3].to_vec()));
-        assert_eq!(log.piece(&path, true).unwrap(), (0, text[..4].to_vec()));
+        assert_eq!(log.piece(&path, false, None).unwrap().bytes, text[..3]);
+        assert_eq!(log.piece(&path, true, None).unwrap().bytes, text[..4]);
+    }
+
+    #[test]
+    fn an_agent_is_read_in_whole_lines_wherever_a_piece_begins() {
+        let said = |words: &str| {
+            format!(r#"{{"type":"item.completed","item":{{"type":"agent_message","text":"{words}"}}}}"#)
+        };
+        let call = r#"{"type":"item.started","item":{"type":"command_execution","command":"ls"}}"#;
+        let (one, two) = (said("one"), said("two"));
+        let text = format!("plain\n{one}\n{call}\n{two}\n{{\"type\":");
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        std::fs::write(&path, &text).unwrap();
+        let format: Format = serde_json::from_str("\"codex-jsonl\"").unwrap();
+        let read = |log: &Log, ended| {
+            let piece = log.piece(&path, ended, Some(format)).unwrap();
+            (piece.text(Some(format)), piece.start as usize, piece.end() as usize)
+        };
+        let whole = "plain\none\n\u{1b}[36m→ shell ls\u{1b}[0m\ntwo\n";
+        let end = text.len() - "{\"type\":".len();
+        assert_eq!(
+            read(&Log::default(), false),
+            (whole.to_owned(), 0, end),
+            "the last line is not there yet"
+        );
+        assert_eq!(read(&Log::default(), true).0, format!("{whole}{{\"type\":"), "nothing more comes");
+        // In the middle of a line, and up to where the next piece begins.
+        let begin = "plain\n".len();
+        let log = Log { offset: Some(2), limit: Some((begin + one.len() + 1 - 2) as u64), ..Log::default() };
+        assert_eq!(read(&log, false), ("one\n".to_owned(), begin, begin + one.len() + 1));
+        let log = Log { offset: Some(begin as u64), ..Log::default() };
+        assert_eq!(read(&log, false).0, whole.strip_prefix("plain\n").unwrap());
+        let log = Log { tail: Some(9 + two.len() as u64 + 3), ..Log::default() };
+        assert_eq!(read(&log, false).0, "two\n");
+        // A line that is longer than a piece is read as it is.
+        let log = Log { offset: Some(begin as u64 + 3), limit: Some(10), ..Log::default() };
+        assert_eq!(read(&log, false).0, one[3..13]);
     }
 }

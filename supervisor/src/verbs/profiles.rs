@@ -1,6 +1,6 @@
 //! `profiles`: who there is that workers can be. `supervisor profile` sends it.
 
-use kernel::{Pool, Profile};
+use kernel::{Pool, Profile, ProposalKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -8,6 +8,7 @@ use crate::api::{Audience, Call, Effect, OnBoard, Verb, blocking};
 use crate::command::Command;
 use crate::config::Config;
 use crate::config::definitions::Found;
+use crate::config::triage::TriageConfig;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::paths::Root;
@@ -36,6 +37,9 @@ pub(crate) struct NamedProfile {
     pub(crate) policy: String,
     /// Why nothing can be started for it.
     pub(crate) cannot_run: Option<String>,
+    /// Whether it is shipped to make proposals: such a profile works on the board itself, and not on tasks of people.
+    #[serde(default)]
+    pub(crate) proposes: bool,
 }
 
 impl NamedProfile {
@@ -46,8 +50,11 @@ impl NamedProfile {
             Found::Disabled(defect) => (None, Some(defect.to_string())),
             Found::Absent => return None,
         };
+        let is_shipped = matches!(found, Found::Usable(persona) if persona.is_shipped);
+        let proposes = is_shipped && ProposalKind::ALL.iter().any(|kind| TriageConfig::key(*kind) == name);
         Some(NamedProfile {
             name: name.to_owned(),
+            proposes,
             profile: described,
             defect,
             lane: roster.lane_name(&profile, config),

@@ -232,3 +232,32 @@ fn a_file_that_cannot_be_read_hides_no_other_and_empty_lines_count() {
     let lines: usize = found.files.iter().flat_map(|file| &file.hunks).map(|hunk| hunk.lines.len()).sum();
     assert!(found.truncated && lines <= (2 << 20) / 64, "{lines}");
 }
+
+#[test]
+fn a_file_that_git_would_wait_for_is_named_at_once() {
+    let (fixture, base) = two_files();
+    fs::create_dir(fixture.root.join("deep")).unwrap();
+    let fifo = fixture.root.join("deep/.gitignore");
+    fifo_at(&fifo);
+    let of =
+        DiffOf { path: fixture.root.clone(), base: Some(base.clone()), end: None, detail: Detail::Lines };
+    for refused in [
+        diff(&of, None, None).map(drop).unwrap_err(),
+        super::evidence::evidence(&fixture.root, Some(&base)).map(drop).unwrap_err(),
+    ] {
+        let said = refused.to_string();
+        assert!(said.contains(&fifo.display().to_string()) && said.contains("FIFO"), "{said}");
+        assert!(refused.hint().unwrap().contains("rm "), "{refused:?}");
+    }
+    // A socket makes nobody wait, and git makes some.
+    fs::remove_file(&fifo).unwrap();
+    let socket = std::os::unix::net::UnixListener::bind(fixture.root.join(".git/fsmonitor--daemon.ipc"));
+    diff(&of, None, None).unwrap();
+    drop(socket);
+}
+
+fn fifo_at(path: &std::path::Path) {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+}

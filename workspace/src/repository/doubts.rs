@@ -6,12 +6,16 @@ use std::path::Path;
 use git2::{Diff as Found, DiffDelta, DiffOptions, Repository, Tree};
 
 use super::{RepositoryError, open, read};
+use crate::irregular;
 
 /// Opens a working tree that is where its repository is: `core.worktree` of a repository that a worker may write in can name any place.
 ///
 /// # Errors
-/// Where the repository cannot be opened by this user, or has its files elsewhere.
+/// Where the repository cannot be opened by this user, or has its files elsewhere; where git would wait for a FIFO or a device.
 pub(super) fn open_tree(path: &Path) -> Result<Repository, RepositoryError> {
+    if let Some(found) = irregular::find_stopping(path) {
+        return Err(RepositoryError::Irregular { path: path.to_owned(), found });
+    }
     let git = open(path)?;
     let own = path.canonicalize().ok();
     let is_own = own.is_some() && git.workdir().and_then(|dir| dir.canonicalize().ok()) == own;

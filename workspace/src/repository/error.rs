@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::code::Code;
+use crate::irregular::Irregular;
 
 /// Why a whole repository could not be read, copied or made.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +27,14 @@ pub enum RepositoryError {
     NoCommit {
         /// The repository.
         path: PathBuf,
+    },
+    /// A reader of its working tree would wait without end.
+    #[error("read the working tree at {path}: {found}")]
+    Irregular {
+        /// The repository.
+        path: PathBuf,
+        /// What stands in the way.
+        found: Irregular,
     },
     /// A part of it could not be read.
     #[error("read {what} of the git repository at {path}")]
@@ -83,6 +92,7 @@ impl RepositoryError {
                 Some(format!("run the command as the owner of {}", path.display()))
             }
             Self::NoCommit { .. } => Some("commit something first".to_owned()),
+            Self::Irregular { found, .. } => Some(format!("remove it: rm '{}'", found.path.display())),
             Self::Read { .. }
             | Self::Clone { .. }
             | Self::Write { .. }
@@ -98,7 +108,7 @@ impl RepositoryError {
             Self::ForeignOwner { .. } => Code::RepositoryForeignOwner,
             Self::NoCommit { .. } => Code::RepositoryNoCommit,
             Self::NoBranch { .. } => Code::RepositoryNoBranch,
-            Self::Read { .. } => Code::RepositoryUnreadable,
+            Self::Read { .. } | Self::Irregular { .. } => Code::RepositoryUnreadable,
             Self::Clone { .. } => Code::RepositoryNotCloned,
             Self::Write { .. } => Code::RepositoryNotWritten,
             Self::Commit { .. } => Code::RepositoryNotCommitted,

@@ -1,11 +1,14 @@
 //! What has happened in a working tree of git since a commit: as much as a person reads beside what a worker says of it.
 
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use git2::{Commit, Delta, DiffOptions, Oid, Repository};
+use git2::{Commit, Delta, DiffDelta, DiffOptions, Oid, Repository};
 use serde::{Deserialize, Serialize};
 
-use super::doubts::open_tree;
+use super::doubts::{self, open_tree};
 use super::{RepositoryError, open, read};
 
 /// How many commits are told, the latest ones.
@@ -125,27 +128,57 @@ pub(crate) fn evidence(tree: &Path, base: Option<&str>) -> Result<Evidence, Repo
         }
     }
     let tree_then = since.map(|since| since.tree()).transpose().map_err(&failed)?;
+    let tree_now = head.map(|head| head.tree()).transpose().map_err(&failed)?;
     let mut options = DiffOptions::new();
-    options.include_untracked(true).ignore_submodules(true).max_size(LARGEST);
-    let diff =
-        git.diff_tree_to_workdir_with_index(tree_then.as_ref(), Some(&mut options)).map_err(&failed)?;
-    evidence.files = diff.deltas().len();
-    for delta in diff.deltas().take(PATHS) {
-        let change = match delta.status() {
-            Delta::Added | Delta::Copied => PathChange::Added,
-            Delta::Deleted => PathChange::Deleted,
-            Delta::Untracked => PathChange::Untracked,
-            _ => PathChange::Modified,
-        };
-        let path = delta.new_file().path_bytes().or_else(|| delta.old_file().path_bytes());
-        evidence.changed.push(ChangedPath { path: line(path.unwrap_or_default()), change });
+    options.include_untracked(true).recurse_untracked_dirs(true).show_untracked_content(true);
+    options.ignore_submodules(true).include_typechange(true).max_size(LARGEST);
+    // Not with the index: its worker may have made it say that a file is as it was.
+    let diff = git.diff_tree_to_workdir(tree_then.as_ref(), Some(&mut options)).map_err(&failed)?;
+    let mut changed: BTreeMap<Vec<u8>, PathChange> = BTreeMap::new();
+    let is_committed = |path: &[u8]| {
+        let path = Path::new(OsStr::from_bytes(path));
+        tree_now.as_ref().is_some_and(|tree| tree.get_path(path).is_ok())
+    };
+    if let Some(tip) = &tree_now {
+        // What is committed and was taken back in the working tree: a merge takes it.
+        let committed = git.diff_tree_to_tree(tree_then.as_ref(), Some(tip), Some(&mut options));
+        let committed = committed.map_err(&failed)?;
+        let hidden = doubts::contradicted(&git, &committed, tip, &mut options).map_err(&failed)?;
+        let hidden = committed.deltas().filter(|delta| hidden.contains(&doubts::path(delta)));
+        changed.extend(hidden.map(|delta| (doubts::path(&delta), change(&delta))));
     }
-    if evidence.files <= WITH_LINES {
+    changed.extend(diff.deltas().map(|delta| {
+        let path = doubts::path(&delta);
+        let change = match change(&delta) {
+            PathChange::Untracked if is_committed(&path) => PathChange::Added,
+            change => change,
+        };
+        (path, change)
+    }));
+    evidence.files = changed.len();
+    let shown = changed.into_iter().take(PATHS);
+    evidence.changed = shown.map(|(path, change)| ChangedPath { path: line(&path), change }).collect();
+    if diff.deltas().len() <= WITH_LINES {
         let stats = diff.stats().map_err(&failed)?;
         evidence.insertions = Some(stats.insertions());
         evidence.deletions = Some(stats.deletions());
     }
     Ok(evidence)
+}
+
+fn change(delta: &DiffDelta<'_>) -> PathChange {
+    match delta.status() {
+        Delta::Added | Delta::Copied => PathChange::Added,
+        Delta::Deleted => PathChange::Deleted,
+        Delta::Untracked => PathChange::Untracked,
+        Delta::Unmodified
+        | Delta::Modified
+        | Delta::Renamed
+        | Delta::Ignored
+        | Delta::Typechange
+        | Delta::Unreadable
+        | Delta::Conflicted => PathChange::Modified,
+    }
 }
 
 fn tip(git: &Repository) -> Option<Commit<'_>> {
@@ -200,7 +233,25 @@ mod tests {
                 ("new", PathChange::Untracked)
             ]
         );
-        assert_eq!((told.files, told.insertions, told.deletions), (4, Some(5), Some(3)));
+        assert_eq!((told.files, told.insertions, told.deletions), (4, Some(6), Some(3)));
+    }
+
+    #[test]
+    fn an_index_that_says_that_nothing_has_changed_hides_nothing() {
+        let fixture = Fixture::new();
+        fs::write(fixture.root.join("code"), "1\n").unwrap();
+        fs::write(fixture.root.join("back"), "1\n").unwrap();
+        fixture.commit(&fixture.root, "before");
+        let base = head(&fixture.root).unwrap().unwrap();
+        fs::write(fixture.root.join("back"), "2\n").unwrap();
+        fixture.commit(&fixture.root, "committed, then taken back");
+        fs::write(fixture.root.join("back"), "1\n").unwrap();
+        fixture.git(&["update-index", "--assume-unchanged", "code"]);
+        fs::write(fixture.root.join("code"), "1\nevil\n").unwrap();
+
+        let told = evidence(&fixture.root, Some(&base)).unwrap();
+        assert_eq!(paths(&told), [("back", PathChange::Modified), ("code", PathChange::Modified)]);
+        assert_eq!(told.files, 2);
     }
 
     #[test]

@@ -32,6 +32,8 @@ const HEAD: Duration = Duration::from_secs(15);
 const BUFFER: usize = 64 << 10;
 /// The most header fields of a request.
 const FIELDS: usize = 64;
+/// How long pages and sessions may take that are on their way to a browser when the dashboard closes.
+const FAREWELL: Duration = Duration::from_secs(2);
 /// The pause of a door that cannot accept: descriptors run out, and come back when connections go.
 pub(super) const PAUSE: Duration = Duration::from_millis(100);
 /// A group that meets a bound is noted at most this often.
@@ -233,6 +235,7 @@ impl Door {
 /// Answers what comes over a connection until it ends, has to give way, or is cut off.
 async fn converse(stream: impl Stream, seat: Seat, peer: Peer, front: Front, stop: CancellationToken) {
     let handed = seat.clone();
+    let is_browser = matches!(peer, Peer::Browser(_));
     let service = hyper::service::service_fn(move |request: Request<Incoming>| {
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(peer.clone());
@@ -267,6 +270,10 @@ async fn converse(stream: impl Stream, seat: Seat, peer: Peer, front: Front, sto
         () = stop.cancelled() => if seat.is_busy() {
             Pin::new(&mut connection).graceful_shutdown();
             drop(connection.await);
+        } else if is_browser {
+            // Who ends the last session has asked outside of the API, and is answered.
+            Pin::new(&mut connection).graceful_shutdown();
+            drop(tokio::time::timeout(FAREWELL, connection).await);
         }
     }
 }

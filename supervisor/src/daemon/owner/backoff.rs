@@ -261,13 +261,13 @@ impl Backoff {
                 Some(release) => format!("{text}; `{release}` has it tried at once"),
                 None => text,
             };
+            let broken = |text: String| Waiting::broken(text, environment.brief(), &breaker.wait.why);
             if breaker.probe.is_some() || probed.contains(environment) {
-                let text = format!("{text}; another task is trying it");
-                return Some(Waiting::new(WaitingCode::Environment, text));
+                return Some(broken(format!("{text}; another task is trying it")));
             }
             let until = breaker.wait.until?;
             let is_second_look = breaker.wait.times == 1 && breaker.by.as_ref() != Some(key);
-            (!is_second_look).then(|| Waiting::new(WaitingCode::Environment, text).until(until))
+            (!is_second_look).then(|| broken(text).until(until))
         })
     }
 

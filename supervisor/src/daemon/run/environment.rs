@@ -59,6 +59,19 @@ impl fmt::Display for Environment {
 }
 
 impl Environment {
+    /// What it is, as short as a card of the board says it.
+    pub(in crate::daemon) fn brief(&self) -> String {
+        match self {
+            Self::Program { lane, .. } => format!("program of lane {lane}"),
+            Self::Secrets { lane } => format!("secrets of lane {lane}"),
+            Self::Policy(name) => format!("policy {name}"),
+            Self::Directory(path) => format!("directory {}", path.display()),
+            Self::Repository(path) => format!("repository {}", path.display()),
+            Self::Workspaces(board) => format!("workspaces of board {board}"),
+            Self::Root => "directories of the root".to_owned(),
+        }
+    }
+
     /// The name by which a person and the board know it: `program:agent/default`, `dir:/srv/app`.
     pub(in crate::daemon) fn name(&self) -> String {
         match self {

@@ -88,13 +88,14 @@ pub(super) fn ground_of(
     }
 }
 
-/// How a directory of root's becomes one that a worker can have. Git refuses a repository of another user, root's git too.
+/// How a directory of root's becomes one that a worker can have. Git refuses a repository of another user, root's git too; root is not
+/// told to trust it, because what its configuration names would be executed as root.
 pub(super) fn other_owner(path: &Path) -> String {
     let shown = path.display();
     if !path.exists() {
         return format!("make it for a user of its own: install -d -o <user> -g <group> {shown}");
     }
-    let git = format!("; for root's own git there: git config --global --add safe.directory {shown}");
+    let git = format!("; then use git there as that user: runuser -u <user> -- git -C {shown} status");
     let git = if path.join(".git").exists() { git.as_str() } else { "" };
     format!("give it to a user of its own: chown -R <user>: {shown}{git}")
 }

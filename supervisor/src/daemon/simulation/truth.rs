@@ -97,9 +97,11 @@ fn judge(desk: &Desk, task: &Task, why: &Waiting, (is_quiet, on): (bool, &Ground
             let known = |name: &kernel::Profile| on.fixtures.roster.knows(name);
             says(!task.assignee.as_ref().is_some_and(known), "its assignee is known")
         }
-        WaitingCode::Blocked | WaitingCode::Question | WaitingCode::Approval | WaitingCode::GaveUp => {
-            says(status == Status::Blocked, "it is not blocked")
-        }
+        WaitingCode::Blocked
+        | WaitingCode::Cancelled
+        | WaitingCode::Question
+        | WaitingCode::Approval
+        | WaitingCode::GaveUp => says(status == Status::Blocked, "it is not blocked"),
         WaitingCode::Review => says(status == Status::Review, "it is not in review"),
         WaitingCode::Check => says(task.unchecked_run.is_some(), "there is nothing to check"),
         WaitingCode::Ending => {

@@ -17,7 +17,7 @@ mod readable;
 mod service;
 mod text;
 
-pub(crate) use self::readable::Readable;
+pub(crate) use self::readable::{Readable, shown};
 
 use std::fmt;
 use std::time::Duration;

@@ -5,7 +5,8 @@
 
 use serde_json::Value;
 
-use crate::terminal::Ink;
+use super::Format;
+use crate::terminal::{Ink, Screen, printable_lines};
 
 /// More of a call or of its result is cut off, in characters.
 const SHORT: usize = 200;
@@ -36,6 +37,17 @@ impl Readable {
             Readable::Note(text) => (Some(Ink::Dim), format!("[{}]", in_a_line(&text))),
         }
     }
+}
+
+/// What is shown of a line, each with its newline: the words and the calls of an agent; none where the line is read as it is.
+pub(crate) fn shown(line: &str, format: Option<Format>, screen: &Screen) -> Option<String> {
+    let read = format.and_then(|format| format.readable(line))?;
+    let shown = |one: Readable| {
+        let (ink, text) = one.drawn();
+        let text = printable_lines(&text);
+        ink.map_or_else(|| text.clone(), |ink| screen.paint(ink, &text))
+    };
+    Some(read.into_iter().map(|one| shown(one) + "\n").collect())
 }
 
 /// What a mark stands before is one line: the next one would look like another's.

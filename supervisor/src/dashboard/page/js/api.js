@@ -27,6 +27,8 @@ export const setBoard = (name) => { board = name; };
 
 /** Names what happens once the session has ended. @param {() => void} then */
 export const whenUnauthorized = (then) => { onUnauthorized = then; };
+/** The session has ended, as a stream says it. */
+export const signedOut = () => onUnauthorized();
 
 /** Ends the session of this browser. */
 export async function signOut() {

@@ -50,7 +50,7 @@ const styles = new Map();
 function style(name) {
   if (!styles.has(name)) {
     styles.set(name, new Promise((resolve) => {
-      document.head.append(h("link", { rel: "stylesheet", href: `/assets/css/${name}.css`, onload: () => resolve(), onerror: () => { styles.delete(name); resolve(); } }));
+      document.head.append(h("link", { rel: "stylesheet", href: new URL(`../css/${name}.css`, import.meta.url).href, onload: () => resolve(), onerror: () => { styles.delete(name); resolve(); } }));
     }));
   }
   return styles.get(name);

@@ -1,6 +1,6 @@
 // Follows the event log over one stream and hands its events on in batches. After a lost connection it goes on where it was.
 
-import { Problem, call, request } from "./api.js";
+import { Problem, call, request, signedOut } from "./api.js";
 
 /**
  * @typedef {{id: number, task_id: string | null, run_id: number | null, tenant: string | null, kind: string, payload: any, created_at: number, actor: string}} LiveEvent
@@ -78,6 +78,8 @@ function message(name, data) {
     if (value && value.last_event < since) { since = value.last_event; gap(); }
   } else if (name === "folded") gap();
   else if (name === "event" && value) take(value);
+  // The dashboard may listen no more: to look for it again would say that the daemon is gone.
+  else if (name === "signed_out") { generation += 1; become("lost"); signedOut(); }
 }
 
 /** @param {AbortSignal} signal */

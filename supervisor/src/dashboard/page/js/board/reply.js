@@ -66,7 +66,7 @@ export async function peek(id) {
     h("button", { type: "submit", class: "button primary", value: "", autofocus: true }, "Close")] });
   dialog.addEventListener("keydown", (event) => { if (event.key === " " && !event.target.closest("button")) { event.preventDefault(); dialog.close(""); } });
   try {
-    const [shown, log] = await Promise.all([call("GET", `/tasks/${id}`), verb("log", { task_id: id, lines: LINES }).catch(() => null)]);
+    const [shown, log] = await Promise.all([call("GET", `/tasks/${id}`), verb("log", { task_id: id, lines: LINES, readable: true }).catch(() => null)]);
     const { task, why, latest_summary: summary, comments } = shown;
     const part = (label, content) => (content ? h("section", null, h("h3", null, label), content) : null);
     const prose = (said) => (said ? h("div", { class: "peek-text", dir: "auto" }, seenLines(said)) : null);

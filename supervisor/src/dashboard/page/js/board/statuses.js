@@ -27,22 +27,24 @@ export const COLUMN = Object.fromEntries(COLUMNS.map((column) => [column.status,
 /** A text with a capital letter. @param {string} text */
 const capital = (text) => (text ? text[0].toUpperCase() + text.slice(1) : "");
 
-/** Returns what is broken, before why: "Program of lane claude not found". @param {string} text as the daemon says what the task waits for */
-function breakage(text) {
-  const found = /^waits for the (.+?) to work again \((.*)\)/s.exec(text) ?? /^waits for the (login of .+?) \((.*)\)/s.exec(text);
-  if (!found) return capital(text);
-  const thing = capital(found[1]).replace(/ of the lane (\S+)(?: under the policy .+)?/, " of lane $1");
-  const isMissing = thing.startsWith("Program") && /No such file or directory|not found/.test(found[2]);
-  return isMissing ? `${thing} not found` : `${thing}: ${found[2]}`;
+/**
+ * What a task waits for, as the daemon says it: a word for programs, a sentence, and what of it is known by itself.
+ * @typedef {{code: string, text: string, until?: number, parents?: {id: string, status: string, title: string}[], more_parents?: number,
+ *   broken?: {what: string, why: string}}} Waiting
+ */
+
+/** Returns what a task waits for in words that fit on a card: the titles of tasks without their ids, and what is broken before why. @param {Waiting} waits */
+function inShort({ text, parents, more_parents: more, broken }) {
+  if (broken) return capital(`${broken.what}: ${broken.why}`);
+  if (!parents?.length) return capital(text);
+  return `Waits for ${parents.map((parent) => `${parent.title} (${parent.status})`).join(", ")}${more ? ` and ${more} more` : ""}`;
 }
 
-/** Puts the titles of the tasks that a task waits for before their status, and leaves their ids out. @param {string} text */
-const byTitle = (text) => text.replace(/(^waits for |, )t_[0-9a-f]+ \((\w+): (.*?)\)(?=, t_[0-9a-f]+ \(| and \d+ more$|$)/gs, "$1$3 ($2)");
-
-/** Returns why a task waits, after the word for it: "Waits" or "Blocked". @param {string} text as the daemon says it @param {string | null} kind of its block */
-export function reason(text, kind) {
-  const [begin] = [`${kind}: `, "waits "].filter((one) => text.startsWith(one));
-  return byTitle(text).slice(begin?.length ?? 0);
+/** Returns why a task waits, after the word for it: "Waits" or "Blocked". @param {Waiting} waits @param {string | null} kind of its block */
+export function reason(waits, kind) {
+  const text = waits.parents?.length ? inShort(waits) : waits.text;
+  const begin = [`${kind}: `, "waits ", "Waits "].find((one) => text.startsWith(one));
+  return text.slice(begin?.length ?? 0);
 }
 
 /** Whether a task waits for something that is broken. @param {import("./store.js").Card} card */
@@ -56,10 +58,10 @@ function words(card) {
   if (code === "triage") return "";
   const until = card.waits?.until ?? (card.status === "scheduled" ? card.not_before : null);
   const isLater = until && until > now();
-  if (isBroken(card)) return breakage(card.waits.text) + (isLater ? ` · retries in ${short(until - now())}` : "");
+  if (isBroken(card)) return inShort(card.waits) + (isLater ? ` · retries in ${short(until - now())}` : "");
   if (isLater) return card.status === "scheduled" ? `Starts in ${duration(until - now())}` : `Retries in ${duration(until - now())}`;
-  const reason = card.status === "blocked" && card.block_kind !== "gave_up" ? card.block_reason : null;
-  return capital(reason ?? (code === "parents" ? byTitle(card.waits.text) : card.waits?.text) ?? "");
+  const blocked = card.status === "blocked" && card.block_kind !== "gave_up" ? card.block_reason : null;
+  return blocked ? capital(blocked) : card.waits ? inShort(card.waits) : "";
 }
 
 /** Returns why a task waits or how long it runs, in one line; empty where there is nothing to say. @param {import("./store.js").Card} card */

@@ -9,7 +9,7 @@ import { now, setClock } from "../time.js";
  *   created_at: number, updated_at: number, started_at: number | null, completed_at: number | null, not_before: number | null,
  *   question: {text: string, choices?: string[], free_text?: boolean, approval?: string | null} | null, block_kind: string | null, block_reason: string | null,
  *   failure: string | null, run: number | null, comments: number, links: number, children: {done: number, total: number}, cost: number,
- *   waits: {code: string, text: string, until?: number} | null, needs_person: boolean, cancelled: boolean, text: string}} Card
+ *   waits: import("./statuses.js").Waiting | null, needs_person: boolean, cancelled: boolean, text: string}} Card
  */
 
 /** The first page is small, so that it is there at once. */
@@ -17,10 +17,8 @@ const FIRST = 200;
 const PAGE = 1000;
 /** How many tasks are read before somebody asks for more. */
 const MOST = 20_000;
-/** Up to this many tasks that changed are read one by one; more are read as what has changed since. */
-const SINGLE = 40;
-/** The requests for single tasks that are sent side by side. */
-const BESIDE = 4;
+/** Up to this many tasks that changed are read by their ids; more are read as what has changed since. */
+const SINGLE = 100;
 /** Times are whole seconds, and the log is written before the tasks are read. */
 const SLACK = 2;
 const RELOAD_BETWEEN = 3000;
@@ -36,7 +34,7 @@ function card(raw) {
     block_reason: raw.block_reason ?? null, failure: raw.last_failure_error ?? null, run: raw.current_run_id ?? null,
     comments: raw.comments ?? 0, links: raw.links ?? 0, children: raw.children ?? { done: 0, total: 0 }, cost: raw.cost_usd_micros ?? 0,
     waits, needs_person: raw.needs_person ?? (raw.status === "blocked" || reviewed),
-    cancelled: raw.status === "blocked" && (raw.block_reason ?? "").startsWith("cancelled by "),
+    cancelled: waits?.code === "cancelled",
     text: `${raw.title}\n${raw.id}\n${raw.assignee ?? ""}\n${raw.tenant ?? ""}`.toLowerCase(),
   };
 }
@@ -232,27 +230,12 @@ export class Store {
 
   /** @param {string[]} ids @param {Set<string>} changed */
   async readEach(ids, changed) {
-    const rest = [...ids];
-    await Promise.all(Array.from({ length: Math.min(BESIDE, rest.length) }, async () => {
-      for (let id = rest.shift(); id; id = rest.shift()) {
-        try {
-          this.newer.add(id);
-          if (this.take(this.ofShow(await call("GET", `/tasks/${id}`, { signal: this.ended.signal })))) changed.add(id);
-        } catch (error) {
-          if (!(error instanceof Problem && error.status === 404)) throw error;
-          if (this.cards.delete(id)) changed.add(id);
-        }
-      }
-    }));
-  }
-
-  /** What `show` says of a task, in the form of a card. How many children are done is counted where all of them are here. @param {any} shown */
-  ofShow(shown) {
-    const total = shown.children.length;
-    const children = shown.children.map((id) => this.cards.get(id)?.status);
-    const counted = children.every(Boolean) ? children.filter((status) => status === "done" || status === "archived").length : this.cards.get(shown.task.id)?.children.done ?? 0;
-    return { ...shown.task, waits: shown.why, comments: shown.comments.length, links: shown.parents.length + total, children: { done: Math.min(counted, total), total },
-      cost_usd_micros: (shown.runs ?? []).reduce((sum, run) => sum + (run.spent?.cost_micros ?? 0), 0) };
+    if (!ids.length) return;
+    for (const id of ids) this.newer.add(id);
+    const gone = new Set(ids);
+    const page = await this.page({ ids: ids.join(",") });
+    for (const column of page.columns) for (const raw of column.tasks) { gone.delete(raw.id); if (this.take(raw)) changed.add(raw.id); }
+    for (const id of gone) if (this.cards.delete(id)) changed.add(id);
   }
 
   /** Reads everything again, at most every few seconds. */

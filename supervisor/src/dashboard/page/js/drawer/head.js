@@ -24,7 +24,7 @@ export function head(drawer) {
     (shown) => [shown.task.status, need(shown) ? null : shown.why, shown.task.block_kind],
     ([now, waits, kind]) => {
       put(status, statusWord(now));
-      put(why, waits ? [h("span", { class: "drawer-why-word" }, now === "blocked" ? "Blocked" : "Waits"), h("p", null, ...withCode(reason(waits.text, kind)))] : null);
+      put(why, waits ? [h("span", { class: "drawer-why-word" }, now === "blocked" ? "Blocked" : "Waits"), h("p", null, ...withCode(reason(waits, kind)))] : null);
       why.hidden = !waits;
     },
   );

@@ -4,7 +4,6 @@ import { h, icon, put, text } from "../dom.js";
 import { bytes } from "../money.js";
 import { problem } from "../toast.js";
 import { counted } from "../parts/words.js";
-import { readerOf } from "./agents.js";
 import { Search } from "./search.js";
 import { LogSource } from "./source.js";
 import { LogStore } from "./store.js";
@@ -31,8 +30,6 @@ export function logPanel(task, run, on = {}) {
   const found = h("span", { class: "log-found number", role: "status" });
   const all = h("button", { type: "button", class: "button quiet small", hidden: true, onclick: () => (isLoadingAll ? (isLoadingAll = false) : loadAll()) });
   const small = (/** @type {string} */ label, /** @type {any} */ sign, /** @type {() => void} */ run) => h("button", { type: "button", class: "icon-button small", "aria-label": label, title: label, onclick: run }, sign);
-  /** What makes the lines of an agent readable. @type {((line: string) => string[]) | null} */
-  let reader = null;
   const raw = h("button", { type: "button", class: "button quiet small", hidden: true, "aria-pressed": "false", title: "The lines as the agent writes them", onclick: toggleRaw }, "Raw");
   const view = new LogView(store, { scrolled, resized: () => (isFollowed ? view.toEnd() : view.draw()) });
   const search = new Search(store, showFound);
@@ -52,10 +49,8 @@ export function logPanel(task, run, on = {}) {
       search.again();
       describe();
     },
-    form(format) {
-      reader = readerOf(format);
-      raw.hidden = reader === null;
-      store.reader = reader;
+    form(isReadable) {
+      raw.hidden = !isReadable;
     },
     anew() {
       view.forget();
@@ -107,8 +102,8 @@ export function logPanel(task, run, on = {}) {
   }
 
   function toggleRaw() {
-    store.reader = store.reader ? null : reader;
-    raw.setAttribute("aria-pressed", String(store.reader === null));
+    source.isReadable = !source.isReadable;
+    raw.setAttribute("aria-pressed", String(!source.isReadable));
     source.toTail({ always: true }).catch(problem);
   }
 

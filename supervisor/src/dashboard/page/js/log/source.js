@@ -17,7 +17,7 @@ export class LogSource {
    * @param {string} task
    * @param {number | null} run
    * @param {LogStore} store
-   * @param {{grew: (added: {dropped: number}) => void, earlier: (lines: number) => void, form: (format: string | null) => void, anew: () => void, lost: (problem: Error | null) => void, ended: () => void}} on
+   * @param {{grew: (added: {dropped: number}) => void, earlier: (lines: number) => void, form: (isReadable: boolean) => void, anew: () => void, lost: (problem: Error | null) => void, ended: () => void}} on
    */
   constructor(task, run, store, on) {
     Object.assign(this, { task, run, store, on });
@@ -28,6 +28,8 @@ export class LogSource {
     this.aborter = new AbortController();
     this.isEnded = false;
     this.isBusy = false;
+    /** Whether the lines of an agent are wanted as a person reads them. */
+    this.isReadable = true;
     /** Whether the loaded range ends where the log ends. */
     this.isAtTail = false;
   }
@@ -39,13 +41,13 @@ export class LogSource {
   /** @param {object} more @returns {Promise<import('./store.js').Piece>} */
   ask(more) {
     const run = this.run === null ? {} : { run: this.run };
-    return verb("log", { task_id: this.task, ...run, ...more }, { signal: this.aborter.signal, timeout: ANSWERED });
+    return verb("log", { task_id: this.task, ...run, readable: this.isReadable, ...more }, { signal: this.aborter.signal, timeout: ANSWERED });
   }
 
   /** Loads the end of the log, then what is added to it. */
   async follow() {
     const piece = await this.ask({ tail: TAIL });
-    this.on.form(piece.stdout ?? null);
+    this.on.form(piece.readable);
     this.store.begin(piece);
     this.isAtTail = true;
     this.take(piece);
@@ -55,12 +57,9 @@ export class LogSource {
 
   /** @param {import('./store.js').Piece} piece */
   take(piece) {
-    if (!piece.ended || this.isEnded) return;
-    // A full piece may have more behind it.
-    if (piece.next_offset - piece.offset < PAGE - 4 && piece.offset >= 0) {
-      this.isEnded = true;
-      this.on.ended();
-    }
+    if (!piece.ended || piece.more || this.isEnded) return;
+    this.isEnded = true;
+    this.on.ended();
   }
 
   async keepOn() {
@@ -93,11 +92,9 @@ export class LogSource {
     try {
       const { start, end } = this.store;
       const offset = Math.max(0, start - PAGE);
-      const piece = await this.ask({ offset });
+      const piece = await this.ask({ offset, limit: start - offset });
       if (this.store.start !== start) return;
-      // A piece may reach into what is loaded: only what is before it counts.
-      const text = piece.next_offset > start ? cutBytes(piece.text, start - piece.offset) : piece.text;
-      const lines = this.store.prepend({ ...piece, text });
+      const lines = this.store.prepend(piece);
       if (this.store.end < end) this.isAtTail = false;
       this.on.earlier(lines);
     } finally {
@@ -114,7 +111,7 @@ export class LogSource {
       const piece = await this.ask({ offset: from });
       if (this.store.end !== from) return;
       const dropped = this.store.append(piece);
-      if (piece.next_offset - piece.offset < PAGE - 4) this.isAtTail = true;
+      if (!piece.more) this.isAtTail = true;
       this.on.grew({ dropped });
     } finally {
       this.isBusy = false;
@@ -125,7 +122,7 @@ export class LogSource {
   async fromStart() {
     if (this.store.start === 0) return this.on.anew();
     const piece = await this.ask({ offset: 0 });
-    this.isAtTail = piece.next_offset - piece.offset < PAGE - 4;
+    this.isAtTail = !piece.more;
     this.store.begin(piece);
     this.on.anew();
   }
@@ -138,9 +135,4 @@ export class LogSource {
     this.isAtTail = true;
     this.on.anew();
   }
-}
-
-/** The first bytes of a text. @param {string} text @param {number} bytes */
-function cutBytes(text, bytes) {
-  return new TextDecoder().decode(new TextEncoder().encode(text).subarray(0, bytes));
 }

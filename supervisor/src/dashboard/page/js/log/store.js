@@ -4,9 +4,9 @@ import { styleAfter } from "./ansi.js";
 
 /** @typedef {import('./ansi.js').Style} Style */
 /**
- * @typedef {{offset: number, next_offset: number, ended: boolean, text: string, run_id: number | null, stdout?: string}} Piece
- * @typedef {{offset: number, lead: string, lines: string[], shown: string[], styles: Map<number, Style>, bytes: number}} Segment
- *   `lines` are those of the log, `shown` what is read of them.
+ * @typedef {{offset: number, next_offset: number, length: number, more: boolean, ended: boolean, text: string, run_id: number | null, readable: boolean}} Piece
+ *   `more`: whether the log goes on behind it; `readable`: whether its text is what a person reads of an agent's lines, each of them whole.
+ * @typedef {{offset: number, lead: string, lines: string[], styles: Map<number, Style>, bytes: number}} Segment
  */
 
 /** What one request of `log` returns at most. */
@@ -45,32 +45,24 @@ export class LogStore {
     this.lineCount = 0;
     /** @type {number[]} */
     this.firsts = [];
-    /** What makes lines readable, where they are not read as they are. @type {((line: string) => string[]) | null} */
-    this.reader = null;
-  }
-
-  /** What is read of lines. @param {string[]} lines */
-  read(lines) {
-    const { reader } = this;
-    return reader ? lines.flatMap(reader) : lines;
   }
 
   /** How many lines there are, with the last one that has not ended. */
   get count() {
-    return this.lineCount + (this.partial === "" || this.reader ? 0 : 1);
+    return this.lineCount + (this.partial === "" ? 0 : 1);
   }
 
   /** Takes a first piece in the place of all that is loaded. @param {Piece} piece */
   begin(piece) {
-    const { size, reader } = this;
-    Object.assign(this, new LogStore(), { size, reader, start: piece.offset, end: piece.offset });
+    const { size } = this;
+    Object.assign(this, new LogStore(), { size, start: piece.offset, end: piece.offset });
     this.append(piece);
   }
 
   /** Takes the piece after the last one. @param {Piece} piece @returns {number} how many lines were dropped at the start */
   append(piece) {
     this.end = piece.next_offset;
-    this.size = Math.max(this.size, this.end);
+    this.size = Math.max(this.size, piece.length, this.end);
     if (piece.text === "") return 0;
     const lead = this.partial;
     const lines = divided(lead + piece.text);
@@ -78,14 +70,11 @@ export class LogStore {
     const lastOne = this.segments.at(-1);
     const bytes = piece.next_offset - piece.offset;
     const isSmall = lastOne && lastOne.bytes + bytes <= SEGMENT;
-    const segment = isSmall ? lastOne : { offset: piece.offset, lead, lines: [], shown: [], styles: new Map(), bytes: 0 };
+    const segment = isSmall ? lastOne : { offset: piece.offset, lead, lines: [], styles: new Map(), bytes: 0 };
     segment.bytes += bytes;
-    const shown = this.read(lines);
+    const first = segment.lines.length;
     for (const line of lines) segment.lines.push(line);
-    if (!this.reader) segment.shown = segment.lines;
-    const first = this.reader ? segment.shown.length : segment.lines.length - lines.length;
-    if (this.reader) for (const line of shown) segment.shown.push(line);
-    for (const [at, line] of shown.entries()) {
+    for (const [at, line] of lines.entries()) {
       if (Object.keys(this.style).length > 0) segment.styles.set(first + at, this.style);
       this.style = styleAfter(line, this.style);
     }
@@ -104,19 +93,17 @@ export class LogStore {
     if (next) {
       next.lines[0] = lead + next.lines[0];
       next.lead = lead;
-      next.shown = this.read(next.lines);
     } else {
       this.partial = lead + this.partial;
     }
     /** @type {Style} */
     let style = {};
     const styles = new Map();
-    const shown = this.read(lines);
-    for (const [at, line] of shown.entries()) {
+    for (const [at, line] of lines.entries()) {
       if (Object.keys(style).length > 0) styles.set(at, style);
       style = styleAfter(line, style);
     }
-    this.segments.unshift({ offset: piece.offset, lead: "", lines, shown, styles, bytes: this.start - piece.offset });
+    this.segments.unshift({ offset: piece.offset, lead: "", lines, styles, bytes: this.start - piece.offset });
     this.start = piece.offset;
     this.index();
     const added = this.count - before;
@@ -135,7 +122,7 @@ export class LogStore {
     }
     const segment = this.segments[low];
     const at = index - this.firsts[low];
-    return { text: segment.shown[at], style: segment.styles.get(at) ?? {} };
+    return { text: segment.lines[at], style: segment.styles.get(at) ?? {} };
   }
 
   index() {
@@ -143,7 +130,7 @@ export class LogStore {
     this.lineCount = 0;
     for (const segment of this.segments) {
       this.firsts.push(this.lineCount);
-      this.lineCount += segment.shown.length;
+      this.lineCount += segment.lines.length;
     }
   }
 
@@ -154,10 +141,9 @@ export class LogStore {
       const next = this.segments[0];
       if (next.lines.length > 0) {
         next.lines[0] = next.lines[0].slice(next.lead.length);
-        next.shown = this.read(next.lines);
       }
       this.start = next.offset;
-      dropped += first.shown.length;
+      dropped += first.lines.length;
     }
     if (dropped > 0) this.index();
     return dropped;

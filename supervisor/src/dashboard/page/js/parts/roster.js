@@ -29,13 +29,8 @@ function roster() {
   return known.all;
 }
 
-/** The shipped profiles that the daemon gives work to; the others are for tasks of people. */
-const SYSTEM = new Set(["decomposer", "overseer", "planner", "router", "specifier"]);
-
-/** Returns whether a profile only works on the board itself. A file of one's own under such a name is for any task. @param {any} profile */
-function isSystem({ name, profile }) {
-  return profile?.role === "orchestrator" || (SYSTEM.has(name) && !profile?.origin.startsWith("/"));
-}
+/** Returns whether a profile only works on the board itself. @param {any} profile */
+const isSystem = ({ profile, proposes }) => proposes || profile?.role === "orchestrator";
 
 /** Returns whether this host has what a lane needs. @param {string} lane @returns {Promise<boolean>} */
 async function canStart(lane) {

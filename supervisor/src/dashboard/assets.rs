@@ -1,0 +1,127 @@
+//! The files of the page, in the binary, each with what it is compressed to. A debug build reads them from the source tree, so that a change is
+//! seen by loading the page again.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+use axum::body::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use rust_embed::RustEmbed;
+use sha2::{Digest as _, Sha256};
+
+/// The files of `page/`.
+#[derive(Debug, RustEmbed)]
+#[folder = "src/dashboard/page"]
+struct Files;
+
+/// What is compressed to more than this part of its length, in percent, is sent as it is.
+const WORTH: usize = 90;
+
+/// What each text is compressed to, by its digest: each is compressed once.
+static COMPRESSED: LazyLock<Mutex<BTreeMap<Key, Option<Bytes>>>> = LazyLock::new(Mutex::default);
+
+/// The digest of a file, of which the first half is enough to tell files of one page apart.
+type Key = [u8; 16];
+
+/// Bytes that are sent to a browser, and their names in its cache.
+#[derive(Clone, Debug)]
+pub(super) struct Asset {
+    pub(super) bytes: Bytes,
+    /// None where it is hardly shorter.
+    pub(super) gzip: Option<Bytes>,
+    key: Key,
+}
+
+impl Asset {
+    /// One with these bytes.
+    pub(super) fn new(bytes: impl Into<Bytes>) -> Self {
+        let bytes = bytes.into();
+        let key = key(&Sha256::digest(&bytes).into());
+        Asset { gzip: compressed(&bytes), bytes, key }
+    }
+
+    /// Its name in a cache: another one where it is compressed, because the bytes are others.
+    pub(super) fn tag(&self, is_compressed: bool) -> String {
+        let key = hex::encode(self.key);
+        if is_compressed { format!("\"{key}-gzip\"") } else { format!("\"{key}\"") }
+    }
+}
+
+/// Returns a file; none where there is none of this name.
+pub(super) fn get(name: &str) -> Option<Asset> {
+    let found = Files::get(name)?;
+    let key = key(&found.metadata.sha256_hash());
+    let bytes: Bytes = match found.data {
+        std::borrow::Cow::Borrowed(bytes) => Bytes::from_static(bytes),
+        std::borrow::Cow::Owned(bytes) => bytes.into(),
+    };
+    let known = COMPRESSED.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+    let gzip = known.unwrap_or_else(|| {
+        let gzip = compressed(&bytes);
+        COMPRESSED.lock().unwrap_or_else(PoisonError::into_inner).insert(key, gzip.clone());
+        gzip
+    });
+    Some(Asset { bytes, gzip, key })
+}
+
+/// The names of all files, in order, and a name for all of them as they are now.
+pub(super) fn all() -> (Vec<String>, String) {
+    let mut names: Vec<String> = Files::iter().map(|name| name.into_owned()).collect();
+    names.sort();
+    let mut version = Sha256::new();
+    for name in &names {
+        version.update(name.as_bytes());
+        version.update(Files::get(name).map_or([0; 32], |file| file.metadata.sha256_hash()));
+    }
+    (names, hex::encode(&version.finalize()[..8]))
+}
+
+/// Compresses all files, so that no request waits for it.
+pub(super) fn warm() {
+    for name in all().0 {
+        drop(get(&name));
+    }
+}
+
+fn key(digest: &[u8; 32]) -> Key {
+    let mut key = Key::default();
+    key.copy_from_slice(&digest[..16]);
+    key
+}
+
+fn compressed(bytes: &[u8]) -> Option<Bytes> {
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
+    gzip.write_all(bytes).ok()?;
+    let gzip = gzip.finish().ok()?;
+    (gzip.len() * 100 < bytes.len() * WORTH).then(|| gzip.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use super::*;
+
+    #[test]
+    fn every_text_of_the_page_is_compressed_and_comes_back_as_it_was() {
+        let (names, _) = all();
+        assert!(names.len() > 50, "{names:?}");
+        let (mut raw, mut sent) = (0, 0);
+        for name in names {
+            let asset = get(&name).unwrap();
+            let Some(gzip) = &asset.gzip else {
+                assert!(asset.bytes.len() < 1 << 10, "{name} is not compressed");
+                continue;
+            };
+            let mut back = Vec::new();
+            flate2::read::GzDecoder::new(&gzip[..]).read_to_end(&mut back).unwrap();
+            assert_eq!(back, asset.bytes, "{name}");
+            assert_ne!(asset.tag(true), asset.tag(false));
+            raw += asset.bytes.len();
+            sent += gzip.len();
+        }
+        assert!(sent * 2 < raw, "{sent} of {raw} bytes");
+    }
+}
