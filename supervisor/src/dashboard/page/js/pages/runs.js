@@ -130,13 +130,16 @@ export function mount(main) {
     if (shown && shown.task === task && shown.run === run) return draw();
     panel?.unmount();
     shown = { task, run };
-    panel = logPanel(task, run, { ended: () => read().catch(problem) });
-    put(place, panel.element);
-    read().catch((error) => {
+    // A reading that another one overtakes shows nothing, so only what was drawn, or a failure, ends the wait.
+    const failed = (/** @type {unknown} */ error) => {
+      reveal();
       // What the page has of the run is of no use without its task.
       if (error instanceof Problem && error.code === "not_found") return void put(place, h("div", { class: "empty" }, h("p", { class: "empty-title" }, "There is no such run"), h("p", { class: "muted" }, error.detail)));
       problem(error);
-    }).finally(reveal);
+    };
+    panel = logPanel(task, run, { ended: () => read().catch(failed) });
+    put(place, panel.element);
+    read().catch(failed);
   }
 
   steering.addEventListener("submit", async (event) => {
