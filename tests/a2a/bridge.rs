@@ -265,5 +265,13 @@ fn an_address_that_is_taken_and_a_token_of_two_are_errors_of_status_and_doctor()
     assert!(fleet.cli(["doctor"]).stdout.contains("a2a: 127.0.0.1"));
     assert!(fleet.cli(["diagnostics"]).stdout.contains("a2a_not_served"));
     let served = offering.fleet.cli(["doctor"]).stdout;
-    assert!(served.contains(&format!("a2a: served at 127.0.0.1:{}", offering.port)), "{served}");
+    let at = format!("a2a: served at 127.0.0.1:{}", offering.port);
+    assert!(served.contains(&at), "{served}");
+
+    // The other program ends: the bridge has the address without a restart.
+    offering.fleet.kill_daemon();
+    fleet.eventually("the address is listened on", || {
+        fleet.cli(["doctor"]).stdout.contains(&at).then_some(())
+    });
+    assert!(!fleet.cli(["status"]).stdout.contains("the A2A bridge hears nothing"));
 }

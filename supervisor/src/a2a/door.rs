@@ -39,6 +39,10 @@ const LONGEST: Duration = Duration::from_mins(61);
 /// The pause after a connection could not be accepted, such as for want of descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// The pause after the first try to listen that has failed, and the longest one.
+const FIRST_TRY: Duration = Duration::from_secs(1);
+const LAST_TRY: Duration = Duration::from_mins(1);
+
 type Reply = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
 /// What all connections share.
@@ -67,17 +71,7 @@ pub(super) fn serve(
 }
 
 async fn attend(service: Arc<Service>, stop: CancellationToken) {
-    let Some(at) = service.config().a2a.listen else { return };
-    let listener = match TcpListener::bind(at).await {
-        Ok(listener) => listener,
-        Err(error) => {
-            service.set_bridge(Some(format!("{at} cannot be listened on: {error}")));
-            tracing::error!(%at, %error, hint = "set another a2a.listen and restart", "a2a_not_served");
-            return;
-        }
-    };
-    service.set_bridge(None);
-    tracing::info!(%at, "a2a_served");
+    let Some(listener) = listen(&service, &stop).await else { return };
     let door = Arc::new(Door { service, senders: Senders::default(), stop: stop.clone() });
     let (strangers, served) = (Arc::new(Strangers::default()), TaskTracker::new());
     loop {
@@ -98,6 +92,37 @@ async fn attend(service: Arc<Service>, stop: CancellationToken) {
     }
     served.close();
     served.wait().await;
+}
+
+/// Listens where the configuration says it at the time of each try; none where it offers nothing, or the daemon ends first.
+async fn listen(service: &Service, stop: &CancellationToken) -> Option<TcpListener> {
+    let mut pause = FIRST_TRY;
+    let mut told = None;
+    loop {
+        let at = service.config().a2a.listen?;
+        match TcpListener::bind(at).await {
+            Ok(listener) => {
+                service.set_bridge(None);
+                tracing::info!(%at, "a2a_served");
+                return Some(listener);
+            }
+            Err(error) => {
+                let why = format!("{at} cannot be listened on: {error}");
+                service.set_bridge(Some(why.clone()));
+                // What is known already fills no log.
+                if told.as_ref() != Some(&why) {
+                    tracing::error!(%at, %error, hint = "it is tried again: free the address, or set another a2a.listen", "a2a_not_served");
+                }
+                told = Some(why);
+            }
+        }
+        tokio::select! {
+            // Cancel-safe: a pause is all that is given up.
+            () = tokio::time::sleep(pause) => {}
+            () = stop.cancelled() => return None,
+        }
+        pause = (pause * 2).min(LAST_TRY);
+    }
 }
 
 async fn converse(door: Arc<Door>, stream: TcpStream, stranger: Stranger, end: CancellationToken) {
