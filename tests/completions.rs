@@ -28,6 +28,13 @@ fn shell(fleet: &Fleet, program: &str, args: &[&str]) -> Option<Screen> {
 fn peopled(fleet: &Fleet) -> String {
     fleet.cli(["boards", "create", "releases"]).ok();
     std::fs::write(fleet.home().join("figures.csv"), "").unwrap();
+    crate::plugins::installed(
+        fleet,
+        "diary",
+        "description = 'Keeps a list'\n[[verbs]]\nname = 'yesterday'\nabout = 'Shows it'\n",
+        "cat > /dev/null",
+    );
+    fleet.cli(["schedules", "add", "nightly", "--every", "1d", "--title", "x"]).ok();
     fleet.create("to be completed", "true", &["--tenant", "acme"])
 }
 
@@ -47,6 +54,10 @@ fn completes(mut shell: Screen, setup: &str, task: &str) {
         ("supervisor boards switch rel".to_owned(), "switch releases".to_owned()),
         ("supervisor lane show clau".to_owned(), "lane show claude".to_owned()),
         ("supervisor login clau".to_owned(), "login claude".to_owned()),
+        ("supervisor plugin check dia".to_owned(), "plugin check diary".to_owned()),
+        ("supervisor dia".to_owned(), "supervisor diary".to_owned()),
+        ("supervisor diary yest".to_owned(), "diary yesterday".to_owned()),
+        ("supervisor schedules run nigh".to_owned(), "run nightly".to_owned()),
         (format!("supervisor kill {task} -s US"), "-s USR".to_owned()),
         (format!("supervisor attach {task} ./figu"), "./figures.csv".to_owned()),
         ("supervisor run -- ./figu".to_owned(), "./figures.csv".to_owned()),

@@ -302,6 +302,7 @@ fn metrics_are_counted_over_all_boards_and_served_as_text() {
 
     fleet.start();
     fleet.cli(["boards", "create", "other"]).ok();
+    crate::plugins::installed(&fleet, "diary", "[[events]]\nkinds = ['gave_up']\n", "cat > /dev/null");
     fleet.create("waits", "true", &["--triage"]);
     fleet.cli(["--board", "other", "create", "waits too", "--triage"]).ok();
     let done = fleet.create("is done", "true", &[]);
@@ -317,6 +318,7 @@ fn metrics_are_counted_over_all_boards_and_served_as_text() {
         "supervisor_tasks{board=\"default\",status=\"done\"} 1",
         "supervisor_tasks{board=\"other\",status=\"triage\"} 1",
         "supervisor_configuration_defects 0",
+        "supervisor_plugin_paused{board=\"default\",plugin=\"diary\"} 0",
     ] {
         assert!(text.lines().any(|other| other == line), "{line} is not in {text}");
     }

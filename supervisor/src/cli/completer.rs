@@ -12,6 +12,8 @@ use nix::sys::signal::Signal;
 
 use super::completion_script::VARIABLE;
 use super::{CommandLine, arguments, command};
+use crate::automation::plugins::{Plugin, Plugins};
+use crate::config::definitions::Found;
 use crate::output::Output;
 use crate::terminal::{Colour, cut, printable};
 use crate::verbs::{Name, Named, Names};
@@ -36,7 +38,27 @@ pub(super) fn answer() -> Option<ExitCode> {
 
 /// The command line, in which values that name something are completed with what there is.
 fn asking() -> Command {
-    completed(command(), "")
+    completed(with_plugins(command()), "")
+}
+
+/// A command with those that plugins add.
+fn with_plugins(command: Command) -> Command {
+    let Ok(root) = line().chosen_root() else { return command };
+    let plugins = Plugins::load(&root);
+    // The names of commands live as long as the process, which ends with its answer.
+    let named = |name: &str, about: &str| {
+        let name: &'static str = Box::leak(name.to_owned().into_boxed_str());
+        Command::new(name).about(cut(&printable(about), TITLE).to_string())
+    };
+    let of_plugin = |name: &str| match plugins.find(name) {
+        Found::Usable(Plugin { manifest, .. }) if !manifest.verbs.is_empty() => {
+            let verbs = manifest.verbs.iter().map(|verb| named(&verb.name, &verb.about));
+            Some(named(name, &manifest.description).subcommands(verbs))
+        }
+        Found::Usable(_) | Found::Disabled(_) | Found::Absent => None,
+    };
+    let added: Vec<Command> = plugins.names().filter_map(of_plugin).collect();
+    command.subcommands(added)
 }
 
 /// A command with its completions; `above` is the one that it belongs to.
@@ -97,7 +119,19 @@ fn values_of(verb: &str, argument: &Arg) -> Option<Values> {
         "profile rm",
         "profile show",
     ];
+    let names_schedule = [
+        "schedules edit",
+        "schedules pause",
+        "schedules resume",
+        "schedules rm",
+        "schedules run",
+        "schedules show",
+    ];
     match (verb, id) {
+        ("plugin check", "plugin") | ("plugin resume" | "plugin uninstall", "name") => {
+            Some(Values::Names(Named::Plugin))
+        }
+        (verb, "name") if names_schedule.contains(&verb) => Some(Values::Names(Named::Schedule)),
         ("attach", "words") => Some(Values::TaskThenFile),
         ("run", "command") | ("complete" | "request-review", "artifacts") => Some(Values::Files),
         ("kill", "signal") => Some(Values::Signals),
@@ -116,6 +150,7 @@ fn named_by(argument: &Arg) -> Option<Named> {
         ("board", _) => Some(Named::Board),
         ("tenant", _) => Some(Named::Tenant),
         ("policy", _) => Some(Named::Policy),
+        ("channel" | "notify", _) => Some(Named::Channel),
         ("assignee" | "reviewer" | "profile", _) => Some(Named::Assignee),
         ("task_id" | "task_ids" | "parent_id" | "child_id" | "parents", _)
         | (_, Some("TASK" | "TASK/COMMENT" | "TASK/REASON")) => Some(Named::Task),

@@ -140,6 +140,7 @@ fn measure(service: &Service, snapshot: Option<&Snapshot>) -> Result<Measured, F
     // A board that cannot be opened is counted as such, and the others are counted all the same.
     let boards: Vec<Arc<BoardHandle>> = names.iter().filter_map(|name| service.board(name).ok()).collect();
     let (mut tasks, mut events, mut commits, mut well) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    let mut automatic = Automatic::default();
     for board in &boards {
         let name = board.name().as_str();
         let counted =
@@ -149,6 +150,7 @@ fn measure(service: &Service, snapshot: Option<&Snapshot>) -> Result<Measured, F
         tasks.extend(counts.iter().map(|(status, n)| Sample::of([("board", name), ("status", status)], *n)));
         events.push(Sample::of([("board", name)], last.get()));
         commits.push(Sample::of([("board", name)], board.commits()));
+        automatic.count(name, board, last.get());
     }
     let troubled = names.len() - well;
     measured.gauge("boards", "The boards of the root.", [Sample::of([], names.len())]);
@@ -158,6 +160,7 @@ fn measure(service: &Service, snapshot: Option<&Snapshot>) -> Result<Measured, F
     if snapshot.is_some() {
         measured.counter("commits", "Commits of the daemon that changed a board.", commits);
     }
+    automatic.measure(&mut measured);
     let defects = service.defects().len();
     measured.gauge(
         "configuration_defects",
@@ -165,6 +168,41 @@ fn measure(service: &Service, snapshot: Option<&Snapshot>) -> Result<Measured, F
         [Sample::of([], defects)],
     );
     Ok(measured)
+}
+
+/// What happens by itself: plugins that get events, and messages that go out.
+#[derive(Default)]
+struct Automatic {
+    behind: Vec<Sample>,
+    paused: Vec<Sample>,
+    waiting: Vec<Sample>,
+    dead: Vec<Sample>,
+}
+
+impl Automatic {
+    /// Counts those of one board, of which this is the last event.
+    fn count(&mut self, name: &str, board: &BoardHandle, last: i64) {
+        let counted =
+            board.readers().with(|view| Ok((view.plugin_cursors()?, view.mail(&kernel::Actor::system())?)));
+        let Ok((cursors, mail)) = counted else { return };
+        for cursor in cursors {
+            let labels = [("board", name), ("plugin", cursor.plugin.as_str())];
+            self.behind.push(Sample::of(labels, last.saturating_sub(cursor.event.get()).max(0)));
+            self.paused.push(Sample::of(labels, i64::from(cursor.paused_at.is_some())));
+        }
+        for mail in mail {
+            let labels = [("board", name), ("channel", mail.channel.as_str())];
+            self.waiting.push(Sample::of(labels, mail.waiting));
+            self.dead.push(Sample::of(labels, mail.dead));
+        }
+    }
+
+    fn measure(self, measured: &mut Measured) {
+        measured.gauge("plugin_events_left", "Events that a plugin has not looked at.", self.behind);
+        measured.gauge("plugin_paused", "Whether a plugin gets no events: it failed too often.", self.paused);
+        measured.gauge("messages_waiting", "Messages that a channel is to take.", self.waiting);
+        measured.gauge("messages_dead", "Messages that a channel did not take in time.", self.dead);
+    }
 }
 
 fn of_traces(measured: &mut Measured, counts: &Counts) {

@@ -20,9 +20,13 @@ pub(crate) enum Named {
     Tenant,
     Policy,
     Board,
+    Plugin,
+    Schedule,
+    /// A channel of notifications.
+    Channel,
 }
 
-/// Returns names of tasks, assignees, tenants, policies or boards that begin with a text
+/// Returns names of tasks, assignees, tenants, policies, boards, plugins, schedules or channels that begin with a text
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Names {
@@ -77,6 +81,9 @@ impl Verb for Names {
             Named::Board => {
                 call.service.root().board_names()?.into_iter().map(|name| name.to_string()).collect()
             }
+            Named::Plugin => call.service.plugins().names().map(str::to_owned).collect(),
+            Named::Schedule => call.service.schedules().names().map(str::to_owned).collect(),
+            Named::Channel => call.service.config().notify.channels.keys().map(ToString::to_string).collect(),
         };
         Ok(NamesFound::beginning(names, &begins))
     }
@@ -97,7 +104,7 @@ impl NamesFound {
 /// The names that a tenant's user may know beside those of its tasks.
 fn of_member(call: &Call, tenant: &Tenant, of: Named) -> Vec<String> {
     match of {
-        Named::Task | Named::Policy => Vec::new(),
+        Named::Task | Named::Policy | Named::Plugin | Named::Schedule | Named::Channel => Vec::new(),
         Named::Assignee => call.service.roster().names(),
         Named::Tenant => vec![tenant.to_string()],
         Named::Board => {
