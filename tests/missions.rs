@@ -1,5 +1,7 @@
 //! Missions: how far workers go below one task of a person's, and the question when a limit is reached.
 
+mod bounds;
+
 use crate::harness::{Fleet, User};
 
 #[test]

@@ -153,6 +153,54 @@ fn a_mission_waits_for_its_plan_and_then_for_all_that_is_planned() {
 }
 
 #[test]
+fn a_plan_asks_for_a_profile_that_a_person_makes_and_its_tasks_wait_for_that() {
+    // A name that somebody has is refused, and nothing is recorded.
+    let plan = |name: &str| {
+        serde_json::json!({
+            "tasks": [{"name": "a", "title": "a menu", "body": "supervisor complete --summary soup", "assignee": name}],
+            "body": "true", "assignee": "carol",
+            "profiles": [{"name": name, "description": "plans meals", "prompt": "You plan meals. No nuts."}],
+        })
+    };
+    let script = format!(
+        "supervisor complete --metadata '{}' 2> refused && exit 3; grep -q 'shell is there already' refused || exit 4; \
+         supervisor complete --metadata '{}'",
+        plan("shell"),
+        plan("cook")
+    );
+    let fleet = fleet(User::current(), "planner", &script);
+    let id = fleet.json(["mission", "create", "a week of meals"])["id"].as_str().unwrap().to_owned();
+    fleet.cli(["mission", "plan", &id]).ok();
+
+    let shown = fleet.eventually("the plan is there", || {
+        let shown = fleet.json(["mission", "show", &id]);
+        shown["profiles"][0]["name"].is_string().then_some(shown)
+    });
+
+    let menu = shown["tree"].as_array().unwrap().iter().find(|task| task["title"] == "a menu").unwrap();
+    let menu = menu["id"].as_str().unwrap();
+    assert_eq!((&shown["tree"][0]["status"], fleet.status_of(menu).as_str()), (&"todo".into(), "ready"));
+    let why = fleet.show(menu)["why"]["text"].to_string();
+    assert!(why.contains("`cook`"), "{why}");
+    let text = fleet.cli(["mission", "show", &id]).ok().stdout;
+    let command = format!("supervisor profile create cook --proposed-for {id}");
+    assert!(
+        text.contains("cook: plans meals") && text.contains("No nuts.") && text.contains(&command),
+        "{text}"
+    );
+
+    let another = ["profile", "create", "baker", "--proposed-for", &id];
+    fleet.cli(another).refused(3, "asks for no profile `baker`");
+    fleet.cli(["profile", "create", "cook", "--proposed-for", &id, "--lane", "shell"]).ok();
+
+    assert_eq!(fleet.wait_for(menu, "done")["latest_summary"], "soup");
+    fleet.wait_for(&id, "done");
+    let made = fleet.cli(["profile", "export", "cook"]).ok().stdout;
+    assert!(made.contains("plans meals") && made.contains("You plan meals. No nuts."), "{made}");
+    assert_eq!(fleet.json(["mission", "show", &id]).get("profiles"), None, "it is a profile like any other");
+}
+
+#[test]
 fn a_mission_that_stands_still_is_reviewed_and_planned_anew_at_once() {
     for user in User::all() {
         let script = r#"part=$(supervisor context | grep -o 't_[0-9a-f]* ready .* forgotten' | cut -d ' ' -f 1)
@@ -179,6 +227,32 @@ supervisor complete --metadata "$(cat answer)""#;
         assert!(events.contains("nobody does it"), "{events}");
         fleet.cli(["mission", "review", &id]).refused(4, "is over");
     }
+}
+
+#[test]
+fn a_mission_is_reviewed_after_so_many_moves_and_stops_with_a_question_where_the_review_says_so() {
+    let fleet = Fleet::offline();
+    fleet.configure("[triage]\noverseer = \"maker\"\nreview_moves = 4\n");
+    fleet.lane(
+        "maker",
+        &stand_in(
+            r#"supervisor complete --metadata '{"answer": "stop", "reason": "it goes round in circles"}'"#,
+        ),
+    );
+    fleet.start();
+    let mission = fleet.json(["mission", "create", "a site"])["id"].as_str().unwrap().to_owned();
+    let part = fleet.create("part", "true", &["--mission", &mission]);
+    fleet.wait_for(&part, "done");
+
+    let shown = fleet.eventually("a person is asked", || {
+        let shown = fleet.json(["mission", "show", &mission]);
+        shown["question"]["text"].as_str().map(str::to_owned)
+    });
+
+    assert!(shown.contains("it goes round in circles"), "{shown}");
+    assert_eq!(fleet.json(["mission", "show", &mission])["state"], "paused");
+    fleet.cli(["answer", &mission, "2"]).ok();
+    assert_eq!(fleet.json(["mission", "show", &mission])["state"], "cancelled");
 }
 
 #[test]

@@ -91,6 +91,7 @@ pub use model::projection::{
     Projection,
 };
 pub use model::proposal::{NewProposal, Proposal, ProposalKind, ReviewAnswer, ReviewTerms};
+pub use model::proposal::{NewProposal, Proposal, ProposalKind, ProposedProfile, ReviewAnswer, ReviewTerms};
 pub use model::quota::{Bound, Quotas, SharedQuotas};
 pub use model::request::{Caller, Request};
 pub use model::run::{Holder, Purpose, Run, RunStatus};

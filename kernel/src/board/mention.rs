@@ -42,6 +42,7 @@ impl Board<'_> {
         }
         if is_full {
             self.ask_for_more_tasks(actor)?;
+            self.ask_for_more_depth(actor)?;
         }
         Ok(made)
     }

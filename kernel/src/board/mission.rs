@@ -91,6 +91,18 @@ impl Board<'_> {
         }
     }
 
+    /// The same of a worker that asked for a task deeper than its mission goes.
+    pub fn ask_for_more_depth(&mut self, actor: &Actor) -> Result<(), Error> {
+        let Some(run) = self.live_run(actor)? else { return Ok(()) };
+        let task = self.expect_task(&run.task_id)?;
+        let name = task.mission();
+        let Some(used) = self.tx.mission(name)? else { return Ok(()) };
+        let wanted = task.lineage.depth.saturating_add(1);
+        let Some(reason) = mission::too_deep(wanted, &used, &self.quotas.mission) else { return Ok(()) };
+        self.tx.want_depth(name, wanted)?;
+        self.pause_mission_for(name, &reason, Some(&run))
+    }
+
     /// Pauses the mission of a worker whose proposal has more tasks than that has room for, and asks a person. One that has room, or is
     /// paused already, is left as it is.
     pub fn ask_for_proposed_tasks(

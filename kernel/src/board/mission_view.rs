@@ -52,7 +52,8 @@ impl View<'_> {
         tasks.truncate(most as usize);
         let known: BTreeSet<TaskId> = tasks.iter().map(|task| task.id.clone()).collect();
         let tree = tasks.into_iter().map(|task| self.mission_task(task, &first.id, &known));
-        Ok(MissionDetails { mission, tree: tree.collect::<Result<_, _>>()?, more })
+        let tree = tree.collect::<Result<_, _>>()?;
+        Ok(MissionDetails { mission, tree, more, profiles: self.tx.proposed_profiles(&first.id)? })
     }
 
     fn mission_at(&self, first: &Task, limits: &MissionLimits, holds: &[Hold]) -> Result<Mission, Error> {

@@ -82,7 +82,8 @@ impl Board<'_> {
             .take(STAFF.0)
             .map(|(name, about)| (name.clone(), short(about)))
             .collect();
-        let proposal = Proposal { task: task.id.clone(), kind, subject: subject.id.clone(), staff };
+        let (own, taken) = (task.id.clone(), new.taken);
+        let proposal = Proposal { task: own, kind, subject: subject.id.clone(), staff, taken };
         self.tx.put_proposal(&proposal)?;
         if kind == ProposalKind::Progress {
             // To make its task was no move either.
@@ -230,6 +231,10 @@ impl Board<'_> {
             self.change(id, "assignee", &Field::Assignee(Some(assignee)), fields)?;
         }
         let mut payload = json!({ "changed_fields": fields, "proposal": proposal.task, "by": own.assignee });
+        if !proposed.profiles.is_empty() {
+            self.tx.put_proposed_profiles(&own.id, &proposed.profiles)?;
+            payload["profiles"] = proposed.profiles.iter().map(|profile| json!(profile.name)).collect();
+        }
         let kind = match proposal.kind {
             ProposalKind::Plan => EventKind::Planned,
             ProposalKind::Decompose if !made.is_empty() => EventKind::Decomposed,

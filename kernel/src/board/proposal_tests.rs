@@ -17,6 +17,7 @@ pub(super) fn asked(subject: &TaskId, kind: ProposalKind) -> NewProposal {
         subject: subject.clone(),
         assignee: "specifier".parse().unwrap(),
         staff: staff.into(),
+        taken: ["bob", "shell"].map(|name| name.parse().unwrap()).into(),
         policy: Some("narrow".to_owned()),
         author: None,
     }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::clock::{Timestamp, optional_seconds};
 use crate::model::error::Error;
 use crate::model::id::{AttachmentId, Profile, TaskId, Tenant};
+use crate::model::proposal::ProposedProfile;
 use crate::model::status::Status;
 use crate::model::verdict::Question;
 use crate::model::words::words;
@@ -125,6 +126,8 @@ pub(crate) struct Used {
     pub(crate) more_cost: u64,
     /// The tasks of a proposal that it had no room for.
     pub(crate) wanted_tasks: u64,
+    /// How deep a worker wanted to make a task that its mission goes not deep enough for.
+    pub(crate) wanted_depth: u32,
     pub(crate) caps: MissionCaps,
 }
 
@@ -236,4 +239,7 @@ pub struct MissionDetails {
     /// Whether it has more.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub more: bool,
+    /// The profiles that its plan asks for. Their tasks wait for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub profiles: Vec<ProposedProfile>,
 }

@@ -1,7 +1,10 @@
 //! Proposals: tasks whose results change another task, or make tasks for it, once they are found valid.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::model::id::{Profile, TaskId};
 use crate::model::words::words;
@@ -56,6 +59,8 @@ pub struct NewProposal {
     pub assignee: Profile,
     /// The profiles that it may name, each with what it is for.
     pub staff: BTreeMap<Profile, String>,
+    /// The names of all profiles and lanes that there are: no new profile may be proposed under one of them.
+    pub taken: BTreeSet<Profile>,
     /// The policy of its runs; the profile's when absent.
     pub policy: Option<String>,
     /// Who asks for it; the actor when absent.
@@ -73,4 +78,18 @@ pub struct Proposal {
     pub subject: TaskId,
     /// The profiles that it may name, each with what it is for.
     pub staff: BTreeMap<Profile, String>,
+    /// The names that no new profile may have.
+    pub taken: BTreeSet<Profile>,
+}
+
+/// A profile that a plan asks for. Its tasks wait until a person has made it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProposedProfile {
+    /// Its name.
+    pub name: Profile,
+    /// What it is for, in one line.
+    pub description: String,
+    /// What its workers read before their tasks.
+    pub prompt: String,
 }

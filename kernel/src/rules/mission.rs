@@ -104,6 +104,12 @@ pub(crate) fn beyond(wanted: u64, used: &Used, limits: &MissionLimits) -> Option
         .then(|| format!("a proposal has {wanted} tasks, and {left} of {allowed} are left (missions.tasks)"))
 }
 
+/// Returns why a mission does not go as deep as a worker wants, where that is so.
+pub(crate) fn too_deep(wanted: u32, used: &Used, limits: &MissionLimits) -> Option<String> {
+    let allowed = used.caps.over(limits).depth;
+    (wanted > allowed).then(|| format!("a task {wanted} deep, where {allowed} are allowed (missions.depth)"))
+}
+
 /// Returns the same mission with as much again of whatever nothing is left of, and room for the proposal that it had none for.
 pub(crate) fn granted(mut used: Used, limits: &MissionLimits) -> Used {
     for limit in MissionLimit::ALL {
@@ -125,6 +131,11 @@ pub(crate) fn granted(mut used: Used, limits: &MissionLimits) -> Used {
         }
     }
     used.wanted_tasks = 0;
+    let deep = used.caps.over(limits).depth;
+    if used.wanted_depth > deep {
+        used.caps.max_depth = Some(deep.saturating_mul(2).max(used.wanted_depth));
+    }
+    used.wanted_depth = 0;
     used
 }
 
@@ -155,8 +166,8 @@ pub(crate) fn depth(deep: u32, limits: &MissionLimits) -> Result<(), Error> {
             "missions.depth: this would be {deep} tasks below the first task of the mission, the limit is {}",
             limits.depth
         ),
-        hint: "do the work yourself, or block with a question to a person; an operator raises it in [missions] of \
-               supervisor.toml"
+        hint: "nothing more of the mission starts until an operator lets it go on; do the work yourself, or block with a question \
+               to a person"
             .to_owned(),
     })
 }

@@ -14,6 +14,7 @@ pub(crate) mod mention;
 pub(crate) mod mission;
 pub(crate) mod notice;
 pub(crate) mod proposal;
+mod proposed_profiles;
 pub(crate) mod readiness;
 pub(crate) mod reason;
 pub(crate) mod recurrence;

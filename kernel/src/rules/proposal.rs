@@ -6,12 +6,13 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::proposed_profiles::with_proposed;
 use super::template::in_order;
 use crate::model::error::Error;
 use crate::model::id::{Profile, TaskId};
 use crate::model::limits;
 use crate::model::outcome::ApprovalState;
-use crate::model::proposal::{Proposal, ProposalKind, ReviewAnswer};
+use crate::model::proposal::{Proposal, ProposalKind, ProposedProfile, ReviewAnswer};
 use crate::model::schedule::TemplateTask;
 use crate::model::status::Status;
 use crate::model::task::{NewTask, Task};
@@ -37,6 +38,8 @@ pub(crate) struct Proposed {
     pub(crate) tasks: Vec<TemplateTask>,
     /// What a review of a mission answers.
     pub(crate) review: Option<Review>,
+    /// New profiles that a plan asks for.
+    pub(crate) profiles: Vec<ProposedProfile>,
 }
 
 /// What a review of a mission's progress answers.
@@ -63,6 +66,17 @@ struct Division {
     title: Option<String>,
     body: Option<String>,
     assignee: Option<Profile>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Planned {
+    tasks: Vec<Part>,
+    title: Option<String>,
+    body: Option<String>,
+    assignee: Option<Profile>,
+    #[serde(default)]
+    profiles: Vec<ProposedProfile>,
 }
 
 #[derive(Deserialize)]
@@ -100,8 +114,11 @@ impl ProposalKind {
             ProposalKind::Specify => {
                 r#"{"title": "one line", "body": "what to do, what is given, how to tell that it is done", "assignee": "a profile"}"#
             }
-            ProposalKind::Decompose | ProposalKind::Plan => {
+            ProposalKind::Decompose => {
                 r#"{"tasks": [{"name": "a", "title": "one line", "body": "what to do", "assignee": "a profile", "after": []}], "body": "what is left to do when they are done", "assignee": "a profile"}"#
+            }
+            ProposalKind::Plan => {
+                r#"{"tasks": [{"name": "a", "title": "one line", "body": "what to do", "assignee": "a profile", "after": []}], "body": "what is left to do when they are done", "assignee": "a profile", "profiles": [{"name": "a-new-one", "description": "what it is for, in one line", "prompt": "what its workers read before their tasks"}]}"#
             }
             ProposalKind::Route => r#"{"assignee": "a profile"}"#,
             ProposalKind::Progress => {
@@ -122,7 +139,8 @@ impl ProposalKind {
             }
             ProposalKind::Plan => {
                 "Plan the mission below: the tasks that reach its goal. `after` names those that have to be done before. The mission's first task \
-                 waits for all of them; `title`, `body` and `assignee` are what it says then, and may be left out."
+                 waits for all of them; `title`, `body` and `assignee` are what it says then, and may be left out. Name the profiles that there are \
+                 wherever one fits. Only where none does, `profiles` asks for a new one: its tasks wait until a person has made it."
             }
             ProposalKind::Route => "Say which profile is to do the task below.",
             ProposalKind::Progress => {
@@ -213,9 +231,13 @@ pub(crate) fn read(proposal: &Proposal, handoff: &Handoff) -> Result<Proposed, E
             let Specification { title, body, assignee } = parse(kind, value)?;
             Proposed { title, body: Some(body), assignee, ..Proposed::default() }
         }
-        ProposalKind::Decompose | ProposalKind::Plan => {
+        ProposalKind::Decompose => {
             let Division { tasks, title, body, assignee } = parse(kind, value)?;
-            Proposed { title, body, assignee, tasks: parts(kind, tasks)?, review: None }
+            Proposed { title, body, assignee, tasks: parts(kind, tasks)?, ..Proposed::default() }
+        }
+        ProposalKind::Plan => {
+            let Planned { tasks, title, body, assignee, profiles } = parse(kind, value)?;
+            Proposed { title, body, assignee, tasks: parts(kind, tasks)?, profiles, review: None }
         }
         ProposalKind::Progress => reviewed(parse(kind, value)?)?,
         ProposalKind::Route => {
@@ -227,7 +249,8 @@ pub(crate) fn read(proposal: &Proposal, handoff: &Handoff) -> Result<Proposed, E
     if proposed.tasks.is_empty() && proposed.body.is_none() && is_graph {
         return Err(refuse("there is neither a task nor a body".to_owned()));
     }
-    within(&proposed, &proposal.staff).map_err(|error| refuse(error.to_string()))?;
+    let staff = with_proposed(proposal, &proposed).map_err(|error| refuse(error.to_string()))?;
+    within(&proposed, &staff).map_err(|error| refuse(error.to_string()))?;
     Ok(proposed)
 }
 
@@ -340,7 +363,8 @@ mod tests {
     fn proposal(kind: ProposalKind) -> Proposal {
         let id = |text: &str| text.parse().unwrap();
         let staff = [("bob".parse().unwrap(), String::new())].into();
-        Proposal { task: id("t_00000001"), kind, subject: id("t_00000002"), staff }
+        let taken = BTreeSet::new();
+        Proposal { task: id("t_00000001"), kind, subject: id("t_00000002"), staff, taken }
     }
 
     fn said(kind: ProposalKind, metadata: Value) -> Result<Proposed, String> {

@@ -16,7 +16,7 @@ use crate::model::status::Status;
 use crate::model::task::Task;
 
 /// What a mission's row says of its use.
-const USED: &str = "tasks, runtime_us, cost_micros, more_tasks, more_runtime, more_cost, wanted_tasks, max_tasks, max_depth, \
+const USED: &str = "tasks, runtime_us, cost_micros, more_tasks, more_runtime, more_cost, wanted_tasks, wanted_depth, max_tasks, max_depth, \
     max_runtime_us, max_cost_micros";
 
 /// The open runs of each mission, out of the runs themselves.
@@ -34,6 +34,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Used> {
         more_runtime: count("more_runtime")?,
         more_cost: count("more_cost")?,
         wanted_tasks: count("wanted_tasks")?,
+        wanted_depth: row.get("wanted_depth")?,
         caps: MissionCaps {
             max_depth: row.get("max_depth")?,
             max_tasks: limit(row, "max_tasks")?,
@@ -152,8 +153,15 @@ impl Tx<'_> {
     pub(crate) fn grant_mission(&self, name: &str, used: &Used) -> Result<(), Error> {
         self.conn.run(
             "let the mission go on",
-            "UPDATE missions SET more_tasks = ?2, more_runtime = ?3, more_cost = ?4, wanted_tasks = 0 WHERE name = ?1",
-            params![name, stored(used.more_tasks), stored(used.more_runtime), stored(used.more_cost)],
+            "UPDATE missions SET more_tasks = ?2, more_runtime = ?3, more_cost = ?4, max_depth = ?5, wanted_tasks = 0, \
+               wanted_depth = 0 WHERE name = ?1",
+            params![
+                name,
+                stored(used.more_tasks),
+                stored(used.more_runtime),
+                stored(used.more_cost),
+                used.caps.max_depth
+            ],
         )
     }
 
@@ -164,6 +172,12 @@ impl Tx<'_> {
             "UPDATE missions SET wanted_tasks = ?2 WHERE name = ?1",
             params![name, stored(wanted)],
         )
+    }
+
+    /// Notes how deep a worker wanted to make a task of a mission.
+    pub(crate) fn want_depth(&self, name: &str, deep: u32) -> Result<(), Error> {
+        let sql = "UPDATE missions SET wanted_depth = ?2 WHERE name = ?1";
+        self.conn.run("note how deep the mission wants to go", sql, params![name, deep])
     }
 
     /// Stores the limits of a mission's own.

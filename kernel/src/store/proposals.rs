@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::{Row, params};
 
+use super::convert::{json, to_json};
 use super::statement::Statement as _;
 use super::tasks;
 use super::tx::Tx;
 use crate::model::error::Error;
 use crate::model::id::{Profile, TaskId};
-use crate::model::proposal::{Proposal, ProposalKind};
+use crate::model::proposal::{Proposal, ProposalKind, ProposedProfile};
 use crate::model::task::Task;
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Proposal> {
@@ -18,13 +19,15 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Proposal> {
         rusqlite::Error::FromSqlConversionFailure(3, rusqlite::types::Type::Text, Box::new(error))
     };
     let staff: BTreeMap<Profile, String> = serde_json::from_str(&staff).map_err(wrong)?;
-    Ok(Proposal { task: row.get("task_id")?, kind: row.get("kind")?, subject: row.get("subject")?, staff })
+    let taken = json(row, "taken")?.unwrap_or_default();
+    let (task, kind, subject) = (row.get("task_id")?, row.get("kind")?, row.get("subject")?);
+    Ok(Proposal { task, kind, subject, staff, taken })
 }
 
 impl Tx<'_> {
     /// Returns the proposal that a task makes.
     pub(crate) fn proposal(&self, task: &TaskId) -> Result<Option<Proposal>, Error> {
-        let sql = "SELECT task_id, kind, subject, staff FROM proposals WHERE task_id = ?1";
+        let sql = "SELECT task_id, kind, subject, staff, taken FROM proposals WHERE task_id = ?1";
         self.conn.find("read the proposal", sql, [task], read)
     }
 
@@ -55,8 +58,28 @@ impl Tx<'_> {
 
     /// Notes that a task makes a proposal.
     pub(crate) fn put_proposal(&self, new: &Proposal) -> Result<(), Error> {
-        let staff = serde_json::json!(new.staff).to_string();
-        let sql = "INSERT INTO proposals (task_id, kind, subject, staff) VALUES (?1, ?2, ?3, ?4)";
-        self.conn.run("store the proposal", sql, params![new.task, new.kind, new.subject, staff])
+        let Proposal { task, kind, subject, staff, taken } = new;
+        let sql = "INSERT INTO proposals (task_id, kind, subject, staff, taken) VALUES (?1, ?2, ?3, ?4, ?5)";
+        let params = params![task, kind, subject, to_json(staff)?, to_json(taken)?];
+        self.conn.run("store the proposal", sql, params)
+    }
+
+    /// Stores the profiles that the task of a proposal asks for.
+    pub(crate) fn put_proposed_profiles(
+        &self,
+        task: &TaskId,
+        profiles: &[ProposedProfile],
+    ) -> Result<(), Error> {
+        let sql = "UPDATE proposals SET profiles = ?2 WHERE task_id = ?1";
+        self.conn.run("store the proposed profiles", sql, params![task, to_json(&profiles)?])
+    }
+
+    /// Lists the profiles that were asked for on behalf of a task.
+    pub(crate) fn proposed_profiles(&self, subject: &TaskId) -> Result<Vec<ProposedProfile>, Error> {
+        let sql = "SELECT p.profiles FROM proposals p WHERE p.subject = ?1 AND p.profiles <> '[]' ORDER BY p.task_id";
+        let read = |row: &Row<'_>| json::<Vec<ProposedProfile>>(row, "profiles");
+        let found: Vec<Option<Vec<_>>> =
+            self.conn.list("list the proposed profiles", sql, [subject], read)?;
+        Ok(found.into_iter().flatten().flatten().collect())
     }
 }

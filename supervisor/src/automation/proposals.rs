@@ -1,6 +1,6 @@
 //! Proposals: who makes them, and whom they may name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kernel::{NewProposal, Profile, ProposalKind, TaskId, Tenant};
 
@@ -14,13 +14,16 @@ pub(crate) struct Maker {
     /// Who makes it.
     pub(crate) assignee: Profile,
     staff: BTreeMap<Profile, String>,
+    /// All names that there are.
+    taken: BTreeSet<Profile>,
 }
 
 impl Maker {
     /// Finds who makes proposals of a kind; none where nobody does.
     pub(crate) fn find(kind: ProposalKind, roster: &Roster, config: &Config) -> Option<Self> {
         let assignee = config.triage.assignee(kind).filter(|name| roster.knows(name))?;
-        Some(Maker { kind, assignee, staff: staff(roster, config) })
+        let taken = roster.names().iter().filter_map(|name| name.parse().ok()).collect();
+        Some(Maker { kind, assignee, staff: staff(roster, config), taken })
     }
 
     /// What is asked of it for a task of a tenant.
@@ -37,6 +40,7 @@ impl Maker {
             subject,
             assignee: self.assignee.clone(),
             staff: self.staff.clone(),
+            taken: self.taken.clone(),
             policy: own.and_then(|own| own.policy.clone()),
             author,
         }

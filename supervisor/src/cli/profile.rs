@@ -3,7 +3,7 @@
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
-use kernel::{Profile, WorkerRole};
+use kernel::{Profile, ProposedProfile, TaskId, WorkerRole};
 use serde::Serialize;
 
 use super::edit::edited;
@@ -20,7 +20,7 @@ use crate::output::Output;
 use crate::roster::{Adopted, Draft, Home, LooseName, adopt, files, shipped};
 use crate::terminal::printable;
 use crate::time::duration::WrittenDuration;
-use crate::verbs::{ListLanes, ListProfiles, Reload, read_text, show_profile};
+use crate::verbs::{ListLanes, ListProfiles, Reload, ShowMission, read_text, show_profile};
 
 /// List, show, create, edit, export, install and remove profiles
 #[derive(Clone, Debug, clap::Args)]
@@ -109,7 +109,8 @@ Examples:
 #[command(after_help = "\
 Examples:
   supervisor profile create backend --lane claude --model opus
-  supervisor profile create checker --role reviewer --prompt-file role.md")]
+  supervisor profile create checker --role reviewer --prompt-file role.md
+  supervisor profile create cook --proposed-for t_0123abcd --lane claude")]
 struct Create {
     /// Its name, which tasks are assigned to
     name: Profile,
@@ -152,6 +153,9 @@ struct Create {
     /// A file with the text that its workers read before their task, or `-`
     #[arg(long, value_name = "FILE")]
     prompt_file: Option<PathBuf>,
+    /// As the plan of the mission of this task asks for it: with its description and its prompt
+    #[arg(long, value_name = "TASK", conflicts_with_all = ["description", "prompt_file"])]
+    proposed_for: Option<TaskId>,
 }
 
 /// What became of the file of a profile.
@@ -163,6 +167,15 @@ struct Changed {
     warnings: Vec<String>,
 }
 
+/// What the plan of a mission says about a profile that it asks for.
+async fn proposed(client: &Client, name: &Profile, mission: TaskId) -> Result<ProposedProfile, Failure> {
+    let shown = client.call(&ShowMission { mission: mission.clone() }).await?;
+    shown.profiles.into_iter().find(|profile| profile.name == *name).ok_or_else(|| {
+        Failure::new(Code::NotFound, format!("the mission of {mission} asks for no profile `{name}`"))
+            .hint(format!("`supervisor mission show {mission}` shows those that it asks for"))
+    })
+}
+
 pub(super) async fn run(line: &CommandLine, verb: ProfileCommand) -> Result<u8, Failure> {
     let (client, output) = (&line.client()?, line.output);
     refuse_worker(client)?;
@@ -171,9 +184,14 @@ pub(super) async fn run(line: &CommandLine, verb: ProfileCommand) -> Result<u8, 
         Verb::Show { name } => show(client, name, output).await,
         Verb::Create(create) => {
             absent(client, &create.name, "change it with `supervisor profile edit`")?;
-            let prompt = create.prompt_file.as_deref().map(read_text).transpose()?.unwrap_or_default();
+            let mut prompt = create.prompt_file.as_deref().map(read_text).transpose()?.unwrap_or_default();
+            let mut description = create.description;
+            if let Some(task) = create.proposed_for {
+                let asked = proposed(client, &create.name, task).await?;
+                (description, prompt) = (Some(asked.description), asked.prompt);
+            }
             let draft = Draft {
-                description: create.description,
+                description,
                 role: create.role.unwrap_or_default(),
                 lane: create.lane,
                 model: create.model,

@@ -264,7 +264,11 @@ impl Verb for Create {
             && refusal.code == Code::Exhausted
         {
             // The refusal has undone its write: the question to a person is one of its own.
-            call.write_further(|board, actor| board.ask_for_more_tasks(actor)).await?;
+            let ask = |board: &mut kernel::Board<'_>, actor: &kernel::Actor| {
+                board.ask_for_more_tasks(actor)?;
+                board.ask_for_more_depth(actor)
+            };
+            call.write_further(ask).await?;
         }
         Ok(created?.warned(&call).await)
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kernel::{Counted, Mission, MissionDetails, MissionState, MissionTask, TaskId, Tenant};
+use kernel::{Counted, Mission, MissionDetails, MissionState, MissionTask, ProposedProfile, TaskId, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -104,7 +104,11 @@ impl Verb for ShowMission {
 
     async fn run(self, call: Call) -> Result<MissionDetails, Failure> {
         let (limits, actor) = (call.service.config().mission_limits(), call.actor.clone());
-        call.read(move |view| view.mission(&self.mission, &limits, &actor)).await
+        let roster = call.service.roster();
+        let mut shown = call.read(move |view| view.mission(&self.mission, &limits, &actor)).await?;
+        // Those that somebody has made are profiles like any others.
+        shown.profiles.retain(|profile| !roster.knows(&profile.name));
+        Ok(shown)
     }
 }
 
@@ -130,6 +134,7 @@ impl Command for ShowMission {
             screen.hanging("  paused: ", &printable(reason));
         }
         show_needs(reply, screen);
+        show_profiles(reply, screen);
         screen.heading("Tasks");
         Tree::of(&reply.tree).show(screen);
         if reply.more {
@@ -155,6 +160,21 @@ fn show_needs(reply: &MissionDetails, screen: &mut Screen) {
             screen.hanging(&format!("    {}: ", at + 1), &printable(choice));
         }
         screen.line(format!("    {command}"));
+    }
+}
+
+/// The profiles that its plan asks for and nobody has made.
+fn show_profiles(reply: &MissionDetails, screen: &mut Screen) {
+    if reply.profiles.is_empty() {
+        return;
+    }
+    screen.heading("Proposed profiles");
+    for ProposedProfile { name, description, prompt } in &reply.profiles {
+        screen.hanging(&format!("  {name}: "), &printable(description));
+        for line in prompt.lines() {
+            screen.hanging("    | ", &printable(line));
+        }
+        screen.line(format!("    supervisor profile create {name} --proposed-for {}", reply.mission.id));
     }
 }
 

@@ -1,0 +1,98 @@
+//! The new profiles that a plan may ask for. A person makes each of them; until then, its tasks wait.
+
+use std::collections::BTreeMap;
+
+use super::proposal::{Proposed, STAFF};
+use crate::model::error::Error;
+use crate::model::id::Profile;
+use crate::model::limits;
+use crate::model::proposal::{Proposal, ProposedProfile};
+
+/// The most profiles that a plan asks for, and the most bytes of what the workers of one read.
+const PROFILES: usize = 10;
+const PROMPT: usize = 16 << 10;
+
+/// Returns the profiles that tasks may name with those that are asked for, or refuses these: a name that somebody has would give their
+/// tasks to another one than a person has made for them.
+pub(super) fn with_proposed(
+    proposal: &Proposal,
+    proposed: &Proposed,
+) -> Result<BTreeMap<Profile, String>, Error> {
+    let mut staff = proposal.staff.clone();
+    let wrong = |why: String, hint: &str| Err(Error::invalid("profiles", why, hint));
+    if proposed.profiles.len() > PROFILES {
+        let why = format!("{} new profiles, the limit is {PROFILES}", proposed.profiles.len());
+        return wrong(why, "name profiles that there are");
+    }
+    for ProposedProfile { name, description, prompt } in &proposed.profiles {
+        limits::filled("description", description, "say what the profile is for")?;
+        if description.chars().count() > STAFF.1 || description.chars().any(char::is_control) {
+            let why = format!("the description of {name} is not one line of {} characters", STAFF.1);
+            return wrong(why, "write more of it into the prompt");
+        }
+        limits::filled("prompt", prompt, "say what its workers are to know")?;
+        limits::bytes("prompt", prompt, PROMPT)?;
+        let is_used = |assignee: Option<&Profile>| assignee == Some(name);
+        let mut tasks = proposed.tasks.iter().map(|part| part.task.assignee.as_ref());
+        if proposal.taken.is_empty() || proposal.taken.contains(name) {
+            return wrong(format!("{name} is there already"), "give the new profile another name");
+        }
+        if !tasks.any(is_used) && !is_used(proposed.assignee.as_ref()) {
+            return wrong(format!("no task is for the new profile {name}"), "leave it out");
+        }
+        if staff.insert(name.clone(), description.clone()).is_some() {
+            return wrong(format!("two profiles are called {name}"), "give each another name");
+        }
+    }
+    Ok(staff)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::model::proposal::ProposalKind;
+    use crate::model::verdict::Handoff;
+    use crate::rules::proposal::read;
+
+    fn said(kind: ProposalKind, metadata: Value) -> Result<Proposed, String> {
+        let id = |text: &str| text.parse().unwrap();
+        let staff = [("bob".parse().unwrap(), String::new())].into();
+        let taken = ["bob", "shell"].iter().map(|name| name.parse().unwrap()).collect();
+        let proposal = Proposal { task: id("t_00000001"), kind, subject: id("t_00000002"), staff, taken };
+        let handoff = Handoff { metadata: Some(metadata), ..Handoff::default() };
+        read(&proposal, &handoff).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_plan_asks_for_profiles_that_it_needs_and_that_nobody_is_called() {
+        let plan = |kind: ProposalKind, names: &[&str], assignee: &str| {
+            let profile = |name: &&str| json!({ "name": name, "description": "d", "prompt": "p" });
+            let profiles: Vec<Value> = names.iter().map(profile).collect();
+            let task = json!({ "name": "a", "title": "t", "body": "b", "assignee": assignee });
+            said(kind, json!({ "tasks": [task], "profiles": profiles }))
+        };
+        let asked = plan(ProposalKind::Plan, &["cook"], "cook").unwrap();
+        assert_eq!(asked.profiles.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["cook"]);
+        let many: Vec<String> = (0..=PROFILES).map(|at| format!("p{at}")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        for (names, assignee, told) in [
+            (&["shell"][..], "shell", "shell is there already"),
+            (&["bob"], "bob", "bob is there already"),
+            (&["cook"], "bob", "no task is for the new profile cook"),
+            (&["cook", "cook"], "cook", "two profiles are called cook"),
+            (&[], "cook", "nobody is called cook"),
+            (&many, "p1", "11 new profiles, the limit is 10"),
+        ] {
+            let refused = plan(ProposalKind::Plan, names, assignee).unwrap_err();
+            assert!(refused.contains(told), "{names:?}: {refused}");
+        }
+        let divided = plan(ProposalKind::Decompose, &["cook"], "cook").unwrap_err();
+        assert!(divided.contains("unknown field `profiles`"), "{divided}");
+        let long = json!({ "name": "cook", "description": "d\ne", "prompt": "p" });
+        let task = json!({ "name": "a", "title": "t", "body": "b", "assignee": "cook" });
+        let refused = said(ProposalKind::Plan, json!({ "tasks": [task], "profiles": [long] })).unwrap_err();
+        assert!(refused.contains("is not one line"), "{refused}");
+    }
+}
