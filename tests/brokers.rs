@@ -1,6 +1,6 @@
 //! Brokers: a worker asks its service in the clear at its proxy, and never has the key that the service gets.
 
-mod provider;
+pub(crate) mod provider;
 mod tunnels;
 
 use std::fs::{self, File};

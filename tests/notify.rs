@@ -1,5 +1,7 @@
 //! People are notified about their tasks: over each kind of channel, at least once, in order, and never flooded.
 
+mod encrypted;
+mod endings;
 mod outbox;
 pub(crate) mod played;
 mod sinks;

@@ -56,6 +56,150 @@ fn each_tick_is_made_once_over_daemons_that_are_killed() {
     assert!(ticks(&fleet).len() <= 2, "the earlier ones are archived");
 }
 
+/// What was decided about the ticks of a schedule, oldest first: tick, outcome, and how many were missed before it.
+fn decided(fleet: &Fleet, name: &str) -> Vec<(i64, String, i64)> {
+    let events = fleet.json(["events", "--kind", "ticked", "--limit", "1000"]);
+    let of = |event: &Value| {
+        let said = &event["payload"];
+        (said["schedule"] == name).then(|| {
+            let outcome = said["outcome"].as_str().unwrap().to_owned();
+            (said["tick"].as_i64().unwrap(), outcome, said["missed"].as_i64().unwrap())
+        })
+    };
+    let mut decided: Vec<_> = events["events"].as_array().unwrap().iter().filter_map(of).collect();
+    decided.sort();
+    decided
+}
+
+/// Adds a schedule of each second, whose tasks nobody does.
+fn each_second(fleet: &Fleet, name: &str, more: &str) {
+    let file = format!("every = \"1s\"\n{more}\n[task]\ntitle = \"{name} of {{tick}}\"\n");
+    let path = format!("{name}.toml");
+    fs::write(fleet.home().join(&path), file).unwrap();
+    fleet.cli(["schedules", "add", name, "--file", &path]).ok();
+}
+
+fn seconds() -> i64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    i64::try_from(now.as_secs()).unwrap()
+}
+
+#[test]
+fn a_daemon_that_slept_through_ticks_does_what_each_schedule_says() {
+    let fleet = Fleet::boot();
+    // No tick is near: one of the last minute is on time.
+    let period = if (300..3300).contains(&(seconds() % 3600)) { 3600 } else { 5000 };
+    let rules = ["skip", "once", "all"];
+    for rule in rules {
+        let file = format!(
+            "every = \"{period}s\"\nmissed = \"{rule}\"\noverlap = \"replace\"\n[task]\ntitle = \"{rule}\"\n"
+        );
+        fs::write(fleet.home().join("rule.toml"), file).unwrap();
+        fleet.cli(["schedules", "add", rule, "--file", "rule.toml"]).ok();
+    }
+    fleet.kill_daemon();
+    // Six periods go by, as the board has it.
+    let board = rusqlite::Connection::open(fleet.root().join("boards/default/board.db")).unwrap();
+    let back = "UPDATE schedules SET decided = decided - ?1, next = next - ?1";
+    assert_eq!(board.execute(back, [6 * period * 1_000_000]).unwrap(), 3);
+    drop(board);
+
+    fleet.start();
+
+    fleet.eventually("each is decided", || {
+        rules.iter().all(|rule| !decided(&fleet, rule).is_empty()).then_some(())
+    });
+    let last = seconds() / period * period;
+    let made = |tick: i64| (tick, "made".to_owned(), 0);
+    assert_eq!(decided(&fleet, "skip"), [(last, "missed".to_owned(), 6)]);
+    assert_eq!(decided(&fleet, "once"), [(last, "made".to_owned(), 5)], "the latest stands for all");
+    let all: Vec<_> = (0..6).rev().map(|ago| made(last - ago * period)).collect();
+    assert_eq!(decided(&fleet, "all"), all, "oldest first, each at its time");
+    let listed = fleet.json(["list"]);
+    let titles: Vec<&str> =
+        listed.as_array().unwrap().iter().map(|task| task["title"].as_str().unwrap()).collect();
+    assert_eq!(titles.len(), 2, "{titles:?}");
+}
+
+#[test]
+fn a_tick_beside_an_open_task_is_skipped_or_waits_for_its_turn() {
+    let fleet = Fleet::boot();
+    each_second(&fleet, "skips", "overlap = \"skip\"");
+    each_second(&fleet, "waits", "overlap = \"queue\"");
+    let count = |name: &str, outcome: &str| {
+        decided(&fleet, name).iter().filter(|(_, found, _)| found == outcome).count()
+    };
+    fleet.eventually("ticks meet an open task", || {
+        (count("skips", "skipped") > 1 && count("waits", "queued") > 2).then_some(())
+    });
+    let tasks = |name: &str| {
+        let listed = fleet.json(["list", "--limit", "1000"]);
+        let of = listed.as_array().unwrap().iter().filter(|task| task["schedule"] == name);
+        of.map(|task| (task["tick"].as_i64().unwrap(), task["id"].as_str().unwrap().to_owned()))
+            .collect::<Vec<_>>()
+    };
+    let (skips, waits) = (tasks("skips"), tasks("waits"));
+    assert_eq!((skips.len(), waits.len()), (1, 1), "one task each, however many ticks");
+
+    fleet.cli(["complete", &skips[0].1]).ok();
+    fleet.cli(["complete", &waits[0].1]).ok();
+
+    let next = |name: &str, before: i64| {
+        fleet.eventually("the next one is made", || {
+            let made = tasks(name).into_iter().find(|(tick, _)| *tick > before);
+            made.map(|(tick, _)| tick)
+        })
+    };
+    assert_eq!(next("waits", waits[0].0), waits[0].0 + 1, "the first that waits has its turn");
+    assert!(next("skips", skips[0].0) > skips[0].0 + 1, "what was skipped makes nothing");
+}
+
+#[test]
+fn nothing_of_what_comes_by_itself_wakes_an_idle_daemon() {
+    let fleet = Fleet::offline();
+    let port = crate::http::free_port();
+    fleet.configure(&format!(
+        "[notify]\ndefault = 'ops'\n[notify.channels.ops]\nkind = 'webhook'\nurl = 'http://127.0.0.1:{port}/'\n\
+         retry_first = '1h'\n[triage]\nrouter = 'nobody'\nreview_idle = '1h'\nreview_moves = 100\n\
+         [approvals.spend]\nexpires = '1h'\n[a2a]\nlisten = '127.0.0.1:{}'\nprofiles = ['shell']\n\
+         [a2a.senders.one]\nsecret = 'one'\ntenant = 'acme'\n",
+        crate::http::free_port()
+    ));
+    let sender = "[[senders]]\nid = 'ann'\nname = 'ann'\n";
+    fleet.write_config("chat.d/team.toml", &format!("channel = 'ops'\n{sender}"));
+    crate::plugins::installed(&fleet, "diary", "[[events]]\nkinds = ['gave_up']\n", "cat > /dev/null");
+    fleet.start();
+    each_second(&fleet, "later", "start = \"2099-01-01 00:00\"");
+    // A message that nobody takes, a mission that stands still, and a request that nobody decides: each has its own time.
+    let told = fleet.create("told", "true", &[]);
+    fleet.wait_for(&told, "done");
+    fleet.json(["mission", "create", "stands still", "--notify", "none"]);
+    fleet.create("buys", "true", &["--approval-class", "spend", "--notify", "none"]);
+    let wakeups = || fleet.json(["status"])["daemon"]["wakeups"].as_u64().unwrap();
+    fleet.eventually("the message was tried", || {
+        fleet.json(["notify", "outbox"])[0]["attempts"].as_u64().filter(|tries| *tries > 0)
+    });
+
+    fleet.eventually("it has come to rest", || (wakeups() + 1 == wakeups()).then_some(()));
+    let before = wakeups();
+    for asked in 1..=100 {
+        assert_eq!(wakeups(), before + asked, "it wakes up for the question alone");
+    }
+}
+
+#[test]
+fn the_tasks_of_a_tick_start_at_a_time_within_the_jitter() {
+    let fleet = Fleet::boot();
+    each_second(&fleet, "spread", "jitter = \"6h\"");
+    let task = fleet.eventually("a tick is made", || {
+        fleet.json(["list"]).as_array().unwrap().iter().find(|task| task["schedule"] == "spread").cloned()
+    });
+    let shown = fleet.show(task["id"].as_str().unwrap())["task"].clone();
+    let (tick, at) = (shown["tick"].as_i64().unwrap(), shown["not_before"].as_i64().unwrap());
+    assert!(at > tick && at <= tick + 6 * 3600, "{shown:#}");
+    assert_eq!(shown["status"], "scheduled");
+}
+
 #[test]
 fn a_template_runs_in_the_order_of_its_parents_and_the_list_says_what_came_of_it() {
     let fleet = Fleet::boot();

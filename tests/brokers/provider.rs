@@ -50,9 +50,7 @@ impl Provider {
 
     /// Writes the certificate of its authority.
     pub(crate) fn write_ca(&self, dir: &Path) -> PathBuf {
-        let path = dir.join("authority.pem");
-        std::fs::write(&path, &self.ca).unwrap();
-        path
+        written(&self.ca, dir)
     }
 
     pub(crate) fn host(&self) -> String {
@@ -65,14 +63,22 @@ impl Provider {
     }
 }
 
-fn certified() -> (Arc<ServerConfig>, String) {
+/// Writes the certificate of an authority.
+pub(crate) fn written(ca: &str, dir: &Path) -> PathBuf {
+    let path = dir.join("authority.pem");
+    std::fs::write(&path, ca).unwrap();
+    path
+}
+
+/// What a server of this host shows, and the certificate of the authority that stands behind it.
+pub(crate) fn certified() -> (Arc<ServerConfig>, String) {
     let authority = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let root = params.self_signed(&authority).unwrap();
     let issuer = Issuer::new(params, authority);
     let key = KeyPair::generate().unwrap();
-    let names = vec!["127.0.0.1".to_owned(), "localhost".to_owned()];
+    let names = ["127.0.0.1", "127.0.0.2", "localhost"].map(str::to_owned);
     let own = CertificateParams::new(names).unwrap().signed_by(&key, &issuer).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider)

@@ -227,6 +227,29 @@ fn a_script_that_takes_too_long_is_ended_with_all_that_it_has_started() {
 }
 
 #[test]
+fn a_script_that_names_no_limit_has_two_minutes_and_five_seconds_after_term() {
+    if !has_python() {
+        return;
+    }
+    let fleet = Fleet::boot();
+    let (mut agent, _) = agent(&fleet);
+    // It tells when it gets TERM, and goes on.
+    let code = "import signal, time\nbegan = time.monotonic()\n\
+                signal.signal(signal.SIGTERM, lambda *_: print('TERM after', int(time.monotonic() - began), flush=True))\n\
+                while True:\n    time.sleep(1)\n";
+    let began = Instant::now();
+
+    let result = executed(&mut agent, code);
+
+    let took = began.elapsed();
+    assert_eq!(result["status"], "timeout", "{result}");
+    assert!(result["errors"].as_str().unwrap().contains("longer than 120 s"), "{result}");
+    let told = result["output"].as_str().unwrap();
+    let at: u64 = told.trim().strip_prefix("TERM after ").unwrap().parse().unwrap();
+    assert!((119..125).contains(&at) && took >= Duration::from_secs(at + 4), "{told} of {took:?}");
+}
+
+#[test]
 fn what_a_script_leaves_behind_is_ended_with_it() {
     if !has_python() {
         return;

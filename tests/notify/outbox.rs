@@ -12,7 +12,7 @@ use crate::http::free_port;
 const DOWN: Answer = ("500 Internal Server Error", "", "");
 
 /// A fleet that notifies over a webhook at a port.
-fn told_at(port: u16, more: &str) -> Fleet {
+pub(super) fn told_at(port: u16, more: &str) -> Fleet {
     let fleet = Fleet::offline();
     configure(&fleet, port, more);
     fleet
@@ -25,7 +25,7 @@ fn configure(fleet: &Fleet, port: u16, more: &str) {
     ));
 }
 
-fn messages(played: &Played) -> Vec<Value> {
+pub(super) fn messages(played: &Played) -> Vec<Value> {
     let bodies = played.asked().into_iter().map(|asked| asked.json());
     bodies.flat_map(|body| body["messages"].as_array().unwrap().clone()).collect()
 }
@@ -247,6 +247,34 @@ fn many_messages_that_have_waited_are_one_digest_for_people() {
     let text = played.asked()[0].json()["text"].as_str().unwrap().to_owned();
     assert!(text.starts_with("30 messages have waited:\n- done t_"), "{text}");
     assert!(text.ends_with("and 10 more: supervisor list"), "{text}");
+}
+
+#[test]
+fn a_service_that_was_down_for_a_day_gets_each_message_in_one_digest() {
+    let port = free_port();
+    let fleet = Fleet::offline();
+    let token = secret(&fleet, "token", "1:abc\n");
+    fleet.configure(&format!(
+        "[notify]\ndefault = 'tg'\n[notify.channels.tg]\nkind = 'telegram'\nurl = 'http://127.0.0.1:{port}'\nsecret = {token}\nto = '5'\n"
+    ));
+    fleet.start();
+    let ids: Vec<String> = (0..20).map(|n| done(&fleet, &format!("task {n}"), "ok", &[])).collect();
+    fleet.eventually("it was tried", || outbox(&fleet)[0]["attempts"].as_u64().filter(|tries| *tries > 0));
+    fleet.kill_daemon();
+    // A day of tries goes by, as the board has it.
+    let board = rusqlite::Connection::open(fleet.root().join("boards/default/board.db")).unwrap();
+    let back = "UPDATE notify_outbox SET created_at = created_at - ?1, due_at = due_at - ?1, failing_since = failing_since - ?1, \
+                attempts = attempts + 30";
+    assert_eq!(board.execute(back, [24 * 3600 * 1_000_000_i64]).unwrap(), 20);
+    drop(board);
+    let played = Played::at(port, |_, _| OK);
+
+    fleet.start();
+
+    fleet.eventually("all have come, and none is dead", || outbox(&fleet).is_empty().then_some(()));
+    assert_eq!(played.asked().len(), 1, "nobody is flooded");
+    let text = played.asked()[0].json()["text"].as_str().unwrap().to_owned();
+    assert!(ids.iter().all(|id| text.contains(id.as_str())), "nothing is left out: {text}");
 }
 
 #[test]
