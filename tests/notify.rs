@@ -4,6 +4,7 @@ mod encrypted;
 mod endings;
 mod outbox;
 pub(crate) mod played;
+mod played_desktop;
 mod sinks;
 
 use std::os::unix::fs::PermissionsExt as _;

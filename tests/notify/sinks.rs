@@ -1,5 +1,7 @@
 //! Each kind of channel, against a server that plays its service, with its limits of rate.
 
+use std::path::Path;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -7,8 +9,9 @@ use serde_json::{Value, json};
 use sha2::Sha256;
 
 use super::played::{Answer, Asked, OK, Played, mail_server};
+use super::played_desktop::PlayedDesktop;
 use super::{done, outbox, secret};
-use crate::harness::Fleet;
+use crate::harness::{Fleet, Output, skip};
 use crate::http::free_port;
 
 /// A title that tries everything.
@@ -224,6 +227,40 @@ fn the_desktop_gets_a_message_through_the_program_of_its_session() {
         said.starts_with("--app-name=supervisor\n--urgency=normal\n--\ntest message of supervisor\n"),
         "{said}"
     );
+}
+
+#[test]
+fn the_desktop_shows_a_message_that_comes_over_the_bus_of_its_session() {
+    let fleet = Fleet::offline();
+    let Some(desktop) = PlayedDesktop::start(&fleet.home()) else {
+        skip("notifications of a desktop: needs dbus-daemon");
+        return;
+    };
+    // Another client of the bus stands in for `notify-send` where the host has none.
+    let run = if Path::new("/usr/bin/notify-send").exists() {
+        String::new()
+    } else if Path::new("/usr/bin/gdbus").exists() {
+        let program = fleet.home().join("send");
+        std::fs::write(&program, "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\n\
+            exec gdbus call --session --dest org.freedesktop.Notifications --object-path /org/freedesktop/Notifications \
+            --method org.freedesktop.Notifications.Notify supervisor 0 '' \"$2\" \"$3\" '[]' '{}' 5000\n").unwrap();
+        super::executable(&fleet, &program);
+        format!("run = ['{}']\n", program.display())
+    } else {
+        skip("notifications of a desktop: needs notify-send or gdbus");
+        return;
+    };
+    fleet.configure(&format!("[notify.channels.desk]\nkind = 'desktop'\n{run}"));
+    let test = |bus: &str| {
+        Output::of(fleet.command(["notify", "test", "desk"]).env("DBUS_SESSION_BUS_ADDRESS", bus))
+    };
+
+    test(&desktop.address).ok();
+
+    let shown = desktop.shown();
+    assert!(shown.len() == 1 && shown[0].contains("test message of supervisor"), "{shown:?}");
+    let nowhere = test("unix:path=/nowhere");
+    assert!(nowhere.code == 1 && nowhere.stdout.contains("failed  show"), "{nowhere:?}");
 }
 
 #[test]
