@@ -55,7 +55,7 @@ fn completes(mut shell: Screen, setup: &str, task: &str) {
         ("supervisor lane show clau".to_owned(), "lane show claude".to_owned()),
         ("supervisor login clau".to_owned(), "login claude".to_owned()),
         ("supervisor plugin check dia".to_owned(), "plugin check diary".to_owned()),
-        ("supervisor dia".to_owned(), "supervisor diary".to_owned()),
+        ("supervisor diar".to_owned(), "supervisor diary".to_owned()),
         ("supervisor diary yest".to_owned(), "diary yesterday".to_owned()),
         ("supervisor schedules run nigh".to_owned(), "run nightly".to_owned()),
         (format!("supervisor kill {task} -s US"), "-s USR".to_owned()),

@@ -157,7 +157,7 @@ fn a_plan_asks_for_a_profile_that_a_person_makes_and_its_tasks_wait_for_that() {
     // A name that somebody has is refused, and nothing is recorded.
     let plan = |name: &str| {
         serde_json::json!({
-            "tasks": [{"name": "a", "title": "a menu", "body": "supervisor complete --summary soup", "assignee": name}],
+            "tasks": [{"name": "a", "title": "a menu", "body": "soup for a week", "assignee": name}],
             "body": "true", "assignee": "carol",
             "profiles": [{"name": name, "description": "plans meals", "prompt": "You plan meals. No nuts."}],
         })
@@ -169,6 +169,8 @@ fn a_plan_asks_for_a_profile_that_a_person_makes_and_its_tasks_wait_for_that() {
         plan("cook")
     );
     let fleet = fleet(User::current(), "planner", &script);
+    fleet.lane("kitchen", &stand_in("supervisor complete --summary soup"));
+    fleet.cli(["service", "reload"]).ok();
     let id = fleet.json(["mission", "create", "a week of meals"])["id"].as_str().unwrap().to_owned();
     fleet.cli(["mission", "plan", &id]).ok();
 
@@ -191,7 +193,7 @@ fn a_plan_asks_for_a_profile_that_a_person_makes_and_its_tasks_wait_for_that() {
 
     let another = ["profile", "create", "baker", "--proposed-for", &id];
     fleet.cli(another).refused(3, "asks for no profile `baker`");
-    fleet.cli(["profile", "create", "cook", "--proposed-for", &id, "--lane", "shell"]).ok();
+    fleet.cli(["profile", "create", "cook", "--proposed-for", &id, "--lane", "kitchen"]).ok();
 
     assert_eq!(fleet.wait_for(menu, "done")["latest_summary"], "soup");
     fleet.wait_for(&id, "done");

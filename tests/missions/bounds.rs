@@ -24,11 +24,7 @@ fn a_worker_goes_no_deeper_than_its_mission_may_and_a_person_is_asked() {
         });
 
         assert!(asked["question"]["text"].as_str().unwrap().contains("missions.depth"), "{asked:#}");
-        assert_eq!(
-            (asked["tree"].as_array().unwrap().len(), &asked["state"]),
-            (3, &"done".into()),
-            "{asked:#}"
-        );
+        assert_eq!(asked["tree"].as_array().unwrap().len(), 3, "{asked:#}");
         let part = fleet.create("part", "true", &["--mission", &mission]);
         assert!(fleet.show(&part)["why"]["text"].to_string().contains("missions.depth"));
         fleet.cli(["answer", &mission, "1"]).ok();
