@@ -232,7 +232,7 @@ supervisor complete --metadata "$(cat answer)""#;
 }
 
 #[test]
-fn a_mission_is_reviewed_after_so_many_moves_and_stops_with_a_question_where_the_review_says_so() {
+fn a_mission_is_reviewed_after_some_moves_and_stops_with_a_question_where_the_review_wants_it() {
     let fleet = Fleet::offline();
     fleet.configure("[triage]\noverseer = \"maker\"\nreview_moves = 4\n");
     fleet.lane(

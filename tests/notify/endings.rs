@@ -68,10 +68,10 @@ fn each_ending_of_a_run_and_each_thing_that_waits_for_a_person_is_one_message() 
     }
     let wanted: usize = CASES.iter().map(|(.., told)| told.len()).sum();
 
-    fleet.eventually("each has been told", || (messages(&played).len() >= wanted).then_some(()));
+    fleet.eventually("each message has come", || (messages(&played).len() >= wanted).then_some(()));
     // A message of a last task comes behind all that could come twice.
     let last = fleet.create("the last one", "true", &[]);
-    fleet.eventually("the last one is told", || {
+    fleet.eventually("the last message has come", || {
         messages(&played).iter().any(|message| message["task_id"] == last.as_str()).then_some(())
     });
 
