@@ -90,7 +90,6 @@ pub use model::projection::{
     Projected, ProjectedCard, ProjectedComment, ProjectedEnd, ProjectedRemark, ProjectedTask, ProjectedWork,
     Projection,
 };
-pub use model::proposal::{NewProposal, Proposal, ProposalKind, ReviewAnswer, ReviewTerms};
 pub use model::proposal::{NewProposal, Proposal, ProposalKind, ProposedProfile, ReviewAnswer, ReviewTerms};
 pub use model::quota::{Bound, Quotas, SharedQuotas};
 pub use model::request::{Caller, Request};
