@@ -72,7 +72,10 @@ fn a_thousand_events_at_once_draw_a_few_times_and_all_of_them() {
         (page.text(&format!("{} .count", column("blocked")))?.contains("500")).then_some(())
     });
     page.script(
-        "window.draws = 0; window.last = performance.now(); window.first = window.last;
+        "window.batches = 0;
+         new MutationObserver(changes => { window.batches += changes.length; })
+             .observe(document.getElementById('connection'), {attributes: true, attributeFilter: ['data-event']});
+         window.draws = 0; window.last = performance.now(); window.first = window.last;
          new MutationObserver(() => { window.draws += 1; window.last = performance.now(); })
              .observe(document.querySelector('.columns'), {subtree: true, childList: true, characterData: true});
          performance.clearResourceTimings(); performance.setResourceTimingBufferSize(100000)",
@@ -89,13 +92,14 @@ fn a_thousand_events_at_once_draw_a_few_times_and_all_of_them() {
         card.as_str().is_some_and(|text| text.contains('6')).then_some(())
     });
     let measured = page.script(
-        "return [window.draws, performance.getEntriesByType('resource').filter(one => one.name.includes('/api/')).length, window.last - window.first]",
+        "return [window.draws, performance.getEntriesByType('resource').filter(one => one.name.includes('/api/')).length, window.last - window.first, window.batches]",
         &[],
     );
-    println!("draws, requests, milliseconds: {measured}");
-    let [draws, requests, millis] = [0, 1, 2].map(|at| measured[at].as_f64().unwrap());
+    println!("draws, requests, milliseconds, batches: {measured}");
+    let [draws, requests, millis, handed] = [0, 1, 2, 3].map(|at| measured[at].as_f64().unwrap());
     // A batch each 120 ms, however many events are in it. What is scrolled draws, too.
     let batches = millis / 120.0 + 2.0;
+    assert!((1.0..=batches).contains(&handed), "{measured}");
     assert!(requests <= 4.0 * batches, "{measured}");
     assert!(draws <= 6.0 * batches + 40.0, "{measured}");
 }
