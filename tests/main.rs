@@ -107,6 +107,7 @@ mod survivors;
 mod systemd;
 mod telemetry;
 mod tenants;
+mod terminals;
 mod times;
 mod top;
 mod transfer;

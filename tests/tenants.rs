@@ -193,6 +193,7 @@ const OF_A_TASK: &[&[&str]] = &[
     &["reassign", "ID", "shell"],
     &["edit", "ID", "--title", "x"],
     &["steer", "ID", "hello"],
+    &["type", "ID", "hello"],
     &["attach", "ID", "FILE"],
     &["events", "--task", "ID"],
     &["link", "ID", "OWN"],

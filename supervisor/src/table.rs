@@ -65,6 +65,7 @@ macro_rules! table {
                 verbs {
                     Runs => pages::run,
                     Steer,
+                    Type,
                     Context,
                     Claim,
                     Heartbeat,

@@ -7,13 +7,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 pub(crate) mod choose;
+mod escapes;
 pub(crate) mod full_screen;
+pub(crate) mod raw;
 mod safe;
 pub(crate) mod signals;
 mod table;
 
 use safe::guarded;
 
+pub(crate) use escapes::{AS_BEFORE, Drawn, FIRST_SCREEN, plain};
 pub(crate) use safe::{LogWriter, json, printable, printable_lines, printable_output, without_styles};
 pub(crate) use table::Cell;
 

@@ -48,7 +48,11 @@ const EXPORT: Proof =
 const POOLS: Proof =
     Test("tests/edits.rs", "pools_of_a_task_come_and_go_and_one_that_is_not_configured_is_a_warning");
 
+const TYPE: Proof =
+    Test("tests/terminals.rs", "keys_are_typed_by_a_command_and_refused_where_there_is_no_terminal");
+
 pub(super) const DAILY: &[Row] = &[
+    ("type", "enter", TYPE),
     ("tenant create", "assignee", TENANT),
     ("tenant edit", "assignee", TENANT),
     ("tenant create", "budget", TENANT),

@@ -73,6 +73,7 @@ pub(crate) mod sight;
 mod start;
 mod swarm;
 mod tenants;
+mod terminal;
 mod tool_call;
 mod verdict;
 pub(crate) mod view;

@@ -77,6 +77,8 @@ words! {
         Status => "status",
         StopRequested => "stop_requested",
         Subscribed => "subscribed",
+        TerminalTaken => "terminal_taken",
+        TerminalTyped => "terminal_typed",
         Throttled => "throttled",
         Ticked => "ticked",
         TimedOut => "timed_out",

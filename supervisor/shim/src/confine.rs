@@ -31,6 +31,8 @@ enum ConfineError {
     Spec(RunDirError),
     #[error("the run has no command")]
     NoCommand,
+    #[error("make the terminal the worker's own")]
+    Terminal(#[source] io::Error),
     #[error(transparent)]
     Plan(policies::PlanError),
     #[error(transparent)]
@@ -55,7 +57,7 @@ enum ConfineError {
 impl ConfineError {
     fn step(&self) -> Step {
         match self {
-            Self::Usage | Self::Descriptor(..) => Step::Confine,
+            Self::Usage | Self::Descriptor(..) | Self::Terminal(_) => Step::Confine,
             Self::Spec(_) | Self::NoCommand => Step::Spec,
             Self::Plan(_) => Step::Plan,
             Self::Apply(_) => Step::Apply,
@@ -108,7 +110,10 @@ fn confine(
     let failed = |error: ConfineError| error.described();
     let ends = channel.map(own_ends).transpose().map_err(failed)?;
     let spec = RunDir::open(run).and_then(|run| run.spec()).map_err(ConfineError::Spec).map_err(failed)?;
-    let RunSpec { argv, env, cwd, policy, mut surroundings, cgroup, host, conversation, .. } = spec;
+    let RunSpec { argv, env, cwd, policy, mut surroundings, cgroup, host, conversation, terminal, .. } = spec;
+    if terminal.is_some() {
+        take_terminal().map_err(ConfineError::Terminal).map_err(failed)?;
+    }
     let Some((command, arguments)) = argv.split_first() else { return Err(failed(ConfineError::NoCommand)) };
     surroundings.parent = shim;
     if surroundings.work_cgroup.is_none() {
@@ -150,6 +155,12 @@ fn confine(
     let is_own = is_the_runs(Path::new(command), &surroundings);
     let failed = failed(ConfineError::Execute { command: command.clone(), search, source });
     Err(limited(if is_own { failed.concerning(Concern::Run) } else { failed }, Holding::All))
+}
+
+/// Begins a session, whose controlling terminal is the one at standard input.
+fn take_terminal() -> io::Result<()> {
+    nix::unistd::setsid()?;
+    Ok(rustix::process::ioctl_tiocsctty(io::stdin())?)
 }
 
 /// Whether a command is a file of the run's own places: then no other run of the lane has it.

@@ -23,6 +23,7 @@
 mod activity;
 mod attended;
 mod confine;
+mod console;
 mod conversation;
 mod deadline;
 mod init;

@@ -1,4 +1,5 @@
-//! What the worker writes: copied from its two pipes into the log of both, and its standard output into a file of its own.
+//! What the worker writes: copied from its two pipes into the log of both, and its standard output into a file of its own. At a
+//! terminal all of it is standard output.
 //!
 //! Each pipe keeps its own order. Between the two, the log has the order in which the shim finds them: when it wakes up it
 //! takes up to 16 KiB of what standard output has, then as much of standard error. So what a worker writes to one and, after
@@ -57,9 +58,10 @@ impl Files {
 }
 
 impl Output {
-    /// Reads from two pipes, which have to be non-blocking.
-    pub(crate) fn new(stdout: OwnedFd, stderr: OwnedFd, files: Files) -> Self {
-        Self { stdout: Stream::new(stdout), stderr: Stream::new(stderr), files, buffer: vec![0; COPY_BYTES] }
+    /// Reads from two pipes, or from the one end of a terminal. They have to be non-blocking.
+    pub(crate) fn new(stdout: OwnedFd, stderr: Option<OwnedFd>, files: Files) -> Self {
+        let (stdout, stderr) = (Stream::new(Some(stdout)), Stream::new(stderr));
+        Self { stdout, stderr, files, buffer: vec![0; COPY_BYTES] }
     }
 
     /// Copies what is there, up to one buffer of each stream. False when there was nothing.
@@ -123,8 +125,8 @@ impl Output {
 }
 
 impl Stream {
-    fn new(pipe: OwnedFd) -> Self {
-        Self { pipe: Some(pipe.into()), tail: Tail::default() }
+    fn new(pipe: Option<OwnedFd>) -> Self {
+        Self { pipe: pipe.map(PipeReader::from), tail: Tail::default() }
     }
 
     /// Reads what is there, up to one buffer; nothing once the pipe is closed.

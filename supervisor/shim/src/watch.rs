@@ -7,6 +7,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::WaitStatus;
 
 use crate::activity::Activity;
+use crate::console::Console;
 use crate::deadline::{Ending, Escalation};
 use crate::init::Init;
 use crate::mailbox::Mailbox;
@@ -61,6 +62,8 @@ pub(crate) struct Watch<'a> {
     keeper: Option<Keeper>,
     /// Passes on messages to the agent.
     mailbox: Option<Mailbox<'a>>,
+    /// The terminal of the worker, with what is typed at it.
+    console: Option<Console>,
 }
 
 impl<'a> Watch<'a> {
@@ -80,7 +83,7 @@ impl<'a> Watch<'a> {
             spec,
             signals,
             alarm,
-            output: Output::new(worker.stdout.into(), worker.stderr.into(), files),
+            output: Output::new(worker.stdout, worker.stderr, files),
             report: ReportPipe::new(worker.report),
             tree: match worker.channel {
                 Some(_) => Tree::new(worker.identity.pid, init, work).with_relay(),
@@ -101,6 +104,7 @@ impl<'a> Watch<'a> {
             lingered: 0,
             keeper: None,
             mailbox: worker.channel.map(|channel| Mailbox::new(run, channel)),
+            console: worker.console,
         }
     }
 
@@ -122,6 +126,9 @@ impl<'a> Watch<'a> {
             }
             if let Some(keeper) = &mut self.keeper {
                 keeper.attend();
+            }
+            if let Some(console) = &mut self.console {
+                console.attend();
             }
             self.pass_messages();
             if self.signals.take_terminate() {
@@ -265,11 +272,13 @@ impl<'a> Watch<'a> {
             .chain(self.report.fd())
             .chain(self.keeper.as_ref().map(|keeper| keeper.as_fd()))
             .chain(self.mailbox.as_ref().and_then(Mailbox::source))
+            .chain(self.console.as_ref().and_then(Console::source))
             .collect();
         let mut polled: Vec<PollFd<'_>> =
             all.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
-        let sink = self.mailbox.as_ref().and_then(Mailbox::sink);
-        polled.extend(sink.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::OUT)));
+        let sinks =
+            [self.mailbox.as_ref().and_then(Mailbox::sink), self.console.as_ref().and_then(Console::sink)];
+        polled.extend(sinks.into_iter().flatten().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::OUT)));
         // EINTR is a signal, whose handler has written to its pipe.
         poll(&mut polled, timeout.as_ref()).ok();
         drop(polled);

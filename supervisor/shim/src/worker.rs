@@ -2,14 +2,15 @@
 
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{ChildStderr, ChildStdout, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use rustix::fs::Uid;
 
+use crate::console::Console;
 use crate::mailbox::Channel;
 use crate::rundir::{ProcessIdentity, RunDir, ShimSpec, Stdin, identity_of};
 
@@ -37,21 +38,27 @@ pub(crate) enum SpawnError {
     /// A pipe's mode could not be set.
     #[error("set up the output pipes")]
     OutputPipes(#[source] io::Error),
+    /// No terminal could be made.
+    #[error("open the terminal")]
+    Terminal(#[source] io::Error),
     /// No pipes for messages.
     #[error("open the pipes of messages")]
     Messages(#[source] io::Error),
 }
 
-/// The worker and the shim's ends of its pipes, all non-blocking.
+/// The worker and the shim's ends of its pipes or of its terminal, all non-blocking.
 #[derive(Debug)]
 pub(crate) struct Worker {
     /// It, first `confine` and after exec the command.
     pub(crate) identity: ProcessIdentity,
-    pub(crate) stdout: ChildStdout,
-    pub(crate) stderr: ChildStderr,
+    pub(crate) stdout: OwnedFd,
+    /// None at a terminal, where all comes by one way.
+    pub(crate) stderr: Option<OwnedFd>,
     pub(crate) report: PipeReader,
     /// The way of messages to its agent, where that takes any.
     pub(crate) channel: Option<Channel>,
+    /// Its terminal, where it runs at one.
+    pub(crate) console: Option<Console>,
 }
 
 impl Worker {
@@ -61,11 +68,12 @@ impl Worker {
     /// SIGPIPE for the child. The process is single-threaded: nobody else can spawn while the report pipe is
     /// inheritable.
     pub(crate) fn spawn(run: &RunDir, spec: &ShimSpec) -> Result<Self, SpawnError> {
-        let stdin = match &spec.stdin {
-            Stdin::Null => Stdio::null(),
-            Stdin::File(path) => {
-                File::open(path).map_err(|source| SpawnError::Stdin { path: path.clone(), source })?.into()
-            }
+        let owner = spec.surroundings.identity.map(|identity| (identity.uid, identity.gid));
+        let console = spec.terminal.map(|size| Console::open(run, size, owner)).transpose();
+        let console = console.map_err(SpawnError::Terminal)?;
+        let [stdin, stdout, stderr] = match &console {
+            Some(console) => at_terminal(console).map_err(SpawnError::Terminal)?,
+            None => [stdin(spec)?, Stdio::piped(), Stdio::piped()],
         };
         // From inside a pid namespace the shim has no number.
         let parent = if spec.surroundings.pid_namespace.is_some() { 0 } else { std::process::id() };
@@ -88,30 +96,58 @@ impl Worker {
             .args(descriptors.map(|descriptor| descriptor.to_string()))
             .env_clear()
             .stdin(stdin)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .stdout(stdout)
+            .stderr(stderr)
             .spawn();
         drop((report_end, ends));
         let mut child = spawned.map_err(SpawnError::Spawn)?;
 
-        let pipes = || SpawnError::OutputPipes(io::ErrorKind::BrokenPipe.into());
-        let stdout = child.stdout.take().ok_or_else(pipes)?;
-        let stderr = child.stderr.take().ok_or_else(pipes)?;
-        for fd in [stdout.as_fd(), stderr.as_fd(), report.as_fd()] {
-            rustix::io::ioctl_fionbio(fd, true).map_err(|error| SpawnError::OutputPipes(error.into()))?;
-        }
-        if let Some(identity) = &spec.surroundings.identity {
-            // Without this a worker with a uid of its own cannot open /dev/stdout or /dev/stderr. Where the shim
-            // may not give the pipes away the worker has the shim's uid anyway.
-            let owner = Some(Uid::from_raw(identity.uid));
-            rustix::fs::fchown(&stdout, owner, None).ok();
-            rustix::fs::fchown(&stderr, owner, None).ok();
-        }
+        let failed = |error: io::Error| SpawnError::OutputPipes(error);
+        let (stdout, stderr) = match &console {
+            Some(console) => (console.output().map_err(failed)?, None),
+            None => {
+                pipes(&mut child, owner).map(|(stdout, stderr)| (stdout, Some(stderr))).map_err(failed)?
+            }
+        };
+        rustix::io::ioctl_fionbio(&report, true).map_err(|error| failed(error.into()))?;
         let pid = child.id().cast_signed();
         // Unreaped, so its line is there; 0 is no start time of any process that can be a worker.
         let identity = identity_of(pid).unwrap_or(ProcessIdentity { pid, start_ticks: 0, pidfs_inode: None });
-        Ok(Self { identity, stdout, stderr, report, channel })
+        Ok(Self { identity, stdout, stderr, report, channel, console })
     }
+}
+
+/// What the worker reads, where that is no terminal.
+fn stdin(spec: &ShimSpec) -> Result<Stdio, SpawnError> {
+    match &spec.stdin {
+        Stdin::Null => Ok(Stdio::null()),
+        Stdin::File(path) => File::open(path)
+            .map(Stdio::from)
+            .map_err(|source| SpawnError::Stdin { path: path.clone(), source }),
+    }
+}
+
+/// The three standard streams of a worker at a terminal, which `confine` makes its controlling one.
+fn at_terminal(console: &Console) -> io::Result<[Stdio; 3]> {
+    Ok([console.slave()?.into(), console.slave()?.into(), console.slave()?.into()])
+}
+
+/// The shim's ends of the pipes of output.
+fn pipes(child: &mut Child, owner: Option<(u32, u32)>) -> io::Result<(OwnedFd, OwnedFd)> {
+    let missing = || io::Error::from(io::ErrorKind::BrokenPipe);
+    let stdout = OwnedFd::from(child.stdout.take().ok_or_else(missing)?);
+    let stderr = OwnedFd::from(child.stderr.take().ok_or_else(missing)?);
+    for fd in [stdout.as_fd(), stderr.as_fd()] {
+        rustix::io::ioctl_fionbio(fd, true)?;
+    }
+    if let Some((uid, _)) = owner {
+        // Without this a worker with a uid of its own cannot open /dev/stdout or /dev/stderr. Where the shim
+        // may not give the pipes away the worker has the shim's uid anyway.
+        let owner = Some(Uid::from_raw(uid));
+        rustix::fs::fchown(&stdout, owner, None).ok();
+        rustix::fs::fchown(&stderr, owner, None).ok();
+    }
+    Ok((stdout, stderr))
 }
 
 /// Makes the pipes of messages: the shim's ends, and those that `confine` inherits.

@@ -1,4 +1,5 @@
-//! `attach` at the command line: with a file it attaches that; with a task alone it shows what the agent does, and sends it what a person types.
+//! `attach` at the command line: with a file it attaches that; with a task alone it shows what the agent does, and sends it what a person types: keys
+//! where its program runs at a terminal, else lines.
 
 use std::io::{BufRead as _, IsTerminal as _};
 
@@ -6,6 +7,7 @@ use kernel::{Run, RunId, Status, TaskId};
 use serde_json::json;
 use tokio::sync::mpsc;
 
+use super::attach_terminal::{Keyboard, Left};
 use super::outcome;
 use super::reading::{Begun, readable};
 use crate::client::Client;
@@ -21,6 +23,8 @@ use crate::verbs::{Attach, Events, Log, Show, Steer};
 const TYPED: usize = 4;
 /// How long one question waits at the daemon.
 const WAIT_SECONDS: u64 = 30;
+/// The same as long as it is not known whether there is a terminal.
+const FIRST_SECONDS: u64 = 1;
 
 pub(super) async fn run(client: &Client, verb: Attach, output: Output) -> Result<u8, Failure> {
     match verb.task_alone(client.here()) {
@@ -40,15 +44,34 @@ async fn send_file(client: &Client, mut verb: Attach, output: Output) -> Result<
 /// Shows the runs of a task as they happen, the latest from its beginning on, until nothing starts another one by itself. Returns what became of
 /// the task.
 async fn follow(client: &Client, task: TaskId, output: Output) -> Result<u8, Failure> {
-    let mut typed = typed(output);
-    let mut log = Log { task_id: Some(task.clone()), offset: Some(0), wait: WAIT_SECONDS, ..Log::default() };
+    let mut hands = Hands::of(output);
+    let mut log = Log { task_id: Some(task.clone()), offset: Some(0), ..Log::default() };
     let mut news = Events { task: Some(task.clone()), limit: 1000, ..Events::default() };
     let mut stream = Stream { output, run: None, format: None, begun: Begun::default(), has_said_end: false };
     loop {
-        let piece = until(client.call(&log), client, &task, &mut typed).await?;
+        log.wait = if matches!(hands, Hands::Unknown(_)) { FIRST_SECONDS } else { WAIT_SECONDS };
+        let piece = until(client.call(&log), client, &task, &mut hands).await?;
         if log.run != piece.run_id {
             log.run = piece.run_id;
             stream.begin(piece.run_id, piece.stdout)?;
+        }
+        if let Some(run) = piece.run_id.filter(|_| piece.terminal)
+            && let Some(keyboard) = hands.at_terminal()
+        {
+            log.wait = WAIT_SECONDS;
+            match keyboard.attach(client, (&task, run), &mut log, piece).await? {
+                Left::Alone => {
+                    complain(&format!(
+                        "Left the terminal. Run {run} goes on; come back with: supervisor attach {task}"
+                    ));
+                    return Ok(0);
+                }
+                Left::Signalled(code) => return Ok(code),
+                Left::Over => continue,
+            }
+        }
+        if !piece.text.is_empty() || piece.ended {
+            hands.to_lines();
         }
         log.offset = Some(piece.next_offset);
         stream.show(&piece.text)?;
@@ -69,7 +92,7 @@ async fn follow(client: &Client, task: TaskId, output: Output) -> Result<u8, Fai
             return Ok(code);
         }
         news.wait = WAIT_SECONDS;
-        until(client.call(&news), client, &task, &mut typed).await?;
+        until(client.call(&news), client, &task, &mut hands).await?;
     }
 }
 
@@ -78,32 +101,81 @@ async fn until<T>(
     answer: impl Future<Output = Result<T, Failure>>,
     client: &Client,
     task: &TaskId,
-    typed: &mut mpsc::Receiver<String>,
+    hands: &mut Hands,
 ) -> Result<T, Failure> {
     let mut answer = std::pin::pin!(answer);
     loop {
         // The answer stays pinned, and a line that is not taken stays in the channel.
         tokio::select! {
             answer = &mut answer => return answer,
-            Some(line) = typed.recv() => send(client, task, line).await,
+            Some(line) = hands.line() => send(client, task, line).await,
         }
     }
 }
 
-/// The lines that a person types, where one can.
-fn typed(output: Output) -> mpsc::Receiver<String> {
-    let (lines, typed) = mpsc::channel(TYPED);
-    if std::io::stdin().is_terminal() && !output.json() {
-        complain("A line that you type is sent to the agent. Press Ctrl-C to leave it alone.");
-        // It ends with the process: nothing ends a read of a terminal.
-        std::thread::spawn(move || {
-            for line in std::io::stdin().lock().lines().map_while(Result::ok) {
-                if !line.trim().is_empty() && lines.blocking_send(line).is_err() {
-                    return;
-                }
-            }
-        });
+/// What a person does beside looking.
+enum Hands {
+    /// Nothing: nobody can.
+    Tied,
+    /// It is not known yet whether the worker has a terminal. Until then what is typed waits in the person's own.
+    Unknown(Keyboard),
+    /// Keys go to the terminal of the worker.
+    Keys(Keyboard),
+    /// Lines go to the agent, as messages.
+    Lines(mpsc::Receiver<String>),
+}
+
+impl Hands {
+    fn of(output: Output) -> Self {
+        let is_person = std::io::stdin().is_terminal() && !output.json();
+        match (is_person, std::io::stdout().is_terminal()) {
+            (true, true) => Hands::Unknown(Keyboard::new()),
+            (true, false) => Hands::Lines(typed()),
+            (false, _) => Hands::Tied,
+        }
     }
+
+    /// The keys, where the worker has a terminal.
+    fn at_terminal(&mut self) -> Option<&mut Keyboard> {
+        if let Hands::Unknown(_) = self
+            && let Hands::Unknown(keyboard) = std::mem::replace(self, Hands::Tied)
+        {
+            *self = Hands::Keys(keyboard);
+        }
+        match self {
+            Hands::Keys(keyboard) => Some(keyboard),
+            Hands::Tied | Hands::Unknown(_) | Hands::Lines(_) => None,
+        }
+    }
+
+    /// The worker has no terminal.
+    fn to_lines(&mut self) {
+        if let Hands::Unknown(_) = self {
+            *self = Hands::Lines(typed());
+        }
+    }
+
+    /// The next line. Cancel-safe: a line that is not taken stays in the channel.
+    async fn line(&mut self) -> Option<String> {
+        match self {
+            Hands::Lines(lines) => lines.recv().await,
+            Hands::Tied | Hands::Unknown(_) | Hands::Keys(_) => std::future::pending().await,
+        }
+    }
+}
+
+/// The lines that a person types.
+fn typed() -> mpsc::Receiver<String> {
+    let (lines, typed) = mpsc::channel(TYPED);
+    complain("A line that you type is sent to the agent. Press Ctrl-C to leave it alone.");
+    // It ends with the process: nothing ends a read of a terminal.
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+            if !line.trim().is_empty() && lines.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    });
     typed
 }
 

@@ -4,6 +4,7 @@ mod answer;
 mod arguments;
 mod attach;
 mod attach_get;
+mod attach_terminal;
 mod boards;
 mod browser;
 mod chat;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use kernel::Pool;
 use serde::{Deserialize, Serialize};
-use shim::rundir::Form as Conversing;
+use shim::rundir::{Form as Conversing, TerminalSize};
 
 use super::exit_codes::ExitCodes;
 use super::lane::{CleanExit, Lane, Prompt, RateLimit};
@@ -25,6 +25,9 @@ pub(crate) struct Description {
     /// How its program takes messages while it works.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) session: Option<Conversing>,
+    /// The terminal that its program runs at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) terminal: Option<TerminalSize>,
     /// The format of its standard output.
     pub(crate) stdout: String,
     pub(crate) on_clean_exit: CleanExit,
@@ -99,6 +102,7 @@ impl Lane {
             argv: self.words(),
             prompt: self.prompt,
             session: self.session,
+            terminal: self.terminal,
             stdout: self.stdout.to_string(),
             on_clean_exit: self.on_clean_exit,
             model: self.model.clone(),

@@ -22,6 +22,7 @@ use shim::rundir::{Cause, ExitRecord, Stdout, StopReason};
 use super::exit_codes::ExitCodes;
 use super::formats::{Finish, Format, OwnLimit, Reset, Said};
 use super::lane::{CleanExit, Lane, RateLimit};
+use crate::terminal::plain;
 
 /// The longest rate limit that is believed.
 const LONGEST: Duration = Duration::from_hours(24);
@@ -59,6 +60,9 @@ pub(crate) struct EndingRules {
     /// What its program writes where that is gone.
     #[serde(default)]
     session_gone: Vec<String>,
+    /// Whether its standard output is what a terminal shows.
+    #[serde(default)]
+    terminal: bool,
 }
 
 impl EndingRules {
@@ -77,6 +81,7 @@ impl EndingRules {
             retry_limit: lane.retry_limit.as_secs(),
             resumed: resumed.map(str::to_owned),
             session_gone: lane.sessions.gone.clone(),
+            terminal: lane.terminal.is_some(),
         }
     }
 
@@ -123,6 +128,9 @@ pub(crate) fn read_ending(
         Cause::SpawnFailed(_) => Said::default(),
         Cause::Exited | Cause::Deadline | Cause::Stopped { .. } => rules.stdout.read(stdout),
     };
+    if rules.terminal {
+        said.message = said.message.map(|text| plain(&text)).filter(|text| !text.is_empty());
+    }
     let mut ending = Ending::new(cause(record, rules, &said, ended_at));
     if said.finish == Finish::Well && said.spent.denials > 0 {
         let denials = said.spent.denials;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use kernel::{Pool, WorkerRole};
 use policies::{Additions, Broker, Policy};
 use serde::{Deserialize, Serialize};
-use shim::rundir::Form as Conversing;
+use shim::rundir::{Form as Conversing, TerminalSize};
 
 use super::exit_codes::ExitCodes;
 use super::formats::Format;
@@ -36,6 +36,8 @@ pub(crate) struct Lane {
     pub(super) prompt: Prompt,
     /// How its program takes messages while it works, the prompt among them; none where it takes none.
     pub(super) session: Option<Conversing>,
+    /// The terminal that its program runs at; none where it runs at none.
+    pub(super) terminal: Option<TerminalSize>,
     /// What its workers write to their standard output.
     pub(super) stdout: Format,
     /// What exit 0 without a verdict means.

@@ -10,6 +10,7 @@ use policies::{Additions, Broker, HostRule, Secret};
 use serde::Deserialize;
 use shim::rundir::Form as Conversing;
 
+use super::console::TerminalFile;
 use super::exit_codes::ExitCodesFile;
 use super::extends::{self, Misread};
 use super::formats::Format;
@@ -17,7 +18,7 @@ use super::lane::{CleanExit, Lane, Prompt, RateLimit};
 use super::login::Login;
 use super::servers::ToolServers;
 use super::service::ServiceFile;
-use super::sessions::{Sessions, is_inside};
+use super::sessions::{Sessions, Wrong, is_inside, spoken};
 use super::template::{Place, Template, UnknownPlace};
 use super::tools::Form;
 use super::variable::{is_reserved, is_variable};
@@ -37,6 +38,7 @@ struct LaneFile {
     #[serde(default)]
     prompt: Prompt,
     session: Option<Conversing>,
+    terminal: Option<TerminalFile>,
     #[serde(default)]
     stdout: Format,
     #[serde(default)]
@@ -150,7 +152,10 @@ impl Lane {
         };
         let sessions = Sessions { state: file.state, gone: file.session_gone };
         let sessions = sessions.check(&argv, file.session, files.keys().chain(&file.skills));
-        let sessions = sessions.map_err(|wrong| reader.defect(wrong.key, wrong.words, wrong.message))?;
+        let sessions = sessions.map_err(|wrong| reader.wrong(&wrong))?;
+        let session = spoken(file.session, file.prompt, file.stdout).map_err(|wrong| reader.wrong(&wrong))?;
+        let terminal = file.terminal.map(|terminal| terminal.check((file.prompt, session, file.stdout)));
+        let terminal = terminal.transpose().map_err(|wrong| reader.wrong(&wrong))?.flatten();
         let login = Login { argv: reader.words("login", &file.login)?, keep: file.keep };
         let login = login.check(files.keys().chain(&file.skills));
         let login = login.map_err(|wrong| reader.defect(wrong.key, &wrong.words, wrong.message))?;
@@ -165,7 +170,8 @@ impl Lane {
             argv,
             orchestrator: reader.words("orchestrator", &file.orchestrator)?,
             prompt: file.prompt,
-            session: reader.session(file.session, file.prompt, file.stdout)?,
+            session,
+            terminal,
             stdout: file.stdout,
             on_clean_exit: file.on_clean_exit,
             exit_codes: file.exit_codes.into(),
@@ -211,6 +217,10 @@ impl Reader<'_> {
     fn defect(&self, key: &str, words: &str, message: impl Into<String>) -> Defect {
         let line = self.text.lines().position(|line| line.contains(words)).map_or(1, |index| index + 1);
         Defect::new(self.subject(), self.origin, message).at(line, Some(key.to_owned()))
+    }
+
+    fn wrong(&self, wrong: &Wrong) -> Defect {
+        self.defect(wrong.key, wrong.words, wrong.message.as_str())
     }
 
     /// Refuses what would change nothing in a lane whose workers nothing here starts.
@@ -280,29 +290,6 @@ impl Reader<'_> {
             (Prompt::Argument, true)
             | (Prompt::Stdin | Prompt::Context | Prompt::File | Prompt::BodyFile, false) => Ok(groups),
         }
-    }
-
-    fn session(
-        &self,
-        form: Option<Conversing>,
-        prompt: Prompt,
-        stdout: Format,
-    ) -> Result<Option<Conversing>, Defect> {
-        let Some(form) = form else { return Ok(None) };
-        let spoken = match form {
-            Conversing::StreamJson => "claude-stream-json",
-            Conversing::AppServer => "codex-app-server",
-            Conversing::Acp => "acp",
-        };
-        if prompt != Prompt::Stdin {
-            let message = "its prompt is the first message on standard input: leave `prompt` out";
-            return Err(self.defect("session", "session", message));
-        }
-        if stdout.to_string() != spoken {
-            let message = format!("its program answers in one format: stdout = \"{spoken}\"");
-            return Err(self.defect("session", "session", message));
-        }
-        Ok(Some(form))
     }
 
     fn env(&self, env: BTreeMap<String, String>) -> Result<BTreeMap<String, Template>, Defect> {
@@ -424,6 +411,14 @@ mod tests {
                 "/etc/l.toml:2 (session): its prompt is the first message",
             ),
             ("argv = [\"x\"]\nsession = \"pty\"", "/etc/l.toml:2 (session): unknown variant `pty`"),
+            (
+                "argv = [\"x\"]\nterminal = true",
+                "/etc/l.toml:2 (terminal): its standard input is the terminal",
+            ),
+            (
+                "argv = [\"x\"]\nprompt = \"file\"\nterminal = \"9\"",
+                "/etc/l.toml:3 (terminal): `9` is no size",
+            ),
             ("argv = [\"x\"]\nidle_limit = 0", "/etc/l.toml:2 (idle_limit): it is 0"),
             ("argv = [\"x\"]\nmax_running = 0", "/etc/l.toml:2 (max_running): "),
             ("argv = [\"x\"]\npools = [\"a b\"]", "/etc/l.toml:2 (pools): "),

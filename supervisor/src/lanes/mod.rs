@@ -6,6 +6,7 @@
 
 mod builtin;
 mod check;
+mod console;
 mod description;
 mod ending;
 mod environment;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use kernel::{BoardName, Purpose, Run, Task, TaskId};
 use policies::BoardAccess;
-use shim::rundir::{Form as Conversing, Stdin};
+use shim::rundir::{Form as Conversing, Stdin, TerminalSize};
 
 use super::check;
 use super::environment;
@@ -62,6 +62,8 @@ pub(crate) struct Start {
     pub(crate) stdin: Stdin,
     /// How its agent takes messages while it works; none where it takes none.
     pub(crate) session: Option<Conversing>,
+    /// The terminal that it runs at; none where it runs at none.
+    pub(crate) terminal: Option<TerminalSize>,
     /// The session in which that goes on.
     pub(crate) resumed: Option<String>,
     /// What it may read: the files of its task, and its prompt where that is a file.
@@ -161,7 +163,8 @@ impl Lane {
             // It reads its workspace alone.
             let argv = check::command(facts.task);
             let env = environment::variables(facts);
-            return Start { argv, env, stdin: Stdin::Null, session: None, resumed: None, read: Vec::new() };
+            let (stdin, read) = (Stdin::Null, Vec::new());
+            return Start { argv, env, stdin, session: None, terminal: None, resumed: None, read };
         }
         let texts = self.own_texts(&facts.places);
         let said = (facts.prompt, facts.session);
@@ -169,9 +172,14 @@ impl Lane {
         let own = self.env.iter().filter_map(|(name, value)| Some((name.clone(), value.fill(&values)?)));
         let mut env = environment::variables(facts);
         env.retain(|name, _| !self.unset.contains(name));
+        if self.terminal.is_some() {
+            // What most terminals of people are, and what `attach` lets through.
+            env.insert("TERM".to_owned(), "xterm-256color".to_owned());
+        }
         env.extend(own);
         let resumed = facts.session.map(str::to_owned);
-        Start { argv: self.command(&values), env, stdin, session: self.session, resumed, read }
+        let (session, terminal) = (self.session, self.terminal);
+        Start { argv: self.command(&values), env, stdin, session, terminal, resumed, read }
     }
 
     fn values<'a>(

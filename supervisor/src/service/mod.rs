@@ -3,6 +3,7 @@
 mod automation;
 mod beside;
 pub(crate) mod details;
+pub(crate) mod keyboards;
 pub(crate) mod leases;
 mod looks;
 mod wholeness;
@@ -22,6 +23,7 @@ use tokio::sync::{Notify, watch};
 use workspace::WorkspaceSpec;
 
 pub(crate) use self::beside::BRIDGE;
+use self::keyboards::Keyboards;
 use self::leases::ExternalLeases;
 use self::looks::Looks;
 use crate::automation::chat::Desk;
@@ -67,6 +69,7 @@ pub(crate) struct BoardHandle {
     readers: Readers,
     blobs: Blobs,
     external_leases: ExternalLeases,
+    keyboards: Keyboards,
     changed: watch::Sender<i64>,
     commits: Arc<AtomicU64>,
     closing: AtomicBool,
@@ -108,6 +111,11 @@ impl BoardHandle {
     /// The leases of its external claims.
     pub(crate) fn external_leases(&self) -> &ExternalLeases {
         &self.external_leases
+    }
+
+    /// Who types at the terminals of its runs.
+    pub(crate) fn keyboards(&self) -> &Keyboards {
+        &self.keyboards
     }
 
     /// The bytes of its attachments.
@@ -343,6 +351,7 @@ impl Service {
     /// Closes every board that is open, and marks it as closed: the next daemon may serve it at once. Blocking.
     pub(crate) fn close(&self) {
         for board in self.served() {
+            board.keyboards().drain().into_iter().for_each(|(run, held)| board.record_typed(run, held));
             let Ok(writer) = board.writer() else { continue };
             writer.close();
             if board.readers().require_present().is_ok() {
@@ -465,7 +474,20 @@ impl Service {
         };
         let blobs = Blobs::beside(&path);
         let (closing, gone) = (AtomicBool::new(false), watch::Sender::new(()));
-        let (name, external_leases) = (name.clone(), ExternalLeases::default());
-        Ok(BoardHandle { id, name, writer, readers, blobs, external_leases, changed, commits, closing, gone })
+        let (name, external_leases, keyboards) =
+            (name.clone(), ExternalLeases::default(), Keyboards::default());
+        Ok(BoardHandle {
+            id,
+            name,
+            writer,
+            readers,
+            blobs,
+            external_leases,
+            keyboards,
+            changed,
+            commits,
+            closing,
+            gone,
+        })
     }
 }

@@ -35,7 +35,8 @@ in its context.
 
 With a task alone, what its agent writes is shown as it happens, over all attempts,
 until the task waits for somebody. In a terminal, a line that is typed is sent to the
-agent as by `steer`. With --json, an object a line: {\"run_id\": …, \"line\": \"…\"}, with
+agent as by `steer`. Where its lane has a `terminal`, that is shown, and each key goes
+to it; Ctrl-] leaves it alone. With --json, an object a line: {\"run_id\": …, \"line\": \"…\"}, with
 what the agent wrote as it wrote it, without empty lines and the supervisor's own.
 
 Examples:

@@ -73,6 +73,9 @@ pub(crate) struct Logged {
     /// Whether the text is what a person reads of an agent's lines.
     #[serde(default)]
     pub(crate) readable: bool,
+    /// Whether the run is alive and has a terminal: the text is what that shows.
+    #[serde(default)]
+    pub(crate) terminal: bool,
     /// The text; bytes that are no UTF-8 are shown as U+FFFD.
     pub(crate) text: String,
 }
@@ -91,6 +94,7 @@ impl Logged {
             ended: false,
             stdout: None,
             readable: false,
+            terminal: false,
             text: String::new(),
         }
     }
@@ -161,6 +165,8 @@ impl Log {
         let (roster, config) = (call.service.roster(), call.service.config());
         let lane = run.profile.as_ref().and_then(|profile| roster.resolve(profile, None, &config).ok());
         let stdout = lane.map(|resolved| resolved.lane.output());
+        let dir = call.service.root().run_dir(call.board()?.name(), run.id);
+        let terminal = !ended && shim::rundir::RunDir::open(&dir).is_ok_and(|dir| dir.has_terminal());
         let (log, at) = (self.clone(), path.clone());
         let format = stdout.filter(|format| self.readable && format.is_of_events());
         // A disk may be slow, and others are served meanwhile.
@@ -177,6 +183,8 @@ impl Log {
             stdout,
             readable: format.is_some(),
             text,
+            terminal,
+            text: String::from_utf8_lossy(&bytes).into_owned(),
             task_id,
         })
     }

@@ -4,6 +4,7 @@
 #![expect(clippy::print_stdout, reason = "a layer that the host lacks is a printed skip")]
 
 mod lab;
+mod terminal;
 
 use std::fs;
 use std::io::Write as _;

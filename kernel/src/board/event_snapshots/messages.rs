@@ -54,3 +54,31 @@ fn message_not_delivered_tells_of_one_that_came_too_late() {
         @r#"its run: {"message":1,"reason":"the run ended"}"#
     );
 }
+
+fn typed(change: impl FnOnce(&mut crate::Board<'_>, &crate::TaskId) + Send + 'static) -> Bench {
+    let bench = Bench::new();
+    let id = bench.ready();
+    bench.start(&id);
+    bench
+        .call(move |board| {
+            change(board, &id);
+            Ok(())
+        })
+        .unwrap();
+    bench
+}
+
+#[test]
+fn terminal_taken_tells_of_who_begins_to_type_at_a_run() {
+    let bench = typed(|board, id| drop(board.begin_typing(id, &alice()).unwrap()));
+    insta::assert_snapshot!(told(&bench, "terminal_taken"), @r#"its run: {"by":"alice"}"#);
+}
+
+#[test]
+fn terminal_typed_tells_of_how_much_was_typed_and_not_of_what() {
+    let bench = typed(|board, id| {
+        let run = board.run_to_type_at(id, &alice()).unwrap().id;
+        board.record_typed(run, 12, &alice()).unwrap();
+    });
+    insta::assert_snapshot!(told(&bench, "terminal_typed"), @r#"its run: {"by":"alice","bytes":12}"#);
+}

@@ -13,6 +13,7 @@
 //! | `heartbeat` | daemon | by its time of change: when the worker has last said that it is at work |
 //! | `inbox` | daemon | a directory of messages to the agent, each in a file with its number |
 //! | `messages` | shim | what became of the messages that it passed on |
+//! | `keys` | shim | a FIFO: what a person types at the terminal of the run, and its size |
 //! | `keeper` | shim | a socket: who asks there gets the listening socket of the run's proxy |
 //! | `unkillable` | shim | what outlives SIGKILL; there only while it lasts |
 //! | `exit` | shim | how the run ended; length and checksum tell a whole record from a torn one |
@@ -38,6 +39,7 @@ mod records;
 mod spec;
 mod stat;
 mod stdout;
+mod terminal;
 
 pub use atomic::write_json;
 pub use directory::{RunDir, RunDirError};
@@ -56,6 +58,7 @@ pub(crate) use spec::ShimSpec;
 pub use spec::{LeaseSpec, RunSpec, Stdin};
 pub use stat::ProcessStat;
 pub use stdout::Stdout;
+pub use terminal::{Keyed, NotKeyed, TerminalSize};
 
 /// The version that this release writes into every file of a run directory.
 pub const VERSION: u32 = 2;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Conversation, VERSION};
+use super::{Conversation, TerminalSize, VERSION};
 
 /// What the worker reads on its standard input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,6 +44,9 @@ pub struct RunSpec {
     /// How its agent takes messages while it works, the prompt among them; none where it takes none.
     #[serde(default)]
     pub conversation: Option<Conversation>,
+    /// The terminal that the command runs at, in the place of standard input, output and error; none where it runs at none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terminal: Option<TerminalSize>,
     /// The file that collects the worker's output.
     pub log: PathBuf,
     /// The size that the log never exceeds, in bytes.
@@ -103,6 +106,7 @@ impl RunSpec {
             grace_ms: 0,
             idle_ms: None,
             conversation: None,
+            terminal: None,
             policy,
             surroundings,
             cgroup: None,
@@ -157,6 +161,9 @@ pub(crate) struct ShimSpec {
     /// How its agent takes messages while it works; none where it takes none.
     #[serde(default)]
     pub(crate) conversation: Option<Conversation>,
+    /// The terminal that its worker runs at; none where it runs at none.
+    #[serde(default)]
+    pub(crate) terminal: Option<TerminalSize>,
     /// The file that collects the worker's output.
     pub(crate) log: PathBuf,
     /// The size that the log never exceeds, in bytes.

@@ -379,6 +379,7 @@ fn run_spec(
             id: uuid::Uuid::new_v4().to_string(),
             resumed: start.resumed,
         }),
+        terminal: start.terminal,
         log: host.root.log(&order.board, &order.task.id, order.run.id),
         log_cap: log_cap(order),
         stdout_cap: log_cap(order),

@@ -1,0 +1,249 @@
+//! `attach` at the terminal of a worker: what it draws is shown, and what a person types goes to it, until they leave or the run ends.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use kernel::{RunId, TaskId};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+
+use crate::client::Client;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::terminal::raw::{Lent, keys};
+use crate::terminal::signals::{Signalled, Signals};
+use crate::terminal::{complain, printable};
+use crate::verbs::{Log, Logged, TerminalSize, Type, Typed};
+
+/// The key that leaves the worker alone: Ctrl-].
+const LEAVE: u8 = 0x1d;
+/// The most that is sent at once. What is longer goes in pieces.
+const PIECE: usize = 1024;
+/// How often the daemon hears that somebody is there.
+const STILL_THERE: Duration = Duration::from_secs(5);
+/// How long a worker that reads nothing is left alone, and a daemon that does not answer.
+const AGAIN: Duration = Duration::from_millis(200);
+
+/// Why a person is no more at the terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Left {
+    /// They pressed the key for that, or their terminal is gone.
+    Alone,
+    /// The run has ended.
+    Over,
+    /// A signal asks this process to end, with this code.
+    Signalled(u8),
+}
+
+/// The keys of a person, from the first terminal of a task to its last.
+pub(super) struct Keyboard {
+    typed: Option<mpsc::Receiver<Vec<u8>>>,
+    holder: String,
+}
+
+type Sending<'a> = Pin<Box<dyn Future<Output = (Vec<u8>, Result<Typed, Failure>)> + Send + 'a>>;
+
+/// One terminal, while a person is at it.
+struct Attached<'a> {
+    client: &'a Client,
+    task: &'a TaskId,
+    holder: &'a str,
+    screen: Lent,
+    /// What goes to the person's terminal.
+    pending: Option<String>,
+    /// What was typed and is not sent.
+    unsent: Vec<u8>,
+    /// Whether the worker is to have the size of the person's terminal, or the daemon is to hear that they are there.
+    is_due: bool,
+    sending: Option<Sending<'a>>,
+    /// Not before then, after the daemon or the worker took nothing.
+    pause: Option<Instant>,
+    /// Who else types, as far as that was said.
+    typist: Option<String>,
+}
+
+impl Keyboard {
+    pub(super) fn new() -> Self {
+        Keyboard { typed: None, holder: uuid::Uuid::new_v4().to_string() }
+    }
+
+    /// Shows the terminal of a run from `log` on, which gets the place where it ends, and sends what is typed.
+    pub(super) async fn attach(
+        &mut self,
+        client: &Client,
+        (task, run): (&TaskId, RunId),
+        log: &mut Log,
+        first: Logged,
+    ) -> Result<Left, Failure> {
+        complain(&format!(
+            "This is the terminal of run {run}. What you type goes to its worker; Ctrl-] leaves it alone."
+        ));
+        let mut signals = Signals::listen()?;
+        let mut resized = signal(SignalKind::window_change())
+            .map_err(|e| Failure::failed(format!("SIGWINCH cannot be listened to: {e}")))?;
+        let mut still_there = interval(STILL_THERE);
+        still_there.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let typed = self.typed.get_or_insert_with(keys);
+        let mut here = Attached::new(client, task, &self.holder, Lent::lend()?);
+        here.show(log, &first);
+        let left = loop {
+            here.send();
+            let pause = here.pause;
+            // Each arm can be dropped: the log is asked again from the same place, keys and signals stay where they are, and what is
+            // being sent is kept beside the loop.
+            tokio::select! {
+                room = here.screen.room(), if here.pending.is_some() => match (room, here.pending.take()) {
+                    (Some(room), Some(piece)) => drop(room.send(piece)),
+                    _ => break Left::Alone,
+                },
+                piece = client.call(&*log), if here.pending.is_none() => match piece {
+                    Ok(piece) if piece.ended || !piece.terminal => {
+                        here.show(log, &piece);
+                        if piece.text.is_empty() { break Left::Over }
+                    }
+                    Ok(piece) => here.show(log, &piece),
+                    // The run goes on without a daemon; the next one knows it.
+                    Err(failure) if matches!(failure.code, Code::Unreachable | Code::TryAgain) => tokio::time::sleep(AGAIN).await,
+                    Err(failure) => {
+                        drop(here);
+                        return Err(failure);
+                    }
+                },
+                keys = typed.recv() => match keys {
+                    Some(keys) => if let Some(left) = here.typed(&keys) { break left },
+                    None => break Left::Alone,
+                },
+                sent = async { match &mut here.sending { Some(sending) => sending.await, None => std::future::pending().await } } => {
+                    here.sending = None;
+                    here.sent(sent);
+                }
+                () = async { match pause { Some(at) => sleep_until(at).await, None => std::future::pending().await } } => here.pause = None,
+                _ = resized.recv() => here.is_due = true,
+                _ = still_there.tick() => here.is_due = true,
+                signalled = signals.next() => match signalled {
+                    Signalled::End(code) => break Left::Signalled(code),
+                    Signalled::Stop => {}
+                    Signalled::Continue => here.screen.resume(),
+                },
+            }
+        };
+        here.leave().await;
+        Ok(left)
+    }
+}
+
+impl<'a> Attached<'a> {
+    fn new(client: &'a Client, task: &'a TaskId, holder: &'a str, screen: Lent) -> Self {
+        Attached {
+            client,
+            task,
+            holder,
+            screen,
+            pending: None,
+            unsent: Vec::new(),
+            is_due: true,
+            sending: None,
+            pause: None,
+            typist: None,
+        }
+    }
+
+    fn show(&mut self, log: &mut Log, piece: &Logged) {
+        log.offset = Some(piece.next_offset);
+        let drawn = self.screen.drawn(&piece.text);
+        if !drawn.is_empty() {
+            self.pending = Some(drawn);
+        }
+    }
+
+    /// Takes what was typed, up to the key that leaves.
+    fn typed(&mut self, keys: &[u8]) -> Option<Left> {
+        let end = keys.iter().position(|key| *key == LEAVE);
+        // A person who types into a worker that reads nothing for long is not kept in memory.
+        if self.unsent.len() < PIECE * 64 {
+            self.unsent.extend_from_slice(&keys[..end.unwrap_or(keys.len())]);
+        }
+        end.map(|_| Left::Alone)
+    }
+
+    /// Sends what there is, one request at a time.
+    fn send(&mut self) {
+        if self.sending.is_some() || self.pause.is_some() || (self.unsent.is_empty() && !self.is_due) {
+            return;
+        }
+        let mut say = Type::attached(self.task, self.holder);
+        let whole = whole_characters(&self.unsent, PIECE);
+        let bytes: Vec<u8> = self.unsent.drain(..whole).collect();
+        say.text = String::from_utf8_lossy(&bytes).into_owned();
+        say.size = Lent::size().filter(|_| self.is_due).map(|(rows, columns)| TerminalSize { rows, columns });
+        self.is_due = false;
+        let client = self.client;
+        self.sending = Some(Box::pin(async move { (bytes, client.call(&say).await) }));
+    }
+
+    /// Takes what became of it.
+    fn sent(&mut self, (bytes, answer): (Vec<u8>, Result<Typed, Failure>)) {
+        match answer {
+            Ok(Typed { is_full: true, .. }) => {
+                self.unsent.splice(..0, bytes);
+                self.pause = Some(Instant::now() + AGAIN);
+            }
+            Ok(Typed { typist: Some(name), .. }) => {
+                self.unsent.clear();
+                if self.typist.as_ref() != Some(&name) {
+                    complain(&format!(
+                        "\r\n{} types here: you see it, and what you type is dropped.\r",
+                        printable(&name)
+                    ));
+                }
+                self.typist = Some(name);
+            }
+            Ok(_) => self.typist = None,
+            // It was perhaps passed, so it is not sent again.
+            Err(_) => self.pause = Some(Instant::now() + AGAIN),
+        }
+    }
+
+    /// Sends what was typed last, gives the keyboard back, then the terminal.
+    async fn leave(mut self) {
+        let last = async {
+            if let Some(sending) = self.sending.take() {
+                self.sent(sending.await);
+            }
+            self.pause = None;
+            self.is_due = false;
+            self.send();
+            if let Some(sending) = self.sending.take() {
+                drop(sending.await);
+            }
+            let bye = Type { leave: true, ..Type::attached(self.task, self.holder) };
+            drop(self.client.call(&bye).await);
+        };
+        // Where nobody answers, it is given back when its time is over.
+        drop(tokio::time::timeout(Duration::from_secs(2), last).await);
+    }
+}
+
+/// How many of the first bytes to send: whole characters, and at least one byte.
+fn whole_characters(bytes: &[u8], most: usize) -> usize {
+    let first = &bytes[..bytes.len().min(most)];
+    let begun = first.utf8_chunks().last().map_or(0, |chunk| chunk.invalid().len());
+    match first.len() - begun {
+        0 => first.len(),
+        whole => whole,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::whole_characters;
+
+    #[test]
+    fn what_is_sent_at_once_ends_between_two_characters() {
+        assert_eq!(whole_characters("añb".as_bytes(), 2), 1);
+        assert_eq!(whole_characters("añb".as_bytes(), 3), 3);
+        assert_eq!(whole_characters(b"", 9), 0);
+        assert_eq!(whole_characters(b"\xff", 9), 1, "it is sent as what stands for it");
+    }
+}

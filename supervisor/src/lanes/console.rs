@@ -1,0 +1,74 @@
+//! What the file of a lane says of a terminal: whether its program runs at one, and how large that is at first.
+
+use serde::Deserialize;
+use shim::rundir::{Form as Conversing, TerminalSize};
+
+use super::formats::Format;
+use super::lane::Prompt;
+use super::sessions::Wrong;
+
+/// The usual size.
+const USUAL: TerminalSize = TerminalSize { rows: 24, columns: 80 };
+
+/// `terminal` of the file.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "it is true, or a size as \"120x40\": columns, then lines")]
+pub(super) enum TerminalFile {
+    Wanted(bool),
+    Sized(String),
+}
+
+impl TerminalFile {
+    /// Checks it, beside what else the file says of the streams of the program.
+    pub(super) fn check(
+        self,
+        (prompt, form, stdout): (Prompt, Option<Conversing>, Format),
+    ) -> Result<Option<TerminalSize>, Wrong> {
+        let wrong = |message: String| Err(Wrong { key: "terminal", words: "terminal", message });
+        let size = match self {
+            TerminalFile::Wanted(false) => return Ok(None),
+            TerminalFile::Wanted(true) => USUAL,
+            TerminalFile::Sized(text) => match size(&text) {
+                Some(size) => size,
+                None => {
+                    return wrong(format!("`{text}` is no size, such as \"120x40\": columns, then lines"));
+                }
+            },
+        };
+        if form.is_some() {
+            return wrong(
+                "a program with a `session` speaks to the supervisor, and people type at a terminal"
+                    .to_owned(),
+            );
+        }
+        match prompt {
+            Prompt::Stdin | Prompt::Context => wrong(
+                "its standard input is the terminal: prompt = \"argument\", \"file\" or \"body-file\""
+                    .to_owned(),
+            ),
+            Prompt::File | Prompt::Argument | Prompt::BodyFile if stdout != Format::default() => {
+                wrong("what it writes is for people: leave `stdout` out".to_owned())
+            }
+            Prompt::File | Prompt::Argument | Prompt::BodyFile => Ok(Some(size)),
+        }
+    }
+}
+
+fn size(text: &str) -> Option<TerminalSize> {
+    let (columns, rows) = text.split_once('x')?;
+    let within = |text: &str| text.parse().ok().filter(|number| (2..=1000).contains(number));
+    Some(TerminalSize { rows: within(rows)?, columns: within(columns)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_is_columns_and_lines() {
+        assert_eq!(size("120x40"), Some(TerminalSize { rows: 40, columns: 120 }));
+        for text in ["", "120", "x", "120x", "1x40", "120x1001", "-1x40", "120x40x2", "99999x40"] {
+            assert_eq!(size(text), None, "{text}");
+        }
+    }
+}

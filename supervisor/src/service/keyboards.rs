@@ -1,0 +1,118 @@
+//! Who types at the terminals of live runs: one at a time, as long as they say that they are there.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use kernel::{Actor, RunId};
+
+use super::BoardHandle;
+
+/// How long a keyboard is kept for who says nothing more.
+pub(crate) const KEPT: Duration = Duration::from_secs(15);
+
+/// The keyboards of one board's runs. A daemon that begins anew has none: who types takes it again.
+#[derive(Debug, Default)]
+pub(crate) struct Keyboards(Mutex<BTreeMap<RunId, Held>>);
+
+/// A keyboard that somebody has.
+#[derive(Clone, Debug)]
+pub(crate) struct Held {
+    /// Which attached terminal it is.
+    holder: String,
+    /// Who sits there.
+    pub(crate) actor: Actor,
+    /// How much was typed.
+    pub(crate) bytes: u64,
+    until: Instant,
+}
+
+/// What became of a wish to type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// It is the holder's from now on.
+    Now,
+    /// It has been before, and this much was typed.
+    Before(u64),
+    /// Somebody else has it, by this name.
+    Others(String),
+}
+
+impl Keyboards {
+    /// Takes the keyboard of a run, or keeps it.
+    pub(crate) fn take(&self, run: RunId, holder: &str, actor: &Actor) -> Taken {
+        let until = Instant::now() + KEPT;
+        match self.locked().entry(run) {
+            std::collections::btree_map::Entry::Vacant(free) => {
+                free.insert(Held { holder: holder.to_owned(), actor: actor.clone(), bytes: 0, until });
+                Taken::Now
+            }
+            std::collections::btree_map::Entry::Occupied(mut held) if held.get().holder == holder => {
+                held.get_mut().until = until;
+                Taken::Before(held.get().bytes)
+            }
+            std::collections::btree_map::Entry::Occupied(held) => {
+                Taken::Others(held.get().actor.name.clone())
+            }
+        }
+    }
+
+    /// Counts what was typed.
+    pub(crate) fn typed(&self, run: RunId, holder: &str, bytes: usize) {
+        if let Some(held) = self.locked().get_mut(&run).filter(|held| held.holder == holder) {
+            held.bytes = held.bytes.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
+        }
+    }
+
+    /// Gives the keyboard back, where this one has it.
+    pub(crate) fn leave(&self, run: RunId, holder: &str) -> Option<Held> {
+        let mut all = self.locked();
+        if all.get(&run)?.holder == holder { all.remove(&run) } else { None }
+    }
+
+    /// When a holder has to be heard again; none where it has the keyboard no more.
+    pub(crate) fn until(&self, run: RunId, holder: &str) -> Option<Instant> {
+        self.locked().get(&run).filter(|held| held.holder == holder).map(|held| held.until)
+    }
+
+    /// All that are held, which are nobody's from now on.
+    pub(crate) fn drain(&self) -> BTreeMap<RunId, Held> {
+        std::mem::take(&mut *self.locked())
+    }
+
+    fn locked(&self) -> MutexGuard<'_, BTreeMap<RunId, Held>> {
+        // A thread that panicked with the lock had changed one entry, which is complete.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl BoardHandle {
+    /// Records how much somebody has typed at the terminal of a run, where it is anything. Waits for nothing.
+    pub(crate) fn record_typed(&self, run: RunId, held: Held) {
+        let Held { actor, bytes, .. } = held;
+        if let Some(writer) = self.writer.as_ref().filter(|_| bytes > 0) {
+            writer.submit(move |board| board.record_typed(run, bytes, &actor), drop);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_types_at_a_time_and_the_next_one_when_it_has_left() {
+        let (keyboards, run) = (Keyboards::default(), RunId::new(7));
+        let (ann, bob) = (Actor::person("ann"), Actor::person("bob"));
+        assert_eq!(keyboards.take(run, "1", &ann), Taken::Now);
+        keyboards.typed(run, "1", 3);
+        keyboards.typed(run, "2", 9);
+        assert_eq!(keyboards.take(run, "1", &ann), Taken::Before(3));
+        assert_eq!(keyboards.take(run, "2", &bob), Taken::Others("ann".to_owned()));
+        assert_eq!(keyboards.take(run, "3", &ann), Taken::Others("ann".to_owned()), "at another terminal");
+        assert!(keyboards.leave(run, "2").is_none());
+        assert_eq!(keyboards.leave(run, "1").map(|held| held.bytes), Some(3));
+        assert_eq!(keyboards.take(run, "2", &bob), Taken::Now);
+        assert!(keyboards.until(run, "1").is_none() && keyboards.until(run, "2").is_some());
+    }
+}
