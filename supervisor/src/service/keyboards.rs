@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn one_types_at_a_time_and_the_next_one_when_it_has_left() {
-        let (keyboards, run) = (Keyboards::default(), RunId::new(7));
+        let (keyboards, run) = (Keyboards::default(), "7".parse::<RunId>().unwrap());
         let (ann, bob) = (Actor::person("ann"), Actor::person("bob"));
         assert_eq!(keyboards.take(run, "1", &ann), Taken::Now);
         keyboards.typed(run, "1", 3);

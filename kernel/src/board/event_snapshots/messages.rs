@@ -70,7 +70,9 @@ fn typed(change: impl FnOnce(&mut crate::Board<'_>, &crate::TaskId) + Send + 'st
 
 #[test]
 fn terminal_taken_tells_of_who_begins_to_type_at_a_run() {
-    let bench = typed(|board, id| drop(board.begin_typing(id, &alice()).unwrap()));
+    let bench = typed(|board, id| {
+        board.begin_typing(id, &alice()).unwrap();
+    });
     insta::assert_snapshot!(told(&bench, "terminal_taken"), @r#"its run: {"by":"alice"}"#);
 }
 
