@@ -143,7 +143,7 @@ fn keys_are_typed_by_a_command_and_refused_where_there_is_no_terminal() {
     fleet.wait_for(&plain, "running");
     fleet.cli(["type", &plain, "x"]).refused(4, "run 2 has no terminal");
     fleet.cli(["cancel", &plain]).ok();
-    fleet.wait_for(&plain, "cancelled");
+    fleet.wait_for(&plain, "blocked");
     fleet.cli(["type", &plain, "x"]).refused(4, "has no worker");
     // Without a terminal of one's own the stream is lines, which drive nothing.
     let lines = fleet.command(["logs", &task]).output().unwrap();

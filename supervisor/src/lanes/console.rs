@@ -1,4 +1,5 @@
-//! What the file of a lane says of a terminal: whether its program runs at one, and how large that is at first.
+//! What the file of a lane says of the streams of its program: whether it runs at a terminal, and how large that is at first; and
+//! whether it takes messages.
 
 use serde::Deserialize;
 use shim::rundir::{Form as Conversing, TerminalSize};
@@ -52,6 +53,28 @@ impl TerminalFile {
             Prompt::File | Prompt::Argument | Prompt::BodyFile => Ok(Some(size)),
         }
     }
+}
+
+/// Checks the form in which a program takes messages, beside what else the file says of its streams.
+pub(super) fn spoken(
+    form: Option<Conversing>,
+    prompt: Prompt,
+    stdout: Format,
+) -> Result<Option<Conversing>, Wrong> {
+    let wrong = |message: String| Err(Wrong { key: "session", words: "session", message });
+    let Some(form) = form else { return Ok(None) };
+    let spoken = match form {
+        Conversing::StreamJson => "claude-stream-json",
+        Conversing::AppServer => "codex-app-server",
+        Conversing::Acp => "acp",
+    };
+    if prompt != Prompt::Stdin {
+        return wrong("its prompt is the first message on standard input: leave `prompt` out".to_owned());
+    }
+    if stdout.to_string() != spoken {
+        return wrong(format!("its program answers in one format: stdout = \"{spoken}\""));
+    }
+    Ok(Some(form))
 }
 
 fn size(text: &str) -> Option<TerminalSize> {

@@ -10,7 +10,7 @@ use policies::{Additions, Broker, HostRule, Secret};
 use serde::Deserialize;
 use shim::rundir::Form as Conversing;
 
-use super::console::TerminalFile;
+use super::console::{TerminalFile, spoken};
 use super::exit_codes::ExitCodesFile;
 use super::extends::{self, Misread};
 use super::formats::Format;
@@ -18,7 +18,7 @@ use super::lane::{CleanExit, Lane, Prompt, RateLimit};
 use super::login::Login;
 use super::servers::ToolServers;
 use super::service::ServiceFile;
-use super::sessions::{Sessions, Wrong, is_inside, spoken};
+use super::sessions::{Sessions, Wrong, is_inside};
 use super::template::{Place, Template, UnknownPlace};
 use super::tools::Form;
 use super::variable::{is_reserved, is_variable};

@@ -4,8 +4,6 @@ use std::path::{Component, Path, PathBuf};
 
 use shim::rundir::Form as Conversing;
 
-use super::formats::Format;
-use super::lane::Prompt;
 use super::template::{Place, Template};
 
 /// The sessions of a lane.
@@ -64,28 +62,6 @@ impl Sessions {
             None => Ok(self),
         }
     }
-}
-
-/// Checks the form in which a program takes messages, beside what else the file says of its streams.
-pub(super) fn spoken(
-    form: Option<Conversing>,
-    prompt: Prompt,
-    stdout: Format,
-) -> Result<Option<Conversing>, Wrong> {
-    let wrong = |message: String| Err(Wrong { key: "session", words: "session", message });
-    let Some(form) = form else { return Ok(None) };
-    let spoken = match form {
-        Conversing::StreamJson => "claude-stream-json",
-        Conversing::AppServer => "codex-app-server",
-        Conversing::Acp => "acp",
-    };
-    if prompt != Prompt::Stdin {
-        return wrong("its prompt is the first message on standard input: leave `prompt` out".to_owned());
-    }
-    if stdout.to_string() != spoken {
-        return wrong(format!("its program answers in one format: stdout = \"{spoken}\""));
-    }
-    Ok(Some(form))
 }
 
 /// Whether a path leads to something inside of the directory that it begins in.
