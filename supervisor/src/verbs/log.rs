@@ -182,9 +182,8 @@ impl Log {
             ended,
             stdout,
             readable: format.is_some(),
-            text,
             terminal,
-            text: String::from_utf8_lossy(&bytes).into_owned(),
+            text,
             task_id,
         })
     }
