@@ -1,6 +1,7 @@
 //! The operator's socket where a service manager listens on it: passed to the daemon, and left alone otherwise (`sd_listen_fds(3)`).
 
 use std::fs;
+use std::io::ErrorKind;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -73,6 +74,8 @@ fn a_daemon_serves_on_the_socket_that_its_manager_has_passed_and_leaves_it_to_th
 
         assert!(fleet.stop(&["--wait"]).success());
         assert_eq!(inode(&place(&fleet)), made, "it is the manager's");
+        let kind = listener.accept().map(drop).map_err(|e| e.kind());
+        assert_eq!(kind, Err(ErrorKind::WouldBlock), "what stops the daemon starts none");
         UnixStream::connect(place(&fleet)).unwrap();
 
         let early = waiting(&fleet, "after a stop");

@@ -131,6 +131,20 @@ impl Client {
     async fn send<V: Verb>(&self, verb: &V, parcel: Parcel) -> Result<V::Reply, Failure> {
         let request_id = uuid::Uuid::new_v4().to_string();
         let answer = self.deliver(V::EFFECT, &parcel, &request_id, verb.answered_within()).await?;
+        self.reply::<V>(answer, &parcel).await
+    }
+
+    /// Calls a verb that reads, without a daemon: a service manager that listens for one would start it.
+    pub(crate) async fn read_here<V: Verb>(&self, verb: &V) -> Result<V::Reply, Failure> {
+        let (parcel, request_id) = (verb.parcel()?, uuid::Uuid::new_v4().to_string());
+        match self.offline(Effect::Read, &parcel, &request_id).await? {
+            Some(answer) => self.reply::<V>(answer, &parcel).await,
+            None => self.send(verb, parcel).await,
+        }
+    }
+
+    /// What a verb was answered.
+    async fn reply<V: Verb>(&self, answer: Answer, parcel: &Parcel) -> Result<V::Reply, Failure> {
         if answer.status.is_success() {
             return serde_json::from_slice(&answer.body).map_err(|e| {
                 Failure::failed(format!("the reply to `{}` cannot be read: {e}", V::NAME))
@@ -138,7 +152,7 @@ impl Client {
             });
         }
         Err(match serde_json::from_slice::<Problem>(&answer.body) {
-            Ok(problem) => self.of_release(problem.into(), &parcel, V::NAME).await,
+            Ok(problem) => self.of_release(problem.into(), parcel, V::NAME).await,
             Err(_) => Failure::new(
                 Code::from_wire(None, answer.status.as_u16()),
                 format!("`{}` was refused: {}", V::NAME, String::from_utf8_lossy(&answer.body)),

@@ -23,7 +23,12 @@ pub(super) async fn run(client: &Client, stop: Stop, output: Output) -> Result<u
     if stopping.mode == StopMode::Leave {
         return Ok(code);
     }
-    let left = match client.call(&Status::default()).await {
+    let status = Status::default();
+    let left = match OwnerLock::owner(client.root()) {
+        Some(_) => client.call(&status).await,
+        None => client.read_here(&status).await,
+    };
+    let left = match left {
         Ok(left) => left,
         // The daemon has gone, and nothing says that its workers have.
         Err(failure) => {

@@ -19,7 +19,7 @@ use crate::failure::Failure;
 /// What the socket is called in its unit (`FileDescriptorName=`).
 const NAME: &str = "operator";
 /// How long a daemon that was killed may leave its socket to a process that it was about to start.
-const INHERITED: Duration = Duration::from_millis(500);
+const INHERITED: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Who listens on the operator's socket when the daemon starts.
