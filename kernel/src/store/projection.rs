@@ -339,11 +339,9 @@ fn text(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<String>> {
         ValueRef::Text(bytes) => {
             String::from_utf8_lossy(bytes.get(..bytes.len().min(TEXT)).unwrap_or_default()).into_owned()
         }
-        other => match Cell::from(other) {
-            Cell::Integer(number) => number.to_string(),
-            Cell::Real(number) => number.to_string(),
-            Cell::Null | Cell::Text(_) | Cell::Blob(_) => return Ok(None),
-        },
+        ValueRef::Integer(number) => number.to_string(),
+        ValueRef::Real(number) => number.to_string(),
+        ValueRef::Null | ValueRef::Blob(_) => return Ok(None),
     };
     Ok(Some(text.replace('\0', "\u{fffd}")))
 }

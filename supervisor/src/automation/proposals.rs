@@ -52,7 +52,9 @@ fn staff(roster: &Roster, config: &Config) -> BTreeMap<Profile, String> {
     let makers: Vec<Profile> =
         ProposalKind::ALL.iter().filter_map(|kind| config.triage.assignee(*kind)).collect();
     let described = roster.profiles().filter_map(|(name, found)| match found {
-        Found::Usable(persona) => Some((name.parse().ok()?, persona.description.clone().unwrap_or_default())),
+        Found::Usable(persona) => {
+            Some((name.parse().ok()?, persona.settings.description.clone().unwrap_or_default()))
+        }
         Found::Disabled(_) | Found::Absent => None,
     });
     described.filter(|(name, _)| !makers.contains(name)).collect()

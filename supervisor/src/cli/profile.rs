@@ -15,9 +15,8 @@ use crate::config::Config;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::host::kept::KeptHome;
-use crate::lanes::ToolServers;
 use crate::output::Output;
-use crate::roster::{Adopted, Draft, Home, LooseName, adopt, files, shipped};
+use crate::roster::{Adopted, Draft, Home, Limits, LooseName, Settings, adopt, files, shipped};
 use crate::terminal::printable;
 use crate::time::duration::WrittenDuration;
 use crate::verbs::{ListLanes, ListProfiles, Reload, ShowMission, read_text, show_profile};
@@ -190,7 +189,12 @@ pub(super) async fn run(line: &CommandLine, verb: ProfileCommand) -> Result<u8, 
                 let asked = proposed(client, &create.name, task).await?;
                 (description, prompt) = (Some(asked.description), asked.prompt);
             }
-            let draft = Draft {
+            let limits = Limits {
+                max_runtime: create.max_runtime,
+                max_running: create.max_running,
+                ..Limits::default()
+            };
+            let settings = Settings {
                 description,
                 role: create.role.unwrap_or_default(),
                 lane: create.lane,
@@ -199,17 +203,16 @@ pub(super) async fn run(line: &CommandLine, verb: ProfileCommand) -> Result<u8, 
                 account: create.account,
                 skills: create.skills,
                 hosts: create.hosts.into_iter().collect(),
-                servers: ToolServers::new(),
                 home: create.home.unwrap_or_default(),
-                max_runtime: create.max_runtime,
-                idle_limit: None,
-                max_running: create.max_running,
                 pools: create.pools.into_iter().collect(),
-                prompt,
+                limits,
+                ..Settings::default()
             };
+            let draft = Draft { settings, prompt };
             let text = draft.text(create.name.as_str());
             let config = Config::load(client.root())?;
-            let loose = draft.pools.iter().filter_map(|pool| LooseName::of_pool(pool, "it", &config));
+            let loose =
+                draft.settings.pools.iter().filter_map(|pool| LooseName::of_pool(pool, "it", &config));
             let warnings = loose.map(|loose| loose.to_string()).collect();
             written(client, ("Created", create.name, &text), warnings, output).await
         }
@@ -320,10 +323,10 @@ fn adopted(file: &Path, named: Option<Profile>) -> Result<(Profile, String, Vec<
         Failure::usage(format!("{}:{line}: {message}", file.display()))
             .hint("docs/profiles.md describes the file of a profile")
     };
-    let Adopted { name, draft, left_out, is_profile } =
+    let Adopted { draft, left_out, is_profile } =
         adopt(&text).map_err(|fault| refuse(fault.line, &fault.message))?;
     let stem = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-    let said = name.unwrap_or_else(|| stem.to_owned());
+    let said = draft.settings.name.clone().unwrap_or_else(|| stem.to_owned());
     let name = match named {
         Some(name) => name,
         None => said.parse().map_err(|e| {
@@ -349,7 +352,7 @@ async fn written(
     let lanes = client.call(&ListLanes::default()).await?;
     if is_new && lanes.iter().any(|lane| lane.name == name.as_str()) {
         // Its tasks are those of the lane, so the profile has to be on it.
-        if persona.lane.as_ref() != Some(&name) {
+        if persona.settings.lane.as_ref() != Some(&name) {
             return Err(Failure::new(
                 Code::Conflict,
                 format!("`{name}` is a lane, and a profile of that name would take its tasks"),

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::draft::Draft;
 use super::front_matter::{Fault, Parts};
-use super::profile::drafted;
+use super::settings::{Limits, Settings};
 use crate::time::duration::WrittenDuration;
 
 /// The keys that profiles have and agent files of other programs have not.
@@ -19,8 +19,7 @@ const OF_GEMINI: [&str; 5] = ["kind", "display_name", "temperature", "max_turns"
 /// An agent file as a profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Adopted {
-    /// The name that the file gives itself.
-    pub(crate) name: Option<String>,
+    /// What it says, with the name that it gives itself.
     pub(crate) draft: Draft,
     /// What it says that is not kept, and why.
     pub(crate) left_out: Vec<String>,
@@ -34,9 +33,9 @@ pub(crate) fn adopt(text: &str) -> Result<Adopted, Fault> {
     let mut said: BTreeMap<String, Value> = parts.settings()?;
     let is_ours = said.keys().any(|key| OURS.contains(&key.as_str()));
     let is_theirs = said.get("model").and_then(Value::as_str).is_some_and(is_model_of_an_agent_file);
-    match drafted(text) {
-        Ok((name, draft)) if is_ours || !is_theirs => {
-            return Ok(Adopted { name, draft, left_out: Vec::new(), is_profile: true });
+    match Draft::parse(text) {
+        Ok(draft) if is_ours || !is_theirs => {
+            return Ok(Adopted { draft, left_out: Vec::new(), is_profile: true });
         }
         Err(fault) if is_ours => return Err(fault),
         Ok(_) | Err(_) => {}
@@ -55,15 +54,17 @@ pub(crate) fn adopt(text: &str) -> Result<Adopted, Fault> {
         || model.as_ref().is_some_and(|model| model.starts_with("gemini"));
     let left_out = said.iter().map(|(key, value)| left_out(key, value)).collect();
     let lane = if of_gemini { "gemini" } else { "claude" };
-    let draft = Draft {
+    let max_runtime = minutes.map(|minutes| WrittenDuration::from_secs(minutes.saturating_mul(60)));
+    let settings = Settings {
+        name,
         description,
         lane: lane.parse::<Profile>().ok(),
         model,
-        max_runtime: minutes.map(|minutes| WrittenDuration::from_secs(minutes.saturating_mul(60))),
-        prompt: parts.body.to_owned(),
-        ..Draft::default()
+        limits: Limits { max_runtime, ..Limits::default() },
+        ..Settings::default()
     };
-    Ok(Adopted { name, draft, left_out, is_profile: false })
+    let draft = Draft { settings, prompt: parts.body.to_owned() };
+    Ok(Adopted { draft, left_out, is_profile: false })
 }
 
 /// Whether a model is written as agent files of other programs name theirs, and so names the program as well.
@@ -102,10 +103,10 @@ mod tests {
     fn an_agent_of_claude_is_a_profile_on_its_lane() {
         let file = "---\nname: code-reviewer\ndescription: >\n  Reviews code.\n  Use it often.\ntools: Read, Grep, Glob\nmodel: sonnet\ncolor: red\n---\n\nYou review code.\n";
         let adopted = adopt(file).unwrap();
-        assert_eq!(adopted.name.as_deref(), Some("code-reviewer"));
-        assert_eq!(adopted.draft.description.as_deref(), Some("Reviews code. Use it often."));
-        assert_eq!(adopted.draft.lane.unwrap().as_str(), "claude");
-        assert_eq!(adopted.draft.model.as_deref(), Some("sonnet"));
+        assert_eq!(adopted.draft.settings.name.as_deref(), Some("code-reviewer"));
+        assert_eq!(adopted.draft.settings.description.as_deref(), Some("Reviews code. Use it often."));
+        assert_eq!(adopted.draft.settings.lane.unwrap().as_str(), "claude");
+        assert_eq!(adopted.draft.settings.model.as_deref(), Some("sonnet"));
         assert_eq!(adopted.draft.prompt.trim(), "You review code.");
         let told = adopted.left_out.join("\n");
         assert!(
@@ -119,17 +120,17 @@ mod tests {
         let file = "---\nname: auditor\nkind: local\ndescription: audits\ntools: [read_file, grep_search]\nmodel: gemini-3-pro\n\
                     temperature: 0.2\nmax_turns: 10\ntimeout_mins: 5\n---\nYou audit.\n";
         let adopted = adopt(file).unwrap();
-        assert_eq!(adopted.draft.lane.unwrap().as_str(), "gemini");
-        assert_eq!(adopted.draft.max_runtime, Some(WrittenDuration::from_secs(300)));
+        assert_eq!(adopted.draft.settings.lane.unwrap().as_str(), "gemini");
+        assert_eq!(adopted.draft.settings.limits.max_runtime, Some(WrittenDuration::from_secs(300)));
         assert_eq!(adopted.left_out.len(), 4, "{:?}", adopted.left_out);
-        assert_eq!(adopt("---\nmodel: inherit\n---\nx").unwrap().draft.model, None);
+        assert_eq!(adopt("---\nmodel: inherit\n---\nx").unwrap().draft.settings.model, None);
     }
 
     #[test]
     fn a_profile_is_taken_as_it_is_and_a_fault_of_one_is_no_key_of_another_program() {
         let adopted = adopt("---\nname: ann\nlane: codex\nmodel: m\n---\nx\n").unwrap();
-        assert!(adopted.is_profile && adopted.name.as_deref() == Some("ann"), "{adopted:?}");
-        assert_eq!(adopted.draft.lane.unwrap().as_str(), "codex");
+        assert!(adopted.is_profile && adopted.draft.settings.name.as_deref() == Some("ann"), "{adopted:?}");
+        assert_eq!(adopted.draft.settings.lane.unwrap().as_str(), "codex");
         let fault = adopt("---\nname: ann\nlane: codex\nlimit: 3\n---\nx\n").unwrap_err();
         assert_eq!((fault.line, fault.key.as_deref()), (4, Some("limit")));
         assert!(adopt("no front matter").is_err());

@@ -41,7 +41,7 @@ impl Roster {
         let of_profiles = self.profiles().flat_map(|(name, found)| {
             let Found::Usable(persona) = found else { return Vec::new() };
             let who = format!("the profile {name}");
-            persona.pools.iter().filter_map(|pool| LooseName::of_pool(pool, &who, config)).collect()
+            persona.settings.pools.iter().filter_map(|pool| LooseName::of_pool(pool, &who, config)).collect()
         });
         let of_lanes = self.lanes.names().flat_map(|name| {
             let found = name.parse().map(|name: Profile| self.lanes.find(&name));

@@ -17,6 +17,7 @@ mod policy_registry;
 mod profile;
 mod profile_registry;
 mod run_limits;
+mod settings;
 mod share;
 mod skills;
 #[cfg(test)]
@@ -40,6 +41,7 @@ pub(crate) use self::profile::{Persona, ProfileText};
 use self::profile_registry::ProfileRegistry;
 pub(crate) use self::profile_registry::shipped;
 pub(crate) use self::run_limits::RunLimits;
+pub(crate) use self::settings::{Limits, Settings};
 pub(crate) use self::share::Share;
 pub(crate) use self::skills::SkillRegistry;
 pub(crate) use self::unread::{unread, unread_lane, unread_profile};
@@ -198,7 +200,7 @@ impl Roster {
             return Err(CannotRun::unfit(assignee, persona, format!("its lane `{lane_name}` {why}")));
         }
         let mut skills = Vec::new();
-        for name in persona.iter().flat_map(|persona| &persona.skills) {
+        for name in persona.iter().flat_map(|persona| &persona.settings.skills) {
             let missing = |why| CannotRun::SkillMissing { profile: assignee.clone(), why };
             skills.push(self.skills.find(name).map_err(missing)?);
         }
@@ -208,16 +210,18 @@ impl Roster {
             profile: assignee.clone(),
             lane,
             lane_name,
-            home: persona.map(|persona| persona.home).unwrap_or_default(),
-            model: persona.and_then(|persona| persona.model.as_deref()).or(lane.model.as_deref()),
-            role: persona.map(|persona| persona.role).unwrap_or_default(),
+            home: persona.map(|persona| persona.settings.home).unwrap_or_default(),
+            model: persona.and_then(|persona| persona.settings.model.as_deref()).or(lane.model.as_deref()),
+            role: persona.map(|persona| persona.settings.role).unwrap_or_default(),
             role_prompt: persona.and_then(|persona| persona.prompt.as_deref()),
-            servers: persona.map(|persona| Cow::Borrowed(&persona.servers)).unwrap_or_default(),
-            hosts: persona.map(|persona| Cow::Borrowed(&persona.hosts)).unwrap_or_default(),
+            servers: persona.map(|persona| Cow::Borrowed(&persona.settings.mcp_servers)).unwrap_or_default(),
+            hosts: persona.map(|persona| Cow::Borrowed(&persona.settings.hosts)).unwrap_or_default(),
             skills,
             policy_name,
             policy,
-            account: persona.and_then(|persona| persona.account.as_deref()).or(lane.account.as_deref()),
+            account: persona
+                .and_then(|persona| persona.settings.account.as_deref())
+                .or(lane.account.as_deref()),
             limits: RunLimits::of(config).with(lane, persona),
         })
     }
@@ -242,7 +246,7 @@ impl Roster {
     /// where it is no profile.
     pub(crate) fn lane_name(&self, assignee: &Profile, config: &Config) -> Profile {
         match self.persona(assignee) {
-            Some(persona) => persona.lane.as_ref().unwrap_or(&config.worker.lane).clone(),
+            Some(persona) => persona.settings.lane.as_ref().unwrap_or(&config.worker.lane).clone(),
             None => assignee.clone(),
         }
     }
@@ -250,7 +254,7 @@ impl Roster {
     /// The name of the policy of a run, whether it can run or not: the task's, else its profile's, else its lane's, else the
     /// configured one.
     pub(crate) fn policy_name(&self, assignee: &Profile, asked: Option<&str>, config: &Config) -> String {
-        let of_profile = || self.persona(assignee)?.policy.as_deref();
+        let of_profile = || self.persona(assignee)?.settings.policy.as_deref();
         let of_lane = || match self.lanes.find(&self.lane_name(assignee, config)) {
             Found::Usable(lane) => lane.policy.clone(),
             Found::Disabled(_) | Found::Absent => None,
@@ -261,7 +265,7 @@ impl Roster {
 
     /// What the workers of an assignee are there for.
     pub(crate) fn role(&self, assignee: &Profile) -> WorkerRole {
-        self.persona(assignee).map(|persona| persona.role).unwrap_or_default()
+        self.persona(assignee).map(|persona| persona.settings.role).unwrap_or_default()
     }
 
     /// What each run of an assignee takes of what is limited, whether it can run or not.
@@ -272,11 +276,11 @@ impl Roster {
             Found::Usable(lane) => Some(lane),
             Found::Disabled(_) | Found::Absent => None,
         };
-        let of_profile = persona.iter().flat_map(|persona| &persona.pools);
+        let of_profile = persona.iter().flat_map(|persona| &persona.settings.pools);
         let of_lane = lane.iter().flat_map(|lane| &lane.pools);
         Share {
             pools: of_profile.chain(of_lane).cloned().collect(),
-            most_of_profile: persona.and_then(|persona| persona.max_running),
+            most_of_profile: persona.and_then(Persona::max_running),
             most_of_lane: lane.and_then(|lane| lane.max_running),
             lane: Some(name),
             of_task: BTreeSet::new(),
@@ -323,7 +327,7 @@ impl Roster {
         for (name, found) in self.profiles() {
             let (Found::Usable(persona), Ok(profile)) = (found, name.parse::<Profile>()) else { continue };
             let of_lane = of_lanes.get(&self.lane_name(&profile, config)).cloned();
-            match persona.account.clone().or(of_lane) {
+            match persona.settings.account.clone().or(of_lane) {
                 Some(account) => drop(accounts.insert(profile, account)),
                 None => drop(accounts.remove(&profile)),
             }
@@ -344,15 +348,15 @@ impl Roster {
 
 /// What a lane lacks that a profile says.
 fn unfit(persona: &Persona, lane: &Lane) -> Option<&'static str> {
-    if persona.model.is_some() && !lane.takes_model() {
+    if persona.settings.model.is_some() && !lane.takes_model() {
         return Some("uses no {model}, so the profile's `model` changes nothing");
     }
-    if persona.role == WorkerRole::Orchestrator && !lane.hosts_orchestrators() {
+    if persona.settings.role == WorkerRole::Orchestrator && !lane.hosts_orchestrators() {
         return Some(
             "is not for orchestrators: it has no `orchestrator`, the words that take its program's own tools away",
         );
     }
-    if !persona.servers.is_empty() && !lane.takes_servers() {
+    if !persona.settings.mcp_servers.is_empty() && !lane.takes_servers() {
         return Some(
             "tells its program of no servers (it has no `tools`), so the profile's `mcp_servers` change nothing",
         );

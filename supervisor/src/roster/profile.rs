@@ -5,94 +5,32 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kernel::{Pool, Profile, WorkerRole};
-use policies::HostRule;
 use serde::{Deserialize, Serialize};
 
-use super::draft::Draft;
 use super::front_matter::{Fault, Parts};
 use super::home::Home;
+use super::settings::Settings;
 use crate::config::definitions::{Defect, Subject};
 use crate::lanes::{ToolServers, servers_defect};
 use crate::time::duration::WrittenDuration;
 
 /// The longest role prompt, in bytes: with the context of a task it still is a word of a command.
 const LONGEST_PROMPT: usize = 48 << 10;
-/// The most skills of a profile.
+/// The most skills of a prosettings.
 const MOST_SKILLS: usize = 16;
-/// The most hosts of a profile.
+/// The most hosts of a prosettings.
 const MOST_HOSTS: usize = 64;
 /// The longest of the other texts, in bytes.
 const LONGEST_TEXT: usize = 1024;
 
-/// The front matter of a profile.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ProfileFile {
-    name: Option<String>,
-    description: Option<String>,
-    #[serde(default)]
-    role: WorkerRole,
-    lane: Option<Profile>,
-    model: Option<String>,
-    policy: Option<String>,
-    account: Option<String>,
-    #[serde(default)]
-    skills: Vec<String>,
-    #[serde(default)]
-    hosts: BTreeSet<HostRule>,
-    #[serde(default)]
-    mcp_servers: ToolServers,
-    #[serde(default)]
-    home: Home,
-    #[serde(default)]
-    pools: BTreeSet<Pool>,
-    #[serde(default)]
-    limits: LimitsFile,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct LimitsFile {
-    max_runtime: Option<WrittenDuration>,
-    idle_limit: Option<WrittenDuration>,
-    max_running: Option<usize>,
-}
-
-/// Who a worker is: what its file says beside the lane in which it runs.
+/// Who a worker is: what its file says beside the lane in which it runs, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Persona {
     /// The file that says it.
     pub(crate) origin: PathBuf,
     /// Whether it comes with the program. Anything of the configuration goes before it.
     pub(crate) is_shipped: bool,
-    /// What it is for, in one line.
-    pub(crate) description: Option<String>,
-    /// What its workers are there for.
-    pub(crate) role: WorkerRole,
-    /// Its lane; the configured one where it names none.
-    pub(crate) lane: Option<Profile>,
-    /// The model, instead of its lane's.
-    pub(crate) model: Option<String>,
-    /// The policy of tasks that name none, instead of its lane's.
-    pub(crate) policy: Option<String>,
-    /// The account whose limits its workers share, instead of its lane's.
-    pub(crate) account: Option<String>,
-    /// The skills of its workers.
-    pub(crate) skills: Vec<String>,
-    /// Hosts that its workers reach beside those of their lane, where their policy has a proxy.
-    pub(crate) hosts: BTreeSet<HostRule>,
-    /// Servers of tools that its workers have beside the board's.
-    pub(crate) servers: ToolServers,
-    /// What is kept of their homes.
-    pub(crate) home: Home,
-    /// How long a run may take whose task sets no limit of its own.
-    pub(crate) max_runtime: Option<Duration>,
-    /// How long they may show no progress, instead of its lane's.
-    pub(crate) idle_limit: Option<Duration>,
-    /// How many of its workers run at once, unless the configuration says it.
-    pub(crate) max_running: Option<usize>,
-    /// The pools of which each of its workers needs a place, beside those of its lane.
-    pub(crate) pools: BTreeSet<Pool>,
+    pub(crate) settings: Settings,
     /// What its workers read before their task.
     pub(crate) prompt: Option<String>,
 }
@@ -100,7 +38,7 @@ pub(crate) struct Persona {
 /// A profile as its file says it, for people and programs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ProfileText {
-    /// The file.
+    /// The settings.
     pub(crate) origin: PathBuf,
     pub(crate) description: Option<String>,
     pub(crate) role: WorkerRole,
@@ -134,64 +72,56 @@ impl Persona {
         })
     }
 
+    /// How long a run may take whose task sets no limit of its own.
+    pub(crate) fn max_runtime(&self) -> Option<Duration> {
+        self.settings.limits.max_runtime.map(WrittenDuration::duration)
+    }
+
+    /// How long its workers may show no progress, instead of its lane's.
+    pub(crate) fn idle_limit(&self) -> Option<Duration> {
+        self.settings.limits.idle_limit.map(WrittenDuration::duration)
+    }
+
+    /// How many of its workers run at once, unless the configuration says it. A home that is kept is that of one run at a time.
+    pub(crate) fn max_running(&self) -> Option<usize> {
+        self.settings.limits.max_running.or((self.settings.home == Home::Kept).then_some(1))
+    }
+
     pub(crate) fn describe(&self) -> ProfileText {
+        let settings = self.settings.clone();
         ProfileText {
             origin: self.origin.clone(),
-            description: self.description.clone(),
-            role: self.role,
-            lane: self.lane.clone(),
-            model: self.model.clone(),
-            policy: self.policy.clone(),
-            account: self.account.clone(),
-            skills: self.skills.clone(),
-            hosts: self.hosts.iter().map(ToString::to_string).collect(),
-            mcp_servers: self.servers.clone(),
-            home: self.home,
-            max_runtime_seconds: self.max_runtime.map(|limit| limit.as_secs()),
-            idle_limit_seconds: self.idle_limit.map(|limit| limit.as_secs()),
-            max_running: self.max_running,
-            pools: self.pools.clone(),
+            description: settings.description,
+            role: settings.role,
+            lane: settings.lane,
+            model: settings.model,
+            policy: settings.policy,
+            account: settings.account,
+            skills: settings.skills,
+            hosts: settings.hosts.iter().map(ToString::to_string).collect(),
+            mcp_servers: settings.mcp_servers,
+            home: settings.home,
+            max_runtime_seconds: self.max_runtime().map(|limit| limit.as_secs()),
+            idle_limit_seconds: self.idle_limit().map(|limit| limit.as_secs()),
+            max_running: self.max_running(),
+            pools: settings.pools,
             prompt: self.prompt.clone(),
         }
     }
 }
 
-/// Reads the file of a profile that may have another name here: the name in it, and what it says.
-pub(super) fn drafted(text: &str) -> Result<(Option<String>, Draft), Fault> {
-    let parts = Parts::of(text)?;
-    let file: ProfileFile = parts.settings()?;
-    let draft = Draft {
-        description: file.description,
-        role: file.role,
-        lane: file.lane,
-        model: file.model,
-        policy: file.policy,
-        account: file.account,
-        skills: file.skills,
-        hosts: file.hosts,
-        servers: file.mcp_servers,
-        home: file.home,
-        max_runtime: file.limits.max_runtime,
-        idle_limit: file.limits.idle_limit,
-        max_running: file.limits.max_running,
-        pools: file.pools,
-        prompt: parts.body.to_owned(),
-    };
-    Ok((file.name, draft))
-}
-
 fn read(name: &str, text: &str, origin: &Path) -> Result<Persona, Fault> {
     let parts = Parts::of(text)?;
-    let file: ProfileFile = parts.settings()?;
-    if let Some(said) = file.name.filter(|said| said != name) {
+    let settings: Settings = parts.settings()?;
+    if let Some(said) = settings.name.as_ref().filter(|said| *said != name) {
         let message = format!("it is `{said}`, but the file's name is the profile's name, `{name}`");
         return Err(parts.fault("name", message));
     }
     let texts = [
-        ("description", &file.description),
-        ("model", &file.model),
-        ("policy", &file.policy),
-        ("account", &file.account),
+        ("description", &settings.description),
+        ("model", &settings.model),
+        ("policy", &settings.policy),
+        ("account", &settings.account),
     ];
     for (key, text) in texts {
         let Some(text) = text else { continue };
@@ -201,27 +131,26 @@ fn read(name: &str, text: &str, origin: &Path) -> Result<Persona, Fault> {
             return Err(parts.fault(key, message));
         }
     }
-    if file.skills.len() > MOST_SKILLS {
+    if settings.skills.len() > MOST_SKILLS {
         return Err(parts.fault("skills", format!("it names more than {MOST_SKILLS} skills")));
     }
-    if file.hosts.len() > MOST_HOSTS {
+    if settings.hosts.len() > MOST_HOSTS {
         return Err(parts.fault("hosts", format!("it names more than {MOST_HOSTS} hosts")));
     }
-    if let Some(defect) = servers_defect(&file.mcp_servers) {
+    if let Some(defect) = servers_defect(&settings.mcp_servers) {
         return Err(parts.fault("mcp_servers", defect));
     }
-    let max_runtime = file.limits.max_runtime.map(WrittenDuration::duration);
-    if max_runtime == Some(Duration::ZERO) {
-        return Err(parts.fault("max_runtime", "it is 0, so every run would be ended at once"));
+    for (key, limit) in
+        [("max_runtime", settings.limits.max_runtime), ("idle_limit", settings.limits.idle_limit)]
+    {
+        if limit.map(WrittenDuration::duration) == Some(Duration::ZERO) {
+            return Err(parts.fault(key, "it is 0, so every run would be ended at once"));
+        }
     }
-    let idle_limit = file.limits.idle_limit.map(WrittenDuration::duration);
-    if idle_limit == Some(Duration::ZERO) {
-        return Err(parts.fault("idle_limit", "it is 0, so every run would be ended at once"));
-    }
-    if file.limits.max_running == Some(0) {
+    if settings.limits.max_running == Some(0) {
         return Err(parts.fault("max_running", "it is 0, so nothing would ever run"));
     }
-    if file.home == Home::Kept && file.limits.max_running.is_some_and(|most| most > 1) {
+    if settings.home == Home::Kept && settings.limits.max_running.is_some_and(|most| most > 1) {
         let message = "a home that is kept is that of one run at a time, so it is 1 at most";
         return Err(parts.fault("max_running", message));
     }
@@ -230,25 +159,8 @@ fn read(name: &str, text: &str, origin: &Path) -> Result<Persona, Fault> {
         let message = format!("its text has {} bytes; at most 48 KiB are read", prompt.len());
         return Err(Fault { line: 1, key: None, message });
     }
-    Ok(Persona {
-        origin: origin.to_owned(),
-        is_shipped: false,
-        description: file.description,
-        role: file.role,
-        lane: file.lane,
-        model: file.model,
-        policy: file.policy,
-        account: file.account,
-        skills: file.skills,
-        hosts: file.hosts,
-        servers: file.mcp_servers,
-        home: file.home,
-        max_runtime,
-        idle_limit,
-        max_running: file.limits.max_running.or((file.home == Home::Kept).then_some(1)),
-        pools: file.pools,
-        prompt: (!prompt.is_empty()).then(|| prompt.to_owned()),
-    })
+    let prompt = (!prompt.is_empty()).then(|| prompt.to_owned());
+    Ok(Persona { origin: origin.to_owned(), is_shipped: false, settings, prompt })
 }
 
 #[cfg(test)]
@@ -266,15 +178,21 @@ mod tests {
              limits:\n  max_runtime: 2h\n  idle_limit: 10m\n  max_running: 3\n---\n\nYou are Ann.\n\nWrite.\n",
         )
         .unwrap();
-        let limits = (ann.max_runtime, ann.max_running);
+        let limits = (ann.max_runtime(), ann.max_running());
         assert_eq!(limits, (Some(Duration::from_hours(2)), Some(3)));
-        assert_eq!(ann.idle_limit, Some(Duration::from_mins(10)));
+        assert_eq!(ann.idle_limit(), Some(Duration::from_mins(10)));
         assert_eq!(ann.prompt.as_deref(), Some("You are Ann.\n\nWrite."));
-        assert_eq!((ann.lane.unwrap().as_str(), ann.model.as_deref()), ("claude", Some("big")));
+        assert_eq!(
+            (ann.settings.lane.unwrap().as_str(), ann.settings.model.as_deref()),
+            ("claude", Some("big"))
+        );
         let least = parse("---\ndescription: x\n---\n").unwrap();
-        assert_eq!((least.lane, least.prompt, least.max_runtime), (None, None, None));
+        assert_eq!(
+            (least.settings, least.prompt),
+            (Settings { description: Some("x".to_owned()), ..Settings::default() }, None)
+        );
         let seconds = parse("---\nlimits: {max_runtime: 90}\n---\n").unwrap();
-        assert_eq!(seconds.max_runtime, Some(Duration::from_secs(90)));
+        assert_eq!(seconds.max_runtime(), Some(Duration::from_secs(90)));
     }
 
     #[test]

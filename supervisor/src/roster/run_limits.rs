@@ -37,15 +37,11 @@ impl RunLimits {
     /// The same with what a lane says, and a profile before it.
     pub(super) fn with(self, lane: &Lane, persona: Option<&Persona>) -> Self {
         let of_lane = lane.max_runtime.map(|limit| (limit, LimitSource::Lane));
-        let of_profile =
-            persona.and_then(|persona| persona.max_runtime).map(|limit| (limit, LimitSource::Profile));
+        let of_profile = persona.and_then(Persona::max_runtime).map(|limit| (limit, LimitSource::Profile));
         let max_runtime = of_profile.or(of_lane).map(|(limit, from)| TimeLimit { limit, from });
         RunLimits {
             max_runtime: max_runtime.unwrap_or(self.max_runtime),
-            idle_limit: persona
-                .and_then(|persona| persona.idle_limit)
-                .or(lane.idle_limit)
-                .or(self.idle_limit),
+            idle_limit: persona.and_then(Persona::idle_limit).or(lane.idle_limit).or(self.idle_limit),
             ..self
         }
     }
