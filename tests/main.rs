@@ -51,6 +51,7 @@ mod faults;
 mod flags;
 mod fleet;
 mod following;
+mod forks;
 mod former;
 mod full;
 mod gc;

@@ -194,6 +194,7 @@ const OF_A_TASK: &[&[&str]] = &[
     &["edit", "ID", "--title", "x"],
     &["steer", "ID", "hello"],
     &["type", "ID", "hello"],
+    &["fork", "ID", "hello"],
     &["attach", "ID", "FILE"],
     &["events", "--task", "ID"],
     &["link", "ID", "OWN"],

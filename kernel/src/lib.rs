@@ -49,8 +49,8 @@ pub use board::replay::Difference;
 pub use board::sight::waiting_count;
 pub use board::view::{Assignee, Stats, View};
 pub use board::{
-    Answered, Board, ClaimTerms, Claimed, Created, Detach, Edit, Effect, FLEET_BATCH, Force, Handed,
-    LostArtifact, MissionSwept, Pause, Placement, PoolChange, Reopened, Settled, Start,
+    Answered, Board, ClaimTerms, Claimed, Created, Detach, Edit, Effect, FLEET_BATCH, Force, Fork,
+    ForkedFrom, Handed, LostArtifact, MissionSwept, Pause, Placement, PoolChange, Reopened, Settled, Start,
 };
 pub use model::actor::{Actor, ActorKind, Label, RunRef, WorkerRole};
 pub use model::approval::{ApprovalGate, ApprovalRule, ApprovalRules};

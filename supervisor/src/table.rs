@@ -66,6 +66,7 @@ macro_rules! table {
                     Runs => pages::run,
                     Steer,
                     Type,
+                    Fork,
                     Context,
                     Claim,
                     Heartbeat,

@@ -51,8 +51,13 @@ const POOLS: Proof =
 const TYPE: Proof =
     Test("tests/terminals.rs", "keys_are_typed_by_a_command_and_refused_where_there_is_no_terminal");
 
+const FORK: Proof = Test("tests/forks.rs", "a_fork_knows_what_its_origin_knew_and_leaves_that_as_it_was");
+const FORKED: Proof = Test("tests/forks.rs", "what_cannot_be_forked_is_refused_with_what_to_do");
+
 pub(super) const DAILY: &[Row] = &[
     ("type", "enter", TYPE),
+    ("fork", "run", FORKED),
+    ("fork", "title", FORK),
     ("tenant create", "assignee", TENANT),
     ("tenant edit", "assignee", TENANT),
     ("tenant create", "budget", TENANT),

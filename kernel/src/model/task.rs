@@ -111,6 +111,15 @@ pub struct Origin {
     /// The channel that is subscribed to the task when it is made: `CHANNEL`, `CHANNEL:CHAT` or `CHANNEL:CHAT:THREAD`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channel: Option<String>,
+    /// The task from whose session its first run begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<TaskId>,
+    /// The run of that task,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_run: Option<RunId>,
+    /// and the name of its session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_session: Option<String>,
 }
 
 /// What a client keeps with a task. The board stores it and decides nothing by it.
@@ -204,6 +213,7 @@ impl NewTask {
             ("mission", &self.lineage.mission),
             ("approver", &self.approval.approver),
             ("channel", &self.origin.channel),
+            ("forked_session", &self.origin.forked_session),
             ("workflow_template_id", workflow_template_id),
             ("current_step_key", current_step_key),
             ("session_id", session_id),

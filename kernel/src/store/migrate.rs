@@ -45,6 +45,7 @@ const STEPS: &[M<'static>] = &[
     M::up(include_str!("migrations/0033.sql")),
     M::up(include_str!("migrations/0034.sql")),
     M::up(include_str!("migrations/0035.sql")),
+    M::up(include_str!("migrations/0036.sql")),
 ];
 
 /// Returns every migration that there is.

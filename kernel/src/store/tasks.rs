@@ -31,7 +31,7 @@ columns! {
     goal: Goal { mode = goal_mode, max_turns = goal_max_turns }
     lineage: Lineage { mission, depth, consult }
     client: Client { project_id, session_id, workflow_template_id, current_step_key, model_override }
-    origin: Origin { schedule, tick, channel };
+    origin: Origin { schedule, tick, channel, forked_from, forked_run, forked_session };
     workspace_kind: String::new(), why: None, status_since: None, attempts: None
 }
 

@@ -83,6 +83,12 @@ pub(crate) struct Description {
     /// The directory in the home of its workers that outlives a run.
     #[serde(default)]
     pub(crate) state: Option<PathBuf>,
+    /// The words that begin a new session from another one.
+    #[serde(default)]
+    pub(crate) fork: Vec<String>,
+    /// The directory that has one for the sessions of each workspace.
+    #[serde(default)]
+    pub(crate) projects: Option<PathBuf>,
     /// The command by which its program gets a login.
     #[serde(default)]
     pub(crate) login: Vec<String>,
@@ -131,6 +137,8 @@ impl Lane {
             retry_limit_seconds: self.retry_limit.as_secs(),
             unset: self.unset.iter().cloned().collect(),
             state: self.sessions.state.clone(),
+            fork: self.sessions.fork.iter().map(ToString::to_string).collect(),
+            projects: self.sessions.projects.clone(),
             login: self.login.argv.iter().map(ToString::to_string).collect(),
             keep: self.login.keep.iter().cloned().collect(),
             files: self.file_names().cloned().collect(),

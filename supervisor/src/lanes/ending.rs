@@ -63,6 +63,9 @@ pub(crate) struct EndingRules {
     /// Whether its standard output is what a terminal shows.
     #[serde(default)]
     terminal: bool,
+    /// Whether it was to begin a session of its own from that one.
+    #[serde(default)]
+    is_fork: bool,
 }
 
 impl EndingRules {
@@ -82,6 +85,7 @@ impl EndingRules {
             resumed: resumed.map(str::to_owned),
             session_gone: lane.sessions.gone.clone(),
             terminal: lane.terminal.is_some(),
+            is_fork: lane.sessions.is_forking && resumed.is_some(),
         }
     }
 
@@ -160,7 +164,7 @@ pub(crate) fn read_ending(
     // A run that is cut short before it names its session is in it all the same.
     said.spent.session = match ending.cause {
         EndCause::SessionGone => None,
-        _ => said.spent.session.or_else(|| rules.resumed.clone()),
+        _ => said.spent.session.or_else(|| rules.resumed.clone().filter(|_| !rules.is_fork)),
     };
     ending.spent = Some(said.spent).filter(|spent| *spent != Spent::default());
     ending

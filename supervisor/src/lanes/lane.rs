@@ -236,6 +236,29 @@ impl Lane {
         self.sessions.state.as_deref()
     }
 
+    /// Whether its program can begin a session from another one.
+    pub(crate) fn forks(&self) -> bool {
+        !self.sessions.fork.is_empty()
+    }
+
+    /// The same for a run that begins a session from another one: other words name it.
+    pub(crate) fn forking(&self) -> Self {
+        let mut lane = self.clone();
+        for group in &mut lane.argv {
+            if group.iter().any(|word| word.has(Place::Session)) {
+                group.clone_from(&self.sessions.fork);
+            }
+        }
+        lane.sessions.is_forking = true;
+        lane
+    }
+
+    /// The directory in `state` that has one for the sessions of each workspace.
+    pub(crate) fn projects(&self) -> Option<PathBuf> {
+        let projects = self.sessions.projects.as_deref()?;
+        projects.strip_prefix(self.state()?).ok().map(Path::to_owned)
+    }
+
     /// Where its programs are looked for, before the directories of the policy.
     pub(crate) fn programs(&self) -> impl Iterator<Item = PathBuf> + '_ {
         self.install.iter().flat_map(|dir| [dir.join("bin"), dir.clone()])

@@ -55,6 +55,9 @@ struct LaneFile {
     #[serde(default)]
     session_gone: Vec<String>,
     #[serde(default)]
+    fork: Vec<String>,
+    projects: Option<PathBuf>,
+    #[serde(default)]
     install: Vec<PathBuf>,
     skills: Option<PathBuf>,
     #[serde(default)]
@@ -150,7 +153,9 @@ impl Lane {
             }
             None => None,
         };
-        let sessions = Sessions { state: file.state, gone: file.session_gone };
+        let fork = reader.words("fork", &file.fork)?;
+        let (state, gone, projects) = (file.state, file.session_gone, file.projects);
+        let sessions = Sessions { state, gone, fork, projects, is_forking: false };
         let sessions = sessions.check(&argv, file.session, files.keys().chain(&file.skills));
         let sessions = sessions.map_err(|wrong| reader.wrong(&wrong))?;
         let session = spoken(file.session, file.prompt, file.stdout).map_err(|wrong| reader.wrong(&wrong))?;

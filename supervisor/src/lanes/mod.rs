@@ -12,6 +12,8 @@ mod ending;
 mod environment;
 mod exit_codes;
 mod extends;
+#[cfg(test)]
+mod fork_tests;
 mod formats;
 #[cfg(test)]
 mod fuzz_tests;

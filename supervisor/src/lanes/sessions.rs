@@ -13,6 +13,12 @@ pub(super) struct Sessions {
     pub(super) state: Option<PathBuf>,
     /// What its program writes where the session that it is to go on in does not exist any more.
     pub(super) gone: Vec<String>,
+    /// The words that begin a new session from another one, in the place of those that go on in it; none where its program cannot.
+    pub(super) fork: Vec<Template>,
+    /// The directory that has one for the sessions of each workspace, where its program keeps them so.
+    pub(super) projects: Option<PathBuf>,
+    /// Whether the run begins a session from another one.
+    pub(super) is_forking: bool,
 }
 
 /// What is wrong with a key of the file, at the first line that has some words.
@@ -25,7 +31,7 @@ pub(super) struct Wrong {
 impl Sessions {
     /// Checks what a file says: a directory of sessions is there where the command goes on in one.
     pub(super) fn check<'a>(
-        self,
+        mut self,
         argv: &[Vec<Template>],
         form: Option<Conversing>,
         mut files: impl Iterator<Item = &'a PathBuf>,
@@ -34,6 +40,22 @@ impl Sessions {
         if self.gone.iter().any(|text| text.trim().is_empty()) {
             let message = "one of its texts is empty, which everything contains";
             return wrong("session_gone", message.to_owned());
+        }
+        if matches!(form, Some(Conversing::AppServer | Conversing::Acp)) {
+            // Of the lane that it extends: this one names a session in its conversation, and begins none from another.
+            (self.fork, self.projects) = (Vec::new(), None);
+        }
+        let has_group = argv.iter().flatten().any(|word| word.has(Place::Session));
+        if !self.fork.is_empty() && !(has_group && self.fork.iter().any(|word| word.has(Place::Session))) {
+            let message =
+                "its words stand in the place of those with {session} in `argv`, and have {session}";
+            return wrong("fork", message.to_owned());
+        }
+        if let Some(projects) = &self.projects
+            && (self.fork.is_empty() || self.state.as_ref().is_none_or(|state| !projects.starts_with(state)))
+        {
+            let message = "it is a directory in that of `state`, for a lane with `fork`";
+            return wrong("projects", message.to_owned());
         }
         // The conversation names the session in which its program goes on.
         let is_told = matches!(form, Some(Conversing::AppServer | Conversing::Acp));

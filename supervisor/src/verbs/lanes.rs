@@ -284,6 +284,7 @@ pub(crate) fn show_one(named: &NamedLane, screen: &mut Screen) {
     let pools = lane.pools.iter().map(Pool::as_str).collect::<Vec<_>>().join(", ");
     let optional = [
         ("terminal", lane.terminal.map(|size| format!("{}x{}", size.columns, size.rows))),
+        ("fork", Some(quoted(&lane.fork)).filter(|words| !words.is_empty())),
         ("session", lane.session.map(|form| word(serde_json::to_value(form)))),
         ("model", lane.model.clone()),
         ("tools", lane.tools.map(|form| word(serde_json::to_value(form)))),

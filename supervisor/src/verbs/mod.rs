@@ -39,6 +39,7 @@ mod events;
 mod evidence;
 mod export;
 mod fleet_root;
+mod fork;
 #[cfg(test)]
 mod fuzz_tests;
 mod gc;
@@ -143,6 +144,7 @@ pub(crate) use dispatch_fleet::{DispatchFleet, FleetDispatched};
 pub(crate) use doctor::Doctor;
 pub(crate) use events::{EventPage, Events, line as event_line, starts_later};
 pub(crate) use export::Export;
+pub(crate) use fork::Fork;
 pub(crate) use gc::Gc;
 pub(crate) use heartbeat::Heartbeat;
 pub(crate) use hold::{Hold, On};

@@ -283,6 +283,16 @@ fn show_given(task: &Task, screen: &mut Screen) {
     if let Some(channel) = &task.origin.channel {
         field(screen, "channel", &printable(channel));
     }
+    if let Some(from) = forked(task) {
+        field(screen, "forked from", &from);
+    }
+}
+
+/// Whose session its first run begins from.
+pub(super) fn forked(task: &Task) -> Option<String> {
+    let kernel::Origin { forked_from, forked_run, forked_session, .. } = &task.origin;
+    let (task, run) = (forked_from.as_ref()?, forked_run.as_ref()?);
+    Some(format!("{task}, run {run}, session {}", printable(forked_session.as_deref()?)))
 }
 
 /// Where the approval of the task stands, if it needs one.

@@ -11,7 +11,7 @@ use super::context::{Context, submit};
 use super::files;
 use super::launch::Order;
 use super::provision::Provision;
-use super::session::{self, Resume};
+use super::session::{self, Next, Resume};
 use crate::api::hash_token;
 use crate::failure::Failure;
 use crate::lanes::Skill;
@@ -111,6 +111,8 @@ pub(super) async fn claim(
         Ok(ClaimedTask { run, task, context, resume, files, own_uid: given.own_uid, deadline })
     })
     .await?;
+    let is_fork = claimed.resume.as_ref().is_some_and(|resume| matches!(resume.next, Next::Fork(_)));
+    let lane = if is_fork { lane.forking() } else { lane };
     let skills = pinned(&claimed.task, of_profile, roster);
     // A check asks no service, so it has nothing of what the lane brings.
     let policy = if claimed.run.purpose == Purpose::Check { of_check } else { of_worker };
@@ -146,9 +148,12 @@ fn resume(
     place: &dyn Fn(&kernel::Attachment) -> Option<String>,
 ) -> Result<Option<Resume>, kernel::Error> {
     let before = board.session_before(run)?.filter(|(_, session)| session::is_word(session));
-    let Some((last, session)) = before else { return Ok(None) };
-    let news = board.news(&run.task_id, last, ContextLimits::default(), place)?;
-    Ok(Some(Resume { session, news: news.text }))
+    if let Some((last, session)) = before {
+        let news = board.news(&run.task_id, last, ContextLimits::default(), place)?;
+        return Ok(Some(Resume { session, next: Next::Resume(news.text) }));
+    }
+    let from = board.forked_by(run)?.filter(|from| session::is_word(&from.session));
+    Ok(from.map(|from| Resume { session: from.session.clone(), next: Next::Fork(from) }))
 }
 
 /// The skills of a run: those of its profile, and those that its task names. One that does not exist is left out, because a claim

@@ -25,7 +25,7 @@ use super::login_shell;
 use super::note::Note;
 use super::place;
 use super::private::Private;
-use super::session::{self, Kept, Resume, Standing};
+use super::session::{self, Kept, Next, Resume, Standing};
 use super::stage::Stage;
 use super::survivors::ROOT_ID;
 use crate::api::RunDoors;
@@ -168,10 +168,13 @@ pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, L
     let (role, skills) = (order.role_prompt.as_deref(), order.lane.skill_text(&order.skills));
     let terms =
         Terms { role, skills: &skills, purpose: order.run.purpose, workspace: &prepared.path, deadline };
-    let kept = kept(host, order, identity)?;
+    let kept = kept(host, order, identity, &prepared.path)?;
     let resume =
         order.resume.as_ref().filter(|_| kept.as_ref().is_some_and(|kept| kept.standing == Standing::Kept));
-    let context = resume.map_or(&order.context, |resume| &resume.news);
+    let context = match resume.map(|resume| &resume.next) {
+        Some(Next::Resume(news)) => news,
+        Some(Next::Fork(_)) | None => &order.context,
+    };
     let session = resume.map(|resume| resume.session.as_str());
     let prompt = order.lane.prompt_text(&order.task, context, &terms);
     let prompt = prompt.map_err(|e| LaunchError::definition(Stage::ReadScript, e.to_string()))?;
@@ -262,12 +265,21 @@ fn unread(environment: Environment) -> impl FnOnce(SecretError) -> LaunchError {
 }
 
 /// Where the sessions of a run are kept, if its lane keeps any.
-fn kept(host: &Host, order: &Order, identity: Option<Identity>) -> Result<Option<Kept>, LaunchError> {
+fn kept(
+    host: &Host,
+    order: &Order,
+    identity: Option<Identity>,
+    workspace: &Path,
+) -> Result<Option<Kept>, LaunchError> {
     let (Some(_), Some(profile)) = (order.lane.state(), &order.run.profile) else { return Ok(None) };
     if order.run.purpose == Purpose::Check {
         return Ok(None);
     }
-    session::keep((&host.root, &order.board), (&order.task.id, profile), identity).map(Some)
+    let (at, whose) = ((&host.root, &order.board), (&order.task.id, profile));
+    if let Some(Next::Fork(from)) = order.resume.as_ref().map(|resume| &resume.next) {
+        session::fork(at, whose, from, (order.lane.projects().as_deref(), workspace), identity)?;
+    }
+    session::keep(at, whose, identity).map(Some)
 }
 
 /// Whose home a run has, where something of homes is kept. A check has none.

@@ -36,6 +36,7 @@ pub(super) mod report;
 pub(super) mod run_task;
 mod seal;
 mod session;
+mod session_copy;
 pub(super) mod settle;
 mod shim_watch;
 mod stage;

@@ -2,15 +2,16 @@
 //! linked into the home of each of its runs.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use kernel::{BoardName, Profile, TaskId};
+use kernel::{BoardName, ForkedFrom, Profile, TaskId};
 use policies::Identity;
 use workspace::Name;
 
 use super::environment::Environment;
 use super::fault::LaunchError;
 use super::private::give;
+use super::session_copy::{Moved, copy};
 use super::stage::Stage;
 use crate::gc::{self, Fate, Sweep};
 use crate::paths::{Root, make_dir};
@@ -21,7 +22,16 @@ pub(in crate::daemon) struct Resume {
     /// Its name, as the agent has told it.
     pub(super) session: String,
     /// What the agent has to know that goes on in it.
-    pub(super) news: String,
+    pub(super) next: Next,
+}
+
+/// What a run does with a session.
+#[derive(Debug)]
+pub(in crate::daemon) enum Next {
+    /// It goes on in it, and has to know this.
+    Resume(String),
+    /// It begins one of its own from it.
+    Fork(ForkedFrom),
 }
 
 /// Where the sessions of a run are.
@@ -46,8 +56,7 @@ pub(super) fn keep(
     identity: Option<Identity>,
 ) -> Result<Kept, LaunchError> {
     const STAGE: Stage = Stage::MakeHome;
-    let name = Name::new(profile.as_str()).or_else(|_| Name::new(hex::encode(profile.as_str())));
-    let name = name.map_err(|e| LaunchError::system(STAGE, &e))?;
+    let name = name_of(profile)?;
     let refused = |e| LaunchError::refusal(STAGE, Environment::Root, e);
     let board = root.sessions(board);
     let base = board.join(task.as_str());
@@ -77,6 +86,50 @@ pub(super) fn keep(
         }
     };
     Ok(Kept { dir, standing })
+}
+
+fn name_of(profile: &Profile) -> Result<Name, LaunchError> {
+    let name = Name::new(profile.as_str()).or_else(|_| Name::new(hex::encode(profile.as_str())));
+    name.map_err(|e| LaunchError::system(Stage::MakeHome, &e))
+}
+
+/// Copies the sessions of another task for the runs of a task that has none yet: whole, or not at all. `projects` has those of each
+/// workspace, of which this run's is the second.
+///
+/// # Errors
+/// They cannot be copied. That they are gone is none: the run begins a session of its own.
+pub(super) fn fork(
+    (root, board): (&Root, &BoardName),
+    (task, profile): (&TaskId, &Profile),
+    from: &ForkedFrom,
+    (projects, workspace): (Option<&Path>, &Path),
+    identity: Option<Identity>,
+) -> Result<(), LaunchError> {
+    const STAGE: Stage = Stage::MakeHome;
+    let (name, board) = (name_of(profile)?, root.sessions(board));
+    let source = board.join(from.run.task_id.as_str()).join(name.as_str());
+    let base = board.join(task.as_str());
+    let (dir, begun) = (base.join(name.as_str()), base.join(format!(".{name}.copy")));
+    let is_there = |path: &Path| path.symlink_metadata().is_ok_and(|meta| meta.is_dir());
+    if is_there(&dir) || !is_there(&source) {
+        return Ok(());
+    }
+    let system = |e: &std::io::Error| LaunchError::system(STAGE, e);
+    let refused = |e| LaunchError::refusal(STAGE, Environment::Root, e);
+    make_dir(&board, 0o711).map_err(refused)?;
+    make_dir(&base, 0o711).map_err(refused)?;
+    // What a daemon that was killed has left: no worker has ever had it.
+    if begun.symlink_metadata().is_ok() {
+        std::fs::remove_dir_all(&begun).map_err(|e| system(&e))?;
+    }
+    make_dir(&begun, 0o700).map_err(refused)?;
+    let before = from.run.workspace_path.as_deref().map(Path::new);
+    let moved = projects.zip(before).map(|(projects, before)| Moved::of(projects, before, workspace));
+    let copied = copy(&source, &begun, identity, moved.as_ref()).and_then(|()| std::fs::rename(&begun, &dir));
+    copied.map_err(|e| {
+        std::fs::remove_dir_all(&begun).ok();
+        LaunchError::task(STAGE, format!("the sessions of {} cannot be copied: {e}", from.run.task_id))
+    })
 }
 
 /// Whether the name of a session can be a word of a command: nothing that a program takes for an option.

@@ -1,0 +1,173 @@
+//! `fork`: a new task whose first run begins from the session of another task's run, which goes on as it was.
+
+use super::Board;
+use super::create::Created;
+use crate::board::view::View;
+use crate::model::actor::Actor;
+use crate::model::error::Error;
+use crate::model::id::{RunId, TaskId};
+use crate::model::outcome::Outcome;
+use crate::model::run::{Purpose, Run};
+use crate::model::task::{Limits, NewTask, Origin};
+use crate::rules::authority;
+
+/// What a fork is to do, and where.
+#[derive(Clone, Debug)]
+pub struct Fork {
+    /// The run whose session it begins from; the last one that has named a session where none is named.
+    pub run: Option<RunId>,
+    /// Its title.
+    pub title: String,
+    /// What its agent is to do.
+    pub body: String,
+    /// The branch that its worktree begins from, where it works in one.
+    pub branch: Option<String>,
+}
+
+/// The run whose session another one begins from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ForkedFrom {
+    /// It, over.
+    pub run: Run,
+    /// The name of its session.
+    pub session: String,
+}
+
+impl View<'_> {
+    /// Returns the run of a task from whose session another task can begin.
+    ///
+    /// # Errors
+    /// Refuses a worker, a task that the caller does not see, one without a session, and one whose agent is still in it.
+    pub fn to_fork(&self, id: &TaskId, run: Option<RunId>, actor: &Actor) -> Result<ForkedFrom, Error> {
+        let task = self.task_for(id, actor)?;
+        authority::person(actor, "fork a session")?;
+        if let Some(live) = task.current_run_id {
+            return Err(Error::conflict(
+                format!("run {live} of {id} goes on, and its agent may be in the session"),
+                format!(
+                    "fork it when the run has ended (supervisor wait {id}), or speak to the agent: supervisor steer {id} '…'"
+                ),
+            ));
+        }
+        let is_meant = |one: &Run| one.purpose == Purpose::Work && run.is_none_or(|run| run == one.id);
+        for one in self.runs(id)?.into_iter().rev().filter(is_meant) {
+            let session = self.tx.spent_of(one.id)?.and_then(|spent| spent.session);
+            if let Some(session) = session.filter(|_| one.profile.is_some()) {
+                return Ok(ForkedFrom { run: one, session });
+            }
+        }
+        let which = run.map_or_else(|| format!("no run of {id}"), |run| format!("run {run} of {id}"));
+        let not = if run.is_some() { "has no session" } else { "has a session" };
+        Err(Error::conflict(
+            format!("there is nothing to fork: {which} {not}"),
+            format!(
+                "`supervisor show {id}` has the sessions of its runs; `supervisor create` makes a task that begins anew"
+            ),
+        ))
+    }
+
+    /// Returns the session from which a run begins: that of its task's origin, as long as no run of the task, by the profile of that
+    /// session, has named one of its own or has found it gone.
+    pub fn forked_by(&self, run: &Run) -> Result<Option<ForkedFrom>, Error> {
+        let task = self.expect_task(&run.task_id)?;
+        let (Some(from), Some(session)) = (task.origin.forked_run, task.origin.forked_session) else {
+            return Ok(None);
+        };
+        let Some(from) = self.run(from)?.filter(|from| from.profile == run.profile) else { return Ok(None) };
+        if run.purpose != Purpose::Work || from.task_id == run.task_id {
+            return Ok(None);
+        }
+        for earlier in self.runs(&run.task_id)?.iter().filter(|earlier| earlier.id < run.id) {
+            let has_own = self.tx.spent_of(earlier.id)?.is_some_and(|spent| spent.session.is_some());
+            let found_none = earlier.spawned_at.is_some() && earlier.outcome == Some(Outcome::SpawnFailed);
+            if has_own || found_none {
+                return Ok(None);
+            }
+        }
+        Ok(Some(ForkedFrom { run: from, session }))
+    }
+}
+
+impl Board<'_> {
+    /// Makes a task that begins from the session of another one's run. It has the assignee of that run, and the tenant, the place, the
+    /// policy and the limits of its task.
+    ///
+    /// # Errors
+    /// Those of [`View::to_fork`] and of [`Board::create`].
+    pub fn fork(&mut self, id: &TaskId, fork: Fork, actor: &Actor) -> Result<Created, Error> {
+        let ForkedFrom { run, session } = self.to_fork(id, fork.run, actor)?;
+        let task = self.expect_task(id)?;
+        let new = NewTask {
+            title: fork.title,
+            body: Some(fork.body),
+            assignee: run.profile,
+            tenant: task.tenant,
+            priority: task.priority,
+            workspace: Some(task.workspace),
+            branch: fork.branch.or(task.branch_name),
+            skills: task.skills,
+            pools: task.pools,
+            policy: task.policy,
+            limits: Limits { max_runtime: task.limits.max_runtime, ..Limits::default() },
+            client: crate::model::task::Client {
+                model_override: task.client.model_override,
+                ..crate::model::task::Client::default()
+            },
+            origin: Origin {
+                forked_from: Some(id.clone()),
+                forked_run: Some(run.id),
+                forked_session: Some(session),
+                ..Origin::default()
+            },
+            ..NewTask::default()
+        };
+        self.create(new, actor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Bench, alice, start};
+    use crate::{EndCause, Ending, Spent, Start};
+
+    fn profile() -> crate::Profile {
+        "coder".parse().unwrap()
+    }
+
+    /// A run of a task by `coder`, which ends with a session or without one.
+    fn run(bench: &Bench, id: &TaskId, session: Option<&'static str>) -> RunId {
+        let begin = Start { profile: Some(profile()), ..start(&*bench.clock) };
+        let task = id.clone();
+        let run = bench.call(move |board| board.start_run(&task, begin)).unwrap().id;
+        let mut ending = Ending::new(EndCause::Exited { code: 1 });
+        ending.spent = session.map(|session| Spent { session: Some(session.to_owned()), ..Spent::default() });
+        bench.call(move |board| board.finish_run(run, ending).map(drop)).unwrap();
+        run
+    }
+
+    fn fork(bench: &Bench, id: &TaskId, of: Option<RunId>) -> Result<TaskId, Error> {
+        let id = id.clone();
+        bench.call(move |board| {
+            let order = Fork { run: of, title: "other".to_owned(), body: "try it".to_owned(), branch: None };
+            Ok(board.fork(&id, order, &alice())?.task.id)
+        })
+    }
+
+    #[test]
+    fn a_fork_is_a_task_that_names_whose_session_it_begins_from() {
+        let bench = Bench::new();
+        let id = bench.ready();
+        assert!(fork(&bench, &id, None).unwrap_err().to_string().contains("no run of"));
+        let first = run(&bench, &id, Some("s-1"));
+        let forked = fork(&bench, &id, None).unwrap();
+        let task = bench.readers.with(|view| view.expect_task(&forked)).unwrap();
+        assert_eq!(task.origin.forked_from.as_ref(), Some(&id));
+        assert_eq!(
+            (task.origin.forked_run, task.origin.forked_session.as_deref()),
+            (Some(first), Some("s-1"))
+        );
+        assert_eq!(task.assignee, Some(profile()));
+        bench.check();
+    }
+}
