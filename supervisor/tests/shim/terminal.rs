@@ -150,7 +150,7 @@ fn what_holds_the_terminal_after_its_worker_is_ended_with_the_run() {
             "setsid sh -c 'trap \"\" TERM HUP; echo $$ > holder; while :; do echo x; sleep 0.01; done' & ";
         let shim = at_terminal(
             &run,
-            &format!("{hold} until [ -s holder ]; do sleep 0.02; done; echo over; exit 5"),
+            &format!("{hold} until [ -s holder ]; do sleep 0.02; done; test -t 1 && echo over; exit 5"),
             &json!({}),
         );
         let holder = run.told("holder");
