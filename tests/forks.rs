@@ -28,7 +28,7 @@ cat > prompt; cat prompt >> "$dir/$id"
 echo "{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"$id\"}"
 if grep -q 'commit it' prompt; then echo work > made; git add made >&2; git -c user.name=a -c user.email=a@b commit -qm made >&2; fi
 if grep -q 'wait for it' prompt; then while [ ! -e go ]; do sleep 0.02; done; fi
-echo "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"$1 $(grep -c zebra "$dir/$id") zebras$(cat made 2>/dev/null)\",\"session_id\":\"$id\"}"
+echo "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"$1 $(grep -c zebra "$dir/$id") stripes$(cat made 2>/dev/null)\",\"session_id\":\"$id\"}"
 '''
 "#;
 
@@ -71,7 +71,7 @@ fn a_fork_knows_what_its_origin_knew_and_leaves_that_as_it_was() {
         );
         let fork = said.split_whitespace().nth(1).unwrap().to_owned();
         let shown = fleet.wait_for(&fork, "done");
-        assert_eq!(shown["latest_summary"], "--fork 1 zebras", "{shown:#}");
+        assert_eq!(shown["latest_summary"], "--fork 1 stripes", "{shown:#}");
         assert_eq!(session(&shown, 0), "s-fork");
         let origin = &shown["task"]["origin"];
         let origin = if origin.is_null() { &shown["task"] } else { origin };
@@ -95,7 +95,7 @@ fn a_fork_knows_what_its_origin_knew_and_leaves_that_as_it_was() {
         });
         assert_eq!(
             (session(&shown, 1), &shown["latest_summary"]),
-            ("s-fork", &Value::from("--resume 1 zebras"))
+            ("s-fork", &Value::from("--resume 1 stripes"))
         );
     }
 }
@@ -122,7 +122,7 @@ fn a_fork_whose_session_is_gone_begins_anew_with_the_whole_task() {
     let fork = forked(&fleet, &task, &[]);
     let shown = fleet.wait_for(&fork, "done");
     assert_eq!(shown["runs"][0]["outcome"], "spawn_failed", "{shown:#}");
-    assert_eq!(shown["latest_summary"], " 0 zebras", "{shown:#}");
+    assert!(shown["latest_summary"].as_str().unwrap().contains("0 stripes"), "{shown:#}");
     assert_eq!(shown["task"]["consecutive_failures"], 0);
 }
 
@@ -155,7 +155,7 @@ fn a_fork_in_a_worktree_begins_at_the_last_commit_of_its_origin_in_a_tree_of_its
     fleet.wait_for(&task, "done");
     let fork = forked(&fleet, &task, &[]);
     let shown = fleet.wait_for(&fork, "done");
-    assert_eq!(shown["latest_summary"], "--fork 1 zebraswork", "{shown:#}");
+    assert_eq!(shown["latest_summary"], "--fork 1 stripeswork", "{shown:#}");
     assert_ne!(repository.tree(&task), repository.tree(&fork));
     assert_eq!(shown["task"]["branch_name"], format!("task/{task}"), "{shown:#}");
 }
