@@ -6,7 +6,6 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, params};
 
 use super::open::{self, OpenError, sqlite};
-use crate::model::cell::Cell;
 use crate::model::projection::{
     Projected, ProjectedCard, ProjectedEnd, ProjectedRemark, ProjectedTask, ProjectedWork, Projection, Seen,
 };
