@@ -165,7 +165,9 @@ fn codex_opencode_and_hermes_ask_by_a_tunnel_where_nothing_leads_them_to_their_p
     let provider = Provider::start();
     let Some(fleet) = keyed(User::current(), &provider) else { return };
     let lanes = ["codex", "opencode", "hermes"];
-    lanes.iter().for_each(|lane| lane_of(&fleet, lane, &provider));
+    for lane in &lanes {
+        lane_of(&fleet, lane, &provider);
+    }
     fleet.start();
     for lane in lanes {
         let words = ["create", "x", "--assignee", lane, "--max-retries", "1"];

@@ -14,7 +14,7 @@ use crate::http::Http;
 /// How often each is measured; the middle and the worst are printed.
 const TIMES: usize = 15;
 /// How many cards a column has that is scrolled through.
-const CARDS: usize = 10_000;
+const CARDS: u32 = 10_000;
 /// How long a frame may take at 60 a second, in milliseconds.
 const FRAME: f64 = 16.7;
 
@@ -159,11 +159,11 @@ fn figures_of_scrolling() {
             &[format!("{} .column-more", column("blocked")).into(), blocked.clone().into()],
         )
         .as_f64()
-        .filter(|height| *height > 60.0 * CARDS as f64)
+        .filter(|height| *height > 60.0 * f64::from(CARDS))
     });
     let height = page
         .script("return document.querySelector(arguments[0]).scrollHeight", &[blocked.clone().into()])
-        .as_f64()
+        .as_i64()
         .unwrap();
     // The compositor's own pace, where nothing happens.
     let measure = |page: &Browser, act: &dyn Fn()| -> Vec<f64> {
@@ -192,7 +192,7 @@ fn figures_of_scrolling() {
         "the wheel goes through all of them",
         measure(&page, &|| {
             for _ in 0..steps {
-                page.wheel(&blocked, (height / f64::from(steps)) as i64);
+                page.wheel(&blocked, height / steps);
             }
         }),
     );

@@ -54,8 +54,9 @@ fn a_log_is_followed_while_its_worker_writes_and_paused_for_reading() {
     page.click(&format!(".worker[data-task=\"{task}\"] .worker-title"));
     page.wait_text(".log", "begun");
 
-    let mut many: String = (1..=500).map(|line| format!("line {line}\n")).collect();
-    many.push_str("the five hundredth\n");
+    let mut many: Vec<String> = (1..=500).map(|line| format!("line {line}")).collect();
+    many.push("the five hundredth\n".to_owned());
+    let many = many.join("\n");
     write(&yard, 1, many.as_bytes());
     page.wait_text(".log-rows", "the five hundredth");
 

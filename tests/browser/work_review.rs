@@ -11,7 +11,8 @@ const CHANGES: &str = "sed -i '1s/.*/first line changed/; 40s/.*/last line chang
 /// A repository with a file of forty lines, and one that goes.
 fn forty(fleet: &crate::harness::Fleet) -> Repository {
     let repository = Repository::new(fleet, "code");
-    repository.write("long", &(1..=40).map(|line| format!("line {line}\n")).collect::<String>());
+    let lines: Vec<String> = (1..=40).map(|line| format!("line {line}")).collect();
+    repository.write("long", &(lines.join("\n") + "\n"));
     repository.write("gone", "old\n");
     repository.git(&["add", "-A"]);
     repository.git(&["commit", "-qm", "forty lines"]);

@@ -11,7 +11,7 @@ use crate::doors::socket_of;
 use crate::harness::Fleet;
 
 /// How long an answer may take on a loaded host.
-const ANSWER: Duration = Duration::from_secs(300);
+const ANSWER: Duration = Duration::from_mins(5);
 
 /// A conversation with `supervisor mcp`.
 pub(super) struct Agent {

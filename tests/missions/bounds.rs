@@ -95,7 +95,7 @@ fn questions_go_two_deep() {
 
     let done = fleet.wait_for(&first, "done");
     let summary = done["latest_summary"].as_str().unwrap();
-    assert!(summary.starts_with("one two three ") && summary.contains("2"), "{summary}");
+    assert!(summary.starts_with("one two three ") && summary.contains('2'), "{summary}");
     assert_eq!(fleet.json(["list", "--limit", "100"]).as_array().unwrap().len(), 3, "{summary}");
 }
 

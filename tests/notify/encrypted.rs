@@ -106,7 +106,7 @@ fn converse(
 /// The configuration of a channel of mail, with the authority that is trusted beside those of the host.
 fn mail(fleet: &Fleet, scheme: &str, server: &MailServer, trusts: bool) {
     let password = secret(fleet, "password", "open-sesame\n");
-    let trust = if trusts { format!("[proxy]\nca = {:?}\n", server.ca) } else { String::new() };
+    let trust = if trusts { format!("[proxy]\nca = '{}'\n", server.ca.display()) } else { String::new() };
     fleet.configure(&format!(
         "{trust}[notify]\ndefault = 'mail'\n[notify.channels.mail]\nkind = 'email'\nurl = '{scheme}://{ADDRESS}:{}'\n\
          user = 'fleet'\nsecret = {password}\nfrom = 'fleet@example.org'\nto = 'ann@example.org'\nretry_first = 0\n",

@@ -29,8 +29,7 @@ impl PlayedDesktop {
         // It says its address when it listens.
         BufReader::new(bus.stdout.take()?).read_line(&mut String::new()).unwrap();
         let mut stream = UnixStream::connect(path).unwrap();
-        let user: String =
-            nix::unistd::getuid().to_string().bytes().map(|byte| format!("{byte:02x}")).collect();
+        let user = hex::encode(nix::unistd::getuid().to_string());
         stream.write_all(format!("\0AUTH EXTERNAL {user}\r\n").as_bytes()).unwrap();
         let mut byte = [0];
         while byte != *b"\n" {

@@ -71,7 +71,7 @@ async fn follow(client: &Client, task: TaskId, output: Output) -> Result<u8, Fai
             }
         }
         if !piece.text.is_empty() || piece.ended {
-            hands.to_lines();
+            hands.take_lines();
         }
         log.offset = Some(piece.next_offset);
         stream.show(&piece.text)?;
@@ -149,7 +149,7 @@ impl Hands {
     }
 
     /// The worker has no terminal.
-    fn to_lines(&mut self) {
+    fn take_lines(&mut self) {
         if let Hands::Unknown(_) = self {
             *self = Hands::Lines(typed());
         }

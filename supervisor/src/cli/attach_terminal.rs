@@ -124,7 +124,7 @@ impl Keyboard {
                 signalled = signals.next() => match signalled {
                     Signalled::End(code) => break Left::Signalled(code),
                     Signalled::Stop => {}
-                    Signalled::Continue => here.screen.resume(),
+                    Signalled::Continue => Lent::resume(),
                 },
             }
         };

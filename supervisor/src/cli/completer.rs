@@ -48,7 +48,7 @@ fn with_plugins(command: Command) -> Command {
     // The names of commands live as long as the process, which ends with its answer.
     let named = |name: &str, about: &str| {
         let name: &'static str = Box::leak(name.to_owned().into_boxed_str());
-        Command::new(name).about(cut(&printable(about), TITLE).to_string())
+        Command::new(name).about(cut(&printable(about), TITLE))
     };
     let of_plugin = |name: &str| match plugins.find(name) {
         Found::Usable(Plugin { manifest, .. }) if !manifest.verbs.is_empty() => {

@@ -100,14 +100,13 @@ impl Port {
         self.close();
         let listener = TcpListener::bind(config.listen).map_err(|e| not_bound(config.listen, &e))?;
         let failed = |e: std::io::Error| Failure::failed(format!("failed to serve the dashboard: {e}"));
-        let rooms = match &self.rooms {
-            Some(rooms) => rooms,
-            None => {
-                let rooms = threads().map_err(failed)?;
-                // Not waited for: what is asked for before is compressed by its request.
-                drop(rooms.spawn_blocking(assets::warm));
-                self.rooms.insert(rooms)
-            }
+        let rooms = if let Some(rooms) = &self.rooms {
+            rooms
+        } else {
+            let rooms = threads().map_err(failed)?;
+            // Not waited for: what is asked for before is compressed by its request.
+            drop(rooms.spawn_blocking(assets::warm));
+            self.rooms.insert(rooms)
         };
         let stop = self.doorway.stop.child_token();
         let pages = desk::router(Desk::new(&self.doorway));

@@ -46,7 +46,8 @@ impl Sessions {
             (self.fork, self.projects) = (Vec::new(), None);
         }
         let has_group = argv.iter().flatten().any(|word| word.has(Place::Session));
-        if !self.fork.is_empty() && !(has_group && self.fork.iter().any(|word| word.has(Place::Session))) {
+        let names_one = self.fork.iter().any(|word| word.has(Place::Session));
+        if !self.fork.is_empty() && (!has_group || !names_one) {
             let message =
                 "its words stand in the place of those with {session} in `argv`, and have {session}";
             return wrong("fork", message.to_owned());

@@ -109,10 +109,10 @@ async fn board(ask: Ask<BoardQuery>) -> Result<Response, Failure> {
     let (mut tenants, mut assignees) = names(&tasks);
     let counts = if is_first { Some(counted(&call, of).await?) } else { None };
     if is_first && call.confined().is_none() {
-        let names = |view: &kernel::View<'_>| {
+        let of_board = |view: &kernel::View<'_>| {
             Ok((view.tenants_from("", NAMES)?, view.assignees("", NAMES as usize)?))
         };
-        let (all, known) = call.read(names).await?;
+        let (all, known) = call.read(of_board).await?;
         tenants.extend(all);
         assignees.extend(known.into_iter().map(|assignee| assignee.name));
     }

@@ -54,7 +54,7 @@ impl Lent {
     }
 
     /// Takes the terminal anew, after others have had it.
-    pub(crate) fn resume(&self) {
+    pub(crate) fn resume() {
         let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(mut raw) = before.clone() {
             raw.make_raw();

@@ -249,11 +249,11 @@ async fn plan(call: &Call, max: Option<usize>) -> Result<Dispatched, Failure> {
             match (why, refusal, room.full_profile(&claim)) {
                 (None, Some(refusal), Some(current)) if refusal.reach == Reach::Profile => {
                     let assignee = profile.to_string();
-                    let capped = Capped { task_id: task.id, assignee, current, why: Some(refusal.why) };
+                    let capped = Capped { task_id: task.id, assignee, current, why: Some(*refusal.why) };
                     plan.skipped_per_profile_capped.push(capped);
                 }
                 (why, refusal, _) => {
-                    let why = why.or(refusal.map(|refusal| refusal.why));
+                    let why = why.or(refusal.map(|refusal| *refusal.why));
                     let turn = || {
                         kernel::Waiting::new(
                             WaitingCode::Turn,

@@ -50,6 +50,7 @@ pub(crate) struct Log {
 
 /// A piece of a run's log.
 #[derive(Debug, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a key of the reply")]
 pub(crate) struct Logged {
     pub(crate) task_id: TaskId,
     /// The run; none where the task has not been run yet.
@@ -351,7 +352,11 @@ mod tests {
         let format: Format = serde_json::from_str("\"codex-jsonl\"").unwrap();
         let read = |log: &Log, ended| {
             let piece = log.piece(&path, ended, Some(format)).unwrap();
-            (piece.text(Some(format)), piece.start as usize, piece.end() as usize)
+            (
+                piece.text(Some(format)),
+                usize::try_from(piece.start).unwrap(),
+                usize::try_from(piece.end()).unwrap(),
+            )
         };
         let whole = "plain\none\n\u{1b}[36m→ shell ls\u{1b}[0m\ntwo\n";
         let end = text.len() - "{\"type\":".len();

@@ -68,7 +68,7 @@ fn each(fleet: &Fleet, page: &Browser, status: &str, create: &dyn Fn(&str) -> St
         });
         make(page, name, text);
         let shown = fleet.eventually(&format!("{name} has changed {id}, which was {status}"), || {
-            Some(fleet.show(&id)).filter(|shown| becomes(shown))
+            Some(fleet.show(&id)).filter(becomes)
         });
         let now = shown["task"]["status"].as_str().unwrap();
         page.eventually(&format!("the drawer says that it is {now}"), |page| {

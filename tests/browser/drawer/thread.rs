@@ -26,7 +26,7 @@ fn enter_sends_a_comment_and_a_new_line_takes_shift() {
     assert_eq!(page.count("#drawer .comment"), 0, "it is not sent yet");
     page.press(ENTER);
     page.wait_text("#drawer .comment em", "remark");
-    page.eventually("the field is empty again", |page| (page.value(COMPOSER)? == "").then_some(()));
+    page.eventually("the field is empty again", |page| page.value(COMPOSER)?.is_empty().then_some(()));
     let comments = fleet.show(&task)["comments"].clone();
     assert_eq!(comments[0]["body"], "a *remark*\nof two lines", "{comments:#}");
     assert_eq!(comments.as_array().unwrap().len(), 1, "{comments:#}");

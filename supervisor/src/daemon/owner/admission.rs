@@ -146,14 +146,14 @@ impl Claim {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     /// In words.
-    pub(crate) why: Waiting,
+    pub(crate) why: Box<Waiting>,
     /// What else it keeps from starting.
     pub(crate) reach: Reach,
 }
 
 impl Refusal {
     pub(in crate::daemon) fn new(reach: Reach, why: Waiting) -> Self {
-        Refusal { why, reach }
+        Refusal { why: Box::new(why), reach }
     }
 }
 

@@ -153,7 +153,7 @@ fn resume(
         return Ok(Some(Resume { session, next: Next::Resume(news.text) }));
     }
     let from = board.forked_by(run)?.filter(|from| session::is_word(&from.session));
-    Ok(from.map(|from| Resume { session: from.session.clone(), next: Next::Fork(from) }))
+    Ok(from.map(|from| Resume { session: from.session.clone(), next: Next::Fork(Box::new(from)) }))
 }
 
 /// The skills of a run: those of its profile, and those that its task names. One that does not exist is left out, because a claim

@@ -31,7 +31,7 @@ pub(in crate::daemon) enum Next {
     /// It goes on in it, and has to know this.
     Resume(String),
     /// It begins one of its own from it.
-    Fork(ForkedFrom),
+    Fork(Box<ForkedFrom>),
 }
 
 /// Where the sessions of a run are.

@@ -7,7 +7,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
@@ -53,7 +53,7 @@ pub(super) fn copy(
     let (source, target) = (open(from)?, open(to)?);
     let owner = fstat(&source)?.st_uid;
     let mut copy = Copy { owner, identity, moved, entries: 0, bytes: 0 };
-    copy.directory(source, target.as_fd(), Path::new(""), 0)?;
+    copy.directory(source.as_fd(), target.as_fd(), Path::new(""), 0)?;
     copy.give(target.as_fd())
 }
 
@@ -70,7 +70,7 @@ struct Copy<'a> {
 impl Copy<'_> {
     fn directory(
         &mut self,
-        source: OwnedFd,
+        source: BorrowedFd<'_>,
         target: BorrowedFd<'_>,
         at: &Path,
         depth: usize,
@@ -78,7 +78,7 @@ impl Copy<'_> {
         if depth > DEPTH {
             return Err(too_much("it is deeper than 32 directories"));
         }
-        let mut entries = Dir::read_from(&source)?;
+        let mut entries = Dir::read_from(source)?;
         while let Some(entry) = entries.read() {
             let entry = entry?;
             let name = OsStr::from_bytes(entry.file_name().to_bytes());
@@ -89,15 +89,15 @@ impl Copy<'_> {
             if self.entries > ENTRIES {
                 return Err(too_much("it has more than 20000 files"));
             }
-            let meta = statat(&source, name, AtFlags::SYMLINK_NOFOLLOW)?;
+            let meta = statat(source, name, AtFlags::SYMLINK_NOFOLLOW)?;
             let named = self.name_of(at, name);
             match FileType::from_raw_mode(meta.st_mode) {
                 FileType::Directory => {
                     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-                    let inner = openat(&source, name, flags, Mode::empty())?;
+                    let inner = openat(source, name, flags, Mode::empty())?;
                     mkdirat(target, &named, Mode::RWXU)?;
                     let made = openat(target, &named, flags, Mode::empty())?;
-                    self.directory(inner, made.as_fd(), &at.join(name), depth + 1)?;
+                    self.directory(inner.as_fd(), made.as_fd(), &at.join(name), depth + 1)?;
                     self.give(made.as_fd())?;
                 }
                 FileType::RegularFile => self.file(source.as_fd(), target, (name, &named))?,
@@ -146,7 +146,7 @@ impl Copy<'_> {
     }
 
     fn give(&self, made: BorrowedFd<'_>) -> io::Result<()> {
-        if let Some(Identity { uid, gid, .. }) = self.identity {
+        if let Some(Identity { uid, gid }) = self.identity {
             fchown(made, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)))?;
         }
         Ok(())

@@ -40,7 +40,7 @@ impl Dispatcher {
         }
         room.refusal(claim).map_or_else(
             || waiting(WaitingCode::Turn, "waits for its turn: those before it are started first".to_owned()),
-            |refusal| refusal.why,
+            |refusal| *refusal.why,
         )
     }
 
