@@ -158,6 +158,8 @@ mod tests {
     fn a_fork_is_a_task_that_names_whose_session_it_begins_from() {
         let bench = Bench::new();
         let id = bench.ready();
+        let task = id.clone();
+        bench.call(move |board| board.assign(&task, Some(profile()), &alice())).unwrap();
         assert!(fork(&bench, &id, None).unwrap_err().to_string().contains("no run of"));
         let first = run(&bench, &id, Some("s-1"));
         let forked = fork(&bench, &id, None).unwrap();
