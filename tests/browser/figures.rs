@@ -181,8 +181,9 @@ fn figures_of_scrolling() {
         let count = frames.len();
         let late = frames.iter().filter(|time| **time > FRAME + 1.0).count();
         let (half, most) = middle(frames);
+        let late_after = FRAME + 1.0;
         println!(
-            "{name:<34} {count} frames, {late} over {FRAME} ms, median {half:.1} ms, longest {most:.1} ms"
+            "{name:<34} {count} frames, {late} over {late_after:.1} ms, median {half:.1} ms, longest {most:.1} ms"
         );
     };
     println!("binary {}; {CARDS} cards, {height} px high", binary());
@@ -191,11 +192,19 @@ fn figures_of_scrolling() {
     told(
         "the wheel goes through all of them",
         measure(&page, &|| {
-            for _ in 0..steps {
-                page.wheel(&blocked, height / steps);
+            // A turn that comes while the one before is still carried out is cut short.
+            for turn in 0..4 * steps {
+                page.wheel(&blocked, height / steps + 1);
+                let at_end = "const all = document.querySelector(arguments[0]); return all.scrollTop + all.clientHeight + 2 > all.scrollHeight";
+                if turn % 20 == 0 && page.script(at_end, &[blocked.clone().into()]) == true {
+                    break;
+                }
             }
         }),
     );
-    let end = page.script("const all = document.querySelector(arguments[0]); return all.scrollTop + all.clientHeight + 200 > all.scrollHeight", &[blocked.into()]);
-    println!("the end is reached: {end}");
+    let share = page.script(
+        "const all = document.querySelector(arguments[0]); return Math.round(100 * (all.scrollTop + all.clientHeight) / all.scrollHeight)",
+        &[blocked.into()],
+    );
+    println!("{share} % of the column were scrolled through");
 }

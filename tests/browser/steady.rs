@@ -67,3 +67,31 @@ fn no_page_moves_while_it_loads_or_while_things_happen() {
 fn last(fleet: &crate::harness::Fleet) -> u64 {
     fleet.json(["events", "--limit", "1"])["last_event"].as_u64().unwrap_or(0)
 }
+
+#[test]
+fn a_page_looks_the_same_whichever_pages_were_seen_before() {
+    let Some(fleet) = fleet(User::current(), "") else { return };
+    fill(&fleet);
+    // Where the parts of the board are, and how large they are; texts that count time are left out.
+    let places = "return [...document.querySelectorAll('.needs, .need, .column-head, .card, .counter.progress, .counter.progress .pie')]
+        .map(one => [one.className, ...['top', 'height'].map(side => Math.round(one.getBoundingClientRect()[side])), getComputedStyle(one).display])";
+    let page = visit(&fleet);
+    open(&page, "/board");
+    page.wait(".need");
+    page.wait(".counter.progress");
+    let before = page.script(places, &[]);
+    // Without a load between them, so that each page leaves its styles behind.
+    for (key, css) in [
+        ("w", ".work-page"),
+        ("m", ".missions"),
+        ("t", ".timeline-page"),
+        ("h", ".health-page"),
+        ("b", ".columns .card"),
+    ] {
+        page.press("g");
+        page.press(key);
+        page.eventually("the page is there", |page| (page.count(css) > 0).then_some(()));
+    }
+    page.wait(".need");
+    page.eventually("the board is as it was", |page| (page.script(places, &[]) == before).then_some(()));
+}

@@ -58,8 +58,8 @@ fn the_graph_of_a_mission_has_its_tasks_by_state_and_the_lines_between_them() {
     page.wait(&format!("{}[data-status=done]", node(&design)));
     page.wait(&format!("{}[data-status=done]", node(&build)));
 
-    page.click(".needs-acts button");
-    page.wait_gone(".needs");
+    page.click(".asks-acts button");
+    page.wait_gone(".asks");
     page.script("document.activeElement.blur()", &[]);
     page.press("v");
     page.wait_text(".mission-tasks", "design");

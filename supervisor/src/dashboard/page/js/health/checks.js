@@ -7,7 +7,7 @@ import { counted } from "../parts/words.js";
 import { ago, now } from "../time.js";
 
 export function checks() {
-  const list = h("ul", { class: "rows panel" });
+  const list = h("ul", { class: "reports panel" });
   const said = h("span", { class: "page-count" });
   const again = h("button", { type: "button", class: "button small", onclick: () => read() }, "Check again");
   const element = h("section", { class: "work-section health-checks", "aria-labelledby": "checks-title" },

@@ -55,7 +55,7 @@ const place = (done) =>
 
 /** @param {() => void} done  Called after a change. */
 export function holdList(done) {
-  const list = h("ul", { class: "rows panel" });
+  const list = h("ul", { class: "reports panel" });
   const none = h("p", { class: "muted" }, "Nothing is held.");
   const button = h("button", { type: "button", class: "button small", onclick: () => place(done) }, "Hold …");
   const element = h("section", { class: "work-section", "aria-labelledby": "holds-title" },

@@ -10,7 +10,7 @@ import { state } from "../parts/state.js";
 const FIRST = 5;
 
 export function problems() {
-  const list = h("ul", { class: "rows panel" });
+  const list = h("ul", { class: "reports panel" });
   let isWhole = false;
   /** @type {HTMLElement[]} */
   let rows = [];

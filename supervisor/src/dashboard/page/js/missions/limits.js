@@ -11,7 +11,7 @@ const ORDER = ["done", "running", "review", "ready", "scheduled", "todo", "triag
 export function progress(counts, done, tasks) {
   const known = ORDER.filter((status) => status !== "archived" && counts[status]);
   const words = known.map((status) => `${counts[status]} ${status}`).join(", ");
-  return h("div", { class: "progress", role: "img", "aria-label": `${done} of ${tasks} done: ${words}`, title: words },
+  return h("div", { class: "mission-bar", role: "img", "aria-label": `${done} of ${tasks} done: ${words}`, title: words },
     known.map((status) => {
       const part = h("span", { dataset: { status } });
       part.style.flexGrow = String(counts[status]);

@@ -8,8 +8,8 @@ import { problem, toast } from "../toast.js";
 
 /** @param {() => void} done  Called after an answer. */
 export function needs(done) {
-  const list = h("ul", { class: "needs-list" });
-  const element = h("section", { class: "needs panel", "aria-labelledby": "needs-title", hidden: true }, h("h2", { id: "needs-title" }, "Waits for a person"), list);
+  const list = h("ul", { class: "asks-list" });
+  const element = h("section", { class: "asks panel", "aria-labelledby": "asks-title", hidden: true }, h("h2", { id: "asks-title" }, "Waits for a person"), list);
   let shape = "";
 
   /** @param {string} task @param {string} said @param {HTMLElement} item */
@@ -29,11 +29,11 @@ export function needs(done) {
   function row({ task, title, status, question }) {
     const choices = question.choices ?? [];
     const box = /** @type {HTMLInputElement} */ (h("input", { class: "input", "aria-label": `Answer: ${question.text}`, placeholder: "Another answer …", autocomplete: "off" }));
-    const form = h("form", { class: "needs-form" }, box, h("button", { type: "submit", class: "button" }, "Answer"));
+    const form = h("form", { class: "asks-form" }, box, h("button", { type: "submit", class: "button" }, "Answer"));
     const item = h("li", null,
-      h("div", { class: "needs-text" }, h("p", { class: "needs-question" }, seenLines(question.text)), title === question.text ? null : h("a", { class: "muted", href: here({ task }) }, title)),
+      h("div", { class: "asks-text" }, h("p", { class: "asks-question" }, seenLines(question.text)), title === question.text ? null : h("a", { class: "muted", href: here({ task }) }, title)),
       (question.results ?? []).map((/** @type {any} */ result) => h("p", { class: "muted cut" }, `${result.title}: ${result.summary ?? "no summary"}`)),
-      h("div", { class: "needs-acts" },
+      h("div", { class: "asks-acts" },
         choices.map((/** @type {string} */ choice, /** @type {number} */ at) => h("button", { type: "button", class: "button", onclick: () => answer(task, String(at + 1), item) }, seen(choice))),
         question.free_text ? form : null,
         status === "review" ? h("a", { class: "button primary", href: link(`/review/${task}`) }, "Review the changes") : null,

@@ -6,9 +6,10 @@
  * @returns {{now: () => void, stop: () => void}}
  */
 export function repeat(act, pause) {
-  /** An event has a look at once; of many that come at once, the rest have one together. */
-  const least = pause / 6;
+  /** The least time between two looks that events ask for, in milliseconds, and as a multiple of what a look takes. */
+  const [least, share] = [100, 3];
   let askedAt = Number.NEGATIVE_INFINITY;
+  let took = 0;
   let timer = 0;
   let isStopped = false;
   let isRunning = false;
@@ -17,10 +18,12 @@ export function repeat(act, pause) {
     clearTimeout(timer);
     if (isStopped || isRunning) return;
     isRunning = true;
+    const began = performance.now();
     try {
       await act();
     } finally {
       isRunning = false;
+      took = performance.now() - began;
     }
     if (isStopped) return;
     if (isWanted) {
@@ -36,7 +39,8 @@ export function repeat(act, pause) {
       isWanted = true;
       return;
     }
-    const early = askedAt + least - performance.now();
+    // The first event has its look at once; of many that come together, the rest have one together.
+    const early = askedAt + Math.max(least, share * took) - performance.now();
     clearTimeout(timer);
     if (early > 0) {
       timer = setTimeout(now, early);
