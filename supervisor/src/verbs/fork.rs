@@ -27,7 +27,7 @@ Exit code: 4 if there is no session, a run goes on, or the lane cannot fork one.
 
 Examples:
   supervisor fork t_0123abcd 'now try it with SQLite'
-  supervisor fork t_0123abcd 'write the docs' --run 7 --title 'docs of the parser'")]
+  supervisor fork t_0123abcd 'write the docs' --run 7 --title 'the docs'")]
 pub(crate) struct Fork {
     /// The task whose session it is
     pub(crate) task_id: TaskId,
