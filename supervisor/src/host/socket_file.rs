@@ -1,5 +1,6 @@
 //! The file of a socket of the daemon's: in the place of a dead daemon's, and with its mode from the start.
 
+use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::Path;
@@ -9,6 +10,12 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind a
 
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::paths::make_dir;
+
+/// How often the directory is made again when it is taken away meanwhile.
+const AGAIN: usize = 3;
+/// The mode of a directory of sockets: each socket has its own.
+const DIRECTORY: u32 = 0o711;
 
 /// Binds a new socket to a path. At no time is the file more open than `mode`, whatever the umask: who connects before a
 /// later chmod would have come in.
@@ -27,14 +34,25 @@ pub(crate) fn bind(path: &Path, mode: u32, kind: SocketType) -> Result<OwnedFd, 
         Ok(_) => std::fs::remove_file(path).map_err(|e| Failure::file("remove the old socket", path, &e))?,
         Err(_) => {}
     }
-    let failed = |e: rustix::io::Errno| Failure::file("bind the socket", path, &e.into());
-    let socket = socket_with(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).map_err(failed)?;
+    let mut again = AGAIN;
+    loop {
+        match bound(path, mode, kind) {
+            // Somebody took the directory away after it was made.
+            Err(error) if error.kind() == ErrorKind::NotFound && again > 0 => {
+                again -= 1;
+                make_dir(path.parent().unwrap_or(path), DIRECTORY)?;
+            }
+            outcome => return outcome.map_err(|error| Failure::file("bind the socket", path, &error)),
+        }
+    }
+}
+
+fn bound(path: &Path, mode: u32, kind: SocketType) -> io::Result<OwnedFd> {
+    let socket = socket_with(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)?;
     // Linux gives the file the mode of the socket, less the umask.
-    fchmod(&socket, Mode::from_raw_mode(mode)).map_err(failed)?;
-    let address = SocketAddrUnix::new(path).map_err(failed)?;
-    bind_to(&socket, &address).map_err(failed)?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
-        .map_err(|e| Failure::file("set the mode of the socket", path, &e))?;
+    fchmod(&socket, Mode::from_raw_mode(mode))?;
+    bind_to(&socket, &SocketAddrUnix::new(path)?)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
     Ok(socket)
 }
 
@@ -67,6 +85,16 @@ mod tests {
             seen.join().unwrap()
         });
         assert_eq!(widest, 0o600, "{widest:o}");
+    }
+
+    #[test]
+    fn a_directory_that_was_taken_away_is_made_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run/sock");
+        drop(bind(&path, 0o600, SocketType::STREAM).unwrap());
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let directory = path.parent().unwrap();
+        assert_eq!(std::fs::metadata(directory).unwrap().permissions().mode() & 0o777, DIRECTORY);
     }
 
     #[test]
