@@ -160,7 +160,7 @@ fn read(conn: &Connection, projection: &mut Projection) -> rusqlite::Result<Proj
     linked(&tx, seen, &mut done)?;
     said(&tx, seen, &mut done)?;
     alive(&tx, (own, *run), seen, &mut done)?;
-    // What came before it is told first.
+    // What came before it goes first.
     let is_all = done.said.len() < usize::try_from(AT_ONCE).unwrap_or(usize::MAX);
     if is_all && !seen.has_ended {
         done.verdict = verdict(&tx, own, *run)?;

@@ -2,7 +2,7 @@
 //! worker has done there.
 //!
 //! The worker writes to the file as it likes. What is read back is rows of known columns, bounded in number and length, and means
-//! nothing by itself: whoever reads it makes verbs of it, which the board checks.
+//! nothing by itself: its reader makes verbs of it, which the board checks.
 
 use std::path::Path;
 

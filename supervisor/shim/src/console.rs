@@ -47,7 +47,7 @@ impl Console {
         }
         let path = run.keys_path();
         mkfifo(&path, Mode::S_IRUSR | Mode::S_IWUSR)?;
-        // For writing as well: it never ends, whoever comes and goes.
+        // For writing as well: it has no end while nobody else writes.
         let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
         let keys = OpenOptions::new().read(true).write(true).custom_flags(nonblocking).open(path)?;
         let (master, slave) = (File::from(master), File::from(slave));

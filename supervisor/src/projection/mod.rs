@@ -31,7 +31,7 @@ use crate::environment;
 use crate::failure::Failure;
 use crate::terminal::{complain, print};
 
-/// How long after a change it is told. A database of another process has no notification, and a look costs a few pages.
+/// How long a change waits until it is passed on. A database of another process has no notification, and a look costs a few pages.
 const LOOK: Duration = Duration::from_millis(500);
 /// What the program reads as the path of its board.
 const DATABASE: &str = "HERMES_KANBAN_DB";
