@@ -132,7 +132,7 @@ fn of_task(
 }
 
 /// Whether the database is whole, and its log leads to the same states.
-fn of_board(fleet: &Fleet) -> Vec<Fault> {
+pub(crate) fn of_board(fleet: &Fleet) -> Vec<Fault> {
     let report = fleet.cli(["doctor", "--replay", "--json"]).json();
     let checks = report["checks"].as_array().unwrap();
     let failed = ["board default", "replay default", "attachments default"].into_iter().filter_map(|name| {

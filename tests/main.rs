@@ -72,6 +72,7 @@ mod logins;
 mod loopback;
 mod mcp;
 mod missions;
+mod month;
 mod mounts;
 mod moved;
 mod notify;

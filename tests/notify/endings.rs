@@ -92,3 +92,32 @@ fn each_ending_of_a_run_and_each_thing_that_waits_for_a_person_is_one_message() 
         }
     }
 }
+
+#[test]
+fn a_task_that_is_archived_ends_its_subscription_and_is_no_news() {
+    let played = Played::start(|_, _| OK);
+    let fleet = told_at(played.port, "");
+    fleet.start();
+    let of = |id: &str| {
+        let listed = fleet.json(["notify", "list"]);
+        listed.as_array().unwrap().iter().filter(|one| one["task_id"] == id).count()
+    };
+    let waits = fleet.create("waits", "true", &["--not-before", "1d"]);
+    let runs = fleet.create("runs", "sleep 600", &[]);
+    fleet.wait_for(&runs, "running");
+    assert_eq!((of(&waits), of(&runs)), (1, 1));
+
+    fleet.cli(["archive", &waits, &runs]).ok();
+
+    fleet.wait_for(&runs, "archived");
+    assert_eq!((of(&waits), of(&runs)), (0, 0));
+    fleet.cli(["unarchive", &waits]).ok();
+    assert_eq!(of(&waits), 0, "it is over");
+    // A message of a last task comes behind all others.
+    let last = fleet.create("the last one", "true", &[]);
+    fleet.eventually("the last message has come", || {
+        messages(&played).iter().any(|message| message["task_id"] == last.as_str()).then_some(())
+    });
+    let told: Vec<_> = messages(&played).iter().map(|message| message["task_id"].clone()).collect();
+    assert_eq!(told, [last.as_str()]);
+}
