@@ -135,7 +135,9 @@ pub(super) async fn run(line: &CommandLine, plugin: PluginCommand) -> Result<u8,
             let next = format!("check it with: supervisor plugin check {}", shown(&path));
             said(output, "Created", &Changed { name, path }, Some(&next))
         }
-        Verb::Check { plugin } => call(client, to_check(&plugin)?, output).await,
+        Verb::Check { plugin } => {
+            call(client, to_check(&plugin)?, output).await.map_err(|refusal| beside(refusal, &plugin))
+        }
         Verb::Install { path, name, yes, force } => {
             let name = named(&path, name)?;
             refuse_present(client, &name, force)?;
@@ -167,6 +169,14 @@ pub(super) async fn run(line: &CommandLine, plugin: PluginCommand) -> Result<u8,
             said(output, "Uninstalled", &Changed { name, path }, None)
         }
     }
+}
+
+/// Names the directory that somebody may mean who names a plugin that is not installed.
+fn beside(refusal: Failure, plugin: &str) -> Failure {
+    if refusal.code != Code::NotFound || plugin.contains('/') || !Path::new(plugin).is_dir() {
+        return refusal;
+    }
+    refusal.hint(format!("for the directory: supervisor plugin check ./{plugin}"))
 }
 
 fn shown(path: &Path) -> String {

@@ -248,7 +248,7 @@ async fn remove(client: &Client, name: Tenant, cancel: bool, output: Output) -> 
     let mut warnings = vec![format!(
         "its tasks, their history and their files stay on the board: `supervisor export --tenant {name}`"
     )];
-    warnings.extend(tenant_file::kept(&name, &text));
+    warnings.extend(tenant_file::kept(client.root(), &name, &text));
     told(("Removed", Changed { name, path, cancelled, warnings }), output)
 }
 

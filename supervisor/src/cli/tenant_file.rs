@@ -50,12 +50,23 @@ pub(super) fn remove(root: &Root, name: &Tenant) -> Result<PathBuf, Failure> {
 }
 
 /// What stays of a tenant whose file had this text.
-pub(super) fn kept(name: &Tenant, text: &str) -> Vec<String> {
+pub(super) fn kept(root: &Root, name: &Tenant, text: &str) -> Vec<String> {
     let table: Table = text.parse().unwrap_or_default();
-    let root = table.get("root").and_then(Value::as_str).map(|root| format!("its directory {root} stays"));
+    // One that is missing names no tenant, and one that cannot be read is named elsewhere.
+    let config = settings::read(&root.config_file()).unwrap_or_default();
+    let dir = table.get("root").and_then(Value::as_str).map(|dir| format!("its directory {dir} stays"));
     let user = table.get("user").map(|user| format!("the Unix user {user} stays"));
-    let own = format!("what supervisor.toml says of the tenant {name} still holds");
-    root.into_iter().chain(user).chain([own]).collect()
+    let others: Table = config.parse().unwrap_or_default();
+    let own = is_named(&others, name)
+        .then(|| format!("what supervisor.toml says of the tenant {name} still holds"));
+    dir.into_iter().chain(user).chain(own).collect()
+}
+
+/// Whether a table of `supervisor.toml`, such as `limits.tenants`, has a key for a tenant.
+fn is_named(config: &Table, name: &Tenant) -> bool {
+    let tables = config.values().filter_map(Value::as_table);
+    let mut of_tenants = tables.filter_map(|table| table.get("tenants")).filter_map(Value::as_table);
+    of_tenants.any(|tenants| tenants.contains_key(name.as_str()))
 }
 
 /// What is to be changed in a file.
