@@ -1,6 +1,7 @@
 //! Missions: how far workers go below one task of a person's, and the question when a limit is reached.
 
 mod bounds;
+mod ledger;
 
 use crate::harness::{Fleet, User};
 

@@ -55,6 +55,11 @@ pub(super) const MISSIONS: &[Row] = &[
             "mission pause {ready} ; mission resume {ready} --reason r",
         ),
     ),
+    (
+        "gc",
+        "spend-retention-days",
+        Test("tests/missions/ledger.rs", "the_ledger_has_its_days_until_they_are_collected"),
+    ),
     ("spend", "by", Lines("spend --json", "spend --json --by day")),
     ("spend", "since", Lines("spend --json", "spend --json --since 1d")),
     ("spend", "tenant", SPEND),

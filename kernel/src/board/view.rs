@@ -103,6 +103,8 @@ reads! {
     archived_worktrees: archived_worktrees(after: &str, limit: u32) -> Vec<Task>;
     /// Returns the rows of at most `limit` replies that were stored before a time, and their bytes.
     old_replies: replies_before(before: Timestamp, limit: u32) -> (Vec<i64>, u64);
+    /// Counts the rows of the ledger of before a calendar day, such as `2026-11-23`.
+    ledger_before: count_ledger_before(day: &str) -> u64;
     /// Returns the stored reply to a request, as JSON, where it was answered before.
     ///
     /// # Errors

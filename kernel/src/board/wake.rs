@@ -124,6 +124,11 @@ impl Board<'_> {
         self.tx.forget_replies_before(before)
     }
 
+    /// Forgets what was used before a calendar day, at most `limit` rows of the ledger. Returns how many.
+    pub fn forget_ledger(&mut self, before: &str, limit: u32) -> Result<u64, Error> {
+        self.tx.forget_ledger_before(before, limit)
+    }
+
     /// Forgets the stored replies in these rows.
     pub fn forget_replies(&mut self, rows: &[i64]) -> Result<(), Error> {
         rows.iter().try_for_each(|row| self.tx.forget_reply(*row))

@@ -59,6 +59,19 @@ impl Tx<'_> {
         )
     }
 
+    /// Counts the rows of before a day.
+    pub(crate) fn count_ledger_before(&self, day: &str) -> Result<u64, Error> {
+        let sql = "SELECT count(*) FROM spend WHERE day < ?1";
+        self.conn.value("count old days of the ledger", sql, [day]).map(i64::unsigned_abs)
+    }
+
+    /// Removes at most `limit` rows of before a day. Returns how many.
+    pub(crate) fn forget_ledger_before(&self, day: &str, limit: u32) -> Result<u64, Error> {
+        let sql = "DELETE FROM spend WHERE (day, mission, tenant, account, profile) IN \
+               (SELECT day, mission, tenant, account, profile FROM spend WHERE day < ?1 LIMIT ?2)";
+        self.conn.count("forget old days of the ledger", sql, params![day, limit]).map(|count| count as u64)
+    }
+
     /// Adds up the ledger since a day, of one tenant or of all: at most `limit` rows, the dearest first, days in their order.
     pub(crate) fn ledger(
         &self,

@@ -18,15 +18,19 @@ use crate::service::{BoardHandle, Service};
 const FOLD: u32 = 500;
 /// The stored replies deleted in one transaction.
 const REPLIES: u32 = 1000;
+/// The rows of the ledger deleted in one transaction.
+const LEDGER: u32 = 1000;
 /// The tasks read at once.
 const TASKS: u32 = 100;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Ages {
     /// Logs of runs that ended before it go.
     pub(crate) logs: Timestamp,
     /// Replies that were stored before it go.
     pub(crate) replies: Timestamp,
+    /// What was used before this calendar day goes.
+    pub(crate) ledger: String,
     /// Events before it are folded; none keeps them all.
     pub(crate) events: Option<Timestamp>,
 }
@@ -56,7 +60,7 @@ impl std::str::FromStr for Cursor {
 }
 
 /// One kind of thing after the other.
-const STAGES: [Kind; 9] = [
+const STAGES: [Kind; 10] = [
     Kind::Workspace,
     Kind::Worktree,
     Kind::Log,
@@ -65,6 +69,7 @@ const STAGES: [Kind; 9] = [
     Kind::Sessions,
     Kind::Attachment,
     Kind::Replies,
+    Kind::Ledger,
     Kind::Events,
 ];
 
@@ -101,6 +106,7 @@ impl Collection {
                 Kind::Sessions => self.sessions(&after, &mut items)?,
                 Kind::Attachment => self.attachments(&mut items)?,
                 Kind::Replies => self.replies(&mut items)?,
+                Kind::Ledger => self.ledger(&mut items)?,
                 Kind::Events => self.events(&mut items)?,
             };
             if let Some(after) = rest {
@@ -320,6 +326,29 @@ impl Collection {
             }
         };
         items.extend(Item::rows(Kind::Replies, "replies that nobody asks for again", gone.0, gone.1));
+        Ok(rest)
+    }
+
+    fn ledger(&self, items: &mut Vec<Item>) -> Result<Option<String>, Failure> {
+        let before = &self.ages.ledger;
+        let (mut gone, mut rest) = (0, None);
+        if self.sweep == Sweep::Look {
+            gone = self.board.readers().with(|view| view.ledger_before(before))?;
+        } else {
+            loop {
+                let day = before.clone();
+                let count = self.board.writer()?.call(move |board| board.forget_ledger(&day, LEDGER))?;
+                gone += count;
+                if count == 0 {
+                    break;
+                }
+                if self.is_late() {
+                    rest = Some(String::new());
+                    break;
+                }
+            }
+        }
+        items.extend(Item::rows(Kind::Ledger, "rows of the ledger", gone, 0));
         Ok(rest)
     }
 

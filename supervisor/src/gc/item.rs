@@ -36,13 +36,15 @@ pub(crate) enum Kind {
     Attachment,
     /// Stored replies to requests that nobody repeats any more.
     Replies,
+    /// What was used on days long ago.
+    Ledger,
     Events,
 }
 
 impl Kind {
     /// Whether it is rows of the board, which have no place of their own.
     pub(crate) fn is_rows(self) -> bool {
-        matches!(self, Kind::Replies | Kind::Events)
+        matches!(self, Kind::Replies | Kind::Ledger | Kind::Events)
     }
 
     /// Returns its name for people.
@@ -56,6 +58,7 @@ impl Kind {
             Kind::Sessions => "sessions",
             Kind::Attachment => "attachment",
             Kind::Replies => "old replies",
+            Kind::Ledger => "old ledger",
             Kind::Events => "old events",
         }
     }

@@ -24,8 +24,8 @@ const DAY: Duration = Duration::from_hours(24);
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
 gc removes scratch workspaces of archived tasks, their worktrees if nothing would be
-lost, old logs, and the remains of interrupted removals. It keeps and reports what is
-in use, dirty, unmerged or not created by this program.
+lost, old logs, what was used long ago, and the remains of interrupted removals. It
+keeps and reports what is in use, dirty, unmerged or not created by this program.
 
 Events are kept unless --event-retention-days is given: older ones are folded into
 a snapshot from which `doctor --replay` starts.
@@ -45,6 +45,10 @@ pub(crate) struct Gc {
     #[arg(long, value_name = "DAYS", default_value_t = 30)]
     #[serde(default = "month")]
     pub(crate) log_retention_days: u32,
+    /// Remove what was used longer ago than this from the ledger of `spend`
+    #[arg(long, value_name = "DAYS", default_value_t = 400)]
+    #[serde(default = "year")]
+    pub(crate) spend_retention_days: u32,
     /// Where an earlier call has stopped
     #[arg(skip)]
     pub(crate) cursor: Option<String>,
@@ -52,6 +56,11 @@ pub(crate) struct Gc {
 
 fn month() -> u32 {
     30
+}
+
+/// A year, and the month of its accounts.
+fn year() -> u32 {
+    400
 }
 
 /// What went, or would go, and what stays for a reason.
@@ -103,6 +112,7 @@ impl Verb for Gc {
             ages: Ages {
                 logs: days(self.log_retention_days),
                 replies: before(now, REPLY_AGE),
+                ledger: kernel::day_of(days(self.spend_retention_days)),
                 events: self.event_retention_days.map(days),
             },
             until: Instant::now() + SLICE,
