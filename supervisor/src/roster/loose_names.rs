@@ -1,12 +1,13 @@
-//! Names in the configuration that lead nowhere: pools without places, and caps on assignees and lanes that do not exist. None is an
+//! Names in the configuration that lead nowhere: pools without places, and assignees and lanes that do not exist. None is an
 //! error, as what they name may be added later; each is a warning, because until then it does not do what was meant.
 
-use kernel::{Pool, Profile};
+use kernel::{Pool, Profile, ProposalKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Found, Roster};
 use crate::config::Config;
+use crate::config::triage::TriageConfig;
 
 /// One such name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -59,11 +60,21 @@ impl Roster {
             text: format!("limits.lanes caps {name}, and no lane has that name"),
             hint: meant(name.as_str(), None, "supervisor lane list"),
         });
-        of_profiles.chain(of_lanes).chain(of_caps).chain(of_lane_caps).collect()
+        let asked = ProposalKind::ALL.iter().filter_map(|kind| {
+            let name = config.triage.assignee(*kind).filter(|name| !self.knows(name))?;
+            Some((format!("triage.{} asks {name}", TriageConfig::key(*kind)), name))
+        });
+        let offered = config.a2a.profiles.iter().filter(|name| !self.knows(name));
+        let offered = offered.map(|name| (format!("a2a.profiles offers {name}"), name.clone()));
+        let of_others = asked.chain(offered).map(|(what, name)| LooseName {
+            text: format!("{what}, and no profile or lane has that name"),
+            hint: meant(name.as_str(), self.nearest(name.as_str()), "supervisor assignees"),
+        });
+        of_profiles.chain(of_lanes).chain(of_caps).chain(of_lane_caps).chain(of_others).collect()
     }
 }
 
-/// What to do about a cap on nobody.
+/// What to do about a name that nobody has.
 fn meant(name: &str, nearest: Option<String>, list: &str) -> String {
     let nearest = nearest.filter(|nearest| nearest != name);
     let nearest = nearest.map(|nearest| format!("{nearest} is like it; ")).unwrap_or_default();

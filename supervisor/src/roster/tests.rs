@@ -248,20 +248,23 @@ fn each_reason_says_what_is_wrong_to_all_who_ask() {
 }
 
 #[test]
-fn pools_without_places_and_caps_on_nobody_are_found_each_with_what_to_do() {
+fn pools_without_places_and_names_of_nobody_are_found_each_with_what_to_do() {
     let bench = Bench::new();
     bench.write("lanes.d/mine.toml", "argv = [\"agent\"]\npools = [\"gpu\", \"licence\"]\n");
     bench.write("profiles.d/critic.md", "---\nlane: mine\npools: [disk]\n---\nRead it.\n");
     let roster = Roster::load(&bench.root);
-    let config = "[pools]\nlicence = 2\n[limits]\nprofiles = { critc = 1, mine = 2 }\nlanes = { ghost = 1, mine = 3 }\n";
+    let config = "[pools]\nlicence = 2\n[limits]\nprofiles = { critc = 1, mine = 2 }\nlanes = { ghost = 1, mine = 3 }\n\
+        [triage]\nspecifier = \"critic\"\nrouter = \"ruoter\"\n[a2a]\nprofiles = [\"critic\", \"gone\"]\n";
     let config: Config = toml::from_str(config).unwrap();
     let loose: Vec<String> = roster.loose_names(&config).iter().map(ToString::to_string).collect();
-    assert_eq!(loose.len(), 4, "{loose:#?}");
+    assert_eq!(loose.len(), 6, "{loose:#?}");
     for (text, named) in loose.iter().zip([
         "the profile critic takes places of the pool disk",
         "the lane mine takes places of the pool gpu",
         "limits.profiles caps critc, and no profile or lane has that name; critic is like it",
         "limits.lanes caps ghost, and no lane has that name",
+        "triage.router asks ruoter, and no profile or lane has that name; router is like it",
+        "a2a.profiles offers gone, and no profile or lane has that name",
     ]) {
         assert!(text.starts_with(named), "{text}");
     }
