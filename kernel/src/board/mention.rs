@@ -40,7 +40,9 @@ impl Board<'_> {
                 }
             });
         }
-        if is_full {
+        if is_full && actor.kind == ActorKind::Person {
+            self.ask_for_more_tasks_in(&comment.task_id, actor)?;
+        } else if is_full {
             self.ask_for_more_tasks(actor)?;
             self.ask_for_more_depth(actor)?;
         }

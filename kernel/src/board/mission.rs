@@ -17,6 +17,7 @@ use crate::model::proposal::Proposal;
 use crate::model::run::Run;
 use crate::model::task::Task;
 use crate::model::verdict::{Handoff, Question};
+use crate::rules::authority;
 use crate::rules::mission::{self, Reached};
 use crate::rules::proposal;
 use crate::store::holds::By;
@@ -83,10 +84,23 @@ impl Board<'_> {
     pub fn ask_for_more_tasks(&mut self, actor: &Actor) -> Result<(), Error> {
         let Some(run) = self.live_run(actor)? else { return Ok(()) };
         let task = self.expect_task(&run.task_id)?;
-        let name = task.mission();
+        self.ask_for_tasks(task.mission(), Some(&run))
+    }
+
+    /// The same of a person who asked for a task more in the mission of a task.
+    pub fn ask_for_more_tasks_in(&mut self, id: &TaskId, actor: &Actor) -> Result<(), Error> {
+        authority::person(actor, "ask for more tasks of a mission")?;
+        let task = self.task_for(id, actor)?;
+        match self.first_task(task.mission())? {
+            Some(first) if first.tenant == task.tenant => self.ask_for_tasks(first.id.as_str(), None),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn ask_for_tasks(&self, name: &str, run: Option<&Run>) -> Result<(), Error> {
         let Some(used) = self.tx.mission(name)? else { return Ok(()) };
         match mission::reached(MissionLimit::Tasks, &used, &self.quotas.mission) {
-            Some(reached) => self.pause_mission(name, reached, Some(&run)),
+            Some(reached) => self.pause_mission(name, reached, run),
             None => Ok(()),
         }
     }

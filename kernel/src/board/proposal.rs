@@ -98,6 +98,18 @@ impl Board<'_> {
         Ok(Created { task: self.expect_task(&task.id)?, existing: false })
     }
 
+    /// Has no open proposal name these profiles any more: they were removed.
+    pub fn withdraw_profiles(&mut self, gone: &BTreeSet<Profile>) -> Result<(), Error> {
+        for mut proposal in self.tx.open_proposals()? {
+            let before = proposal.staff.len();
+            proposal.staff.retain(|name, _| !gone.contains(name));
+            if proposal.staff.len() < before {
+                self.tx.set_staff(&proposal.task, &proposal.staff)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Refuses a verdict that the task of a proposal cannot have, and a result that could not be applied. Applies that of a task which
     /// nobody runs.
     pub(super) fn fits_proposal(
@@ -306,6 +318,11 @@ impl Board<'_> {
 }
 
 impl View<'_> {
+    /// Returns the profiles that open proposals may name.
+    pub fn offered_profiles(&self) -> Result<BTreeSet<Profile>, Error> {
+        Ok(self.tx.open_proposals()?.into_iter().flat_map(|proposal| proposal.staff.into_keys()).collect())
+    }
+
     /// Lists tasks that are ready, that have no assignee, and for which nobody was asked to find one: at most `limit` of missions
     /// that have room for another task. Those of others hide none.
     pub fn unrouted(&self, limits: &MissionLimits, limit: u32) -> Result<Vec<Task>, Error> {

@@ -1,5 +1,7 @@
 //! Proposals: applied whole when they are valid, refused with the reason when they are not, and bounded in what their workers may touch.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use crate::testing::{Bench, alice, titled};
@@ -336,4 +338,41 @@ fn tasks_of_full_missions_hide_no_other_from_the_router() {
     let limits = MissionLimits { tasks: 9, ..MissionLimits::default() };
     let found = bench.readers.with(|view| view.unrouted(&limits, 1)).unwrap();
     assert_eq!(found.into_iter().map(|task| task.id).collect::<Vec<_>>(), [other]);
+}
+
+#[test]
+fn a_profile_that_is_removed_before_or_after_it_is_named_is_refused_and_nothing_of_it_is_applied() {
+    let bench = Bench::new();
+    let id = idea(&bench);
+    let task = propose(&bench, &id, ProposalKind::Decompose).unwrap();
+    let (run, bob) = worker(&bench, &task);
+    let part = |name: &str, of: &str| json!({ "name": name, "title": name, "body": "do it", "assignee": of });
+    let plan =
+        |of: &str| json!({ "tasks": [part("a", "bob"), part("b", of)], "body": "say so", "assignee": "bob" });
+    let gone = |name: &str| {
+        let gone = BTreeSet::from([name.parse().unwrap()]);
+        bench.call(move |board| board.withdraw_profiles(&gone)).unwrap();
+    };
+    let offered = || bench.readers.with(|view| view.offered_profiles()).unwrap().len();
+    assert_eq!(offered(), 2);
+    returns(&bench, &task, &bob, plan("carol")).unwrap();
+    gone("carol");
+    bench.finish(run, EndCause::Exited { code: 0 });
+
+    let refused = bench.readers.with(|view| view.expect_run(run)).unwrap();
+    assert_eq!(refused.outcome, Some(Outcome::Unreported));
+    let why = refused.error.unwrap();
+    assert!(why.contains("what it returned was refused") && why.contains("nobody is called carol"), "{why}");
+    assert_eq!((bench.task(&id).status, children(&bench, &id).len()), (Status::Triage, 0));
+
+    bench.clock.advance(std::time::Duration::from_hours(1));
+    bench.wake();
+    let (run, bob) = worker(&bench, &task);
+    let refused = returns(&bench, &task, &bob, plan("carol")).unwrap_err();
+    assert!(refused.to_string().contains("nobody is called carol; there are bob"), "{refused}");
+    returns(&bench, &task, &bob, plan("bob")).unwrap();
+    bench.finish(run, EndCause::Exited { code: 0 });
+    assert_eq!(children(&bench, &id).len(), 1);
+    assert_eq!(offered(), 0, "it is over");
+    bench.check();
 }

@@ -32,14 +32,14 @@ words! {
 
 impl Board<'_> {
     /// Lets a blocked or scheduled task go on; its failures are forgotten. The reason is kept as a comment, so that the
-    /// next worker sees the answer.
+    /// next worker sees the answer. What waits for an approval is refused.
     pub fn unblock(&mut self, id: &TaskId, reason: Option<&str>, actor: &Actor) -> Result<Task, Error> {
         let task = self.for_director(id, actor, "unblock a task")?;
-        if task.block_kind == Some(BlockKind::Approval) {
-            authority::person(actor, "approve a task")?;
-            return self.grant(&task, reason, actor).map(|settled| settled.task);
-        }
         let from = self.standing(id)?;
+        if from.state == (State::Blocked { kind: BlockKind::Approval }) {
+            // Letting it go on would be an approval, which not all who may unblock a task may give.
+            return Err(super::illegal(id, from.state, Change::Unblocked { gate: Gate::Open }));
+        }
         let is_scheduled = matches!(from.state, State::Scheduled { .. });
         let not_before = from.not_before.filter(|_| !is_scheduled);
         // What was under review when somebody blocked it still is.

@@ -64,6 +64,19 @@ impl Tx<'_> {
         self.conn.run("store the proposal", sql, params)
     }
 
+    /// Lists the proposals that are not over.
+    pub(crate) fn open_proposals(&self) -> Result<Vec<Proposal>, Error> {
+        let sql = "SELECT p.task_id, p.kind, p.subject, p.staff, p.taken FROM proposals p JOIN tasks t ON t.id = p.task_id \
+                   WHERE t.status NOT IN ('done', 'archived') ORDER BY p.task_id";
+        self.conn.list("list the open proposals", sql, [], read)
+    }
+
+    /// Stores whom a proposal may name.
+    pub(crate) fn set_staff(&self, task: &TaskId, staff: &BTreeMap<Profile, String>) -> Result<(), Error> {
+        let sql = "UPDATE proposals SET staff = ?2 WHERE task_id = ?1";
+        self.conn.run("store whom the proposal may name", sql, params![task, to_json(staff)?])
+    }
+
     /// Stores the profiles that the task of a proposal asks for.
     pub(crate) fn put_proposed_profiles(
         &self,

@@ -1,5 +1,5 @@
-//! What comes by itself on the boards, as its files define it: schedules and plugins. A board is given both when it is opened, and
-//! whenever the files are read.
+//! What comes by itself on the boards, as its files define it: schedules, plugins, and whom proposals may name. A board is given all of
+//! it when it is opened, and whenever the files are read.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
@@ -10,6 +10,7 @@ use super::{BoardHandle, Service};
 use crate::automation::plugins::{Listening, Plugins};
 use crate::automation::schedules::{OfBoard, Schedules};
 use crate::config::notify::NotifyConfig;
+use crate::roster::Roster;
 
 impl Service {
     /// The schedules as their files define them: read when they are first asked for, and again when the daemon reloads.
@@ -51,6 +52,14 @@ impl Service {
         self.news.notify_one();
     }
 
+    /// Has no open proposal of any board that is served name a profile that there is no more.
+    pub(crate) fn withdraw_profiles(&self) {
+        let roster = self.roster();
+        for board in self.served() {
+            withdraw(&roster, &board);
+        }
+    }
+
     /// Rings when a board was changed, or the plugins were read again.
     pub(crate) fn news(&self) -> &Notify {
         &self.news
@@ -64,6 +73,8 @@ impl Service {
         drop(schedules);
         let mut plugins = self.plugins.lock().unwrap_or_else(PoisonError::into_inner);
         listen(plugins.get_or_insert_with(|| Arc::new(Plugins::load(&self.root))), board);
+        drop(plugins);
+        withdraw(&self.roster(), board);
     }
 }
 
@@ -102,4 +113,24 @@ fn listen(plugins: &Plugins, board: &BoardHandle) {
     let named = move |names: Vec<kernel::PluginName>| names.into_iter().collect::<BTreeSet<_>>();
     let (listening, kept) = (named(listening), named(kept));
     writer.submit(move |board| board.define_plugins(&listening, &kept), done);
+}
+
+/// Has no open proposal of a board name a profile that there is no more. One whose file is defective is there.
+fn withdraw(roster: &Roster, board: &BoardHandle) {
+    let (Ok(writer), Ok(mut gone)) = (board.writer(), board.readers().with(|view| view.offered_profiles()))
+    else {
+        return;
+    };
+    gone.retain(|name| !roster.knows(name));
+    // Nothing is written where there is nothing to say.
+    if gone.is_empty() {
+        return;
+    }
+    let name = board.name().clone();
+    let done = move |result: Result<(), kernel::Error>| {
+        if let Err(error) = result {
+            tracing::warn!(board = %name, %error, "profiles_not_withdrawn");
+        }
+    };
+    writer.submit(move |board| board.withdraw_profiles(&gone), done);
 }

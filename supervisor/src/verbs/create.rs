@@ -253,6 +253,7 @@ impl Verb for Create {
     }
 
     async fn run(self, mut call: Call) -> Result<Created, Failure> {
+        let mission = self.mission.clone();
         let (new, warnings) = self.prepare(&mut call).await?;
         let created = call
             .write(move |board, actor| {
@@ -264,9 +265,12 @@ impl Verb for Create {
             && refusal.code == Code::Exhausted
         {
             // The refusal has undone its write: the question to a person is one of its own.
-            let ask = |board: &mut kernel::Board<'_>, actor: &kernel::Actor| {
-                board.ask_for_more_tasks(actor)?;
-                board.ask_for_more_depth(actor)
+            let ask = move |board: &mut kernel::Board<'_>, actor: &kernel::Actor| match &mission {
+                Some(mission) => board.ask_for_more_tasks_in(mission, actor),
+                None => {
+                    board.ask_for_more_tasks(actor)?;
+                    board.ask_for_more_depth(actor)
+                }
             };
             call.write_further(ask).await?;
         }

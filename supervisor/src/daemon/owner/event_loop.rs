@@ -129,6 +129,7 @@ fn reload(context: &Context) -> Arc<Roster> {
     let root = service.root();
     service.use_settings(Config::reload(root).map(|config| context.tuning.applied(config)));
     service.use_roster(Roster::reload(root, &service.roster()).on(&context.host.support));
+    service.withdraw_profiles();
     service.read_schedules();
     service.chats().reload(root);
     service.read_plugins();
