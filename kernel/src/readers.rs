@@ -46,21 +46,26 @@ impl Readers {
 
     /// Runs `f` on one consistent moment of the board.
     pub fn with<T>(&self, f: impl FnOnce(&View<'_>) -> Result<T, Error>) -> Result<T, Error> {
-        let idle = lock(&self.shared.idle).pop();
-        let database = match idle {
-            Some(database) => database,
-            None => self.open_another()?,
-        };
+        let database = self.taken()?;
         let tx = database.read()?;
         let result = f(&View { tx: &tx, clock: &*self.shared.clock });
         // A connection that cannot end its transaction is dropped, which ends it.
         if tx.roll_back().is_ok() {
-            let mut idle = lock(&self.shared.idle);
-            if idle.len() < IDLE {
-                idle.push(database);
-            }
+            self.put_back(database);
         }
         result
+    }
+
+    fn taken(&self) -> Result<Database, Error> {
+        let idle = lock(&self.shared.idle).pop();
+        idle.map_or_else(|| self.open_another(), Ok)
+    }
+
+    fn put_back(&self, database: Database) {
+        let mut idle = lock(&self.shared.idle);
+        if idle.len() < IDLE {
+            idle.push(database);
+        }
     }
 
     /// A connection to the same file as the others; one that has taken its place may be another board.

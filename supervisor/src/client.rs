@@ -8,8 +8,11 @@ use hyper::body::Bytes;
 use hyper::{Method, Request, StatusCode, header};
 use hyper_util::rt::TokioIo;
 use kernel::{BoardName, TaskId};
+use schemars::Schema;
 
-use crate::api::{BOARD_HEADER, Effect, KEY_HEADER, OperatorKey, Parcel, REQUEST_HEADER, Verb, in_process};
+use crate::api::{
+    BOARD_HEADER, Effect, Entry, KEY_HEADER, OperatorKey, Parcel, REQUEST_HEADER, Verb, in_process,
+};
 use crate::config::Config;
 use crate::environment;
 use crate::exit::Code;
@@ -96,11 +99,15 @@ impl Client {
 
     /// Calls a verb and returns its reply. An operator may name tasks by the beginnings of their ids.
     pub(crate) async fn call<V: Verb>(&self, verb: &V) -> Result<V::Reply, Failure> {
-        let mut parcel = verb.parcel()?;
+        read::<V>(&self.called(verb.parcel()?, Entry::of::<V>(), verb.answered_within()).await?)
+    }
+
+    /// The same for any verb: what does not differ among them is compiled once.
+    async fn called(&self, mut parcel: Parcel, verb: Entry, within: Duration) -> Result<Bytes, Failure> {
         if self.worker().is_none() && parcel.content_type == JSON && short_ids::may_be_in(&parcel.body) {
-            parcel = self.with_whole_ids::<V>(parcel).await?;
+            parcel = self.with_whole_ids(parcel, verb.request).await?;
         }
-        self.send(verb, parcel).await
+        self.send(&parcel, verb, within).await
     }
 
     /// The whole ids of tasks.
@@ -109,14 +116,16 @@ impl Client {
             return Ok(ids.to_vec());
         }
         let resolve = Resolve { ids: ids.iter().map(ToString::to_string).collect() };
-        Ok(self.send(&resolve, resolve.parcel()?).await?.ids)
+        let entry = Entry::of::<Resolve>();
+        let body = self.send(&resolve.parcel()?, entry, resolve.answered_within()).await?;
+        Ok(read::<Resolve>(&body)?.ids)
     }
 
     /// A request in which each id of a task is whole.
-    async fn with_whole_ids<V: Verb>(&self, parcel: Parcel) -> Result<Parcel, Failure> {
+    async fn with_whole_ids(&self, parcel: Parcel, schema: fn() -> Schema) -> Result<Parcel, Failure> {
         let failed = |e: serde_json::Error| Failure::failed(format!("the request cannot be written: {e}"));
         let mut request: serde_json::Value = serde_json::from_slice(&parcel.body).map_err(failed)?;
-        let places = short_ids::in_request(&schemars::schema_for!(V), &mut request);
+        let places = short_ids::in_request(&schema(), &mut request);
         if places.is_empty() {
             return Ok(parcel);
         }
@@ -128,34 +137,32 @@ impl Client {
         Ok(Parcel { body: body.into(), ..parcel })
     }
 
-    async fn send<V: Verb>(&self, verb: &V, parcel: Parcel) -> Result<V::Reply, Failure> {
+    async fn send(&self, parcel: &Parcel, verb: Entry, within: Duration) -> Result<Bytes, Failure> {
         let request_id = uuid::Uuid::new_v4().to_string();
-        let answer = self.deliver(V::EFFECT, &parcel, &request_id, verb.answered_within()).await?;
-        self.reply::<V>(answer, &parcel).await
+        let answer = self.deliver(verb.effect, parcel, &request_id, within).await?;
+        self.reply(answer, parcel, verb.name).await
     }
 
     /// Calls a verb that reads, without a daemon: a service manager that listens for one would start it.
     pub(crate) async fn read_here<V: Verb>(&self, verb: &V) -> Result<V::Reply, Failure> {
         let (parcel, request_id) = (verb.parcel()?, uuid::Uuid::new_v4().to_string());
-        match self.offline(Effect::Read, &parcel, &request_id).await? {
-            Some(answer) => self.reply::<V>(answer, &parcel).await,
-            None => self.send(verb, parcel).await,
-        }
+        let body = match self.offline(Effect::Read, &parcel, &request_id).await? {
+            Some(answer) => self.reply(answer, &parcel, V::NAME).await?,
+            None => self.send(&parcel, Entry::of::<V>(), verb.answered_within()).await?,
+        };
+        read::<V>(&body)
     }
 
     /// What a verb was answered.
-    async fn reply<V: Verb>(&self, answer: Answer, parcel: &Parcel) -> Result<V::Reply, Failure> {
+    async fn reply(&self, answer: Answer, parcel: &Parcel, verb: &str) -> Result<Bytes, Failure> {
         if answer.status.is_success() {
-            return serde_json::from_slice(&answer.body).map_err(|e| {
-                Failure::failed(format!("the reply to `{}` cannot be read: {e}", V::NAME))
-                    .hint("the daemon may have another version: restart it with this binary")
-            });
+            return Ok(answer.body);
         }
         Err(match serde_json::from_slice::<Problem>(&answer.body) {
-            Ok(problem) => self.of_release(problem.into(), parcel, V::NAME).await,
+            Ok(problem) => self.of_release(problem.into(), parcel, verb).await,
             Err(_) => Failure::new(
                 Code::from_wire(None, answer.status.as_u16()),
-                format!("`{}` was refused: {}", V::NAME, String::from_utf8_lossy(&answer.body)),
+                format!("`{verb}` was refused: {}", String::from_utf8_lossy(&answer.body)),
             ),
         })
     }
@@ -379,6 +386,14 @@ impl Client {
         *reading = Some(Arc::clone(&service));
         Ok(service)
     }
+}
+
+/// The reply of a verb.
+fn read<V: Verb>(body: &[u8]) -> Result<V::Reply, Failure> {
+    serde_json::from_slice(body).map_err(|e| {
+        Failure::failed(format!("the reply to `{}` cannot be read: {e}", V::NAME))
+            .hint("the daemon may have another version: restart it with this binary")
+    })
 }
 
 async fn exchange(address: &Address, request: Request<Full<Bytes>>) -> Result<Answer, Trouble> {

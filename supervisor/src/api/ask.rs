@@ -102,33 +102,64 @@ impl<Q> Ask<Q> {
 
     /// Runs a verb for the caller. A worker's has a time limit.
     pub(crate) async fn dispatch<V: Verb>(&self, verb: V) -> Result<V::Reply, Failure> {
-        let Caller { who: Who::Ended { run, .. }, board: Some(board), is_session: _ } = &self.caller else {
-            let Some(pass) = self.pass() else { return self.admit::<V>().await?.make(verb).await };
-            let longest = verb.longest();
-            let late = |limit: Duration| {
-                Failure::new(Code::TryAgain, format!("`{}` was not done within {limit:?}", V::NAME))
-                    .hint("it may still be done: send it again with the same request id")
-            };
-            // One that may take long keeps no other request of its run waiting, and there is one of them.
-            let _long = if longest > ANSWER { Some(pass.long_turn()?) } else { None };
-            let begun = Instant::now();
-            let _turn = tokio::time::timeout(ANSWER, pass.turn()).await.map_err(|_| late(ANSWER))?;
-            let made = async { self.admit::<V>().await?.make(verb).await };
-            let left = longest.saturating_sub(begun.elapsed());
-            return tokio::time::timeout(left, made).await.unwrap_or_else(|_| Err(late(longest)));
+        if let Caller { who: Who::Ended { run, .. }, board: Some(board), is_session: _ } = &self.caller {
+            let request = kernel::Caller::run(*run);
+            let stored = self.stored(Arc::clone(board), request, V::NAME, &verb.substance()?).await?;
+            return serde_json::from_str(&stored).map_err(|e| {
+                Failure::failed(format!("the stored reply to `{}` cannot be read: {e}", V::NAME))
+            });
+        }
+        let longest = verb.longest();
+        let mut reply = None;
+        let into = &mut reply;
+        let work: Work<'_> = Box::new(move |call| {
+            Box::pin(async move {
+                *into = Some(call.make(verb).await?);
+                Ok(())
+            })
+        });
+        self.work(&Entry::of::<V>(), longest, work).await?;
+        reply.ok_or_else(|| Failure::failed(format!("`{}` gave no reply", V::NAME)))
+    }
+
+    /// Does the work of a verb. What is the same for all verbs is compiled once.
+    async fn work(&self, verb: &Entry, longest: Duration, work: Work<'_>) -> Result<(), Failure> {
+        let Some(pass) = self.pass() else { return work(self.admitted(verb).await?).await };
+        let late = |limit: Duration| {
+            Failure::new(Code::TryAgain, format!("`{}` was not done within {limit:?}", verb.name))
+                .hint("it may still be done: send it again with the same request id")
         };
-        // A client that never saw the reply which it was given before the run ended asks again.
+        // One that may take long keeps no other request of its run waiting, and there is one of them.
+        let _long = if longest > ANSWER { Some(pass.long_turn()?) } else { None };
+        let begun = Instant::now();
+        let _turn = tokio::time::timeout(ANSWER, pass.turn()).await.map_err(|_| late(ANSWER))?;
+        let made = async { work(self.admitted(verb).await?).await };
+        let left = longest.saturating_sub(begun.elapsed());
+        tokio::time::timeout(left, made).await.unwrap_or_else(|_| Err(late(longest)))
+    }
+
+    /// The reply of an ended run's request: a client that never saw what it was given before the end asks again.
+    async fn stored(
+        &self,
+        board: Arc<BoardHandle>,
+        caller: kernel::Caller,
+        verb: &'static str,
+        substance: &[u8],
+    ) -> Result<String, Failure> {
         let id = self.request_id()?.ok_or_else(token_not_valid)?;
-        let request = Repeatable::new(kernel::Caller::run(*run), V::NAME, id, &verb.substance()?);
-        let stored = stored_reply(Arc::clone(board), request).await?.ok_or_else(token_not_valid)?;
-        serde_json::from_str(&stored)
-            .map_err(|e| Failure::failed(format!("the stored reply to `{}` cannot be read: {e}", V::NAME)))
+        let request = Repeatable::new(caller, verb, id, substance);
+        let read = move || board.readers().with(|view| view.stored_reply(&request));
+        blocking("the reply was not read", read).await?.map_err(Failure::from)?.ok_or_else(token_not_valid)
     }
 
     /// Finds out whether the caller may call a verb, and on which board.
     pub(crate) async fn admit<V: Verb>(&self) -> Result<Call, Failure> {
+        self.admitted(&Entry::of::<V>()).await
+    }
+
+    async fn admitted(&self, verb: &Entry) -> Result<Call, Failure> {
         let Who::Live(actor) = &self.caller.who else { return Err(token_not_valid()) };
-        self.permit::<V>(actor)?;
+        self.permit(verb, actor)?;
         let (name, board) = if let Some(board) = &self.caller.board {
             (board.name().clone(), Some(Arc::clone(board)))
         } else {
@@ -136,9 +167,12 @@ impl<Q> Ask<Q> {
             if let Some(tenant) = confined(actor) {
                 require_board(&self.shared.service, tenant, &name)?;
             }
-            let is_about_the_root = V::ON == OnBoard::None;
-            let board =
-                if is_about_the_root { None } else { Some(self.operators_board::<V>(name.clone()).await?) };
+            let is_about_the_root = verb.on == OnBoard::None;
+            let board = if is_about_the_root {
+                None
+            } else {
+                Some(self.operators_board(verb.on, name.clone()).await?)
+            };
             (name, board)
         };
         let service = Arc::clone(&self.shared.service);
@@ -159,7 +193,7 @@ impl<Q> Ask<Q> {
     }
 
     /// The board of this name, as the verb needs it.
-    async fn operators_board<V: Verb>(&self, name: BoardName) -> Result<Arc<BoardHandle>, Failure> {
+    async fn operators_board(&self, on: OnBoard, name: BoardName) -> Result<Arc<BoardHandle>, Failure> {
         let service = Arc::clone(&self.shared.service);
         let opened = match service.opened(&name) {
             Ok(Some(board)) => Ok(board),
@@ -167,32 +201,32 @@ impl<Q> Ask<Q> {
             // To open one may take long.
             Ok(None) => {
                 blocking("the board was not opened", move || {
-                    if V::ON == OnBoard::Made { service.create_board(&name) } else { service.board(&name) }
+                    if on == OnBoard::Made { service.create_board(&name) } else { service.board(&name) }
                 })
                 .await?
             }
         };
         match opened {
-            Err(failure) if V::ON == OnBoard::Any => self.shared.service.any_served().ok_or(failure),
+            Err(failure) if on == OnBoard::Any => self.shared.service.any_served().ok_or(failure),
             opened => opened,
         }
     }
 
     /// Refuses a worker what is for operators.
-    fn permit<V: Verb>(&self, actor: &Actor) -> Result<(), Failure> {
-        if self.caller.is_session && !V::SESSIONS {
-            let why = format!("`{}` is not for sessions of the dashboard", V::NAME);
+    fn permit(&self, verb: &Entry, actor: &Actor) -> Result<(), Failure> {
+        if self.caller.is_session && !verb.sessions {
+            let why = format!("`{}` is not for sessions of the dashboard", verb.name);
             return Err(Failure::new(Code::NotPermitted, why).hint("use the command line"));
         }
         let is_member = confined(actor).is_some();
-        if is_member && !V::MEMBERS {
-            return Err(not_for_members(&format!("`{}`", V::NAME)));
+        if is_member && !verb.members {
+            return Err(not_for_members(&format!("`{}`", verb.name)));
         }
-        if V::AUDIENCE.admits(actor) {
+        if verb.audience.admits(actor) {
             return Ok(());
         }
         let names: Vec<&str> = self.open_to(actor).map(|entry| entry.name).collect();
-        Err(Failure::new(Code::NotPermitted, format!("`{}` is not for workers", V::NAME))
+        Err(Failure::new(Code::NotPermitted, format!("`{}` is not for workers", verb.name))
             .hint(format!("a worker may: {}", names.join(", "))))
     }
 
@@ -218,12 +252,22 @@ impl<Q> Ask<Q> {
 
 /// Adds the path of one verb.
 pub(crate) fn mount_verb<V: Verb>(router: Routes) -> Routes {
-    router.route(&format!("/api/v1/verbs/{}", V::NAME), post(handle::<V>))
+    let answer: Answer = |ask, whole| {
+        Box::pin(async move {
+            let verb: V = whole.record()?;
+            ask.answer(verb).await
+        })
+    };
+    router
+        .route(&format!("/api/v1/verbs/{}", V::NAME), post(move |ask: Ask, whole: Whole| answer(ask, whole)))
 }
 
-async fn handle<V: Verb>(ask: Ask, Given(verb): Given<V>) -> Result<Response, Failure> {
-    ask.answer(verb).await
-}
+/// What answers the requests of one verb. The verbs differ behind it, so that the server's part is compiled once.
+type Answer = fn(Ask, Whole) -> Pin<Box<dyn Future<Output = Result<Response, Failure>> + Send>>;
+
+/// The work of one verb, which keeps its reply by itself.
+type Work<'a> =
+    Box<dyn FnOnce(Call) -> Pin<Box<dyn Future<Output = Result<(), Failure>> + Send + 'a>> + Send + 'a>;
 
 /// What answers requests of a path that has messages of its own.
 pub(crate) type Exchange = fn(Ask, Whole) -> Pin<Box<dyn Future<Output = Answered> + Send>>;
@@ -251,11 +295,6 @@ pub(crate) fn mount_exchange(mut surface: Surface, messages: Messages, exchange:
     surface
 }
 
-async fn stored_reply(board: Arc<BoardHandle>, request: Repeatable) -> Result<Option<String>, Failure> {
-    let read = move || board.readers().with(|view| view.stored_reply(&request));
-    blocking("the reply was not read", read).await?.map_err(Failure::from)
-}
-
 /// A reply as JSON. A long one is written on a thread that may be busy: a reply of megabytes would hold up all that the
 /// thread of the connections has to do. A short one takes less time than to hand it to another thread.
 pub(crate) async fn written<T: Serialize + Send + 'static>(
@@ -268,8 +307,8 @@ pub(crate) async fn written<T: Serialize + Send + 'static>(
     let bytes = match serde_json::to_writer(&mut short, &reply) {
         Ok(()) => short.0,
         Err(error) if error.is_io() => {
-            let bytes = tokio::task::spawn_blocking(move || serde_json::to_vec(&reply)).await;
-            bytes.map_err(|panic| failed(&panic))?.map_err(|error| failed(&error))?
+            let bytes = blocking("the reply was not written", move || serde_json::to_vec(&reply)).await?;
+            bytes.map_err(|error| failed(&error))?
         }
         Err(error) => return Err(failed(&error)),
     };
@@ -356,10 +395,21 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Given<T> {
     type Rejection = Failure;
 
     async fn from_request(request: Request, shared: &Shared) -> Result<Self, Failure> {
-        let Whole { head: parts, body, reserved } = Whole::from_request(request, shared).await?;
-        let bytes = if body.is_empty() { Bytes::from_static(b"{}") } else { body };
+        Whole::from_request(request, shared).await?.record().map(Given)
+    }
+}
+
+impl Whole {
+    /// Reads the body as a record. One that is empty has no fields.
+    fn record<T: DeserializeOwned>(self) -> Result<T, Failure> {
+        record(self.json()?)
+    }
+
+    /// The body, which is declared as JSON and is an object.
+    fn json(&self) -> Result<&[u8], Failure> {
+        let bytes: &[u8] = if self.body.is_empty() { b"{}" } else { &self.body };
         // An empty body needs no content type.
-        if !is_json(&parts.headers) && *bytes != *b"{}" {
+        if !is_json(&self.head.headers) && *bytes != *b"{}" {
             return Err(Failure::new(Code::MediaType, "the body is not declared as JSON")
                 .hint("send the header `Content-Type: application/json`"));
         }
@@ -368,9 +418,7 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Given<T> {
             return Err(Failure::usage("the body is not a JSON object")
                 .hint("send the arguments by name, such as {\"title\": \"…\"}"));
         }
-        let given = record(&bytes).map(Given);
-        drop(reserved);
-        given
+        Ok(bytes)
     }
 }
 

@@ -1,5 +1,7 @@
 //! One call of one verb: who asks, on which board, and the two ways to the data.
 
+use std::any::Any;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -158,19 +160,31 @@ pub(crate) struct Entry {
     pub(crate) audience: Audience,
     /// What it needs.
     pub(crate) effect: Effect,
+    /// Which board it needs.
+    pub(super) on: OnBoard,
     /// Returns the JSON Schema of its request.
     pub(crate) request: fn() -> Schema,
     /// The tool that it is over MCP.
     pub(crate) tool: Option<Tool>,
     /// Whether the users of a tenant may call it.
     pub(crate) members: bool,
+    /// Whether a browser with a session of the dashboard may call it.
+    pub(super) sessions: bool,
 }
 
 impl Entry {
     pub(crate) fn of<V: Verb>() -> Self {
         let request = || schema_for!(V);
-        let (audience, members) = (V::AUDIENCE, V::MEMBERS);
-        Entry { name: V::NAME, audience, effect: V::EFFECT, request, tool: V::TOOL, members }
+        Entry {
+            name: V::NAME,
+            audience: V::AUDIENCE,
+            effect: V::EFFECT,
+            on: V::ON,
+            request,
+            tool: V::TOOL,
+            members: V::MEMBERS,
+            sessions: V::SESSIONS,
+        }
     }
 
     /// Whether a caller may call it.
@@ -387,6 +401,9 @@ pub(crate) async fn blocking<T: Send + 'static>(
     failing: &str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Failure> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|panic| Failure::failed(format!("{failing}: {panic}")))
+    // One type for whatever is done: the runtime's part is compiled once, and not for each caller.
+    let work: Box<dyn FnOnce() -> Box<dyn Any + Send> + Send> = Box::new(move || Box::new(work()));
+    let failed = |why: &dyn fmt::Display| Failure::failed(format!("{failing}: {why}"));
+    let done = tokio::task::spawn_blocking(work).await.map_err(|panic| failed(&panic))?;
+    done.downcast().map(|done| *done).map_err(|_| failed(&"it came to something else"))
 }
