@@ -121,6 +121,9 @@ fn a_live_run_has_a_record_of_its_own() {
     assert_eq!((&run["lane"], &run["profile"]), (&json!("shell"), &json!("shell")));
     assert!(run["pid"].is_i64() && run["run"].is_i64() && run["cpu_us"].is_u64(), "{run}");
     assert_eq!(api.get("/api/v1/runs/live?tenant=globex").json(200)["runs"], json!([]));
+    // The title is that of the task as it is now, and not that of its start.
+    fleet.cli(["edit", &id, "--title", "works on"]).ok();
+    assert_eq!(api.get("/api/v1/runs/live").json(200)["runs"][0]["title"], "works on");
     fleet.cli(["kill", &id]).ok();
 }
 

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 
 use super::driver::Browser;
-use super::every_page::{fill, open, paths};
+use super::every_page::{fill, mission, open, paths};
 use super::{column, enter, fleet, visit};
 use crate::harness::{User, binary};
 use crate::http::Http;
@@ -105,12 +105,26 @@ fn figures_of_events() {
     let page = visit(&fleet);
     println!("binary {}", binary());
     let waits = fleet.create("changes", "true", &["--initial-status", "blocked"]);
+    let mission = mission(&fleet);
+    let titled = |id: &str| {
+        let id = id.to_owned();
+        move |text: &str| ("edit", json!({"task_id": id, "title": text}))
+    };
+    let held = |text: &str| ("hold", json!({"tenant": "acme", "reason": text}));
     let opened = format!("/board?task={task}");
-    let places =
-        [("/board", ".columns", &task), ("/work", ".waitings", &waits), (opened.as_str(), "#drawer", &task)];
-    for (path, place, changed) in places {
+    let its = format!("/missions/{mission}");
+    let places: [(&str, &str, &dyn Fn(&str) -> (&'static str, Value)); 7] = [
+        ("/board", ".columns", &titled(&task)),
+        (&opened, "#drawer", &titled(&task)),
+        ("/work", ".waitings", &titled(&waits)),
+        ("/missions", ".missions", &titled(&mission)),
+        (&its, ".page-head", &titled(&mission)),
+        ("/timeline?by=task", ".gantt", &titled(&task)),
+        ("/health", ".health-page", &held),
+    ];
+    for (path, place, change) in places {
         open(&page, path);
-        page.wait_text(place, "changes");
+        page.wait(place);
         let taken: Vec<(f64, f64)> = (0..TIMES)
             .map(|number| {
                 let title = format!("changes{number}x");
@@ -123,7 +137,8 @@ fn figures_of_events() {
                     &[place.into(), title.clone().into()],
                 );
                 let sent = now();
-                let answer = api.post("/api/v1/verbs/edit", &json!({"task_id": changed, "title": title}));
+                let (verb, body) = change(&title);
+                let answer = api.post(&format!("/api/v1/verbs/{verb}"), &body);
                 assert_eq!(answer.status, 200, "{}", answer.body);
                 let committed = now();
                 let seen = page.eventually("the change is seen", |page| page.script("return window.seen", &[]).as_f64());
@@ -132,7 +147,7 @@ fn figures_of_events() {
             .collect();
         let (sent, most) = middle(taken.iter().map(|one| one.0).collect());
         let (committed, worst) = middle(taken.iter().map(|one| one.1).collect());
-        let name = path.replace(&task, "T");
+        let name = path.replace(&task, "T").replace(&mission, "M");
         println!(
             "{name:<18} request to paint: median {sent:.0} ms, most {most:.0}; reply of the commit to paint: median {committed:.0} ms, most {worst:.0}"
         );

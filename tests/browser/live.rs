@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::driver::Browser;
+use super::every_page::{mission, open};
 use super::{card, column, enter, fleet, visit};
 use crate::harness::User;
 use crate::http::Http;
@@ -143,4 +144,63 @@ fn a_daemon_that_is_killed_is_shown_as_gone_and_its_return_shows_all_that_happen
     log.wait_text(".page-head", "cancelled");
     board.is_content();
     log.is_content();
+}
+
+/// What the page has asked of the API since its requests were forgotten, without the stream.
+fn requests(page: &Browser) -> Vec<String> {
+    let all = page.script(
+        "return performance.getEntriesByType('resource').map(one => one.name.split('/api/v1/')[1]).filter(one => one && !one.startsWith('stream'))",
+        &[],
+    );
+    serde_json::from_value(all).unwrap()
+}
+
+/// How many of some requests begin so.
+fn begin(requests: &[String], begin: &str) -> usize {
+    requests.iter().filter(|one| one.starts_with(begin)).count()
+}
+
+#[test]
+fn an_event_is_drawn_by_what_it_says_or_with_one_request() {
+    let Some(fleet) = fleet(User::current(), "") else { return };
+    let task = fleet.create("first name", "sleep 600", &[]);
+    fleet.wait_for(&task, "running");
+    let mission = mission(&fleet);
+    let page = visit(&fleet);
+    let rename = |id: &str, to: &str| fleet.cli(["edit", id, "--title", to]).ok();
+    let forget = || page.script("performance.clearResourceTimings()", &[]);
+
+    open(&page, &format!("/board?task={task}"));
+    page.wait_text("#drawer .drawer-title", "first name");
+    forget();
+    rename(&task, "second name");
+    page.wait_text("#drawer .drawer-title", "second name");
+    let asked = requests(&page);
+    assert_eq!(begin(&asked, "tasks/"), 1, "{asked:?}");
+
+    open(&page, "/missions");
+    page.wait_text(".missions", "the mission");
+    forget();
+    rename(&mission, "its second name");
+    page.wait_text(".missions", "its second name");
+    let asked = requests(&page);
+    assert_eq!((asked.len(), begin(&asked, "verbs/missions")), (1, 1), "{asked:?}");
+
+    open(&page, "/timeline?by=task");
+    page.wait_text(".gantt", "second name");
+    forget();
+    rename(&task, "third name");
+    page.wait_text(".gantt", "third name");
+    let asked = requests(&page);
+    assert_eq!((asked.len(), begin(&asked, "board?ids=")), (1, 1), "{asked:?}");
+    // Its end is drawn by the event alone.
+    forget();
+    fleet.cli(["cancel", &task]).ok();
+    page.wait(".gantt-bar:not(.is-live)");
+    assert_eq!(requests(&page), [""; 0]);
+    // What begins is drawn with what its task is called, which one request says, and what runs now, which another one says beside it.
+    let later = fleet.create("came later", "sleep 600", &[]);
+    page.wait(".gantt-bar.is-live");
+    page.wait_text(".gantt", "came later");
+    assert!(requests(&page).len() <= 4, "{:?} for {later}", requests(&page));
 }

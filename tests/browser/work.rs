@@ -84,7 +84,7 @@ fn a_task_that_waits_is_shown_with_the_reason() {
     page.wait_text(".stat-slots", "1 of 1 taken");
     let child = fleet.create("comes after", "true", &["--parent", &first]);
     let reason = format!(".waiting[data-task=\"{child}\"]");
-    page.wait_text(&reason, "waits for takes the place (running)");
+    page.wait_text(&reason, "Waits for takes the place (running)");
     assert!(!page.text(&reason).unwrap().contains(&first), "a title needs no id");
     fleet.cli(["cancel", &first]).ok();
     page.wait_gone(&format!(".waiting[data-task=\"{second}\"]"));

@@ -116,6 +116,8 @@ reads! {
     open_parents: open_parents(id: &TaskId) -> Vec<TaskId>;
     /// Returns the children of a task.
     children: children(id: &TaskId) -> Vec<TaskId>;
+    /// Returns the titles of these tasks, as far as they are there: one query for all of them.
+    titles: titles(tasks: &[&TaskId]) -> BTreeMap<TaskId, String>;
     /// Returns what the cards of these tasks show, in their order: one query for all of them.
     card_counts: card_counts(tasks: &[&TaskId]) -> Vec<CardCounts>;
     /// Returns the comments of a task, oldest first.

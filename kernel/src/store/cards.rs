@@ -1,6 +1,8 @@
 //! What the cards of a board show beside the rows of their tasks: one statement for all of them, whatever their number, and
 //! a bound on the rows that it reads for each.
 
+use std::collections::BTreeMap;
+
 use rusqlite::{Row, params};
 
 use super::convert::to_json;
@@ -27,6 +29,14 @@ impl Tx<'_> {
     pub(crate) fn card_counts(&self, tasks: &[&TaskId]) -> Result<Vec<CardCounts>, Error> {
         let params = params![to_json(&tasks)?, COUNTED];
         self.conn.list("count what the cards show", COUNTS, params, read)
+    }
+
+    /// Reads the titles of these tasks.
+    pub(crate) fn titles(&self, tasks: &[&TaskId]) -> Result<BTreeMap<TaskId, String>, Error> {
+        let sql = "SELECT t.id, t.title FROM json_each(?1) j JOIN tasks t ON t.id = j.value";
+        let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        let rows: Vec<(TaskId, String)> = self.conn.list("read the titles", sql, [to_json(&tasks)?], read)?;
+        Ok(rows.into_iter().collect())
     }
 }
 

@@ -283,7 +283,7 @@ fn kept(dir: &Path, played: &Played) -> Vec<Further> {
     if let Some(pipeline) = &played.pipeline {
         let last = &pipeline.last;
         add(format!("supervisor --root {at} context {last}"), "the context of the last stage");
-        add(format!("git -c safe.directory='*' -C {base}/clone show task/{last}"), "the report");
+        add(format!("git -c safe.directory={base}/clone -C {base}/clone show task/{last}"), "the report");
     }
     add(format!("less {at}/daemon.log"), "the daemon's log");
     add(format!("supervisor --root {at} daemon"), "serve this board again");

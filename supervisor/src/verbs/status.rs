@@ -7,8 +7,8 @@ mod screen;
 use std::collections::BTreeMap;
 
 use kernel::{
-    BoardName, Clock as _, Hold, HoldKind, HoldScope, Holder, Mail, PluginCursor, Profile, Run, Tenant,
-    Timestamp, View,
+    BoardName, Clock as _, Hold, HoldKind, HoldScope, Holder, Mail, PluginCursor, Profile, Tenant, Timestamp,
+    View,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -302,7 +302,7 @@ impl Verb for Status {
         let waiting_more = kernel::waiting_count(&counts).saturating_sub(told).max(0);
         let broken = snapshot.as_ref().map(|snapshot| snapshot.broken.clone()).unwrap_or_default();
         let live: Vec<LiveRun> = if let Some(snapshot) = snapshot {
-            with_reports(snapshot.live, &board, &open.runs)
+            with_reports(snapshot.live, &board, &open)
         } else {
             let own = open.runs.iter().filter(|run| run.holder == Holder::Supervisor);
             own.map(|run| orphan(&board, run, open.tasks.get(&run.task_id))).collect()
@@ -353,10 +353,13 @@ impl Verb for Status {
     }
 }
 
-/// Adds what runs report to their board: the owner loop does not follow heartbeats and usage.
-fn with_reports(mut live: Vec<LiveRun>, board: &BoardName, runs: &[Run]) -> Vec<LiveRun> {
+/// Adds what runs report to their board, and the titles as they are now: the owner loop does not follow heartbeats, usage and edits.
+fn with_reports(mut live: Vec<LiveRun>, board: &BoardName, open: &Open) -> Vec<LiveRun> {
     for run in &mut live {
-        let known = runs.iter().find(|known| run.board == *board && known.id == run.run);
+        if let Some(title) = open.titles.get(&run.task).filter(|_| run.board == *board) {
+            run.title.clone_from(title);
+        }
+        let known = open.runs.iter().find(|known| run.board == *board && known.id == run.run);
         run.last_heartbeat_at = known.and_then(|known| known.last_heartbeat_at);
         run.spent = known.and_then(|known| known.spent.clone());
         run.egress = known.and_then(|known| known.egress.clone());
@@ -430,6 +433,8 @@ struct Open {
     runs: Vec<kernel::Run>,
     /// What their workers said last.
     notes: BTreeMap<kernel::RunId, String>,
+    /// The titles of their tasks.
+    titles: BTreeMap<kernel::TaskId, String>,
     /// Their tasks, where no daemon knows them.
     tasks: BTreeMap<kernel::TaskId, kernel::Task>,
     /// The next ticks of its schedules.
@@ -448,7 +453,9 @@ fn next_ticks(view: &View<'_>) -> Result<Vec<NextTick>, kernel::Error> {
 
 impl Open {
     fn read(view: &View<'_>, with_tasks: bool) -> Result<Self, kernel::Error> {
-        let mut open = Open { runs: view.open_runs_with_spent()?, ..Open::default() };
+        let runs = view.open_runs_with_spent()?;
+        let titles = view.titles(&runs.iter().map(|run| &run.task_id).collect::<Vec<_>>())?;
+        let mut open = Open { runs, titles, ..Open::default() };
         // Who has shown no sign of life has said nothing.
         for run in open.runs.iter().filter(|run| run.last_heartbeat_at.is_some()) {
             open.notes.extend(view.last_note(&run.task_id, run.id)?.map(|note| (run.id, note)));

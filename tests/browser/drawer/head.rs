@@ -14,11 +14,11 @@ fn the_drawer_says_why_its_task_waits() {
     open(&page, &parent);
     page.wait_text("#drawer .drawer-status", "blocked");
     page.wait("#drawer .drawer-why");
-    assert_eq!(page.texts("#drawer .drawer-why > *"), ["Blocked", "held at creation"]);
+    assert_eq!(page.texts("#drawer .drawer-why > *"), ["Blocked", "Held at creation"]);
     page.click("#drawer .links a");
     page.wait_text("#drawer .drawer-title", "the child");
     page.wait_text("#drawer .drawer-id", &child);
-    assert_eq!(page.texts("#drawer .drawer-why > *"), ["Waits", "for the parent (blocked)"]);
+    assert_eq!(page.texts("#drawer .drawer-why > *"), ["Why", "Waits for the parent (blocked)"]);
 
     fleet.cli(["complete", &parent]).ok();
     page.wait_text("#drawer .drawer-status", "done");

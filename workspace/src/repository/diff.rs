@@ -191,6 +191,10 @@ pub(crate) fn diff(
         let borrowed = git.odb().and_then(|odb| odb.add_disk_alternate(objects));
         borrowed.map_err(read(&of.path, "the objects of the run"))?;
     }
+    let at_head = || git.head().and_then(|head| head.peel_to_commit()).ok().map(|it| it.id().to_string());
+    let tip = if of.end.is_none() { tip.or_else(at_head) } else { None };
+    let warnings = if of.end.is_none() { doubts::warnings(&git) } else { Vec::new() };
+    let git = doubts::unhidden(git).map_err(&failed)?;
     let base = of.base.as_deref().map(|id| tree_of(&git, id)).transpose().map_err(&failed)?;
     let mut options = DiffOptions::new();
     options.include_untracked(true).recurse_untracked_dirs(true).show_untracked_content(true);
@@ -199,8 +203,7 @@ pub(crate) fn diff(
         let end = tree_of(&git, id).map_err(&failed)?;
         (git.diff_tree_to_tree(base.as_ref(), Some(&end), Some(&mut options)), Some(id.clone()))
     } else {
-        let at_head = || git.head().and_then(|head| head.peel_to_commit()).ok().map(|it| it.id().to_string());
-        (git.diff_tree_to_workdir(base.as_ref(), Some(&mut options)), tip.or_else(at_head))
+        (git.diff_tree_to_workdir(base.as_ref(), Some(&mut options)), tip)
     };
     if let Ok(found) = &mut found
         && found.deltas().len() <= WITH_RENAMES
@@ -211,7 +214,7 @@ pub(crate) fn diff(
         drop(found.find_similar(Some(&mut similar)));
     }
     let found = found.map_err(&failed)?;
-    let mut diff = Diff { base: of.base.clone(), head, ..Diff::default() };
+    let mut diff = Diff { base: of.base.clone(), head, warnings, ..Diff::default() };
     let mut room = BYTES;
     for at in 0..found.deltas().len() {
         if diff.files.len() == FILES {
@@ -223,7 +226,6 @@ pub(crate) fn diff(
         diff.files.push(file);
     }
     if of.end.is_none() {
-        diff.warnings = doubts::blind(&git);
         let seen: BTreeSet<Vec<u8>> = found.deltas().map(|delta| doubts::path(&delta)).collect();
         let committed = Committed { git: &git, base: base.as_ref(), seen, detail: of.detail };
         committed.join(&mut diff, &mut options, &mut room).map_err(&failed)?;

@@ -197,21 +197,45 @@ fn a_repository_that_has_its_files_elsewhere_is_refused() {
 }
 
 #[test]
-fn rules_that_hide_files_are_named_and_modes_are_said() {
+fn no_rule_or_setting_below_git_hides_anything_and_those_of_the_tree_count() {
     use std::os::unix::fs::PermissionsExt as _;
 
     let (fixture, base) = two_files();
-    let path = fixture.root.join("seen");
-    fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    fs::write(fixture.root.join(".git/info/exclude"), "# mine\n*.sh\n").unwrap();
-    fs::write(fixture.root.join("evil.sh"), "x\n").unwrap();
+    let write = |name: &str, text: &str| fs::write(fixture.root.join(name), text).unwrap();
+    fs::set_permissions(fixture.root.join("seen"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    write("hidden", "otherwise\n");
+    write("evil.sh", "x\n");
+    fs::create_dir_all(fixture.root.join(".worktrees/t_1")).unwrap();
+    write(".worktrees/t_1/other", "x\n");
+    write(".gitignore", "*.log\n");
+    write("noise.log", "x\n");
+    fs::create_dir_all(fixture.root.join(".git/info")).unwrap();
+    write(".git/info/exclude", "# mine\n/.worktrees/\n*.sh\n");
+    write(".git/info/attributes", "* -diff\n");
+    fixture.git(&["config", "core.fileMode", "false"]);
+    fixture.git(&["update-index", "--assume-unchanged", "hidden"]);
 
     let found = of(&fixture, &base, None, Detail::Lines);
-    assert_eq!(found.files[0].mode.as_deref(), Some("100644 => 100755"));
+    assert_eq!(paths(&found), [".gitignore", "evil.sh", "hidden", "seen"]);
+    let told: Vec<_> =
+        found.files.iter().map(|file| (file.binary, file.hunks.len(), file.mode.as_deref())).collect();
+    assert_eq!(
+        told,
+        [(false, 1, None), (false, 1, None), (false, 1, None), (false, 0, Some("100644 => 100755"))]
+    );
+    assert_eq!(found.warnings.len(), 2, "{:?}", found.warnings);
     assert!(found.warnings[0].contains(".git/info/exclude"), "{:?}", found.warnings);
-    fixture.git(&["config", "core.fileMode", "false"]);
-    let found = of(&fixture, &base, None, Detail::Lines);
-    assert!(found.warnings[1].contains("core.fileMode"), "{:?}", found.warnings);
+    // Nor of what is committed.
+    fixture.git(&["add", "-f", "evil.sh"]);
+    fixture.git(&["commit", "-qm", "mine"]);
+    let found = of(&fixture, &base, Some(&head(&fixture)), Detail::Lines);
+    assert_eq!(
+        (found.files[0].path.as_str(), found.files[0].binary, found.files[0].additions),
+        ("evil.sh", false, 1)
+    );
+    let told = super::evidence::evidence(&fixture.root, Some(&base)).unwrap();
+    let told: Vec<_> = told.changed.iter().map(|one| one.path.as_str()).collect();
+    assert_eq!(told, [".gitignore", "evil.sh", "hidden", "seen"]);
 }
 
 #[test]

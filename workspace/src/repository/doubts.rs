@@ -3,10 +3,13 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use git2::{Diff as Found, DiffDelta, DiffOptions, Repository, Tree};
+use git2::{Config, Diff as Found, DiffDelta, DiffOptions, Index, Repository, Tree};
 
 use super::{RepositoryError, open, read};
 use crate::irregular;
+
+/// The rule that leaves out the linked working trees of tasks.
+const WORKTREES: &str = "/.worktrees/";
 
 /// Opens a working tree that is where its repository is: `core.worktree` of a repository that a worker may write in can name any place.
 ///
@@ -42,21 +45,36 @@ pub(super) fn path(delta: &DiffDelta<'_>) -> Vec<u8> {
     delta.new_file().path_bytes().or(delta.old_file().path_bytes()).unwrap_or_default().to_vec()
 }
 
-/// What of the repository's own settings leaves changes out of a diff.
-pub(super) fn blind(git: &Repository) -> Vec<String> {
-    let mut blind = Vec::new();
-    // A linked working tree has them from its repository, which its worker does not write.
+/// What a diff reads of a working tree: its files and the objects of its repository, and none of what its worker may have written into `.git` to
+/// hide changes: rules of `info/exclude` and `info/attributes`, settings such as `core.fileMode`, marks of the index. What `.gitignore` and
+/// `.gitattributes` say counts: they are files of the diff themselves.
+///
+/// A linked working tree has rules and settings from its repository, which its worker does not write.
+pub(super) fn unhidden(git: Repository) -> Result<Repository, git2::Error> {
+    let Some(files) = git.workdir().filter(|_| !git.is_worktree()) else { return Ok(git) };
+    let plain = Repository::from_odb(git.odb()?)?;
+    plain.set_workdir(files, false)?;
+    plain.set_config(&Config::new()?)?;
+    plain.set_index(&mut Index::new()?)?;
+    plain.add_ignore_rule(WORKTREES)?;
+    Ok(plain)
+}
+
+/// What of the repository's own settings a diff leaves unread, and what it cannot see by them.
+pub(super) fn warnings(git: &Repository) -> Vec<String> {
+    let mut warnings = Vec::new();
     if !git.is_worktree() {
         for (name, what) in [("info/exclude", "files"), ("info/attributes", "lines")] {
             if has_rules(&git.path().join(name)) {
-                blind.push(format!("the rules of .git/{name} may hide {what}"));
+                warnings.push(format!("the rules of .git/{name} are not followed, as its worker may have written them: {what} that they hide are shown"));
             }
         }
+        return warnings;
     }
     if git.config().and_then(|config| config.get_bool("core.fileMode")).is_ok_and(|is_seen| !is_seen) {
-        blind.push("`core.fileMode` is off: that a file may be executed is not seen".to_owned());
+        warnings.push("`core.fileMode` is off: that a file may be executed is not seen".to_owned());
     }
-    blind
+    warnings
 }
 
 /// Whether a file has a line that is no comment. One that cannot be read may have.
@@ -68,7 +86,7 @@ fn has_rules(file: &Path) -> bool {
             bytes.split(|byte| *byte == b'\n').any(|line| {
                 let line = line.trim_ascii();
                 // The directory of linked working trees stands there where tasks have had some.
-                !line.is_empty() && !line.starts_with(b"#") && line != b"/.worktrees/"
+                !line.is_empty() && !line.starts_with(b"#") && line != WORKTREES.as_bytes()
             })
         }),
     }

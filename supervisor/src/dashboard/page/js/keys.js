@@ -13,6 +13,8 @@ import { show } from "./dialog.js";
 const table = [];
 let first = "";
 let firstAt = 0;
+/** How many modules are being loaded that what is typed is meant for. */
+let loading = 0;
 
 /**
  * Adds keys, which go before those that are there. Returns a function that removes them.
@@ -28,11 +30,22 @@ export function typing(target) {
   return target instanceof HTMLElement && (target.isContentEditable || target.matches("textarea, select, input:not([type=checkbox], [type=radio], [type=button])"));
 }
 
+/** Has the keys rest until a promise is settled, and returns what it becomes. @template T @param {Promise<T>} wanted @returns {Promise<T>} */
+export async function rest(wanted) {
+  loading += 1;
+  try {
+    return await wanted;
+  } finally {
+    loading -= 1;
+  }
+}
+
 /** @param {KeyboardEvent} event */
 function pressed(event) {
   if (event.defaultPrevented || event.isComposing || event.altKey || event.metaKey) return;
   if (document.querySelector("dialog[open]")) return;
   if (typing(event.target) && event.key !== "Escape") return;
+  if (loading && event.key.length === 1 && !event.ctrlKey) { event.preventDefault(); return; }
   // A control that is focused keeps the keys that work it.
   const works = { Enter: "button, a[href], summary, input", " ": "button, summary, input" }[event.key];
   if (works && event.target instanceof Element && event.target.matches(works)) return;

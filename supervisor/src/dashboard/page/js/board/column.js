@@ -2,7 +2,7 @@
 
 import { h, icon, text } from "../dom.js";
 import { build, heightOf, tick } from "./card.js";
-import { form } from "./create.js";
+import { creation } from "./ondemand.js";
 import { VirtualList } from "./virtual.js";
 
 const GAP = 6;
@@ -40,10 +40,11 @@ export class ColumnView {
   }
 
   /** Opens the form. */
-  create() {
+  async create() {
     if (!this.plus) return;
     this.wide = true;
     this.narrow();
+    const { form } = await creation();
     if (!this.form) {
       this.form = form({ status: this.column.status, ...this.board.creating(), close: () => this.closeForm() });
       this.place.append(this.form.element);

@@ -3,7 +3,7 @@
 import { call } from "../api.js";
 import { h, icon, put, withCode } from "../dom.js";
 import { problem, toast } from "../toast.js";
-import * as choices from "./choices.js";
+import { choices } from "./ondemand.js";
 import { COLUMN } from "./statuses.js";
 
 let serial = 0;
@@ -18,7 +18,7 @@ function ofColumn(status, when) {
 
 /** Asks whose a task is. @param {string} id */
 async function assign(id) {
-  const assignee = await choices.assignee(`Assign ${id}`);
+  const assignee = await (await choices()).assignee(`Assign ${id}`);
   if (!assignee) return;
   await call("PATCH", `/tasks/${id}`, { body: { assignee } });
   toast(`Assigned to ${assignee}`);
@@ -47,7 +47,7 @@ export function form({ status, tenant, assignees, close, made }) {
   const drawParents = () => put(chips, [...parents].map(([parent, words]) => h("span", { class: "chip", title: parent }, h("span", { class: "cut", dir: "auto" }, words),
     h("button", { type: "button", class: "icon-button small", "aria-label": `Remove the parent ${words}`, onclick: () => { parents.delete(parent); drawParents(); } }, icon("close")))),
     h("button", { type: "button", class: "button small quiet", onclick: async () => {
-      const chosen = await choices.task("Parent: what has to be done before", new Set(parents.keys()));
+      const chosen = await (await choices()).task("Parent: what has to be done before", new Set(parents.keys()));
       if (chosen) { parents.set(chosen.id, chosen.title); drawParents(); }
       title.focus();
     } }, icon("plus"), "Parent"));

@@ -1,11 +1,11 @@
 // The keyboard on the board: which card it is on, and what its keys do.
 
 import * as keys from "../keys.js";
+import { mayNudge, nudge } from "../parts/nudge.js";
 import { pageKeys } from "../parts/pagekeys.js";
 import * as route from "../route.js";
-import * as choices from "./choices.js";
-import * as moves from "./moves.js";
-import * as reply from "./reply.js";
+import { problem } from "../toast.js";
+import { changes, moves, replies } from "./ondemand.js";
 
 export class Cursor {
   /**
@@ -76,7 +76,7 @@ export class Cursor {
     const ids = this.targets();
     const view = this.view();
     const at = this.at;
-    if (ids.length && await moves.move(this.board.store, ids, to) && view) requestAnimationFrame(() => this.put(view.cards.length ? view : this.board.views.find((one) => one.column.status === to), at));
+    if (ids.length && await (await moves()).move(this.board.store, ids, to) && view) requestAnimationFrame(() => this.put(view.cards.length ? view : this.board.views.find((one) => one.column.status === to), at));
   }
 
   bind() {
@@ -95,21 +95,21 @@ export class Cursor {
     const ends = [keys.add(...[...steps].reverse()), pageKeys(...[
       ...asides,
       on({ keys: "Enter", label: "Open the task", run: () => { if (!this.id) return false; route.set({ task: this.id }); return true; } }),
-      on({ keys: " ", label: "Peek at the task", run: () => { if (!this.id) return false; reply.peek(this.id); return true; } }),
+      on({ keys: " ", label: "Peek at the task", run: () => { if (!this.id) return false; const { id } = this; replies().then((all) => all.peek(id)).catch(problem); return true; } }),
       { keys: "/", label: "Search", group, run: () => board.toolbar.search.focus() },
       { keys: "c", label: "Create a task in this column", group, run: () => board.create(this.status) },
       on({ keys: "x", label: "Select the card", when: () => this.id !== null, run: () => board.toggle(this.id) }),
       { keys: "Shift+ArrowDown", label: "Select downwards", group, run: () => this.step(1, true) },
       { keys: "Shift+ArrowUp", label: "Select upwards", group, run: () => this.step(-1, true) },
       { keys: "Ctrl+a", label: "Select the column", group, when: () => this.status !== "", run: () => board.selectAll(this.status) },
-      on({ keys: "m", label: "Move to another status", run: async () => { const to = await choices.status(`Move ${title(this.targets())} to`); if (to) await this.move(to); } }),
+      on({ keys: "m", label: "Move to another status", run: async () => { const all = await changes(); const to = await all.status(`Move ${title(this.targets())} to`); if (to) await this.move(to); } }),
       on({ keys: "]", label: "Move to the next status", run: () => { const to = neighbour(1); if (to) this.move(to); } }),
       on({ keys: "[", label: "Move to the previous status", run: () => { const to = neighbour(-1); if (to) this.move(to); } }),
-      on({ keys: "a", label: "Assign", run: async () => { const ids = this.targets(); const to = await choices.assignee(`Assign ${title(ids)}`); if (to !== null) await moves.assign(board.store, ids, to); } }),
-      on({ keys: "p", label: "Set the priority", run: async () => { const ids = this.targets(); const to = await choices.priority(`Priority of ${title(ids)}`); if (to !== null) await moves.prioritize(board.store, ids, to); } }),
+      on({ keys: "a", label: "Assign", run: async () => { const all = await changes(); const ids = this.targets(); const to = await all.assignee(`Assign ${title(ids)}`); if (to !== null) await all.assign(board.store, ids, to); } }),
+      on({ keys: "p", label: "Set the priority", run: async () => { const all = await changes(); const ids = this.targets(); const to = await all.priority(`Priority of ${title(ids)}`); if (to !== null) await all.prioritize(board.store, ids, to); } }),
       on({ keys: "e", label: "Archive", run: () => this.move("archived") }),
       { keys: "r", label: "Reply to what needs a person", group, run: () => board.needs.focus() },
-      { keys: "n", label: "Nudge the daemon", group, when: () => moves.mayNudge, get hidden() { return !moves.mayNudge; }, run: moves.nudge },
+      { keys: "n", label: "Nudge the daemon", group, when: () => mayNudge, get hidden() { return !mayNudge; }, run: nudge },
       { keys: "Escape", label: "Clear the selection", group, when: () => board.selected.size > 0 && !route.state().query.task, run: board.unselect },
     ].reverse())];
     return () => { for (const end of ends) end(); };

@@ -3,11 +3,9 @@
 import { Problem, call, verb } from "../api.js";
 import { ask, confirm, sheet } from "../dialog.js";
 import { h } from "../dom.js";
-import { mayNudge, nudge, nudging } from "../parts/nudge.js";
+import { mayNudge, nudge } from "../parts/nudge.js";
 import { problem, toast } from "../toast.js";
 import { COLUMN } from "./statuses.js";
-
-export { mayNudge, nudge, nudging };
 
 /** @typedef {import("./store.js").Store} Store @typedef {import("./store.js").Card} Card */
 /** What became of a task. @typedef {{id: string, ok: boolean, error?: string, hint?: string, note?: string}} Result */

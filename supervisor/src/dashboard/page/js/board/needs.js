@@ -3,9 +3,10 @@
 import * as route from "../route.js";
 import { seen, seenLines } from "../diff/hidden.js";
 import { h, icon, text } from "../dom.js";
+import { attachCommand } from "../parts/attach.js";
 import { ago, stamp } from "../time.js";
-import * as reply from "./reply.js";
-import { needed } from "./statuses.js";
+import { replies } from "./ondemand.js";
+import { needed, reason } from "./statuses.js";
 
 /** @typedef {import("./store.js").Card} Card */
 
@@ -24,8 +25,8 @@ const KEPT = "supervisor.needed";
 /** What is decided about. @param {Card} card @param {string} kind */
 function matter(card, kind) {
   if (card.question) return card.question.text;
-  if (kind === "gave_up") return card.failure ?? card.waits?.text ?? card.block_reason ?? "";
-  return card.block_reason ?? card.waits?.text ?? "";
+  if (kind === "gave_up" && card.failure) return card.failure;
+  return card.block_reason ?? (card.waits ? reason(card.waits, null) : "");
 }
 
 export class Needs {
@@ -110,8 +111,8 @@ export class Needs {
     return h("li", { class: "need", dataset: { task: card.id, kind } },
       h("div", { class: "need-head" }, h("span", { class: "chip", dataset: { kind: colour } }, word), h("span", { class: "id" }, card.id), card.tenant ? h("span", { class: "chip" }, h("span", { class: "cut" }, card.tenant)) : null,
         h("span", { class: "age", title: stamp(card.updated_at), dataset: { at: card.updated_at } }, ago(card.updated_at)),
-        h("button", { type: "button", class: "icon-button small", title: "Peek", "aria-label": `Peek at ${card.id}`, onclick: () => reply.peek(card.id) }, icon("eye")),
-        card.run === null ? null : h("button", { type: "button", class: "icon-button small", title: `Copy: ${reply.attachCommand(card.id)}`, "aria-label": `Copy the command that attaches to ${card.id}`, onclick: () => reply.attach(card.id) }, icon("terminal"))),
+        h("button", { type: "button", class: "icon-button small", title: "Peek", "aria-label": `Peek at ${card.id}`, onclick: async () => (await replies()).peek(card.id) }, icon("eye")),
+        card.run === null ? null : h("button", { type: "button", class: "icon-button small", title: `Copy: ${attachCommand(card.id)}`, "aria-label": `Copy the command that attaches to ${card.id}`, onclick: async () => (await replies()).attach(card.id) }, icon("terminal"))),
       h("a", { class: "need-title cut", href: route.here({ task: card.id }), dir: "auto" }, card.title),
       h("p", { class: "need-matter", dir: "auto", title: said }, seenLines(said)),
       h("div", { class: "need-acts" }, this.acts(card, kind)));
@@ -126,14 +127,14 @@ export class Needs {
       for (const one of all) one.disabled = false;
     } }, label);
     const { store } = this;
-    if (kind === "approval") return [button("Approve", () => reply.approve(store, card), "primary"), button("Deny", () => reply.deny(store, card))];
-    if (kind === "review") return [h("a", { class: "button small", href: route.link(`/review/${card.id}`) }, "Diff"), button("Approve", () => reply.approve(store, card), "primary"), button("Request changes", () => reply.requestChanges(store, card))];
+    if (kind === "approval") return [button("Approve", async () => (await replies()).approve(store, card), "primary"), button("Deny", async () => (await replies()).deny(store, card))];
+    if (kind === "review") return [h("a", { class: "button small", href: route.link(`/review/${card.id}`) }, "Diff"), button("Approve", async () => (await replies()).approve(store, card), "primary"), button("Request changes", async () => (await replies()).requestChanges(store, card))];
     // A reason without a question is a question as well: `answer` takes words for it.
     if (kind === "blocked" && card.block_kind === "needs_input" && !card.cancelled) return this.inWords(card);
-    if (kind === "gave_up" || kind === "blocked") return [button("Retry", () => reply.retry(store, card), "primary")];
+    if (kind === "gave_up" || kind === "blocked") return [button("Retry", async () => (await replies()).retry(store, card), "primary")];
     const choices = card.question?.choices ?? [];
     if (!choices.length) return this.inWords(card);
-    const place = h("span", { class: "need-choices" }, choices.map((choice) => button(h("span", { class: "cut", dir: "auto" }, seen(choice)), () => reply.answer(store, card, choice))),
+    const place = h("span", { class: "need-choices" }, choices.map((choice) => button(h("span", { class: "cut", dir: "auto" }, seen(choice)), async () => (await replies()).answer(store, card, choice))),
       card.question.free_text ? h("button", { type: "button", class: "button small quiet", onclick: () => { const typed = this.inWords(card); place.replaceWith(typed); typed.querySelector("input").focus(); } }, "Other…") : null);
     return place;
   }
@@ -146,7 +147,7 @@ export class Needs {
       event.preventDefault();
       if (!input.value.trim() || send.disabled) return;
       send.disabled = true;
-      if (await reply.answer(this.store, card, input.value.trim())) input.value = "";
+      if (await (await replies()).answer(this.store, card, input.value.trim())) input.value = "";
       send.disabled = false;
     } }, input, send);
   }

@@ -5,6 +5,7 @@ import { ask, sheet } from "../dialog.js";
 import { seenLines } from "../diff/hidden.js";
 import { command, copy, h } from "../dom.js";
 import { problem, toast } from "../toast.js";
+import { attachCommand } from "../parts/attach.js";
 import * as route from "../route.js";
 
 /** @typedef {import("./store.js").Store} Store @typedef {import("./store.js").Card} Card */
@@ -43,9 +44,6 @@ export async function requestChanges(store, card) {
 
 /** @param {Store} store @param {Card} card */
 export const retry = (store, card) => say(store, card, () => verb("retry", { task_ids: [card.id] }), `Retrying "${card.title}"`);
-
-/** The command that shows what the agent of a task does, for a terminal. @param {string} id */
-export const attachCommand = (id) => `supervisor${route.state().query.board ? ` --board ${route.state().query.board}` : ""} attach ${id}`;
 
 /** Copies the command that attaches a terminal. @param {string} id */
 export async function attach(id) {

@@ -40,12 +40,8 @@ function inShort({ text, parents, more_parents: more, broken }) {
   return `Waits for ${parents.map((parent) => `${parent.title} (${parent.status})`).join(", ")}${more ? ` and ${more} more` : ""}`;
 }
 
-/** Returns why a task waits, after the word for it: "Waits" or "Blocked". @param {Waiting} waits @param {string | null} kind of its block */
-export function reason(waits, kind) {
-  const text = waits.parents?.length ? inShort(waits) : waits.text;
-  const begin = [`${kind}: `, "waits ", "Waits "].find((one) => text.startsWith(one));
-  return text.slice(begin?.length ?? 0);
-}
+/** Returns why a task waits, in whole sentences: what a person or a worker has written of its block, else what the daemon says. @param {Waiting} waits @param {string | null} blocked */
+export const reason = (waits, blocked) => (blocked ? capital(blocked) : waits.parents?.length ? inShort(waits) : capital(waits.text));
 
 /** Whether a task waits for something that is broken. @param {import("./store.js").Card} card */
 export const isBroken = (card) => card.waits?.code === "environment" && card.status !== "running";

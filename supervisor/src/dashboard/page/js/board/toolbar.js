@@ -2,8 +2,8 @@
 
 import * as route from "../route.js";
 import { h, icon, put } from "../dom.js";
-import * as choices from "./choices.js";
-import * as moves from "./moves.js";
+import { mayNudge, nudge, nudging } from "../parts/nudge.js";
+import { changes, moves } from "./ondemand.js";
 
 /** The value of the filter that finds tasks without an assignee. */
 export const NOBODY = "-";
@@ -31,8 +31,8 @@ export class Toolbar {
     this.archived = flag("archived", "Show archived tasks");
     this.lanes = flag("lanes", "Lanes by profile in Running");
     this.clear = h("button", { type: "button", class: "button quiet small", hidden: true, onclick: () => { this.search.value = ""; route.set({ q: null, tenant: null, assignee: null }); } }, "Clear filters");
-    const nudge = h("button", { type: "button", class: "button nudge", title: "Check for tasks to start now", hidden: true, onclick: moves.nudge }, icon("play"), "Nudge");
-    moves.nudging.then(() => { nudge.hidden = !moves.mayNudge; });
+    const nudges = h("button", { type: "button", class: "button nudge", title: "Check for tasks to start now", hidden: true, onclick: nudge }, icon("play"), "Nudge");
+    nudging.then(() => { nudges.hidden = !mayNudge; });
     this.bar = h("div", { class: "bulk", role: "toolbar", "aria-label": "Selected tasks", hidden: true });
     this.element = h("div", { class: "toolbar" },
       h("div", { class: "toolbar-row", role: "search" },
@@ -40,7 +40,7 @@ export class Toolbar {
         h("div", { class: "toolbar-filters" }, this.tenant, this.assignee,
           h("label", { class: "check" }, this.archived, "Archived"), h("label", { class: "check", title: "Group the running tasks by assignee" }, this.lanes, "Lanes"), this.clear),
         h("span", { class: "grow" }),
-        nudge,
+        nudges,
         h("button", { type: "button", class: "button primary new", onclick: board.create, "aria-keyshortcuts": "c" }, icon("plus"), "New task")),
       this.bar);
     this.drawn = "";
@@ -72,10 +72,10 @@ export class Toolbar {
     const title = ids.length === 1 ? ids[0] : `${ids.length} tasks`;
     const act = (label, run) => h("button", { type: "button", class: "button small", onclick: run }, label);
     put(this.bar, h("span", { class: "bulk-count", role: "status" }, `${ids.length} selected`),
-      act("Move to…", async () => { const to = await choices.status(`Move ${title} to`); if (to && await moves.move(store, ids, to)) unselect(); }),
-      act("Assign…", async () => { const to = await choices.assignee(`Assign ${title}`); if (to !== null) await moves.assign(store, ids, to); }),
-      act("Priority…", async () => { const to = await choices.priority(`Priority of ${title}`); if (to !== null) await moves.prioritize(store, ids, to); }),
-      act("Archive", async () => { if (await moves.move(store, ids, "archived")) unselect(); }),
+      act("Move to…", async () => { const all = await changes(); const to = await all.status(`Move ${title} to`); if (to && await all.move(store, ids, to)) unselect(); }),
+      act("Assign…", async () => { const all = await changes(); const to = await all.assignee(`Assign ${title}`); if (to !== null) await all.assign(store, ids, to); }),
+      act("Priority…", async () => { const all = await changes(); const to = await all.priority(`Priority of ${title}`); if (to !== null) await all.prioritize(store, ids, to); }),
+      act("Archive", async () => { if (await (await moves()).move(store, ids, "archived")) unselect(); }),
       h("span", { class: "grow" }),
       h("button", { type: "button", class: "button small quiet", onclick: unselect }, "Clear ", h("kbd", null, "Esc")));
   }

@@ -3,9 +3,9 @@ import { call } from "../api.js";
 import { h } from "../dom.js";
 import { hue } from "../hue.js";
 import { markdown } from "../markdown.js";
+import { later } from "../parts/later.js";
 import { problem as failed, toast } from "../toast.js";
 import { draft, keepDraft } from "./drafts.js";
-import { mentions } from "./mention.js";
 import { refusal } from "./refusal.js";
 import { folded, keyed, section, since, some } from "./section.js";
 import { commentsBefore } from "./server.js";
@@ -106,8 +106,14 @@ function composer(drawer) {
     input.style.height = "auto";
     input.style.height = `${Math.min(input.scrollHeight + 2, 320)}px`;
   };
-  const completion = mentions(input);
-  const element = h("form", { class: "composer" }, h("div", { class: "editable-input" }, input, completion.element), said.element,
+  const line = h("div", { class: "editable-input" }, input);
+  input.addEventListener("focus", async () => {
+    const { mentions } = await later(import("./mention.js"));
+    line.append(mentions(input).element);
+    // What was typed meanwhile may have begun a name.
+    input.dispatchEvent(new Event("input"));
+  }, { once: true });
+  const element = h("form", { class: "composer" }, line, said.element,
     h("div", { class: "drawer-actions" }, button, h("span", { class: "drawer-hint", id: "comment-keys" }, "Enter sends, Shift+Enter is a new line")));
   let sending = false;
   input.value = draft(drawer.id, "comment") ?? "";

@@ -4,6 +4,7 @@ import { h, put } from "../dom.js";
 import { prepare } from "../markdown.js";
 import * as live from "../live.js";
 import * as keys from "../keys.js";
+import { soon } from "../parts/soon.js";
 import { problem as failed, toast } from "../toast.js";
 import { description, result, summary } from "./body.js";
 import { FIRST_COMMENTS, comments } from "./comments.js";
@@ -34,10 +35,9 @@ import { trap } from "./trap.js";
  * @property {(verb: string, body: object) => Promise<any>} act calls a verb, reads the task again, and returns the answer
  */
 
-/** A burst of events is one reload. */
-const BETWEEN = 200;
-/** How long the first view waits for its Markdown, in milliseconds. */
+/** How long the first view waits for its Markdown, and how long a later one, in milliseconds. */
 const RENDERING = 250;
+const RENDERING_LATER = 50;
 /** How often ages are brought up to date, in milliseconds. */
 const AGES = 20_000;
 
@@ -57,7 +57,6 @@ export function open(id, context) {
   /** @type {Promise<void> | null} */
   let reading = null;
   let again = false;
-  let timer = 0;
   let parts = null;
 
   /** @type {Desk} */
@@ -92,7 +91,7 @@ export function open(id, context) {
       again = false;
       try {
         const now = await show(id, ended.signal);
-        if (context.config.render_markdown) await prepare(texts(now), RENDERING);
+        if (context.config.render_markdown) await prepare(texts(now), shown ? RENDERING_LATER : RENDERING);
         if (ended.signal.aborted) return;
         shown = now;
         paint();
@@ -129,16 +128,14 @@ export function open(id, context) {
     parts.update(shown);
   }
 
-  const soon = () => {
-    if (!timer) timer = setTimeout(() => { timer = 0; reload(); }, BETWEEN);
-  };
+  const news = soon(reload);
   const stops = [
     live.on((batch) => {
-      if (batch.some((event) => event.task_id === id)) soon();
+      if (batch.some((event) => event.task_id === id)) news.ask();
       if (shown) parts?.refresh(new Set(batch.map((event) => event.task_id)));
     }),
-    live.onGap(soon),
-    live.onState((state) => { if (state === "live" && shown) soon(); }),
+    live.onGap(news.ask),
+    live.onState((state) => { if (state === "live" && shown) news.ask(); }),
     keys.add(
       { keys: "m", label: "Write a comment", group: "Task", run: () => void parts?.comment(), when: () => parts !== null },
       { keys: "e", label: "Edit the description", group: "Task", run: () => void parts?.edit(), when: () => parts !== null },
@@ -158,7 +155,7 @@ export function open(id, context) {
   return {
     close: () => {
       ended.abort();
-      clearTimeout(timer);
+      news.stop();
       clearInterval(ages);
       parts?.end();
       for (const stop of stops) stop();

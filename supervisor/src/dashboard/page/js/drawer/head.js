@@ -21,10 +21,10 @@ export function head(drawer) {
   const heading = h("h2", { class: "drawer-heading", id: "drawer-heading" }, title.element);
   const paint = whenChanged(
     // What needs a person says below what it waits for.
-    (shown) => [shown.task.status, need(shown) ? null : shown.why, shown.task.block_kind],
-    ([now, waits, kind]) => {
+    (shown) => [shown.task.status, need(shown) ? null : shown.why, shown.task.status === "blocked" ? shown.task.block_reason : null],
+    ([now, waits, blocked]) => {
       put(status, statusWord(now));
-      put(why, waits ? [h("span", { class: "drawer-why-word" }, now === "blocked" ? "Blocked" : "Waits"), h("p", null, ...withCode(reason(waits, kind)))] : null);
+      put(why, waits ? [h("span", { class: "drawer-why-word" }, now === "blocked" ? "Blocked" : "Why"), h("p", null, ...withCode(reason(waits, blocked)))] : null);
       why.hidden = !waits;
     },
   );

@@ -1,10 +1,10 @@
 // What a task waits for and what waits for it: chips with a way to unlink, and a search for another task.
 import { h, icon, put } from "../dom.js";
+import { later } from "../parts/later.js";
 import { here } from "../route.js";
 import { refusal } from "./refusal.js";
 import { section, some, whenChanged } from "./section.js";
-import { about, tasks } from "./server.js";
-import { suggest } from "./suggest.js";
+import { about } from "./server.js";
 
 /** How many chips are shown at first. */
 const STEP = 12;
@@ -88,28 +88,25 @@ function side(drawer, label, adds, pair) {
     add.setAttribute("aria-expanded", "false");
     add.focus();
   };
-  const search = () => {
+  const search = async () => {
     if (place.firstChild) return close();
-    const input = h("input", { class: "input", type: "text", placeholder: "Title, text or id", "aria-label": adds, spellcheck: "false" });
-    const list = suggest(input, {
-      label: "Tasks", delay: 150, first: true, none: "No task fits",
-      find: async () => (await tasks(input.value.trim())).filter((row) => row.value !== drawer.id && !ids.includes(row.value)),
+    const { search: field } = await later(import("./search.js"));
+    const found = field(adds, {
+      isOffered: (other) => other !== drawer.id && !ids.includes(other),
       take: async (row) => {
-        input.value = row.label;
         titles.set(row.value, { label: row.label, status: row.status });
-        if (await change("link", row.value)) close();
-        else input.focus();
+        if (!(await change("link", row.value))) return false;
+        close();
+        return true;
+      },
+      close: () => {
+        said.clear();
+        close();
       },
     });
-    input.addEventListener("keydown", (event) => {
-      if (event.key !== "Escape") return;
-      event.preventDefault();
-      said.clear();
-      close();
-    });
-    put(place, h("div", { class: "editable-input" }, input, list.element));
+    put(place, found.element);
     add.setAttribute("aria-expanded", "true");
-    input.focus();
+    found.focus();
     return undefined;
   };
   const update = whenChanged((now) => now, (now) => {

@@ -150,12 +150,12 @@ function gaveUp(drawer, shown) {
   ];
 }
 
-/** @param {any[]} buttons @param {boolean} is */
 /** A question with its lines; characters that are hidden or turn the text round are shown, because a person decides by it. @param {string} text */
 function written(text) {
   return text.split("\n").flatMap((line, at) => [at ? "\n" : "", ...seen(line)]);
 }
 
+/** @param {any[]} buttons @param {boolean} is */
 function busy(buttons, is) {
   for (const button of buttons) button.disabled = is;
 }

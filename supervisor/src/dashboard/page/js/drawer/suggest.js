@@ -110,6 +110,7 @@ export function suggest(input, { label, find, take, first = false, none, delay =
     } else return;
     event.preventDefault();
     event.stopImmediatePropagation();
-  });
+    // Before what the input itself does with the key, whichever was attached first.
+  }, { capture: true });
   return { element: list, close };
 }

@@ -8,8 +8,8 @@ import { setWidth } from "../board/card.js";
 import { ColumnView } from "../board/column.js";
 import { Cursor } from "../board/cursor.js";
 import { draggable } from "../board/drag.js";
-import * as moves from "../board/moves.js";
 import { Needs } from "../board/needs.js";
+import { moves } from "../board/ondemand.js";
 import { COLUMNS, needed } from "../board/statuses.js";
 import { Store, order } from "../board/store.js";
 import { NOBODY, Toolbar, filters } from "../board/toolbar.js";
@@ -184,7 +184,7 @@ class Board {
 
   /** @param {string[]} ids @param {string} to */
   async drop(ids, to) {
-    if (!(await moves.move(this.store, ids, to))) return;
+    if (!(await (await moves()).move(this.store, ids, to))) return;
     this.unselect();
     if (ids.length === 1) { this.made = ids[0]; this.later(new Set(ids)); }
   }

@@ -7,18 +7,18 @@ import { link, set, state as route } from "../route.js";
 import { at as clockAt, duration, stamp } from "../time.js";
 import { problem } from "../toast.js";
 import { state } from "../parts/state.js";
+import { soon } from "../parts/soon.js";
 import { waiting } from "../parts/waiting.js";
 import { counted } from "../parts/words.js";
 import { chart } from "../timeline/chart.js";
-import { runsSince, wordOf } from "../timeline/runs.js";
+import { follow, inOrder, runsSince, wordOf } from "../timeline/runs.js";
 
 const SPANS = { 900: "15 minutes", 3600: "1 hour", 21600: "6 hours", 86400: "24 hours", 604800: "7 days", 2592000: "30 days" };
 const SHORTEST = 60;
 const LONGEST = 90 * 86_400;
-/** The pause between two readings, in milliseconds, however much happens, and as a multiple of what a reading takes. */
-const PAUSE = 500;
-const SHARE = 5;
 const LISTED = 500;
+/** More events than these at once are not followed one by one: all is read again. */
+const MOST = 1000;
 
 /** @param {HTMLElement} main */
 export function mount(main) {
@@ -32,7 +32,7 @@ export function mount(main) {
   const gantt = chart({ zoom, pan });
   const rows = h("tbody");
   const table = h("div", { class: "panel table-scroll", tabindex: "0", role: "region", "aria-label": "Runs", hidden: true }, h("table", { class: "table" }, h("thead", null, h("tr", null, ["Began", "Task", "Run", "Profile", "Outcome", "Took"].map((head) => h("th", { scope: "col" }, head)))), rows));
-  const empty = h("div", { class: "empty", hidden: true }, h("p", { class: "empty-title" }, "Nothing ran in this time"), h("p", { class: "muted" }, "Choose a longer time, or go back."));
+  const empty = h("div", { class: "empty", hidden: true }, h("p", { class: "empty-title" }, "Nothing ran in this time"), h("p", { class: "muted" }, "Each run of a task is a bar here. Choose a longer time, or go back."), h("a", { class: "button", href: link("/board") }, "Open the board"));
   const legend = h("div", { class: "legend", "aria-label": "Colours" }, ["running", "done", "review", "blocked", "scheduled", "archived"].map((name) => state(name, { running: "running", done: "completed", review: "handed to review", blocked: "failed or blocked", scheduled: "retried later", archived: "stopped by a person" }[name])));
   const page = h("div", { class: "page timeline-page" },
     h("div", { class: "page-head" }, h("h1", null, "Timeline"), period, h("span", { class: "push" }), by, span,
@@ -41,12 +41,14 @@ export function mount(main) {
   const reveal = waiting(page);
   put(main, page);
 
-  /** @type {{bars: import("../timeline/runs.js").Bar[], isCut: boolean, now: number, since: number, tenant: string | undefined} | null} */
+  /** @type {{bars: Map<number, import("../timeline/runs.js").Bar>, isCut: boolean, now: number, since: number, tenant: string | undefined} | null} */
   let known = null;
   let aborter = new AbortController();
-  let timer = 0;
-  let readAt = Number.NEGATIVE_INFINITY;
-  let pause = PAUSE;
+  /** What has come since all was read. @type {import("../timeline/runs.js").Event[]} */
+  let queue = [];
+  let readings = 0;
+  /** Whether some of it could not be followed: then all is read, at the latest when the connection is back. */
+  let isStale = false;
   let isClosed = false;
 
   const length = () => {
@@ -88,33 +90,52 @@ export function mount(main) {
     const { signal } = aborter;
     const { tenant } = route().query;
     const since = bounds().from;
-    const began = performance.now();
-    const found = await runsSince(since, tenant, signal);
-    if (isClosed || signal.aborted) return;
-    readAt = performance.now();
-    pause = Math.max(PAUSE, SHARE * (readAt - began));
-    known = { ...found, since, tenant };
-    draw();
+    readings += 1;
+    try {
+      const found = await runsSince(since, tenant, signal);
+      if (isClosed || signal.aborted) return;
+      known = { ...found, since, tenant };
+      isStale = false;
+      draw();
+    } finally {
+      readings -= 1;
+      if (queue.length > 0) news.ask();
+    }
   }
 
-  /** Reads soon, and not more often than the page can show. */
-  function readSoon() {
-    if (timer !== 0 || isClosed) return;
-    timer = setTimeout(() => {
-      timer = 0;
-      if (document.visibilityState === "visible") read().catch(problem);
-    }, Math.max(0, readAt + pause - performance.now()));
+  /** Takes what has come. While all is read, it waits: that may be older. */
+  async function catchUp() {
+    if (!known || readings > 0) return;
+    const events = queue;
+    queue = [];
+    const mine = known;
+    try {
+      if (isStale || events.length > MOST) await read();
+      else await follow(mine.bars, events, mine.tenant, aborter.signal, (at) => {
+        if (isClosed || known !== mine) return;
+        mine.now = Math.max(mine.now, at);
+        draw();
+      });
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      isStale = true;
+      throw error;
+    }
   }
+  const news = soon(() => catchUp().catch(problem));
+  const readAll = soon(() => read().catch(problem));
 
   function draw() {
     if (!known) return;
     const seen = bounds();
     const isList = route().query.view === "list";
-    const rest = gantt.draw(known.bars, seen, route().query.by === "task" ? "task" : "profile");
-    const inside = known.bars.filter((bar) => (bar.to ?? seen.now) >= seen.from && (bar.from ?? seen.from) <= seen.to).reverse();
+    const bars = inOrder(known.bars);
+    const rest = gantt.draw(bars, seen, route().query.by === "task" ? "task" : "profile");
+    const inside = bars.filter((bar) => (bar.to ?? seen.now) >= seen.from && (bar.from ?? seen.from) <= seen.to).reverse();
     gantt.element.hidden = isList || inside.length === 0;
     table.hidden = !isList || inside.length === 0;
     empty.hidden = inside.length > 0;
+    legend.hidden = inside.length === 0;
     text(period, `${clockAt(seen.from)} – ${clockAt(Math.min(seen.to, seen.now))}, ${counted(inside.length, "run")}`);
     text(note, [known.isCut ? "There is more in this time than is read: zoom in to see the end of it." : "", rest > 0 ? `${counted(rest, "run")} at the start are not drawn: zoom in.` : ""].filter(Boolean).join(" "));
     if (isList) {
@@ -126,9 +147,11 @@ export function mount(main) {
   }
 
   const stopLive = live.on((events) => {
-    if (events.some((event) => event.run_id !== null)) readSoon();
+    queue.push(...events.filter((event) => event.run_id !== null || event.kind === "edited"));
+    if (queue.length > 0) news.ask();
   });
-  const stopGap = live.onGap(readSoon);
+  const stopGap = live.onGap(readAll.ask);
+  const stopState = live.onState((state) => { if (state === "live" && isStale) readAll.ask(); });
   const clock = setInterval(() => {
     // Bars of live runs grow, and the time moves on.
     if (known && document.visibilityState === "visible" && !route().query.end && !gantt.element.matches(":hover, :focus-within")) {
@@ -168,11 +191,13 @@ export function mount(main) {
     unmount() {
       isClosed = true;
       aborter.abort();
-      clearTimeout(timer);
+      news.stop();
+      readAll.stop();
       clearInterval(clock);
       resized.disconnect();
       stopLive();
       stopGap();
+      stopState();
       stopKeys();
     },
   };

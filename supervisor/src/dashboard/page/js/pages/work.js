@@ -1,6 +1,7 @@
 // The page of live workers: what runs, what it uses and says, and the keys to step in.
 
 import { verb } from "../api.js";
+import { reason } from "../board/statuses.js";
 import { h, put, text } from "../dom.js";
 import { pageKeys } from "../parts/pagekeys.js";
 import * as live from "../live.js";
@@ -47,18 +48,15 @@ class Processors {
   }
 }
 
-/** What a task waits for, without what the page has in other places: ids beside titles, and commands beside buttons. @param {{code: string, text: string}} why */
-const reason = ({ code, text: said }) => {
-  if (code === "question") return said.replace(/^\w+: /, "").replace(/; `supervisor answer [^`]*`$/, "");
-  return said.replace(/\bt_[0-9a-f]{8,} \((\w+): ([^()]*)\)/g, "$2 ($1)");
-};
+/** What a task waits for, without what the page has in other places: the task itself, and commands beside buttons. @param {import("../board/statuses.js").Waiting} why */
+const words = (why) => (why.code === "question" ? why.text.replace(/^\w+: /, "").replace(/;? `supervisor answer [^`]*`$/, "") : reason(why, null));
 
 /** Tasks that wait, and what for. @param {HTMLElement} list @param {any} status */
 function showWaiting(list, status) {
   put(list, status.waiting.map((/** @type {any} */ task) =>
     h("li", { class: "waiting", dataset: { task: task.task } },
       h("a", { href: here({ task: task.task }), class: "waiting-title" }, task.title),
-      h("span", { class: "muted" }, ...withCode(reason(task.why))))),
+      h("span", { class: "muted" }, ...withCode(words(task.why))))),
   status.waiting_more > 0 ? h("li", { class: "waiting" }, h("a", { href: link("/board") }, `${counted(status.waiting_more, "more task")} on the board`)) : null);
 }
 

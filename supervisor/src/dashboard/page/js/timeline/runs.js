@@ -1,6 +1,6 @@
 // The runs of a time, from the events that begin and end them.
 
-import { verb } from "../api.js";
+import { call, verb } from "../api.js";
 import { written } from "../parts/words.js";
 
 /**
@@ -24,6 +24,8 @@ export const wordOf = (outcome) => (outcome ? WORDS[outcome] ?? written(outcome)
 const PAGE = 10_000;
 const PAGES = 4;
 const TASK_PAGES = 5;
+/** How many tasks are asked for by their ids. */
+const AT_ONCE = 100;
 
 /** The id of the last event before a time, by halving. @param {number} time @param {number} last @param {AbortSignal} signal */
 async function before(time, last, signal) {
@@ -67,34 +69,77 @@ async function tasks(from, tenant, signal) {
 }
 
 /**
- * Reads the runs since a time.
- * @param {number} from @param {string | undefined} tenant @param {AbortSignal} signal
- * @returns {Promise<{bars: Bar[], isCut: boolean, now: number}>}
+ * The bar of a run, made where there is none. @param {Map<number, Bar>} bars @param {number} run @param {string} task @param {{title?: string, assignee?: string | null}} [details]
  */
-export async function runsSince(from, tenant, signal) {
-  const [{ events, isCut }, known, status] = await Promise.all([read(from, tenant, signal), tasks(from, tenant, signal), verb("status", tenant ? { tenant } : {}, { signal })]);
-  /** @type {Map<number, Bar>} */
-  const bars = new Map();
-  const bar = (/** @type {number} */ run, /** @type {string} */ task) => {
-    const found = bars.get(run);
-    if (found) return found;
-    const details = known.get(task);
-    const made = { run, task, title: details?.title ?? task, who: details?.assignee ?? "nobody", from: null, to: null, outcome: null, isLive: false };
-    bars.set(run, made);
-    return made;
-  };
-  for (const event of events) {
-    if (event.run_id === null || event.task_id === null) continue;
-    const own = bar(event.run_id, event.task_id);
-    if (event.kind === "claimed") own.from = event.created_at;
-    // What comes after the end only says more of it.
-    else if (own.outcome === null) Object.assign(own, { to: event.created_at, outcome: event.kind });
-  }
+function barOf(bars, run, task, details) {
+  const found = bars.get(run);
+  if (found) return found;
+  const made = { run, task, title: details?.title ?? task, who: details?.assignee ?? "nobody", from: null, to: null, outcome: null, isLive: false };
+  bars.set(run, made);
+  return made;
+}
+
+/** Takes an event that begins or ends the run of a bar. @param {Bar} bar @param {Event} event */
+function take(bar, event) {
+  if (event.kind === "claimed") bar.from = event.created_at;
+  // What comes after the end only says more of it.
+  else if (ENDS.includes(event.kind) && bar.outcome === null) Object.assign(bar, { to: event.created_at, outcome: event.kind, isLive: false });
+}
+
+/** Takes what `status` says of the live runs. @param {Map<number, Bar>} bars @param {any} status */
+function takeLive(bars, status) {
   for (const worker of status.workers) {
     if (worker.board !== status.board) continue;
-    const own = bar(worker.run, worker.task);
+    const own = barOf(bars, worker.run, worker.task);
     Object.assign(own, { from: worker.started_at, title: worker.title, who: worker.profile ?? own.who, isLive: true, to: null, outcome: null });
   }
-  const all = [...bars.values()].filter((one) => one.isLive || one.outcome !== null);
-  return { bars: all.sort((a, b) => (a.from ?? 0) - (b.from ?? 0) || a.run - b.run), isCut, now: status.now };
+}
+
+/** The runs that are shown, the first one first. @param {Map<number, Bar>} bars @returns {Bar[]} */
+export const inOrder = (bars) => [...bars.values()].filter((one) => one.isLive || one.outcome !== null).sort((a, b) => (a.from ?? 0) - (b.from ?? 0) || a.run - b.run);
+
+const liveNow = (/** @type {string | undefined} */ tenant, /** @type {AbortSignal} */ signal) => verb("status", tenant ? { tenant } : {}, { signal });
+
+/**
+ * Reads the runs since a time.
+ * @param {number} from @param {string | undefined} tenant @param {AbortSignal} signal
+ * @returns {Promise<{bars: Map<number, Bar>, isCut: boolean, now: number}>}
+ */
+export async function runsSince(from, tenant, signal) {
+  const [{ events, isCut }, known, status] = await Promise.all([read(from, tenant, signal), tasks(from, tenant, signal), liveNow(tenant, signal)]);
+  /** @type {Map<number, Bar>} */
+  const bars = new Map();
+  for (const event of events) {
+    if (event.run_id !== null && event.task_id !== null) take(barOf(bars, event.run_id, event.task_id, known.get(event.task_id)), event);
+  }
+  takeLive(bars, status);
+  return { bars, isCut, now: status.now };
+}
+
+/**
+ * Brings bars up to date with events that have just come: a run that ends by the event alone, one that begins with one request for what runs now,
+ * another title with one for its task.
+ * @param {Map<number, Bar>} bars @param {Event[]} events @param {string | undefined} tenant @param {AbortSignal} signal
+ * @param {(now: number) => void} draw  Called for what the events say, and once more for what was read.
+ */
+export async function follow(bars, events, tenant, signal, draw) {
+  const ofRuns = events.filter((event) => event.run_id !== null && event.task_id !== null && (event.kind === "claimed" || ENDS.includes(event.kind)));
+  const known = ofRuns.filter((event) => bars.has(event.run_id));
+  for (const event of known) take(bars.get(event.run_id), event);
+  if (known.length > 0) draw(events.at(-1).created_at);
+  const began = ofRuns.filter((event) => !bars.has(event.run_id));
+  const shown = new Set([...bars.values()].map((bar) => bar.task));
+  const renamed = new Set(events.filter((event) => event.kind === "edited" && shown.has(event.task_id)).map((event) => event.task_id));
+  const ids = [...new Set([...renamed, ...began.map((event) => event.task_id)])].slice(0, AT_ONCE);
+  if (ids.length === 0) return;
+  const [status, cards] = await Promise.all([
+    began.length > 0 ? liveNow(tenant, signal) : null,
+    call("GET", "/board", { query: { ids: ids.join(",") }, signal }),
+  ]);
+  const tasks = new Map(cards.columns.flatMap((/** @type {any} */ column) => column.tasks).map((/** @type {any} */ task) => [task.id, task]));
+  const isWanted = (/** @type {any} */ task) => task && (!tenant || task.tenant === tenant);
+  for (const event of began) if (isWanted(tasks.get(event.task_id))) take(barOf(bars, event.run_id, event.task_id, tasks.get(event.task_id)), event);
+  if (status) takeLive(bars, status);
+  for (const bar of bars.values()) if (renamed.has(bar.task)) bar.title = tasks.get(bar.task)?.title ?? bar.title;
+  draw(cards.now);
 }
