@@ -10,6 +10,7 @@ mod figures;
 mod hostile;
 mod keys;
 mod live;
+mod look;
 mod newcomer;
 mod pictures;
 mod steady;

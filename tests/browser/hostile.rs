@@ -1,5 +1,7 @@
 //! What workers write is text, wherever the page shows it: nothing of it is executed.
 
+use serde_json::{Value, json};
+
 use super::{fleet, visit, yard};
 use crate::harness::User;
 
@@ -97,4 +99,34 @@ fn the_cookie_alone_lets_nobody_in_and_no_script_reads_it() {
     );
     let refused = page.script("return fetch('/api/v1/board').then(answer => answer.status)", &[]);
     assert!([401, 403].contains(&refused.as_u64().unwrap()), "{refused}");
+}
+
+#[test]
+fn a_page_of_another_origin_reads_and_changes_nothing_though_it_has_the_key() {
+    let Some(fleet) = fleet(User::current(), "") else { return };
+    let page = visit(&fleet);
+    let [origin, key] = ["location.origin", "localStorage.getItem('supervisor.key')"]
+        .map(|what| page.script(&format!("return {what}"), &[]));
+    // What it would do if it were not of another origin.
+    let ask = "const [origin, key, path, body] = arguments;
+        const headers = {'X-Supervisor-Dashboard': key, 'Content-Type': 'application/json'};
+        return fetch(origin + path, {method: body ? 'POST' : 'GET', body, headers, credentials: 'include'}).then(answer => answer.status, () => 'refused')";
+    let create = json!({"title": "planted"}).to_string();
+    let asked = |path: &str, body: Value| page.script(ask, &[origin.clone(), key.clone(), path.into(), body]);
+    assert_eq!(asked("/api/v1/board", Value::Null), 200);
+    assert_eq!(asked("/api/v1/verbs/create", create.clone().into()), 200);
+
+    page.open("data:text/html,<title>elsewhere</title>");
+    assert_eq!(asked("/api/v1/board", Value::Null), "refused");
+    assert_eq!(asked("/api/v1/verbs/create", create.into()), "refused");
+    // A form sends without asking, and brings no header.
+    page.script(
+        "const form = Object.assign(document.createElement('form'), {action: arguments[0] + '/api/v1/verbs/create', method: 'post', enctype: 'text/plain'});
+         const field = Object.assign(document.createElement('input'), {name: '{\"title\": \"planted\", \"body\": \"', value: '\"}'});
+         form.append(field); document.body.append(form); form.submit()",
+        &[origin],
+    );
+    page.eventually("the form is answered", |page| page.address().contains("/api/v1/").then_some(()));
+    let there = fleet.json(["list"]).to_string();
+    assert_eq!(there.matches("planted").count(), 1, "{there}");
 }

@@ -91,6 +91,18 @@ fn a_task_that_waits_is_shown_with_the_reason() {
 }
 
 #[test]
+fn what_is_held_is_seen_at_a_glance_with_its_end() {
+    let Some(fleet) = fleet(User::current(), "") else { return };
+    let page = visit(&fleet);
+    page.go("/work");
+    page.wait_text(".stat-holds", "none");
+    fleet.cli(["hold", "--account", "claude-1", "--until", "2h", "--reason", "its limit is reached"]).ok();
+    page.wait_text(".stat-holds", "account claude-1 until");
+    fleet.cli(["release", "--account", "claude-1"]).ok();
+    page.wait_text(".stat-holds", "none");
+}
+
+#[test]
 fn workers_are_opened_killed_and_handed_off_by_keys_alone() {
     let Some(fleet) = fleet(User::current(), "") else { return };
     fleet.cli(["profile", "create", "second", "--lane", "shell"]).ok();

@@ -136,6 +136,23 @@ fn keys_move_assign_prioritize_and_archive_the_card() {
 }
 
 #[test]
+fn a_card_that_changes_while_a_dialog_is_open_has_the_focus_afterwards() {
+    let Some(fleet) = fleet(User::current(), "") else { return };
+    let task = fleet.create("the task", "true", &["--triage"]);
+    let page = visit(&fleet);
+    page.wait(&card(&task));
+    page.press("j");
+    wait_focus(&page, &task);
+    page.press("a");
+    page.wait("dialog[open] input");
+    fleet.cli(["edit", &task, "--title", "another title"]).ok();
+    page.wait_text(&card(&task), "another title");
+    page.press(ESCAPE);
+    page.wait_gone("dialog[open]");
+    wait_focus(&page, &task);
+}
+
+#[test]
 fn a_key_goes_to_what_needs_a_person_and_another_nudges_the_daemon() {
     let Some(fleet) = fleet(User::current(), "") else { return };
     let asks = fleet.create("asks", "supervisor ask 'How many?'", &[]);

@@ -15,6 +15,7 @@ export function sheet({ title, content, actions, wide = false }) {
   const form = h("form", { method: "dialog" }, h("h2", { id }, title), content, actions.length ? h("div", { class: "actions" }, actions) : null);
   const dialog = h("dialog", { "aria-labelledby": id, class: wide ? "wide" : null }, form);
   document.body.append(dialog);
+  const task = document.activeElement?.closest("[data-task]")?.getAttribute("data-task");
   const closed = new Promise((resolve) => {
     // A press that begins on the backdrop closes it; one that ends there after selecting text does not.
     dialog.addEventListener("pointerdown", (event) => {
@@ -22,7 +23,12 @@ export function sheet({ title, content, actions, wide = false }) {
       const inside = event.clientX >= box.left && event.clientX <= box.right && event.clientY >= box.top && event.clientY <= box.bottom;
       if (event.target === dialog && !inside) dialog.close("");
     });
-    dialog.addEventListener("close", () => { dialog.remove(); resolve(dialog.returnValue); });
+    dialog.addEventListener("close", () => {
+      dialog.remove();
+      // What had the focus may have been drawn anew meanwhile: then the browser does not find it.
+      if (task && document.activeElement === document.body) document.querySelector(`[data-task="${CSS.escape(task)}"] a`)?.focus({ preventScroll: true });
+      resolve(dialog.returnValue);
+    });
   });
   dialog.showModal();
   return { dialog, closed };
