@@ -357,6 +357,34 @@ fn is_steered_in_the_middle_of_a_turn(program: &Program) {
     );
 }
 
+/// A new task begins from the session of one that is done: its model has what that agent had heard, and the other session goes on without it.
+fn is_forked(program: &Program) {
+    let script = [
+        run("echo word > out.txt"),
+        run("supervisor complete --summary 'wrote the word'"),
+        // The fork begins with the two results of its origin.
+        Act::RunIfHeard("with a zebra", "supervisor complete --summary 'tried it'".to_owned()),
+        Act::Say("Done."),
+    ];
+    let Some(stage) = Stage::open(program, &script) else { return };
+    let shown = stage.ended("completed");
+    let origin = shown["runs"][0]["spent"]["session"].as_str().unwrap_or_default().to_owned();
+    let before = stage.provider.asked().len();
+    let fork = stage.fleet.json(["fork", &stage.task, "now try it with a zebra"]);
+    let fork = Stage { task: fork["id"].as_str().unwrap().to_owned(), ..stage };
+    let shown = fork.ended("completed");
+    assert_eq!(shown["latest_summary"], "tried it", "{}", fork.state(&shown));
+    let asked = fork.provider.asked().split_off(before);
+    let knows = |asked: &provider::Asked| {
+        ["Write a word into out.txt.", "now try it with a zebra"]
+            .iter()
+            .all(|words| asked.body.contains(words))
+    };
+    assert!(asked.iter().any(knows), "{}", fork.state(&shown));
+    let session = &shown["runs"][0]["spent"]["session"];
+    assert!(session.is_string() && *session != *origin, "{origin}: {}", fork.state(&shown));
+}
+
 /// Every program plays every scene, and some play more.
 macro_rules! scenes {
     ($program:ident: $module:ident $(, $more:ident)*) => {
@@ -375,10 +403,11 @@ macro_rules! scenes {
     };
 }
 
-scenes!(CLAUDE: claude, is_steered_in_the_middle_of_a_turn);
-scenes!(CODEX: codex);
+scenes!(CLAUDE: claude, is_steered_in_the_middle_of_a_turn, is_forked);
+scenes!(CODEX: codex, is_forked);
 scenes!(CODEX_SESSION: codex_session, is_steered_in_the_middle_of_a_turn);
 scenes!(GEMINI: gemini);
 scenes!(GEMINI_SESSION: gemini_session, is_steered_in_the_middle_of_a_turn);
-scenes!(OPENCODE: opencode);
+scenes!(OPENCODE: opencode, is_forked);
+scenes!(OPENCODE_SESSION: opencode_session, is_steered_in_the_middle_of_a_turn);
 scenes!(HERMES: hermes, works_on_its_own_board);

@@ -58,7 +58,7 @@ fn a_created_task_is_listed_and_shown_and_create_says_what_keeps_it_from_running
     ");
     assert_snapshot!(said(&["create", "weigh", "--assignee", "ghost", "--tenant", "acme"]), @r"
     Created t_[id]  weigh (ready)
-    warning: no profile or lane `ghost` exists here, so the task waits for a worker that claims it; the assignees are: a2a, analyst, backend-eng, claude, codex, decomposer, gemini, hermes, http, opencode, ops, orchestrator, overseer, planner, researcher, reviewer, router, shell, specifier, writer
+    warning: no profile or lane `ghost` exists here, so the task waits for a worker that claims it; the assignees are: a2a, analyst, backend-eng, claude, codex, decomposer, exec, gemini, hermes, http, opencode, ops, orchestrator, overseer, planner, researcher, reviewer, router, shell, specifier, writer
     ");
     for filter in [["--search", "zzz"], ["--since", "2099-01-01 09:00"], ["--status", "done"]] {
         let listed = fleet.cli([&["list"][..], &filter].concat()).ok().stdout;

@@ -1,6 +1,8 @@
 //! Lanes of one's own: what an agent says about its ending on its standard output.
 
+mod brought;
 mod live;
+mod prompts;
 mod sessions;
 mod tools;
 mod turns;
@@ -66,6 +68,28 @@ fn what_a_worker_tells_the_board_goes_before_what_it_writes() {
         "done",
     );
     assert_eq!(shown["latest_summary"], "told the board", "{shown:#}");
+}
+
+#[test]
+fn a_body_is_executed_with_the_interpreter_that_its_first_line_names() {
+    let fleet = Fleet::boot();
+    let create = |body: &str| {
+        let words = ["create", "count", "--assignee", "exec", "--max-retries", "1", "--body", body];
+        fleet.json(words)["id"].as_str().unwrap().to_owned()
+    };
+    let counted =
+        create("#! /usr/bin/env -S awk -f\nBEGIN { print 20 + 22 > \"counted\"; print \"well\" }\n");
+    let failed = create("#!/bin/sh -e\nfalse\ntrue\n");
+    let unnamed = create("echo '#!/bin/sh'\n");
+    let shown = fleet.wait_for(&counted, "done");
+    assert_eq!(shown["latest_summary"], "well", "{shown:#}");
+    let place = std::path::Path::new(shown["task"]["workspace_path"].as_str().unwrap());
+    assert_eq!(std::fs::read_to_string(place.join("counted")).unwrap(), "42\n");
+    let shown = fleet.wait_for(&failed, "blocked");
+    assert_eq!(shown["runs"][0]["exit_code"], 1, "{shown:#}");
+    let shown = fleet.wait_for(&unnamed, "blocked");
+    assert_eq!(shown["runs"][0]["exit_code"], 126, "{shown:#}");
+    assert!(fleet.cli(["logs", &unnamed]).stdout.contains("names no interpreter"));
 }
 
 /// A built-in lane whose program is a script of ours that plays the agent: what it writes, and with which exit code it ends.

@@ -256,8 +256,15 @@ fn create_and_assign_warn_of_an_assignee_that_nothing_runs() {
     fleet.cli(["lane", "show", "late"]).refused(3, unread);
     fleet.write_config("profiles.d/later.md", "---\nlane: shell\n---\n");
     fleet.cli(["profile", "show", "later"]).refused(3, "later.md is not read yet: supervisor service reload");
-    let well = fleet.cli(["assign", &id, "shell"]).ok();
-    assert_eq!(warnings(&well), "");
+    fleet.lane("talks", "argv = [\"true\"]\ntools = \"claude\"\n[files]\nservers = \"{tools}\"\n");
+    fleet.write_config("profiles.d/bob.md", "---\nlane: talks\n---\n");
+    fleet.write_config("profiles.d/cid.md", "---\nlane: talks\nskills: [board-worker]\n---\n");
+    fleet.cli(["service", "reload"]).ok();
+    let unskilled = fleet.cli(["assign", &id, "bob"]).ok();
+    assert!(warnings(&unskilled).contains("write `skills: [board-worker]` into its file"), "{unskilled:?}");
+    for assignee in ["cid", "talks", "shell"] {
+        assert_eq!(warnings(&fleet.cli(["assign", &id, assignee]).ok()), "", "{assignee}");
+    }
     assert_eq!(fleet.json(["assign", &id, "none"])["warnings"], Value::Null);
 }
 

@@ -1,5 +1,9 @@
 //! Workers at terminals: people look, one of them types, and everybody's terminal is as it was afterwards.
 
+use std::fs;
+use std::io::read_to_string;
+use std::process::Stdio;
+
 use nix::sys::signal::Signal;
 
 use crate::harness::{Fleet, Screen, User};
@@ -121,6 +125,35 @@ fn who_attaches_and_never_reads_keeps_nobody() {
         .eventually("the keyboard is free", || (fleet.cli(["type", &task, "\u{3}"]).code == 0).then_some(()));
     fleet.wait_for(&task, "done");
     assert_eq!(deaf.end().code(), Some(143));
+}
+
+#[test]
+fn who_looks_goes_on_when_the_log_was_cut() {
+    let fleet = Fleet::offline();
+    fleet.lane("pty", LANE);
+    fleet.configure("[worker]\nlog_cap = 4096\n");
+    fleet.start();
+    // Each round fills the log more than once, and the last word of it is what a person waits for.
+    let script = "stty -echo; echo ready; n=0; while read word; do n=$((n + 1)); \
+                  seq 10000 11500; echo \"round $n of $word\"; done";
+    let task = fleet.json(["create", "a flood", "--assignee", "pty", "--max-retries", "1", "--body", script]);
+    let task = task["id"].as_str().unwrap().to_owned();
+    let mut follower = fleet.command(["logs", &task, "--follow"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut screen = attach(&fleet, &task);
+    screen.shows("ready");
+    for (round, word) in [(1, "one"), (2, "two"), (3, "three")] {
+        screen.press(&format!("{word}\r"));
+        screen.shows(&format!("round {round} of {word}"));
+    }
+    let log = fleet.show(&task)["runs"][0]["log_path"].as_str().unwrap().to_owned();
+    assert!(fs::metadata(log).unwrap().len() <= 4096);
+    // The end of its input ends the script, and the last of it is shown.
+    screen.press("\u{4}");
+    screen.shows("the task is done");
+    assert!(screen.end().success());
+    assert!(follower.wait().unwrap().success());
+    let followed = read_to_string(follower.stdout.take().unwrap()).unwrap();
+    assert!(followed.contains("round 3 of three"), "{followed}");
 }
 
 #[test]

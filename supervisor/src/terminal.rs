@@ -9,6 +9,8 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 pub(crate) mod choose;
 mod escapes;
 pub(crate) mod full_screen;
+#[cfg(test)]
+mod fuzz_tests;
 pub(crate) mod raw;
 mod safe;
 pub(crate) mod signals;

@@ -18,6 +18,8 @@ pub(crate) enum Act {
     Say(&'static str),
     /// The model has the agent run a command in a shell.
     Run(String),
+    /// The model has the agent run a command if the conversation has these words, and stops otherwise.
+    RunIfHeard(&'static str, String),
     /// The model calls a tool.
     Call(&'static str, Value),
     /// The service refuses the request, with a word about when to come again.
@@ -108,8 +110,13 @@ fn serve(mut stream: TcpStream, script: &[Act], seen: &Seen) -> std::io::Result<
     };
     let results = dialect.results(&body);
     let text = String::from_utf8_lossy(&request.body).into_owned();
-    seen.asked.lock().unwrap_or_else(PoisonError::into_inner).push(Asked { results, body: text });
     let act = script.get(results).or(script.last()).cloned().unwrap_or(Act::Hang);
+    let act = if let Act::RunIfHeard(words, command) = &act {
+        if text.contains(words) { Act::Run(command.clone()) } else { Act::Say("Done.") }
+    } else {
+        act
+    };
+    seen.asked.lock().unwrap_or_else(PoisonError::into_inner).push(Asked { results, body: text });
     let kind = dialect.content_type(&request.path, &body);
     match act {
         Act::Say(text) => answer(&mut stream, 200, kind, "", &dialect.say(&request.path, &body, text)),
@@ -126,7 +133,7 @@ fn serve(mut stream: TcpStream, script: &[Act], seen: &Seen) -> std::io::Result<
             let head = retry_after.map(|seconds| format!("retry-after: {seconds}\r\n")).unwrap_or_default();
             answer(&mut stream, status, "application/json", &head, &dialect.error(status))
         }
-        Act::Hang => {
+        Act::RunIfHeard(..) | Act::Hang => {
             // Until the agent gives up.
             let mut rest = [0; 64];
             while stream.read(&mut rest)? > 0 {}

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use crate::store::stamp::Stamp;
+
 /// A task with what its worker is to know.
 #[derive(Clone, Debug)]
 pub struct Projected {
@@ -150,6 +152,8 @@ pub struct Projection {
     pub(crate) run: i64,
     pub(crate) claim: String,
     pub(crate) seen: Seen,
+    /// Its files when a look found nothing new in them: until they change there is nothing to read.
+    pub(crate) rest: Option<Stamp>,
 }
 
 /// What has been returned, and what was there before.

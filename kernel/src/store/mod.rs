@@ -47,6 +47,7 @@ pub(crate) mod runs;
 mod schedules;
 mod sequence;
 mod spent;
+pub(crate) mod stamp;
 mod statement;
 pub(crate) mod suspects;
 pub(crate) mod tasks;

@@ -1,11 +1,13 @@
 //! The database of a worker that brings its own board, in the schema of the established program: one task, and what is known about it.
 
 use std::path::Path;
+use std::time::SystemTime;
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, params};
 
 use super::open::{self, OpenError, sqlite};
+use super::stamp::Stamp;
 use crate::model::projection::{
     Projected, ProjectedCard, ProjectedEnd, ProjectedRemark, ProjectedTask, ProjectedWork, Projection, Seen,
 };
@@ -73,7 +75,7 @@ pub(crate) fn make(path: &Path, task: &Projected) -> Result<Projection, OpenErro
     let comment = i64::try_from(task.comments.len()).unwrap_or(i64::MAX);
     let seen = Seen { tasks, links, comment, ..Seen::default() };
     let (own, claim) = (task.own.id.clone(), task.claim.clone());
-    Ok(Projection { path: path.to_owned(), own, run: task.run, claim, seen })
+    Ok(Projection { path: path.to_owned(), own, run: task.run, claim, seen, rest: None })
 }
 
 fn write(conn: &mut Connection, task: &Projected) -> rusqlite::Result<()> {
@@ -134,6 +136,11 @@ fn insert(conn: &Connection, task: &ProjectedTask, status: &str) -> rusqlite::Re
 
 pub(crate) fn look(projection: &mut Projection) -> Result<ProjectedWork, OpenError> {
     let path = projection.path.clone();
+    let stamp = Stamp::of(&path);
+    if projection.rest.as_ref() == Some(&stamp) {
+        return Ok(ProjectedWork::default());
+    }
+    projection.rest = None;
     let fail = |error| sqlite("read", &path, error);
     open::look(&path)?;
     let conn = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(fail)?;
@@ -142,7 +149,12 @@ pub(crate) fn look(projection: &mut Projection) -> Result<ProjectedWork, OpenErr
     if let Some(missing) = READ.iter().find(|name| !tables.iter().any(|table| table == *name)) {
         return Err(OpenError::Corrupt { path: path.clone(), detail: format!("it has no table {missing}") });
     }
-    read(&conn, projection).map_err(fail)
+    let done = read(&conn, projection).map_err(fail)?;
+    // Only where nothing is left to be read, and where each further write shows.
+    if done == ProjectedWork::default() && stamp.is_settled(SystemTime::now()) {
+        projection.rest = Some(stamp);
+    }
+    Ok(done)
 }
 
 /// Nothing of the file's own is run: no function that its schema names, and no trigger, because nothing is written.
@@ -444,6 +456,22 @@ mod tests {
         assert!(done.more && done.verdict.is_some());
         assert_eq!(i64::try_from(done.linked.len()).unwrap(), ROWS - 1, "with that of the parent");
         assert_eq!(board.look().unwrap(), ProjectedWork::default());
+    }
+
+    #[test]
+    fn a_board_that_rests_is_not_read_and_one_that_is_written_again_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut board, conn) = board(dir.path());
+        assert_eq!(board.look().unwrap(), ProjectedWork::default());
+        assert!(board.rest.is_none(), "it was written a moment ago");
+        let link = "INSERT INTO task_links VALUES (?1, 't_own')";
+        conn.execute(link, ["t_1"]).unwrap();
+        // As if the times of its files were those of the last look.
+        board.rest = Some(Stamp::of(&board.path));
+        assert_eq!(board.look().unwrap(), ProjectedWork::default());
+        conn.execute(link, ["t_2"]).unwrap();
+        assert_eq!(board.look().unwrap().linked.len(), 2);
+        assert!(board.rest.is_none());
     }
 
     #[test]

@@ -50,4 +50,5 @@ pub use attended::{NOT_EXECUTED, main as attend_main};
 pub use confine::main as confine_main;
 pub use init::{main as init_main, probe as probe_init};
 pub use life::main as shim_main;
+pub use log::after_cuts;
 pub use tree::{Reaped, Tree};

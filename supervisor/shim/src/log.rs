@@ -108,9 +108,7 @@ impl CappedLog {
         if self.cap < SMALLEST_SPLIT {
             return Ok(false);
         }
-        let head = self.cap / 2;
-        let tail = head + marker(0).len() as u64;
-        let keep = (self.cap - tail) / 2;
+        let (head, tail, keep) = parts(self.cap);
         let from = self.at - keep;
         let dropped_from = if self.left_out == 0 { head } else { tail };
         let left_out = self.left_out + (from - dropped_from);
@@ -129,6 +127,37 @@ impl CappedLog {
         self.at = tail + keep;
         Ok(true)
     }
+}
+
+/// How long the head is that stays, where the tail begins behind the line between them, and how much of the tail stays when it is full.
+fn parts(cap: u64) -> (u64, u64, u64) {
+    let head = cap / 2;
+    let tail = head + marker(0).len() as u64;
+    (head, tail, cap.saturating_sub(tail) / 2)
+}
+
+/// Returns where a reader goes on that has come as far as `offset`, in a log of `length` bytes that never exceeds `cap`. A log that is full
+/// drops the older half of its tail and is shorter then: what the reader would read next stands further in front. A reader who is further behind
+/// misses what was left out. A log that was not cut is read on from where the reader is.
+#[must_use]
+pub fn after_cuts(file: &File, (length, cap): (u64, u64), offset: u64) -> u64 {
+    let (head, tail, keep) = parts(cap);
+    if offset <= length || offset > cap || cap < SMALLEST_SPLIT || !has_marker(file, head) {
+        return offset;
+    }
+    (offset - (cap - tail - keep)).clamp(tail, length.max(tail))
+}
+
+/// Whether the line between head and tail is there.
+fn has_marker(file: &File, head: u64) -> bool {
+    let expected = marker(0);
+    let mut found = vec![0; expected.len()];
+    let is_digit = |byte: u8| byte == b' ' || byte.is_ascii_digit();
+    file.read_exact_at(&mut found, head).is_ok()
+        && found
+            .iter()
+            .zip(expected.bytes())
+            .all(|(found, byte)| *found == byte || (is_digit(byte) && is_digit(*found)))
 }
 
 /// The line between head and tail; always of the same length.
@@ -176,6 +205,32 @@ mod tests {
         assert_eq!(head, &sent[..2048]);
         assert!(sent.ends_with(end) && end.len() > 900);
         assert_eq!(head.len() + count.trim().parse::<usize>().unwrap() + end.len(), sent.len());
+    }
+
+    #[test]
+    fn a_reader_who_keeps_up_misses_nothing_when_the_log_is_cut() {
+        let (_place, path, mut log) = log(4096);
+        let (mut sent, mut seen, mut offset, mut cuts) = (Vec::new(), Vec::new(), 0, 0);
+        for number in 0..3000 {
+            let line = format!("line {number}\n");
+            log.write(line.as_bytes());
+            sent.extend_from_slice(line.as_bytes());
+            let file = File::open(&path).unwrap();
+            let length = file.metadata().unwrap().len();
+            cuts += u64::from(offset > length);
+            offset = after_cuts(&file, (length, 4096), offset);
+            let mut piece = vec![0; usize::try_from(length - offset).unwrap()];
+            file.read_exact_at(&mut piece, offset).unwrap();
+            seen.extend_from_slice(&piece);
+            offset = length;
+        }
+        assert!(cuts > 10, "{cuts}");
+        // The line of the log itself is among what is read at the first cut alone.
+        let text = String::from_utf8(seen).unwrap();
+        assert!(text.ends_with(&String::from_utf8(sent.clone()).unwrap()[sent.len() - 20_000..]));
+        let file = File::open(&path).unwrap();
+        let length = file.metadata().unwrap().len();
+        assert_eq!(after_cuts(&file, (length, 4096), 5000), 5000, "no log is as long");
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! The lanes that are shipped, as their files say them.
 
 /// Each with its name.
-pub(super) const ALL: [(&str, &str); 8] = [
+pub(super) const ALL: [(&str, &str); 9] = [
     ("shell", include_str!("builtin/shell.toml")),
+    ("exec", include_str!("builtin/exec.toml")),
     ("claude", include_str!("builtin/claude.toml")),
     ("codex", include_str!("builtin/codex.toml")),
     ("gemini", include_str!("builtin/gemini.toml")),

@@ -199,6 +199,11 @@ impl Lane {
         self.prompt != Prompt::BodyFile
     }
 
+    /// Whether its program gets the board's tools: it is an agent.
+    pub(crate) fn has_tools(&self) -> bool {
+        self.tools.is_some()
+    }
+
     /// What it lacks that its file has to say, where nothing of it can be started without that.
     pub(crate) fn lacks(&self) -> Option<&'static str> {
         let is_missing =

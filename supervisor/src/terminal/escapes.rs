@@ -15,7 +15,8 @@ const MODES: [u16; 20] =
 /// The modes that pass (`CSI … h` and `l`): insert, and new line.
 const PLAIN_MODES: [u16; 2] = [4, 20];
 /// The letters of sequences that move, erase, scroll and colour.
-const DRAWING: &str = "@ABCDEFGHIJKLMPSXZ`abdefgmrsu";
+/// Setting and clearing tabulators (`CSI g`, `ESC H`) is not among them: nothing puts back those that the terminal had.
+const DRAWING: &str = "@ABCDEFGHIJKLMPSXZ`abdefmrsu";
 
 /// Puts a terminal back that a program has had: no mouse, no modes, no colours, all lines scroll. The place of the cursor stays.
 pub(crate) const AS_BEFORE: &str = "\x1b[?1000;1002;1003;1004;1005;1006;1015;2004;2026;1;5;6;45l\x1b[?7;25h\x1b[4;20l\x1b>\x1b(B\x0f\x1b7\x1b[r\x1b8\x1b[0 q\x1b[0m";
@@ -115,7 +116,7 @@ impl Drawn {
             ']' | 'P' | 'X' | '^' | '_' => self.begin(Within::String),
             // One more character belongs to it.
             '(' | ')' | ' ' | '#' | '%' | '*' | '+' | '-' | '.' | '/' => self.within = Within::Charset,
-            '7' | '8' | '=' | '>' | 'D' | 'E' | 'H' | 'M' => {
+            '7' | '8' | '=' | '>' | 'D' | 'E' | 'M' => {
                 self.put(out);
                 self.begin(Within::Text);
             }
@@ -146,7 +147,10 @@ impl Drawn {
                 Some(modes) => (modes, MODES.as_slice()),
                 None => (body, PLAIN_MODES.as_slice()),
             };
-            let modes: Option<Vec<u16>> = modes.split(';').map(|mode| mode.parse().ok()).collect();
+            // A number as Rust reads it may begin with a sign, which is another sequence.
+            let modes = Some(modes).filter(|modes| numbers(modes));
+            let modes: Option<Vec<u16>> =
+                modes.and_then(|modes| modes.split(';').map(|mode| mode.parse().ok()).collect());
             let Some(modes) = modes.filter(|modes| modes.iter().all(|mode| known.contains(mode))) else {
                 return false;
             };
@@ -251,6 +255,11 @@ mod tests {
             "\x1b[>1u",
             "\x1b[3;0;0t",
             "\x1b[1;2;3;4;5T",
+            // Modes with a sign, and tabulators, which nothing puts back.
+            "\x1b[?+25h",
+            "\x1b[+4h",
+            "\x1b[3g",
+            "\x1bH",
             // Other strings, other charsets, a reset.
             "\x1b_Gi=1,a=q;AAAA\x1b\\",
             "\x1b^x\x1b\\",

@@ -50,6 +50,7 @@ impl Verb for Assign {
         let mut warnings = Vec::new();
         if let Some(assignee) = &task.assignee {
             warnings.extend(obstacles::unrunnable(assignee, task.policy.as_deref(), &call).await?);
+            warnings.extend(obstacles::without_board_skill(assignee, &call));
             warnings.extend(obstacles::without_body(&task, &call));
         }
         Ok(Assigned { task, warnings })

@@ -167,11 +167,13 @@ impl Log {
         let lane = run.profile.as_ref().and_then(|profile| roster.resolve(profile, None, &config).ok());
         let stdout = lane.map(|resolved| resolved.lane.output());
         let dir = call.service.root().run_dir(call.board()?.name(), run.id);
-        let terminal = !ended && shim::rundir::RunDir::open(&dir).is_ok_and(|dir| dir.has_terminal());
+        let dir = shim::rundir::RunDir::open(&dir).ok();
+        let terminal = !ended && dir.as_ref().is_some_and(shim::rundir::RunDir::has_terminal);
+        let cap = dir.and_then(|dir| dir.spec().ok()).map_or(config.worker.log_cap, |spec| spec.log_cap);
         let (log, at) = (self.clone(), path.clone());
         let format = stdout.filter(|format| self.readable && format.is_of_events());
         // A disk may be slow, and others are served meanwhile.
-        let read = move || log.piece(&at, ended, format).map(|piece| (piece.text(format), piece));
+        let read = move || log.piece(&at, (ended, cap), format).map(|piece| (piece.text(format), piece));
         let (text, piece) = blocking("the log was not read", read).await??;
         Ok(Logged {
             run_id: Some(run.id),
@@ -189,8 +191,14 @@ impl Log {
         })
     }
 
-    /// What there is of the file. It ends between two characters, and with a format between two lines, unless nothing more comes.
-    fn piece(&self, path: &Path, ended: bool, format: Option<Format>) -> Result<Piece, Failure> {
+    /// What there is of the file, which never exceeds `cap`. It ends between two characters, and with a format between two lines, unless nothing
+    /// more comes.
+    fn piece(
+        &self,
+        path: &Path,
+        (ended, cap): (bool, u64),
+        format: Option<Format>,
+    ) -> Result<Piece, Failure> {
         let fail = |e: std::io::Error| Failure::file("read the log", path, &e);
         let mut file = match std::fs::File::open(path) {
             Ok(file) => file,
@@ -199,7 +207,10 @@ impl Log {
             Err(e) => return Err(fail(e)),
         };
         let length = file.metadata().map_err(fail)?.len();
-        let start = self.offset.unwrap_or_else(|| length.saturating_sub(self.tail.unwrap_or(PAGE)));
+        let start = match self.offset {
+            Some(offset) => shim::after_cuts(&file, (length, cap), offset),
+            None => length.saturating_sub(self.tail.unwrap_or(PAGE)),
+        };
         let is_line_start = start == 0 || {
             let mut before = [0];
             file.read_exact_at(&mut before, start - 1).is_ok() && before == *b"\n"
@@ -278,14 +289,14 @@ impl Piece {
     }
 }
 
-/// Returns when there is more in the file than a piece has. The shim that writes it announces nothing.
+/// Returns when the file has more than a piece has, or was cut since. The shim that writes it announces nothing.
 async fn grown(piece: &Logged) {
     let Some(path) = &piece.path else { return std::future::pending().await };
     loop {
         tokio::time::sleep(GROWTH).await;
         // A file that is not there yet has nothing.
-        if tokio::fs::metadata(path).await.is_ok_and(|file| file.len() > piece.length.max(piece.next_offset))
-        {
+        let has_changed = |length: u64| length > piece.length.max(piece.next_offset) || length < piece.length;
+        if tokio::fs::metadata(path).await.is_ok_and(|file| has_changed(file.len())) {
             return;
         }
     }
@@ -309,6 +320,9 @@ fn begun_character(text: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// More than any log here has.
+    const CAP: u64 = 1 << 20;
 
     #[test]
     fn the_last_lines_of_a_text_are_found_with_and_without_a_line_end() {
@@ -334,8 +348,8 @@ mod tests {
         let path = dir.path().join("log");
         std::fs::write(&path, &text[..4]).unwrap();
         let log = Log::default();
-        assert_eq!(log.piece(&path, false, None).unwrap().bytes, text[..3]);
-        assert_eq!(log.piece(&path, true, None).unwrap().bytes, text[..4]);
+        assert_eq!(log.piece(&path, (false, CAP), None).unwrap().bytes, text[..3]);
+        assert_eq!(log.piece(&path, (true, CAP), None).unwrap().bytes, text[..4]);
     }
 
     #[test]
@@ -351,7 +365,7 @@ mod tests {
         std::fs::write(&path, &text).unwrap();
         let format: Format = serde_json::from_str("\"codex-jsonl\"").unwrap();
         let read = |log: &Log, ended| {
-            let piece = log.piece(&path, ended, Some(format)).unwrap();
+            let piece = log.piece(&path, (ended, CAP), Some(format)).unwrap();
             (
                 piece.text(Some(format)),
                 usize::try_from(piece.start).unwrap(),

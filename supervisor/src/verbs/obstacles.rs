@@ -62,6 +62,21 @@ pub(super) fn without_body(task: &Task, call: &Call) -> Option<String> {
     })
 }
 
+/// Says that the agents of a profile learn nothing of the board but how their run ends.
+pub(super) fn without_board_skill(assignee: &Profile, call: &Call) -> Option<String> {
+    const OF_THE_BOARD: [&str; 2] = ["board-worker", "board-orchestrator"];
+    let (roster, config) = (call.service.roster(), call.service.config());
+    let resolved = roster.resolve(assignee, None, &config).ok()?;
+    let is_profile = resolved.lane_name != *assignee;
+    let knows = resolved.skills.iter().any(|skill| OF_THE_BOARD.contains(&skill.name.as_str()));
+    (is_profile && resolved.lane.has_tools() && !knows).then(|| {
+        format!(
+            "the profile {assignee} has no skill of the board, so its workers know of it only how their run ends: \
+             write `skills: [board-worker]` into its file"
+        )
+    })
+}
+
 /// Says that nobody of an approver's name can reach the board: neither the user whose socket it is, nor root, nor a lane.
 fn unreachable_approver(task: &Task, call: &Call) -> Option<String> {
     let approver = task.approval.approver.as_deref()?;

@@ -1,0 +1,52 @@
+//! Whether a database that another program writes is as it was: told by the times of its files, so that a look at one which rests reads nothing.
+
+use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// For how long after a write the times of a file may stay the same though it is written again: they advance by a tick of the kernel, on some file
+/// systems by two seconds (FAT).
+const TICK: Duration = Duration::from_secs(2);
+
+/// The files of a database at one time. Of each: device, inode, length, and the times of its last write and of its last change.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Stamp([Option<(u64, u64, u64, [i64; 4])>; 2]);
+
+impl Stamp {
+    /// Looks at the file and its log, which has what is not yet in the file.
+    pub(crate) fn of(path: &Path) -> Self {
+        let log: OsString = [path.as_os_str(), "-wal".as_ref()].into_iter().collect();
+        Self([path, log.as_ref()].map(|path| {
+            let file = std::fs::symlink_metadata(path).ok()?;
+            let times = [file.mtime(), file.mtime_nsec(), file.ctime(), file.ctime_nsec()];
+            Some((file.dev(), file.ino(), file.len(), times))
+        }))
+    }
+
+    /// Whether each write after now changes it.
+    pub(crate) fn is_settled(&self, now: SystemTime) -> bool {
+        let settled = now.checked_sub(TICK).and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+        let settled = settled.map_or(0, |at| i64::try_from(at.as_secs()).unwrap_or(i64::MAX));
+        self.0.iter().flatten().all(|(_, _, _, times)| times[0] < settled && times[2] < settled)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_shows_in_the_file_or_in_its_log_and_is_settled_later() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("kanban.db");
+        assert_eq!(Stamp::of(&path), Stamp::of(&path), "there is none");
+        std::fs::write(&path, "a").unwrap();
+        let first = Stamp::of(&path);
+        assert_eq!(first, Stamp::of(&path));
+        let now = SystemTime::now();
+        assert!(!first.is_settled(now) && first.is_settled(now + Duration::from_secs(9)));
+        std::fs::write(dir.path().join("kanban.db-wal"), "b").unwrap();
+        assert_ne!(first, Stamp::of(&path));
+    }
+}
