@@ -2,7 +2,6 @@
 
 mod brought;
 mod live;
-mod prompts;
 mod sessions;
 mod tools;
 mod turns;
