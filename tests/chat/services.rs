@@ -131,6 +131,74 @@ fn discord_is_heard_over_its_gateway_and_a_broken_connection_is_resumed() {
     assert_eq!(fleet.json(["list"]).as_array().unwrap().len(), 1, "what comes again acts once");
 }
 
+#[test]
+fn what_was_said_in_discord_while_no_session_could_be_resumed_is_read_once_and_in_order() {
+    let fleet = Fleet::offline();
+    let gateway = PlayedSocket::start(vec![json!({ "op": 10, "d": { "heartbeat_interval": 60000 } })]);
+    let message = |id: u64, author: &str, text: &str| json!({ "type": 0, "id": id.to_string(), "channel_id": "77", "author": { "id": author }, "content": text });
+    // The newest first, as the service has it. A first page is full of the talk of others.
+    let first: Vec<Value> = (502..602).rev().map(|id| message(id, "50", "talk")).collect();
+    let second = vec![
+        message(604, "3", "/kanban create 'may not'"),
+        message(603, "2", "/kanban create 'the second'"),
+        message(602, "2", "<@9> /kanban create 'the first'"),
+    ];
+    let pages: [&'static str; 2] = [first, second].map(|page| &*json!(page).to_string().leak());
+    let discord = Played::start(move |asked: &Asked, _| -> Answer {
+        match asked.path.as_str() {
+            "/channels/77/messages?after=501&limit=100" => ("200 OK", "", pages[0]),
+            "/channels/77/messages?after=601&limit=100" => ("200 OK", "", pages[1]),
+            "/channels/78/messages?after=400&limit=100" => ("403 Forbidden", "", "{}"),
+            path if path.contains("after") => ("200 OK", "", "[]"),
+            _ => ("200 OK", "", "{\"id\":\"900\"}"),
+        }
+    });
+    let (token, url) = (secret(&fleet, "bot", "TOKEN"), discord.url());
+    fleet.configure(&format!(
+        "[notify.channels.dc]\nkind = 'discord'\nurl = '{url}'\nsecret = {token}\nretry_first = 0\n"
+    ));
+    let text = format!("channel = 'dc'\ngateway = '{}'\n{SENDERS}", gateway.url());
+    fleet.write_config("chat.d/discord.toml", &text);
+    fleet.start();
+    let begun =
+        |times: usize| gateway.received().iter().filter(|message| message["op"] == 2).count() == times;
+    let ready = |session: &str| {
+        let ready = json!({ "session_id": session, "user": { "id": "9", "username": "fleet" } });
+        gateway.send(&fleet, &json!({ "op": 0, "s": 1, "t": "READY", "d": ready }));
+    };
+    fleet.eventually("it begins a session", || begun(1).then_some(()));
+    ready("S1");
+    for (channel, id) in [("78", 400), ("77", 501)] {
+        let mut said = message(id, "2", "/kanban list");
+        (said["channel_id"], said["guild_id"]) = (json!(channel), json!("8"));
+        gateway.send(&fleet, &json!({ "op": 0, "s": 2, "t": "MESSAGE_CREATE", "d": said }));
+        replied(&fleet, &discord, &format!("/channels/{channel}/messages"), "content", "");
+    }
+    // The gateway has forgotten the session.
+    gateway.send(&fleet, &json!({ "op": 9, "d": false }));
+    fleet.eventually("it begins another session", || begun(2).then_some(()));
+    ready("S2");
+
+    replied(&fleet, &discord, "/channels/77/messages", "content", "may `read`");
+    let created = || {
+        let replies = posted(&discord, "/channels/77/messages");
+        let said = replies.into_iter().filter_map(|said| said["content"].as_str().map(str::to_owned));
+        said.filter(|text| text.contains("Created")).collect::<Vec<_>>()
+    };
+    let replies = created();
+    assert!(replies[0].contains("the first") && replies[1].contains("the second"), "{replies:?}");
+    assert_eq!(fleet.json(["list"]).as_array().unwrap().len(), 2);
+    // What the gateway sends as well was heard.
+    let mut again = message(603, "2", "/kanban create 'the second'");
+    again["guild_id"] = json!("8");
+    gateway.send(&fleet, &json!({ "op": 0, "s": 2, "t": "MESSAGE_CREATE", "d": again }));
+    let mut last = message(605, "2", "/help");
+    last["guild_id"] = json!("8");
+    gateway.send(&fleet, &json!({ "op": 0, "s": 3, "t": "MESSAGE_CREATE", "d": last }));
+    replied(&fleet, &discord, "/channels/77/messages", "content", "/help VERB");
+    assert_eq!(created().len(), 2, "{:?}", created());
+}
+
 /// A post as the specification has it.
 fn signed(fleet: &Fleet, id: &str, seconds: u64, key: &str, body: &str) -> Http {
     let mut mac = Hmac::<Sha256>::new_from_slice(key.as_bytes()).unwrap();

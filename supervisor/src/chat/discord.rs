@@ -1,4 +1,5 @@
-//! Discord: the gateway. A connection that breaks is resumed, so that what was said meanwhile comes; what comes again has the same id.
+//! Discord: the gateway. A connection that breaks is resumed, so that what was said meanwhile comes; what comes again has the same id. Where
+//! the gateway does not know the session any more, what was missed is read (`missed.rs`).
 
 use std::time::Duration;
 
@@ -8,8 +9,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::bridge::Bridge;
 use super::conversation::Conversation;
-use crate::automation::chat::Heard;
-use crate::notify::Undelivered;
+use super::missed::catch_up;
+use crate::automation::chat::{Heard, Known, Repeat, Room};
+use crate::notify::{Undelivered, message_number};
 
 /// The usual address of the gateway.
 const GATEWAY: &str = "wss://gateway.discord.gg";
@@ -126,22 +128,42 @@ async fn event(bridge: &Bridge, conversation: &mut Conversation, session: &mut S
             session.id = data["session_id"].as_str().map(str::to_owned);
             data["user"]["id"].as_str().unwrap_or_default().clone_into(&mut session.own);
             bridge.connected(Some(&format!("@{}", data["user"]["username"].as_str().unwrap_or("?"))));
+            catch_up(bridge, conversation, &session.own).await;
         }
         Some("RESUMED") => {
             session.is_live = true;
             bridge.connected(None);
         }
         Some("MESSAGE_CREATE") => {
-            if let Some(heard) = heard(&session.own, data) {
-                bridge.hear(conversation, &heard).await;
-            }
+            take(bridge, conversation, &session.own, data, data["guild_id"].is_null()).await;
         }
         Some(_) | None => {}
     }
 }
 
+/// Does what a message says that was not heard before.
+pub(super) async fn take(
+    bridge: &Bridge,
+    conversation: &mut Conversation,
+    own: &str,
+    data: &Value,
+    is_direct: bool,
+) {
+    let heard = heard(own, data, is_direct);
+    let is_sender = |heard: &Heard| bridge.chat.sender(&heard.sender).is_some();
+    let is_known = if heard.as_ref().is_some_and(is_sender) { Known::Yes } else { Known::No };
+    let (channel, room) =
+        (data["channel_id"].as_str().unwrap_or_default(), Room { last: message_number(data), is_direct });
+    if bridge.service.chats().heard_in(&bridge.name, channel, room, is_known) == Repeat::Again {
+        return;
+    }
+    if let Some(heard) = heard {
+        bridge.hear(conversation, &heard).await;
+    }
+}
+
 /// What a person has said in its own words. A thread is a channel of its own.
-fn heard(own: &str, data: &Value) -> Option<Heard> {
+fn heard(own: &str, data: &Value, is_direct: bool) -> Option<Heard> {
     let author = &data["author"];
     // 0 is a message, 19 a reply. What was forwarded is another's, and a webhook is nobody.
     let is_plain = matches!(data["type"].as_u64(), None | Some(0 | 19));
@@ -163,7 +185,7 @@ fn heard(own: &str, data: &Value) -> Option<Heard> {
         thread: String::new(),
         text: words.to_owned(),
         replied: replied.map(str::to_owned),
-        is_direct: data["guild_id"].is_null(),
+        is_direct,
     })
 }
 
@@ -174,7 +196,7 @@ mod tests {
     fn said(more: &Value) -> Option<Heard> {
         let mut data = json!({ "type": 0, "id": "50", "channel_id": "7", "guild_id": "8", "author": { "id": "1" }, "content": "/kanban list" });
         data.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        heard("9", &data)
+        heard("9", &data, data["guild_id"].is_null())
     }
 
     #[test]

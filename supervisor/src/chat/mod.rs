@@ -19,6 +19,7 @@ mod conversation;
 mod discord;
 mod here;
 mod mention;
+mod missed;
 mod pace;
 mod registry;
 mod reply;

@@ -8,7 +8,7 @@ use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Bytes;
 use hyper::client::conn::http1;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
-use hyper::{Request, StatusCode, Uri, header};
+use hyper::{Method, Request, StatusCode, Uri, header};
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
@@ -34,6 +34,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 /// A request. `Debug` is left out: its address and its headers may have secrets.
 pub(super) struct Post {
+    method: Method,
     /// The address, which may be secret behind its host.
     pub(super) url: String,
     pub(super) headers: Vec<(HeaderName, HeaderValue)>,
@@ -55,7 +56,14 @@ impl Post {
     /// A body of JSON.
     pub(super) fn json(url: String, body: &Value) -> Self {
         let kind = (header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        Post { url, headers: vec![kind], body: body.to_string().into_bytes(), answer_bytes: ANSWER_BYTES }
+        let body = body.to_string().into_bytes();
+        Post { method: Method::POST, url, headers: vec![kind], body, answer_bytes: ANSWER_BYTES }
+    }
+
+    /// One that only reads.
+    pub(super) fn get(url: String) -> Self {
+        let (headers, body) = (Vec::new(), Vec::new());
+        Post { method: Method::GET, url, headers, body, answer_bytes: ANSWER_BYTES }
     }
 
     /// The same with a header whose value is a secret.
@@ -96,7 +104,9 @@ impl Post {
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
         let _connection = AbortOnDropHandle::new(tokio::spawn(connection));
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
-        let mut request = Request::post(path)
+        let mut request = Request::builder()
+            .method(self.method)
+            .uri(path)
             .body(Full::new(Bytes::from(self.body)))
             .map_err(|_| Undelivered::later("the request cannot be written"))?;
         let place = uri.authority().map_or("", |place| place.as_str());

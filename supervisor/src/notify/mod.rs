@@ -25,5 +25,5 @@ mod wire;
 
 pub(crate) use deliver::{deliver, test};
 pub(crate) use socket::Socket;
-pub(crate) use talk::Talk;
+pub(crate) use talk::{Talk, message_number};
 pub(crate) use trail::{Tested, Undelivered};

@@ -111,6 +111,24 @@ impl<'a> Talk<'a> {
         Socket::open(&self.0, url).await
     }
 
+    /// Reads what was said in a channel of Discord after a message: up to a hundred messages, the oldest first.
+    pub(crate) async fn discord_messages(
+        &self,
+        channel: &str,
+        after: u64,
+    ) -> Result<Vec<Value>, Undelivered> {
+        let url = format!("{}/channels/{channel}/messages?after={after}&limit=100", self.0.base());
+        let mut get = Post::get(url).with(AUTHORIZATION, &format!("Bot {}", self.token()?))?;
+        get.answer_bytes = ANSWER_BYTES;
+        let answer = self.0.post(get, &mut Trail::default()).await?;
+        let said = answer.json();
+        let after = said["retry_after"].as_f64().and_then(|after| Duration::try_from_secs_f64(after).ok());
+        answer.taken(said["message"].as_str(), after)?;
+        let Value::Array(mut said) = said else { return Ok(Vec::new()) };
+        said.sort_by_key(message_number);
+        Ok(said)
+    }
+
     /// Calls a method of a Telegram bot, and returns its result.
     pub(crate) async fn telegram(
         &self,
@@ -126,4 +144,9 @@ impl<'a> Talk<'a> {
         telegram::judge(&said).judge(answer, trail)?;
         Ok(said["result"].take())
     }
+}
+
+/// The number of a message of Discord: later ones have higher numbers.
+pub(crate) fn message_number(message: &Value) -> u64 {
+    message["id"].as_str().and_then(|id| id.parse().ok()).unwrap_or(0)
 }

@@ -13,6 +13,32 @@ use super::heard::Posted;
 use crate::config::definitions::Defect;
 use crate::paths::Root;
 
+/// The most channels of one chat in which the last message is known.
+const ROOMS: usize = 100;
+
+/// Up to where a channel of a service was heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Room {
+    /// The number of the last message; later ones have higher numbers.
+    pub(crate) last: u64,
+    /// Whether nobody else is in it.
+    pub(crate) is_direct: bool,
+}
+
+/// Whether a channel is one whose words matter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Known {
+    Yes,
+    No,
+}
+
+/// Whether a message comes for the first time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Repeat {
+    New,
+    Again,
+}
+
 /// The chats of a root.
 #[derive(Debug, Default)]
 pub(crate) struct Desk {
@@ -20,6 +46,8 @@ pub(crate) struct Desk {
     lines: Mutex<BTreeMap<String, Line>>,
     /// Up to where services were read, by the account that has read.
     positions: Mutex<BTreeMap<String, i64>>,
+    /// Up to where the channels of a service were heard, by the chat and the channel.
+    rooms: Mutex<BTreeMap<String, BTreeMap<String, Room>>>,
     /// Where programs post what was said in a chat of theirs.
     inboxes: Mutex<BTreeMap<String, mpsc::Sender<Posted>>>,
     changed: watch::Sender<u64>,
@@ -147,5 +175,55 @@ impl Desk {
     pub(crate) fn moved(&self, account: &str, position: i64) {
         let mut positions = self.positions.lock().unwrap_or_else(PoisonError::into_inner);
         positions.insert(account.to_owned(), position);
+    }
+
+    /// A message of a channel was heard, which is known from then on where `is_known`. Returns whether it was heard before.
+    pub(crate) fn heard_in(&self, chat: &str, channel: &str, heard: Room, is_known: Known) -> Repeat {
+        let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
+        let rooms = rooms.entry(chat.to_owned()).or_default();
+        if let Some(room) = rooms.get_mut(channel) {
+            let repeat = if heard.last <= room.last { Repeat::Again } else { Repeat::New };
+            room.last = room.last.max(heard.last);
+            return repeat;
+        }
+        if is_known == Known::Yes {
+            rooms.insert(channel.to_owned(), heard);
+        }
+        if rooms.len() > ROOMS {
+            let oldest = rooms.iter().min_by_key(|(_, room)| room.last).map(|(name, _)| name.clone());
+            oldest.map(|name| rooms.remove(&name));
+        }
+        Repeat::New
+    }
+
+    /// The channels of a chat that are known, that which was heard last first.
+    pub(crate) fn rooms(&self, chat: &str) -> Vec<(String, Room)> {
+        let rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rooms: Vec<_> = rooms.get(chat).into_iter().flatten().map(|(n, r)| (n.clone(), *r)).collect();
+        rooms.sort_by_key(|(_, room)| std::cmp::Reverse(room.last));
+        rooms
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_channels_that_were_heard_last_are_known_and_each_message_is_new_once() {
+        let desk = Desk::default();
+        let room = |last| Room { last, is_direct: false };
+        assert_eq!(desk.heard_in("c", "talk", room(1), Known::No), Repeat::New);
+        assert_eq!(desk.rooms("c"), [], "the talk of others is no matter of ours");
+        for channel in 0..=ROOMS as u64 {
+            desk.heard_in("c", &channel.to_string(), room(1000 + channel), Known::Yes);
+        }
+        let rooms = desk.rooms("c");
+        assert_eq!((rooms.len(), rooms[0].0.as_str()), (ROOMS, "100"));
+        assert!(rooms.iter().all(|(name, _)| name != "0"), "the oldest went");
+        assert_eq!(desk.heard_in("c", "7", room(1007), Known::Yes), Repeat::Again);
+        assert_eq!(desk.heard_in("c", "7", room(2000), Known::No), Repeat::New);
+        assert_eq!(desk.rooms("c")[0], ("7".to_owned(), room(2000)));
+        assert_eq!(desk.rooms("another"), []);
     }
 }

@@ -1,0 +1,83 @@
+//! What was said in Discord while no connection was there that could be resumed: the channels in which somebody was heard are read from
+//! their last message on.
+
+use std::time::Duration;
+
+use kernel::{Clock as _, SystemClock};
+use tokio::time::Instant;
+
+use super::bridge::Bridge;
+use super::conversation::Conversation;
+use super::discord::take;
+use crate::automation::chat::{Known, Room};
+use crate::notify::{Undelivered, message_number};
+
+/// How long it reads on. The gateway wants a sign of life after 41 s.
+const LIMIT: Duration = Duration::from_secs(20);
+/// How many messages a page has.
+const PAGE: usize = 100;
+/// The longest pause that the service may ask for between two pages.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// The first millisecond of Discord's numbers, and how far it is shifted in them (discord.com/developers, "Snowflakes").
+const FIRST: u64 = 1_420_070_400_000;
+const SHIFT: u32 = 22;
+
+/// Has all that was missed acted on, as far as it can be read.
+pub(super) async fn catch_up(bridge: &Bridge, conversation: &mut Conversation, own: &str) {
+    let until = Instant::now() + LIMIT;
+    for (channel, room) in bridge.service.chats().rooms(&bridge.name) {
+        if let Err(error) = read_on(bridge, conversation, own, (&channel, room), until).await {
+            tracing::warn!(chat = %bridge.name, channel, %error, "chat_messages_missed");
+        }
+    }
+    begin(bridge);
+}
+
+/// The channel to which messages go is one that is known, from now on.
+fn begin(bridge: &Bridge) {
+    let (desk, name) = (bridge.service.chats(), &bridge.name);
+    let Some(to) = bridge.channel.to.as_ref().filter(|to| is_number(to)) else { return };
+    if desk.rooms(name).iter().any(|(channel, _)| channel == to) {
+        return;
+    }
+    let now = u64::try_from(SystemClock.now().as_micros() / 1000).unwrap_or(0);
+    let room = Room { last: now.saturating_sub(FIRST) << SHIFT, is_direct: false };
+    desk.heard_in(name, to, room, Known::Yes);
+}
+
+async fn read_on(
+    bridge: &Bridge,
+    conversation: &mut Conversation,
+    own: &str,
+    (channel, room): (&str, Room),
+    until: Instant,
+) -> Result<(), Undelivered> {
+    if !is_number(channel) {
+        return Ok(());
+    }
+    let mut after = room.last;
+    loop {
+        if Instant::now() >= until {
+            return Err(Undelivered::later("there was no time to read on"));
+        }
+        let said = match bridge.talk().discord_messages(channel, after).await {
+            Ok(said) => said,
+            Err(Undelivered::Later { after: Some(pause), .. }) if pause <= LONGEST_PAUSE => {
+                tokio::time::sleep(pause).await;
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        for message in &said {
+            take(bridge, conversation, own, message, room.is_direct).await;
+        }
+        match said.last().map(message_number) {
+            Some(last) if said.len() >= PAGE && last > after => after = last,
+            Some(_) | None => return Ok(()),
+        }
+    }
+}
+
+fn is_number(channel: &str) -> bool {
+    !channel.is_empty() && channel.bytes().all(|byte| byte.is_ascii_digit())
+}
