@@ -115,6 +115,17 @@ fn a_profile_is_created_with_all_that_is_said_shown_exported_and_removed() {
 }
 
 #[test]
+fn a_profile_that_is_shipped_is_installed_without_a_file() {
+    let fleet = Fleet::offline();
+    for name in ["orchestrator", "researcher", "writer", "analyst", "reviewer", "ops"] {
+        let said = fleet.cli(["profile", "install", name]).ok().stdout;
+        assert_eq!(said, format!("{name} is shipped: it can be used as it is\n"));
+    }
+    assert_eq!(fleet.json(["profile", "install", "ops"]), json!({"name": "ops", "shipped": true}));
+    fleet.cli(["profile", "install", "nobody"]).refused(3, "nobody");
+}
+
+#[test]
 fn an_agent_file_of_another_program_is_installed_and_what_is_not_kept_is_said() {
     let fleet = Fleet::offline();
     let file =

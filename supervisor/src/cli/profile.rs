@@ -85,7 +85,7 @@ Examples:
   supervisor profile install ~/.claude/agents/code-reviewer.md
   supervisor profile install role.md --name backend --force")]
     Install {
-        /// The file, or `-` for standard input
+        /// The file, `-` for standard input, or the name of a profile that is shipped
         file: PathBuf,
         /// Its name [default: the name in the file, else the name of the file]
         #[arg(long, value_name = "NAME")]
@@ -166,6 +166,22 @@ struct Changed {
     warnings: Vec<String>,
 }
 
+/// Whether a word names no file, but a profile that is shipped.
+fn is_shipped(file: &Path) -> bool {
+    file.symlink_metadata().is_err() && file.to_str().is_some_and(|name| shipped(name).is_some())
+}
+
+/// Says that a profile needs no file, because it is shipped.
+fn there(name: &Path, output: Output) -> Result<u8, Failure> {
+    let name = name.display();
+    if output.json() {
+        output.value(&serde_json::json!({ "name": name.to_string(), "shipped": true }))?;
+    } else {
+        output.text(&format!("{name} is shipped: it can be used as it is\n"))?;
+    }
+    Ok(0)
+}
+
 /// What the plan of a mission says about a profile that it asks for.
 async fn proposed(client: &Client, name: &Profile, mission: TaskId) -> Result<ProposedProfile, Failure> {
     let shown = client.call(&ShowMission { mission: mission.clone() }).await?;
@@ -226,6 +242,7 @@ pub(super) async fn run(line: &CommandLine, verb: ProfileCommand) -> Result<u8, 
             }
             Ok(0)
         }
+        Verb::Install { file, name: None, force: false } if is_shipped(&file) => there(&file, output),
         Verb::Install { file, name, force } => {
             let (name, text, warnings) = adopted(&file, name)?;
             if !force {
