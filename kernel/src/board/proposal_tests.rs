@@ -372,7 +372,7 @@ fn a_profile_that_is_removed_before_or_after_it_is_named_is_refused_and_nothing_
     assert!(refused.to_string().contains("nobody is called carol; there are bob"), "{refused}");
     returns(&bench, &task, &bob, plan("bob")).unwrap();
     bench.finish(run, EndCause::Exited { code: 0 });
-    assert_eq!(children(&bench, &id).len(), 1);
+    assert_eq!(children(&bench, &id).len(), 2);
     assert_eq!(offered(), 0, "it is over");
     bench.check();
 }
