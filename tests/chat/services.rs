@@ -179,7 +179,7 @@ fn what_was_said_in_discord_while_no_session_could_be_resumed_is_read_once_and_i
     fleet.eventually("it begins another session", || begun(2).then_some(()));
     ready("S2");
 
-    replied(&fleet, &discord, "/channels/77/messages", "content", "may `read`");
+    replied(&fleet, &discord, "/channels/77/messages", "content", "carol may");
     let created = || {
         let replies = posted(&discord, "/channels/77/messages");
         let said = replies.into_iter().filter_map(|said| said["content"].as_str().map(str::to_owned));

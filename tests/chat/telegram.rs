@@ -107,6 +107,8 @@ fn a_reply_to_a_question_answers_it_and_a_number_alone_where_one_is_open() {
     assert_eq!(refused, "Not done: `answer` needs `mutate`, and carol may `read`");
     let wall = ask("wall");
     let (second, _) = telegram.heard(&fleet, "colour of wall?");
+    // The board knows the message when the outbox is done with it.
+    fleet.eventually("it is noted", || (fleet.json(["notify", "outbox"]) == json!([])).then_some(()));
     let which = telegram.says(&fleet, 2, "2");
     assert!(which.contains("several tasks ask") && which.contains(&door) && which.contains(&wall), "{which}");
     let stale = telegram.says_with(&fleet, 2, "2", &replied(1));
