@@ -363,7 +363,12 @@ fn commit(
     let tx = database.write()?;
     let mut changed = false;
     for job in batch.iter_mut() {
-        changed |= step(&tx, options, job.as_mut())?;
+        changed |= if changed {
+            step(&tx, options, job.as_mut())?
+        } else {
+            // Until something was written all of it can be undone.
+            alone(&tx, options, job.as_mut())?
+        };
     }
     let last_event = tx.last_event()?;
     let last_letter = tx.last_letter()?;
@@ -379,10 +384,40 @@ fn commit(
 /// Runs one job in its savepoint. Returns whether it changed the board; an error loses the group.
 fn step(tx: &Tx<'_>, options: &WriterOptions, job: &mut dyn Job) -> Result<bool, Error> {
     tx.savepoint(Savepoint::Job)?;
+    match attempt(tx, options, job)? {
+        Attempt::Refused => {
+            tx.undo_to(Savepoint::Job)?;
+            Ok(false)
+        }
+        Attempt::Kept { changed } => {
+            tx.release(Savepoint::Job)?;
+            Ok(changed)
+        }
+    }
+}
+
+/// Runs one job before which nothing was written. A savepoint would keep a copy of each page that the job changes; to undo this one
+/// the transaction is begun anew.
+fn alone(tx: &Tx<'_>, options: &WriterOptions, job: &mut dyn Job) -> Result<bool, Error> {
+    match attempt(tx, options, job)? {
+        Attempt::Refused => {
+            tx.begin_anew()?;
+            Ok(false)
+        }
+        Attempt::Kept { changed } => Ok(changed),
+    }
+}
+
+/// What came of a job.
+enum Attempt {
+    Refused,
+    Kept { changed: bool },
+}
+
+fn attempt(tx: &Tx<'_>, options: &WriterOptions, job: &mut dyn Job) -> Result<Attempt, Error> {
     if let Err(error) = options.fail_point.pass("job") {
         job.fail(error);
-        tx.undo_to(Savepoint::Job)?;
-        return Ok(false);
+        return Ok(Attempt::Refused);
     }
     let before = tx.changes();
     let mut board = Board::new(tx, &*options.clock, &*options.entropy, options.quotas.get());
@@ -395,10 +430,5 @@ fn step(tx: &Tx<'_>, options: &WriterOptions, job: &mut dyn Job) -> Result<bool,
             source: Arc::new(std::io::Error::other("SQLite rolled it back")),
         }));
     }
-    if kept.is_err() {
-        tx.undo_to(Savepoint::Job)?;
-        return Ok(false);
-    }
-    tx.release(Savepoint::Job)?;
-    Ok(tx.changes() != before)
+    Ok(if kept.is_ok() { Attempt::Kept { changed: tx.changes() != before } } else { Attempt::Refused })
 }

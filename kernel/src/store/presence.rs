@@ -83,16 +83,20 @@ impl Presence {
         Ok(Self { files, length: AtomicU64::new(meta.len()), written: Mutex::new(written) })
     }
 
-    /// Notes that the writer may have written to the database.
-    pub(crate) fn note_written(&self) {
-        let Some(now) = self.moment() else { return };
-        self.written().by_writer = Some(now);
+    /// Refuses where one of the files is not the one that is open; else notes that the writer may have written to the database.
+    pub(crate) fn require_written(&self) -> Result<(), Error> {
+        if let Some(now) = self.look(self.files.len()).map_err(displaced)? {
+            self.written().by_writer = Some(now);
+        }
+        Ok(())
     }
 
-    /// Refuses where somebody else has written to the database, unless `is_own` finds that it still holds this board.
-    /// It is looked at once for each time that it was written to.
+    /// Refuses where the database is not the one that is open, and where somebody else has written to it, unless `is_own` finds that it
+    /// still holds this board. It is looked at once for each time that it was written to.
+    ///
+    /// The files beside it are looked at when something was written: nothing is acknowledged before that.
     pub(crate) fn require_own(&self, is_own: impl FnOnce() -> bool) -> Result<(), Error> {
-        let now = self.moment();
+        let now = self.look(1).map_err(displaced)?;
         let mut written = self.written();
         if now.is_none() || now == written.by_writer {
             written.by_stranger = None;
@@ -117,21 +121,19 @@ impl Presence {
         }
     }
 
-    fn moment(&self) -> Option<Moment> {
-        std::fs::metadata(&self.files[0].0).ok().map(|meta| moment(&meta))
-    }
-
     fn written(&self) -> std::sync::MutexGuard<'_, Written> {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Refuses where one of them is gone, another one, or cut off.
     pub(crate) fn require(&self) -> Result<(), Error> {
-        self.look().map_err(displaced)
+        self.look(self.files.len()).map(drop).map_err(displaced)
     }
 
-    fn look(&self) -> Result<(), Displaced> {
-        for (at, (path, known)) in self.files.iter().enumerate() {
+    /// Looks at the first of the files, each once. Returns when the database was last written to, where that can be seen.
+    fn look(&self, count: usize) -> Result<Option<Moment>, Displaced> {
+        let mut written = None;
+        for (at, (path, known)) in self.files.iter().enumerate().take(count) {
             let Some(known) = known else { continue };
             let lost = |fate| Displaced { path: path.clone(), fate };
             let meta = match std::fs::metadata(path) {
@@ -144,11 +146,14 @@ impl Presence {
                 return Err(lost(Fate::Replaced));
             }
             // The log is given back when it is done with; the database grows and no more.
-            if at == 0 && meta.len() < self.length.fetch_max(meta.len(), Ordering::Relaxed) {
-                return Err(lost(Fate::CutOff));
+            if at == 0 {
+                if meta.len() < self.length.fetch_max(meta.len(), Ordering::Relaxed) {
+                    return Err(lost(Fate::CutOff));
+                }
+                written = Some(moment(&meta));
             }
         }
-        Ok(())
+        Ok(written)
     }
 }
 

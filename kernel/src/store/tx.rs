@@ -43,13 +43,13 @@ impl Database {
 
     /// Begins to write: nobody else can until the transaction is over.
     pub(crate) fn write(&self) -> Result<Tx<'_>, Error> {
-        self.conn.execute_batch("BEGIN IMMEDIATE").step("begin a transaction")?;
+        begin_to_write(&self.conn)?;
         Ok(Tx { conn: &self.conn })
     }
 
     /// Begins to read one consistent moment of the board.
     pub(crate) fn read(&self) -> Result<Tx<'_>, Error> {
-        self.conn.execute_batch("BEGIN").step("begin to read")?;
+        self.conn.run("begin to read", "BEGIN", [])?;
         Ok(Tx { conn: &self.conn })
     }
 
@@ -80,6 +80,10 @@ impl Drop for Tx<'_> {
     }
 }
 
+fn begin_to_write(conn: &Connection) -> Result<(), Error> {
+    conn.run("begin a transaction", "BEGIN IMMEDIATE", [])
+}
+
 /// A step of a transaction that can be undone by itself. Each kind stands within the one before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Savepoint {
@@ -101,7 +105,7 @@ impl Savepoint {
 impl Tx<'_> {
     /// Makes what was written durable.
     pub(crate) fn commit(self) -> Result<(), Error> {
-        self.conn.execute_batch("COMMIT").step(COMMIT)
+        self.conn.run(COMMIT, "COMMIT", [])
     }
 
     /// Undoes what was written. A transaction that `SQLite` has ended itself is fine too.
@@ -109,8 +113,14 @@ impl Tx<'_> {
         self.undo()
     }
 
+    /// Undoes what was written, and begins to write again.
+    pub(crate) fn begin_anew(&self) -> Result<(), Error> {
+        self.undo()?;
+        begin_to_write(self.conn)
+    }
+
     fn undo(&self) -> Result<(), Error> {
-        if self.is_over() { Ok(()) } else { self.conn.execute_batch("ROLLBACK").step("roll back") }
+        if self.is_over() { Ok(()) } else { self.conn.run("roll back", "ROLLBACK", []) }
     }
 
     /// Returns whether `SQLite` has ended the transaction itself, as it does when the disk is full.

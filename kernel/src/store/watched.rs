@@ -41,20 +41,19 @@ impl Watched {
 
     /// Refuses where another file, or another board, is where this one was.
     pub(crate) fn require(&self) -> Result<(), Error> {
-        self.presence.require()?;
         self.presence.require_own(|| still_holds(&self.path, self.board, self.last_event.get()))
     }
 
     /// Notes a commit, which may have moved the log into the database; refuses one to a file that nobody can find.
     pub(crate) fn committed(&self, last_event: EventId) -> Result<(), Error> {
-        self.presence.require()?;
-        self.note_written();
+        self.presence.require_written()?;
         self.last_event.set(last_event);
         Ok(())
     }
 
     /// Notes that the log was moved into the database.
     pub(crate) fn note_written(&self) {
-        self.presence.note_written();
+        // A file that is gone meanwhile is noticed by the next write.
+        drop(self.presence.require_written());
     }
 }
