@@ -26,6 +26,24 @@ pub struct Claimed {
     pub run: Run,
 }
 
+/// An external claim that was just made: what it is of.
+#[derive(Clone, Debug)]
+pub struct OpenClaim {
+    /// The task.
+    pub task: TaskId,
+    /// The workspace that the task names.
+    pub workspace: String,
+    /// The run that was opened on it.
+    pub run: RunId,
+}
+
+impl OpenClaim {
+    /// Returns the task and the run as they are by now.
+    pub fn read(&self, board: &Board<'_>) -> Result<Claimed, Error> {
+        Ok(Claimed { task: board.expect_task(&self.task)?, run: board.expect_run(self.run)? })
+    }
+}
+
 /// What an external claim is given.
 #[derive(Clone, Copy, Debug)]
 pub struct ClaimTerms<'a> {
@@ -45,6 +63,16 @@ impl ClaimTerms<'_> {
 impl Board<'_> {
     /// Claims a task for an external worker: the claim expires after its time unless [`Board::heartbeat`] renews it.
     pub fn claim(&mut self, id: &TaskId, terms: &ClaimTerms<'_>, actor: &Actor) -> Result<Claimed, Error> {
+        self.open_claim(id, terms, actor)?.read(self)
+    }
+
+    /// Claims a task as [`Board::claim`] does. What the claim has made of it can be read when all that goes with it is recorded.
+    pub fn open_claim(
+        &mut self,
+        id: &TaskId,
+        terms: &ClaimTerms<'_>,
+        actor: &Actor,
+    ) -> Result<OpenClaim, Error> {
         self.live_run(actor)?;
         let (task, from) = self.stands(id)?;
         authority::may_see(actor, &task)?;
@@ -85,17 +113,17 @@ impl Board<'_> {
         let record = Record::new(EventKind::Claimed, payload, &label).of(run);
         self.shift(id, &from, Change::Started { run }, record)?;
         self.begin_probes(&task, run, probes)?;
-        Ok(Claimed { task: self.expect_task(id)?, run: self.expect_run(run)? })
+        Ok(OpenClaim { task: task.id, workspace: task.workspace, run })
     }
 
-    /// Claims the task that a profile should start first. None where there is none.
-    pub fn claim_next(
+    /// Claims the task that a profile should start first, as [`Board::open_claim`] does. None where there is none.
+    pub fn open_next_claim(
         &mut self,
         profile: &Profile,
         accounts: &Accounts,
         terms: &ClaimTerms<'_>,
         actor: &Actor,
-    ) -> Result<Option<Claimed>, Error> {
+    ) -> Result<Option<OpenClaim>, Error> {
         let mut next = None;
         self.offer_outside(accounts, |candidate| {
             if candidate.assignee != *profile {
@@ -104,7 +132,7 @@ impl Board<'_> {
             next = Some(candidate.task.clone());
             Answer::Left(Reach::Everything)
         })?;
-        next.map(|id| self.claim(&id, terms, actor)).transpose()
+        next.map(|id| self.open_claim(&id, terms, actor)).transpose()
     }
 
     /// Gives the run of an external claim a token, with which its worker reports. It replaces one that was given before.
@@ -139,10 +167,14 @@ fn claim_refused(task: &Task, state: &State) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
     use std::time::Duration;
 
-    use crate::testing::{Bench, alice};
-    use crate::{ClaimTerms, Clock, Status};
+    use crate::board::view::View;
+    use crate::store::tx::Database;
+    use crate::testing::{Bench, alice, checker, titled};
+    use crate::{Accounts, Answer, ClaimTerms, Clock, Reach, Status};
 
     #[test]
     fn a_clock_that_is_set_ends_no_claim_and_has_nobody_wake_before_one_ends() {
@@ -166,6 +198,31 @@ mod tests {
         assert_eq!(bench.next_wake(), Some(now()));
         assert_eq!((bench.wake(), bench.next_wake()), (vec![task.clone()], None));
         assert_eq!(bench.task(&task).status, Status::Ready);
+    }
+
+    #[test]
+    fn what_a_look_reads_does_not_grow_with_the_claims_that_others_hold() {
+        let bench = Bench::new();
+        bench
+            .call(|board| {
+                for _ in 0..1500 {
+                    let id = board.create(titled("claimed"), &alice())?.task.id;
+                    board.claim(&id, &ClaimTerms::lasting(Duration::from_mins(5)), &alice())?;
+                }
+                Ok(())
+            })
+            .unwrap();
+        let reader = Database::reader(&bench.path).unwrap();
+        let steps = Arc::new(AtomicU64::new(0));
+        reader.count_steps(Arc::clone(&steps));
+        let tx = reader.read().unwrap();
+        let view = View { tx: &tx, clock: &*bench.clock };
+
+        assert_eq!(view.next_wake().unwrap(), Some(Clock::now(&*bench.clock).after(Duration::from_mins(5))));
+        view.offer(&Accounts::new(), &checker(), |_| Answer::Left(Reach::Everything)).unwrap();
+
+        // A step is a thousand operations of the database.
+        assert!(steps.load(Ordering::Relaxed) <= 1, "{steps:?}");
     }
 
     #[test]

@@ -61,6 +61,9 @@ impl Board<'_> {
     }
 
     fn keep_artifacts(&mut self, run: &Run, handed: &Handed) -> Result<(), Error> {
+        if handed.kept.is_empty() && handed.lost.is_empty() {
+            return Ok(());
+        }
         let task = self.expect_task(&run.task_id)?;
         let system = Actor::system();
         let by = run.profile.as_ref().map_or("worker", Profile::as_str);

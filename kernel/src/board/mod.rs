@@ -84,7 +84,7 @@ mod wake;
 pub use answer::Answered;
 pub use archive::Detach;
 pub use bring_back::Reopened;
-pub use claim::{ClaimTerms, Claimed};
+pub use claim::{ClaimTerms, Claimed, OpenClaim};
 pub use create::Created;
 pub use edit::{Edit, PoolChange};
 pub use end::{Handed, LostArtifact};

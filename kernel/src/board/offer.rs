@@ -38,10 +38,16 @@ impl View<'_> {
         accounts: &Accounts,
         answer: impl FnMut(&Candidate) -> Answer,
     ) -> Result<(), Error> {
+        let ready = lanes(|after| self.tx.next_ready_lane(after))?;
+        let reviews = lanes(|after| self.tx.next_review_lane(after))?;
+        if ready.is_empty() && reviews.is_empty() && checks.is_empty() {
+            // Nothing waits: how many runs are open, which may be many that others hold, decides nothing.
+            return Ok(());
+        }
         let on = Offer {
             holds: self.holds()?,
-            ready: lanes(|after| self.tx.next_ready_lane(after))?,
-            reviews: lanes(|after| self.tx.next_review_lane(after))?,
+            ready,
+            reviews,
             checks,
             running: self.tx.open_runs_by_tenant()?,
             accounts,

@@ -117,12 +117,14 @@ impl Board<'_> {
 
     /// Records where an open run works.
     pub fn record_workspace(&mut self, run: RunId, place: &Placement) -> Result<(), Error> {
-        let open = self.open_run(run)?;
-        let fenced =
-            self.tx.set_run_workspace(run, &place.path, place.branch.as_deref(), place.worker_uid)?;
-        fence(fenced, run)?;
+        let Some(task) =
+            self.tx.set_run_workspace(run, &place.path, place.branch.as_deref(), place.worker_uid)?
+        else {
+            // It has ended, or was never there.
+            return self.open_run(run).map(drop);
+        };
         // A branch that was named is where the worktree starts from, in each run.
-        self.tx.set_task_place(&open.task_id, &place.path, place.branch.as_deref())
+        self.tx.set_task_place(&task, &place.path, place.branch.as_deref())
     }
 
     /// Records that an open run's command started, and what was really enforced on it.

@@ -144,6 +144,11 @@ impl<'r, 's> Columns<'r, 's> {
         Self { row, next: Cell::new(0) }
     }
 
+    /// Begins behind the columns of a list.
+    pub(crate) fn after(row: &'r Row<'s>, list: &str) -> Self {
+        Self { row, next: Cell::new(list.split(',').count()) }
+    }
+
     /// Reads the next column, which has this name.
     pub(crate) fn get<T: FromSql>(&self, name: &'static str) -> rusqlite::Result<T> {
         self.row.get(self.advance(name))

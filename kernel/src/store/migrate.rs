@@ -46,6 +46,7 @@ const STEPS: &[M<'static>] = &[
     M::up(include_str!("migrations/0034.sql")),
     M::up(include_str!("migrations/0035.sql")),
     M::up(include_str!("migrations/0036.sql")),
+    M::up(include_str!("migrations/0037.sql")),
 ];
 
 /// Returns every migration that there is.

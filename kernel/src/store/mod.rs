@@ -22,6 +22,7 @@ pub(crate) mod folded;
 pub(crate) mod foreign;
 pub(crate) mod holds;
 mod imported;
+mod leases;
 mod ledger;
 pub(crate) mod left;
 pub(crate) mod links;

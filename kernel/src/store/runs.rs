@@ -31,7 +31,7 @@ columns! {
     spent: None, egress: None
 }
 
-fn query(conn: &Connection, rest: &str, params: impl rusqlite::Params) -> Result<Vec<Run>, Error> {
+pub(super) fn query(conn: &Connection, rest: &str, params: impl rusqlite::Params) -> Result<Vec<Run>, Error> {
     conn.list("read runs", &format!("SELECT {COLUMNS} FROM task_runs {rest}"), params, read)
 }
 
@@ -249,27 +249,6 @@ impl Tx<'_> {
         )
     }
 
-    /// Lists the external claims that have expired, on the clock of this boot or because of another one.
-    pub(crate) fn expired_claims(&self, boottime_us: i64, boot_id: &str) -> Result<Vec<Run>, Error> {
-        query(
-            self.conn,
-            "INDEXED BY task_runs_open_tenant WHERE ended_at IS NULL AND holder = 'hand' \
-         AND (boot_id IS NOT ?2 OR claim_expires_boottime_us <= ?1) ORDER BY id",
-            params![boottime_us, boot_id],
-        )
-    }
-
-    /// Returns when the next external claim expires, in microseconds since boot, by the rule of [`Self::expired_claims`]: one of another boot
-    /// has expired.
-    pub(crate) fn next_claim_expiry(&self, boot_id: &str) -> Result<Option<i64>, Error> {
-        self.conn.value(
-            "read the next expiry",
-            "SELECT min(CASE WHEN boot_id IS ?1 THEN claim_expires_boottime_us ELSE 0 END) FROM task_runs \
-         INDEXED BY task_runs_open_tenant WHERE ended_at IS NULL AND holder = 'hand'",
-            [boot_id],
-        )
-    }
-
     pub(crate) fn insert_run(&self, run: &NewRun<'_>) -> Result<RunId, Error> {
         let row: [(&str, &dyn ToSql); 21] = [
             ("task_id", run.task),
@@ -327,18 +306,20 @@ impl Tx<'_> {
          WHERE id = ?1 AND ended_at IS NULL", params![id, reason, now])
     }
 
+    /// Records where an open run works. Returns its task; none where it is not open.
     pub(crate) fn set_run_workspace(
         &self,
         id: RunId,
         path: &str,
         branch: Option<&str>,
         uid: Option<u32>,
-    ) -> Result<bool, Error> {
-        self.conn.alter(
+    ) -> Result<Option<TaskId>, Error> {
+        self.conn.find(
             "record the workspace",
             "UPDATE task_runs SET workspace_path = ?2, branch_name = ?3, worker_uid = ?4 \
-         WHERE id = ?1 AND ended_at IS NULL",
+         WHERE id = ?1 AND ended_at IS NULL RETURNING task_id",
             params![id, path, branch, uid],
+            |row| row.get(0),
         )
     }
 
@@ -362,21 +343,6 @@ impl Tx<'_> {
             "UPDATE task_runs SET worker_pid = ?2, sandbox = ?3, spawned_at = coalesce(spawned_at, ?4) \
          WHERE id = ?1 AND ended_at IS NULL",
             params![id, pid, sandbox.to_string(), now],
-        )
-    }
-
-    /// Renews an open run's lease and notes a sign of life. Returns whether it was open.
-    pub(crate) fn record_heartbeat(
-        &self,
-        id: RunId,
-        now: Timestamp,
-        boottime: Duration,
-    ) -> Result<bool, Error> {
-        self.conn.alter(
-            "record the heartbeat",
-            "UPDATE task_runs SET last_heartbeat_at = ?2, claim_expires = ?2 + claim_ttl_us, \
-           claim_expires_boottime_us = ?3 + claim_ttl_us WHERE id = ?1 AND ended_at IS NULL",
-            params![id, now, micros(boottime)],
         )
     }
 

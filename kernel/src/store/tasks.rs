@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use rusqlite::types::Type;
 use rusqlite::{Row, ToSql, params};
 
 use super::columns::{self, Group, columns};
-use super::convert::{StoredTenant, json, text_or_none, to_json};
+use super::convert::{Columns, StoredTenant, to_json};
 use super::statement::Statement as _;
 use super::tx::Tx;
 use crate::model::clock::Timestamp;
@@ -66,12 +67,12 @@ pub(crate) struct Standing {
     pub(crate) goal_turns: u32,
 }
 
-/// What a standing is read from.
-const STANDING: &str = "t.status, t.tenant, t.not_before, t.completed_at, t.current_run_id, t.block_kind, \
-    t.consecutive_failures, t.max_retries, t.last_block_kind, t.block_recurrences, r.verdict, \
-    t.check_command, t.max_checks, t.failed_checks, t.unchecked_run, t.goal_mode, t.goal_max_turns, t.goal_turns";
-/// What of it is no column of a task.
-const STANDING_BESIDE: &str = "t.last_block_kind, t.block_recurrences, r.verdict";
+/// What a state is read from.
+const STATE: &str =
+    "t.status, t.not_before, t.completed_at, t.current_run_id, t.block_kind, t.unchecked_run, r.verdict";
+/// What a standing is read from beside its state.
+const STANDING: &str = "t.tenant, t.consecutive_failures, t.max_retries, t.last_block_kind, t.block_recurrences, \
+    t.check_command, t.max_checks, t.failed_checks, t.goal_mode, t.goal_max_turns, t.goal_turns";
 
 /// Who makes a task, and how it starts.
 pub(crate) struct Birth<'a> {
@@ -111,9 +112,9 @@ impl Tx<'_> {
     pub(crate) fn standing(&self, id: &TaskId) -> Result<Option<Standing>, Error> {
         self.conn.find(
             "read where the task stands",
-            &format!("SELECT {STANDING} {FROM} WHERE t.id = ?1"),
+            &format!("SELECT {STATE}, {STANDING} {FROM} WHERE t.id = ?1"),
             [id],
-            read_standing,
+            |row| read_standing(&Columns::of(row)),
         )
     }
 
@@ -121,9 +122,9 @@ impl Tx<'_> {
     pub(crate) fn find_task_standing(&self, id: &TaskId) -> Result<Option<(Task, Standing)>, Error> {
         self.conn.find(
             "read the task",
-            &format!("SELECT {COLUMNS}, {STANDING_BESIDE} {FROM} WHERE t.id = ?1"),
+            &format!("SELECT {COLUMNS}, {STATE}, {STANDING} {FROM} WHERE t.id = ?1"),
             [id],
-            |row| Ok((read(row)?, read_standing(row)?)),
+            |row| Ok((read(row)?, read_standing(&Columns::after(row, COLUMNS))?)),
         )
     }
 
@@ -137,10 +138,11 @@ impl Tx<'_> {
         &self,
         mut each: impl FnMut(TaskId, State) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let sql = format!(
-            "SELECT t.id, t.status, t.not_before, t.completed_at, t.current_run_id, t.block_kind, t.unchecked_run, r.verdict {FROM}"
-        );
-        let read = |row: &Row<'_>| Ok((row.get("id")?, state(row)?));
+        let sql = format!("SELECT t.id, {STATE} {FROM}");
+        let read = |row: &Row<'_>| {
+            let columns = Columns::of(row);
+            Ok((columns.get("id")?, Found::read(&columns)?.state()?))
+        };
         self.conn.scan("read all states", &sql, [], read, |(task, state)| each(task, state))
     }
 
@@ -302,6 +304,12 @@ impl Tx<'_> {
     ), params![after, limit], read)
     }
 
+    /// Returns the user of a task's workers, where it has one; none where there is no such task.
+    pub(crate) fn worker_uid_of(&self, id: &TaskId) -> Result<Option<Option<u32>>, Error> {
+        let sql = "SELECT worker_uid FROM tasks WHERE id = ?1";
+        self.conn.find("read the user of the task", sql, [id], |row| row.get(0))
+    }
+
     pub(crate) fn is_uid_taken(&self, uid: u32) -> Result<bool, Error> {
         self.conn
             .find("look for the uid", "SELECT 1 FROM tasks WHERE worker_uid = ?1", [uid], |_| Ok(()))
@@ -314,11 +322,13 @@ impl Tx<'_> {
     }
 }
 
-fn read_standing(row: &Row<'_>) -> rusqlite::Result<Standing> {
+fn read_standing(row: &Columns<'_, '_>) -> rusqlite::Result<Standing> {
+    let found = Found::read(row)?;
+    let not_before = found.not_before;
     Ok(Standing {
-        state: state(row)?,
-        tenant: text_or_none(row, "tenant")?,
-        not_before: row.get("not_before")?,
+        state: found.state()?,
+        not_before,
+        tenant: row.optional("tenant")?,
         failures: row.get("consecutive_failures")?,
         max_retries: row.get("max_retries")?,
         last_block_kind: row.get("last_block_kind")?,
@@ -330,26 +340,53 @@ fn read_standing(row: &Row<'_>) -> rusqlite::Result<Standing> {
     })
 }
 
-fn state(row: &Row<'_>) -> rusqlite::Result<State> {
-    Ok(match row.get("status")? {
-        Status::Triage => State::Triage,
-        Status::Todo => State::Todo,
-        Status::Scheduled => State::Scheduled { until: row.get("not_before")? },
-        Status::Ready => State::Ready,
-        Status::Running => State::Running {
-            run: row.get("current_run_id")?,
-            verdict: json::<Verdict>(row, "verdict")?.map(|verdict| verdict.kind()),
-        },
-        Status::Review => {
-            row.get::<_, Option<RunId>>("unchecked_run")?.map_or(State::Review, |of| State::Checking { of })
-        }
-        Status::Blocked => State::Blocked { kind: row.get("block_kind")? },
-        Status::Done => State::Done,
-        Status::Archived => {
-            let completed: Option<Timestamp> = row.get("completed_at")?;
-            State::Archived { finished: if completed.is_some() { WasDone::Yes } else { WasDone::No } }
-        }
-    })
+/// The columns of a state.
+struct Found {
+    status: Status,
+    not_before: Option<Timestamp>,
+    completed_at: Option<Timestamp>,
+    current_run: Option<RunId>,
+    block_kind: Option<BlockKind>,
+    unchecked_run: Option<RunId>,
+    verdict: Option<Verdict>,
+}
+
+impl Found {
+    fn read(row: &Columns<'_, '_>) -> rusqlite::Result<Self> {
+        Ok(Found {
+            status: row.get("status")?,
+            not_before: row.get("not_before")?,
+            completed_at: row.get("completed_at")?,
+            current_run: row.get("current_run_id")?,
+            block_kind: row.get("block_kind")?,
+            unchecked_run: row.get("unchecked_run")?,
+            verdict: row.json("verdict")?,
+        })
+    }
+
+    fn state(self) -> rusqlite::Result<State> {
+        Ok(match self.status {
+            Status::Triage => State::Triage,
+            Status::Todo => State::Todo,
+            Status::Scheduled => State::Scheduled { until: known(self.not_before, "not_before")? },
+            Status::Ready => State::Ready,
+            Status::Running => State::Running {
+                run: known(self.current_run, "current_run_id")?,
+                verdict: self.verdict.map(|verdict| verdict.kind()),
+            },
+            Status::Review => self.unchecked_run.map_or(State::Review, |of| State::Checking { of }),
+            Status::Blocked => State::Blocked { kind: known(self.block_kind, "block_kind")? },
+            Status::Done => State::Done,
+            Status::Archived => State::Archived {
+                finished: if self.completed_at.is_some() { WasDone::Yes } else { WasDone::No },
+            },
+        })
+    }
+}
+
+/// A value that the status of its task requires.
+fn known<T>(value: Option<T>, column: &str) -> rusqlite::Result<T> {
+    value.ok_or_else(|| rusqlite::Error::InvalidColumnType(0, column.to_owned(), Type::Null))
 }
 
 fn columns_of(state: State) -> (Option<BlockKind>, Option<Timestamp>) {

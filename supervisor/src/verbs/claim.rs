@@ -118,16 +118,16 @@ impl Verb for Claim {
             .write(move |board, actor| {
                 let terms = ClaimTerms { ttl, token_hash: Some(&hash) };
                 let claimed = match &wanted {
-                    Wanted::Task(id) => Some(board.claim(id, &terms, actor)?),
-                    Wanted::NextOf(assignee) => board.claim_next(assignee, &accounts, &terms, actor)?,
+                    Wanted::Task(id) => Some(board.open_claim(id, &terms, actor)?),
+                    Wanted::NextOf(assignee) => board.open_next_claim(assignee, &accounts, &terms, actor)?,
                 };
-                let Some(kernel::Claimed { task, run }) = claimed else { return Ok(None) };
+                let Some(claimed) = claimed else { return Ok(None) };
                 // Recorded with the claim where it is known: a second commit would take as long again.
-                let given = provision.give(board, (&task.id, &task.workspace))?;
+                let given = provision.give(board, (&claimed.task, &claimed.workspace))?;
                 if let Some(placement) = given.place {
-                    board.record_workspace(run.id, &placement)?;
+                    board.record_workspace(claimed.run, &placement)?;
                 }
-                let (task, run) = (board.expect_task(&task.id)?, board.expect_run(run.id)?);
+                let kernel::Claimed { task, run } = claimed.read(board)?;
                 Ok(Some(Kept { task, run, token: hex::encode(hash) }))
             })
             .await?;
