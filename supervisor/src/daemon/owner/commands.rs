@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use kernel::{BoardName, DueCommand};
+use kernel::{BoardName, DueCommand, View};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use crate::daemon::run::context::{Context, submit};
@@ -20,11 +20,13 @@ const LONGEST: Duration = Duration::from_mins(10);
 /// How much of what a command says is kept.
 const SAID: usize = 4096;
 
-/// Carries out what is due on a board and not under way. Blocking; what is begun goes on by itself.
-pub(super) fn carry_out_due(context: &Arc<Context>, name: &BoardName) {
-    let Ok(board) = context.service.board(name) else { return };
-    // The look that follows reports a board that cannot be read.
-    let due = board.readers().with(|view| view.due_commands(AT_ONCE)).unwrap_or_default();
+/// Reads the first commands that are due on a board.
+pub(super) fn due(view: &View<'_>) -> Result<Vec<DueCommand>, kernel::Error> {
+    view.due_commands(AT_ONCE)
+}
+
+/// Carries out those of what is due that are not under way. What is begun goes on by itself.
+pub(super) fn carry_out(context: &Arc<Context>, name: &BoardName, due: Vec<DueCommand>) {
     for command in due {
         let key = (name.clone(), command.schedule.clone(), command.tick);
         if !context.commands.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone()) {
@@ -32,7 +34,7 @@ pub(super) fn carry_out_due(context: &Arc<Context>, name: &BoardName) {
         }
         let (shared, name) = (Arc::clone(context), name.clone());
         context.tasks.spawn(async move {
-            let failure = carry_out(&shared, &name, &command).await.err();
+            let failure = execute(&shared, &name, &command).await.err();
             if let Err(error) = note(&shared, &name, command, failure).await {
                 tracing::warn!(board = %name, %error, "command_not_noted");
             }
@@ -52,7 +54,7 @@ async fn note(
 }
 
 /// Runs one command to its end. An error says why it came to nothing.
-async fn carry_out(context: &Context, name: &BoardName, command: &DueCommand) -> Result<(), String> {
+async fn execute(context: &Context, name: &BoardName, command: &DueCommand) -> Result<(), String> {
     let root = context.service.root();
     let mut process = tokio::process::Command::new("/proc/self/exe");
     process

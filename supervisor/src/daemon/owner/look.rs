@@ -138,16 +138,18 @@ pub(in crate::daemon) fn read_board(
     let (shared, link) = (Arc::clone(context), link.clone());
     let roster = Arc::clone(roster);
     context.tasks.spawn_blocking(move || {
-        commands::carry_out_due(&shared, &name);
         routing::ask_router(&shared, &name);
         routing::ask_overseer(&shared, &name);
         let work = shared.service.board(&name).and_then(|board| {
+            // One transaction for all that is read: to begin one costs as much as several reads.
             let read = board.readers().with(|view| {
                 // First: what may start next must find them taken.
                 board.external_leases().follow(shared.service.root(), &name, view)?;
-                work(view, &name, &mut room, &roster, noted)
+                Ok((commands::due(view)?, work(view, &name, &mut room, &roster, noted)?))
             });
-            read.map(Box::new).map_err(Failure::from)
+            let (due, work) = read.map_err(Failure::from)?;
+            commands::carry_out(&shared, &name, due);
+            Ok(Box::new(work))
         });
         link.send_blocking(Event::BoardRead(name, work));
     });
