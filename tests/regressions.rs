@@ -8,6 +8,7 @@ use std::path::Path;
 
 mod files;
 mod lives;
+mod mended;
 mod turns;
 mod writes;
 

@@ -45,7 +45,8 @@ fn rest(fleet: &Fleet, spare: Spare) {
 }
 
 /// Lets each kind of call of one part of a start fail: the first and the last of its kind, with another error each.
-/// `STARTS=all` in the environment fails each single call with each error, which takes an hour.
+/// `STARTS=all` in the environment fails each single call with each error, which takes an hour: with `cargo test`, because
+/// nextest ends a test after eight minutes.
 fn each_call_fails(part: &str, spare: Spare) {
     let policy = "default";
     let fleet = Fleet::offline();

@@ -400,7 +400,7 @@ fn peak(fleet: &Fleet) -> u64 {
 
 /// The hostile workers go on until a neighbour's tasks have come and gone beside them, whatever that takes on this host.
 ///
-/// `SUPERVISOR_SIEGE=600 cargo nextest run siege` lets them try for ten minutes and measures; `SUPERVISOR_TEST_BINARY` names a
+/// `SUPERVISOR_SIEGE=600 cargo test --test e2e -- siege::hostile` lets them try for ten minutes and measures; `SUPERVISOR_TEST_BINARY` names a
 /// release binary for that. On a host with nothing else to do
 /// a neighbour's task is delayed by less than a second, and `status` by less than half of one.
 #[test]
