@@ -357,6 +357,36 @@ fn is_steered_in_the_middle_of_a_turn(program: &Program) {
     );
 }
 
+/// A task that is tried again goes on in its session: its model has what it had heard, which its new prompt does not repeat.
+fn is_resumed(program: &Program) {
+    let script = [
+        run("supervisor block 'which word?' --kind needs_input"),
+        Act::RunIfHeard("with a zebra", "supervisor complete --summary 'went on'".to_owned()),
+        Act::Say("Done."),
+    ];
+    let Some(stage) = Stage::open(program, &script) else { return };
+    let shown = stage.ended("blocked");
+    let (before, session) = (stage.provider.asked().len(), shown["runs"][0]["spent"]["session"].clone());
+    stage.fleet.cli(["comment", &stage.task, "try it with a zebra"]).ok();
+    stage.fleet.cli(["unblock", &stage.task]).ok();
+    let shown = stage.fleet.eventually_within(LIMIT, "its second run has ended", || {
+        let shown = stage.fleet.show(&stage.task);
+        shown["runs"][1]["outcome"].is_string().then_some(shown)
+    });
+    let ending = (&shown["runs"][1]["outcome"], &shown["latest_summary"]);
+    assert_eq!(ending, (&json!("completed"), &json!("went on")), "{}", stage.state(&shown));
+    assert!(
+        session.is_string() && shown["runs"][1]["spent"]["session"] == session,
+        "{}",
+        stage.state(&shown)
+    );
+    let asked = stage.provider.asked().split_off(before);
+    let goes_on = |asked: &provider::Asked| {
+        asked.results >= 1 && asked.body.matches("Write a word into out.txt.").count() == 1
+    };
+    assert!(asked.iter().any(goes_on), "{}", stage.state(&shown));
+}
+
 /// A new task begins from the session of one that is done: its model has what that agent had heard, and the other session goes on without it.
 fn is_forked(program: &Program) {
     let script = [
@@ -403,11 +433,11 @@ macro_rules! scenes {
     };
 }
 
-scenes!(CLAUDE: claude, is_steered_in_the_middle_of_a_turn, is_forked);
-scenes!(CODEX: codex, is_forked);
+scenes!(CLAUDE: claude, is_steered_in_the_middle_of_a_turn, is_resumed, is_forked);
+scenes!(CODEX: codex, is_resumed, is_forked);
 scenes!(CODEX_SESSION: codex_session, is_steered_in_the_middle_of_a_turn);
-scenes!(GEMINI: gemini);
+scenes!(GEMINI: gemini, is_resumed);
 scenes!(GEMINI_SESSION: gemini_session, is_steered_in_the_middle_of_a_turn);
-scenes!(OPENCODE: opencode, is_forked);
+scenes!(OPENCODE: opencode, is_resumed);
 scenes!(OPENCODE_SESSION: opencode_session, is_steered_in_the_middle_of_a_turn);
 scenes!(HERMES: hermes, works_on_its_own_board);

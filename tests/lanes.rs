@@ -2,6 +2,7 @@
 
 mod brought;
 mod live;
+mod prompts;
 mod sessions;
 mod tools;
 mod turns;

@@ -139,7 +139,7 @@ pub(super) const OPENCODE: Program = Program {
 pub(super) const OPENCODE_SESSION: Program = Program {
     home: Some((
         ".config/opencode/opencode.json",
-        r#"{"model": "anthropic/claude-sonnet-4-5", "provider": {"anthropic": {"options": {"baseURL": "http://127.0.0.1:{port}/v1"}}}}"#,
+        r#"{"model": "{model}", "provider": {"anthropic": {"options": {"baseURL": "http://127.0.0.1:{port}/v1"}}}}"#,
     )),
     session: Some(
         r#"

@@ -53,7 +53,12 @@ pub(super) fn read(stdout: &Stdout) -> Said {
             let text = error["message"].as_str().unwrap_or_default();
             let details = error["data"].as_str().or(error["data"]["details"].as_str());
             let text = [Some(text), details].into_iter().flatten().collect::<Vec<_>>().join(": ");
-            said.finish = service::by_words(&text);
+            // JSON-RPC has negative codes: one of HTTP is what the service of the agent has answered (Gemini CLI 0.61).
+            let status = error["code"].as_u64().filter(|code| (400..600).contains(code));
+            said.finish = match (service::by_words(&text), status) {
+                (Finish::Failed, Some(status)) => service::by_status(status, None),
+                (by_words, _) => by_words,
+            };
             said.trouble = trouble(&text);
         } else if let Some(reason) = line.result["stopReason"].as_str() {
             said.finish = match reason {
@@ -118,6 +123,11 @@ mod tests {
             of(r#"{"id":2,"error":{"message":"Internal error","data":{"details":"status: 401"}}}"#),
             Finish::NotLoggedIn
         );
+        let by_code = |code: i32| of(&format!(r#"{{"id":2,"error":{{"code":{code},"message":"no"}}}}"#));
+        assert_eq!(by_code(401), Finish::NotLoggedIn);
+        assert_eq!(by_code(429), Finish::RateLimited(None));
+        assert_eq!(by_code(500), Finish::Unavailable);
+        assert_eq!(by_code(-32603), Finish::Failed);
         assert_eq!(of(r#"{"id":7,"method":"session/request_permission","params":{}}"#), Finish::Unsaid);
     }
 }
