@@ -135,24 +135,6 @@ pub(super) const OPENCODE: Program = Program {
     tells_usage: true,
 };
 
-/// `OpenCode` as `docs/lanes/opencode.md` has it for messages while it works.
-pub(super) const OPENCODE_SESSION: Program = Program {
-    home: Some((
-        ".config/opencode/opencode.json",
-        r#"{"model": "{model}", "provider": {"anthropic": {"options": {"baseURL": "http://127.0.0.1:{port}/v1"}}}}"#,
-    )),
-    session: Some(
-        r#"
-argv = ["opencode", "acp"]
-session = "acp"
-stdout = "acp"
-"#,
-    ),
-    hears_at_once: false,
-    tells_usage: false,
-    ..OPENCODE
-};
-
 pub(super) const HERMES: Program = Program {
     lane: "hermes",
     model: "scripted",
