@@ -4,9 +4,10 @@ import * as route from "../route.js";
 import { seen, seenLines } from "../diff/hidden.js";
 import { h, icon, text } from "../dom.js";
 import { attachCommand } from "../parts/attach.js";
+import { reason } from "../parts/reason.js";
 import { ago, stamp } from "../time.js";
 import { replies } from "./ondemand.js";
-import { needed, reason } from "./statuses.js";
+import { needed } from "./statuses.js";
 
 /** @typedef {import("./store.js").Card} Card */
 

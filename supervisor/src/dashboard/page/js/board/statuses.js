@@ -1,5 +1,6 @@
-// The columns of the board, and the words for why a task waits.
+// The columns of the board, and what a card says of its task's wait.
 
+import { capital, inShort } from "../parts/reason.js";
 import { duration, now, short } from "../time.js";
 
 /**
@@ -23,25 +24,6 @@ export const COLUMNS = [
 
 /** @type {Record<string, Column>} */
 export const COLUMN = Object.fromEntries(COLUMNS.map((column) => [column.status, column]));
-
-/** A text with a capital letter. @param {string} text */
-const capital = (text) => (text ? text[0].toUpperCase() + text.slice(1) : "");
-
-/**
- * What a task waits for, as the daemon says it: a word for programs, a sentence, and what of it is known by itself.
- * @typedef {{code: string, text: string, until?: number, parents?: {id: string, status: string, title: string}[], more_parents?: number,
- *   broken?: {what: string, why: string}}} Waiting
- */
-
-/** Returns what a task waits for in words that fit on a card: the titles of tasks without their ids, and what is broken before why. @param {Waiting} waits */
-function inShort({ text, parents, more_parents: more, broken }) {
-  if (broken) return capital(`${broken.what}: ${broken.why}`);
-  if (!parents?.length) return capital(text);
-  return `Waits for ${parents.map((parent) => `${parent.title} (${parent.status})`).join(", ")}${more ? ` and ${more} more` : ""}`;
-}
-
-/** Returns why a task waits, in whole sentences: what a person or a worker has written of its block, else what the daemon says. @param {Waiting} waits @param {string | null} blocked */
-export const reason = (waits, blocked) => (blocked ? capital(blocked) : waits.parents?.length ? inShort(waits) : capital(waits.text));
 
 /** Whether a task waits for something that is broken. @param {import("./store.js").Card} card */
 export const isBroken = (card) => card.waits?.code === "environment" && card.status !== "running";

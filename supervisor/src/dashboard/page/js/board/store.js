@@ -9,7 +9,7 @@ import { now, setClock } from "../time.js";
  *   created_at: number, updated_at: number, started_at: number | null, completed_at: number | null, not_before: number | null,
  *   question: {text: string, choices?: string[], free_text?: boolean, approval?: string | null} | null, block_kind: string | null, block_reason: string | null,
  *   failure: string | null, run: number | null, comments: number, links: number, children: {done: number, total: number}, cost: number,
- *   waits: import("./statuses.js").Waiting | null, needs_person: boolean, cancelled: boolean, text: string}} Card
+ *   waits: import("../parts/reason.js").Waiting | null, needs_person: boolean, cancelled: boolean, text: string}} Card
  */
 
 /** The first page is small, so that it is there at once. */

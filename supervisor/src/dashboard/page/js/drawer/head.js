@@ -1,6 +1,6 @@
 // The head of the drawer: id, status, title, and why the task waits.
-import { reason } from "../board/statuses.js";
 import { announce, copy, h, icon, put, statusWord } from "../dom.js";
+import { reason } from "../parts/reason.js";
 import { here } from "../route.js";
 import { editable } from "./edit.js";
 import { need } from "./person.js";

@@ -1,7 +1,6 @@
 // The page of live workers: what runs, what it uses and says, and the keys to step in.
 
 import { verb } from "../api.js";
-import { reason } from "../board/statuses.js";
 import { h, put, text } from "../dom.js";
 import { pageKeys } from "../parts/pagekeys.js";
 import * as live from "../live.js";
@@ -13,6 +12,7 @@ import { mayNudge, nudge } from "../parts/nudge.js";
 import { withCode } from "../drawer/section.js";
 import { takesMessages } from "../parts/roster.js";
 import { keyed } from "../parts/keyed.js";
+import { reason } from "../parts/reason.js";
 import { repeat } from "../parts/repeat.js";
 import { waiting as unshown } from "../parts/waiting.js";
 import { counted } from "../parts/words.js";
@@ -48,7 +48,7 @@ class Processors {
   }
 }
 
-/** What a task waits for, without what the page has in other places: the task itself, and commands beside buttons. @param {import("../board/statuses.js").Waiting} why */
+/** What a task waits for, without what the page has in other places: the task itself, and commands beside buttons. @param {import("../parts/reason.js").Waiting} why */
 const words = (why) => (why.code === "question" ? why.text.replace(/^\w+: /, "").replace(/;? `supervisor answer [^`]*`$/, "") : reason(why, null));
 
 /** Tasks that wait, and what for. @param {HTMLElement} list @param {any} status */
