@@ -162,8 +162,10 @@ impl Board<'_> {
         self.count_check(id, from, decision.outcome)?;
         self.count_turn(run, from, decision, ending)?;
         if matches!(decision.outcome, Outcome::Completed | Outcome::Approved | Outcome::CheckPassed) {
-            self.set(id, &Field::LastError(None))?;
-            self.set_blocks(id, Recurrence::default())?;
+            self.tx.forget_error(id, self.now())?;
+            if from.blocks() != Recurrence::default() {
+                self.set_blocks(id, Recurrence::default())?;
+            }
         }
         if let (Outcome::Blocked, Some(Verdict::Block(block))) = (decision.outcome, &run.verdict) {
             let blocks = from.blocks().with(block.kind);

@@ -58,13 +58,14 @@ impl Board<'_> {
 
     /// Counts what a run has used since that was counted last, and pauses its mission where nothing is left for another one.
     pub(super) fn charge_mission(&self, run: &Run, time: Duration, cost_micros: u64) -> Result<(), Error> {
-        let task = self.expect_task(&run.task_id)?;
-        let name = task.mission();
-        let Some(used) = self.tx.add_to_mission(name, time, cost_micros)? else {
+        let Some(name) = self.tx.mission_of(&run.task_id)? else {
+            return Err(Error::missing("task", &run.task_id));
+        };
+        let Some(used) = self.tx.add_to_mission(&name, time, cost_micros)? else {
             return Ok(());
         };
         match mission::spent(&used, &self.quotas.mission) {
-            Some(reached) => self.pause_mission(name, reached, Some(run)),
+            Some(reached) => self.pause_mission(&name, reached, Some(run)),
             None => Ok(()),
         }
     }

@@ -62,6 +62,10 @@ impl Board<'_> {
         error: Option<&str>,
     ) -> Result<(), Error> {
         let told = notice::kind_of(kind, to);
+        let ends = notice::is_over(to) || kind == EventKind::Archived;
+        if (told.is_none() && !ends) || !self.tx.has_subscriptions()? {
+            return Ok(());
+        }
         if let Some(told) = told {
             let task = self.expect_task(id)?;
             // A worker that is to review it is started, and no person has to act.
@@ -72,11 +76,7 @@ impl Board<'_> {
                 }
             }
         }
-        if notice::is_over(to) || kind == EventKind::Archived {
-            self.tx.end_subscriptions(id)
-        } else {
-            Ok(())
-        }
+        if ends { self.tx.end_subscriptions(id) } else { Ok(()) }
     }
 
     /// Writes what a task waits for to somebody who has just subscribed: it may have happened before.

@@ -95,6 +95,13 @@ impl Tx<'_> {
         self.conn.run(STEP, &sql, params![id, value, now])
     }
 
+    /// Forgets the last failure of a task, where it had one.
+    pub(crate) fn forget_error(&self, id: &TaskId, now: Timestamp) -> Result<(), Error> {
+        let sql = "UPDATE tasks SET last_failure_error = NULL, updated_at = ?2 \
+                   WHERE id = ?1 AND last_failure_error IS NOT NULL";
+        self.conn.run(STEP, sql, params![id, now])
+    }
+
     /// Sets how often in a row a task was blocked, and for what.
     pub(crate) fn set_recurrence(
         &self,

@@ -89,6 +89,12 @@ impl Tx<'_> {
         })
     }
 
+    /// Returns the name of the mission that a task is of, or would be the first one of; none where there is no such task.
+    pub(crate) fn mission_of(&self, task: &TaskId) -> Result<Option<String>, Error> {
+        let sql = "SELECT coalesce(mission, id) FROM tasks WHERE id = ?1";
+        self.conn.find("read the mission of the task", sql, [task], |row| row.get(0))
+    }
+
     /// Counts a run that has been opened, where its task is one of a mission.
     pub(super) fn count_opened(&self, task: &TaskId, now: Timestamp) -> Result<(), Error> {
         self.conn.run(

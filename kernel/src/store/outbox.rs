@@ -64,6 +64,11 @@ const MEANT: &str = "(?1 IS NULL OR id = ?1) AND (?2 IS NULL OR channel = ?2) AN
     AND (?4 IS NULL OR tenant = ?4)";
 
 impl Tx<'_> {
+    /// Whether anybody is subscribed to anything.
+    pub(crate) fn has_subscriptions(&self) -> Result<bool, Error> {
+        self.conn.value("look for subscriptions", "SELECT EXISTS (SELECT 1 FROM notify_subs)", [])
+    }
+
     /// Returns the addresses that are subscribed to a task, and those subscribed to its mission where `mission` names one.
     pub(crate) fn addresses(&self, task: &TaskId, mission: Option<&str>) -> Result<Vec<Address>, Error> {
         let sql = "SELECT DISTINCT platform AS channel, chat_id, thread_id FROM notify_subs \
