@@ -3,8 +3,6 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use crate::store::stamp::Stamp;
-
 /// A task with what its worker is to know.
 #[derive(Clone, Debug)]
 pub struct Projected {
@@ -155,6 +153,10 @@ pub struct Projection {
     /// Its files when a look found nothing new in them: until they change there is nothing to read.
     pub(crate) rest: Option<Stamp>,
 }
+
+/// The files of a database at one time, itself and its log. Of each: device, inode, length, and the times of its last write and of its last change.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Stamp(pub(crate) [Option<(u64, u64, u64, [i64; 4])>; 2]);
 
 /// What has been returned, and what was there before.
 #[derive(Debug, Default)]

@@ -7,9 +7,9 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, params};
 
 use super::open::{self, OpenError, sqlite};
-use super::stamp::Stamp;
 use crate::model::projection::{
     Projected, ProjectedCard, ProjectedEnd, ProjectedRemark, ProjectedTask, ProjectedWork, Projection, Seen,
+    Stamp,
 };
 
 /// How many rows of a table are read at all, and how many of them at one look.

@@ -5,13 +5,11 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::model::projection::Stamp;
+
 /// For how long after a write the times of a file may stay the same though it is written again: they advance by a tick of the kernel, on some file
 /// systems by two seconds (FAT).
 const TICK: Duration = Duration::from_secs(2);
-
-/// The files of a database at one time. Of each: device, inode, length, and the times of its last write and of its last change.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Stamp([Option<(u64, u64, u64, [i64; 4])>; 2]);
 
 impl Stamp {
     /// Looks at the file and its log, which has what is not yet in the file.
