@@ -152,8 +152,8 @@ fn who_looks_goes_on_when_the_log_was_cut() {
     screen.shows("the task is done");
     assert!(screen.end().success());
     assert!(follower.wait().unwrap().success());
-    let followed = read_to_string(follower.stdout.take().unwrap()).unwrap();
-    assert!(followed.contains("round 3 of three"), "{followed}");
+    let said = read_to_string(follower.stdout.take().unwrap()).unwrap();
+    assert!(said.contains("round 3 of three"), "{said}");
 }
 
 #[test]

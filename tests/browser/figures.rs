@@ -95,6 +95,9 @@ fn figures_of_pages() {
     }
 }
 
+/// Returns the verb and its fields that make a text be seen on a page.
+type Change<'a> = dyn Fn(&str) -> (&'static str, Value) + 'a;
+
 #[test]
 #[ignore = "it measures, and checks nothing: tests/run --browser figures"]
 fn figures_of_events() {
@@ -113,7 +116,7 @@ fn figures_of_events() {
     let held = |text: &str| ("hold", json!({"tenant": "acme", "reason": text}));
     let opened = format!("/board?task={task}");
     let its = format!("/missions/{mission}");
-    let places: [(&str, &str, &dyn Fn(&str) -> (&'static str, Value)); 7] = [
+    let places: [(&str, &str, &Change<'_>); 7] = [
         ("/board", ".columns", &titled(&task)),
         (&opened, "#drawer", &titled(&task)),
         ("/work", ".waitings", &titled(&waits)),

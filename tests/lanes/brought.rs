@@ -23,7 +23,7 @@ fn lane_of_the_page() -> String {
     let (_, rest) =
         PAGE.split_once("`lanes.d/parrot.toml` is\n\n   ```toml\n").expect("the page has the file");
     let (file, _) = rest.split_once("   ```").unwrap();
-    file.lines().map(|line| format!("{}\n", line.strip_prefix("   ").unwrap_or(line))).collect()
+    file.lines().flat_map(|line| [line.strip_prefix("   ").unwrap_or(line), "\n"]).collect()
 }
 
 /// `lane check`, by somebody who has the program on the PATH: its code, and what it says to do.

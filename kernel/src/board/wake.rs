@@ -92,8 +92,7 @@ impl Board<'_> {
     /// Returns the user id of a task's workers out of `low..=high`: the same for the task as long as it exists, never
     /// shared with another one, and taken round robin so that an id that was freed rests.
     pub fn allocate_uid(&mut self, id: &TaskId, low: u32, high: u32) -> Result<u32, Error> {
-        let own = self.tx.worker_uid_of(id)?.ok_or_else(|| Error::missing("task", id))?;
-        if let Some(uid) = own.filter(|uid| (low..=high).contains(uid)) {
+        if let Some(uid) = self.tx.worker_uid_of(id)?.filter(|uid| (low..=high).contains(uid)) {
             return Ok(uid);
         }
         if low == 0 || low > high {

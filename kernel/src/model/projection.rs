@@ -154,9 +154,22 @@ pub struct Projection {
     pub(crate) rest: Option<Stamp>,
 }
 
-/// The files of a database at one time, itself and its log. Of each: device, inode, length, and the times of its last write and of its last change.
+/// The files of a database at one time: itself and its log, which has what is not yet in the file. None for a file that is not there.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Stamp(pub(crate) [Option<(u64, u64, u64, [i64; 4])>; 2]);
+pub(crate) struct Stamp(pub(crate) [Option<FileStamp>; 2]);
+
+/// One file at one time: it has changed where any of these has.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct FileStamp {
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+    /// In bytes.
+    pub(crate) length: u64,
+    /// The time of its last write (seconds, then nanoseconds).
+    pub(crate) written: (i64, i64),
+    /// The time of its last change (seconds, then nanoseconds), which a program cannot set.
+    pub(crate) changed: (i64, i64),
+}
 
 /// What has been returned, and what was there before.
 #[derive(Debug, Default)]

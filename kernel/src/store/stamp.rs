@@ -5,20 +5,25 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::model::projection::Stamp;
+use crate::model::projection::{FileStamp, Stamp};
 
 /// For how long after a write the times of a file may stay the same though it is written again: they advance by a tick of the kernel, on some file
 /// systems by two seconds (FAT).
 const TICK: Duration = Duration::from_secs(2);
 
 impl Stamp {
-    /// Looks at the file and its log, which has what is not yet in the file.
+    /// Looks at the file and its log.
     pub(crate) fn of(path: &Path) -> Self {
         let log: OsString = [path.as_os_str(), "-wal".as_ref()].into_iter().collect();
         Self([path, log.as_ref()].map(|path| {
             let file = std::fs::symlink_metadata(path).ok()?;
-            let times = [file.mtime(), file.mtime_nsec(), file.ctime(), file.ctime_nsec()];
-            Some((file.dev(), file.ino(), file.len(), times))
+            Some(FileStamp {
+                device: file.dev(),
+                inode: file.ino(),
+                length: file.len(),
+                written: (file.mtime(), file.mtime_nsec()),
+                changed: (file.ctime(), file.ctime_nsec()),
+            })
         }))
     }
 
@@ -26,7 +31,7 @@ impl Stamp {
     pub(crate) fn is_settled(&self, now: SystemTime) -> bool {
         let settled = now.checked_sub(TICK).and_then(|at| at.duration_since(UNIX_EPOCH).ok());
         let settled = settled.map_or(0, |at| i64::try_from(at.as_secs()).unwrap_or(i64::MAX));
-        self.0.iter().flatten().all(|(_, _, _, times)| times[0] < settled && times[2] < settled)
+        self.0.iter().flatten().all(|file| file.written.0 < settled && file.changed.0 < settled)
     }
 }
 

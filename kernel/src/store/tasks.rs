@@ -304,10 +304,15 @@ impl Tx<'_> {
     ), params![after, limit], read)
     }
 
-    /// Returns the user of a task's workers, where it has one; none where there is no such task.
-    pub(crate) fn worker_uid_of(&self, id: &TaskId) -> Result<Option<Option<u32>>, Error> {
+    /// Returns the user of a task's workers, where it has one.
+    ///
+    /// # Errors
+    /// When there is no such task, and when the store cannot be read.
+    pub(crate) fn worker_uid_of(&self, id: &TaskId) -> Result<Option<u32>, Error> {
         let sql = "SELECT worker_uid FROM tasks WHERE id = ?1";
-        self.conn.find("read the user of the task", sql, [id], |row| row.get(0))
+        self.conn
+            .find("read the user of the task", sql, [id], |row| row.get(0))?
+            .ok_or_else(|| Error::missing("task", id))
     }
 
     pub(crate) fn is_uid_taken(&self, uid: u32) -> Result<bool, Error> {

@@ -265,12 +265,12 @@ impl Verb for Create {
             && refusal.code == Code::Exhausted
         {
             // The refusal has undone its write: the question to a person is one of its own.
-            let ask = move |board: &mut kernel::Board<'_>, actor: &kernel::Actor| match &mission {
-                Some(mission) => board.ask_for_more_tasks_in(mission, actor),
-                None => {
-                    board.ask_for_more_tasks(actor)?;
-                    board.ask_for_more_depth(actor)
+            let ask = move |board: &mut kernel::Board<'_>, actor: &kernel::Actor| {
+                if let Some(mission) = &mission {
+                    return board.ask_for_more_tasks_in(mission, actor);
                 }
+                board.ask_for_more_tasks(actor)?;
+                board.ask_for_more_depth(actor)
             };
             call.write_further(ask).await?;
         }
