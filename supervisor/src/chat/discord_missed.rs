@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::bridge::Bridge;
 use super::conversation::Conversation;
-use super::discord::take;
+use super::discord_message::take;
 use crate::automation::chat::{Known, Room};
 use crate::notify::{Undelivered, message_number};
 
