@@ -30,7 +30,11 @@ fn a_task_waits_for_what_its_worker_made_and_goes_on_with_notes_and_results() {
         let parents = shown["parents"].as_array().unwrap();
         assert_eq!(parents.len(), 2, "{shown:#}");
         let said = shown["comments"].to_string();
-        assert!(said.contains("it goes on after t_"), "{said}");
+        // A part may be done before its maker says that it waits.
+        assert!(
+            said.contains("it goes on after t_") || said.contains("its next run begins at once"),
+            "{said}"
+        );
         let text = fleet.cli(["show", &task]).ok().stdout;
         assert!(text.contains("put it together"), "{text}");
     }

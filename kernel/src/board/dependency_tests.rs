@@ -108,11 +108,7 @@ fn a_worker_that_waits_for_what_it_made_goes_on_with_its_notes_and_the_results()
 
     assert_eq!(end(&bench, &id, run).status, Status::Todo);
     let parents = bench.readers.with(|view| view.parents(&id)).unwrap();
-    assert_eq!(
-        parents.len(),
-        2,
-        "what is finished, waits for it or is a stranger's is none: {stranger} {after}"
-    );
+    assert_eq!(parents.len(), 3, "what waits for it or is a stranger's is none: {stranger} {after}");
     complete(&parts[0], "found one");
     assert_eq!(bench.task(&id).status, Status::Todo);
     complete(&parts[1], "found two");
@@ -120,11 +116,49 @@ fn a_worker_that_waits_for_what_it_made_goes_on_with_its_notes_and_the_results()
     bench.start(&id);
     let limits = crate::ContextLimits::default();
     let context = bench.readers.with(|view| view.context(&id, limits, &|_| None)).unwrap().text;
-    for words in
-        ["## Notes of an earlier run\n\n> merge the two\n> then test\n", "> found one", "> found two"]
-    {
+    for words in [
+        "## Notes of an earlier run\n\n> merge the two\n> then test\n",
+        "> early",
+        "> found one",
+        "> found two",
+    ] {
         assert!(context.contains(words), "{words}: {context}");
     }
+    bench.check();
+}
+
+#[test]
+fn a_worker_whose_parts_are_all_done_goes_on_at_once_with_their_results() {
+    let bench = Bench::new();
+    let id = bench.ready();
+    let run = bench.start(&id);
+    let by = worker(&id, run);
+    let maker = by.clone();
+    let part = bench.call(move |board| board.create(titled("quick"), &maker)).unwrap().task.id;
+    let handoff = Handoff { summary: Some("found it".to_owned()), ..Handoff::default() };
+    bench.call(move |board| board.complete(&part, handoff, None, &alice())).unwrap();
+
+    let task = id.clone();
+    let goes_on = bench
+        .call(move |board| {
+            board.block(&task, dependency(), None, &by)?;
+            board.goes_on_by_itself(&task)
+        })
+        .unwrap();
+
+    assert!(goes_on);
+    assert_eq!(end(&bench, &id, run).status, Status::Ready);
+    let again = bench.start(&id);
+    let context = |bench: &Bench| {
+        let limits = crate::ContextLimits::default();
+        bench.readers.with(|view| view.context(&id, limits, &|_| None)).unwrap().text
+    };
+    assert!(context(&bench).contains("> found it"), "{}", context(&bench));
+
+    // What an earlier run has made and was done before this one began is no reason to go on: a person is asked.
+    let (task, by) = (id.clone(), worker(&id, again));
+    bench.call(move |board| board.block(&task, dependency(), None, &by)).unwrap();
+    assert_eq!(end(&bench, &id, again).status, Status::Blocked);
     bench.check();
 }
 

@@ -117,16 +117,6 @@ impl Board<'_> {
         Ok(Decision { error: Some(format!("{CANCELLED_BY}{by}{why}")), ..decision })
     }
 
-    /// Whether a parent of a run's task is open, or was done while the run went on.
-    fn awaited(&self, run: &Run) -> Result<bool, Error> {
-        for parent in self.parents(&run.task_id)? {
-            if self.expect_task(&parent)?.completed_at.is_none_or(|done| done >= run.started_at) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
     /// Keeps what a task has to have before it moves: the message that tells of it reads the result.
     fn prepare(&self, run: &Run, decision: &Decision) -> Result<(), Error> {
         if let (Outcome::ReviewRequested, Some(Verdict::RequestReview(request))) =

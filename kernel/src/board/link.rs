@@ -75,10 +75,11 @@ impl Board<'_> {
         self.reevaluate(child, &actor.label())
     }
 
-    /// Makes a task wait for what its runs have made and what is not finished, but for tasks that wait for it. A part of a
-    /// verdict: what has no room is left out, and nothing is charged.
+    /// Makes a task wait for what its runs have made and what is not finished, but for tasks that wait for it. What the present run
+    /// has made and what is done already is a parent, too: the next run has its result. A part of a verdict: what has no room is
+    /// left out, and nothing is charged.
     pub(super) fn await_parts(&self, task: &Task, label: &str) -> Result<(), Error> {
-        for part in self.tx.open_parts(&task.id, limits::PARENTS)? {
+        for part in self.tx.parts(&task.id, limits::PARENTS)? {
             let is_in_the_way = self.tx.is_above(&task.id, &part)?
                 || self.tx.has_children(&part, limits::CHILDREN)?
                 || self.require_awaitable(&self.expect_task(&part)?).is_err();
@@ -94,6 +95,28 @@ impl Board<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether a parent of a run's task is open, or was done while the run went on.
+    pub(super) fn awaited(&self, run: &Run) -> Result<bool, Error> {
+        for parent in self.parents(&run.task_id)? {
+            if self.expect_task(&parent)?.completed_at.is_none_or(|done| done >= run.started_at) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Returns whether a task that is blocked for a dependency goes on without a person: a parent is open, or was done while its
+    /// present run went on.
+    ///
+    /// # Errors
+    /// When there is no such task, and when the store cannot be read.
+    pub fn goes_on_by_itself(&self, id: &TaskId) -> Result<bool, Error> {
+        match self.open_run_of(&self.expect_task(id)?)? {
+            Some(run) => self.awaited(&run),
+            None => Ok(!self.open_parents(id)?.is_empty()),
+        }
     }
 
     /// Refuses a parent that will never be done.

@@ -62,12 +62,15 @@ impl Tx<'_> {
         )
     }
 
-    /// Lists up to `limit` tasks that runs of a task have made and that are neither done nor archived, oldest first.
-    pub(crate) fn open_parts(&self, task: &TaskId, limit: usize) -> Result<Vec<TaskId>, Error> {
+    /// Lists up to `limit` tasks: those that runs of a task have made and that are neither done nor archived, then those that its
+    /// present run has made and that are done, both oldest first.
+    pub(crate) fn parts(&self, task: &TaskId, limit: usize) -> Result<Vec<TaskId>, Error> {
         self.conn.list(
             "list what the task's runs have made",
             "SELECT id FROM tasks WHERE creator_run IN (SELECT id FROM task_runs WHERE task_id = ?1) \
-               AND completed_at IS NULL AND status <> 'archived' ORDER BY created_at, id LIMIT ?2",
+               AND CASE WHEN completed_at IS NULL THEN status <> 'archived' \
+                   ELSE creator_run = (SELECT current_run_id FROM tasks WHERE id = ?1) END \
+             ORDER BY completed_at IS NOT NULL, created_at, id LIMIT ?2",
             params![task, i64::try_from(limit).unwrap_or(i64::MAX)],
             |row| row.get(0),
         )

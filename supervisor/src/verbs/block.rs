@@ -106,7 +106,9 @@ impl Verb for Block {
                 let settled = board.block(id, blocking.clone(), self.expected_run, actor)?;
                 let (status, note) = outcome(&settled);
                 let waits = match kind {
-                    BlockKind::Dependency => Some(waits_for(id, &board.open_parents(id)?)),
+                    BlockKind::Dependency => {
+                        Some(waits_for(id, &board.open_parents(id)?, board.goes_on_by_itself(id)?))
+                    }
                     BlockKind::NeedsInput
                     | BlockKind::Capability
                     | BlockKind::Transient
@@ -151,13 +153,16 @@ impl Command for Block {
     shown!("Blocked");
 }
 
-/// What the reader should know of a task that waits for others: which, or that nobody has named one.
-fn waits_for(id: &TaskId, open: &[TaskId]) -> String {
+/// What the reader should know of a task that waits for others: which, that they are done, or that nobody has named one.
+fn waits_for(id: &TaskId, open: &[TaskId], goes_on: bool) -> String {
     if !open.is_empty() {
         let named: Vec<&str> = open.iter().take(NAMED).map(TaskId::as_str).collect();
         let more = open.len().saturating_sub(NAMED);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         return format!("it goes on after {}{more}", named.join(", "));
+    }
+    if goes_on {
+        return "what it waits for is done, so its next run begins at once".to_owned();
     }
     format!(
         "no open parent is linked, so it waits for a person: `supervisor link <parent> {id}` adds a parent, \
