@@ -148,6 +148,7 @@ fn a_worker_whose_parts_are_all_done_goes_on_at_once_with_their_results() {
 
     assert!(goes_on);
     assert_eq!(end(&bench, &id, run).status, Status::Ready);
+    bench.clock.advance(std::time::Duration::from_secs(1));
     let again = bench.start(&id);
     let context = |bench: &Bench| {
         let limits = crate::ContextLimits::default();
