@@ -1,7 +1,7 @@
 //! Figures of the dashboard, as a table: `tests/run --browser figures`. They depend on the host and its load, so nothing is checked.
 //! `SUPERVISOR_TEST_BINARY` names the binary that is measured, such as a release build.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
@@ -128,9 +128,12 @@ fn figures_of_events() {
     for (path, place, change) in places {
         open(&page, path);
         page.wait(place);
-        let taken: Vec<(f64, f64)> = (0..TIMES)
+        // An event by itself, as one that a person waits for; and one after the other, which a page draws together where they are near.
+        for (pause, way) in [(Duration::from_millis(400), "by itself"), (Duration::ZERO, "in a row")] {
+            let taken: Vec<(f64, f64)> = (0..TIMES)
             .map(|number| {
-                let title = format!("changes{number}x");
+                std::thread::sleep(pause);
+                let title = format!("changes{number}x{}", way.len());
                 page.script(
                     "window.seen = null; window.watch?.disconnect();
                      window.watch = new MutationObserver(() => {
@@ -148,12 +151,13 @@ fn figures_of_events() {
                 (seen - sent, seen - committed)
             })
             .collect();
-        let (sent, most) = middle(taken.iter().map(|one| one.0).collect());
-        let (committed, worst) = middle(taken.iter().map(|one| one.1).collect());
-        let name = path.replace(&task, "T").replace(&mission, "M");
-        println!(
-            "{name:<18} request to paint: median {sent:.0} ms, most {most:.0}; reply of the commit to paint: median {committed:.0} ms, most {worst:.0}"
-        );
+            let (sent, most) = middle(taken.iter().map(|one| one.0).collect());
+            let (committed, worst) = middle(taken.iter().map(|one| one.1).collect());
+            let name = path.replace(&task, "T").replace(&mission, "M");
+            println!(
+                "{name:<18} {way:<10} request to paint: median {sent:.0} ms, most {most:.0}; reply of the commit to paint: median {committed:.0} ms, most {worst:.0}"
+            );
+        }
     }
 }
 

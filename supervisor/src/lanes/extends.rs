@@ -83,7 +83,9 @@ mod tests {
     #[test]
     fn what_is_extended_is_built_in() {
         assert!(
-            read("extends = \"mine\"").unwrap_err().contains("`mine` is built in; there are shell, exec, claude")
+            read("extends = \"mine\"")
+                .unwrap_err()
+                .contains("`mine` is built in; there are shell, exec, claude")
         );
         assert_eq!(read("extends = 1").unwrap_err(), "it is of type integer, not a text");
     }

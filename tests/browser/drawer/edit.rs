@@ -115,5 +115,7 @@ fn an_assignee_is_suggested_and_a_live_run_is_ended_only_when_that_is_said() {
     fleet
         .eventually("it is reassigned", || (fleet.show(&task)["task"]["assignee"] == "claude").then_some(()));
     page.wait_text("#drawer .editable-value[aria-label^='Assignee']", "claude");
-    assert_eq!(fleet.show(&task)["runs"][0]["outcome"], "reclaimed");
+    fleet.eventually("its run has ended", || {
+        (fleet.show(&task)["runs"][0]["outcome"] == "reclaimed").then_some(())
+    });
 }

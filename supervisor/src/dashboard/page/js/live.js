@@ -8,7 +8,7 @@ import { Problem, call, request, signedOut } from "./api.js";
  */
 
 /** The first event of a burst is handed on at once, the rest of it together. */
-const BETWEEN = 120;
+const BETWEEN = 50;
 /** The stream sends a comment each 15 s: after this long without a byte it is dead. */
 const SILENCE = 40_000;
 const LONGEST = 5000;

@@ -1,7 +1,7 @@
 // Does something at once, and then not more often than a page can show it, however many events come.
 
 /** The least time from the end of one to the begin of the next, in milliseconds, and as a multiple of what one takes. */
-const LEAST = 100;
+const LEAST = 40;
 const SHARE = 3;
 
 /**
