@@ -1,6 +1,7 @@
 //! Forks: a new task that begins from the session of another one's run, which stays as it was.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::Value;
 
@@ -124,6 +125,38 @@ fn a_fork_whose_session_is_gone_begins_anew_with_the_whole_task() {
     assert_eq!(shown["runs"][0]["outcome"], "spawn_failed", "{shown:#}");
     assert!(shown["latest_summary"].as_str().unwrap().contains("0 stripes"), "{shown:#}");
     assert_eq!(shown["task"]["consecutive_failures"], 0);
+}
+
+#[test]
+fn what_an_agent_has_left_among_its_sessions_does_not_keep_them_from_being_forked() {
+    for user in User::all() {
+        let (fleet, task) = told(user, &[]);
+        let sessions = fleet.root().join("sessions/default").join(&task).join("agent");
+        let mut deep = sessions.clone();
+        (0..40).for_each(|_| deep.push("d"));
+        fs::create_dir_all(&deep).unwrap();
+        fs::write(sessions.join("closed"), "x").unwrap();
+        fs::set_permissions(sessions.join("closed"), fs::Permissions::from_mode(0)).unwrap();
+        let sparse = fs::File::create(sessions.join("sparse")).unwrap();
+        sparse.set_len(2 << 30).unwrap();
+        let fork = forked(&fleet, &task, &[]);
+        let shown = fleet.wait_for(&fork, "done");
+        assert_eq!(shown["latest_summary"], "--fork 1 stripes", "{shown:#}");
+        assert_eq!(shown["runs"].as_array().unwrap().len(), 1, "{shown:#}");
+    }
+}
+
+#[test]
+fn a_fork_of_too_many_files_is_blocked_at_once_with_what_to_do() {
+    let (fleet, task) = told(User::current(), &[]);
+    let sessions = fleet.root().join("sessions/default").join(&task).join("agent");
+    (0..20_001).for_each(|n| drop(fs::File::create(sessions.join(format!("f{n}"))).unwrap()));
+    let fork = forked(&fleet, &task, &[]);
+    let shown = fleet.wait_for(&fork, "blocked");
+    assert_eq!(shown["runs"].as_array().unwrap().len(), 1, "{shown:#}");
+    let error = shown["runs"][0]["error"].as_str().unwrap();
+    assert!(error.contains("more than 20000 files") && error.contains("supervisor create"), "{error}");
+    assert!(!fleet.root().join("sessions/default").join(&fork).join(".agent.copy").exists());
 }
 
 #[test]

@@ -5,8 +5,10 @@ use std::io::read_to_string;
 use std::process::Stdio;
 
 use nix::sys::signal::Signal;
+use serde_json::json;
 
 use crate::harness::{Fleet, Screen, User};
+use crate::http::Http;
 
 /// A lane whose workers are the scripts of their tasks, at a terminal.
 const LANE: &str = r#"argv = ["/bin/sh", "{prompt_file}"]
@@ -181,6 +183,50 @@ fn keys_are_typed_by_a_command_and_refused_where_there_is_no_terminal() {
     // Without a terminal of one's own the stream is lines, which drive nothing.
     let lines = fleet.command(["logs", &task]).output().unwrap();
     assert!(!String::from_utf8_lossy(&lines.stdout).contains('\u{1b}'));
+}
+
+#[test]
+fn who_hangs_up_while_it_types_leaves_the_keyboard_free() {
+    let fleet = Fleet::offline();
+    fleet.lane("pty", LANE);
+    let hangs = fleet.home().join("hangs");
+    fleet.start_by(
+        fleet.command(["daemon"]).env("SUPERVISOR_HANG_POINT", format!("begin@{}", hangs.display())),
+    );
+    let script = "stty -echo; echo ready; while read line; do echo \"got $line\"; done";
+    let task =
+        fleet.json(["create", "at a terminal", "--assignee", "pty", "--max-retries", "1", "--body", script]);
+    let task = task["id"].as_str().unwrap().to_owned();
+    fleet.eventually("it has begun", || fleet.cli(["logs", &task]).stdout.contains("ready").then_some(()));
+    // Nothing is written to any board as long as the file is there.
+    fs::write(&hangs, "").unwrap();
+    let first = || fleet.command(["type", &task, "first", "--enter"]).stderr(Stdio::null()).spawn().unwrap();
+    let mut gone = first();
+    let key = fs::read_to_string(fleet.root().join("operator.key")).unwrap();
+    let door = Http::at(fleet.root().join("run/supervisor.sock")).with("x-supervisor-key", &key);
+    let other = |leave| {
+        let typed = json!({ "task_id": task, "holder": "other", "leave": leave });
+        door.post("/api/v1/verbs/type", &typed).json(200)
+    };
+    fleet.eventually("it has the keyboard, and waits for the board", || {
+        let typist = other(false)["typist"].clone();
+        other(true);
+        if gone.try_wait().unwrap().is_some() {
+            // It came when the other one had the keyboard.
+            gone = first();
+        }
+        typist.is_string().then_some(())
+    });
+    gone.kill().unwrap();
+    gone.wait().unwrap();
+    fs::remove_file(&hangs).unwrap();
+    fleet.eventually("the keyboard is free", || {
+        (fleet.cli(["type", &task, "second", "--enter"]).code == 0).then_some(())
+    });
+    fleet.eventually("both are typed", || {
+        let log = fleet.cli(["logs", &task]).stdout;
+        (log.contains("got second") && log.contains("got first")).then_some(())
+    });
 }
 
 #[test]

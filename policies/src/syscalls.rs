@@ -132,8 +132,9 @@ const NAMESPACES: [i32; 7] = [
     libc::CLONE_NEWNET,
 ];
 
-/// Typing into a terminal, and pasting into a console (`ioctl_tty(2)`, `ioctl_console(2)`).
-const TERMINAL: [u64; 2] = [0x5412, 0x541c];
+/// `TIOCSTI`, `TIOCLINUX` and `TIOCSETD`: typing into a terminal, pasting into a console, and giving a terminal another line discipline,
+/// which the kernel loads as a module that nobody else needs (`ioctl_tty(2)`, `ioctl_console(2)`). The numbers are those of `asm-generic`.
+const TERMINAL: [u64; 3] = [0x5412, 0x541c, 0x5423];
 
 /// The bits of a socket's type that are not flags.
 const TYPE_MASK: u64 = 0xf;
@@ -324,6 +325,11 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn the_calls_on_terminals_have_the_numbers_of_this_architecture() {
+        assert_eq!(TERMINAL, [libc::TIOCSTI, libc::TIOCLINUX, libc::TIOCSETD]);
     }
 
     #[test]

@@ -60,6 +60,11 @@ impl Request {
         &self.id
     }
 
+    /// Returns the key of a step of it, which is stored apart: `step` is no name of a verb.
+    pub fn step(&self, step: &'static str) -> Self {
+        Self { verb: step, ..self.clone() }
+    }
+
     /// Makes the key of a request. `body` is all that it asks for.
     pub fn new(caller: Caller, verb: &'static str, id: RequestId, body: &[u8]) -> Self {
         let body = Digest::of(sha2::Sha256::new_with_prefix(body));

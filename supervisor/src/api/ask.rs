@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use super::call::{ANSWER, Call, Entry, OnBoard, Verb, blocking};
 use super::confined::{confined, not_for_members, require_board};
-use super::doors::{Pass, Reserved};
+use super::doors::{Pass, Reserved, Turn};
 use super::identity::{BOARD_HEADER, Caller, REQUEST_HEADER, Who, token_not_valid};
 use super::router::{Messages, Routes, Shared, Surface};
 use super::streams::Place;
@@ -124,16 +124,17 @@ impl<Q> Ask<Q> {
 
     /// Does the work of a verb. What is the same for all verbs is compiled once.
     async fn work(&self, verb: &Entry, longest: Duration, work: Work<'_>) -> Result<(), Failure> {
-        let Some(pass) = self.pass() else { return work(self.admitted(verb).await?).await };
+        let Some(pass) = &self.pass else { return work(self.admitted(verb).await?).await };
         let late = |limit: Duration| {
             Failure::new(Code::TryAgain, format!("`{}` was not done within {limit:?}", verb.name))
                 .hint("it may still be done: send it again with the same request id")
         };
         // One that may take long keeps no other request of its run waiting, and there is one of them.
-        let _long = if longest > ANSWER { Some(pass.long_turn()?) } else { None };
+        let long = if longest > ANSWER { pass.long_turn()? } else { None };
         let begun = Instant::now();
-        let _turn = tokio::time::timeout(ANSWER, pass.turn()).await.map_err(|_| late(ANSWER))?;
-        let made = async { work(self.admitted(verb).await?).await };
+        let turn = tokio::time::timeout(ANSWER, pass.turn()).await.map_err(|_| late(ANSWER))?;
+        let turn = Turn::new(Arc::clone(pass), [long, turn]);
+        let made = async { work(self.admitted(verb).await?.counted(turn)).await };
         let left = longest.saturating_sub(begun.elapsed());
         tokio::time::timeout(left, made).await.unwrap_or_else(|_| Err(late(longest)))
     }

@@ -14,7 +14,9 @@ use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::begun::{key, to_its_end};
 use super::confined::confined;
+use super::doors::Turn;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::service::{BoardHandle, Service};
@@ -59,6 +61,15 @@ pub(crate) enum Effect {
     Write,
     /// Only a daemon can do it.
     Daemon,
+}
+
+/// What becomes of a verb that has begun when its caller hangs up, or gets no answer within its time limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HangUp {
+    /// It goes on to its end: what it has taken or begun is not left halfway.
+    GoesOn,
+    /// It ends where it waits. All that it takes gives itself back, and all that it writes is whole in one commit.
+    Ends,
 }
 
 /// To which callers a verb is offered as a tool over MCP.
@@ -107,6 +118,11 @@ pub(crate) trait Verb: Serialize + DeserializeOwned + JsonSchema + Send + Sync +
     const EFFECT: Effect;
     /// Which board it needs.
     const ON: OnBoard = OnBoard::Named;
+    /// What becomes of it when its caller hangs up. One that waits for somebody else ends.
+    const HANG_UP: HangUp = match Self::EFFECT {
+        Effect::Read => HangUp::Ends,
+        Effect::Write | Effect::Daemon => HangUp::GoesOn,
+    };
     /// The tool that it is over MCP; none where it is none.
     const TOOL: Option<Tool> = None;
     /// Whether the users of a tenant may call it. A verb that says so shows and changes nothing but what [`Verb::confine`] and the
@@ -232,6 +248,8 @@ pub(crate) struct Call {
     named: Arc<[TaskId]>,
     /// Where it was said, for what comes from a chat.
     chat: Option<Address>,
+    /// What it counts for, for the request of a worker.
+    turn: Option<Turn>,
 }
 
 impl Call {
@@ -243,12 +261,17 @@ impl Call {
         actor: Actor,
         id: Option<RequestId>,
     ) -> Self {
-        Call { service, name, board, actor, id, request: None, named: Arc::default(), chat: None }
+        Call { service, name, board, actor, id, request: None, named: Arc::default(), chat: None, turn: None }
     }
 
     /// The same, from a chat: who makes a task there hears of it there.
     pub(crate) fn said_in(self, chat: Address) -> Self {
         Call { chat: Some(chat), ..self }
+    }
+
+    /// The same, which counts for a worker until it has come to its end.
+    pub(super) fn counted(self, turn: Turn) -> Self {
+        Call { turn: Some(turn), ..self }
     }
 
     /// Where it was said.
@@ -266,7 +289,7 @@ impl Call {
         self.board.as_ref().ok_or_else(|| Failure::failed("this request is about no board"))
     }
 
-    /// Runs a verb.
+    /// Runs a verb. What becomes of it when its caller goes, [`HangUp`] says.
     pub(crate) async fn make<V: Verb>(mut self, mut verb: V) -> Result<V::Reply, Failure> {
         if let Some(tenant) = self.confined().cloned() {
             verb.confine(&tenant)?;
@@ -278,10 +301,25 @@ impl Call {
                 self.read(|_| Ok(())).await?;
             }
         }
+        let mut call = self.repeatable(&verb)?;
+        let (service, turn) = (Arc::clone(&call.service), call.turn.take());
+        let work = verb.run(call);
+        let work = async move {
+            let _turn = turn;
+            work.await
+        };
+        match V::HANG_UP {
+            HangUp::GoesOn => to_its_end(&service, V::NAME, work).await,
+            HangUp::Ends => work.await,
+        }
+    }
+
+    /// The same for this request: its reply is kept under the id that the caller has given it.
+    pub(crate) fn repeatable<V: Verb>(mut self, verb: &V) -> Result<Self, Failure> {
         if let Some(id) = self.id.take() {
             self.request = Some(Request::new(Caller::of(&self.actor), V::NAME, id, &verb.substance()?));
         }
-        verb.run(self).await
+        Ok(self)
     }
 
     /// The tenant that the caller is confined to, as one of its users.
@@ -340,7 +378,15 @@ impl Call {
 
     /// The reply that the same request was given before.
     pub(crate) async fn replied<T: DeserializeOwned>(&self) -> Result<Option<T>, Failure> {
-        let Some(request) = self.request.clone() else { return Ok(None) };
+        self.replied_under(None).await
+    }
+
+    /// What was stored for the same request before, or for a step of it.
+    pub(super) async fn replied_under<T: DeserializeOwned>(
+        &self,
+        step: Option<&'static str>,
+    ) -> Result<Option<T>, Failure> {
+        let Some(request) = self.request.as_ref().map(|request| key(request, step)) else { return Ok(None) };
         let stored = self.read(move |view| view.stored_reply(&request)).await?;
         let read = |text: String| {
             serde_json::from_str(&text)
@@ -355,7 +401,17 @@ impl Call {
         &self,
         job: impl FnOnce(&mut Board<'_>, &Actor) -> Result<T, kernel::Error> + Send + 'static,
     ) -> Result<T, Failure> {
-        let Some(request) = self.request.clone() else { return self.write_further(job).await };
+        self.write_under(None, job).await
+    }
+
+    /// The same for a request, or for a step of it, whose reply is stored apart.
+    pub(super) async fn write_under<T: Serialize + DeserializeOwned + Send + 'static>(
+        &self,
+        step: Option<&'static str>,
+        job: impl FnOnce(&mut Board<'_>, &Actor) -> Result<T, kernel::Error> + Send + 'static,
+    ) -> Result<T, Failure> {
+        let request = self.request.as_ref().map(|request| key(request, step));
+        let Some(request) = request else { return self.write_further(job).await };
         let writer = self.board()?.writer()?;
         let actor = self.actor.clone();
         let (done, reply) = tokio::sync::oneshot::channel();

@@ -3,9 +3,12 @@
 //! One router serves the daemon's sockets and, where no daemon runs, the command line in its own process.
 
 mod ask;
+mod begun;
 mod call;
 mod confined;
 mod doors;
+#[cfg(test)]
+mod hang_up_tests;
 mod identity;
 mod in_process;
 mod members;
@@ -14,8 +17,9 @@ mod socket;
 mod streams;
 
 pub(crate) use ask::{Answered, Ask, Given, Id, Whole, answered, mount_exchange, mount_verb, written};
+pub(crate) use begun::to_its_end;
 pub(crate) use call::{
-    ANSWERED, Audience, Call, Effect, Entry, OnBoard, Parcel, Scope, Tool, Verb, blocking,
+    ANSWERED, Audience, Call, Effect, Entry, HangUp, OnBoard, Parcel, Scope, Tool, Verb, blocking,
 };
 pub(crate) use confined::{not_for_members, require_own};
 pub(crate) use doors::{

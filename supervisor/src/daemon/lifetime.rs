@@ -198,9 +198,12 @@ fn sockets_of_runs(support: &policies::Support) -> Sockets {
 
 /// Gives up what the daemon serves, and closes the boards. `managers` is the file of a socket that the service manager keeps.
 async fn close(context: &Context, root: &Root, served: &TaskTracker, managers: Option<(u64, u64)>) {
+    let begun = context.service.begun();
     served.close();
-    // Watchers may hang on to their connections; they see them closed when the process ends.
-    drop(tokio::time::timeout(FAREWELL, served.wait()).await);
+    begun.close();
+    // Watchers may hang on to their connections; they see them closed when the process ends. A verb whose caller has gone comes to its end.
+    let all = async { tokio::join!(served.wait(), begun.wait()) };
+    drop(tokio::time::timeout(FAREWELL, all).await);
     context.host.leave();
     sockets::remove(root, managers);
     let service = Arc::clone(&context.service);

@@ -63,8 +63,8 @@ fn takes_gzip(asked: &HeaderMap) -> bool {
     let mut of_all = false;
     for coding in values.flat_map(|value| value.split(',')) {
         let (name, weight) = coding.split_once(';').unwrap_or((coding, "q=1"));
-        let weight = weight.trim().strip_prefix("q=").and_then(|weight| weight.trim().parse::<f32>().ok());
-        let is_taken = weight.is_some_and(|weight| weight > 0.0);
+        let is_taken =
+            weight.trim().strip_prefix("q=").and_then(thousandths).is_some_and(|weight| weight > 0);
         match name.trim().to_ascii_lowercase().as_str() {
             "gzip" | "x-gzip" => return is_taken,
             "*" => of_all = is_taken,
@@ -72,6 +72,20 @@ fn takes_gzip(asked: &HeaderMap) -> bool {
         }
     }
     of_all
+}
+
+/// A weight (RFC 9110, section 12.4.2), in thousandths: 0 or 1, with up to three digits behind a point. What other numbers have, as a sign,
+/// an exponent, `inf` or `NaN`, is none.
+fn thousandths(weight: &str) -> Option<u16> {
+    let (whole, fraction) = weight.split_once('.').unwrap_or((weight, ""));
+    if fraction.len() > 3 || !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    match (whole, format!("{fraction:0<3}").parse().ok()?) {
+        ("0", part) => Some(part),
+        ("1", 0) => Some(1000),
+        _ => None,
+    }
 }
 
 /// Whether a name can be that of a file: no way leads out of the directory.
@@ -180,6 +194,18 @@ mod tests {
             ("gzip;q=0, *", false),
             ("gzip;q=0.000", false),
             ("gzip;q=x", false),
+            ("gzip; q=1.000", true),
+            ("gzip;q=0.001", true),
+            ("gzip;q=0.", false),
+            ("gzip;q=inf", false),
+            ("gzip;q=NaN", false),
+            ("gzip;q=1e9", false),
+            ("gzip;q=+1", false),
+            ("gzip;q=1.5", false),
+            ("gzip;q=0.0001", false),
+            ("gzip;q=2", false),
+            ("gzip;q=-0.5", false),
+            ("gzip;q=", false),
             ("deflate", false),
             ("", false),
         ] {

@@ -89,12 +89,12 @@ impl<'a> Carrier<'a> {
             self.create(card, &made, stage).await;
         }
         for (parent, child) in linked.iter().filter(|link| !made.contains(link)) {
-            let link = json!({ "parent_id": self.ours(parent), "child_id": self.ours(child) });
+            let link = json!({ "parent_id": self.own_id(parent), "child_id": self.own_id(child) });
             let told = self.call::<Link>(link).await;
             self.note(told.map(drop), &format!("the link {parent} → {child}"), stage);
         }
         for ProjectedRemark { task, body } in said {
-            let comment = json!({ "task_id": self.ours(&task), "body": self.ours(&body) });
+            let comment = json!({ "task_id": self.own_id(&task), "body": self.ours(&body) });
             let told = self.call::<Comment>(comment).await;
             self.note(told.map(drop), &format!("the comment on {task}"), stage);
         }
@@ -120,8 +120,11 @@ impl<'a> Carrier<'a> {
 
     /// Makes a task. Its parents that are known by now come with it.
     async fn create(&mut self, card: ProjectedCard, made: &[(String, String)], stage: Stage) {
-        let parents: Vec<String> =
-            made.iter().filter(|(_, child)| *child == card.id).map(|(parent, _)| self.ours(parent)).collect();
+        let parents: Vec<String> = made
+            .iter()
+            .filter(|(_, child)| *child == card.id)
+            .map(|(parent, _)| self.own_id(parent))
+            .collect();
         let request = self.request(&card, &parents);
         let created = self.call::<Create>(request).await.map(|created| created.task.id.to_string());
         match created {
@@ -199,7 +202,7 @@ impl<'a> Carrier<'a> {
         event: Option<&str>,
     ) -> Value {
         let read = |text: &str| serde_json::from_str::<Value>(text).ok();
-        let mut facts = match metadata.map(|text| self.ours(text)).as_deref().and_then(read) {
+        let mut facts = match metadata.and_then(read).map(|facts| self.ours_within(facts)) {
             Some(Value::Object(facts)) => facts,
             Some(other) => Map::from_iter([("text".to_owned(), other)]),
             None => Map::new(),
@@ -210,7 +213,7 @@ impl<'a> Carrier<'a> {
         };
         let cards = event.and_then(read).map(|event| listed(event.get("verified_cards"))).unwrap_or_default();
         if !cards.is_empty() {
-            let ours: Vec<String> = cards.iter().map(|id| self.ours(id)).collect();
+            let ours: Vec<String> = cards.iter().map(|id| self.own_id(id)).collect();
             facts.insert("created_cards".to_owned(), json!(ours));
         }
         let artifacts: Vec<String> =
@@ -233,9 +236,26 @@ impl<'a> Carrier<'a> {
         Some(path.display().to_string())
     }
 
+    /// The id of this board for one that the program has given; its own words where it has given none.
+    fn own_id(&self, theirs: &str) -> String {
+        self.ids.get(theirs).map_or(theirs, String::as_str).to_owned()
+    }
+
     /// A text with the ids of this board in the place of those that the program has given.
     fn ours(&self, text: &str) -> String {
-        self.ids.iter().fold(text.to_owned(), |text, (theirs, ours)| text.replace(theirs, ours))
+        with_ids(text, &self.ids)
+    }
+
+    /// The same for each text of a value.
+    fn ours_within(&self, value: Value) -> Value {
+        match value {
+            Value::String(text) => Value::String(self.ours(&text)),
+            Value::Array(all) => all.into_iter().map(|value| self.ours_within(value)).collect(),
+            Value::Object(all) => {
+                all.into_iter().map(|(key, value)| (self.ours(&key), self.ours_within(value))).collect()
+            }
+            value @ (Value::Null | Value::Bool(_) | Value::Number(_)) => value,
+        }
     }
 
     /// Calls a verb, from what the program has written about it.
@@ -260,5 +280,61 @@ impl<'a> Carrier<'a> {
             }
         }
         if self.refused.len() < KEPT { self.refused.push(text) } else { self.more += 1 }
+    }
+}
+
+/// A text with other ids in the place of those that it names: whole words that have the form of an id. A program's board may give its tasks
+/// any id, also an empty one or a common word.
+fn with_ids(text: &str, ids: &BTreeMap<String, String>) -> String {
+    let is_of_word = |c: char| c.is_alphanumeric() || c == '_';
+    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(at) = rest.find(is_of_word) {
+        let (before, word) = rest.split_at(at);
+        let (word, behind) = word.split_at(word.find(|c| !is_of_word(c)).unwrap_or(word.len()));
+        out.push_str(before);
+        out.push_str(
+            Some(word).filter(|word| is_id(word)).and_then(|word| ids.get(word)).map_or(word, String::as_str),
+        );
+        rest = behind;
+    }
+    out + rest
+}
+
+/// Whether a word has the form of a task's id: `t_` and small hexadecimal digits.
+fn is_id(word: &str) -> bool {
+    let digits = word.strip_prefix("t_").unwrap_or_default();
+    !digits.is_empty() && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_words_with_the_form_of_an_id_are_replaced() {
+        let ids = [
+            ("", "t_ffffff01"),
+            ("e", "t_ffffff02"),
+            ("task", "t_ffffff03"),
+            ("t_", "t_ffffff04"),
+            ("t_XYZ", "t_ffffff05"),
+            ("t_1a", "t_aaaaaa06"),
+            ("t_1ab", "t_aaaaaa07"),
+            ("t_aaaaaa06", "t_aaaaaa08"),
+        ];
+        let ids = BTreeMap::from(ids.map(|(theirs, ours)| (theirs.to_owned(), ours.to_owned())));
+        for (text, expected) in [
+            ("the task is done", "the task is done"),
+            ("e", "e"),
+            ("", ""),
+            ("t_ t_XYZ", "t_ t_XYZ"),
+            ("t_1a, (t_1ab); t_1a.", "t_aaaaaa06, (t_aaaaaa07); t_aaaaaa06."),
+            ("t_1abc at_1a t_1a_ t_1aé", "t_1abc at_1a t_1a_ t_1aé"),
+            ("dir/t_1a/x t_1a-x \"t_1ab\"", "dir/t_aaaaaa06/x t_aaaaaa06-x \"t_aaaaaa07\""),
+            ("t_aaaaaa06", "t_aaaaaa08"),
+            ("é t_1a é", "é t_aaaaaa06 é"),
+        ] {
+            assert_eq!(with_ids(text, &ids), expected);
+        }
     }
 }

@@ -25,7 +25,7 @@ use tokio_rustls::TlsConnector;
 use tokio_util::io::{InspectReader, InspectWriter};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::credentials::{stays, without_credentials};
+use super::credentials::{header_stays, without_credentials};
 use super::head::{HEADERS, LONGEST, TIME, brokered};
 use super::meter::NotTaken;
 use super::reach::{Unreached, reach, within};
@@ -241,7 +241,7 @@ fn passed_on(headers: &HeaderMap, brokers: &[&Broker]) -> HeaderMap {
         // Some servers read both as one.
         let name = name.replace('_', "-");
         let own = |broker: &&Broker| broker.header.to_string().replace('_', "-") == name;
-        stays(&name) || brokers.iter().any(own)
+        header_stays(&name) || brokers.iter().any(own)
     };
     without(headers, says_who)
 }
@@ -345,6 +345,10 @@ mod tests {
             ("cookie", "mine"),
             ("x-own-key", "mine"),
             ("x_own_key", "mine"),
+            ("forwarded", "for=127.0.0.1;host=other.example"),
+            ("x-forwarded-for", "127.0.0.1"),
+            ("via", "1.1 trusted"),
+            ("x-real-ip", "127.0.0.1"),
             ("anthropic-version", "2023-06-01"),
             ("x-kept", "1"),
             ("x-kept", "2"),

@@ -48,14 +48,53 @@ const OVERRIDES: [&str; 10] = [
     "xoriginalurl",
     "xrewriteurl",
 ];
+/// Names by which a proxy tells a server for whom it asks, from where, by which host, path and certificate. Here the broker is the only
+/// proxy, and what the worker says of others before it would be believed. Parameters may have such names for something else.
+const OF_PROXIES: [&str; 16] = [
+    "cfconnectingip",
+    "clientip",
+    "forwarded",
+    "forwardedfor",
+    "remoteaddr",
+    "remoteuser",
+    "trueclientip",
+    "via",
+    "xclientip",
+    "xclusterclientip",
+    "xhost",
+    "xrealip",
+    "xremoteaddr",
+    "xremoteip",
+    "xremoteuser",
+    "xwebauthuser",
+];
+/// How others of them begin: `X-Forwarded-For`, `X-Original-URL`, `X-Envoy-External-Address`, `X-SSL-Client-Cert`, `X-Auth-Request-User`.
+const OF_PROXIES_BEGIN: [&str; 8] = [
+    "sslclient",
+    "xauthrequest",
+    "xclientcert",
+    "xenvoy",
+    "xforwarded",
+    "xoriginal",
+    "xoriginating",
+    "xsslclient",
+];
 
-/// Whether a header or a parameter of this name stays with the worker.
-pub(super) fn stays(name: &str) -> bool {
+/// Whether a parameter of this name stays with the worker, and a header besides.
+fn stays(name: &str) -> bool {
     let plain = plain(name);
     let has_credential = NAMES.contains(&plain.as_str()) || ENDS.iter().any(|end| plain.ends_with(end));
     // Frameworks read the parameter `_method` as the method.
     let is_override = OVERRIDES.contains(&plain.as_str()) || name.eq_ignore_ascii_case("_method");
     (has_credential && !OF_PAGES.contains(&plain.as_str())) || is_override
+}
+
+/// Whether a header of this name stays with the worker.
+pub(super) fn header_stays(name: &str) -> bool {
+    let plain = plain(name);
+    let is_of_proxies =
+        OF_PROXIES.contains(&plain.as_str()) || OF_PROXIES_BEGIN.iter().any(|begin| plain.starts_with(begin));
+    stays(name) || is_of_proxies
 }
 
 /// The path with those parameters that reach a host.
@@ -144,6 +183,43 @@ mod tests {
         ] {
             assert!(!stays(name), "{name}");
         }
+    }
+
+    #[test]
+    fn what_a_proxy_says_of_a_request_is_no_word_of_the_worker() {
+        for name in [
+            "Forwarded",
+            "forwarded",
+            "X-Forwarded-For",
+            "X-Forwarded-Host",
+            "X-Forwarded-Proto",
+            "X-Forwarded-Port",
+            "X-Forwarded-Prefix",
+            "X_Forwarded_Client_Cert",
+            "X-Original-URL",
+            "X-Original-Method",
+            "X-Original-Forwarded-For",
+            "X-Originating-IP",
+            "Via",
+            "X-Real-IP",
+            "X-Client-IP",
+            "True-Client-IP",
+            "CF-Connecting-IP",
+            "X-Host",
+            "X-SSL-Client-Cert",
+            "X-Remote-User",
+            "X-Auth-Request-Email",
+            "Authorization",
+            "X-HTTP-Method-Override",
+        ] {
+            assert!(header_stays(name), "{name}");
+        }
+        for name in
+            ["viaduct", "x-request-id", "x-stainless-os", "origin", "referer", "user-agent", "x-client-name"]
+        {
+            assert!(!header_stays(name), "{name}");
+        }
+        assert_eq!(without_credentials("/v1?via=air&forwarded=1"), "/v1?via=air&forwarded=1");
     }
 
     #[test]

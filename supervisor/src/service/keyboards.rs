@@ -1,7 +1,8 @@
 //! Who types at the terminals of live runs: one at a time, as long as they say that they are there.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::btree_map::Entry;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use kernel::{Actor, RunId};
@@ -39,21 +40,22 @@ pub(crate) enum Taken {
 }
 
 impl Keyboards {
-    /// Takes the keyboard of a run, or keeps it.
-    pub(crate) fn take(&self, run: RunId, holder: &str, actor: &Actor) -> Taken {
-        let until = Instant::now() + KEPT;
+    /// Takes the keyboard of a run, or keeps it. One whose holder was to be heard again before `now` is nobody's; the second value is
+    /// who has lost it so.
+    fn take(&self, run: RunId, holder: &str, actor: &Actor, now: Instant) -> (Taken, Option<Held>) {
+        let until = now + KEPT;
+        let taken = || Held { holder: holder.to_owned(), actor: actor.clone(), bytes: 0, until };
         match self.locked().entry(run) {
-            std::collections::btree_map::Entry::Vacant(free) => {
-                free.insert(Held { holder: holder.to_owned(), actor: actor.clone(), bytes: 0, until });
-                Taken::Now
+            Entry::Vacant(free) => {
+                free.insert(taken());
+                (Taken::Now, None)
             }
-            std::collections::btree_map::Entry::Occupied(mut held) if held.get().holder == holder => {
+            Entry::Occupied(mut held) if held.get().holder == holder => {
                 held.get_mut().until = until;
-                Taken::Before(held.get().bytes)
+                (Taken::Before(held.get().bytes), None)
             }
-            std::collections::btree_map::Entry::Occupied(held) => {
-                Taken::Others(held.get().actor.name.clone())
-            }
+            Entry::Occupied(mut held) if held.get().until <= now => (Taken::Now, Some(held.insert(taken()))),
+            Entry::Occupied(held) => (Taken::Others(held.get().actor.name.clone()), None),
         }
     }
 
@@ -86,7 +88,47 @@ impl Keyboards {
     }
 }
 
+/// A keyboard that is held for one request, until this is dropped, whatever becomes of the request.
+#[derive(Debug)]
+pub(crate) struct HeldOnce {
+    board: Arc<BoardHandle>,
+    run: RunId,
+    holder: String,
+}
+
+impl Drop for HeldOnce {
+    fn drop(&mut self) {
+        // What was typed is recorded by itself.
+        drop(self.board.keyboards.leave(self.run, &self.holder));
+    }
+}
+
 impl BoardHandle {
+    /// Takes the keyboard of a run, or keeps it.
+    pub(crate) fn take_keyboard(&self, run: RunId, holder: &str, actor: &Actor) -> Taken {
+        let (taken, before) = self.keyboards.take(run, holder, actor, Instant::now());
+        if let Some(before) = before {
+            self.record_typed(run, before);
+        }
+        taken
+    }
+
+    /// Takes the keyboard of a run for one request.
+    ///
+    /// # Errors
+    /// Somebody has it, by this name.
+    pub(crate) fn take_keyboard_once(
+        self: &Arc<Self>,
+        run: RunId,
+        actor: &Actor,
+    ) -> Result<HeldOnce, String> {
+        let holder = uuid::Uuid::new_v4().to_string();
+        match self.take_keyboard(run, &holder, actor) {
+            Taken::Now | Taken::Before(_) => Ok(HeldOnce { board: Arc::clone(self), run, holder }),
+            Taken::Others(name) => Err(name),
+        }
+    }
+
     /// Records how much somebody has typed at the terminal of a run, where it is anything. Waits for nothing.
     pub(crate) fn record_typed(&self, run: RunId, held: Held) {
         let Held { actor, bytes, .. } = held;
@@ -104,15 +146,31 @@ mod tests {
     fn one_types_at_a_time_and_the_next_one_when_it_has_left() {
         let (keyboards, run) = (Keyboards::default(), "7".parse::<RunId>().unwrap());
         let (ann, bob) = (Actor::person("ann"), Actor::person("bob"));
-        assert_eq!(keyboards.take(run, "1", &ann), Taken::Now);
+        let take = |holder, actor| keyboards.take(run, holder, actor, Instant::now()).0;
+        assert_eq!(take("1", &ann), Taken::Now);
         keyboards.typed(run, "1", 3);
         keyboards.typed(run, "2", 9);
-        assert_eq!(keyboards.take(run, "1", &ann), Taken::Before(3));
-        assert_eq!(keyboards.take(run, "2", &bob), Taken::Others("ann".to_owned()));
-        assert_eq!(keyboards.take(run, "3", &ann), Taken::Others("ann".to_owned()), "at another terminal");
+        assert_eq!(take("1", &ann), Taken::Before(3));
+        assert_eq!(take("2", &bob), Taken::Others("ann".to_owned()));
+        assert_eq!(take("3", &ann), Taken::Others("ann".to_owned()), "at another terminal");
         assert!(keyboards.leave(run, "2").is_none());
         assert_eq!(keyboards.leave(run, "1").map(|held| held.bytes), Some(3));
-        assert_eq!(keyboards.take(run, "2", &bob), Taken::Now);
+        assert_eq!(take("2", &bob), Taken::Now);
         assert!(keyboards.until(run, "1").is_none() && keyboards.until(run, "2").is_some());
+    }
+
+    #[test]
+    fn who_says_nothing_for_too_long_loses_the_keyboard_to_the_next_one_with_what_was_typed() {
+        let (keyboards, run) = (Keyboards::default(), "7".parse::<RunId>().unwrap());
+        let (ann, bob) = (Actor::person("ann"), Actor::person("bob"));
+        let begin = Instant::now();
+        keyboards.take(run, "1", &ann, begin);
+        keyboards.typed(run, "1", 3);
+        let just = begin + KEPT.checked_sub(Duration::from_millis(1)).unwrap();
+        assert_eq!(keyboards.take(run, "2", &bob, just).0, Taken::Others("ann".to_owned()));
+        let (taken, before) = keyboards.take(run, "2", &bob, begin + KEPT);
+        assert_eq!(taken, Taken::Now);
+        assert_eq!(before.map(|held| (held.actor.name, held.bytes)), Some(("ann".to_owned(), 3)));
+        assert_eq!(keyboards.take(run, "1", &ann, begin + KEPT).0, Taken::Others("bob".to_owned()));
     }
 }

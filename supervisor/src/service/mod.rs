@@ -6,20 +6,22 @@ pub(crate) mod details;
 pub(crate) mod keyboards;
 pub(crate) mod leases;
 mod looks;
+mod out;
 mod wholeness;
 
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use kernel::{
     Blobs, BoardId, BoardName, Extent, Readers, SharedQuotas, Sweep, Swept, SystemClock, SystemEntropy,
     Tenant, Writer, WriterOptions,
 };
 use tokio::sync::{Notify, watch};
+use tokio_util::task::TaskTracker;
 use workspace::WorkspaceSpec;
 
 pub(crate) use self::beside::BRIDGE;
@@ -140,21 +142,6 @@ impl BoardHandle {
     }
 }
 
-/// A board that is served no more.
-#[derive(Debug)]
-pub(crate) struct Withdrawn {
-    handle: Weak<BoardHandle>,
-    gone: watch::Receiver<()>,
-}
-
-impl Withdrawn {
-    /// Returns when nobody has the board open any more.
-    pub(crate) async fn closed(&mut self) {
-        // Nothing is ever sent: the wait ends with the sender.
-        while self.gone.changed().await.is_ok() {}
-    }
-}
-
 /// The boards of one root.
 #[derive(Debug)]
 pub(crate) struct Service {
@@ -171,6 +158,10 @@ pub(crate) struct Service {
     /// Held while a board is opened, which may take long: what is open already is had meanwhile.
     opening: Mutex<()>,
     refused: Mutex<BTreeMap<BoardName, Failure>>,
+    /// Those that are out of service for as long as something is done with them.
+    out: Mutex<BTreeSet<BoardName>>,
+    /// The verbs that have begun, which come to their ends also when nobody waits for them any more.
+    begun: TaskTracker,
     looks: Looks,
     diffs: Looks<Option<Tenant>>,
     chats: Desk,
@@ -198,6 +189,8 @@ impl Service {
             boards: Mutex::default(),
             opening: Mutex::default(),
             refused: Mutex::default(),
+            out: Mutex::default(),
+            begun: TaskTracker::new(),
             looks: Looks::default(),
             diffs: Looks::default(),
             chats: Desk::default(),
@@ -299,33 +292,6 @@ impl Service {
     /// The boards that exist, by name.
     pub(crate) fn board_names(&self) -> Result<Vec<BoardName>, Failure> {
         self.root.board_names()
-    }
-
-    /// Serves a board no more, and tells everyone why.
-    pub(crate) fn refuse(&self, name: BoardName, failure: Failure) {
-        let failure = failure.not_served(&name);
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner).insert(name, failure);
-    }
-
-    /// Takes a board out of service, with the error for requests made meanwhile. Returns who still has
-    /// it open, and a channel that closes when nobody has any more.
-    pub(crate) fn withdraw(&self, name: &BoardName, failure: Failure) -> Option<Withdrawn> {
-        let mut boards = self.boards.lock().unwrap_or_else(PoisonError::into_inner);
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone(), failure);
-        let handle = boards.remove(name)?;
-        handle.set_closing(true);
-        let gone = handle.gone.subscribe();
-        Some(Withdrawn { handle: Arc::downgrade(&handle), gone })
-    }
-
-    /// Serves a board again, or one of its name.
-    pub(crate) fn readmit(&self, name: &BoardName, withdrawn: Option<&Withdrawn>) {
-        let mut boards = self.boards.lock().unwrap_or_else(PoisonError::into_inner);
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
-        if let Some(handle) = withdrawn.and_then(|withdrawn| withdrawn.handle.upgrade()) {
-            handle.set_closing(false);
-            boards.insert(name.clone(), handle);
-        }
     }
 
     /// The boards that are open, by name.

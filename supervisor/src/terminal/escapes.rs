@@ -2,11 +2,15 @@
 //!
 //! A program at a terminal needs sequences to draw. Others set the title or the clipboard, lock the keyboard, print, or have the
 //! terminal answer, and an answer is read as if the person had typed it. So the sequences that pass are listed, each with its
-//! parameters, and whatever is not listed is left out, strings (OSC, DCS, APC, PM, SOS) with all that they have. The forms are those
-//! of ECMA-48 and of the control sequences of xterm.
+//! parameters, and whatever is not listed is left out, strings (OSC, DCS, APC, PM, SOS) with all that they have. What was on the person's
+//! terminal before stays there: nothing erases the lines above the screen. A number that no screen needs is made smaller. The forms are
+//! those of ECMA-48 and of the control sequences of xterm.
 
 /// What a sequence may have between its introducer and its last letter.
 const LONGEST: usize = 64;
+
+/// The largest number that a sequence has: a terminal would repeat, move and scroll as often as a larger one says.
+const LARGEST: &str = "9999";
 
 /// The private modes that pass (`CSI ? … h` and `l`): cursor keys, reverse video, origin, wrap, cursor, alternate screen, mouse, focus,
 /// pasted text, drawing at once.
@@ -129,6 +133,7 @@ impl Drawn {
             ' '..='?' if self.sequence.len() < LONGEST => self.sequence.push(c),
             '@'..='~' => {
                 if self.is_drawing(c) {
+                    self.clamp();
                     self.sequence.push(c);
                     self.put(out);
                 }
@@ -137,6 +142,28 @@ impl Drawn {
             // Too long, or a control in the middle: nobody needs either to draw.
             _ => self.begin(Within::Text),
         }
+    }
+
+    /// Makes numbers smaller that are too large.
+    fn clamp(&mut self) {
+        let is_digit = |c: char| c.is_ascii_digit();
+        if self.sequence.split(|c| !is_digit(c)).all(|number| number.len() <= LARGEST.len()) {
+            return;
+        }
+        let mut rest = std::mem::take(&mut self.sequence);
+        while let Some(at) = rest.find(is_digit) {
+            let behind = rest.split_off(at);
+            self.sequence.push_str(&rest);
+            let end = behind.find(|c| !is_digit(c)).unwrap_or(behind.len());
+            let number = behind[..end].trim_start_matches('0');
+            self.sequence.push_str(match number.len() {
+                0 => "0",
+                length if length <= LARGEST.len() => number,
+                _ => LARGEST,
+            });
+            rest = behind[end..].to_owned();
+        }
+        self.sequence.push_str(&rest);
     }
 
     /// Whether the sequence with this last letter passes.
@@ -158,6 +185,10 @@ impl Drawn {
                 self.is_full_screen = last == 'h';
             }
             return true;
+        }
+        // Of the screen, and not what was there before it (`3`), which the person may need.
+        if last == 'J' {
+            return body.split(';').all(|what| matches!(what.trim_start_matches('0'), "" | "1" | "2"));
         }
         // The shape of the cursor, and a soft reset.
         if (last == 'q' && body.ends_with(' ') && numbers(&body[..body.len() - 1]))
@@ -275,6 +306,39 @@ mod tests {
         }
         assert_eq!(drawn("a\x1b]0;title\x07b"), "ab");
         assert_eq!(drawn("a\x1bP1;2|x\x1b[31m"), "a\x1b[31m", "a sequence ends a string that has no end");
+    }
+
+    #[test]
+    fn what_was_on_the_terminal_before_is_erased_by_nothing() {
+        for text in
+            ["\x1b[3J", "\x1b[03J", "\x1b[2;3J", "\x1b[3;J", "\x1b[?3J", "\x1b[3:1J", "\x1b[22J", "\x1b[4J"]
+        {
+            assert_eq!(drawn(&format!("a{text}b")), "ab", "{text:?}");
+        }
+        assert_eq!(drawn("\x1b[H\x1b[2J\x1b[3J"), "\x1b[H\x1b[2J", "as `clear` does it");
+        assert_eq!(drawn("\x1b[J\x1b[0J\x1b[1J\x1b[002J"), "\x1b[J\x1b[0J\x1b[1J\x1b[002J");
+    }
+
+    #[test]
+    fn no_number_is_larger_than_a_screen_needs() {
+        for (text, expected) in [
+            ("x\x1b[9999b", "x\x1b[9999b"),
+            ("x\x1b[10000b", "x\x1b[9999b"),
+            ("x\x1b[4294967295b", "x\x1b[9999b"),
+            ("\x1b[1;99999999999999999999H", "\x1b[1;9999H"),
+            ("\x1b[0000000012;3S", "\x1b[12;3S"),
+            ("\x1b[000000T", "\x1b[0T"),
+            ("\x1b[38:2::123456:2:3m", "\x1b[38:2::9999:2:3m"),
+            ("\x1b[100000 q", "\x1b[9999 q"),
+        ] {
+            assert_eq!(drawn(text), expected);
+        }
+    }
+
+    #[test]
+    fn letters_of_languages_that_are_written_from_right_to_left_pass_with_what_orders_them() {
+        let text = "שלום \u{200f}مرحبا\u{200e} \u{2068}x\u{2069} \u{202e}abc\u{202c}";
+        assert_eq!(drawn(text), text);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use crate::api::{ANSWERED, Audience, Call, Effect, Scope, Tool, Verb};
+use crate::api::{ANSWERED, Audience, Call, Effect, HangUp, Scope, Tool, Verb, to_its_end};
 use crate::command::Command;
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -74,6 +74,7 @@ impl Verb for Consult {
         scope: Scope::Worker,
         about: "It returns the answer, after minutes perhaps; after 5 minutes without one, ask the same again to wait on. Ask for what you need to go on; give work away with kanban_create.",
     });
+    const HANG_UP: HangUp = HangUp::Ends;
     type Reply = Answer;
 
     fn answered_within(&self) -> Duration {
@@ -119,15 +120,21 @@ impl Verb for Consult {
             },
             ..NewTask::default()
         };
-        let made = call.write(move |board, actor| Ok(board.consult(new, actor)?.task)).await;
-        if let Err(refusal) = &made
-            && refusal.code == Code::Exhausted
-        {
-            call.write_further(|board, actor| board.ask_for_more_tasks(actor)).await?;
-        }
-        let id = made?.id;
-        let mut asked =
-            Asked { board: Arc::clone(call.board()?), actor: call.actor.clone(), id: Some(id.clone()) };
+        let service = Arc::clone(&call.service);
+        let asking = async move {
+            let made = call.write(move |board, actor| Ok(board.consult(new, actor)?.task)).await;
+            if let Err(refusal) = &made
+                && refusal.code == Code::Exhausted
+            {
+                call.write_further(|board, actor| board.ask_for_more_tasks(actor)).await?;
+            }
+            let id = made?.id;
+            let asked =
+                Asked { board: Arc::clone(call.board()?), actor: call.actor.clone(), id: Some(id.clone()) };
+            Ok((call, id, asked))
+        };
+        // Whose caller hangs up in the middle of it has made a task that nobody knows: it is dropped with what is returned.
+        let (call, id, mut asked) = to_its_end(&service, "nobody was asked", asking).await?;
         let until = start + wait;
         loop {
             news.mark_unchanged();

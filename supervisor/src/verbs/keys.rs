@@ -15,6 +15,8 @@ use crate::service::BoardHandle;
 use crate::service::keyboards::Taken;
 use crate::terminal::Screen;
 
+/// Under which name it is stored that a request has begun to type.
+const BEGUN: &str = "type: begun";
 /// The longest name of an attached terminal.
 const HOLDER_BYTES: usize = 64;
 
@@ -114,39 +116,35 @@ impl Type {
         Ok((size, Some(bytes).filter(|bytes| !bytes.is_empty()).map(Keyed::Text)))
     }
 
-    /// Types without an attached terminal, where nobody else does. It is recorded before it is passed, so that a request that is repeated
-    /// types once.
+    /// Types without an attached terminal, where nobody else does. Who types is recorded before it is passed, and how much after it, with
+    /// what a repeat of the request is answered.
     async fn once(self, call: &Call, text: Option<Keyed>) -> Result<Typed, Failure> {
         let Some(text) = text else {
             return Err(Failure::usage("there is nothing to type").hint("name a text, or --enter"));
         };
-        if let Some(reply) = call.replied().await? {
+        if let Some(reply) = call.acted(BEGUN).await? {
             return Ok(reply);
         }
         let (run, dir) = self.terminal(call).await?;
-        let board = Arc::clone(call.board()?);
-        let holder = uuid::Uuid::new_v4().to_string();
-        if let Taken::Others(name) = board.keyboards().take(run, &holder, &call.actor) {
-            return Err(Failure::new(
+        let _keyboard = call.board()?.take_keyboard_once(run, &call.actor).map_err(|name| {
+            Failure::new(
                 Code::Conflict,
                 format!("nothing was typed: {name} types at the terminal of run {run}"),
             )
-            .hint("try again when they have left it; `supervisor attach` shows the terminal"));
-        }
-        let (task, length) = (self.task_id, length(&text));
-        let reply = call.write(move |board, actor| {
-            let run = board.run_to_type_at(&task, actor)?.id;
-            board.record_typed(run, u64::try_from(length).unwrap_or(u64::MAX), actor)?;
-            Ok(Typed { task_id: task, run_id: run, bytes: length, typist: None, is_full: false })
-        });
-        let reply = reply.await;
-        let passed = match &reply {
-            Ok(_) => pass(dir, vec![text]).await,
-            Err(_) => Ok(()),
+            .hint("try again when they have left it; `supervisor attach` shows the terminal")
+        })?;
+        let (task, begun, bytes) = (self.task_id.clone(), self.task_id, length(&text));
+        let typing = async move {
+            pass(dir, vec![text]).await.map_err(|error| refusal(&error, run))?;
+            Ok(Typed { task_id: task, run_id: run, bytes, typist: None, is_full: false })
         };
-        drop(board.keyboards().leave(run, &holder));
-        passed.map_err(|error| refusal(&error, run))?;
-        reply
+        call.act_once(
+            BEGUN,
+            move |board, actor| board.begin_typing(&begun, actor).map(drop),
+            typing,
+            move |board, actor| board.record_typed(run, u64::try_from(bytes).unwrap_or(u64::MAX), actor),
+        )
+        .await
     }
 
     /// What an attached terminal says: it has the keyboard while it says something.
@@ -173,7 +171,7 @@ impl Type {
             }
             return Ok(reply);
         }
-        let typed_before = match board.keyboards().take(run, &holder, &call.actor) {
+        let typed_before = match board.take_keyboard(run, &holder, &call.actor) {
             Taken::Others(name) => {
                 reply.typist = Some(name);
                 return Ok(reply);

@@ -1,6 +1,7 @@
 //! `remove-board`: closes a board that has no open run, and takes it away.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::{BoardName, Clock as _, Readers, SystemClock};
@@ -15,6 +16,7 @@ use crate::exit::Code;
 use crate::failure::Failure;
 use crate::paths::{Root, make_dir};
 use crate::terminal::Screen;
+use crate::verbs::boards::require;
 
 /// How long the last readers of a board may take. Watchers leave at once.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -48,38 +50,24 @@ impl Verb for RemoveBoard {
     async fn run(self, call: Call) -> Result<Removed, Failure> {
         let service = call.service;
         self.refuse_default()?;
+        require(service.root(), &self.slug)?;
         let slug = self.slug.clone();
         let being = Failure::new(Code::NotFound, format!("the board `{slug}` is being removed"))
             .hint("supervisor boards list shows the others");
-        let mut withdrawn = service.withdraw(&slug, being);
+        let mut out = service.take_out(&slug, being)?;
         // From here on nothing new comes to the board; what has come is known to the daemon's owner loop.
-        let forgotten = match OwnerLink::of(&service) {
-            None => Ok(()),
-            Some(daemon) => daemon.ask(|reply| Event::Forget(slug.clone(), reply)).await.flatten(),
-        };
-        let closed = match (forgotten, withdrawn.as_mut()) {
-            (Ok(()), Some(withdrawn)) => {
-                tokio::time::timeout(TIMEOUT, withdrawn.closed()).await.map_err(|_| {
-                    Failure::new(Code::TryAgain, format!("the board `{slug}` is still being read"))
-                        .hint("try again in a moment")
-                })
-            }
-            (forgotten, _) => forgotten,
-        };
-        let removed = match closed {
-            Ok(()) => {
-                let shared = std::sync::Arc::clone(&service);
-                blocking("the board was not removed", move || self.take_away(shared.root())).await.flatten()
-            }
-            Err(failure) => Err(failure),
-        };
-        service.readmit(&slug, withdrawn.as_ref());
-        if removed.is_err()
-            && let Some(daemon) = service.daemon()
-        {
-            daemon.board_changed(&slug);
+        if let Some(daemon) = OwnerLink::of(&service) {
+            daemon.ask(|reply| Event::Forget(slug.clone(), reply)).await.flatten()?;
         }
-        removed
+        tokio::time::timeout(TIMEOUT, out.closed()).await.map_err(|_| {
+            Failure::new(Code::TryAgain, format!("the board `{slug}` is still being read"))
+                .hint("try again in a moment")
+        })?;
+        let root = Arc::clone(&service);
+        let removed =
+            blocking("the board was not removed", move || self.take_away(root.root())).await.flatten()?;
+        out.removed();
+        Ok(removed)
     }
 }
 
@@ -140,7 +128,7 @@ fn refuse_live(root: &Root, slug: &BoardName) -> Result<(), Failure> {
         )
         .hint("start a daemon, and reclaim or complete the task"));
     }
-    let open = match Readers::open(&root.board(slug), std::sync::Arc::new(SystemClock)) {
+    let open = match Readers::open(&root.board(slug), Arc::new(SystemClock)) {
         // It is whole, and what works on it may be on it.
         Err(error @ kernel::OpenError::OlderSchema { .. }) => return Err(error.into()),
         // One that cannot be read names no run.

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use crate::api::{ANSWERED, Audience, Call, Effect, Verb};
+use crate::api::{ANSWERED, Audience, Call, Effect, HangUp, Verb, to_its_end};
 use crate::command::Command;
 use crate::daemon::{OwnerLink, TaskKey};
 use crate::exit::Code;
@@ -61,6 +61,7 @@ impl Verb for Steer {
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Daemon;
     const MEMBERS: bool = true;
+    const HANG_UP: HangUp = HangUp::Ends;
     type Reply = Message;
 
     fn answered_within(&self) -> Duration {
@@ -78,9 +79,15 @@ impl Verb for Steer {
         let until = Instant::now() + self.timeout.duration().min(LONGEST);
         // Subscribed before the message is sent, so that nothing falls between.
         let mut news = call.board()?.changes();
-        let (task, text) = (self.task_id.clone(), self.message);
-        let sent = call.write(move |board, actor| board.steer(&task, &text, actor)).await?;
-        ring(&call, &self.task_id);
+        let service = Arc::clone(&call.service);
+        let sending = async move {
+            let (task, text) = (self.task_id.clone(), self.message);
+            let sent = call.write(move |board, actor| board.steer(&task, &text, actor)).await?;
+            ring(&call, &self.task_id);
+            Ok((call, sent))
+        };
+        // A message that is on the board is rung for, also when its caller hangs up.
+        let (call, sent) = to_its_end(&service, "the message was not delivered", sending).await?;
         let (run, number) = (sent.run_id, sent.number);
         loop {
             news.mark_unchanged();

@@ -129,6 +129,19 @@ pub(super) fn note(board: &BoardHandle, run: RunId, bound: &'static str) {
 #[derive(Debug)]
 pub(crate) struct Pass(Arc<Ticket>);
 
+/// What the verb of a worker's request counts for until it has come to its end, which its request may not wait for.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    _turns: [Option<OwnedSemaphorePermit>; 2],
+    _pass: Arc<Pass>,
+}
+
+impl Turn {
+    pub(crate) fn new(pass: Arc<Pass>, turns: [Option<OwnedSemaphorePermit>; 2]) -> Self {
+        Turn { _turns: turns, _pass: pass }
+    }
+}
+
 /// Bytes that are reserved for a worker, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Reserved(Arc<Ticket>, usize);

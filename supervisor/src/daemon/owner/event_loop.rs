@@ -54,7 +54,7 @@ pub(in crate::daemon) async fn own(
                 Action::Withdraw(board, failure) => {
                     tracing::error!(%board, error = %failure, "board_damaged");
                     // Who has it open keeps it open; nobody waits for that.
-                    drop(context.service.withdraw(&board, failure.not_served(&board)));
+                    context.service.withdraw(&board, failure.not_served(&board));
                 }
                 Action::Start(board, attempt) => match context.service.board(&board) {
                     Ok(handle) => {

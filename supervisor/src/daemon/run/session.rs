@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 
 use kernel::{BoardName, ForkedFrom, Profile, TaskId};
 use policies::Identity;
+use shim::shortage::is_shortage;
 use workspace::Name;
 
 use super::environment::Environment;
 use super::fault::LaunchError;
 use super::private::give;
-use super::session_copy::{Moved, copy};
+use super::session_copy::{Bounds, CopyError, Moved, copy};
 use super::stage::Stage;
 use crate::gc::{self, Fate, Sweep};
 use crate::paths::{Root, make_dir};
@@ -125,11 +126,27 @@ pub(super) fn fork(
     make_dir(&begun, 0o700).map_err(refused)?;
     let before = from.run.workspace_path.as_deref().map(Path::new);
     let moved = projects.zip(before).map(|(projects, before)| Moved::of(projects, before, workspace));
-    let copied = copy(&source, &begun, identity, moved.as_ref()).and_then(|()| std::fs::rename(&begun, &dir));
-    copied.map_err(|e| {
-        std::fs::remove_dir_all(&begun).ok();
-        LaunchError::task(STAGE, format!("the sessions of {} cannot be copied: {e}", from.run.task_id))
-    })
+    let left_out = match copy(&source, &begun, (identity, moved.as_ref()), Bounds::FORK) {
+        Ok(left_out) => left_out,
+        Err(error) => {
+            std::fs::remove_dir_all(&begun).ok();
+            let why = format!("the sessions of {} cannot be copied: {error}", from.run.task_id);
+            return Err(match error {
+                // No other try can do better: it is for a person to decide.
+                CopyError::Refused(_) | CopyError::Closed(_) => LaunchError::definition(
+                    STAGE,
+                    format!("{why}; `supervisor create` makes a task without them"),
+                ),
+                CopyError::System(error) if is_shortage(&error) => system(&error),
+                CopyError::System(_) => LaunchError::task(STAGE, why),
+            });
+        }
+    };
+    if left_out.entries > 0 {
+        let (first, origin) = (left_out.first.unwrap_or_default(), &from.run.task_id);
+        tracing::warn!(%task, %origin, entries = left_out.entries, first = %first.display(), "session_files_left_out");
+    }
+    std::fs::rename(&begun, &dir).map_err(|e| system(&e))
 }
 
 /// Whether the name of a session can be a word of a command: nothing that a program takes for an option.

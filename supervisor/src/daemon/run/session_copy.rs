@@ -2,24 +2,72 @@
 //! else enters before it is whole.
 //!
 //! A worker has written what is copied. It is opened beneath the directory, step by step, and nothing that leads elsewhere is followed: no
-//! link, no file of another user, nothing that is no file.
+//! link, no file of another user, nothing that is no file. What cannot be read is left out and counted: one file does not keep the session
+//! from being forked. Holes of files stay holes, and what counts is what is written.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use policies::Identity;
-use rustix::fs::{AtFlags, Dir, FileType, Gid, Mode, OFlags, Uid, fchown, fstat, mkdirat, openat, statat};
+use rustix::fs::{
+    AtFlags, Dir, FileType, Gid, Mode, OFlags, SeekFrom as Seek, Uid, fchown, fstat, fstatvfs, mkdirat,
+    openat, seek, statat,
+};
+use rustix::io::Errno;
+use shim::shortage::{is_shortage, unless_short};
 
-/// The most files and directories of a copy.
-const ENTRIES: usize = 20_000;
-/// The most bytes of a copy.
-const BYTES: u64 = 1 << 30;
-/// How deep it may be.
+/// How deep a copy is; what is deeper is left out.
 const DEPTH: usize = 32;
+/// The bytes that are written between two looks at what is free on the disk.
+const PIECE: u64 = 8 << 20;
+
+/// How much is copied.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    /// The most files and directories.
+    entries: usize,
+    /// The most bytes.
+    bytes: u64,
+    /// Returns how many bytes are free where the copy is made.
+    free: fn(BorrowedFd<'_>) -> io::Result<u64>,
+}
+
+impl Bounds {
+    pub(super) const FORK: Self = Bounds { entries: 20_000, bytes: 1 << 30, free };
+}
+
+/// What a copy lacks.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct LeftOut {
+    /// How many files and directories could not be read, or were too deep.
+    pub(super) entries: usize,
+    /// One of them.
+    pub(super) first: Option<PathBuf>,
+}
+
+/// Why nothing is copied.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CopyError {
+    /// It stays so, however often it is tried.
+    #[error("{0}")]
+    Refused(&'static str),
+    /// The worker has closed its directory.
+    #[error("their directory cannot be opened: {0}")]
+    Closed(#[source] io::Error),
+    /// Something failed here.
+    #[error(transparent)]
+    System(#[from] io::Error),
+}
+
+impl From<Errno> for CopyError {
+    fn from(errno: Errno) -> Self {
+        CopyError::System(errno.into())
+    }
+}
 
 /// What of it has another name in the copy: sessions that belong to a workspace.
 #[derive(Clone, Debug)]
@@ -45,16 +93,32 @@ impl Moved {
 pub(super) fn copy(
     from: &Path,
     to: &Path,
-    identity: Option<Identity>,
-    moved: Option<&Moved>,
-) -> io::Result<()> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let open = |path: &Path| rustix::fs::open(path, flags, Mode::empty());
-    let (source, target) = (open(from)?, open(to)?);
+    (identity, moved): (Option<Identity>, Option<&Moved>),
+    bounds: Bounds,
+) -> Result<LeftOut, CopyError> {
+    let open = |path: &Path| rustix::fs::open(path, DIRECTORY, Mode::empty()).map_err(io::Error::from);
+    let source = open(from).map_err(|error| match is_shortage(&error) {
+        true => CopyError::System(error),
+        false => CopyError::Closed(error),
+    })?;
+    let target = open(to)?;
     let owner = fstat(&source)?.st_uid;
-    let mut copy = Copy { owner, identity, moved, entries: 0, bytes: 0 };
+    // Whatever is free, half of it stays free: the boards are on this disk, too.
+    let reserve = (bounds.free)(target.as_fd())? / 2;
+    let left_out = LeftOut::default();
+    let mut copy = Copy { owner, identity, moved, bounds, reserve, entries: 0, bytes: 0, left_out };
     copy.directory(source.as_fd(), target.as_fd(), Path::new(""), 0)?;
-    copy.give(target.as_fd())
+    copy.give(target.as_fd())?;
+    Ok(copy.left_out)
+}
+
+const DIRECTORY: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// What an ordinary user has free.
+fn free(dir: BorrowedFd<'_>) -> io::Result<u64> {
+    let found = fstatvfs(dir)?;
+    Ok(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
 struct Copy<'a> {
@@ -63,8 +127,12 @@ struct Copy<'a> {
     /// Whose the copies are.
     identity: Option<Identity>,
     moved: Option<&'a Moved>,
+    bounds: Bounds,
+    /// What stays free.
+    reserve: u64,
     entries: usize,
     bytes: u64,
+    left_out: LeftOut,
 }
 
 impl Copy<'_> {
@@ -74,33 +142,37 @@ impl Copy<'_> {
         target: BorrowedFd<'_>,
         at: &Path,
         depth: usize,
-    ) -> io::Result<()> {
-        if depth > DEPTH {
-            return Err(too_much("it is deeper than 32 directories"));
-        }
-        let mut entries = Dir::read_from(source)?;
+    ) -> Result<(), CopyError> {
+        let Some(mut entries) = self.read(Dir::read_from(source), at)? else { return Ok(()) };
         while let Some(entry) = entries.read() {
-            let entry = entry?;
+            let Some(entry) = self.read(entry, at)? else { return Ok(()) };
             let name = OsStr::from_bytes(entry.file_name().to_bytes());
             if name == "." || name == ".." {
                 continue;
             }
             self.entries += 1;
-            if self.entries > ENTRIES {
-                return Err(too_much("it has more than 20000 files"));
+            if self.entries > self.bounds.entries {
+                return Err(CopyError::Refused("they have more than 20000 files"));
             }
-            let meta = statat(source, name, AtFlags::SYMLINK_NOFOLLOW)?;
-            let named = self.name_of(at, name);
+            let path = at.join(name);
+            let found = statat(source, name, AtFlags::SYMLINK_NOFOLLOW);
+            let Some(meta) = self.read(found, &path)? else { continue };
+            let Some(named) = self.name_of(at, name) else {
+                self.leave_out(&path);
+                continue;
+            };
             match FileType::from_raw_mode(meta.st_mode) {
+                FileType::Directory if depth == DEPTH => self.leave_out(&path),
                 FileType::Directory => {
-                    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-                    let inner = openat(source, name, flags, Mode::empty())?;
-                    mkdirat(target, &named, Mode::RWXU)?;
-                    let made = openat(target, &named, flags, Mode::empty())?;
-                    self.directory(inner.as_fd(), made.as_fd(), &at.join(name), depth + 1)?;
+                    let opened = openat(source, name, DIRECTORY, Mode::empty());
+                    let Some(inner) = self.read(opened, &path)? else { continue };
+                    // The name of the new workspace may be longer than a name can be.
+                    let Some(()) = self.read(mkdirat(target, &named, Mode::RWXU), &path)? else { continue };
+                    let made = openat(target, &named, DIRECTORY, Mode::empty())?;
+                    self.directory(inner.as_fd(), made.as_fd(), &path, depth + 1)?;
                     self.give(made.as_fd())?;
                 }
-                FileType::RegularFile => self.file(source.as_fd(), target, (name, &named))?,
+                FileType::RegularFile => self.file(source.as_fd(), target, (name, &named), &path)?,
                 // Links, sockets, pipes: no session is in one.
                 FileType::Symlink
                 | FileType::Fifo
@@ -118,31 +190,78 @@ impl Copy<'_> {
         source: BorrowedFd<'_>,
         target: BorrowedFd<'_>,
         (name, named): (&OsStr, &OsStr),
-    ) -> io::Result<()> {
+        path: &Path,
+    ) -> Result<(), CopyError> {
         // What it is may have changed since: opening a pipe waits for nobody.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = File::from(openat(source, name, flags, Mode::empty())?);
+        let opened = openat(source, name, flags, Mode::empty());
+        let Some(file) = self.read(opened, path)?.map(File::from) else { return Ok(()) };
         let meta = fstat(&file)?;
         if FileType::from_raw_mode(meta.st_mode) != FileType::RegularFile || meta.st_uid != self.owner {
             return Ok(());
         }
-        let left = BYTES - self.bytes;
-        if u64::try_from(meta.st_size).unwrap_or(u64::MAX) > left {
-            return Err(too_much("it has more than 1 GiB"));
-        }
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut made = File::from(openat(target, named, flags, Mode::RUSR | Mode::WUSR)?);
-        // It may grow meanwhile.
-        self.bytes += io::copy(&mut file.take(left + 1), &mut made)?;
-        if self.bytes > BYTES {
-            return Err(too_much("it has more than 1 GiB"));
-        }
-        self.give(made.as_fd())
+        let made = File::from(openat(target, named, flags, Mode::RUSR | Mode::WUSR)?);
+        // What it grows to meanwhile is no part of the copy.
+        self.contents(&file, &made, u64::try_from(meta.st_size).unwrap_or_default())?;
+        Ok(self.give(made.as_fd())?)
     }
 
-    fn name_of(&self, at: &Path, name: &OsStr) -> OsString {
-        let moved = self.moved.filter(|moved| moved.projects == at && moved.from == name);
-        moved.map_or(name, |moved| moved.to.as_os_str()).to_owned()
+    /// Copies what a file has, and leaves holes where it has none.
+    fn contents(&mut self, mut source: &File, mut target: &File, length: u64) -> Result<(), CopyError> {
+        let mut at = 0;
+        while at < length {
+            let Some((begin, end)) = data(source, at, length)? else { break };
+            source.seek(SeekFrom::Start(begin))?;
+            target.seek(SeekFrom::Start(begin))?;
+            at = begin;
+            while at < end {
+                let piece = (end - at).min(PIECE);
+                self.admit(piece, target.as_fd())?;
+                let written = io::copy(&mut source.take(piece), &mut target)?;
+                if written == 0 {
+                    // It was cut meanwhile.
+                    return Ok(());
+                }
+                at += written;
+            }
+        }
+        Ok(target.set_len(length)?)
+    }
+
+    /// Counts what is about to be written.
+    fn admit(&mut self, piece: u64, target: BorrowedFd<'_>) -> Result<(), CopyError> {
+        self.bytes += piece;
+        if self.bytes > self.bounds.bytes {
+            return Err(CopyError::Refused("they have more than 1 GiB"));
+        }
+        if (self.bounds.free)(target)? < self.reserve.saturating_add(piece) {
+            return Err(CopyError::Refused("they need more than half of what is free on the disk"));
+        }
+        Ok(())
+    }
+
+    /// What was read of the worker's; none where it cannot be read, which is noted.
+    fn read<T>(&mut self, found: rustix::io::Result<T>, path: &Path) -> io::Result<Option<T>> {
+        let found = unless_short(found.map_err(io::Error::from))?;
+        if found.is_none() {
+            self.leave_out(path);
+        }
+        Ok(found)
+    }
+
+    fn leave_out(&mut self, path: &Path) {
+        self.left_out.entries += 1;
+        self.left_out.first.get_or_insert_with(|| path.to_owned());
+    }
+
+    /// What something is called in the copy; none where what is moved has that name there.
+    fn name_of(&self, at: &Path, name: &OsStr) -> Option<OsString> {
+        match self.moved.filter(|moved| moved.projects == at && moved.from != moved.to) {
+            Some(moved) if moved.from == name => Some(moved.to.clone()),
+            Some(moved) if moved.to == name => None,
+            Some(_) | None => Some(name.to_owned()),
+        }
     }
 
     fn give(&self, made: BorrowedFd<'_>) -> io::Result<()> {
@@ -153,31 +272,51 @@ impl Copy<'_> {
     }
 }
 
-fn too_much(why: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::FileTooLarge, why)
+/// Where the next bytes of a file are that it has, from a place on; none where a hole is left.
+fn data(file: &File, at: u64, length: u64) -> io::Result<Option<(u64, u64)>> {
+    let begin = match seek(file, Seek::Data(at)) {
+        Ok(begin) if begin < length => begin,
+        Ok(_) | Err(Errno::NXIO) => return Ok(None),
+        // The file system does not say.
+        Err(Errno::INVAL) => return Ok(Some((at, length))),
+        Err(error) => return Err(error.into()),
+    };
+    Ok(Some((begin, seek(file, Seek::Hole(begin))?.min(length))))
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _, symlink};
 
     use super::*;
 
-    #[test]
-    fn files_are_copied_with_the_name_of_their_new_workspace_and_nothing_leads_out() {
+    /// A place with an empty directory to copy into beside the one that is copied.
+    fn place() -> (tempfile::TempDir, PathBuf, PathBuf) {
         let place = tempfile::tempdir().unwrap();
         let (from, to) = (place.path().join("from"), place.path().join("to"));
+        fs::create_dir_all(&from).unwrap();
+        fs::create_dir(&to).unwrap();
+        (place, from, to)
+    }
+
+    fn copied(from: &Path, to: &Path) -> Result<LeftOut, CopyError> {
+        copy(from, to, (None, None), Bounds::FORK)
+    }
+
+    #[test]
+    fn files_are_copied_with_the_name_of_their_new_workspace_and_nothing_leads_out() {
+        let (place, from, to) = place();
         let sessions = from.join("projects/-srv-a-b");
         fs::create_dir_all(&sessions).unwrap();
-        fs::create_dir(&to).unwrap();
         fs::write(sessions.join("s.jsonl"), "said").unwrap();
         fs::write(place.path().join("secret"), "x").unwrap();
         symlink(place.path().join("secret"), from.join("file")).unwrap();
         symlink(place.path(), from.join("dir")).unwrap();
         nix::unistd::mkfifo(&from.join("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
         let moved = Moved::of(Path::new("projects"), Path::new("/srv/a.b"), Path::new("/srv/c d"));
-        copy(&from, &to, None, Some(&moved)).unwrap();
+        let left_out = copy(&from, &to, (None, Some(&moved)), Bounds::FORK).unwrap();
+        assert_eq!(left_out, LeftOut::default());
         assert_eq!(fs::read_to_string(to.join("projects/-srv-c-d/s.jsonl")).unwrap(), "said");
         let names: Vec<_> = fs::read_dir(&to).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names, ["projects"]);
@@ -185,20 +324,85 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_is_bounded() {
-        let place = tempfile::tempdir().unwrap();
-        let (from, to) = (place.path().join("from"), place.path().join("to"));
-        fs::create_dir_all(&from).unwrap();
-        fs::create_dir(&to).unwrap();
-        // Sparse: what is too large is not read at all.
-        File::create(from.join("big")).unwrap().set_len(BYTES + 1).unwrap();
-        let error = copy(&from, &to, None, None).unwrap_err();
-        assert!(error.to_string().contains("1 GiB"), "{error}");
-        fs::remove_file(from.join("big")).unwrap();
-        let mut deep = from.clone();
+    fn what_cannot_be_read_or_is_too_deep_is_left_out_and_the_rest_is_copied() {
+        let (_place, from, to) = place();
+        fs::write(from.join("s.jsonl"), "said").unwrap();
+        let mut deep = from.join("deep");
         (0..40).for_each(|_| deep.push("d"));
-        fs::create_dir_all(deep).unwrap();
-        let error = copy(&from, &to, None, None).unwrap_err();
-        assert!(error.to_string().contains("deeper"), "{error}");
+        fs::create_dir_all(&deep).unwrap();
+        for closed in ["closed", "shut"] {
+            fs::create_dir(from.join(closed)).unwrap();
+            fs::write(from.join(closed).join("x"), "x").unwrap();
+        }
+        fs::write(from.join("hidden"), "x").unwrap();
+        let close = |name: &str, mode| {
+            fs::set_permissions(from.join(name), fs::Permissions::from_mode(mode)).unwrap();
+        };
+        let modes = [("closed", 0), ("shut", 0o400), ("hidden", 0)];
+        modes.iter().for_each(|(name, mode)| close(name, *mode));
+        let left_out = copied(&from, &to).unwrap();
+        ["closed", "shut"].iter().for_each(|name| close(name, 0o700));
+        assert_eq!(fs::read_to_string(to.join("s.jsonl")).unwrap(), "said");
+        // Root reads all but what is too deep.
+        let is_root = nix::unistd::geteuid().is_root();
+        assert_eq!(left_out.entries, if is_root { 1 } else { 4 }, "{left_out:?}");
+        assert_eq!(fs::read_dir(to.join("shut")).unwrap().count(), usize::from(is_root));
+        assert!(to.join("deep").join("d/".repeat(31)).is_dir());
+        assert!(!to.join("deep").join("d/".repeat(32)).exists());
+    }
+
+    #[test]
+    fn what_has_the_name_of_the_new_workspace_already_does_not_keep_the_session_out() {
+        for first in ["-b", "-z"] {
+            let (_place, from, to) = place();
+            for name in ["-a", first] {
+                fs::create_dir_all(from.join("projects").join(name)).unwrap();
+                fs::write(from.join("projects").join(name).join("s.jsonl"), name).unwrap();
+            }
+            let moved = Moved::of(Path::new("projects"), Path::new("/a"), &Path::new("/").join(&first[1..]));
+            let left_out = copy(&from, &to, (None, Some(&moved)), Bounds::FORK).unwrap();
+            assert_eq!(left_out.first, Some(Path::new("projects").join(first)));
+            assert_eq!(fs::read_to_string(to.join("projects").join(first).join("s.jsonl")).unwrap(), "-a");
+        }
+    }
+
+    #[test]
+    fn a_copy_is_bounded_by_what_is_written_and_by_what_is_free() {
+        let (_place, from, to) = place();
+        for name in ["a", "b"] {
+            fs::write(from.join(name), vec![1; 3000]).unwrap();
+        }
+        let refused = |bounds: Bounds| {
+            fs::remove_dir_all(&to).unwrap();
+            fs::create_dir(&to).unwrap();
+            copy(&from, &to, (None, None), bounds).unwrap_err().to_string()
+        };
+        assert!(refused(Bounds { bytes: 5999, ..Bounds::FORK }).contains("1 GiB"));
+        assert!(refused(Bounds { entries: 1, ..Bounds::FORK }).contains("20000 files"));
+        let short = refused(Bounds { free: |_| Ok(5999), ..Bounds::FORK });
+        assert!(short.contains("half of what is free"), "{short}");
+        fs::remove_dir_all(&to).unwrap();
+        fs::create_dir(&to).unwrap();
+        copy(&from, &to, (None, None), Bounds { bytes: 6000, entries: 2, ..Bounds::FORK }).unwrap();
+    }
+
+    #[test]
+    fn a_hole_stays_a_hole_and_counts_for_nothing() {
+        let (_place, from, to) = place();
+        let sparse = File::create(from.join("sparse")).unwrap();
+        sparse.set_len(8 << 30).unwrap();
+        sparse.write_all_at(b"begin", 0).unwrap();
+        sparse.write_all_at(b"middle", 5 << 30).unwrap();
+        File::create(from.join("hole")).unwrap().set_len(2 << 30).unwrap();
+        assert_eq!(copied(&from, &to).unwrap(), LeftOut::default());
+        let (made, hole) = (File::open(to.join("sparse")).unwrap(), fs::metadata(to.join("hole")).unwrap());
+        let mut middle = [0; 8];
+        made.read_exact_at(&mut middle, (5 << 30) - 1).unwrap();
+        assert_eq!(&middle, b"\0middle\0");
+        made.read_exact_at(&mut middle, 0).unwrap();
+        assert_eq!(&middle, b"begin\0\0\0");
+        let meta = made.metadata().unwrap();
+        assert_eq!((meta.len(), hole.len()), (8 << 30, 2 << 30));
+        assert!((meta.blocks() + hole.blocks()) * 512 < 16 << 20, "{} blocks", meta.blocks());
     }
 }

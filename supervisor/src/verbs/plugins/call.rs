@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::unknown;
-use crate::api::{Audience, Call, Effect, Verb};
+use crate::api::{Audience, Call, Effect, HangUp, Verb};
 use crate::automation::plugins::Plugin;
 use crate::command::Command;
 use crate::config::definitions::Found;
@@ -48,6 +48,7 @@ impl Verb for CallPlugin {
     const NAME: &'static str = "call-plugin";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Daemon;
+    const HANG_UP: HangUp = HangUp::Ends;
     type Reply = Answer;
 
     fn answered_within(&self) -> Duration {
@@ -81,6 +82,7 @@ impl Verb for CallPluginTool {
     const NAME: &'static str = "call-plugin-tool";
     const AUDIENCE: Audience = Audience::Worker;
     const EFFECT: Effect = Effect::Daemon;
+    const HANG_UP: HangUp = HangUp::Ends;
     type Reply = Answer;
 
     fn answered_within(&self) -> Duration {

@@ -1,0 +1,103 @@
+//! What a verb does that nobody may cut in two: it comes to its end also when its caller hangs up, and what it does outside of the board
+//! is done once for each request.
+
+use std::pin::Pin;
+
+use kernel::{Actor, Board, Request};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use tokio::sync::oneshot;
+
+use super::call::Call;
+use crate::exit::Code;
+use crate::failure::{Failure, Problem};
+use crate::service::Service;
+
+/// Does work in a task of its own, which comes to its end also when nobody waits for it any more. An outcome that nobody takes is
+/// dropped. `failing` says what has come to nothing where the work panics.
+pub(crate) async fn to_its_end<T: Send + 'static>(
+    service: &Service,
+    failing: &str,
+    work: impl Future<Output = Result<T, Failure>> + Send + 'static,
+) -> Result<T, Failure> {
+    let (done, outcome) = oneshot::channel();
+    // One type for whatever is done: the runtime's part is compiled once, and not for each caller.
+    let work: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(async move { drop(done.send(work.await)) });
+    drop(service.begun().spawn(work));
+    outcome.await.map_err(|_| Failure::failed(format!("{failing}: it has ended without an outcome")))?
+}
+
+/// What became of what was done once. A reply that an earlier release has kept is one that was done.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Outcome<T> {
+    Done(T),
+    Refused(Problem),
+}
+
+impl<T> Outcome<T> {
+    fn reply(self) -> Result<T, Failure> {
+        match self {
+            Outcome::Done(reply) => Ok(reply),
+            Outcome::Refused(problem) => Err(problem.into()),
+        }
+    }
+}
+
+impl Call {
+    /// What became of the same request before, where that is known: its reply, or its refusal. `step` is that of [`Call::act_once`].
+    ///
+    /// # Errors
+    /// It was refused; or it has begun, and what came of it is not recorded.
+    pub(crate) async fn acted<T: DeserializeOwned>(&self, step: &'static str) -> Result<Option<T>, Failure> {
+        if let Some(outcome) = self.replied::<Outcome<T>>().await? {
+            return outcome.reply().map(Some);
+        }
+        match self.replied_under::<String>(Some(step)).await? {
+            Some(_) => Err(not_known()),
+            None => Ok(None),
+        }
+    }
+
+    /// Does once for each request what is outside of the board and cannot be undone. That it begins is committed first, with `begin`,
+    /// under a name of its own; what it came to, a refusal too, is kept for a repeat of the request, with `record` where it was done.
+    ///
+    /// # Errors
+    /// Those of `act`; and the same request has begun before, and nobody knows what came of it.
+    pub(crate) async fn act_once<T: Serialize + DeserializeOwned + Send + 'static>(
+        &self,
+        step: &'static str,
+        begin: impl FnOnce(&mut Board<'_>, &Actor) -> Result<(), kernel::Error> + Send + 'static,
+        act: impl Future<Output = Result<T, Failure>> + Send,
+        record: impl FnOnce(&mut Board<'_>, &Actor) -> Result<(), kernel::Error> + Send + 'static,
+    ) -> Result<T, Failure> {
+        let own = uuid::Uuid::new_v4().to_string();
+        let attempt = own.clone();
+        let begun = move |board: &mut Board<'_>, actor: &Actor| begin(board, actor).map(|()| attempt);
+        let begun: String = self.write_under(Some(step), begun).await?;
+        if begun != own {
+            return Err(not_known());
+        }
+        let outcome = match act.await {
+            Ok(reply) => Outcome::Done(reply),
+            Err(failure) => Outcome::Refused(Problem::from(&failure)),
+        };
+        let kept = move |board: &mut Board<'_>, actor: &Actor| {
+            if let Outcome::Done(_) = &outcome {
+                record(board, actor)?;
+            }
+            Ok(outcome)
+        };
+        self.write(kept).await?.reply()
+    }
+}
+
+/// The key of a request, or of one of its steps.
+pub(super) fn key(request: &Request, step: Option<&'static str>) -> Request {
+    step.map_or_else(|| request.clone(), |step| request.step(step))
+}
+
+fn not_known() -> Failure {
+    Failure::new(Code::Conflict, "this request has begun before, and what came of it is not known (yet)")
+        .hint("look at what has become of it; where nothing has, ask for it anew")
+}
