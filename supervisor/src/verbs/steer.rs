@@ -1,5 +1,6 @@
 //! `steer`: a message to the agent of a running task.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::{Message, MessageState, TaskId};

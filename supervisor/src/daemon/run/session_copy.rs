@@ -379,7 +379,7 @@ mod tests {
         };
         assert!(refused(Bounds { bytes: 5999, ..Bounds::FORK }).contains("1 GiB"));
         assert!(refused(Bounds { entries: 1, ..Bounds::FORK }).contains("20000 files"));
-        let short = refused(Bounds { free: |_| Ok(5999), ..Bounds::FORK });
+        let short = refused(Bounds { free: |_| Ok(4000), ..Bounds::FORK });
         assert!(short.contains("half of what is free"), "{short}");
         fs::remove_dir_all(&to).unwrap();
         fs::create_dir(&to).unwrap();
