@@ -2,6 +2,7 @@
 
 mod played_socket;
 mod played_telegram;
+mod questions;
 mod services;
 mod strangers;
 mod telegram;

@@ -168,3 +168,24 @@ fn a_check_has_the_time_and_the_output_that_the_configuration_gives_to_checks() 
     let log = fleet.cli(["log", &id, "--run", &check["id"].to_string()]).ok().stdout;
     assert!(log.len() < 4000, "{} bytes", log.len());
 }
+
+#[test]
+fn the_log_of_a_task_is_that_of_its_work_and_an_empty_log_is_named() {
+    let fleet = Fleet::boot();
+    let id = fleet.create("work", "echo built it", &["--check", "true"]);
+    let shown = fleet.wait_for(&id, "done");
+    let (work, check) = (&shown["runs"][0]["id"], &shown["runs"][1]["id"]);
+    for line in [vec!["logs", &id], vec!["logs", "-f", &id]] {
+        let log = fleet.cli(&line).ok();
+        assert_eq!(log.stdout, "built it\n");
+        assert_eq!(log.stderr, format!("Run {check} is its check: supervisor logs {id} --run {check}\n"));
+    }
+    let log = fleet.cli(["logs", &id, "--run", &check.to_string()]).ok();
+    assert_eq!((&*log.stdout, &*log.stderr), ("", &*format!("Run {check} of {id} has written nothing.\n")));
+
+    let attached = fleet.cli(["attach", &id]).ok().stdout;
+    let (built, of_check) = (attached.find("built it"), attached.find(&format!("[run {check}]")));
+    assert!(built.is_some() && of_check > built, "{attached}");
+    assert!(attached.starts_with(&format!("[run {work}]\n")), "{attached}");
+    assert!(attached.contains("[it has written nothing]"), "{attached}");
+}

@@ -77,6 +77,7 @@ fn the_help_shows_the_first_steps_and_the_exit_codes() {
       supervisor help times         how times and durations are written
       supervisor help ids           how tasks and runs are named
       supervisor help environment   the variables that commands read
+      supervisor help docs          the pages of the documentation
     ");
     assert_eq!(fleet.cli(["-h"]).ok().stdout, fleet.cli(["help"]).ok().stdout);
 }

@@ -351,7 +351,7 @@ fn a_program_that_the_caller_has_and_the_lane_does_not_find_is_named_with_the_li
             std::fs::write(&file, text).unwrap();
         }
         let (code, hint) = check("claude");
-        let Some((_, command)) = hint.split_once("you have it: ") else {
+        let Some((_, command)) = hint.split_once("you have it:\n") else {
             return skip("a lane under the policy `agent`: this host cannot enforce it");
         };
         let mut shell = Command::new("sh");

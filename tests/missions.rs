@@ -27,7 +27,7 @@ fn a_worker_that_makes_tasks_without_end_pauses_its_mission_and_a_person_lets_it
         let part = fleet.show(&parts[0]);
         assert_eq!(part["task"]["status"], "ready");
         assert_eq!((&part["task"]["mission"], &part["task"]["depth"]), (&first.as_str().into(), &1.into()));
-        let verb = format!("`supervisor release --mission {first}`");
+        let verb = format!("`supervisor answer {first} 1`");
         let why = &part["why"]["text"];
         assert!(why.as_str().unwrap().contains("4 tasks of 4 (missions.tasks)"), "{why}");
         assert!(why.as_str().unwrap().contains(&verb), "{why}");

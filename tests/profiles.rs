@@ -251,13 +251,21 @@ fn create_and_assign_warn_of_an_assignee_that_nothing_runs() {
     fleet.eventually("the daemon knows the profile", || {
         fleet.json(["assignees"]).to_string().contains("\"ann\"").then_some(())
     });
-    let words = "the program `no-such-agent` of the lane gone was not found: supervisor lane check gone";
+    let words = "the program `no-such-agent` of the lane gone was not found: install it";
     let created = fleet.cli(["create", "x", "--assignee", "ann", "--body", "b", "--not-before", "2h"]).ok();
     assert!(warnings(&created).contains(words), "{created:?}");
     let id = fleet.json(["create", "x", "--triage", "--body", "true"])["id"].as_str().unwrap().to_owned();
     let assigned = fleet.cli(["assign", &id, "ann"]).ok();
     assert!(warnings(&assigned).contains(words), "{assigned:?}");
     assert!(fleet.json(["assign", &id, "ann"])["warnings"].to_string().contains("no-such-agent"));
+    let misspelt = fleet.cli(["assign", &id, "sell"]).ok();
+    assert!(warnings(&misspelt).contains("did you mean `shell`? The assignees are: "), "{misspelt:?}");
+    let idea = fleet.json(["create", "x", "--triage", "--assignee", "ann", "--body", "b"])["id"].clone();
+    let promoted = fleet.cli(["promote", idea.as_str().unwrap()]).ok();
+    assert!(promoted.stdout.contains(words), "{promoted:?}");
+    let mentioned = fleet.cli(["comment", &id, "@ann look"]).ok();
+    assert!(warnings(&mentioned).contains(words), "{mentioned:?}");
+    fleet.cli(["consult", "ann", "how?"]).refused(4, "nobody would answer: the program `no-such-agent`");
     let unknown = fleet.cli(["assign", &id, "ghost"]).ok();
     assert!(warnings(&unknown).contains("no profile or lane `ghost` exists here"), "{unknown:?}");
     fleet.write_config("lanes.d/late.toml", "argv = [\"true\"]\n");

@@ -80,6 +80,7 @@ fn a_tenant_is_created_with_all_that_is_said_shown_edited_and_removed() {
         (&shown["users"], &shown["groups"]),
         (&serde_json::json!(["4001", "ann"]), &serde_json::json!(["staff"]))
     );
+    assert_eq!(shown["budget"], serde_json::json!({ "cost_usd": "$5.00" }));
     let meta = dir.metadata().unwrap();
     assert_eq!((meta.uid().to_string(), meta.permissions().mode() & 0o777), (own, 0o750));
     fleet.cli(["tenant", "create", "acme"]).refused(4, "exists already");

@@ -252,3 +252,15 @@ fn a_message_of_a_person_in_lines_is_still_one() {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.contains("got x") && !text.contains('\u{1b}'), "{text}");
 }
+
+#[test]
+fn what_was_drawn_below_the_cursor_is_gone_when_a_person_leaves() {
+    let script = "printf 'ready\\n> \\r\\n-- the foot --\\033[1A\\033[3G'; read line";
+    let (fleet, task) = begun(User::current(), script);
+    let mut screen = attach(&fleet, &task);
+    screen.shows("-- the foot --");
+    screen.press("\x1d");
+    screen.shows("Left the terminal. Run 1 goes on");
+    screen.loses("-- the foot --");
+    assert!(screen.end().success());
+}

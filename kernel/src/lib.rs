@@ -77,8 +77,8 @@ pub use model::limits;
 pub use model::log::{Folded, Horizon};
 pub use model::message::{Message, MessageNews, MessageState};
 pub use model::mission::{
-    Mission, MissionCaps, MissionDetails, MissionFile, MissionLimit, MissionLimits, MissionState,
-    MissionTask, MissionUse, Share,
+    AskingMission, Mission, MissionCaps, MissionDetails, MissionFile, MissionLimit, MissionLimits,
+    MissionState, MissionTask, MissionUse, Share,
 };
 pub use model::note::{Attachment, Comment, Event, Mention, NewAttachment};
 pub use model::outcome::DEFAULT_FAILURE_LIMIT;
@@ -119,7 +119,7 @@ pub use rules::links::AtWork;
 pub use rules::mention::{MENTIONS, mentioned};
 pub use rules::remedy::Remedy;
 pub use rules::retry::counts;
-pub use rules::template::{check_schedule, ticks_ahead};
+pub use rules::template::{check_schedule, ticks_ahead, unknown_placeholders};
 pub use rules::transition::{IllegalChange, next};
 pub use store::check::{Depth, check_board, require_whole};
 pub use store::create::{create_board, ensure_board};

@@ -17,6 +17,7 @@ use crate::demo::Place;
 use crate::doctor::{Check, Report, Verdict};
 use crate::failure::Failure;
 use crate::paths::Root;
+use crate::time::duration::brief;
 use crate::verbs::{CheckLane, amounts};
 
 /// What the lane's worker is to do.
@@ -117,7 +118,13 @@ fn read(shown: &Shown, log: &str) -> Vec<Check> {
     };
     let is_well = matches!(run.outcome, Some(Outcome::Completed | Outcome::ReviewRequested));
     let ending = Check::new("ending", if is_well { Verdict::Ok } else { Verdict::Error }, text);
-    checks.push(if is_well { ending } else { ending.hint(tail(log)) });
+    let in_lane = match run.outcome {
+        Some(Outcome::Unreported) => {
+            "for a program that does not report: on_clean_exit = \"complete\" in its lane\n"
+        }
+        Some(_) | None => "",
+    };
+    checks.push(if is_well { ending } else { ending.hint(format!("{in_lane}{}", tail(log))) });
     if is_well {
         checks.push(match &run.verdict {
             Some(verdict) => Check::new("report", Verdict::Ok, format!("by `{}`", verdict.kind())),
@@ -203,6 +210,8 @@ async fn supervisor(root: &Path, words: &[&str], limit: Duration) -> Result<Outp
     let failed = |e: std::io::Error| Failure::failed(format!("failed to run `supervisor {}`: {e}", words[0]));
     match tokio::time::timeout(limit, command.output()).await {
         Ok(output) => output.map_err(failed),
-        Err(_) => Err(Failure::failed(format!("`supervisor {}` has not ended in {limit:?}", words[0]))),
+        Err(_) => {
+            Err(Failure::failed(format!("`supervisor {}` has not ended in {}", words[0], brief(limit))))
+        }
     }
 }

@@ -54,7 +54,7 @@ fn a_program_that_nobody_has_heard_of_is_brought_by_one_file_and_what_check_says
 
         let (code, hints) = check(&fleet, &path);
         let Some(command) =
-            hints.iter().find_map(|hint| hint.split_once("you have it: ")).map(|(_, line)| line)
+            hints.iter().find_map(|hint| hint.split_once("you have it:\n")).map(|(_, line)| line)
         else {
             return skip("a lane under the policy `agent`: this host cannot enforce it");
         };

@@ -15,7 +15,16 @@ impl Board<'_> {
     /// Puts a task into the queue that gave up, was cancelled or blocked, waits for another attempt, or is done. Its failures
     /// and its times of being blocked are forgotten. The reason is kept as a comment, which its next worker reads.
     pub fn retry(&mut self, id: &TaskId, reason: Option<&str>, actor: &Actor) -> Result<Reopened, Error> {
-        self.for_person(id, actor, "retry a task")?;
+        let task = self.for_person(id, actor, "retry a task")?;
+        if let (Some(question), None) = (task.open_question(), reason) {
+            return Err(Error::conflict(
+                format!("{id} has an open question: {}", question.text.trim_end()),
+                format!(
+                    "answer it: `{}`; `supervisor unblock {id}` lets it go on without an answer",
+                    question.command(id)
+                ),
+            ));
+        }
         let from = self.standing(id)?.state;
         if from == State::Done {
             return self.reopen(id, reason, actor);

@@ -2,8 +2,8 @@
 
 use crate::testing::{Bench, alice, gated, limited, titled};
 use crate::{
-    Actor, BlockKind, Effect, EndCause, Error, Handoff, NewTask, Outcome, Reopened, Settled, Status,
-    StopReason, TaskId,
+    Actor, BlockKind, Blocking, Effect, EndCause, Error, Handoff, NewTask, Outcome, Question, Reopened,
+    Settled, Status, StopReason, TaskId,
 };
 
 fn retry(bench: &Bench, id: &TaskId) -> Result<Reopened, Error> {
@@ -60,6 +60,27 @@ fn what_runs_is_ready_is_archived_or_needs_an_approval_is_not_retried() {
     let worker = Actor::worker("bob", bench.start(&ready), ready.clone(), None);
     let id = ready.clone();
     assert!(bench.call(move |board| board.retry(&id, None, &worker)).is_err(), "a worker retries nothing");
+    bench.check();
+}
+
+#[test]
+fn a_task_with_an_open_question_is_answered_and_retried_with_a_reason_alone() {
+    let bench = Bench::new();
+    let id = bench.ready();
+    let question = Question {
+        text: "which?".to_owned(),
+        choices: vec!["red".to_owned(), "blue".to_owned()],
+        ..Question::default()
+    };
+    let (of, blocking) = (id.clone(), Blocking { question: Some(question), ..Blocking::default() });
+    bench.call(move |board| board.block(&of, blocking, None, &alice())).unwrap();
+    let of = id.clone();
+    let refused = bench.call(move |board| board.retry(&of, None, &alice())).unwrap_err();
+    assert_eq!(refused.to_string(), format!("{id} has an open question: which?"));
+    let hint = refused.hint().unwrap();
+    assert!(hint.starts_with(&format!("answer it: `supervisor answer {id} 1`")), "{hint}");
+    assert_eq!(bench.task(&id).status, Status::Blocked);
+    assert_eq!(retry(&bench, &id).unwrap().task.status, Status::Ready);
     bench.check();
 }
 

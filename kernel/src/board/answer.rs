@@ -26,7 +26,7 @@ impl Board<'_> {
     pub fn answer(&mut self, id: &TaskId, reply: &str, actor: &Actor) -> Result<Answered, Error> {
         let task = self.for_person(id, actor, "answer a question")?;
         limits::bytes("answer", reply, limits::SUMMARY)?;
-        if task.block_kind != Some(BlockKind::NeedsInput)
+        if (task.block_kind != Some(BlockKind::NeedsInput) || task.is_cancelled())
             && let Some(answered) = self.answer_mission(&task, reply, actor)?
         {
             return Ok(answered);
@@ -36,10 +36,11 @@ impl Board<'_> {
                 Some(kind) => format!("it is blocked ({kind})"),
                 None => format!("its status is {}", task.status),
             };
-            let hint = if task.block_kind == Some(BlockKind::Approval) {
-                format!("approve or deny it: `supervisor approve {id}`")
-            } else {
-                format!("comment on it: `supervisor comment {id} '…'`")
+            let hint = match (self.asking_mission_of(&task)?, task.block_kind) {
+                (Some(answer), _) => format!("its mission asks: `{answer}`"),
+                (None, Some(BlockKind::Approval)) => format!("approve or deny it: `supervisor approve {id}`"),
+                (None, Some(_)) => format!("let it go on: `supervisor unblock {id} --reason '…'`"),
+                (None, None) => format!("comment on it: `supervisor comment {id} '…'`"),
             };
             return Err(Error::conflict(format!("{id} has no open question: {what}"), hint));
         }

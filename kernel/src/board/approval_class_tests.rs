@@ -5,7 +5,8 @@ use std::time::Duration;
 use crate::testing::{Bench, alice, titled};
 use crate::{
     Actor, Approval, ApprovalClass, ApprovalGate, ApprovalRule, ApprovalRules, ApprovalState, BlockKind,
-    EndCause, ErrorCode, NewTask, Quotas, RunId, SharedQuotas, Status, Task, TaskId, WriterOptions,
+    EndCause, ErrorCode, Letters, NewTask, NoticeKind, Quotas, RunId, SharedQuotas, Status, SubscriptionKey,
+    Task, TaskId, WriterOptions,
 };
 
 fn class(name: &str) -> ApprovalClass {
@@ -167,4 +168,27 @@ fn what_is_allowed_goes_on_at_once_and_what_is_denied_or_asked_by_a_person_is_re
     let eve = Actor::worker("eve", bench.start(&other), other, None);
     assert_eq!(ask("spend", &eve).unwrap_err().code(), ErrorCode::Forbidden);
     bench.check();
+}
+
+#[test]
+fn what_a_worker_asks_for_is_one_message() {
+    let bench = bench([]);
+    let id = bench.ready();
+    let key = SubscriptionKey {
+        task_id: id.clone(),
+        platform: "ops".to_owned(),
+        chat_id: String::new(),
+        thread_id: String::new(),
+    };
+    bench.call(move |board| board.subscribe(&key, None, None, &alice())).unwrap();
+    let run = bench.start(&id);
+    let (bob, task) = (Actor::worker("bob", run, id.clone(), None), id.clone());
+    bench.call(move |board| board.ask_approval(&task, &class("spend"), "420 USD?", &bob)).unwrap();
+    bench.finish(run, EndCause::Exited { code: 0 });
+
+    let all = Letters { limit: 10, ..Letters::default() };
+    let told = bench.readers.with(|view| view.outbox(&all, &alice())).unwrap();
+    let kinds: Vec<NoticeKind> = told.iter().map(|letter| letter.kind).collect();
+    assert_eq!(kinds, [NoticeKind::Approval]);
+    assert!(told[0].notice.text.as_deref().unwrap().contains("420 USD?"), "{:?}", told[0].notice);
 }

@@ -11,6 +11,7 @@ use crate::model::limits;
 use crate::model::message::{Message, MessageNews, MessageState};
 use crate::model::note::Comment;
 use crate::model::run::Run;
+use crate::model::status::Status;
 use crate::model::task::Task;
 use crate::rules::authority;
 
@@ -28,9 +29,19 @@ impl Board<'_> {
         limits::filled("message", body, "say something")?;
         limits::bytes("message", body, limits::COMMENT)?;
         let run = self.listener(&task)?.map_err(|why| {
-            let hint = format!(
-                "leave it as a comment, which the next run of the task reads: `supervisor comment {id} '…'`"
-            );
+            let hint = match task.status {
+                Status::Done => format!("reopen the task with it: `supervisor reopen {id} --reason '…'`"),
+                Status::Archived => format!("bring the task back first: `supervisor unarchive {id}`"),
+                Status::Triage
+                | Status::Todo
+                | Status::Scheduled
+                | Status::Ready
+                | Status::Running
+                | Status::Review
+                | Status::Blocked => {
+                    format!("leave it as a comment, which the next run of the task reads: `supervisor comment {id} '…'`")
+                }
+            };
             Error::conflict(format!("the message to {id} was not delivered: {why}"), hint)
         })?;
         self.queue_message(&task, &run, body, None, actor)

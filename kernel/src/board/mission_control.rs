@@ -11,6 +11,7 @@ use crate::model::event::EventKind;
 use crate::model::hold::{Hold, HoldKind, HoldOn, HoldScope, NewHold};
 use crate::model::id::TaskId;
 use crate::model::mission::MissionCaps;
+use crate::model::outcome::BlockKind;
 use crate::model::status::Status;
 use crate::model::task::{NewTask, Task};
 use crate::model::verdict::Question;
@@ -210,6 +211,25 @@ impl Board<'_> {
 }
 
 impl super::view::View<'_> {
+    /// Returns what the mission of a first task asks; none of any other task, and where the mission is at no limit.
+    pub(super) fn mission_question(&self, task: &Task) -> Result<Option<Question>, Error> {
+        Ok(question_of(task, &self.holds()?))
+    }
+
+    /// Returns the command that answers what the mission of a task asks, where it asks.
+    pub(super) fn asking_mission_of(&self, task: &Task) -> Result<Option<String>, Error> {
+        let Some(first) = self.first_task(task.mission())?.filter(|first| first.tenant == task.tenant) else {
+            return Ok(None);
+        };
+        Ok(self.mission_question(&first)?.map(|question| question.command(&first.id)))
+    }
+
+    /// Returns whether `answer` answers something of a task: its own question, or that of its mission.
+    pub fn is_asking(&self, task: &Task) -> Result<bool, Error> {
+        let own = task.block_kind == Some(BlockKind::NeedsInput) && !task.is_cancelled();
+        Ok(own || self.mission_question(task)?.is_some())
+    }
+
     /// Returns the first task of the mission that a task belongs to, to a caller who may see it.
     pub(super) fn mission_of(&self, id: &TaskId, actor: &Actor) -> Result<Task, Error> {
         let task = self.task_for(id, actor)?;

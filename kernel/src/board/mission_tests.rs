@@ -69,7 +69,7 @@ fn a_mission_at_its_tasks_is_paused_with_all_that_it_has_and_released_has_as_muc
     assert_eq!(offered(&bench), std::slice::from_ref(&other));
     let waits = why(&bench, &parts[0].id).unwrap();
     assert_eq!(waits.code, WaitingCode::Hold);
-    let verb = format!("`supervisor release --mission {first}`");
+    let verb = format!("`supervisor answer {first} 1`");
     assert!(
         waits.text.contains("3 tasks of 3 (missions.tasks)") && waits.text.contains(&verb),
         "{}",

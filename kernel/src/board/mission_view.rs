@@ -6,10 +6,12 @@ use super::mission_control::{on, question_of};
 use super::view::View;
 use crate::model::actor::Actor;
 use crate::model::error::Error;
-use crate::model::hold::Hold;
-use crate::model::id::{TaskId, Tenant};
+use crate::model::hold::{Hold, HoldKind, HoldScope};
+use crate::model::id::{Profile, TaskId, Tenant};
 use crate::model::limits;
-use crate::model::mission::{Mission, MissionDetails, MissionFile, MissionLimits, MissionState, MissionTask};
+use crate::model::mission::{
+    AskingMission, Mission, MissionDetails, MissionFile, MissionLimits, MissionState, MissionTask,
+};
 use crate::model::outcome::BlockKind;
 use crate::model::status::Status;
 use crate::model::task::Task;
@@ -35,6 +37,35 @@ impl View<'_> {
         let holds = self.holds()?;
         let missions = firsts.iter().map(|first| self.mission_at(first, limits, &holds));
         Ok((missions.collect::<Result<_, _>>()?, more))
+    }
+
+    /// Returns the missions at a limit that a caller may see, each with what it asks: up to `limit`, the latest question first.
+    /// `assignee` is who works on the first task.
+    pub fn asking_missions(
+        &self,
+        (tenant, assignee): (Option<&Tenant>, Option<&Profile>),
+        limit: usize,
+        actor: &Actor,
+    ) -> Result<Vec<AskingMission>, Error> {
+        let only = actor.tenant.as_ref().or(tenant);
+        let is_limit = |hold: &Hold| hold.kind == HoldKind::Limit && hold.scope == HoldScope::Mission;
+        let mut holds: Vec<Hold> = self.holds()?.into_iter().filter(is_limit).collect();
+        holds.sort_by_key(|hold| std::cmp::Reverse(hold.created_at));
+        let mut asking = Vec::new();
+        for Hold { name, reason, created_at: since, .. } in holds {
+            if asking.len() == limit {
+                break;
+            }
+            let Some(first) = self.first_task(&name)? else { continue };
+            let is_seen = only.is_none_or(|tenant| first.tenant.as_ref() == Some(tenant))
+                && assignee.is_none_or(|profile| first.assignee.as_ref() == Some(profile));
+            if is_seen {
+                let question = mission::question(&first.title, &reason);
+                let Task { id, title, tenant, assignee, priority, .. } = first;
+                asking.push(AskingMission { id, title, tenant, assignee, priority, question, since });
+            }
+        }
+        Ok(asking)
     }
 
     /// Returns the mission of a task with all its tasks.
@@ -141,7 +172,7 @@ fn command_for(task: &Task) -> Option<String> {
         return None;
     }
     Some(match (task.status, task.block_kind) {
-        (Status::Blocked, Some(BlockKind::NeedsInput)) => format!("supervisor answer {id} '…'"),
+        (Status::Blocked, Some(BlockKind::NeedsInput)) => asked(task).command(id),
         (Status::Triage, _) => format!("supervisor promote {id}"),
         (Status::Blocked, Some(BlockKind::Approval)) | (Status::Review, _) => {
             format!("supervisor approve {id}")

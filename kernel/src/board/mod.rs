@@ -207,9 +207,13 @@ impl<'a> Board<'a> {
             actor: record.actor,
             now,
         })?;
-        if to == (State::Blocked { kind: BlockKind::Approval }) && record.blocking.is_none() {
+        let question = record.blocking.and_then(|blocking| blocking.question.as_ref());
+        // The request for an approval is an event of its own, and that is the one message about it.
+        let is_told_by_request = question.is_some_and(|question| question.approval.is_some());
+        let waits = to == (State::Blocked { kind: BlockKind::Approval });
+        if waits && record.blocking.is_none() {
             self.ask_for_approval(id, record.actor)?;
-        } else {
+        } else if !(waits && is_told_by_request) {
             self.tell_subscribers(id, event, record.kind, Some(to), told.as_deref())?;
         }
         Ok(to)
@@ -388,6 +392,8 @@ mod hold_tests;
 mod mention_tests;
 #[cfg(test)]
 mod mission_control_tests;
+#[cfg(test)]
+mod mission_question_tests;
 #[cfg(test)]
 mod mission_tests;
 #[cfg(test)]

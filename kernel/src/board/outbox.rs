@@ -14,6 +14,7 @@ use crate::model::letter::{Address, Crowd, Heads, Letter, LetterState, Letters, 
 use crate::model::limits;
 use crate::model::status::State;
 use crate::model::task::Task;
+use crate::model::verdict::Question;
 use crate::rules::authority;
 use crate::rules::notice;
 use crate::store::outbox::NewLetter;
@@ -26,6 +27,35 @@ const OF_TASK: usize = 16;
 const DEAD: u32 = 1000;
 /// The longest text of a failure, in characters.
 const ERROR: usize = 300;
+
+/// What a message says beside how its task stands.
+#[derive(Clone, Copy)]
+struct Told<'a> {
+    kind: NoticeKind,
+    /// What went wrong.
+    error: Option<&'a str>,
+    /// What the mission of the task asks, where the message is about that.
+    asked: Option<&'a Question>,
+}
+
+/// Returns whether people get a message of a kind about a task.
+fn is_news(kind: NoticeKind, task: &Task) -> bool {
+    match kind {
+        // A worker that is to review it is started, and no person has to act.
+        NoticeKind::Review => task.reviewer.is_none(),
+        // A person has ended it.
+        NoticeKind::Blocked => !task.is_cancelled(),
+        NoticeKind::Completed
+        | NoticeKind::Question
+        | NoticeKind::Approval
+        | NoticeKind::GaveUp
+        | NoticeKind::Crashed
+        | NoticeKind::TimedOut
+        | NoticeKind::Unreported
+        | NoticeKind::LeftOut
+        | NoticeKind::Test => true,
+    }
+}
 
 impl View<'_> {
     /// Returns what waits to be delivered: by where it goes and whose it is.
@@ -61,19 +91,24 @@ impl Board<'_> {
         to: Option<State>,
         error: Option<&str>,
     ) -> Result<(), Error> {
-        let told = notice::kind_of(kind, to);
+        let (told, of_mission) = (notice::kind_of(kind, to), kind == EventKind::MissionAsked);
         let ends = notice::is_over(to) || kind == EventKind::Archived;
         if (told.is_none() && !ends) || !self.tx.has_subscriptions()? {
             return Ok(());
         }
-        if let Some(told) = told {
+        if let Some(kind) = told {
             let task = self.expect_task(id)?;
-            // A worker that is to review it is started, and no person has to act.
-            if told != NoticeKind::Review || task.reviewer.is_none() {
-                let mission = task.lineage.mission.as_deref().filter(|_| told.needs_somebody());
-                for address in self.tx.addresses(id, mission)? {
-                    self.write_letter(&task, event, told, error, &address)?;
-                }
+            let asked = if of_mission { self.mission_question(&task)? } else { None };
+            let addresses = if of_mission {
+                // Nothing of a mission at a limit starts: the subscribers of all its tasks wait for the answer.
+                self.tx.addresses_of_mission(id)?
+            } else {
+                let mission = task.lineage.mission.as_deref().filter(|_| kind.needs_somebody());
+                self.tx.addresses(id, mission)?
+            };
+            let told = Told { kind, error, asked: asked.as_ref() };
+            for address in addresses.iter().filter(|_| is_news(kind, &task)) {
+                self.write_letter(&task, event, told, address)?;
             }
         }
         if ends { self.tx.end_subscriptions(id) } else { Ok(()) }
@@ -81,11 +116,16 @@ impl Board<'_> {
 
     /// Writes what a task waits for to somebody who has just subscribed: it may have happened before.
     pub(super) fn catch_up(&self, task: &Task, address: &Address) -> Result<(), Error> {
-        let told = match self.standing(&task.id)?.state {
+        let event = self.tx.last_event()?;
+        if let Some(asked) = self.mission_question(task)? {
+            let told = Told { kind: NoticeKind::Question, error: None, asked: Some(&asked) };
+            self.write_letter(task, event, told, address)?;
+        }
+        let kind = match self.standing(&task.id)?.state {
             State::Done => NoticeKind::Completed,
             state @ State::Blocked { .. } if task.block_reason.is_some() => {
-                let Some(told) = notice::kind_of(EventKind::Blocked, Some(state)) else { return Ok(()) };
-                told
+                let Some(kind) = notice::kind_of(EventKind::Blocked, Some(state)) else { return Ok(()) };
+                kind
             }
             State::Review if task.reviewer.is_none() => NoticeKind::Review,
             State::Triage
@@ -98,18 +138,20 @@ impl Board<'_> {
             | State::Blocked { .. }
             | State::Archived { .. } => return Ok(()),
         };
-        self.write_letter(task, self.tx.last_event()?, told, None, address)
+        if !is_news(kind, task) {
+            return Ok(());
+        }
+        self.write_letter(task, event, Told { kind, error: None, asked: None }, address)
     }
 
     fn write_letter(
         &self,
         task: &Task,
         event: EventId,
-        told: NoticeKind,
-        error: Option<&str>,
+        told: Told<'_>,
         address: &Address,
     ) -> Result<(), Error> {
-        let (kind, notice) = notice::notice(told, task, error);
+        let (kind, notice) = notice::notice(told.kind, task, told.error, told.asked);
         let tenant = task.tenant.as_ref();
         let letter = NewLetter {
             task: &task.id,

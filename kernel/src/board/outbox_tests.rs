@@ -6,7 +6,7 @@ use crate::model::clock::Clock as _;
 use crate::testing::{Bench, alice, gated, titled};
 use crate::{
     Actor, BlockKind, Blocking, EndCause, EventId, Handoff, Letter, LetterState, Letters, NewTask,
-    NoticeKind, Outcome, Question, SubscriptionKey, TaskId,
+    NoticeKind, Outcome, Question, StopReason, SubscriptionKey, TaskId,
 };
 
 fn key(task: &TaskId, channel: &str) -> SubscriptionKey {
@@ -94,6 +94,22 @@ fn a_question_is_told_with_its_choices_and_a_block_with_its_reason() {
     assert_eq!(told[0].notice.choices, ["red", "blue"]);
     assert_eq!(told[1].notice.text.as_deref(), Some("no such host"));
     assert_eq!(subscriptions(&bench), 1, "it goes on");
+}
+
+#[test]
+fn what_a_person_has_cancelled_is_no_news() {
+    let bench = Bench::new();
+    let (waits, runs) = (bench.ready(), bench.ready());
+    let run = bench.start(&runs);
+    for task in [&waits, &runs] {
+        subscribe(&bench, task, "ops");
+        let task = task.clone();
+        bench.call(move |board| board.cancel(&task, Some("not needed"), &alice())).unwrap();
+    }
+    bench.finish(run, EndCause::Stopped(StopReason::Cancelled));
+    subscribe(&bench, &waits, "late");
+    assert_eq!(kinds(&bench), []);
+    assert!(bench.task(&waits).is_cancelled() && bench.task(&runs).is_cancelled());
 }
 
 #[test]

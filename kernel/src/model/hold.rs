@@ -260,11 +260,17 @@ impl Hold {
                 (WaitingCode::Hold, format!("held by {by} ({on}{}): {release}", self.reason))
             }
             (HoldKind::Limit, _) => {
-                let text = format!(
-                    "the {} is paused: {}; {release} lets it have as much again",
-                    self.on(),
-                    self.reason
-                );
+                let answer = match self.scope {
+                    HoldScope::Mission => format!("`supervisor answer {} 1`", self.name),
+                    HoldScope::Task
+                    | HoldScope::Host
+                    | HoldScope::Profile
+                    | HoldScope::Tenant
+                    | HoldScope::Account
+                    | HoldScope::Environment => release,
+                };
+                let text =
+                    format!("the {} is paused: {}; {answer} grants as much again", self.on(), self.reason);
                 (WaitingCode::Hold, text)
             }
             (HoldKind::Budget, _) => {

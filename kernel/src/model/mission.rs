@@ -185,6 +185,25 @@ pub struct Mission {
     pub question: Option<Question>,
 }
 
+/// A mission at a limit, with what it asks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AskingMission {
+    /// Its first task, by which `answer` names it.
+    pub id: TaskId,
+    /// The title of its first task.
+    pub title: String,
+    /// Whose it is.
+    pub tenant: Option<Tenant>,
+    /// Who works on its first task.
+    pub assignee: Option<Profile>,
+    /// The priority of its first task.
+    pub priority: i64,
+    /// What it asks.
+    pub question: Question,
+    /// Since when it asks.
+    pub since: Timestamp,
+}
+
 /// One task of a mission.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MissionTask {

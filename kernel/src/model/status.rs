@@ -126,7 +126,7 @@ pub enum Then {
     Blocked(BlockKind),
     /// It waits for a reviewer.
     Review,
-    /// It has to be thought over.
+    /// A person or a profile has to specify it.
     Triage,
     /// It is tried again as the gate allows.
     Again(Gate),

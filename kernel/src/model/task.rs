@@ -375,6 +375,12 @@ impl Task {
         }
     }
 
+    /// Returns the question that it waits with; none where it waits for something else.
+    pub fn open_question(&self) -> Option<&Question> {
+        let waits = self.status == Status::Blocked && self.block_kind == Some(BlockKind::NeedsInput);
+        self.question.as_ref().filter(|_| waits)
+    }
+
     /// Returns whether a person cancelled it: it asks nothing, and goes on when somebody retries it.
     pub fn is_cancelled(&self) -> bool {
         let reason = self.block_reason.as_deref().unwrap_or_default();

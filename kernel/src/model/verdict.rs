@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::model::error::Error;
-use crate::model::id::{ApprovalClass, Profile};
+use crate::model::id::{ApprovalClass, Profile, TaskId};
 use crate::model::limits;
 use crate::model::outcome::BlockKind;
 use crate::model::words::words;
@@ -105,6 +105,12 @@ pub struct Finding {
 impl Question {
     /// The most answers to choose from.
     pub const CHOICES: usize = 6;
+
+    /// Returns the command by which a person answers it, the first choice as the example.
+    pub fn command(&self, task: &TaskId) -> String {
+        let reply = if self.choices.is_empty() { "'…'" } else { "1" };
+        format!("supervisor answer {task} {reply}")
+    }
 
     /// Finds the answer that a reply means: the number of a choice, a choice itself, or other words where they will do.
     pub fn resolve(&self, reply: &str) -> Option<String> {

@@ -269,7 +269,7 @@ impl Facts<'_> {
         let suspect = self.suspect;
         let is_of_mission = |hold: &&Hold| hold.kind == HoldKind::Limit && hold.name == suspect.mission();
         let hold = self.holds.iter().find(is_of_mission).filter(|_| suspect.status == Status::Ready)?;
-        let action = Remedy::command("let it have as much again", format!("release --mission {}", hold.name));
+        let action = Remedy::command("let it have as much again", format!("answer {} 1", hold.name));
         Some(Diagnostic {
             severity: Severity::Error,
             title: format!("the mission {} is paused", hold.name),

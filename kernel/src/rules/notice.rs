@@ -7,6 +7,7 @@ use crate::model::letter::{Notice, NoticeKind};
 use crate::model::outcome::BlockKind;
 use crate::model::status::State;
 use crate::model::task::Task;
+use crate::model::verdict::Question;
 
 /// The longest text of a message, in characters: the shortest limit of a service is 2000 (Discord), title and choices included.
 const TEXT: usize = 600;
@@ -19,6 +20,9 @@ const CHOICE: usize = 120;
 pub(crate) fn kind_of(kind: EventKind, to: Option<State>) -> Option<NoticeKind> {
     if kind == EventKind::ApprovalRequested {
         return Some(NoticeKind::Approval);
+    }
+    if kind == EventKind::MissionAsked {
+        return Some(NoticeKind::Question);
     }
     match to? {
         State::Done => Some(NoticeKind::Completed),
@@ -57,9 +61,15 @@ pub(crate) fn error(payload: &Value) -> Option<String> {
     payload["error"].as_str().map(|error| line(error, TEXT))
 }
 
-/// Returns the message about a task as it stands. `error` is what went wrong with its last run.
-pub(crate) fn notice(kind: NoticeKind, task: &Task, error: Option<&str>) -> (NoticeKind, Notice) {
-    let question = task.question.as_ref();
+/// Returns the message about a task as it stands. `error` is what went wrong with its last run, `asked` what its mission asks
+/// where the message is about that.
+pub(crate) fn notice(
+    kind: NoticeKind,
+    task: &Task,
+    error: Option<&str>,
+    asked: Option<&Question>,
+) -> (NoticeKind, Notice) {
+    let question = asked.or(task.question.as_ref());
     let kind = if kind == NoticeKind::Blocked && question.is_some() { NoticeKind::Question } else { kind };
     let text = match kind {
         NoticeKind::Completed | NoticeKind::Review => task.result.as_deref(),
@@ -109,6 +119,7 @@ mod tests {
             (EventKind::ProtocolViolation, Some(State::Ready), Some(NoticeKind::Unreported)),
             (EventKind::Blocked, blocked(BlockKind::NeedsInput), Some(NoticeKind::Blocked)),
             (EventKind::ApprovalRequested, None, Some(NoticeKind::Approval)),
+            (EventKind::MissionAsked, None, Some(NoticeKind::Question)),
             (EventKind::ReviewRequested, Some(State::Review), Some(NoticeKind::Review)),
             (EventKind::BlockLoopDetected, Some(State::Triage), Some(NoticeKind::Blocked)),
             (EventKind::Claimed, Some(State::Review), None),

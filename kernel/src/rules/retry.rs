@@ -12,6 +12,10 @@ use crate::rules::reason::{OUT_OF_MEMORY, by_signal, with_tail, with_trouble};
 use crate::rules::recurrence::Recurrence;
 use crate::rules::turns::{self, GoalTurns, Pace};
 
+/// Why a run has come to nothing whose worker has exited with 0.
+const UNREPORTED: &str = "the worker exited without complete, block or request-review \
+    (a lane whose program does not report says `on_clean_exit = \"complete\"`)";
+
 /// What is known about a task when its run ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tally {
@@ -225,10 +229,9 @@ fn by_cause(ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
             },
             // What a run with this policy comes to is a verdict: `implied`.
             OnCleanExit::TurnEnded { .. } if tally.goal.is_some() => turns::next(tally, now),
-            OnCleanExit::Review { .. } | OnCleanExit::TurnEnded { .. } | OnCleanExit::Unreported => failed(
-                Outcome::Unreported,
-                &with_trouble("the worker exited without complete, block or request-review", ending),
-            ),
+            OnCleanExit::Review { .. } | OnCleanExit::TurnEnded { .. } | OnCleanExit::Unreported => {
+                failed(Outcome::Unreported, &with_trouble(UNREPORTED, ending))
+            }
         },
         EndCause::Exited { code } => {
             failed(Outcome::Crashed, &with_tail(format!("exit code {code}"), ending))

@@ -108,6 +108,17 @@ pub(crate) fn in_order(tasks: &[TemplateTask]) -> Result<Vec<&TemplateTask>, Err
     Ok(ordered)
 }
 
+/// The words in braces that a tick fills in.
+const PLACEHOLDERS: [&str; 4] = ["date", "time", "tick", "schedule"];
+
+/// Returns the words in braces of a title or of a command that no tick fills in, such as a misspelt one.
+pub fn unknown_placeholders(text: &str) -> Vec<&str> {
+    let parts = text.split('{').skip(1).filter_map(|rest| rest.split_once('}'));
+    let words = parts.map(|(word, _)| word);
+    let is_word = |word: &&str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase());
+    words.filter(is_word).filter(|word| !PLACEHOLDERS.contains(word)).collect()
+}
+
 /// Returns a title or a word at a tick. What stands in braces and is none of the four words stays.
 pub(crate) fn title(text: &str, schedule: &ScheduleName, ticks: &Ticks, tick: Timestamp) -> String {
     let at = ticks.zoned(tick);

@@ -219,7 +219,7 @@ fn cron(pattern: &str) -> Result<Cron, Error> {
     let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
     let cron = parser.parse(pattern).map_err(|error| invalid(error.to_string()))?;
     if cron.find_next_occurrence(&zoned(EXAMPLE, &TimeZone::UTC), true).is_err() {
-        return Err(invalid("no day is like that".to_owned()));
+        return Err(invalid("no date matches it".to_owned()));
     }
     Ok(cron)
 }

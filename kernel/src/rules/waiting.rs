@@ -87,7 +87,10 @@ pub(crate) fn of_task(task: &Task, known: &Known<'_>, now: Timestamp) -> Option<
     match task.status {
         Status::Triage => Some(Waiting::new(
             WaitingCode::Triage,
-            "waits to be thought over, then promoted or assigned anew by a person",
+            format!(
+                "waits until a person has specified it: `supervisor promote {}` then lets it go on",
+                task.id
+            ),
         )),
         Status::Todo => Some(match known.parents.get(&task.id) {
             None => Waiting::new(WaitingCode::Parents, "waits for its parents"),
@@ -170,15 +173,14 @@ const REVIEW_REQUIRED: &str = "review-required:";
 fn blocked(task: &Task) -> Waiting {
     let kind = task.block_kind.map_or("", |kind| kind.as_str());
     let reason = task.block_reason.as_deref().unwrap_or("no reason given");
-    let question = task.question.as_ref().filter(|_| task.block_kind == Some(BlockKind::NeedsInput));
-    if let Some(question) = question {
+    if let Some(question) = task.open_question() {
         let choices = question.choices.iter().enumerate();
         let choices: Vec<String> = choices.map(|(at, choice)| format!("{}: {choice}", at + 1)).collect();
         let choices = if choices.is_empty() { String::new() } else { format!(" [{}]", choices.join(", ")) };
         let asked = format!("{}{choices}", question.text.trim_end());
         // A sentence that has ended gets no semicolon.
         let mark = if asked.ends_with(['?', '.', '!']) { "" } else { ";" };
-        let text = format!("{kind}: {asked}{mark} `supervisor answer {}`", task.id);
+        let text = format!("{kind}: {asked}{mark} `{}`", question.command(&task.id));
         return Waiting::new(WaitingCode::Question, text);
     }
     if let Some(what) = reason.strip_prefix(REVIEW_REQUIRED) {

@@ -8,6 +8,7 @@ use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::{TaskId, Tenant};
 use crate::model::letter::{Address, Letter};
+use crate::model::task::CANCELLED_BY;
 
 impl Tx<'_> {
     /// Stores how a service names the latest message about a task at an address.
@@ -36,7 +37,7 @@ impl Tx<'_> {
         self.conn.list("look for the message of a chat", sql, params, |row| row.get(0))
     }
 
-    /// Returns the tasks with a question that was sent to an address, at most `limit`.
+    /// Returns the tasks with an open question, their own or that of their mission, that was sent to an address, at most `limit`.
     pub(crate) fn questions_at(
         &self,
         address: &Address,
@@ -46,9 +47,13 @@ impl Tx<'_> {
         let Address { channel, chat_id, thread_id } = address;
         let sql = "SELECT m.task_id FROM chat_messages m JOIN tasks t ON t.id = m.task_id \
                    WHERE m.channel = ?1 AND m.chat_id = ?2 AND m.thread_id = ?3 AND (?4 IS NULL OR t.tenant = ?4) \
-                     AND t.status = 'blocked' AND t.block_kind = 'needs_input' \
+                     AND ((t.status = 'blocked' AND t.block_kind = 'needs_input' \
+                           AND substr(coalesce(t.block_reason, ''), 1, length(?6)) <> ?6) \
+                       OR EXISTS (SELECT 1 FROM holds h WHERE h.ended_at IS NULL AND h.kind = 'limit' \
+                                  AND h.scope = 'mission' AND h.name = t.id)) \
                    ORDER BY m.event_id LIMIT ?5";
-        let params = params![channel, chat_id, thread_id, tenant.map(Tenant::as_str), limit];
+        let tenant = tenant.map(Tenant::as_str);
+        let params = params![channel, chat_id, thread_id, tenant, limit, CANCELLED_BY];
         self.conn.list("look for the questions of a chat", sql, params, |row| row.get(0))
     }
 

@@ -57,7 +57,7 @@ impl<Q: DeserializeOwned> FromRequestParts<Shared> for Ask<Q> {
         let caller = caller.ok_or_else(|| Failure::failed("the caller of this request is not known"))?;
         let Query(query) = Query::try_from_uri(&parts.uri).map_err(|rejection| {
             Failure::usage(format!("invalid parameters: {}", rejection.body_text()))
-                .hint("the parameters of each path are listed in docs/api.md")
+                .hint("the parameters of each path are listed in `supervisor help docs/api.md`")
         })?;
         let pass = parts.extensions.get::<Arc<Pass>>().cloned();
         Ok(Ask { shared: shared.clone(), caller, pass, headers: parts.headers.clone(), query })

@@ -94,7 +94,7 @@ pub(crate) fn front(
         .routes
         .fallback(|| async {
             Failure::new(Code::NotFound, "no such path in this API")
-                .hint("the paths are listed in docs/api.md")
+                .hint("the paths are listed in `supervisor help docs/api.md`")
         })
         .method_not_allowed_fallback(|| async {
             Failure::new(Code::Method, "this path does not support this method")

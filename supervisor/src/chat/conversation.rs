@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Address, BlockKind, Profile, Status, TaskId};
+use kernel::{Address, Profile, TaskId};
 use tokio::time::Instant;
 
 use super::here::place;
@@ -13,6 +13,7 @@ use super::registry::{help, help_of, kanban, schedules};
 use super::reply;
 use super::verb::{Asker, permit};
 use crate::automation::chat::{ChatFile, Heard, May, Sender};
+use crate::config::notify::Kind;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::service::Service;
@@ -165,22 +166,24 @@ async fn about(asker: &Asker<'_>, message: &str) -> Result<String, Failure> {
         }
         tasks.sort();
         tasks.dedup();
-        tasks.iter().map(|id| view.expect_task(id)).collect::<Result<Vec<_>, _>>()
+        let mut open = Vec::new();
+        for id in &tasks {
+            if view.is_asking(&view.expect_task(id)?)? {
+                open.push(id.clone());
+            }
+        }
+        Ok((tasks, open))
     });
-    let tasks = found.await?;
-    let asks = |task: &&kernel::Task| {
-        task.status == Status::Blocked && task.block_kind == Some(BlockKind::NeedsInput)
-    };
-    let open: Vec<&kernel::Task> = tasks.iter().filter(asks).collect();
+    let (tasks, open) = found.await?;
     match (tasks.as_slice(), open.as_slice()) {
-        (_, [one]) => say(asker, &one.id).await,
+        (_, [one]) => say(asker, one).await,
         ([one], []) => {
-            let comment = Comment { task_id: Some(one.id.clone()), body: text(asker), ..Comment::default() };
+            let comment = Comment { task_id: Some(one.clone()), body: text(asker), ..Comment::default() };
             asker.shown(comment).await
         }
         ([], _) => Err(Failure::new(Code::Conflict, "that is not the latest message about a task")
             .hint("name the task: /task answer TASK ANSWER")),
-        (_, open) => Err(which(open.iter().map(|task| &task.id))),
+        (_, open) => Err(which(open.iter())),
     }
 }
 
@@ -220,7 +223,10 @@ fn text(asker: &Asker<'_>) -> String {
 fn is_main(asker: &Asker<'_>) -> bool {
     let config = asker.service.config();
     let channel = config.notify.channels.get(&asker.chat.channel);
-    channel.and_then(|channel| channel.to.as_deref()) == Some(asker.heard.chat.as_str())
+    // The program behind a webhook chooses the chat of a message that names none.
+    channel.is_some_and(|channel| {
+        channel.kind == Kind::Webhook || channel.to.as_deref() == Some(asker.heard.chat.as_str())
+    })
 }
 
 fn permit_own_board(asker: &Asker<'_>) -> Result<(), Failure> {

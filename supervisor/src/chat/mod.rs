@@ -20,6 +20,7 @@ mod discord;
 mod discord_message;
 mod discord_missed;
 mod here;
+mod listing;
 mod mention;
 mod pace;
 mod registry;

@@ -6,14 +6,12 @@ use clap::{ArgMatches, Command as Parser};
 use kernel::ScheduleName;
 
 use super::here::{here, place};
+use super::listing::list;
 use super::verb::{Asker, parsed, parser, permit};
 use crate::api::Verb as _;
 use crate::automation::chat::May;
 use crate::failure::Failure;
 use crate::verbs::{self, Answer, Create, List, ListSchedules, PauseSchedule, RunSchedule};
-
-/// How many tasks a list has that names no limit.
-const LISTED: u32 = 20;
 
 /// What a verb comes to.
 type Shown<'a> = Pin<Box<dyn Future<Output = Result<String, Failure>> + Send + 'a>>;
@@ -52,7 +50,7 @@ macro_rules! rows {
 
 rows! {
     Read {
-        List ["mine" "assignee" "status" "search" "since" "tenant" "archived" "sort" "limit" "why" "cursor"] => list,
+        List ["mine" "assignee" "status" "search" "since" "tenant" "archived" "sort" "limit" "why" "cursor"],
         Show ["task_id" "before_comment"],
         Runs ["task_id" "limit" "cursor"],
         Stats [],
@@ -86,10 +84,6 @@ rows! {
     }
 }
 
-fn list(list: &mut List, _: &Asker<'_>) {
-    list.limit.get_or_insert(LISTED);
-}
-
 /// Lines after the first are its body, and it works in the directory of its thread.
 fn create(create: &mut Create, asker: &Asker<'_>) {
     create.workspace = asker.place.as_ref().map(|path| format!("dir:{path}"));
@@ -116,6 +110,9 @@ pub(super) async fn kanban(asker: &mut Asker<'_>, words: &[String]) -> Result<St
     let row = row(verb)?;
     permit(asker, row.may, verb)?;
     let matches = parsed((row.parser)(row.open), row.open, words)?;
+    if row.name == List::NAME {
+        return list(asker, &matches).await;
+    }
     if row.name == Create::NAME {
         asker.place = place(asker).await?;
     }

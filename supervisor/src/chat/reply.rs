@@ -46,6 +46,11 @@ pub(super) fn bounded(text: &str) -> String {
     lines.trim_end().to_owned()
 }
 
+/// Returns whether a text in plain lines is sent whole, with room for more characters.
+pub(super) fn has_room_for(text: &str, more: usize) -> bool {
+    text.trim_end().lines().map(|line| line_of(line).chars().count() + 1).sum::<usize>() + more <= LONGEST
+}
+
 fn line_of(line: &str) -> String {
     let line = line.trim_end();
     let text = line.trim_start_matches(' ');

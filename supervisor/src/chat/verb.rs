@@ -97,13 +97,7 @@ impl Asker<'_> {
 
     /// Calls a verb, and returns what the command line would show.
     pub(super) async fn shown<V: Command>(&self, verb: V) -> Result<String, Failure> {
-        let reply = self.call(verb).await?;
-        let mut screen = Screen::plain(WIDTH);
-        V::show(&reply, &mut screen);
-        for warning in V::warnings(&reply) {
-            screen.line(format!("Note: {warning}"));
-        }
-        Ok(screen.into_text())
+        Ok(text_of::<V>(&self.call(verb).await?))
     }
 
     /// Parses the words behind a verb, calls it, and returns what it came to. `prepare` fills in what a chat chooses.
@@ -112,12 +106,28 @@ impl Asker<'_> {
         matches: ArgMatches,
         prepare: fn(&mut V, &Asker<'_>),
     ) -> Result<String, Failure> {
-        let mut verb = V::from_arg_matches(&matches).map_err(|e| refusal(&e))?;
-        // No run is asked from, and no argument that names a file or a place is open.
-        verb.localize(&Invocation::new(self.service.root().clone(), self.board.clone(), None))?;
+        let mut verb = self.verb::<V>(&matches)?;
         prepare(&mut verb, self);
         self.shown(verb).await
     }
+
+    /// Makes a verb of its arguments.
+    pub(super) fn verb<V: Command + Args>(&self, matches: &ArgMatches) -> Result<V, Failure> {
+        let mut verb = V::from_arg_matches(matches).map_err(|e| refusal(&e))?;
+        // No run is asked from, and no argument that names a file or a place is open.
+        verb.localize(&Invocation::new(self.service.root().clone(), self.board.clone(), None))?;
+        Ok(verb)
+    }
+}
+
+/// Returns what the command line would show of a reply.
+pub(super) fn text_of<V: Command>(reply: &V::Reply) -> String {
+    let mut screen = Screen::plain(WIDTH);
+    V::show(reply, &mut screen);
+    for warning in V::warnings(reply) {
+        screen.line(format!("Note: {warning}"));
+    }
+    screen.into_text()
 }
 
 /// Refuses a sender who may not do something.

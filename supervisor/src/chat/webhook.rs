@@ -108,7 +108,8 @@ async fn answer(ask: &Ask, whole: Whole) -> Result<Option<String>, Failure> {
     let signed = (header("webhook-id"), header("webhook-timestamp"), header("webhook-signature"));
     verify(&service, &name, signed, &whole.body)?;
     let said: Said = serde_json::from_slice(&whole.body).map_err(|e| {
-        Failure::usage(format!("the message cannot be read: {e}")).hint("docs/chat.md shows one")
+        Failure::usage(format!("the message cannot be read: {e}"))
+            .hint("`supervisor help docs/chat.md` shows one")
     })?;
     let (reply, answer) = oneshot::channel();
     inbox.try_send(Posted { heard: said.heard()?, reply }).map_err(|_| {

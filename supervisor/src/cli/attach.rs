@@ -47,11 +47,18 @@ async fn follow(client: &Client, task: TaskId, output: Output) -> Result<u8, Fai
     let mut hands = Hands::of(output);
     let mut log = Log { task_id: Some(task.clone()), offset: Some(0), ..Log::default() };
     let mut news = Events { task: Some(task.clone()), limit: 1000, ..Events::default() };
-    let mut stream = Stream { output, run: None, format: None, begun: Begun::default(), has_said_end: false };
+    let mut stream = Stream {
+        output,
+        run: None,
+        format: None,
+        begun: Begun::default(),
+        has_text: false,
+        has_said_end: false,
+    };
     loop {
         log.wait = if matches!(hands, Hands::Unknown(_)) { FIRST_SECONDS } else { WAIT_SECONDS };
         let piece = until(client.call(&log), client, &task, &mut hands).await?;
-        if log.run != piece.run_id {
+        if stream.run != piece.run_id {
             log.run = piece.run_id;
             stream.begin(piece.run_id, piece.stdout)?;
         }
@@ -82,12 +89,13 @@ async fn follow(client: &Client, task: TaskId, output: Output) -> Result<u8, Fai
         news.wait = 0;
         news.since = client.call(&news).await?.cursor;
         let shown = client.call(&Show { task_id: Some(task.clone()), ..Show::default() }).await?;
-        let last = shown.runs.last();
-        if last.is_some_and(|last| Some(last.id) != log.run) {
-            log = Log { run: None, offset: Some(0), ..log };
+        let next = shown.runs.iter().find(|run| log.run.is_some_and(|shown| run.id > shown));
+        if let Some(next) = next {
+            stream.end(shown.runs.iter().find(|run| Some(run.id) == log.run), shown.task.status)?;
+            log = Log { run: Some(next.id), offset: Some(0), ..log };
             continue;
         }
-        stream.end(last, shown.task.status)?;
+        stream.end(shown.runs.last(), shown.task.status)?;
         if let Some(code) = outcome::of_task(&shown) {
             return Ok(code);
         }
@@ -198,12 +206,13 @@ struct Stream {
     run: Option<RunId>,
     format: Option<Format>,
     begun: Begun,
+    has_text: bool,
     has_said_end: bool,
 }
 
 impl Stream {
     fn begin(&mut self, run: Option<RunId>, format: Option<Format>) -> Result<(), Failure> {
-        (self.run, self.format, self.has_said_end) = (run, format, false);
+        (self.run, self.format, self.has_text, self.has_said_end) = (run, format, false, false);
         match run {
             Some(run) => self.note(&format!("run {run}")),
             None => Ok(()),
@@ -212,6 +221,7 @@ impl Stream {
 
     /// Shows the lines that end in a piece.
     fn show(&mut self, piece: &str) -> Result<(), Failure> {
+        self.has_text |= !piece.is_empty();
         self.begun.take(piece).iter().try_for_each(|line| self.line(line))
     }
 
@@ -224,6 +234,9 @@ impl Stream {
         self.rest()?;
         if std::mem::replace(&mut self.has_said_end, true) {
             return Ok(());
+        }
+        if !self.has_text && self.run.is_some() {
+            self.note("it has written nothing")?;
         }
         match last.and_then(|run| Some((run.id, run.outcome?))) {
             Some((run, outcome)) => self.note(&format!("run {run} ended: {outcome}; the task is {status}")),

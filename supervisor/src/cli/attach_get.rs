@@ -13,7 +13,8 @@ use crate::verbs::AttachGet;
 pub(super) async fn run(client: &Client, get: AttachGet, output: Output) -> Result<u8, Failure> {
     let kept = client.call(&get).await?;
     let stored = kept.stored_path.as_ref().map(PathBuf::from).ok_or_else(|| {
-        Failure::failed("the file cannot be read from here").hint("get it over the API: docs/api.md")
+        Failure::failed("the file cannot be read from here")
+            .hint("get it over the API: `supervisor help docs/api.md`")
     })?;
     let mut from = File::open(&stored).map_err(|e| Failure::file("read", &stored, &e))?;
     let to = get.output.unwrap_or_else(|| {

@@ -67,7 +67,8 @@ const WITHOUT_TASK: [(&str, &str, &str); 2] = [
 ];
 
 /// Flags and values of other programs' commands, by the command of ours that they were given to, and what does the same here.
-const VALUES: [(&str, &str, &str); 6] = [
+const VALUES: [(&str, &str, &str); 11] = [
+    ("approve", "--reason", "supervisor approve t_0123abcd 'what you looked at'"),
     (
         "events",
         "--since <ID>",
@@ -77,6 +78,10 @@ const VALUES: [(&str, &str, &str); 6] = [
     ("list", "failed", "supervisor list --status blocked --why"),
     ("list", "json", "supervisor list --json"),
     ("list", "open", "supervisor list --status triage,todo,scheduled,ready,running,review,blocked"),
+    ("schedule", "add", "supervisor schedules add --help"),
+    ("schedule", "list", "supervisor schedules list"),
+    ("schedule", "ls", "supervisor schedules list"),
+    ("schedule", "show", "supervisor schedules list"),
     (
         "watch",
         "--since <ID>",
@@ -188,7 +193,9 @@ mod tests {
             ("supervisor list --failed", "supervisor list --status blocked --why"),
             ("supervisor ls --status failed", "supervisor list --status blocked --why"),
             ("supervisor list --format json", "supervisor list --json"),
-            ("supervisor list --status open", VALUES[4].2),
+            ("supervisor list --status open", VALUES[5].2),
+            ("supervisor schedule list", "supervisor schedules list"),
+            ("supervisor approve t_0123abcd --reason fine", VALUES[0].2),
         ] {
             let words: Vec<&str> = line.split(' ').collect();
             let typed: Vec<OsString> = words.iter().map(OsString::from).collect();

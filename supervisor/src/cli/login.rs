@@ -59,8 +59,9 @@ pub(super) async fn run(line: &CommandLine, verb: Login) -> Result<u8, Failure> 
         return forget_kept(client, &verb, output).await;
     }
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
-        return Err(Failure::usage("`login` is for a person at a terminal, and this is none")
-            .hint("a key needs no terminal: docs/lanes.md says where each lane looks for one"));
+        return Err(Failure::usage("`login` is for a person at a terminal, and this is none").hint(
+            "a key needs no terminal: `supervisor help docs/lanes.md` says where each lane looks for one",
+        ));
     }
     let Login { name, tenant, forget: _ } = verb;
     let order = Order { root: client.root(), assignee: &name, tenant: tenant.as_ref() };

@@ -30,8 +30,8 @@ const NOT_STARTED_SECONDS: u64 = 2;
 #[command(
     alias = "log",
     after_help = "\
-Of each task the latest run is shown. With several tasks or runs, each line begins
-with the task that wrote it. With --follow it exits as the run does: with 0 if the
+Of each task the latest run is shown that is no check; a check is shown by its
+number. With several tasks or runs, each line begins with the task that wrote it. With --follow it exits as the run does: with 0 if the
 work is done, 5 if a person has to act, else the exit code of the command.
 
 Examples:
@@ -45,7 +45,7 @@ pub(super) struct Logs {
     /// The tasks
     #[arg(value_name = "TASK")]
     task_ids: Vec<TaskId>,
-    /// Which run [default: the latest]
+    /// Which run [default: the latest that is no check]
     #[arg(long, value_name = "RUN")]
     run: Option<RunId>,
     /// Only the last N lines
@@ -140,6 +140,10 @@ pub(super) struct Source {
     read: Option<Begun>,
     format: Option<Format>,
     served: Served,
+    /// Whether anything was printed.
+    has_text: bool,
+    /// The check that has run since.
+    check: Option<RunId>,
 }
 
 impl Source {
@@ -152,6 +156,8 @@ impl Source {
             read: None,
             format: None,
             served: Served::default(),
+            has_text: false,
+            check: None,
         }
     }
 
@@ -169,14 +175,29 @@ impl Source {
         self.begin_anew();
         loop {
             let piece = client.call(&self.log).await?;
+            self.check = self.check.or(piece.check);
             if piece.run_id.is_none() {
                 let label = self.label.as_ref().map(|label| format!("{label}: ")).unwrap_or_default();
                 return output.text(&format!("{label}No runs yet.\n"));
             }
             if piece.text.is_empty() {
-                return self.finish(output);
+                self.finish(output)?;
+                self.tell(&piece);
+                return Ok(());
             }
             self.take(&piece, output)?;
+        }
+    }
+
+    /// Says what a log that ends leaves open: that it is empty, and where that of the check is.
+    fn tell(&mut self, piece: &Logged) {
+        let (task, Some(run)) = (&piece.task_id, piece.run_id) else { return };
+        if !self.has_text {
+            let until = if piece.ended { "" } else { " so far" };
+            complain(&format!("Run {run} of {task} has written nothing{until}."));
+        }
+        if let Some(check) = self.check.take() {
+            complain(&format!("Run {check} is its check: supervisor logs {task} --run {check}"));
         }
     }
 
@@ -217,6 +238,9 @@ impl Source {
             self.take(&piece, output)?;
             if piece.ended && piece.text.is_empty() {
                 self.finish(output)?;
+                if !output.json() {
+                    self.tell(&piece);
+                }
                 return code(client, &piece).await;
             }
         }
@@ -231,6 +255,8 @@ impl Source {
 
     /// Prints a piece; the next one follows it.
     fn take(&mut self, piece: &Logged, output: Output) -> Result<(), Failure> {
+        self.check = self.check.or(piece.check);
+        self.has_text |= !piece.text.is_empty();
         self.log.run = piece.run_id;
         self.log.offset = Some(piece.next_offset);
         let is_last = piece.ended && piece.text.is_empty();

@@ -23,6 +23,7 @@ mod foreign;
 mod forget;
 mod gc;
 mod grouped;
+mod handbook;
 mod inert;
 mod lane;
 mod list;
@@ -84,7 +85,7 @@ pub(crate) fn main() -> ExitCode {
     let words = compat::translated(std::env::args_os());
     if let Some(text) = topics::asked(&words) {
         // Help that nobody reads to the end is no failure.
-        drop(crate::terminal::print(text));
+        drop(crate::terminal::print(&text));
         return ExitCode::SUCCESS;
     }
     let parsed = matches(&words).and_then(|matches| {

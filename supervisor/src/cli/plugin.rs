@@ -218,7 +218,8 @@ fn read(staged: &Staged, name: &PluginName, from: &Path) -> Result<Plugin, Failu
     let text = settings::read(&staged.place().join("plugin.toml"));
     let text = text.map_err(|e| Failure::file("read", &from.join("plugin.toml"), &e))?;
     Plugin::parse(name.as_str(), &text, from).map_err(|defect| {
-        Failure::usage(defect.to_string()).hint("docs/plugins.md describes the file; nothing was installed")
+        Failure::usage(defect.to_string())
+            .hint("`supervisor help docs/plugins.md` describes the file; nothing was installed")
     })
 }
 

@@ -338,7 +338,7 @@ fn adopted(file: &Path, named: Option<Profile>) -> Result<(Profile, String, Vec<
     let text = read_text(file)?;
     let refuse = |line: usize, message: &str| {
         Failure::usage(format!("{}:{line}: {message}", file.display()))
-            .hint("docs/profiles.md describes the file of a profile")
+            .hint("`supervisor help docs/profiles.md` describes the file of a profile")
     };
     let Adopted { draft, left_out, is_profile } =
         adopt(&text).map_err(|fault| refuse(fault.line, &fault.message))?;

@@ -476,8 +476,10 @@ async fn import(
     let schedule = ScheduleText { board, ..schedule };
     // A command that cannot be taken is refused with the file that has it.
     Planned::of(&name, schedule.clone()).map_err(|(key, why)| {
-        Failure::usage(format!("{}: {key}: {why}", file.display()))
-            .hint(format!("write {} yourself: docs/schedules.md describes it", path.display()))
+        Failure::usage(format!("{}: {key}: {why}", file.display())).hint(format!(
+            "write {} yourself: `supervisor help docs/schedules.md` describes it",
+            path.display()
+        ))
     })?;
     call(client, SaveSchedule { name, schedule: Some(schedule), text: None, replace }, output).await
 }

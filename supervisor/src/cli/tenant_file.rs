@@ -100,7 +100,7 @@ impl Changes<'_> {
         let text = table.to_string();
         let read = TenantConfig::parse(&path, &text).map_err(|defect| {
             Failure::usage(defect.to_string())
-                .hint("docs/configuration.md describes the file; nothing was written")
+                .hint("`supervisor help docs/configuration.md` describes the file; nothing was written")
         })?;
         Ok((read, text))
     }

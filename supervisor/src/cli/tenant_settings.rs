@@ -7,7 +7,7 @@ use kernel::{BoardName, Profile};
 /// What the file of a tenant says.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct Settings {
-    /// The directory that its tasks may work in, beside scratch ones
+    /// The directory that its tasks may work in, beside scratch ones: `root` in its file
     #[arg(long, value_name = "DIR")]
     pub(super) dir: Option<PathBuf>,
     /// The Unix user that its directories belong to, and whom its workers in them are

@@ -1,8 +1,9 @@
 //! `help TOPIC`: what belongs to no single command.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 
-use super::compat;
+use super::{compat, handbook};
 
 /// A topic: its name, what it is about, and its text.
 struct Topic {
@@ -18,15 +19,17 @@ const TOPICS: [Topic; 5] = [
         text: "\
 triage     an idea that has to be specified        supervisor promote TASK
 todo       waits for other tasks                   supervisor promote TASK --force
-scheduled  waits for a time or another attempt     supervisor retry TASK
+scheduled  waits for a time or another attempt     supervisor unblock TASK
 ready      may start when there is a slot          supervisor list --why
 running    a worker works on it                    supervisor logs -f TASK
 review     its work waits for a check or a review  supervisor approve TASK
-blocked    waits for a person                      supervisor retry TASK
+blocked    asks a question                         supervisor answer TASK 1
+           gave up, or waits for something else    supervisor unblock TASK
 done       finished                                supervisor reopen TASK
 archived   hidden, with its history                supervisor unarchive TASK
 
-`supervisor show TASK` says what a task waits for.
+`supervisor show TASK` says what a task waits for. `supervisor retry` does what
+`unblock` does, and forgets how often the task was blocked; it reopens done ones.
 ",
     },
     Topic {
@@ -83,25 +86,33 @@ NO_COLOR, COLUMNS    whether to colour, and how wide tables are
 RUST_LOG             what the daemon logs, such as debug
 EDITOR, VISUAL       what edit and profile edit open
 
-A worker has others: supervisor context, and docs/lanes.md.
+A worker has others: `supervisor run env` shows them.
 ",
     },
 ];
 
-/// The text of the topic that a command line asks for.
-pub(super) fn asked(words: &[OsString]) -> Option<&'static str> {
+/// The topic that lists the pages of the documentation.
+const PAGES: &str = "docs";
+
+/// The text of the topic or the page that a command line asks for.
+pub(super) fn asked(words: &[OsString]) -> Option<Cow<'static, str>> {
     let mut words = words.iter().skip(compat::first_verb(words)).map(|word| word.to_str());
     if words.next()? != Some("help") {
         return None;
     }
     let name = words.next()??;
-    TOPICS.iter().find(|topic| topic.name == name).map(|topic| topic.text)
+    if name == PAGES {
+        return Some(handbook::listed().into());
+    }
+    let topic = TOPICS.iter().find(|topic| topic.name == name).map(|topic| topic.text);
+    topic.or_else(|| handbook::page(name)).map(Cow::Borrowed)
 }
 
 /// The topics, a line each, for the help of the whole program.
 pub(super) fn listed() -> String {
     let line = |topic: &Topic| format!("  supervisor help {:<12}  {}\n", topic.name, topic.about);
-    TOPICS.iter().map(line).collect()
+    let pages = Topic { name: PAGES, about: "the pages of the documentation", text: "" };
+    TOPICS.iter().chain([&pages]).map(line).collect()
 }
 
 #[cfg(test)]
@@ -113,7 +124,8 @@ mod tests {
         let command = crate::cli::command();
         for Topic { name, text, .. } in TOPICS {
             assert!(command.find_subcommand(name).is_none(), "{name} is a command");
-            assert_eq!(asked(&["supervisor", "--json", "help", name].map(OsString::from)), Some(text));
+            let shown = asked(&["supervisor", "--json", "help", name].map(OsString::from));
+            assert_eq!(shown.as_deref(), Some(text));
             for line in text.lines() {
                 assert!(line.chars().count() <= 84, "{line}");
                 let verbs = line.match_indices("supervisor ").filter_map(|(at, word)| {
@@ -125,6 +137,10 @@ mod tests {
             }
         }
         assert_eq!(asked(&["supervisor", "help", "list"].map(OsString::from)), None);
+        let page = asked(&["supervisor", "help", "docs/lanes.md"].map(OsString::from)).unwrap();
+        assert!(page.starts_with("# Lanes"), "{page:.40}");
+        let pages = asked(&["supervisor", "help", "docs"].map(OsString::from)).unwrap();
+        assert!(pages.contains("supervisor help docs/lanes.md "), "{pages}");
     }
 
     #[test]
@@ -133,7 +149,7 @@ mod tests {
         let codes = asked(&["supervisor", "help", "exit-codes"].map(OsString::from)).unwrap();
         let page = include_str!("../../../docs/api.md").replace('`', "");
         let help = crate::cli::command().render_long_help().to_string();
-        for text in [codes, &page, &help] {
+        for text in [&*codes, &page, &help] {
             assert!(text.contains(LIST), "{text}");
         }
     }

@@ -74,7 +74,7 @@ impl DashboardConfig {
             return Some(format!(
                 "dashboard.listen = \"{listen}\" is not on loopback, and the dashboard has no TLS of its own; \
                  write listen = \"127.0.0.1:{}\" and put a reverse proxy with TLS before it, named by `public_url` \
-                 (docs/dashboard.md)",
+                 (`supervisor help docs/dashboard.md`)",
                 listen.port()
             ));
         }

@@ -280,7 +280,7 @@ impl Config {
         let read = read.and_then(|config| Ok(config.with_tenants(tenants::read(&root.tenants_dir())?)));
         read.map_err(|defect| {
             Failure::usage(defect.to_string())
-                .hint("correct the file; docs/configuration.md describes its keys")
+                .hint("correct the file; `supervisor help docs/configuration.md` describes its keys")
         })
     }
 

@@ -140,7 +140,7 @@ async fn refuse_weak_host() -> Result<(), Failure> {
             "this host cannot enforce the policy `{POLICY}`, under which the demo's workers run: {}",
             crate::failure::with_causes(&why)
         ))
-        .hint("supervisor doctor says what this host lacks, and docs/policies.md what each policy needs")
+        .hint("supervisor doctor says what this host lacks, and `supervisor help docs/policies.md` what each policy needs")
     })
 }
 

@@ -148,7 +148,7 @@ fn refusing(cursor: &PluginCursor) -> Finding {
 
 /// A breaker that is open.
 fn open(hold: &Hold) -> Finding {
-    let title = "it failed too often in a row, and is tried seldom".to_owned();
+    let title = "it failed repeatedly, and the pauses between tries are long".to_owned();
     let actions = vec![
         Remedy::command("see what is broken", "status"),
         Remedy::command("have it tried at once", format!("release {}", hold.release_arguments())).suggested(),

@@ -52,8 +52,9 @@ fn asked(mut arguments: impl Iterator<Item = OsString>) -> Result<Service, Failu
     let text = arguments.next().and_then(|text| text.into_string().ok());
     let service = text.and_then(|text| serde_json::from_str(&text).ok());
     service.ok_or_else(|| {
-        Failure::failed("its argument is not the service of a lane")
-            .hint("the lane `http` starts it, with {service} as its argument: docs/lanes/http.md")
+        Failure::failed("its argument is not the service of a lane").hint(
+            "the lane `http` starts it, with {service} as its argument: `supervisor help docs/lanes/http.md`",
+        )
     })
 }
 

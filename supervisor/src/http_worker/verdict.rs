@@ -25,7 +25,7 @@ impl Verdict {
         let read = read.and_then(|verdict| json.end().map(|()| verdict).map_err(|e| e.to_string()));
         read.map_err(|e| {
             Failure::failed(format!("the answer of the service is no verdict: {e}"))
-                .hint("docs/lanes/http.md describes it, such as {\"complete\": {\"summary\": \"…\"}}")
+                .hint("`supervisor help docs/lanes/http.md` describes it, such as {\"complete\": {\"summary\": \"…\"}}")
         })
     }
 

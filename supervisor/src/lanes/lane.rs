@@ -208,7 +208,7 @@ impl Lane {
     pub(crate) fn lacks(&self) -> Option<&'static str> {
         let is_missing =
             self.service.is_none() && self.argv.iter().flatten().any(|word| word.has(Place::Service));
-        is_missing.then_some("names no service: write its address as `url` into the table [service] of a lane that extends it (docs/lanes/http.md, docs/lanes/a2a.md)")
+        is_missing.then_some("names no service: write its address as `url` into the table [service] of a lane that extends it (`supervisor help docs/lanes/http.md`, `supervisor help docs/lanes/a2a.md`)")
     }
 
     /// Whether its workers take messages while they work.

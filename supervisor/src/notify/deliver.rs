@@ -250,13 +250,20 @@ pub(crate) async fn test(
     let Some(channel) = config.notify.channels.get(name) else {
         let known = config.notify.names();
         let missing = format!("there is no channel `{name}`; the channels are: {known}");
-        return Err(Failure::new(crate::exit::Code::NotFound, missing)
-            .hint("a table [notify.channels.NAME] in supervisor.toml makes one"));
+        let is_written = crate::config::Config::load(service.root())
+            .is_ok_and(|config| config.notify.channels.contains_key(name));
+        let hint = if is_written {
+            "the daemon has not read it yet: supervisor service reload"
+        } else {
+            "a table [notify.channels.NAME] in supervisor.toml makes one"
+        };
+        return Err(Failure::new(crate::exit::Code::NotFound, missing).hint(hint));
     };
     let mut trail = Trail::default();
     let kind = serde_json::to_value(channel.kind).ok();
     let kind = kind.as_ref().and_then(|kind| kind.as_str()).unwrap_or_default().to_owned();
-    trail.done("configuration", kind);
+    let read = if service.daemon().is_some() { ", as the daemon has read it" } else { "" };
+    trail.done("configuration", format!("{kind}{read}"));
     let parcel = Parcel::test(board, name);
     let sent = Sending { wire: Wire { service, name, channel }, parcel: &parcel, boards: service, calls }
         .send(&mut trail)

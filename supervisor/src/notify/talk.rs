@@ -96,7 +96,7 @@ impl<'a> Talk<'a> {
         if said["ok"] == Value::Bool(true) {
             return Ok(said);
         }
-        let why: String = said["error"].as_str().unwrap_or("it does not say why").chars().take(100).collect();
+        let why: String = said["error"].as_str().unwrap_or("no reason given").chars().take(100).collect();
         Err(Undelivered::later(format!("{method}: the service refuses it: {why}")))
     }
 

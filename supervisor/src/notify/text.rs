@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use kernel::{Letter, NoticeKind};
+use kernel::{Letter, NoticeKind, Question};
 
 use super::parcel::Parcel;
 
@@ -65,7 +65,10 @@ fn single(letter: &Letter, escape: impl Fn(&str) -> String + Copy) -> String {
         line(&format!("(and {} before it)", letter.events - 1));
     }
     match letter.kind {
-        NoticeKind::Question => line(&format!("answer with: supervisor answer {id} ANSWER")),
+        NoticeKind::Question => {
+            let question = Question { choices: letter.notice.choices.clone(), ..Question::default() };
+            line(&format!("answer with: {}", question.command(id)));
+        }
         NoticeKind::Approval => line(&format!("approve with: supervisor approve {id}")),
         NoticeKind::Review => line(&format!("review it with: supervisor show {id}")),
         NoticeKind::Blocked | NoticeKind::GaveUp => {
@@ -181,7 +184,7 @@ mod tests {
         which?
         1. red
         2. blue
-        answer with: supervisor answer t_00000001 ANSWER
+        answer with: supervisor answer t_00000001 1
         ");
         assert_eq!(subject(&one), "question: paint (t_00000001)");
         assert!(body(&one, LONGEST, str::to_owned).starts_with("which?"));

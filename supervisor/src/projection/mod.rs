@@ -59,8 +59,9 @@ pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
 
 /// Runs the program on a board of its own, and returns its exit code.
 async fn work(words: &[OsString]) -> Result<u8, Failure> {
-    let (program, rest) =
-        words.split_first().ok_or_else(|| Failure::failed("it names no program").hint("docs/lanes.md"))?;
+    let (program, rest) = words
+        .split_first()
+        .ok_or_else(|| Failure::failed("it names no program").hint("`supervisor help docs/lanes.md`"))?;
     let client = Client::of_this_run()?;
     let task = facts::gather(&client).await?;
     let path = place()?;

@@ -6,7 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::get;
-use kernel::{CardCounts, Clock as _, EventId, Profile, Status, Task, TaskId, Tenant, Timestamp, Waiting};
+use kernel::{
+    CardCounts, Clock as _, EventId, Profile, Question, Status, Task, TaskId, Tenant, Timestamp, Waiting,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +24,8 @@ const NAMES: u32 = 1000;
 const EXCERPT: usize = 2 << 10;
 /// What stands at the end of a text that goes on.
 const MORE: char = '…';
+/// How many missions at a limit are looked at for what they ask.
+const MISSIONS: usize = 1000;
 /// The most tasks that are asked for by their ids.
 const NAMED: usize = 100;
 
@@ -60,7 +64,7 @@ struct Card {
     counts: CardCounts,
     /// What it waits for; none where it runs or is over.
     waits: Option<Waiting>,
-    /// Whether it goes on only if a person does something.
+    /// Whether it goes on only if a person does something, or its mission does; `question` is then what that asks.
     needs_person: bool,
     /// Since it was made, in seconds.
     age: u64,
@@ -232,10 +236,20 @@ async fn cards(
 ) -> Result<Vec<Card>, Failure> {
     let tasks = why::explain(call, tasks).await?;
     let ids: Vec<TaskId> = tasks.iter().map(|task| task.id.clone()).collect();
-    let counts = call.read(move |view| view.card_counts(&ids.iter().collect::<Vec<_>>())).await?;
+    let actor = call.actor.clone();
+    let read = move |view: &kernel::View<'_>| {
+        let asking = view.asking_missions((None, None), MISSIONS, &actor)?;
+        Ok((view.card_counts(&ids.iter().collect::<Vec<_>>())?, asking))
+    };
+    let (counts, asking) = call.read(read).await?;
+    let mut asked: BTreeMap<TaskId, Question> =
+        asking.into_iter().map(|mission| (mission.id, mission.question)).collect();
     let card = |((mut task, counts), cut): ((Task, CardCounts), Vec<&'static str>)| {
         let waits = task.why.take();
-        let (needs_person, age) = (task.waits_for_a_person(), now.since(task.created_at).as_secs());
+        let of_mission = if task.waits_for_a_person() { None } else { asked.remove(&task.id) };
+        let needs_person = task.waits_for_a_person() || of_mission.is_some();
+        task.question = of_mission.or(task.question.take());
+        let age = now.since(task.created_at).as_secs();
         Card { task, counts, waits, needs_person, age, cut }
     };
     Ok(tasks.into_iter().zip(counts).zip(cut).map(card).collect())

@@ -107,10 +107,14 @@ impl CannotRun {
     /// What a caller is warned of who assigns a task so.
     pub(crate) fn warning(&self) -> String {
         match self {
-            CannotRun::Unknown { known, .. } => format!(
-                "{self}, so the task waits for a worker that claims it; the assignees are: {}",
-                known.join(", ")
-            ),
+            CannotRun::Unknown { assignee, known } => {
+                let all = known.join(", ");
+                let all = match super::nearest(assignee.as_str(), known.clone()) {
+                    Some(near) => format!("did you mean `{near}`? The assignees are: {all}"),
+                    None => format!("the assignees are: {all}"),
+                };
+                format!("{self}, so the task waits for a worker that claims it; {all}")
+            }
             CannotRun::Pull { .. } => format!("it {self}"),
             CannotRun::ProfileDisabled { .. }
             | CannotRun::ProfileUnfit { .. }
@@ -173,15 +177,17 @@ impl From<CannotRun> for Failure {
             CannotRun::ProfileDisabled { defect, .. } | CannotRun::LaneDisabled { defect, .. } => {
                 (Code::Conflict, defect.hint())
             }
-            CannotRun::ProfileUnfit { origin, .. } => {
-                (Code::Conflict, format!("correct {} (docs/profiles.md describes it)", origin.display()))
-            }
+            CannotRun::ProfileUnfit { origin, .. } => (
+                Code::Conflict,
+                format!("correct {} (`supervisor help docs/profiles.md` describes it)", origin.display()),
+            ),
             CannotRun::Pull { lane } => {
                 (Code::Conflict, format!("a worker claims it: supervisor claim --assignee {lane}"))
             }
-            CannotRun::SkillMissing { .. } => {
-                (Code::Conflict, "add the skill, or take it out of the profile: docs/profiles.md".to_owned())
-            }
+            CannotRun::SkillMissing { .. } => (
+                Code::Conflict,
+                "add the skill, or take it out of the profile: `supervisor help docs/profiles.md`".to_owned(),
+            ),
             CannotRun::LaneIncomplete { lane, .. } => (
                 Code::Conflict,
                 format!(

@@ -31,7 +31,8 @@ pub(crate) fn text_of(root: &Root, name: &Profile) -> Result<Option<String>, Fai
 /// Checks the text of a profile. A text that cannot be used is never written.
 pub(crate) fn check(root: &Root, name: &Profile, text: &str) -> Result<Persona, Failure> {
     Persona::parse(name.as_str(), text, &path_of(root, name)).map_err(|defect: Defect| {
-        Failure::usage(defect.to_string()).hint("docs/profiles.md describes the file; nothing was written")
+        Failure::usage(defect.to_string())
+            .hint("`supervisor help docs/profiles.md` describes the file; nothing was written")
     })
 }
 

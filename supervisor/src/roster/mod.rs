@@ -118,7 +118,8 @@ impl Resolved<'_> {
         let lane = &self.lane_name;
         let missing = self.missing_program()?;
         Some(format!(
-            "the program `{missing}` of the lane {lane} was not found: supervisor lane check {lane}"
+            "the program `{missing}` of the lane {lane} was not found: install it, or name its directory as `install` of \
+             the lane; supervisor lane check {lane} shows where it was looked for"
         ))
     }
 }
@@ -127,6 +128,12 @@ impl Resolved<'_> {
 pub(crate) fn nearest(wanted: &str, names: Vec<String>) -> Option<String> {
     let near = names.into_iter().map(|name| (strsim::damerau_levenshtein(wanted, &name), name));
     near.min().filter(|(distance, name)| *distance <= (name.len() / 3).max(1)).map(|(_, name)| name)
+}
+
+/// The beginning of a hint that names what may have been meant by a name that nobody has; empty where nothing is like it.
+pub(crate) fn did_you_mean(wanted: &Profile, names: &[&str]) -> String {
+    let near = nearest(wanted.as_str(), names.iter().map(|name| (*name).to_owned()).collect());
+    near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default()
 }
 
 impl Roster {

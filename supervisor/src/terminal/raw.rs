@@ -2,7 +2,7 @@
 //! it was, whatever ends this process but SIGKILL.
 
 use std::io::{self, Read as _, Write as _};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Mutex, Once, PoisonError};
 use std::time::Duration;
 
@@ -22,6 +22,9 @@ const DRAWN: usize = 1;
 /// How long a terminal that takes nothing is waited for when it is given back.
 const LEAVING: Duration = Duration::from_secs(1);
 
+/// Erases what a worker has drawn below the cursor, such as the foot of an input field.
+const BELOW_GONE: &str = "\x1b[J";
+
 /// How the terminal was, while it is lent.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 
@@ -29,7 +32,10 @@ static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 #[derive(Debug)]
 pub(crate) struct Lent {
     drawn: Drawn,
-    out: mpsc::Sender<String>,
+    /// None when it is given back.
+    out: Option<mpsc::Sender<String>>,
+    /// Closed when all of it is written.
+    written: Receiver<()>,
 }
 
 impl Lent {
@@ -48,7 +54,8 @@ impl Lent {
         let mut raw = before.clone();
         raw.make_raw();
         *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = Some(before);
-        let lent = Lent { drawn: Drawn::default(), out: writer() };
+        let (out, written) = writer();
+        let lent = Lent { drawn: Drawn::default(), out: Some(out), written };
         tcsetattr(stdin(), OptionalActions::Now, &raw).map_err(|e| failed(e.into()))?;
         Ok(lent)
     }
@@ -70,7 +77,7 @@ impl Lent {
     /// Waits for room for one more piece. Cancel-safe: nothing is written by it.
     pub(crate) fn room(&self) -> impl Future<Output = Option<mpsc::OwnedPermit<String>>> + use<> {
         let out = self.out.clone();
-        async move { out.reserve_owned().await.ok() }
+        async move { out?.reserve_owned().await.ok() }
     }
 
     /// The size of the terminal in lines and columns; none where it does not say it.
@@ -82,6 +89,11 @@ impl Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
+        // What the worker has drawn comes before the terminal is as it was, and none of it after that.
+        self.out = None;
+        match self.written.recv_timeout(LEAVING) {
+            Ok(()) | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+        }
         give_back(self.drawn.is_full_screen());
     }
 }
@@ -95,7 +107,8 @@ fn give_back(is_full_screen: bool) {
     std::thread::spawn(move || {
         let screen = if is_full_screen { FIRST_SCREEN } else { "" };
         let mut out = io::stdout().lock();
-        out.write_all(format!("{screen}{AS_BEFORE}\r\n").as_bytes()).and_then(|()| out.flush()).ok();
+        let end = format!("{screen}{AS_BEFORE}\r\n{BELOW_GONE}");
+        out.write_all(end.as_bytes()).and_then(|()| out.flush()).ok();
         done.send(()).ok();
     });
     match wait.recv_timeout(LEAVING) {
@@ -103,18 +116,23 @@ fn give_back(is_full_screen: bool) {
     }
 }
 
-/// Writes to the terminal, on a thread that ends with the process or when nothing comes: nothing ends a write to a terminal.
-fn writer() -> mpsc::Sender<String> {
+/// Writes to the terminal, on a thread that ends with the process or when nothing comes: nothing ends a write to a terminal. A piece that
+/// comes to its turn when the terminal was given back is left out.
+fn writer() -> (mpsc::Sender<String>, Receiver<()>) {
     let (out, mut pieces) = mpsc::channel::<String>(DRAWN);
+    let (is_open, written) = channel();
     std::thread::spawn(move || {
+        // Dropped, it says that all is written.
+        let _is_open: Sender<()> = is_open;
         while let Some(piece) = pieces.blocking_recv() {
             let mut out = io::stdout().lock();
-            if out.write_all(piece.as_bytes()).and_then(|()| out.flush()).is_err() {
+            let is_lent = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+            if !is_lent || out.write_all(piece.as_bytes()).and_then(|()| out.flush()).is_err() {
                 return;
             }
         }
     });
-    out
+    (out, written)
 }
 
 /// Reads what a person types, on a thread that ends with the process or when nobody takes it. The channel closes when the terminal is gone.

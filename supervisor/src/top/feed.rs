@@ -110,6 +110,14 @@ impl Feed {
                 (true, None) => total.and(all.saturating_sub(read as u64)),
             };
         }
+        for mission in report.asking.iter().filter(|mission| query.finds(mission)) {
+            let (_, rows, total) = &mut sections[Section::Person as usize];
+            // A first task that waits for a person by itself is there already.
+            if rows.iter().all(|row| row.id != mission.id) {
+                rows.push(Row::of_mission(mission, report.now));
+                *total = total.and(1);
+            }
+        }
         let groups = sections.into_iter().filter(|(_, rows, _)| !rows.is_empty());
         let groups = groups.map(|(section, mut rows, total)| {
             if section == Section::Person {

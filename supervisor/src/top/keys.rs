@@ -103,7 +103,7 @@ impl Model {
             }
             Key::Char('a') => match question {
                 Some(question) => self.answer_to(target, question),
-                None => self.refuse(format!("{task} asks nothing")),
+                None => self.refuse(format!("{task} has no open question")),
             },
             Key::Char('A') => {
                 let of = match kind {

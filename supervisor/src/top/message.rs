@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kernel::{RunId, TaskId, Tenant};
+use kernel::{AskingMission, RunId, TaskId, Tenant};
 
 use super::picture::{Picture, Section};
 use crate::lanes::Format;
@@ -123,6 +123,13 @@ impl Query {
         let has_room = self.limit(section) < MOST;
         self.more_pages[section as usize] += u32::from(has_room);
         has_room
+    }
+
+    /// Returns whether the question of a mission is of what is searched for.
+    pub(super) fn finds(&self, mission: &AskingMission) -> bool {
+        let AskingMission { id, title, .. } = mission;
+        let finds = |text: &String| format!("{id} {title}").to_lowercase().contains(&text.to_lowercase());
+        self.search.as_ref().is_none_or(finds)
     }
 
     /// The same of a tenant, from the first page on.

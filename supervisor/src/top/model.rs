@@ -120,6 +120,13 @@ struct Chosen {
     at: usize,
 }
 
+impl Chosen {
+    /// Whether it is this row. The first task of a mission that asks is there twice: where it stands, and with the question.
+    fn is(&self, row: &Row) -> bool {
+        row.id == self.task && row.kind.section() == self.section
+    }
+}
+
 impl Model {
     /// Nothing yet, of a part of a board.
     pub(super) fn of(query: Query) -> Self {
@@ -161,7 +168,12 @@ impl Model {
     /// The row with the mark.
     pub(super) fn row(&self) -> Option<&Row> {
         let chosen = self.chosen.as_ref()?;
-        self.rows().find(|row| row.id == chosen.task)
+        self.rows().find(|row| chosen.is(row))
+    }
+
+    /// Returns whether a row has the mark.
+    pub(super) fn has_mark(&self, row: &Row) -> bool {
+        self.chosen.as_ref().is_some_and(|chosen| chosen.is(row))
     }
 
     /// Takes a new picture. The mark stays on its task as long as that stays in its section; else it stays where it was.
@@ -169,8 +181,7 @@ impl Model {
         self.lost = None;
         self.picture = Some(picture);
         let Some(chosen) = self.chosen.take() else { return self.choose(0) };
-        let place = |row: &Row| row.id == chosen.task && row.kind.section() == chosen.section;
-        let same = self.rows().position(place);
+        let same = self.rows().position(|row| chosen.is(row));
         if let Some(at) = same {
             return self.choose(at);
         }
@@ -192,10 +203,7 @@ impl Model {
 
     /// Which row has the mark, counted over all sections.
     pub(super) fn at(&self) -> usize {
-        self.chosen
-            .as_ref()
-            .and_then(|chosen| self.rows().position(|row| row.id == chosen.task))
-            .unwrap_or_default()
+        self.chosen.as_ref().and_then(|chosen| self.rows().position(|row| chosen.is(row))).unwrap_or_default()
     }
 
     /// Asks for the next page of the section with the mark, where the mark is near the end of what was read.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kernel::{BlockKind, Question, Status, Task, TaskId, Timestamp, WaitingCode};
+use kernel::{AskingMission, BlockKind, Question, Status, Task, TaskId, Timestamp, WaitingCode};
 
 use crate::diagnosis::why;
 use crate::terminal::Ink;
@@ -200,6 +200,28 @@ impl Row {
             },
             question: asked_of(task, kind),
             details: details(task, worker),
+        }
+    }
+}
+
+impl Row {
+    /// The question of a mission at a limit. It stands for the first task of the mission.
+    pub(super) fn of_mission(mission: &AskingMission, now: Timestamp) -> Self {
+        let AskingMission { id, title, tenant, assignee, priority, question, since } = mission;
+        Row {
+            id: id.clone(),
+            kind: Kind::Question,
+            word: Kind::Question.word(),
+            ink: status_ink(Status::Blocked),
+            who: assignee.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string),
+            tenant: tenant.as_ref().map(ToString::to_string),
+            priority: *priority,
+            title: start_of(title),
+            says: start_of(&question.text),
+            age: now.since(*since),
+            load: Load::default(),
+            question: Some(question.clone()),
+            details: vec![("why", start_of(&question.text))],
         }
     }
 }

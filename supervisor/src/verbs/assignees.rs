@@ -1,16 +1,16 @@
 //! `assignees`: who there is to do the work.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::cursor;
 use super::pages::{self, Listed, Row, Wanted, pages};
+use super::{cursor, obstacles};
 use crate::api::{Audience, Call, Effect, Scope, Tool, Verb};
 use crate::command::{Command, Side};
 use crate::failure::Failure;
-use crate::terminal::Screen;
+use crate::terminal::{Screen, printable};
 
 /// List the possible assignees and their tasks
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -40,6 +40,9 @@ pub(crate) struct AssigneeLine {
     pub(crate) name: String,
     /// Whether a lane or profile of this name exists here.
     pub(crate) on_disk: bool,
+    /// Why nothing runs its tasks as things are, where that is so. A worker does not hear it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) cannot_run: Option<String>,
     pub(crate) counts: BTreeMap<String, i64>,
 }
 
@@ -64,8 +67,12 @@ impl Verb for Assignees {
         let after = self.cursor.as_deref().map(cursor::opened).transpose()?.unwrap_or_default();
         let limit = usize::try_from(pages::limit(self.limit)?).unwrap_or(usize::MAX);
         let roster = call.service.roster();
-        let line =
-            |name: &str, on_disk| AssigneeLine { name: name.to_owned(), on_disk, counts: BTreeMap::new() };
+        let line = |name: &str, on_disk| AssigneeLine {
+            name: name.to_owned(),
+            on_disk,
+            cannot_run: None,
+            counts: BTreeMap::new(),
+        };
         let here = roster.names().into_iter().map(|name| (name.clone(), line(&name, true)));
         let mut named: BTreeMap<String, AssigneeLine> = here.collect();
         // A worker sees who there is; how much each has to do belongs to all tenants together.
@@ -77,7 +84,13 @@ impl Verb for Assignees {
             }
         }
         let mut rest = named.split_off(&after).into_values().skip_while(|line| line.name == after);
-        let rows: Vec<AssigneeLine> = rest.by_ref().take(limit).collect();
+        let mut rows: Vec<AssigneeLine> = rest.by_ref().take(limit).collect();
+        if call.actor.kind != kernel::ActorKind::Worker {
+            for line in rows.iter_mut().filter(|line| line.on_disk) {
+                let Ok(assignee) = line.name.parse() else { continue };
+                line.cannot_run = obstacles::unrunnable(&assignee, None, &call).await?;
+            }
+        }
         let last = rows.last().map(|line| line.name.as_str()).unwrap_or_default();
         let next = rest.next().map(|_| cursor::sealed(last));
         Ok(wanted.reply(rows, next))
@@ -97,11 +110,15 @@ impl Command for Assignees {
             .map(|line| {
                 let counts: Vec<String> =
                     line.counts.iter().map(|(status, n)| format!("{n} {status}")).collect();
-                let here = if line.on_disk { "yes" } else { "no" };
+                let here = if line.on_disk && line.cannot_run.is_none() { "yes" } else { "no" };
                 [line.name.clone(), here.to_owned(), counts.join(", ")]
             })
             .collect();
         screen.table(["NAME", "RUNS HERE", "TASKS"], rows);
+        let reasons: BTreeSet<&str> = lines.iter().filter_map(|line| line.cannot_run.as_deref()).collect();
+        for reason in reasons {
+            screen.hanging("  ", &printable(reason));
+        }
         pages::show_next(next, screen);
     }
 }

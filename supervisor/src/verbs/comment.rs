@@ -4,7 +4,7 @@ use kernel::{ActorKind, Mention, Profile, TaskId, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::texts;
+use super::{obstacles, texts};
 use crate::api::{Audience, Call, Effect, Scope, Tool, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
@@ -50,6 +50,9 @@ pub(crate) struct Commented {
     /// What came of each `@name` of a profile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) mentioned: Vec<Mention>,
+    /// What will keep the tasks of these profiles from running as things are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) warnings: Vec<String>,
 }
 
 /// A text of at most `most` characters. A cut text ends with a note of that if there is room for it.
@@ -94,17 +97,20 @@ impl Verb for Comment {
         };
         let task = id.clone();
         let (roster, config) = (call.service.roster(), call.service.config());
-        let comment = call
+        let mut comment = call
             .write(move |board, actor| {
                 let comment = board.comment(&id, &body, author.as_deref(), actor)?;
                 let known = |profile: &Profile| roster.profiles().any(|(name, _)| name == profile.as_str());
                 // As for other tasks of the tenant; a worker's task has what its run may give it.
                 let policy = |tenant: &Tenant| config.tenants.get(tenant).and_then(|own| own.policy.clone());
                 let mentioned = board.mention(&comment, known, policy, actor)?;
-                Ok(Commented { comment, mentioned })
+                Ok(Commented { comment, mentioned, warnings: Vec::new() })
             })
             .await?;
         super::steer::ring(&call, &task);
+        for Mention { profile, .. } in comment.mentioned.iter().filter(|one| one.task.is_some()) {
+            comment.warnings.extend(obstacles::unrunnable(profile, None, &call).await?);
+        }
         Ok(comment)
     }
 }
@@ -136,6 +142,10 @@ impl Command for Comment {
                 (None, None) => {}
             }
         }
+    }
+
+    fn warnings(reply: &Commented) -> &[String] {
+        &reply.warnings
     }
 }
 

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
+use super::obstacles;
 use crate::api::{ANSWERED, Audience, Call, Effect, HangUp, Scope, Tool, Verb, to_its_end};
 use crate::command::Command;
 use crate::exit::Code;
@@ -39,7 +40,7 @@ Examples:
   supervisor consult analyst 'which index would this query use?'
   supervisor consult analyst 'is the plan sound?' --timeout 2m --json")]
 pub(crate) struct Consult {
-    /// Who is asked: a lane
+    /// Who is asked: a profile, or a lane
     pub(crate) profile: Profile,
     /// The question: the body of the task
     pub(crate) question: String,
@@ -93,7 +94,12 @@ impl Verb for Consult {
         }
         match call.service.roster().resolve(&self.profile, None, &call.service.config()) {
             // Somebody may claim it in time.
-            Ok(_) | Err(CannotRun::Pull { .. }) => {}
+            Err(CannotRun::Pull { .. }) => {}
+            Ok(_) => {
+                if let Some(why) = obstacles::unrunnable(&self.profile, None, &call).await? {
+                    return Err(Failure::new(Code::Conflict, format!("nobody would answer: {why}")));
+                }
+            }
             Err(why) => return Err(why.into()),
         }
         let wait = self.timeout.duration();

@@ -56,7 +56,7 @@ pub(crate) struct Create {
     #[arg(long, value_name = "FILE", conflicts_with = "body")]
     #[serde(skip)]
     pub(crate) body_file: Option<PathBuf>,
-    /// Who does it: a lane such as `shell`; a task for any other name waits for an external worker that claims it
+    /// Who does it: a profile, or a lane such as `shell`; a task for any other name waits for an external worker that claims it
     #[arg(long, value_name = "NAME")]
     pub(crate) assignee: Option<Profile>,
     /// A task that must be done first (repeatable)

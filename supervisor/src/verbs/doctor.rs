@@ -80,7 +80,12 @@ pub(super) fn show(report: &Report, screen: &mut Screen) {
         let gap = " ".repeat(8 - word.len());
         screen.hanging(&format!("{label}{gap}{}: ", check.subject), &printable(&check.detail));
         if let Some(hint) = &check.hint {
-            screen.hanging("        ", &printable(hint));
+            // Lines behind the first one are commands and what was written: a terminal may break them, this does not.
+            let mut lines = hint.lines();
+            screen.hanging("        ", &printable(lines.next().unwrap_or_default()));
+            for line in lines {
+                screen.line(format!("        {}", printable(line)));
+            }
         }
     }
 }

@@ -90,7 +90,7 @@ impl Verb for Fork {
                     format!("the session of {} cannot be forked: the lane `{name}` does not say how", self.task_id),
                 )
                 .hint(format!(
-                    "`fork` in its file says it, where its program can (docs/lanes.md); else begin anew: supervisor create … --assignee {profile}"
+                    "`fork` in its file says it, where its program can (`supervisor help docs/lanes.md`); else begin anew: supervisor create … --assignee {profile}"
                 )));
             }
         }

@@ -51,8 +51,9 @@ pub(super) fn secrets(lane: &Lane, stores: &SecretStores) -> Vec<Check> {
         let place = secret.place(stores);
         match secret.fetch(variable, stores) {
             Ok(_) => Check::new("secret", Verdict::Ok, format!("{variable}, from {place}")),
-            Err(error) => Check::new("secret", Verdict::Error, error.to_string())
-                .hint(format!("write the value into {place}, of root or the daemon's user, with mode 0600")),
+            Err(error) => Check::new("secret", Verdict::Error, error.to_string()).hint(format!(
+                "write the value into {place}: a file of root or the daemon's user, with mode 0600"
+            )),
         }
     };
     lane.additions.secrets.iter().map(read).collect()
@@ -62,7 +63,7 @@ pub(super) fn secrets(lane: &Lane, stores: &SecretStores) -> Vec<Check> {
 pub(super) fn brokers(lane: &Lane, name: &str, policy: &Policy, stores: &SecretStores) -> Vec<Check> {
     let hint = |broker: &Broker| {
         let place = broker.secret.place(stores);
-        format!("write the value into {place}, of root or the daemon's user, with mode 0600")
+        format!("write the value into {place}: a file of root or the daemon's user, with mode 0600")
     };
     let look = |broker: &Broker| {
         let (what, place) = (format!("{} of {}", broker.header, broker.host), broker.secret.place(stores));

@@ -16,7 +16,7 @@ use crate::exit::Code;
 use crate::failure::Failure;
 use crate::lanes::{Description, Lane, program};
 use crate::paths::Root;
-use crate::roster::{Roster, unread_lane};
+use crate::roster::{Roster, did_you_mean, unread_lane};
 use crate::terminal::{Cell, Screen, printable};
 use crate::time::duration::WrittenDuration;
 
@@ -74,7 +74,8 @@ fn unknown(name: &Profile, roster: &Roster, root: &Root) -> Failure {
     if let Some(unread) = unread_lane(root, name) {
         return failure.hint(unread);
     }
-    failure.hint(format!("the lanes are: {}; lanes.d/{name}.toml would add it", known.join(", ")))
+    let meant = did_you_mean(name, &known);
+    failure.hint(format!("{meant}the lanes are: {}; lanes.d/{name}.toml would add it", known.join(", ")))
 }
 
 impl Command for ListLanes {
@@ -234,11 +235,11 @@ fn install_hint(name: &Profile, lane: &Lane, dirs: &[PathBuf], file: &Path) -> S
     let (dir, file) = (file.parent().unwrap_or(file).display(), file.display());
     match (is_own, lane.install.is_empty()) {
         (false, _) => {
-            format!("you have it: mkdir -p {dir} && printf 'extends = \"{name}\"\\n{install}\\n' > {file}")
+            format!("you have it:\nmkdir -p {dir} && printf 'extends = \"{name}\"\\n{install}\\n' > {file}")
         }
         // Before its tables.
-        (true, true) => format!("you have it: sed -i '1i {install}' {file}"),
-        (true, false) => format!("you have it: write {install} into {file}"),
+        (true, true) => format!("you have it:\nsed -i '1i {install}' {file}"),
+        (true, false) => format!("you have it:\nwrite {install} into {file}"),
     }
 }
 

@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::time::Duration;
 
-use kernel::{RunId, TaskId};
+use kernel::{Purpose, RunId, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
@@ -31,7 +31,7 @@ const UNANNOUNCED: Duration = Duration::from_secs(1);
 pub(crate) struct Log {
     /// The task
     pub(crate) task_id: Option<TaskId>,
-    /// Which run; the latest where none is named
+    /// Which run; the latest that is no check where none is named
     pub(crate) run: Option<RunId>,
     /// Start at this byte
     pub(crate) offset: Option<u64>,
@@ -77,6 +77,9 @@ pub(crate) struct Logged {
     /// Whether the run is alive and has a terminal: the text is what that shows.
     #[serde(default)]
     pub(crate) terminal: bool,
+    /// The check that has run since, where no run was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) check: Option<RunId>,
     /// The text; bytes that are no UTF-8 are shown as U+FFFD.
     pub(crate) text: String,
 }
@@ -96,6 +99,7 @@ impl Logged {
             stdout: None,
             readable: false,
             terminal: false,
+            check: None,
             text: String::new(),
         }
     }
@@ -155,11 +159,15 @@ impl Log {
                 Failure::new(Code::NotFound, format!("{task_id} has no run {wanted}"))
                     .hint(format!("supervisor runs {task_id}"))
             })?,
-            None => match runs.last() {
-                Some(run) => run,
-                None => return Ok(Logged::of_no_run(task_id)),
-            },
+            None => {
+                // A check is looked at by its number: of a task, what its workers have written is wanted.
+                match runs.iter().rfind(|run| run.purpose != Purpose::Check).or(runs.last()) {
+                    Some(run) => run,
+                    None => return Ok(Logged::of_no_run(task_id)),
+                }
+            }
         };
+        let check = runs.last().map(|last| last.id).filter(|last| self.run.is_none() && *last != run.id);
         // The path is derived, never taken from a request.
         let path = call.service.root().log(call.board()?.name(), &task_id, run.id);
         let ended = run.ended_at.is_some();
@@ -186,6 +194,7 @@ impl Log {
             stdout,
             readable: format.is_some(),
             terminal,
+            check,
             text,
             task_id,
         })

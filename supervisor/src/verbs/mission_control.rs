@@ -21,7 +21,7 @@ use crate::time::duration::WrittenDuration;
 #[command(after_help = "\
 The first task is one like any other: its assignee divides the goal into tasks. People add
 tasks with `create --mission`. Limits that are left out are those of [missions] in
-supervisor.toml. A mission at a limit is paused and asks: `supervisor answer TASK`.
+supervisor.toml. A mission at a limit is paused and asks: `supervisor answer TASK 1`.
 
 Examples:
   supervisor mission create 'build a website' --assignee planner --max-tasks 12

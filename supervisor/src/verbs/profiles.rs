@@ -12,7 +12,7 @@ use crate::config::triage::TriageConfig;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::paths::Root;
-use crate::roster::{Home, Persona, ProfileText, Roster, unread_profile};
+use crate::roster::{Home, Persona, ProfileText, Roster, did_you_mean, unread_profile};
 use crate::terminal::{Cell, Screen, printable, printable_lines};
 
 /// Lists the profiles.
@@ -105,7 +105,7 @@ fn unknown(name: &Profile, roster: &Roster, root: &Root) -> Failure {
     failure.hint(if known.is_empty() {
         add
     } else {
-        format!("the profiles are: {}; {add}", known.join(", "))
+        format!("{}the profiles are: {}; {add}", did_you_mean(name, &known), known.join(", "))
     })
 }
 

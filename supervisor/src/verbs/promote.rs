@@ -1,11 +1,11 @@
 //! `promote`: a person lets tasks leave triage, or go on at once.
 
-use kernel::{Board, Force, TaskId};
+use kernel::{Board, Force, Status, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bulk::{Bulk, One};
-use super::texts;
+use super::{obstacles, texts};
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::exit::Code;
@@ -52,6 +52,9 @@ pub(crate) struct Promotion {
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<kernel::Status>,
     reason: Option<String>,
+    /// What will keep it from running as things are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    warning: Option<String>,
     error: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
@@ -74,6 +77,13 @@ impl Promoted {
             Promoted::Many(many) => many,
         }
     }
+
+    fn each_mut(&mut self) -> &mut [Promotion] {
+        match self {
+            Promoted::One(one) => std::slice::from_mut(one),
+            Promoted::Many(many) => many,
+        }
+    }
 }
 
 impl Verb for Promote {
@@ -88,7 +98,7 @@ impl Verb for Promote {
         let force = if self.force { Force::Yes } else { Force::No };
         let single = self.ids.is_empty();
         let ids: Vec<TaskId> = self.task_id.into_iter().chain(self.ids).collect();
-        call.write(move |board, actor| {
+        let promoted = call.write(move |board, actor| {
             let bulk = Bulk::each(board, ids, |board, id| {
                 let promote = |board: &mut Board<'_>| board.promote(id, reason.as_deref(), force, actor);
                 let task = if self.dry_run { board.rehearse(promote)? } else { promote(board)? };
@@ -101,6 +111,7 @@ impl Verb for Promote {
                 forced: self.force,
                 status: one.status,
                 reason: reason.clone(),
+                warning: None,
                 error: one.error,
                 hint: one.hint,
                 code: one.code,
@@ -109,8 +120,16 @@ impl Verb for Promote {
                 Some(only) if single => Promoted::One(Box::new(only)),
                 first => Promoted::Many(first.into_iter().chain(promotions).collect()),
             })
-        })
-        .await
+        });
+        let mut promoted = promoted.await?;
+        for one in promoted.each_mut().iter_mut().filter(|one| one.status == Some(Status::Ready)) {
+            let id = one.task_id.clone();
+            let task = call.read(move |view| view.expect_task(&id)).await?;
+            if let Some(assignee) = &task.assignee {
+                one.warning = obstacles::unrunnable(assignee, task.policy.as_deref(), &call).await?;
+            }
+        }
+        Ok(promoted)
     }
 }
 
@@ -125,7 +144,7 @@ impl Command for Promote {
             id: one.task_id.clone(),
             ok: one.promoted,
             status: one.status,
-            note: one.dry_run.then(|| "nothing was done".to_owned()),
+            note: one.dry_run.then(|| "nothing was done".to_owned()).or_else(|| one.warning.clone()),
             error: one.error.clone(),
             hint: one.hint.clone(),
             code: one.code,

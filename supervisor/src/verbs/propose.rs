@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::terminal::{Ink, Screen, printable};
 
-use super::texts;
+use super::{obstacles, texts};
 
 /// The most tasks of one request.
 const AT_ONCE: u32 = 100;
@@ -127,6 +127,9 @@ pub(crate) struct Proposals {
     /// Who makes them.
     pub(crate) assignee: Profile,
     pub(crate) results: Vec<Asked>,
+    /// What will keep them from being made as things are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) warnings: Vec<String>,
 }
 
 /// Whom a request names.
@@ -162,6 +165,7 @@ async fn ask(
             .hint(format!("name one as `{key}` in [triage] of supervisor.toml"))
     })?;
     let assignee = maker.assignee.clone();
+    let warnings = obstacles::unrunnable(&assignee, None, &call).await?.into_iter().collect();
     let results = call
         .write(move |board, actor| {
             let (tasks, is_single) = match wanted {
@@ -194,7 +198,7 @@ async fn ask(
             Ok(results)
         })
         .await?;
-    Ok(Proposals { assignee, results })
+    Ok(Proposals { assignee, results, warnings })
 }
 
 fn in_triage(board: &Board<'_>, tenant: Option<Tenant>) -> Result<Vec<TaskId>, kernel::Error> {
@@ -262,6 +266,10 @@ macro_rules! over_triage {
                 reply.show(screen);
             }
 
+            fn warnings(reply: &Proposals) -> &[String] {
+                &reply.warnings
+            }
+
             fn verdict(reply: &Proposals) -> u8 {
                 reply.verdict()
             }
@@ -287,6 +295,10 @@ impl Command for PlanMission {
     fn show(reply: &Proposals, screen: &mut Screen) {
         reply.show(screen);
     }
+
+    fn warnings(reply: &Proposals) -> &[String] {
+        &reply.warnings
+    }
 }
 
 impl Verb for ReviewMission {
@@ -303,5 +315,9 @@ impl Verb for ReviewMission {
 impl Command for ReviewMission {
     fn show(reply: &Proposals, screen: &mut Screen) {
         reply.show(screen);
+    }
+
+    fn warnings(reply: &Proposals) -> &[String] {
+        &reply.warnings
     }
 }

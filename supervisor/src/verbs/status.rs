@@ -1,26 +1,28 @@
 //! `status`: the daemon, its live workers, and what waits for what.
 
 mod health;
+mod open;
 mod order;
 mod screen;
 
 use std::collections::BTreeMap;
 
 use kernel::{
-    BoardName, Clock as _, Hold, HoldKind, HoldScope, Holder, Mail, PluginCursor, Profile, Tenant, Timestamp,
-    View,
+    AskingMission, BoardName, Clock as _, Hold, HoldKind, HoldScope, Holder, Mail, PluginCursor, Profile,
+    Tenant, Timestamp, View,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use shim::rundir::boottime_us;
 
 use self::health::Health;
+use self::open::{Open, orphan};
 use self::order::Order;
 pub(super) use self::screen::bytes_brief;
 use crate::api::{Audience, Call, Effect, Verb, blocking, require_own};
 use crate::command::Command;
 use crate::config::definitions::Defect;
-use crate::daemon::{Broken, Event, LiveRun, OwnerLink, Phase, PoolUse, Snapshot};
+use crate::daemon::{Broken, Event, LiveRun, OwnerLink, PoolUse, Snapshot};
 use crate::failure::Failure;
 use crate::host::usage::{Sampler, Tree, Usage};
 use crate::owner::OwnerLock;
@@ -28,9 +30,6 @@ use crate::terminal::Screen;
 
 /// How many waiting tasks are told one by one.
 const TOLD: u32 = 20;
-
-/// How many ticks to come are told.
-const TICKS: usize = 3;
 
 /// How many processes of a run are shown.
 const TREE: usize = 50;
@@ -189,6 +188,9 @@ pub(crate) struct StatusReport {
     /// The next ticks of the schedules of the board, soonest first; at most 3.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) ticks: Vec<NextTick>,
+    /// The missions at a limit, each with what it asks; at most 20, the latest question first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) asking: Vec<AskingMission>,
     /// Tasks that wait, and what for; at most 20.
     pub(crate) waiting: Vec<WaitingTask>,
     pub(crate) waiting_more: i64,
@@ -268,10 +270,7 @@ impl Verb for Status {
                 let is_spent = |hold: &Hold| hold.kind == HoldKind::Budget && !hold.is_over(asked_at);
                 let spent = view.holds()?.into_iter().filter(is_spent);
                 let spent: Vec<Hold> = spent.collect();
-                let mut open = Open::read(view, is_alone)?;
-                if tenant.is_none() {
-                    open.ticks = next_ticks(view)?;
-                }
+                let open = Open::read(view, is_alone, (tenant, assignee), &actor)?;
                 let mail = view.mail(&actor)?.into_iter().filter(|mail| mail.is_in_trouble(asked_at));
                 let mail: Vec<Mail> = mail.collect();
                 Ok((counts, open, view.waiting_tasks(tenant, assignee, TOLD)?, (spent, mail, paused(view)?)))
@@ -343,6 +342,7 @@ impl Verb for Status {
             paused_plugins,
             unheard: call.service.unheard(),
             ticks: open.ticks,
+            asking: open.asking,
             waiting,
             waiting_more,
             now,
@@ -424,55 +424,6 @@ fn daemon_line(snapshot: &Snapshot) -> DaemonLine {
         stopping: snapshot.stopping.clone(),
         wakeups: snapshot.wakeups,
         commits: 0,
-    }
-}
-
-/// What the board knows of its open runs.
-#[derive(Default)]
-struct Open {
-    runs: Vec<kernel::Run>,
-    /// What their workers said last.
-    notes: BTreeMap<kernel::RunId, String>,
-    /// The titles of their tasks.
-    titles: BTreeMap<kernel::TaskId, String>,
-    /// Their tasks, where no daemon knows them.
-    tasks: BTreeMap<kernel::TaskId, kernel::Task>,
-    /// The next ticks of its schedules.
-    ticks: Vec<NextTick>,
-}
-
-/// The next ticks of the schedules of a board.
-fn next_ticks(view: &View<'_>) -> Result<Vec<NextTick>, kernel::Error> {
-    let schedules = view.schedules()?.into_iter();
-    let ticks = schedules.filter_map(|known| Some(NextTick { at: known.next?, schedule: known.name }));
-    let mut ticks: Vec<NextTick> = ticks.collect();
-    ticks.sort_by(|a, b| (a.at, &a.schedule).cmp(&(b.at, &b.schedule)));
-    ticks.truncate(TICKS);
-    Ok(ticks)
-}
-
-impl Open {
-    fn read(view: &View<'_>, with_tasks: bool) -> Result<Self, kernel::Error> {
-        let runs = view.open_runs_with_spent()?;
-        let titles = view.titles(&runs.iter().map(|run| &run.task_id).collect::<Vec<_>>())?;
-        let mut open = Open { runs, titles, ..Open::default() };
-        // Who has shown no sign of life has said nothing.
-        for run in open.runs.iter().filter(|run| run.last_heartbeat_at.is_some()) {
-            open.notes.extend(view.last_note(&run.task_id, run.id)?.map(|note| (run.id, note)));
-        }
-        for run in open.runs.iter().filter(|_| with_tasks) {
-            open.tasks.extend(view.task(&run.task_id)?.map(|task| (run.task_id.clone(), task)));
-        }
-        Ok(open)
-    }
-}
-
-/// An open run as the board alone knows it, while no daemon runs.
-fn orphan(board: &kernel::BoardName, run: &kernel::Run, task: Option<&kernel::Task>) -> LiveRun {
-    LiveRun {
-        phase: Phase::Running,
-        note: Some("no daemon watches it; the next one takes it over".to_owned()),
-        ..LiveRun::of(board, run, task)
     }
 }
 

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use kernel::{RunsUse, TaskId, Tenant, TenantUse};
+use kernel::{Budget, Budgets, RunsUse, TaskId, Tenant, TenantUse};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::spent::dollars;
 use super::status::bytes_brief;
 use crate::api::{Audience, Call, Effect, Verb, blocking, require_own};
 use crate::command::Command;
@@ -52,6 +53,9 @@ pub(crate) struct TenantLine {
     pub(crate) assignee: Option<String>,
     /// Its limits, where they are not those of all.
     pub(crate) quotas: BTreeMap<String, u64>,
+    /// What all its runs of a day may use.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) budget: BTreeMap<String, String>,
     /// How many of its tasks are in which status on the board that was asked about.
     pub(crate) tasks: BTreeMap<String, i64>,
 }
@@ -63,6 +67,7 @@ impl TenantLine {
             name: name.to_string(),
             max_running: config.limits.of_tenant(name),
             max_runtime_seconds: config.runtime.most(name).map(|most| most.as_secs()),
+            budget: daily(&config.quotas().budgets, name),
             tasks,
             ..TenantLine::default()
         };
@@ -86,6 +91,17 @@ impl TenantLine {
             ..line
         }
     }
+}
+
+/// What all runs of a tenant may use on one day, by the names of `[budget]`.
+fn daily(budgets: &Budgets, tenant: &Tenant) -> BTreeMap<String, String> {
+    let Budget { requests, bytes, tokens, cost_micros } =
+        *budgets.tenants.get(tenant).unwrap_or(&budgets.per_tenant);
+    let counted = [("requests", requests), ("bytes", bytes), ("tokens", tokens)];
+    let counted = counted.map(|(name, most)| (name, most.map(|most| most.to_string())));
+    let cost = ("cost_usd", cost_micros.map(dollars));
+    let all = counted.into_iter().chain([cost]);
+    all.filter_map(|(name, most)| Some((name.to_owned(), most?))).collect()
 }
 
 impl Verb for ListTenants {
@@ -170,7 +186,7 @@ pub(crate) fn show_tenant(line: &TenantLine, screen: &mut Screen) {
     let tasks = line.tasks.iter().map(|(name, count)| (name.clone(), count.unsigned_abs())).collect();
     row("tenant", line.name.clone());
     row("file", line.file.as_ref().map(|file| file.display().to_string()).unwrap_or_default());
-    row("root", line.root.as_ref().map(|root| root.display().to_string()).unwrap_or_default());
+    row("directory", line.root.as_ref().map(|root| root.display().to_string()).unwrap_or_default());
     row("user", line.user.clone().unwrap_or_default());
     row("users", line.users.join(", "));
     row("groups", line.groups.join(", "));
@@ -184,6 +200,8 @@ pub(crate) fn show_tenant(line: &TenantLine, screen: &mut Screen) {
     row("policy", line.policy.clone().unwrap_or_default());
     row("assignee", line.assignee.clone().unwrap_or_default());
     row("quotas", pairs(&line.quotas));
+    let budget = line.budget.iter().map(|(amount, most)| format!("{amount} {most}"));
+    row("budget a day", budget.collect::<Vec<_>>().join(", "));
     row("tasks", pairs(&tasks));
 }
 

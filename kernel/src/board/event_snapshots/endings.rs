@@ -7,7 +7,7 @@ use crate::{EndCause, Ending, Goal, NewTask, OnCleanExit, StopReason};
 #[test]
 fn protocol_violation_tells_of_a_worker_that_says_nothing() {
     let told = ended(EndCause::Exited { code: 0 }, "protocol_violation");
-    insta::assert_snapshot!(told, @r#"its run: {"error":"the worker exited without complete, block or request-review","exit_code":0,"failures":1,"outcome":"unreported","pid":null,"protocol_violation":true,"retry_at":null,"signal":null}"#);
+    insta::assert_snapshot!(told, @r#"its run: {"error":"the worker exited without complete, block or request-review (a lane whose program does not report says `on_clean_exit = \"complete\"`)","exit_code":0,"failures":1,"outcome":"unreported","pid":null,"protocol_violation":true,"retry_at":null,"signal":null}"#);
 }
 
 #[test]

@@ -176,7 +176,7 @@ impl Manifest {
             if kind.parse::<EventKind>().is_err() {
                 return Some((
                     "kinds",
-                    format!("there is no kind of event `{kind}`; docs/api.md lists them"),
+                    format!("there is no kind of event `{kind}`; `supervisor help docs/api.md` lists them"),
                 ));
             }
         }

@@ -31,7 +31,8 @@ pub(crate) fn text_of(root: &Root, name: &ScheduleName) -> Result<Option<String>
 pub(crate) fn write(root: &Root, name: &ScheduleName, text: &str) -> Result<Planned, Failure> {
     let path = path_of(root, name);
     let planned = Planned::parse(name, text, &path).map_err(|defect| {
-        Failure::usage(defect.to_string()).hint("docs/schedules.md describes the file; nothing was written")
+        Failure::usage(defect.to_string())
+            .hint("`supervisor help docs/schedules.md` describes the file; nothing was written")
     })?;
     let dir = root.schedules_dir();
     make_dir(&dir, 0o755)?;

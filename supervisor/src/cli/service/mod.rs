@@ -12,6 +12,7 @@ use crate::client::Client;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::host::service_manager::Manager;
+use crate::output::Output;
 use crate::paths::RootChoice;
 use crate::terminal::complain;
 use crate::verbs::Reload;
@@ -107,7 +108,7 @@ pub(super) async fn run(line: &CommandLine, service: Service) -> Result<u8, Fail
             require_no_root(choice)?;
             status(manager, line.output)
         }
-        Verb::Reload => reload(&client(line)?).await,
+        Verb::Reload => reload(&client(line)?, line.output).await,
         Verb::AtStop { unit } => at_stop(&client(line)?, manager, &unit).await,
         Verb::AfterStop { unit } => {
             client(line)?;
@@ -130,7 +131,7 @@ fn require_no_root(choice: &RootChoice) -> Result<(), Failure> {
         .hint("leave --root and SUPERVISOR_ROOT out, or run `supervisor --root DIR daemon` under a unit of your own"))
 }
 
-async fn reload(client: &Client) -> Result<u8, Failure> {
+async fn reload(client: &Client, output: Output) -> Result<u8, Failure> {
     let reloaded = client.call(&Reload::default()).await?;
     if !reloaded.by_daemon {
         return Err(Failure::new(Code::Unreachable, "no daemon has read the configuration: none runs")
@@ -139,7 +140,14 @@ async fn reload(client: &Client) -> Result<u8, Failure> {
     for loose in &reloaded.unknown_names {
         complain(&format!("warning: {loose}"));
     }
-    let Some((first, rest)) = reloaded.defects.split_first() else { return Ok(0) };
+    let Some((first, rest)) = reloaded.defects.split_first() else {
+        if output.json() {
+            output.value(&reloaded)?;
+        } else {
+            output.text("The daemon has read its configuration again.\n")?;
+        }
+        return Ok(0);
+    };
     for defect in rest {
         complain(&format!("error: {defect}"));
     }

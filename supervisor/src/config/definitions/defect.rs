@@ -114,7 +114,7 @@ impl Defect {
             Subject::Directory | Subject::Settings => "docs/configuration.md",
         };
         format!(
-            "correct the file ({manual} describes it), then let the daemon read it: kill -HUP, or systemctl reload"
+            "correct the file (`supervisor help {manual}` describes it), then let the daemon read it: kill -HUP, or systemctl reload"
         )
     }
 

@@ -95,9 +95,43 @@ pub(super) fn other_owner(path: &Path) -> String {
     if !path.exists() {
         return format!("make it for a user of its own: install -d -o <user> -g <group> {shown}");
     }
+    if is_of_system(path) {
+        return "it belongs to the system and stays root's: make a directory for the work, such as \
+                install -d -o <user> -g <group> /srv/<name>"
+            .to_owned();
+    }
     let git = format!("; then use git there as that user: runuser -u <user> -- git -C {shown} status");
     let git = if path.join(".git").exists() { git.as_str() } else { "" };
     format!("give it to a user of its own: chown -R <user>: {shown}{git}")
+}
+
+/// Returns whether a directory is one that the system itself needs as root's: those of the Filesystem Hierarchy Standard 3.0, and all
+/// beneath those of them that hold programs, libraries, settings, devices and the state of the kernel.
+fn is_of_system(path: &Path) -> bool {
+    const WHOLE: [&str; 12] =
+        ["bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "proc", "run", "sbin", "sys", "usr"];
+    const ALONE: [&str; 17] = [
+        "/",
+        "/home",
+        "/media",
+        "/mnt",
+        "/opt",
+        "/root",
+        "/srv",
+        "/tmp",
+        "/var",
+        "/var/cache",
+        "/var/lib",
+        "/var/local",
+        "/var/log",
+        "/var/mail",
+        "/var/opt",
+        "/var/spool",
+        "/var/tmp",
+    ];
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    ALONE.iter().any(|alone| path == Path::new(alone))
+        || WHOLE.iter().any(|whole| path.starts_with(Path::new("/").join(whole)))
 }
 
 /// Makes the workspace of a task ready, unless it is given up before.
@@ -195,4 +229,20 @@ pub(in crate::daemon) fn worktree(spec: &WorkspaceSpec, task: &TaskId) -> Option
 pub(in crate::daemon) fn wall_seconds(now: Timestamp, boottime_us: u64, moment_us: u64) -> i64 {
     let ahead = i64::try_from(moment_us.saturating_sub(boottime_us)).unwrap_or(i64::MAX);
     now.as_micros().saturating_add(ahead) / 1_000_000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_of_the_system_is_never_given_away() {
+        for system in ["/", "/etc", "/usr/share", "/var", "/home", "/tmp", "/etc/../usr", "/root"] {
+            let told = other_owner(Path::new(system));
+            assert!(!told.contains("chown") && told.contains("install -d"), "{system}: {told}");
+        }
+        let own = tempfile::tempdir().unwrap();
+        let told = other_owner(own.path());
+        assert!(told.contains(&format!("chown -R <user>: {}", own.path().display())), "{told}");
+    }
 }

@@ -82,11 +82,14 @@ pub(super) struct Sending<'a> {
 }
 
 impl Sending<'_> {
-    /// Sends it, and keeps each step. Returns how a service with chats names the message.
+    /// Sends it, and keeps each step. Returns the id by which a reply names the message, over what can be replied to.
     pub(super) async fn send(&self, trail: &mut Trail) -> Result<Option<String>, Undelivered> {
         let sent = match self.wire.channel.kind {
             Kind::Slack | Kind::Discord | Kind::Telegram => return self.speak(trail).await,
-            Kind::Webhook => webhook::send(self, trail).await,
+            // What is posted back names the message by the id that it had.
+            Kind::Webhook => {
+                return webhook::send(self, trail).await.map(|()| Some(self.parcel.id.clone()));
+            }
             Kind::Command => command::send(self, trail).await,
             Kind::Desktop => desktop::send(self, trail).await,
             Kind::Ntfy => ntfy::send(self, trail).await,

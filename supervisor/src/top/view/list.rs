@@ -144,8 +144,7 @@ pub(super) fn draw(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
     let priority = model.rows().any(|row| row.priority != 0).then_some(Column::Priority);
     let more: Vec<Column> = tenant.into_iter().chain(priority).collect();
     let columns = &Columns::fitting(usize::from(area.width), &more);
-    let chosen = model.row().map(|row| &row.id);
-    let is_chosen = |item: &Item<'_>| matches!(item, Item::Task(row) if Some(&row.id) == chosen);
+    let is_chosen = |item: &Item<'_>| matches!(item, Item::Task(row) if model.has_mark(row));
     let height = usize::from(area.height);
     let mark = items.iter().position(is_chosen).unwrap_or_default();
     // The mark stays in the middle, except near the ends.

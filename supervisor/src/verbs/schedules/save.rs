@@ -93,7 +93,8 @@ pub(super) fn save(
             .hint("remove one with `supervisor schedules rm`"));
     }
     let planned = Planned::parse(name, text, &path).map_err(|defect| {
-        Failure::usage(defect.to_string()).hint("docs/schedules.md describes the file; nothing was written")
+        Failure::usage(defect.to_string())
+            .hint("`supervisor help docs/schedules.md` describes the file; nothing was written")
     })?;
     // A board that is not there is refused before anything is written.
     let board = service.board(&planned.board)?;
@@ -118,6 +119,14 @@ fn warnings(service: &Service, said: &ScheduleText) -> Vec<String> {
     let mut warnings = Vec::new();
     if service.daemon().is_none() {
         warnings.push("no daemon is running, so nothing ticks: supervisor daemon".to_owned());
+    }
+    let titles = said.task.iter().chain(&said.tasks).map(|task| &task.title);
+    for text in titles.chain(&said.command) {
+        for word in kernel::unknown_placeholders(text) {
+            warnings.push(format!(
+                "{{{word}}} is filled in by no tick: {{date}}, {{time}}, {{tick}} and {{schedule}} are"
+            ));
+        }
     }
     let (roster, config) = (service.roster(), service.config());
     for task in said.task.iter().chain(&said.tasks) {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kernel::{Counted, Purpose, Timestamp};
+use kernel::{AskingMission, Counted, Purpose, Timestamp};
 
 use super::health::Health;
 use super::{StatusReport, WorkerLine};
@@ -83,6 +83,12 @@ pub(super) fn show(reply: &StatusReport, screen: &mut Screen) {
             );
         }
     }
+    if !reply.asking.is_empty() {
+        screen.heading("Missions at a limit");
+        for mission in &reply.asking {
+            show_question(mission, screen);
+        }
+    }
     if !reply.waiting.is_empty() {
         screen.heading("Waiting");
         for waiting in &reply.waiting {
@@ -96,6 +102,14 @@ pub(super) fn show(reply: &StatusReport, screen: &mut Screen) {
             let of: String = [tenant, assignee].into_iter().flatten().collect();
             screen.line(format!("and {} more: supervisor list --why{of}", reply.waiting_more));
         }
+    }
+}
+
+/// What a mission asks, and the commands that answer it.
+fn show_question(mission: &AskingMission, screen: &mut Screen) {
+    screen.hanging(&format!("{}  ", mission.id), &printable(&mission.question.text));
+    for (at, choice) in mission.question.choices.iter().enumerate() {
+        screen.line(format!("  supervisor answer {} {}  {}", mission.id, at + 1, printable(choice)));
     }
 }
 

@@ -1,0 +1,124 @@
+//! A mission at a limit asks: who gets the question, where it is listed, and what answers it.
+
+use crate::testing::{Bench, alice, titled};
+use crate::{
+    Actor, Address, AskingMission, Letter, Letters, MissionCaps, NewTask, NoticeKind, SubscriptionKey,
+    TaskId, Tenant,
+};
+
+fn key(task: &TaskId, channel: &str) -> SubscriptionKey {
+    SubscriptionKey {
+        task_id: task.clone(),
+        platform: channel.to_owned(),
+        chat_id: "7".to_owned(),
+        thread_id: String::new(),
+    }
+}
+
+fn subscribe(bench: &Bench, task: &TaskId, channel: &str) {
+    let key = key(task, channel);
+    bench.call(move |board| board.subscribe(&key, None, None, &alice())).unwrap();
+}
+
+fn letters(bench: &Bench) -> Vec<Letter> {
+    let all = Letters { limit: 100, ..Letters::default() };
+    bench.readers.with(|view| view.outbox(&all, &alice())).unwrap()
+}
+
+fn asking(bench: &Bench, actor: &Actor) -> Vec<AskingMission> {
+    bench.readers.with(|view| view.asking_missions((None, None), 10, actor)).unwrap()
+}
+
+/// A mission of two tasks with one task that its worker has made.
+fn mission(bench: &Bench, tenant: Option<Tenant>) -> (TaskId, TaskId, Actor) {
+    let caps = MissionCaps { max_tasks: Some(2), ..MissionCaps::default() };
+    let new = NewTask { tenant: tenant.clone(), ..titled("site") };
+    let first = bench.call(move |board| board.create_mission(new, &caps, &alice())).unwrap().task.id;
+    let worker = Actor::worker("bob", bench.start(&first), first.clone(), tenant);
+    let by = worker.clone();
+    let part = bench.call(move |board| board.create(titled("part"), &by)).unwrap().task.id;
+    (first, part, worker)
+}
+
+/// Its worker wants a task more.
+fn reach(bench: &Bench, worker: Actor) {
+    bench.call(move |board| board.ask_for_more_tasks(&worker)).unwrap();
+}
+
+#[test]
+fn a_mission_at_a_limit_asks_the_subscribers_of_its_tasks_once_each() {
+    let bench = Bench::new();
+    let (first, part, worker) = mission(&bench, None);
+    subscribe(&bench, &first, "ops");
+    subscribe(&bench, &part, "ops");
+    subscribe(&bench, &part, "design");
+    subscribe(&bench, &bench.ready(), "elsewhere");
+
+    reach(&bench, worker.clone());
+    reach(&bench, worker);
+
+    let told = letters(&bench);
+    let to: Vec<&str> = told.iter().map(|one| one.address.channel.as_str()).collect();
+    assert_eq!(to, ["design", "ops"]);
+    for letter in &told {
+        assert_eq!((letter.kind, &letter.task_id), (NoticeKind::Question, &first));
+        let text = letter.notice.text.as_deref().unwrap();
+        assert!(text.contains("2 tasks of 2 (missions.tasks). May it go on?"), "{text}");
+        assert_eq!(letter.notice.choices, ["raise the limit: as much again", "stop the mission"]);
+    }
+    bench.check();
+}
+
+#[test]
+fn a_chat_that_subscribes_to_a_mission_at_a_limit_reads_what_it_asks() {
+    let bench = Bench::new();
+    let (first, part, worker) = mission(&bench, None);
+    reach(&bench, worker);
+    subscribe(&bench, &part, "part");
+    subscribe(&bench, &first, "ops");
+
+    let told = letters(&bench);
+    assert_eq!(told.len(), 1);
+    assert_eq!((told[0].kind, told[0].notice.choices.len()), (NoticeKind::Question, 2));
+}
+
+#[test]
+fn the_question_of_a_mission_is_open_where_it_was_sent_until_it_is_answered() {
+    let bench = Bench::new();
+    let (first, part, worker) = mission(&bench, None);
+    subscribe(&bench, &first, "ops");
+    reach(&bench, worker);
+    let ids: Vec<_> = letters(&bench).iter().map(|one| one.id).collect();
+    bench.call(move |board| board.letters_delivered(&ids, Some("m-1"))).unwrap();
+    let at = Address { channel: "ops".to_owned(), chat_id: "7".to_owned(), thread_id: String::new() };
+    let open = || bench.readers.with(|view| view.questions_at(&at, &alice())).unwrap();
+    let is_asking = || bench.readers.with(|view| view.is_asking(&view.expect_task(&first)?)).unwrap();
+    assert_eq!((open(), is_asking()), (vec![first.clone()], true));
+
+    let id = part.clone();
+    let refused = bench.call(move |board| board.answer(&id, "2", &alice())).unwrap_err();
+    assert_eq!(refused.hint().unwrap(), format!("its mission asks: `supervisor answer {first} 1`"));
+    let id = first.clone();
+    bench.call(move |board| board.answer(&id, "1", &alice())).unwrap();
+    assert_eq!((open(), is_asking()), (Vec::new(), false));
+}
+
+#[test]
+fn missions_that_ask_are_listed_to_who_may_see_them_the_latest_first() {
+    let bench = Bench::new();
+    let acme: Tenant = "acme".parse().unwrap();
+    let (early, _, worker) = mission(&bench, None);
+    reach(&bench, worker);
+    bench.clock.advance(std::time::Duration::from_secs(5));
+    let (late, _, worker) = mission(&bench, Some(acme.clone()));
+    reach(&bench, worker);
+    mission(&bench, None);
+
+    let of_acme = Actor { tenant: Some(acme), ..alice() };
+    let ids = |actor: &Actor| asking(&bench, actor).into_iter().map(|one| one.id).collect::<Vec<_>>();
+    assert_eq!(ids(&alice()), [late.clone(), early.clone()]);
+    assert_eq!(ids(&of_acme), [late]);
+    let stop = early.clone();
+    bench.call(move |board| board.answer(&stop, "2", &alice())).unwrap();
+    assert!(!ids(&alice()).contains(&early), "a mission that was stopped asks nothing");
+}

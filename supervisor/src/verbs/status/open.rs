@@ -1,0 +1,72 @@
+//! What is open on the board that `status` is asked about.
+
+use std::collections::BTreeMap;
+
+use kernel::{Actor, AskingMission, BoardName, Profile, Run, RunId, Task, TaskId, Tenant, View};
+
+use super::{NextTick, TOLD};
+use crate::daemon::{LiveRun, Phase};
+
+/// How many ticks to come are told.
+const TICKS: usize = 3;
+
+/// What the board knows of its open runs.
+#[derive(Default)]
+pub(super) struct Open {
+    pub(super) runs: Vec<Run>,
+    /// What their workers said last.
+    pub(super) notes: BTreeMap<RunId, String>,
+    /// The titles of their tasks.
+    pub(super) titles: BTreeMap<TaskId, String>,
+    /// Their tasks, where no daemon knows them.
+    pub(super) tasks: BTreeMap<TaskId, Task>,
+    /// The next ticks of its schedules.
+    pub(super) ticks: Vec<NextTick>,
+    /// Its missions at a limit.
+    pub(super) asking: Vec<AskingMission>,
+}
+
+/// The next ticks of the schedules of a board.
+fn next_ticks(view: &View<'_>) -> Result<Vec<NextTick>, kernel::Error> {
+    let schedules = view.schedules()?.into_iter();
+    let ticks = schedules.filter_map(|known| Some(NextTick { at: known.next?, schedule: known.name }));
+    let mut ticks: Vec<NextTick> = ticks.collect();
+    ticks.sort_by(|a, b| (a.at, &a.schedule).cmp(&(b.at, &b.schedule)));
+    ticks.truncate(TICKS);
+    Ok(ticks)
+}
+
+impl Open {
+    /// Reads what is shown of the missions and schedules of a tenant and an assignee, and the open runs of all.
+    pub(super) fn read(
+        view: &View<'_>,
+        with_tasks: bool,
+        of: (Option<&Tenant>, Option<&Profile>),
+        actor: &Actor,
+    ) -> Result<Self, kernel::Error> {
+        let runs = view.open_runs_with_spent()?;
+        let titles = view.titles(&runs.iter().map(|run| &run.task_id).collect::<Vec<_>>())?;
+        let mut open = Open { runs, titles, ..Open::default() };
+        // Who has shown no sign of life has said nothing.
+        for run in open.runs.iter().filter(|run| run.last_heartbeat_at.is_some()) {
+            open.notes.extend(view.last_note(&run.task_id, run.id)?.map(|note| (run.id, note)));
+        }
+        for run in open.runs.iter().filter(|_| with_tasks) {
+            open.tasks.extend(view.task(&run.task_id)?.map(|task| (run.task_id.clone(), task)));
+        }
+        if of.0.is_none() {
+            open.ticks = next_ticks(view)?;
+        }
+        open.asking = view.asking_missions(of, TOLD as usize, actor)?;
+        Ok(open)
+    }
+}
+
+/// An open run as the board alone knows it, while no daemon runs.
+pub(super) fn orphan(board: &BoardName, run: &Run, task: Option<&Task>) -> LiveRun {
+    LiveRun {
+        phase: Phase::Running,
+        note: Some("no daemon watches it; the next one takes it over".to_owned()),
+        ..LiveRun::of(board, run, task)
+    }
+}
