@@ -83,7 +83,7 @@ fn a_created_task_is_listed_and_shown_and_create_says_what_keeps_it_from_running
       assignee   shell
       workspace  scratch
       created    [time] by [user]
-      time limit 4h 0m, as worker.max_runtime says
+      time limit 4h, as worker.max_runtime says
 
     Body
     ls

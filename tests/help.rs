@@ -109,6 +109,47 @@ fn every_verb_has_a_line_about_it_and_an_example() {
     }
 }
 
+/// The words below a heading of a help: those of the program, or those of one of its words.
+fn words_below(help: &str) -> Vec<String> {
+    let commands = help.split_once("\nCommands:\n").map(|(_, list)| list.split("\n\n").next().unwrap());
+    let is_word = |line: &&str| line.starts_with("  ") && !line.starts_with("   ");
+    let words = commands.into_iter().flat_map(str::lines).filter(is_word);
+    let words = words.filter_map(|line| line.split_whitespace().next());
+    words.filter(|word| *word != "help").map(str::to_owned).collect()
+}
+
+#[test]
+fn no_help_is_wider_than_eighty_columns() {
+    let fleet = Fleet::offline();
+    let mut left: Vec<Vec<String>> = verbs(&fleet).into_iter().map(|verb| vec![verb]).collect();
+    left.push(Vec::new());
+    let (mut wide, mut seen) = (Vec::new(), 0);
+    while let Some(words) = left.pop() {
+        let mut asked = fleet.command(words.iter().map(String::as_str).chain(["--help"]));
+        let help = Output::of(asked.env("COLUMNS", "80")).ok().stdout;
+        let lines = help.lines().filter(|line| line.chars().count() > 80);
+        wide.extend(lines.map(|line| format!("{}: {line}", words.join(" "))));
+        left.extend(words_below(&help).into_iter().map(|word| [words.clone(), vec![word]].concat()));
+        seen += 1;
+    }
+    assert_eq!(wide, Vec::<String>::new());
+    assert!(seen > 120, "{seen}");
+}
+
+#[test]
+fn an_example_in_a_help_is_a_line() {
+    let fleet = Fleet::offline();
+    for verb in verbs(&fleet) {
+        let lines = |columns: &str| {
+            let mut asked = fleet.command([verb.as_str(), "--help"]);
+            let help = Output::of(asked.env("COLUMNS", columns)).ok().stdout;
+            let (_, examples) = help.split_once("Examples:\n").unwrap();
+            examples.lines().take_while(|line| !line.is_empty()).count()
+        };
+        assert_eq!(lines("80"), lines("500"), "{verb}: an example is wrapped at 80 columns");
+    }
+}
+
 #[test]
 fn completions_and_manual_pages_cover_every_verb() {
     let fleet = Fleet::offline();

@@ -75,6 +75,7 @@ mod missions;
 mod month;
 mod mounts;
 mod moved;
+mod narrow;
 mod notify;
 mod numbers;
 mod orchestrators;

@@ -169,7 +169,7 @@ fn a_mission_stops_at_the_cent_and_the_ledger_says_who_has_spent_it() {
         fleet.wait_for(&other, "done");
         assert_eq!(fleet.status_of(&next), "ready");
         let why = fleet.show(&next)["why"]["text"].to_string();
-        assert!(why.contains("0.01 USD of 0.01 USD (missions.cost_usd)"), "{why}");
+        assert!(why.contains("$0.01 of $0.01 (missions.cost_usd)"), "{why}");
 
         let rows = |args: &[&str]| fleet.json(args)["rows"].clone();
         assert_eq!(rows(&["spend"])[0]["name"], mission.as_str());

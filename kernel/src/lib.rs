@@ -65,6 +65,7 @@ pub use model::counted::Counted;
 pub use model::entropy::{Entropy, SeededEntropy, SystemEntropy};
 pub use model::error::{Error, ErrorCode, StorageKind};
 pub use model::event::EventKind;
+pub use model::figures::{Dollars, brief};
 pub use model::filter::{Archived, EventFilter, Excerpt, Filter, Page, Sort};
 pub use model::fleet::{FleetId, NewFleetTask};
 pub use model::hold::{Hold, HoldKind, HoldOn, HoldScope, NewHold, Within};

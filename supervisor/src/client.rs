@@ -7,7 +7,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
 use hyper::{Method, Request, StatusCode, header};
 use hyper_util::rt::TokioIo;
-use kernel::{BoardName, TaskId};
+use kernel::{BoardName, TaskId, brief};
 use schemars::Schema;
 
 use crate::api::{
@@ -23,7 +23,6 @@ use crate::paths::{Root, RootChoice};
 use crate::resources::surface;
 use crate::service::{Mode, Service};
 use crate::short_ids;
-use crate::time::duration::brief;
 use crate::verbs::Resolve;
 
 /// How long a worker looks for a daemon that is away (a restart takes less).

@@ -70,6 +70,9 @@ pub(crate) enum Ink {
     Cyan,
 }
 
+/// How far from the margin a text goes on under a long label.
+const UNDER: usize = 4;
+
 /// Text under construction for one reader: knows the width and whether to colour.
 #[derive(Debug)]
 pub(crate) struct Screen {
@@ -186,11 +189,27 @@ impl Screen {
         }
     }
 
-    /// Adds a label and a text that goes on under itself where it does not fit the line.
+    /// Adds a label and a text that goes on under itself where it does not fit the line; under a long label it goes on near the
+    /// margin, because a narrow column of words cannot be read.
     pub(crate) fn hanging(&mut self, label: &str, text: &str) {
-        let column = without_styles(label).width();
+        let taken = without_styles(label).width();
+        if taken > self.width {
+            // Such a label is a text itself.
+            let whole =
+                wrap_after(&format!("{label}{text}"), self.width, self.width.saturating_sub(UNDER).max(20));
+            for (at, line) in whole.iter().enumerate() {
+                self.line(format!("{:indent$}{line}", "", indent = if at == 0 { 0 } else { UNDER }));
+            }
+            return;
+        }
+        let column = if taken > self.width * 2 / 5 { UNDER } else { taken };
         let room = self.width.saturating_sub(column).max(20);
-        let mut lines = wrap(text, room).into_iter();
+        // Where the label leaves no room for a few words, the text begins below it.
+        let first = match self.width.saturating_sub(taken) {
+            left if left >= 20 || left >= text.width() => left,
+            _ => 0,
+        };
+        let mut lines = wrap_after(text, first, room).into_iter();
         let first = lines.next().unwrap_or_default();
         self.line(format!("{label}{first}").trim_end());
         for line in lines {
@@ -248,12 +267,23 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
 
 /// The lines of a text, broken between words so that each fits a width. A longer word is broken where the line ends.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
+    wrap_after(text, width, width)
+}
+
+/// The same with a first line of another width. One of no width is empty.
+fn wrap_after(text: &str, first: usize, rest: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let (mut line, mut taken) = (String::new(), 0);
+    let mut width = first;
+    let begins = text.split(' ').next().map_or(0, |word| word.width());
+    if begins > first && (first == 0 || begins <= rest) {
+        lines.push(String::new());
+        width = rest;
+    }
     for word in text.split(' ') {
         if taken > 0 && taken + 1 + word.width() > width {
             lines.push(std::mem::take(&mut line));
-            taken = 0;
+            (taken, width) = (0, rest);
         } else if taken > 0 {
             line.push(' ');
             taken += 1;
@@ -262,7 +292,7 @@ pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
             let wide = c.width().unwrap_or(0);
             if taken + wide > width {
                 lines.push(std::mem::take(&mut line));
-                taken = 0;
+                (taken, width) = (0, rest);
             }
             line.push(c);
             taken += wide;
@@ -345,6 +375,32 @@ mod tests {
                     /srv/somewhere:
                     t_89abcdef works
                     there
+        ");
+    }
+
+    #[test]
+    fn a_text_goes_on_near_the_margin_under_a_long_label() {
+        let mut screen = Screen::plain(40);
+        screen.hanging("the environment claude of lane: ", "its program is not there");
+        screen.hanging("the environment of a claude: ", "its program is not there");
+        insta::assert_snapshot!(screen.into_text(), @r"
+        the environment claude of lane:
+            its program is not there
+        the environment of a claude:
+            its program is not there
+        ");
+        let mut screen = Screen::plain(24);
+        screen.hanging("the program of the lane claude: ", "it is not there");
+        insta::assert_snapshot!(screen.into_text(), @r"
+        the program of the lane
+            claude: it is not
+            there
+        ");
+        let mut screen = Screen::plain(60);
+        screen.hanging("  root /srv/fleet, board default: ", "1 blocked, 2 done, 1 ready, 1 running, 3 todo");
+        insta::assert_snapshot!(screen.into_text(), @r"
+          root /srv/fleet, board default: 1 blocked, 2 done, 1
+            ready, 1 running, 3 todo
         ");
     }
 

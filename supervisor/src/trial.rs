@@ -17,7 +17,6 @@ use crate::demo::Place;
 use crate::doctor::{Check, Report, Verdict};
 use crate::failure::Failure;
 use crate::paths::Root;
-use crate::time::duration::brief;
 use crate::verbs::{CheckLane, amounts};
 
 /// What the lane's worker is to do.
@@ -210,8 +209,10 @@ async fn supervisor(root: &Path, words: &[&str], limit: Duration) -> Result<Outp
     let failed = |e: std::io::Error| Failure::failed(format!("failed to run `supervisor {}`: {e}", words[0]));
     match tokio::time::timeout(limit, command.output()).await {
         Ok(output) => output.map_err(failed),
-        Err(_) => {
-            Err(Failure::failed(format!("`supervisor {}` has not ended in {}", words[0], brief(limit))))
-        }
+        Err(_) => Err(Failure::failed(format!(
+            "`supervisor {}` has not ended in {}",
+            words[0],
+            kernel::brief(limit)
+        ))),
     }
 }

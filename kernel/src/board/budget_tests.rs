@@ -209,6 +209,6 @@ fn a_run_without_a_proxy_that_reports_its_whole_budget_is_ended_and_its_task_ask
     let finished = bench.finish(first, EndCause::Stopped(crate::StopReason::Cancelled));
     assert_eq!((finished.outcome, finished.status), (Outcome::Blocked, Status::Blocked));
     let reason = bench.task(&alone).block_reason.unwrap();
-    assert_eq!(reason, "the budget of this run is spent: 1.00 USD of 1.00 (budgets.per_run.cost_usd)");
+    assert_eq!(reason, "the budget of this run is spent: $1.00 of $1.00 (budgets.per_run.cost_usd)");
     bench.check();
 }

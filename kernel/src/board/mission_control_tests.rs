@@ -76,7 +76,7 @@ fn a_cent_more_than_its_limit_refuses_the_next_run_of_a_mission_without_parts() 
     let start = crate::testing::start(&*bench.clock);
     let next = id.clone();
     let refused = bench.call(move |board| board.start_run(&next, start)).unwrap_err().to_string();
-    assert!(refused.contains("0.01 USD of 0.01 USD (missions.cost_usd)"), "{refused}");
+    assert!(refused.contains("$0.01 of $0.01 (missions.cost_usd)"), "{refused}");
     let mission = shown(&bench, &id).mission;
     assert_eq!((mission.state, mission.usage.cost_micros.used), (MissionState::Paused, 10_000));
 

@@ -110,8 +110,8 @@ fn the_tasks_of_all_workers_below_one_task_count_together_and_those_of_people_do
 fn run_time_and_cost_of_a_mission_are_summed_up_and_pause_it() {
     let limits = MissionLimits { runtime: Duration::from_mins(10), cost_micros: 3_000_000, ..tasks(20) };
     for (minutes, micros, reason) in [
-        (5, 0, "10 min of run time of 10 min (missions.runtime)"),
-        (1, 1_500_000, "3.00 USD of 3.00 USD (missions.cost_usd)"),
+        (5, 0, "10m of run time of 10m (missions.runtime)"),
+        (1, 1_500_000, "$3.00 of $3.00 (missions.cost_usd)"),
     ] {
         let bench = bench(limits);
         let first = bench.ready();
@@ -243,7 +243,7 @@ fn the_cost_of_a_run_counts_while_it_goes_on_and_once() {
     report(2_000_000);
     make(&bench, &worker).unwrap();
     report(2_500_000);
-    assert_eq!(offered(&bench).len(), 1, "2.50 USD of 3.00");
+    assert_eq!(offered(&bench).len(), 1, "$2.50 of $3.00");
     report(3_000_000);
     assert_eq!(offered(&bench), []);
     let ending =
@@ -251,7 +251,7 @@ fn the_cost_of_a_run_counts_while_it_goes_on_and_once() {
     let run = run_of(&worker);
     bench.call(move |board| board.finish_run(run, ending)).unwrap();
     let holds = bench.readers.with(|view| view.holds()).unwrap();
-    assert_eq!(holds[0].reason, "3.00 USD of 3.00 USD (missions.cost_usd)");
+    assert_eq!(holds[0].reason, "$3.00 of $3.00 (missions.cost_usd)");
 }
 
 #[test]
@@ -274,7 +274,7 @@ fn the_time_of_runs_under_way_counts_and_pauses_their_mission_when_it_is_used_up
 
     assert_eq!((offered(&bench), next()), (Vec::new(), None));
     let holds = bench.readers.with(|view| view.holds()).unwrap();
-    assert_eq!(holds[0].reason, "10 min of run time of 10 min (missions.runtime)");
+    assert_eq!(holds[0].reason, "10m of run time of 10m (missions.runtime)");
     let on = holds[0].on();
     bench.call(move |board| board.release(&on, None, &alice())).unwrap();
     bench.wake();

@@ -10,6 +10,7 @@ use crate::model::actor::Actor;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::event::EventKind;
+use crate::model::figures::{Dollars, brief};
 use crate::model::id::TaskId;
 use crate::model::proposal::{NewProposal, Proposal, ReviewAnswer, ReviewTerms};
 use crate::model::status::Status;
@@ -113,13 +114,8 @@ impl View<'_> {
     pub(super) fn progress_of(&self, subject: &Task) -> Result<Vec<String>, Error> {
         let mut facts = Vec::new();
         if let Some(used) = self.tx.mission_now(subject.id.as_str(), self.now())? {
-            let (seconds, micros) = (used.runtime.as_secs(), used.cost_micros);
-            facts.push(format!(
-                "Used so far: {} tasks, {seconds} s of run time, {}.{:02} USD.",
-                used.tasks,
-                micros / 1_000_000,
-                micros % 1_000_000 / 10_000
-            ));
+            let (time, cost) = (brief(used.runtime), Dollars(used.cost_micros));
+            facts.push(format!("Used so far: {} tasks, {time} of run time, {cost}.", used.tasks));
         }
         for task in self.tx.tasks_of_mission(subject.id.as_str(), FACTS.0)? {
             let assignee = task.assignee.as_ref().map_or("nobody", |name| name.as_str());

@@ -3,13 +3,16 @@
 //! A hold by hand ends when its time comes, or when it is released. One for a rate limit or a failed login is not trusted to
 //! end by itself: when its time comes, one run of its account or profile may try; the others go on when that run is served.
 
+use std::time::Duration;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::actor::Label;
 use crate::model::clock::Timestamp;
+use crate::model::figures::brief;
 use crate::model::id::{Profile, RunId, TaskId, Tenant};
-use crate::model::waiting::{Waiting, WaitingCode, brief};
+use crate::model::waiting::{Waiting, WaitingCode};
 use crate::model::words::words;
 
 words! {
@@ -294,7 +297,7 @@ impl Hold {
                 (WaitingCode::RateLimit, text)
             }
             (HoldKind::RateLimit, None) => {
-                let wait = self.until.map_or(0, |until| until.since(now).as_secs());
+                let wait = self.until.map_or(Duration::ZERO, |until| until.since(now));
                 let text =
                     format!("held for {} by a rate limit of {} ({})", brief(wait), self.on(), self.reason);
                 (WaitingCode::RateLimit, text)
@@ -305,7 +308,7 @@ impl Hold {
                 return self.broken(text, format!("login of {}", self.on()));
             }
             (HoldKind::Login, None) => {
-                let wait = brief(self.until.map_or(0, |until| until.since(now).as_secs()));
+                let wait = brief(self.until.map_or(Duration::ZERO, |until| until.since(now)));
                 let text = format!(
                     "waits for the login of {} ({}); the next try is in {wait}, or after {release}",
                     self.on(),

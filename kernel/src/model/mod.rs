@@ -11,6 +11,7 @@ pub(crate) mod counted;
 pub(crate) mod entropy;
 pub(crate) mod error;
 pub(crate) mod event;
+pub(crate) mod figures;
 pub(crate) mod filter;
 pub(crate) mod fleet;
 pub(crate) mod hold;

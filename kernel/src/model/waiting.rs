@@ -149,26 +149,3 @@ impl Waiting {
         Self { until: Some(at), ..self }
     }
 }
-
-/// Seconds in two units at most: `45 s`, `5 min`, `2 h 10 min`, `3 d 4 h`.
-pub(crate) fn brief(seconds: u64) -> String {
-    let two = |big: u64, name: &str, small: u64, rest: &str| match small {
-        0 => format!("{big} {name}"),
-        _ => format!("{big} {name} {small} {rest}"),
-    };
-    match seconds {
-        0..120 => format!("{seconds} s"),
-        120..3600 => two(seconds / 60, "min", seconds % 60, "s"),
-        3600..86_400 => two(seconds / 3600, "h", seconds % 3600 / 60, "min"),
-        _ => two(seconds / 86_400, "d", seconds % 86_400 / 3600, "h"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn a_wait_is_told_in_two_units_at_most() {
-        let told = [0, 119, 120, 3597, 7800, 90_000].map(super::brief);
-        assert_eq!(told, ["0 s", "119 s", "2 min", "59 min 57 s", "2 h 10 min", "1 d 1 h"]);
-    }
-}

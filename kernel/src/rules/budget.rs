@@ -1,6 +1,7 @@
 //! When a budget is spent, and what that is called.
 
 use crate::model::budget::{Amount, Budget, Budgets, Consumed, DayUse, Payer, PayerKind};
+use crate::model::figures::Dollars;
 
 /// A budget of which nothing is left.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,11 +23,7 @@ impl std::fmt::Display for SpentBudget {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let SpentBudget { amount, key, count, allowed, .. } = self;
         match amount {
-            Amount::Cost => {
-                let dollars =
-                    |micros: &u64| format!("{}.{:02}", micros / 1_000_000, micros % 1_000_000 / 10_000);
-                write!(f, "{} USD of {}", dollars(count), dollars(allowed))?;
-            }
+            Amount::Cost => write!(f, "{} of {}", Dollars(*count), Dollars(*allowed))?,
             Amount::Requests | Amount::Bytes | Amount::Tokens => write!(f, "{count} {amount} of {allowed}")?,
         }
         write!(f, " ({key})")
@@ -104,7 +101,7 @@ mod tests {
         );
         assert_eq!(
             told(Consumed { cost_micros: 1_510_000, ..used }),
-            "the budget of this run is spent: 1.51 USD of 1.50 (budgets.per_run.cost_usd)"
+            "the budget of this run is spent: $1.51 of $1.50 (budgets.per_run.cost_usd)"
         );
     }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::model::error::Error;
+use crate::model::figures::{Dollars, brief};
 use crate::model::id::Profile;
 use crate::model::mission::{MissionLimit, MissionLimits, MissionUse, Share, Used};
 use crate::model::verdict::Question;
@@ -22,18 +23,14 @@ impl std::fmt::Display for Reached {
         match limit {
             MissionLimit::Tasks => write!(f, "{count} tasks of {allowed}")?,
             MissionLimit::Runtime => write!(f, "{} of run time of {}", time(*count), time(*allowed))?,
-            MissionLimit::Cost => write!(f, "{} of {}", dollars(*count), dollars(*allowed))?,
+            MissionLimit::Cost => write!(f, "{} of {}", Dollars(*count), Dollars(*allowed))?,
         }
         write!(f, " (missions.{limit})")
     }
 }
 
 fn time(micros: u64) -> String {
-    crate::model::waiting::brief(micros / 1_000_000)
-}
-
-fn dollars(micros: u64) -> String {
-    format!("{}.{:02} USD", micros / 1_000_000, micros % 1_000_000 / 10_000)
+    brief(Duration::from_micros(micros))
 }
 
 /// One row of what is limited: what is used, the limit, and how often it was granted as much again.
@@ -225,12 +222,9 @@ mod tests {
 
         assert_eq!(spent(&Used { runtime: Duration::from_mins(119), ..full }, &LIMITS), None);
         let long = Used { runtime: Duration::from_mins(125), ..Used::default() };
-        assert_eq!(
-            spent(&long, &LIMITS).unwrap().to_string(),
-            "2 h 5 min of run time of 2 h (missions.runtime)"
-        );
+        assert_eq!(spent(&long, &LIMITS).unwrap().to_string(), "2h 5m of run time of 2h (missions.runtime)");
         let dear = Used { cost_micros: 5_100_000, ..Used::default() };
-        assert_eq!(spent(&dear, &LIMITS).unwrap().to_string(), "5.10 USD of 5.00 USD (missions.cost_usd)");
+        assert_eq!(spent(&dear, &LIMITS).unwrap().to_string(), "$5.10 of $5.00 (missions.cost_usd)");
     }
 
     #[test]

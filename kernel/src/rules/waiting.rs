@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use crate::model::actor::Label;
 use crate::model::candidate::Accounts;
 use crate::model::clock::Timestamp;
+use crate::model::figures::brief;
 use crate::model::hold::{Hold, Stance, Target};
 use crate::model::id::{RunId, TaskId};
 use crate::model::outcome::BlockKind;
 use crate::model::status::Status;
 use crate::model::task::Task;
-use crate::model::waiting::{OpenParent, Waiting, WaitingCode, brief};
+use crate::model::waiting::{OpenParent, Waiting, WaitingCode};
 
 /// The parents of one task that are not done.
 #[derive(Default)]
@@ -130,7 +131,7 @@ fn scheduled(task: &Task, now: Timestamp) -> Waiting {
         let text = format!("waits until somebody unblocks it: `supervisor unblock {}`", task.id);
         return Waiting::new(WaitingCode::Time, text);
     }
-    let wait = brief(at.since(now).as_secs());
+    let wait = brief(at.since(now));
     let due = at <= now;
     let why = task.last_failure_error.as_deref().filter(|_| task.consecutive_failures > 0);
     let waiting = match why {
@@ -145,7 +146,7 @@ fn to_check(task: &Task, now: Timestamp) -> Waiting {
     let command = task.check.command.as_deref().unwrap_or_default();
     match task.not_before.filter(|at| *at > now) {
         Some(at) => {
-            let wait = brief(at.since(now).as_secs());
+            let wait = brief(at.since(now));
             Waiting::new(WaitingCode::Check, format!("its check runs again in {wait}: {command}")).until(at)
         }
         None => Waiting::new(WaitingCode::Check, format!("its check is to run: {command}")),
@@ -158,7 +159,7 @@ fn in_review(task: &Task, nonspawnable: Option<&String>, now: Timestamp) -> Wait
     let text = match (&task.reviewer, nonspawnable, held) {
         (Some(reviewer), Some(why), _) => format!("waits for a review by {reviewer}: {why}"),
         (Some(reviewer), None, Some(at)) => {
-            let text = format!("{reviewer} tries the review again in {}", brief(at.since(now).as_secs()));
+            let text = format!("{reviewer} tries the review again in {}", brief(at.since(now)));
             return Waiting::new(WaitingCode::Review, text).until(at);
         }
         (Some(reviewer), None, None) => format!("waits for a review by {reviewer}"),
@@ -314,7 +315,7 @@ mod tests {
         };
         let later = waiting(&again(at(120)), &[]).unwrap();
         assert_eq!(later.until, Some(at(120)));
-        assert!(later.text.contains("tries the review again in 2 min"), "{}", later.text);
+        assert!(later.text.contains("tries the review again in 2m"), "{}", later.text);
         let due = waiting(&again(at(-1)), &[]).unwrap();
         assert_eq!((due.until, due.text.as_str()), (None, "waits for a review by carol"));
     }
@@ -328,12 +329,12 @@ mod tests {
         assert_eq!(code_with(hold("bob", "shorter", Some(at(59)))), Some(WaitingCode::Time));
 
         let text = |task: &Task| waiting(task, &[]).unwrap().text;
-        assert_eq!(text(&scheduled(60)), "starts in 60 s");
+        assert_eq!(text(&scheduled(60)), "starts in 1m");
         assert!(text(&scheduled(0)).starts_with("is due"));
         let failed = Task { last_failure_error: Some("no luck".to_owned()), ..scheduled(60) };
-        assert_eq!(text(&failed), "starts in 60 s", "the failure is of an earlier series");
+        assert_eq!(text(&failed), "starts in 1m", "the failure is of an earlier series");
         let again = Task { consecutive_failures: 1, ..failed };
-        assert_eq!(text(&again), "tries again in 60 s after: no luck");
+        assert_eq!(text(&again), "tries again in 1m after: no luck");
         let open_end = Task { not_before: Some(Timestamp::OPEN_END), ..task(Status::Scheduled) };
         let waits = waiting(&open_end, &[]).unwrap();
         assert!(waits.text.contains("supervisor unblock"), "{}", waits.text);

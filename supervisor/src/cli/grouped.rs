@@ -4,6 +4,7 @@ use clap::Command;
 use clap::builder::Styles;
 
 use super::arguments::GROUPS;
+use crate::terminal::{Colour, Screen};
 
 /// Lists the words of a command line under the headings of their groups.
 pub(super) fn helped(command: Command) -> Command {
@@ -14,7 +15,13 @@ pub(super) fn helped(command: Command) -> Command {
     let line = |word: &Command| {
         let name = word.get_name();
         let about = word.get_about().map(ToString::to_string).unwrap_or_default();
-        format!("  {literal}{name}{literal:#}{:gap$}  {about}\n", "", gap = widest - name.len())
+        // The width is that of the terminal, as it is for what the parser writes.
+        let mut screen = Screen::stdout(Colour::Never);
+        screen.hanging(
+            &format!("  {literal}{name}{literal:#}{:gap$}  ", "", gap = widest - name.len()),
+            &about,
+        );
+        screen.into_text()
     };
     let mut words = command.get_subcommands();
     let groups: Vec<String> = GROUPS

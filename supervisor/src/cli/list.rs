@@ -10,7 +10,7 @@ use crate::command::Command as _;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::terminal::{Cell, printable};
-use crate::time::duration::brief;
+use crate::time::duration::in_column;
 use crate::time::timestamp;
 use crate::verbs::{Column, Format, List, Listed, show_next, status_ink};
 
@@ -83,7 +83,7 @@ fn heading(column: Column) -> &'static str {
 }
 
 fn cell(column: Column, task: &Task, now: Timestamp) -> Cell {
-    let short = |time: Duration| Cell::from(brief(time).replace(' ', ""));
+    let short = |time: Duration| Cell::from(in_column(time));
     match column {
         Column::Id => Cell::from(task.id.to_string()),
         Column::Status => Cell::inked(status_ink(task.status), task.status.as_str()),

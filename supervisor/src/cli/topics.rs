@@ -17,16 +17,16 @@ const TOPICS: [Topic; 5] = [
         name: "states",
         about: "the states of a task, and what leads out of each",
         text: "\
-triage     an idea that has to be specified        supervisor promote TASK
-todo       waits for other tasks                   supervisor promote TASK --force
-scheduled  waits for a time or another attempt     supervisor unblock TASK
-ready      may start when there is a slot          supervisor list --why
-running    a worker works on it                    supervisor logs -f TASK
-review     its work waits for a check or a review  supervisor approve TASK
-blocked    asks a question                         supervisor answer TASK 1
-           gave up, or waits for something else    supervisor unblock TASK
-done       finished                                supervisor reopen TASK
-archived   hidden, with its history                supervisor unarchive TASK
+triage     an idea that has to be specified      supervisor promote TASK
+todo       waits for other tasks                 supervisor promote TASK --force
+scheduled  waits for a time or another attempt   supervisor unblock TASK
+ready      may start when there is a slot        supervisor list --why
+running    a worker works on it                  supervisor logs -f TASK
+review     its work waits for check or approval  supervisor approve TASK
+blocked    asks a question                       supervisor answer TASK 1
+           gave up, or waits for something else  supervisor unblock TASK
+done       finished                              supervisor reopen TASK
+archived   hidden, with its history              supervisor unarchive TASK
 
 `supervisor show TASK` says what a task waits for. `supervisor retry` does what
 `unblock` does, and forgets how often the task was blocked; it reopens done ones.
@@ -70,9 +70,9 @@ host.
         about: "how tasks and runs are named",
         text: "\
 A task is named by its id, such as t_0123abcd, or by a beginning of it that no
-other id has: supervisor show t_01. The `t_` may be left out: supervisor show 01.
-A run is named by its number, which `supervisor runs TASK` shows. Inside a run,
-its own task may be left out.
+other id has: supervisor show t_01. The `t_` may be left out:
+supervisor show 01. A run is named by its number, which `supervisor runs TASK`
+shows. Inside a run, its own task may be left out.
 ",
     },
     Topic {
@@ -127,7 +127,7 @@ mod tests {
             let shown = asked(&["supervisor", "--json", "help", name].map(OsString::from));
             assert_eq!(shown.as_deref(), Some(text));
             for line in text.lines() {
-                assert!(line.chars().count() <= 84, "{line}");
+                assert!(line.chars().count() <= 80, "{line}");
                 let verbs = line.match_indices("supervisor ").filter_map(|(at, word)| {
                     line[at + word.len()..].split(|c: char| !(c.is_ascii_lowercase() || c == '-')).next()
                 });

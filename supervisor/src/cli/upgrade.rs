@@ -14,7 +14,6 @@ use crate::doctor::upgrade::{Adoption, BoardFound, RunFound, adoption};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::terminal::{Ink, Screen, cut, printable};
-use crate::time::duration::brief;
 
 /// How long another program has to answer. A release reads a few small files for each run.
 const WITHIN: Duration = Duration::from_mins(1);
@@ -81,7 +80,7 @@ async fn ask(line: &CommandLine, program: &Path) -> Result<u8, Failure> {
         )
     })?;
     let Ok(told) = tokio::time::timeout(WITHIN, Told::by(&mut asked)).await else {
-        let why = format!("it has not answered within {}", brief(WITHIN));
+        let why = format!("it has not answered within {}", kernel::brief(WITHIN));
         return Err(no_answer(line, program, &why));
     };
     let told = told.map_err(|e| Failure::file("read the answer of", program, &e))?;

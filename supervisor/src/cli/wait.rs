@@ -74,7 +74,7 @@ pub(super) async fn run(line: &CommandLine, mut wait: Wait) -> Result<u8, Failur
     }
     let open: Vec<&str> = settling.open().iter().map(TaskId::as_str).collect();
     let open = open.join(" ");
-    let limit = crate::time::duration::brief(limit);
+    let limit = kernel::brief(limit);
     Err(Failure::new(Code::TryAgain, format!("not ended within {limit}: {open}"))
         .hint(format!("supervisor wait {open}")))
 }

@@ -1,4 +1,5 @@
-//! Tables: columns as wide as what is in them, and a last one that takes what is left of the width.
+//! Tables: columns as wide as what is in them, and a last one that takes what is left of the width. Columns for which a terminal has
+//! no room stand below their row, each with its name.
 
 use comfy_table::{
     Attribute, Cell as Styled, CellAlignment, Color, ColumnConstraint, ContentArrangement, Table, Width,
@@ -16,6 +17,12 @@ const LAST: usize = 16;
 /// Columns up to this width (ids, states, ages) are never narrowed: broken ids cannot be copied.
 const SHORT: usize = 12;
 
+/// A column of text can be read as long as it has this width, that of a time, and room for its longest word.
+const READABLE: usize = 26;
+
+/// What stands for a value that is absent.
+const DASH: &str = "-";
+
 /// One cell: its text, and perhaps a colour.
 #[derive(Clone, Debug)]
 pub(crate) struct Cell {
@@ -30,7 +37,7 @@ impl Cell {
 
     /// A cell of what may be absent: then a dash.
     pub(crate) fn or_dash(value: Option<impl ToString>) -> Self {
-        value.map_or_else(|| Cell::from("-".to_owned()), |value| Cell::from(value.to_string()))
+        value.map_or_else(|| Cell::from(DASH.to_owned()), |value| Cell::from(value.to_string()))
     }
 
     /// Its text, as a terminal may have it.
@@ -40,6 +47,16 @@ impl Cell {
 
     fn width(&self) -> usize {
         self.text.width()
+    }
+
+    /// How narrow its column can be with no word broken, where a text is readable at a width.
+    fn least(&self, readable: usize) -> usize {
+        let longest = self.text.split(' ').map(|word| word.width()).max().unwrap_or_default();
+        longest.max(self.width().min(readable))
+    }
+
+    fn is_absent(&self) -> bool {
+        self.text.is_empty() || self.text == DASH
     }
 
     fn styled(self) -> Styled {
@@ -64,22 +81,30 @@ impl From<String> for Cell {
     }
 }
 
-/// What becomes of a last column that is too long for the width.
+/// What becomes of columns that are too long for the width.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Overflow {
     Wrap,
     Cut,
+    /// They go beyond it.
+    Exceed,
 }
 
 impl Screen {
-    /// Adds a table whose last column is wrapped where it does not fit.
+    /// Adds a table of which nothing is cut: its last column is wrapped where it does not fit, and the columns for which there is
+    /// no room at all stand below their row.
     pub(crate) fn table<const N: usize, C: Into<Cell>>(
         &mut self,
         header: [&str; N],
         rows: impl IntoIterator<Item = [C; N]>,
     ) {
-        for line in self.layout(&header, cells(rows), Overflow::Wrap) {
-            self.line(line);
+        let rows = cells(rows);
+        if self.has_room(&header, &rows) {
+            for line in self.layout(&header, rows, Overflow::Wrap) {
+                self.line(line);
+            }
+        } else {
+            self.folded(&header, rows);
         }
     }
 
@@ -107,7 +132,12 @@ impl Screen {
         rows: Vec<([Cell; N], Vec<Vec<String>>)>,
     ) {
         let (rows, details): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
-        let mut lines = self.layout(&header, cells(rows), Overflow::Cut).into_iter();
+        let lines = self.layout(&header, cells(rows), Overflow::Cut);
+        self.detailed(lines, details);
+    }
+
+    fn detailed(&mut self, lines: Vec<String>, details: Vec<Vec<Vec<String>>>) {
+        let mut lines = lines.into_iter();
         if let Some(header) = lines.next() {
             self.line(header);
         }
@@ -119,6 +149,37 @@ impl Screen {
         }
     }
 
+    /// Adds a table with as many columns as fit, and under each row what the others have: `until: 14:02:07  by: alice`. The last
+    /// column, a text most often, has lines of its own.
+    fn folded(&mut self, header: &[&str], mut rows: Vec<Vec<Cell>>) {
+        let widths = widths(header, &rows.iter().map(Vec::as_slice));
+        let mut taken = 0;
+        let fits = |width: &&usize| {
+            taken += **width + usize::from(GAP);
+            taken <= self.width + usize::from(GAP)
+        };
+        let kept = widths[..widths.len().saturating_sub(1)].iter().take_while(fits).count().max(1);
+        let named = |(name, cell): (&&str, Cell)| {
+            let label = if name.is_empty() { String::new() } else { format!("{}: ", name.to_lowercase()) };
+            (!cell.is_absent()).then(|| format!("{label}{}", cell.text))
+        };
+        let below = |row: &mut Vec<Cell>| {
+            let mut rest = header[kept..].iter().zip(row.split_off(kept)).map(named).collect::<Vec<_>>();
+            let last = rest.pop();
+            let last: Vec<String> = last.into_iter().flatten().collect();
+            vec![rest.into_iter().flatten().collect(), last]
+        };
+        let details = rows.iter_mut().map(below).collect();
+        let lines = self.layout(&header[..kept], rows, Overflow::Exceed);
+        self.detailed(lines, details);
+    }
+
+    /// Whether each column of a table can be read at the width of the terminal.
+    fn has_room(&self, header: &[&str], rows: &[Vec<Cell>]) -> bool {
+        let gaps = usize::from(GAP) * header.len().saturating_sub(1);
+        least(header, rows, self.width).iter().sum::<usize>() + gaps <= self.width
+    }
+
     /// Whether a table with these cells fits the width as it is.
     pub(crate) fn fits<const N: usize>(&self, header: &[&str; N], rows: &[[Cell; N]]) -> bool {
         let gaps = usize::from(GAP) * N.saturating_sub(1);
@@ -126,7 +187,16 @@ impl Screen {
     }
 
     fn layout(&self, header: &[&str], mut rows: Vec<Vec<Cell>>, overflow: Overflow) -> Vec<String> {
-        let widths = shrunk(widths(header, &rows.iter().map(Vec::as_slice)), self.width);
+        let natural = widths(header, &rows.iter().map(Vec::as_slice));
+        let widths = match overflow {
+            Overflow::Wrap => shrunk(natural, &least(header, &rows, self.width), self.width),
+            Overflow::Cut => {
+                let last = [last_of(self.width)];
+                let least = vec![SHORT; header.len().saturating_sub(1)];
+                shrunk(natural, &[least.as_slice(), &last].concat(), self.width)
+            }
+            Overflow::Exceed => natural,
+        };
         if overflow == Overflow::Cut {
             for row in &mut rows {
                 for (cell, width) in row.iter_mut().zip(&widths) {
@@ -167,15 +237,30 @@ fn widths<'a>(header: &[&str], rows: &(impl Iterator<Item = &'a [Cell]> + Clone)
     header.iter().enumerate().map(column).collect()
 }
 
-/// Widths that fit a terminal: the last column gives way first, then the widest of the others. Ids stay whole.
-fn shrunk(mut widths: Vec<usize>, terminal: usize) -> Vec<usize> {
+/// What a text in the last column needs to be read.
+const fn last_of(terminal: usize) -> usize {
+    if terminal / 3 > LAST { terminal / 3 } else { LAST }
+}
+
+/// How narrow each column can be for what is in it to be read.
+fn least(header: &[&str], rows: &[Vec<Cell>], terminal: usize) -> Vec<usize> {
+    let column = |(at, name): (usize, &&str)| {
+        let readable = if at + 1 == header.len() { last_of(terminal) } else { READABLE };
+        rows.iter().map(|row| row[at].least(readable)).chain([name.width(), 1]).max().unwrap_or(1)
+    };
+    header.iter().enumerate().map(column).collect()
+}
+
+/// Widths that fit a terminal: the last column gives way first, then the widest of the others, as far as `least` allows it.
+fn shrunk(mut widths: Vec<usize>, least: &[usize], terminal: usize) -> Vec<usize> {
     let Some((last, others)) = widths.split_last_mut() else { return widths };
     let gaps = usize::from(GAP) * others.len();
-    let reserved = (*last).min(LAST.max(terminal / 3));
+    let reserved = least.last().map_or(*last, |least| (*last).min(*least));
     while others.iter().sum::<usize>() + gaps + reserved > terminal {
-        match others.iter_mut().max_by_key(|width| **width) {
-            Some(widest) if *widest > SHORT => *widest -= 1,
-            _ => break,
+        let spare = others.iter_mut().zip(least).filter(|(width, least)| **width > **least);
+        match spare.max_by_key(|(width, _)| **width) {
+            Some((widest, _)) => *widest -= 1,
+            None => break,
         }
     }
     let left = terminal.saturating_sub(others.iter().sum::<usize>() + gaps);
@@ -220,13 +305,41 @@ mod tests {
     #[test]
     fn a_wide_column_in_front_gives_way_to_the_last_one() {
         let row = ["t_0123abcd", "a long text in the middle of the table", "and another one that is last"];
-        let text = shown(52, |screen| screen.table(["ID", "MIDDLE", "LAST"], [row.map(str::to_owned)]));
+        let text = shown(60, |screen| screen.table(["ID", "MIDDLE", "LAST"], [row.map(str::to_owned)]));
         insta::assert_snapshot!(text, @r"
-        ID          MIDDLE                 LAST
-        t_0123abcd  a long text in the     and another one
-                    middle of the table    that is last
+        ID          MIDDLE                      LAST
+        t_0123abcd  a long text in the middle   and another one that
+                    of the table                is last
         ");
-        assert!(text.lines().all(|line| line.width() <= 52), "{text}");
+        assert!(text.lines().all(|line| line.width() <= 60), "{text}");
+    }
+
+    #[test]
+    fn columns_for_which_there_is_no_room_stand_below_their_row_and_nothing_is_cut() {
+        const TIME: &str = "2026-11-24 01:39:29 +00:00";
+        let row =
+            ["3f9a01c2", "alice", "acme", TIME, TIME, "it ends as soon as nobody has used it for a day"];
+        let none = ["b2104d77", "bob", "-", TIME, "-", "-"];
+        let header = ["SESSION", "PERSON", "TENANT", "BEGAN", "USED", "WHY"];
+        let text = shown(80, |screen| screen.table(header, [row, none].map(|row| row.map(str::to_owned))));
+        insta::assert_snapshot!(text, @r"
+        SESSION   PERSON  TENANT  BEGAN                       USED
+        3f9a01c2  alice   acme    2026-11-24 01:39:29 +00:00  2026-11-24 01:39:29 +00:00
+          why: it ends as soon as nobody has used it for a day
+        b2104d77  bob     -       2026-11-24 01:39:29 +00:00  -
+        ");
+        let text = shown(60, |screen| screen.table(header, [row, none].map(|row| row.map(str::to_owned))));
+        insta::assert_snapshot!(text, @r"
+        SESSION   PERSON  TENANT  BEGAN
+        3f9a01c2  alice   acme    2026-11-24 01:39:29 +00:00
+          used: 2026-11-24 01:39:29 +00:00
+          why: it ends as soon as nobody has used it for a day
+        b2104d77  bob     -       2026-11-24 01:39:29 +00:00
+        ");
+        assert!(text.lines().all(|line| line.width() <= 60), "{text}");
+        let path = "/a/path/that/is/longer/than/any/terminal/is/wide".to_owned();
+        let text = shown(40, |screen| screen.table(["FILE", "SIZE"], [[path.clone(), "1 B".to_owned()]]));
+        assert_eq!(text, format!("FILE\n{path}\n  size: 1 B\n"));
     }
 
     #[test]

@@ -78,15 +78,17 @@ impl<'de> Deserialize<'de> for WrittenDuration {
     }
 }
 
-/// A duration for people, two units at most: `3s`, `4m 10s`, `2h 5m`, `3d 1h`.
-pub(crate) fn brief(duration: Duration) -> String {
-    let s = duration.as_secs();
-    match s {
-        0..60 => format!("{s}s"),
-        60..3600 if s.is_multiple_of(60) => format!("{}m", s / 60),
-        60..3600 => format!("{}m {}s", s / 60, s % 60),
-        3600..86_400 => format!("{}h {}m", s / 3600, s % 3600 / 60),
-        _ => format!("{}d {}h", s / 86_400, s % 86_400 / 3600),
+/// A duration as a column of a table has it: as people read it, without the space.
+pub(crate) fn in_column(duration: Duration) -> String {
+    kernel::brief(duration).replace(' ', "")
+}
+
+/// Processor time: milliseconds while it is short, then tenths of a second, then as any duration.
+pub(crate) fn processor(time: Duration) -> String {
+    match time.as_millis() {
+        short @ 0..1000 => format!("{short}ms"),
+        1000..60_000 => format!("{:.1}s", time.as_secs_f64()),
+        _ => kernel::brief(time),
     }
 }
 
@@ -130,8 +132,9 @@ mod tests {
     }
 
     #[test]
-    fn spans_are_shown_with_two_units_at_most() {
-        let shown: Vec<_> = [0, 59, 60, 61, 3600, 7265, 90_000].map(|s| brief(Duration::from_secs(s))).into();
-        assert_eq!(shown, ["0s", "59s", "1m", "1m 1s", "1h 0m", "2h 1m", "1d 1h"]);
+    fn a_column_has_no_space_and_processor_time_is_exact_while_it_is_short() {
+        assert_eq!(in_column(Duration::from_secs(7265)), "2h1m");
+        let times = [7, 1500, 59_900, 61_000].map(|millis| processor(Duration::from_millis(millis)));
+        assert_eq!(times, ["7ms", "1.5s", "59.9s", "1m 1s"]);
     }
 }

@@ -11,18 +11,20 @@ use ratatui::text::Line;
 use ratatui::widgets::Widget as _;
 
 pub(super) use self::piece::Look;
-use self::piece::Pieces;
+use self::piece::{Pieces, shown};
 use super::model::{Mode, Model, Notice, Prompt, Purpose};
 use super::picture::{Picture, Section, Total};
-use crate::terminal::Ink;
-use crate::time::duration::brief;
+use crate::terminal::{Ink, cut, wrap};
 
 /// From this width on the task with the mark is described beside the list.
 const WIDE: u16 = 150;
+/// How many lines a text about the daemon takes at most.
+const LINES: usize = 3;
+const LOST: &str = " connection lost, trying again ";
 
 /// Draws everything.
 pub(super) fn draw(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
-    let banner = banner(model, look);
+    let banner = banner(model, look, usize::from(area.width));
     let rows = [
         Constraint::Length(2),
         Constraint::Length(u16::try_from(banner.len()).unwrap_or(u16::MAX)),
@@ -68,7 +70,7 @@ fn heads(model: &Model, look: Look) -> [Line<'static>; 2] {
         head.ink(if is_well { Ink::Green } else { Ink::Yellow }, "● ");
         head.ink(Ink::Bold, &format!("supervisor {}", daemon.version));
         let (taken, slots) = (daemon.taken, daemon.slots);
-        head.plain(&format!("  up {}  {taken} of {slots} slots taken", brief(daemon.uptime)));
+        head.plain(&format!("  up {}  {taken} of {slots} slots taken", kernel::brief(daemon.uptime)));
     } else {
         head.ink(Ink::Red, "○ ");
         head.ink(Ink::Bold, "supervisor");
@@ -115,13 +117,12 @@ fn number(total: Total) -> String {
     }
 }
 
-/// What is wrong, and why nothing is started: a line each, where there is something to say.
-fn banner(model: &Model, look: Look) -> Vec<Line<'static>> {
+/// What is wrong, and why nothing is started, where there is something to say. A text goes on in the next lines, at most `LINES`.
+fn banner(model: &Model, look: Look, width: usize) -> Vec<Line<'static>> {
     let mut line = Pieces::of(look);
     if let Some(why) = &model.lost {
-        line.alarm(" connection lost, trying again ");
-        line.plain(&format!(" {why}"));
-        return vec![line.line()];
+        line.alarm(LOST);
+        return below(line, LOST.len(), &format!(" {why}"), look, width);
     }
     let Some(picture) = &model.picture else { return Vec::new() };
     let Some(daemon) = &picture.daemon else {
@@ -135,10 +136,28 @@ fn banner(model: &Model, look: Look) -> Vec<Line<'static>> {
         let mut line = Pieces::of(look);
         line.plain("  ");
         line.ink(Ink::Red, label);
-        line.plain(&format!(": {text}"));
-        line.line()
+        line.plain(": ");
+        below(line, label.len() + 4, &text, look, width)
     };
-    troubles.into_iter().chain(paused).map(labelled).collect()
+    troubles.into_iter().chain(paused).flat_map(labelled).collect()
+}
+
+/// A line that has begun with `taken` characters, with a text that goes on below itself.
+fn below(mut first: Pieces, taken: usize, text: &str, look: Look, width: usize) -> Vec<Line<'static>> {
+    let room = width.saturating_sub(taken).max(20);
+    let mut parts = wrap(&shown(text), room);
+    if parts.len() > LINES {
+        let rest = parts.split_off(LINES - 1).join(" ");
+        parts.push(cut(&rest, room));
+    }
+    let mut parts = parts.into_iter();
+    first.plain(&parts.next().unwrap_or_default());
+    let rest = parts.map(|part| {
+        let mut line = Pieces::of(look);
+        line.plain(&format!("{:taken$}{part}", ""));
+        line.line()
+    });
+    [first.line()].into_iter().chain(rest).collect()
 }
 
 /// What was said last.
@@ -203,7 +222,7 @@ mod tests {
         };
         let mut model = Model::default();
         model.update(Message::Picture(Box::new(picture)));
-        banner(&model, Look::Plain).iter().map(ToString::to_string).collect()
+        banner(&model, Look::Plain, 46).iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -215,5 +234,19 @@ mod tests {
             ["  degraded: nothing is started; it is stopping", "  paused: the disk is full: a; b"]
         );
         assert_eq!(banner_of(&[], Some("\u{1b}[31m\n")), ["  paused: \\u{1b}[31m "]);
+    }
+
+    #[test]
+    fn a_long_text_about_the_daemon_goes_on_below_itself() {
+        let why =
+            "the file system of the root has less room than dispatch.min_free_disk asks for; ".repeat(3);
+        assert_eq!(
+            banner_of(&[], Some(&why)),
+            [
+                "  paused: the file system of the root has less",
+                "          room than dispatch.min_free_disk",
+                "          asks for; the file system of the ro…",
+            ]
+        );
     }
 }

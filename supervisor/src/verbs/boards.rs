@@ -104,7 +104,7 @@ impl Command for ListBoards {
                 Cell::from(line.name.clone()),
             ]
         });
-        screen.list(["BOARD", "CURRENT", "TASKS", "NAME"], rows);
+        screen.table(["BOARD", "CURRENT", "TASKS", "NAME"], rows);
     }
 }
 

@@ -103,7 +103,7 @@ impl Command for ListChats {
         }
         let rows = reply.iter().map(|chat| {
             let (ink, word) = standing(chat);
-            vec![
+            [
                 Cell::from(chat.name.clone()),
                 Cell::or_dash(chat.channel.as_ref()),
                 Cell::or_dash(chat.board.as_ref()),
@@ -115,7 +115,7 @@ impl Command for ListChats {
             ]
         });
         let header = ["CHAT", "CHANNEL", "BOARD", "SENDERS", "STATE", "SINCE", "MESSAGES", "LAST ERROR"];
-        screen.columns(&header, rows.collect());
+        screen.table(header, rows);
     }
 }
 
@@ -196,5 +196,26 @@ impl Command for CheckChat {
 
     fn verdict(reply: &Vec<Probed>) -> u8 {
         u8::from(reply.iter().any(|one| !one.ok))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_chats_has_the_whole_error_at_eighty_columns() {
+        const ERROR: &str = "the service does not answer: connection refused by 203.0.113.7:443 after 3 tries, the last one a moment ago";
+        let chat = serde_json::json!({"name": "the-team-in-the-morning", "channel": "telegram-of-the-team", "board": "default", "senders": 12,
+            "defect": null, "served": true, "connected": false, "since": 1_795_000_000, "last_error": ERROR, "messages": 7});
+        let chat: Configured = serde_json::from_value(chat).unwrap();
+        let mut screen = Screen::plain(80);
+        ListChats::show(&vec![chat], &mut screen);
+        let text = screen.into_text();
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in ["the-team-in-the-morning", "telegram-of-the-team", "not connected", ERROR] {
+            assert!(joined.contains(part), "{part}\n{text}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! `open-dashboard`, `dashboard-sessions` and `revoke-dashboard`: links to the dashboard, and the browsers that have followed one.
 
-use kernel::{Tenant, Timestamp};
+use kernel::{Tenant, Timestamp, brief};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,6 @@ use crate::command::Command;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::terminal::{Cell, Screen};
-use crate::time::duration::brief;
 use crate::time::timestamp::local;
 
 /// Makes a link to the dashboard that works once
@@ -153,7 +152,7 @@ impl Command for DashboardSessions {
             return;
         }
         let rows = reply.iter().map(|one| {
-            vec![
+            [
                 Cell::from(one.session.clone()),
                 Cell::from(one.actor.clone()),
                 Cell::or_dash(one.tenant.as_ref()),
@@ -162,7 +161,7 @@ impl Command for DashboardSessions {
                 Cell::from(local(one.ends)),
             ]
         });
-        screen.columns(&["SESSION", "PERSON", "TENANT", "BEGAN", "USED", "ENDS"], rows.collect());
+        screen.table(["SESSION", "PERSON", "TENANT", "BEGAN", "USED", "ENDS"], rows);
     }
 }
 
@@ -230,4 +229,24 @@ impl Command for RevokeDashboard {
 /// How long a link lasts, in words.
 pub(crate) fn link_lasts() -> String {
     brief(CODE_LIFETIME)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_sessions_has_each_time_whole_at_eighty_columns() {
+        let session = serde_json::json!({"session": "3f9a01c2", "actor": "alice", "tenant": "acme", "browser_uid": 1000,
+            "began": 1_795_000_000, "used": 1_795_003_600, "ends": 1_795_604_800});
+        let shown: Shown = serde_json::from_value(session).unwrap();
+        let times = [shown.began, shown.used, shown.ends].map(local);
+        let mut screen = Screen::plain(80);
+        DashboardSessions::show(&vec![shown], &mut screen);
+        let text = screen.into_text();
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        for time in times {
+            assert!(text.contains(&time), "{time}\n{text}");
+        }
+    }
 }

@@ -159,7 +159,19 @@ impl Command for Dispatch {
                 (row, vec![one.error.iter().map(|error| printable(error)).collect()])
             });
             let header = ["TASK", "ASSIGNEE", "OUTCOME", "STATUS", "WORKSPACE"];
-            screen.list_with_details(header, rows.collect());
+            let rows: Vec<([Cell; 5], Vec<Vec<String>>)> = rows.collect();
+            let cells: Vec<[Cell; 5]> = rows.iter().map(|(row, _)| row.clone()).collect();
+            if screen.fits(&header, &cells) {
+                screen.list_with_details(header, rows);
+            } else {
+                // A path that is cut leads nowhere.
+                let short =
+                    rows.into_iter().map(|([task, assignee, outcome, status, workspace], mut below)| {
+                        below.insert(0, vec![workspace.text().to_owned()]);
+                        ([task, assignee, outcome, status], below)
+                    });
+                screen.list_with_details(["TASK", "ASSIGNEE", "OUTCOME", "STATUS"], short.collect());
+            }
         }
         for capped in &reply.skipped_per_profile_capped {
             let why = capped.why.as_ref().map(crate::diagnosis::why::line).unwrap_or_default();

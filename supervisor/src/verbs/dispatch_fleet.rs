@@ -395,7 +395,7 @@ impl Command for DispatchFleet {
         });
         let rows: Vec<_> = rows.collect();
         if !rows.is_empty() {
-            screen.list(["DIRECTORY", "TASK", "STATUS", ""], rows);
+            screen.table(["DIRECTORY", "TASK", "STATUS", ""], rows);
         }
         for line in &reply.directories {
             let Some(error) = &line.error else { continue };

@@ -7,7 +7,7 @@ use nix::sys::signal::Signal;
 use shim::rundir::Usage;
 
 use super::status::bytes_brief;
-use crate::time::duration::brief;
+use crate::time::duration::processor;
 
 /// How the worker's process ended: `exit 3`, or `signal 11 (SIGSEGV, core dumped)`. None where no process is known.
 pub(super) fn code(run: &Run) -> Option<String> {
@@ -31,7 +31,7 @@ pub(super) fn used(run: &Run) -> Option<String> {
     };
     let moved = |word: &str, bytes: Option<u64>| bytes.map(|bytes| format!("{word} {}", bytes_brief(bytes)));
     let parts = [
-        Some(format!("{} CPU", processor_time(cpu))),
+        Some(format!("{} CPU", processor(cpu))),
         peak,
         moved("read", usage.read_bytes),
         moved("wrote", usage.written_bytes),
@@ -43,15 +43,6 @@ pub(super) fn used(run: &Run) -> Option<String> {
 pub(super) fn line(run: &Run) -> Option<(RunId, String)> {
     let parts = [code(run), Some(used(run)?)];
     Some((run.id, parts.into_iter().flatten().collect::<Vec<_>>().join(", ")))
-}
-
-/// Milliseconds while it is short, then tenths of a second.
-fn processor_time(time: Duration) -> String {
-    match time.as_millis() {
-        short @ 0..1000 => format!("{short}ms"),
-        1000..60_000 => format!("{:.1}s", time.as_secs_f64()),
-        _ => brief(time),
-    }
 }
 
 #[cfg(test)]

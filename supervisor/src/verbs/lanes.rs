@@ -18,7 +18,6 @@ use crate::lanes::{Description, Lane, program};
 use crate::paths::Root;
 use crate::roster::{Roster, did_you_mean, unread_lane};
 use crate::terminal::{Cell, Screen, printable};
-use crate::time::duration::WrittenDuration;
 
 /// Lists the lanes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -275,7 +274,7 @@ pub(crate) fn show_one(named: &NamedLane, screen: &mut Screen) {
     field("prompt", &word(serde_json::to_value(lane.prompt)));
     field("output", &lane.stdout);
     field("clean exit", &word(serde_json::to_value(lane.on_clean_exit)));
-    let duration = |seconds: u64| WrittenDuration::from_secs(seconds).to_string();
+    let duration = |seconds: u64| kernel::brief(std::time::Duration::from_secs(seconds));
     let runtime = lane.max_runtime_seconds.map(duration);
     let idle = lane.idle_limit_seconds.map(duration);
     let quoted = |words: &[String]| {

@@ -2,17 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use kernel::{Counted, Mission, MissionDetails, MissionState, MissionTask, ProposedProfile, TaskId, Tenant};
+use kernel::{
+    Counted, Dollars, Mission, MissionDetails, MissionState, MissionTask, ProposedProfile, TaskId, Tenant,
+    brief,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::list::ink;
-use super::spent::dollars;
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::{Cell, Ink, Screen, printable};
-use crate::time::duration::brief;
 
 /// Lists the missions, the newest first.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -76,7 +77,7 @@ impl Command for ListMissions {
                 Cell::from(mission.id.to_string()),
                 Cell::inked(ink_of(mission.state), mission.state.to_string()),
                 Cell::from(format!("{} of {}", mission.done, mission.tasks)),
-                Cell::from(dollars(mission.usage.cost_micros.used)),
+                Cell::from(Dollars(mission.usage.cost_micros.used).to_string()),
                 Cell::from(mission.title.clone()),
             ]
         });
@@ -126,7 +127,7 @@ impl Command for ShowMission {
         let pieces = [
             format!("{} of {}", Counted(usage.tasks.used, "task"), usage.tasks.limit),
             format!("run time {time_used} of {time_limit}"),
-            format!("cost {} of {}", dollars(usage.cost_micros.used), dollars(usage.cost_micros.limit)),
+            format!("cost {} of {}", Dollars(usage.cost_micros.used), Dollars(usage.cost_micros.limit)),
             format!("depth {}", usage.max_depth),
         ];
         screen.flow("  ", &pieces);

@@ -50,6 +50,6 @@ impl Command for NotifyList {
                 Cell::from(subscription.last_event_id.to_string()),
             ]
         });
-        screen.list(["TASK", "PLATFORM", "CHAT", "THREAD", "LAST EVENT"], rows);
+        screen.table(["TASK", "PLATFORM", "CHAT", "THREAD", "LAST EVENT"], rows);
     }
 }

@@ -133,7 +133,7 @@ impl Command for NotifyOutbox {
                 Cell::or_dash(letter.last_error.as_deref()),
             ]
         });
-        screen.list(["MESSAGE", "TASK", "KIND", "CHANNEL", "NEXT TRY", "TRIES", "ERROR"], rows);
+        screen.table(["MESSAGE", "TASK", "KIND", "CHANNEL", "NEXT TRY", "TRIES", "ERROR"], rows);
     }
 }
 

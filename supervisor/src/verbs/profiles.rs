@@ -151,7 +151,8 @@ pub(crate) fn show_one(named: &NamedProfile, screen: &mut Screen) {
         field("disabled", named.defect.as_deref().unwrap_or_default());
         return;
     };
-    let runtime = profile.max_runtime_seconds.map(|seconds| format!("{seconds} s"));
+    let duration = |seconds| kernel::brief(std::time::Duration::from_secs(seconds));
+    let runtime = profile.max_runtime_seconds.map(duration);
     let servers: Vec<String> =
         profile.mcp_servers.iter().map(|(name, server)| format!("{name} ({})", server.shown())).collect();
     let pools = profile.pools.iter().map(Pool::as_str).collect::<Vec<_>>().join(", ");
@@ -171,7 +172,7 @@ pub(crate) fn show_one(named: &NamedProfile, screen: &mut Screen) {
             Some("what a run leaves is kept for the next".to_owned()).filter(|_| profile.home == Home::Kept),
         ),
         ("max runtime", runtime),
-        ("idle limit", profile.idle_limit_seconds.map(|seconds| format!("{seconds} s"))),
+        ("idle limit", profile.idle_limit_seconds.map(duration)),
         ("max running", profile.max_running.map(|most| most.to_string())),
         ("pools", Some(pools).filter(|pools| !pools.is_empty())),
         ("cannot run", named.cannot_run.clone()),

@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use kernel::{Outcome, Run, RunStatus, TaskId};
+use kernel::{Dollars, Outcome, Run, RunStatus, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::pages::{self, Listed, Row, Wanted, pages};
-use super::{cursor, ended, spent, texts};
+use super::{cursor, ended, texts};
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::terminal::{Cell, Ink, Screen};
-use crate::time::duration::brief;
+use crate::time::duration::in_column;
 use crate::time::timestamp;
 
 /// List the runs of a task
@@ -161,7 +161,7 @@ pub(super) fn table(runs: &[Run], screen: &mut Screen) {
         let took = run.ended_at.map_or_else(
             || "running".to_owned(),
             |end| {
-                brief(Duration::from_micros(
+                in_column(Duration::from_micros(
                     (end.as_micros() - run.started_at.as_micros()).max(0).unsigned_abs(),
                 ))
             },
@@ -190,7 +190,7 @@ pub(super) fn table(runs: &[Run], screen: &mut Screen) {
     }
     let rows = rows.zip(runs).map(|([id, outcome, code, started, took], run)| {
         let tokens = run.spent.as_ref().map(|spent| spent.input_tokens.saturating_add(spent.output_tokens));
-        let cost = run.spent.as_ref().and_then(|spent| spent.cost_micros).map(spent::dollars);
+        let cost = run.spent.as_ref().and_then(|spent| spent.cost_micros).map(Dollars);
         let tokens = Cell::or_dash(tokens.map(|tokens| tokens.to_string()));
         [id, outcome, code, started, took, tokens, Cell::or_dash(cost), text(run)]
     });

@@ -77,6 +77,6 @@ impl Command for Spend {
         });
         let by = reply.by.as_str().to_uppercase();
         screen.table([by.as_str(), "COST", "TOKENS", "REQUESTS", "BYTES", ""], rows);
-        screen.line(format!("Together: {}", spent::dollars(reply.total.cost_micros)));
+        screen.line(format!("Together: {}", kernel::Dollars(reply.total.cost_micros)));
     }
 }

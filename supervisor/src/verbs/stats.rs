@@ -1,6 +1,6 @@
 //! `stats`: how many tasks are where, and what was used.
 
-use kernel::{DayUse, Stats as BoardStats, Tenant};
+use kernel::{DayUse, Stats as BoardStats, Tenant, brief};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,6 @@ use crate::api::{Audience, Call, Effect, Verb, require_own};
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::Screen;
-use crate::time::duration::brief;
 
 /// Count tasks by status and assignee, and what was used
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]

@@ -15,6 +15,8 @@ use crate::terminal::{Ink, Screen};
 /// Create a swarm: several workers on one goal, then a verifier and a synthesizer
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[command(override_usage = "supervisor swarm [OPTIONS] --worker <NAME> --verifier <NAME>
+                        --synthesizer <NAME> <GOAL>")]
 #[command(after_help = "\
 Either the whole swarm is created or nothing. The root task is done from the start; its
 comments that begin with `[swarm:blackboard] ` are the swarm's shared blackboard.

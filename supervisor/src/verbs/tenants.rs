@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::time::Duration;
 
-use kernel::{Budget, Budgets, RunsUse, TaskId, Tenant, TenantUse};
+use kernel::{Budget, Budgets, Dollars, RunsUse, TaskId, Tenant, TenantUse, brief};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::spent::dollars;
 use super::status::bytes_brief;
 use crate::api::{Audience, Call, Effect, Verb, blocking, require_own};
 use crate::command::Command;
@@ -16,7 +16,7 @@ use crate::exit::Code;
 use crate::failure::Failure;
 use crate::host::disk_use::DiskUse;
 use crate::terminal::{Cell, Screen};
-use crate::time::duration::brief;
+use crate::time::duration::processor;
 
 /// How many tenants are listed that have tasks and no file.
 const MOST: u32 = 1000;
@@ -163,7 +163,7 @@ impl Command for ListTenants {
                 Cell::or_dash(line.root.as_ref().map(|root| root.display().to_string())),
             ]
         });
-        screen.list(["TENANT", "OPEN TASKS", "WORKERS", "USER", "ROOT"], rows);
+        screen.table(["TENANT", "OPEN TASKS", "WORKERS", "USER", "ROOT"], rows);
     }
 }
 
@@ -193,10 +193,7 @@ pub(crate) fn show_tenant(line: &TenantLine, screen: &mut Screen) {
     row("boards", line.boards.join(", "));
     row("workers", line.max_running.map(|most| most.to_string()).unwrap_or_default());
     row("pools", pairs(&pools));
-    row(
-        "time limit",
-        line.max_runtime_seconds.map(|s| brief(std::time::Duration::from_secs(s))).unwrap_or_default(),
-    );
+    row("time limit", line.max_runtime_seconds.map(|s| brief(Duration::from_secs(s))).unwrap_or_default());
     row("policy", line.policy.clone().unwrap_or_default());
     row("assignee", line.assignee.clone().unwrap_or_default());
     row("quotas", pairs(&line.quotas));
@@ -314,16 +311,14 @@ impl Command for TenantUsage {
 }
 
 fn cells(day: &str, used: &RunsUse) -> [String; 8] {
-    let seconds = used.cpu_us / 1_000_000;
-    let (dollars, cents) = (used.cost_micros / 1_000_000, used.cost_micros % 1_000_000 / 10_000);
     [
         day.to_owned(),
         used.runs.to_string(),
-        format!("{seconds}.{:01} s", used.cpu_us % 1_000_000 / 100_000),
+        processor(Duration::from_micros(used.cpu_us)).replace(' ', ""),
         bytes_brief(used.peak_memory_bytes),
         bytes_brief(used.read_bytes),
         bytes_brief(used.written_bytes),
         used.tokens.to_string(),
-        format!("${dollars}.{cents:02}"),
+        Dollars(used.cost_micros).to_string(),
     ]
 }

@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use kernel::{Clock as _, LimitSource, Run, Status, SystemClock, Task, TimeLimit, Timestamp};
+use kernel::{Clock as _, LimitSource, Run, Status, SystemClock, Task, TimeLimit, Timestamp, brief};
 use serde::{Deserialize, Serialize};
 
 use crate::api::Call;
 use crate::lanes::check_performer;
-use crate::time::duration::brief;
 use crate::time::timestamp;
 
 /// The time limit of a run that goes on, or of the next one.

@@ -128,7 +128,7 @@ pub(super) fn claude(line: &Value) -> Vec<Readable> {
             .map(|block| outcome(&block["content"]))
             .collect(),
         ("result", _) => {
-            let cost = line["total_cost_usd"].as_f64().map(|cost| format!(", {cost:.2} USD"));
+            let cost = line["total_cost_usd"].as_f64().map(|cost| format!(", ${cost:.2}"));
             let turns = line["num_turns"].as_u64().map(|turns| format!(" after {turns} steps"));
             let how = if line["is_error"] == true { "failed" } else { "ended" };
             vec![note(format!("turn {how}{}{}", turns.unwrap_or_default(), cost.unwrap_or_default()))]
@@ -267,7 +267,7 @@ mod tests {
         Call("Bash ls -l")
         Outcome("a b")
         Heard("more")
-        Note("turn ended after 3 steps, 0.50 USD")
+        Note("turn ended after 3 steps, $0.50")
         "#);
         let codex = read(
             codex,

@@ -12,7 +12,7 @@ use unicode_width::UnicodeWidthStr as _;
 use super::number;
 use super::piece::{Look, Pieces, shown};
 use crate::terminal::{Ink, cut};
-use crate::time::duration::brief;
+use crate::time::duration::in_column;
 use crate::top::model::Model;
 use crate::top::picture::{Group, Load, Row, Section, Total};
 
@@ -250,12 +250,11 @@ fn thousands(count: u64) -> String {
 
 /// A time in its two greatest units, or in one where two are too long for the column.
 fn age(time: Duration) -> String {
-    let text = brief(time);
-    let whole = text.replace(' ', "");
+    let whole = in_column(time);
     if whole.len() <= Column::Since.head().1 {
         whole
     } else {
-        text.split(' ').next().unwrap_or_default().to_owned()
+        kernel::brief(time).split(' ').next().unwrap_or_default().to_owned()
     }
 }
 
@@ -268,7 +267,7 @@ mod tests {
         let counts = [0, 999, 1500, 12_345, 999_999, 1_200_000, 45_000_000].map(thousands);
         assert_eq!(counts, ["0", "999", "1.5k", "12k", "999k", "1.2M", "45M"]);
         let ages = [5, 3599, 86_399, 86_400 * 400].map(|seconds| age(Duration::from_secs(seconds)));
-        assert_eq!(ages, ["5s", "59m59s", "23h59m", "400d0h"]);
+        assert_eq!(ages, ["5s", "59m59s", "23h59m", "400d"]);
         assert!(age(Duration::from_hours(96000)).len() <= Column::Since.head().1);
     }
 }

@@ -101,7 +101,7 @@ impl Command for ListPlugins {
                 Cell::or_dash(description.filter(|text| !text.is_empty())),
             ]
         });
-        screen.list(["NAME", "STATE", "EVENTS", "FOR"], rows);
+        screen.table(["NAME", "STATE", "EVENTS", "FOR"], rows);
         for line in reply {
             let why = line.cursor.as_ref().and_then(|cursor| cursor.last_error.as_ref());
             for text in line.defect.iter().chain(why) {

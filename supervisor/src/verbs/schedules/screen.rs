@@ -25,7 +25,7 @@ pub(super) fn show(lines: &[ScheduleLine], screen: &mut Screen) {
             Cell::or_dash(line.last.as_ref().map(|tick| outcome(tick, line))),
         ]
     });
-    screen.list(["NAME", "WHEN", "NEXT", "LAST", "OUTCOME"], rows);
+    screen.table(["NAME", "WHEN", "NEXT", "LAST", "OUTCOME"], rows);
     for line in lines {
         if let Some(defect) = &line.defect {
             screen.hanging(&format!("{}: ", printable(&line.name)), &printable(defect));
@@ -44,7 +44,7 @@ fn next(line: &ScheduleLine, now: Timestamp) -> String {
 
 /// When a schedule ticks, in a few words.
 fn when(said: &ScheduleText) -> String {
-    let every = said.every.map(|every| format!("every {}", crate::time::duration::brief(every.duration())));
+    let every = said.every.map(|every| format!("every {}", kernel::brief(every.duration())));
     let times = said.at.iter().map(|at| format!("at {at}"));
     let mut words: Vec<String> = said.cron.clone().into_iter().chain(every).chain(times).collect();
     if let Some(zone) = &said.time_zone {

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use kernel::{AskingMission, Counted, Purpose, Timestamp};
+use kernel::{AskingMission, Counted, Purpose, Timestamp, brief};
 
 use super::health::Health;
 use super::{StatusReport, WorkerLine};
 use crate::daemon::{Phase, PoolUse};
 use crate::host::usage::{Seen, Tree};
 use crate::terminal::{Cell, Ink, Screen, cut, printable};
-use crate::time::duration::brief;
+use crate::time::duration::{in_column, processor};
 
 /// How much of its title a task that waits has in front of the reason.
 const LONGEST_TITLE: usize = 40;
@@ -44,9 +44,13 @@ pub(super) fn show(reply: &StatusReport, screen: &mut Screen) {
             let again = broken.until.map_or_else(String::new, |at| {
                 format!(" (tried again at {})", crate::time::timestamp::soon(at, reply.now))
             });
-            let release = broken.release.as_ref().map(|command| format!("; at once: {command}"));
-            let text = format!("{}{again}{}", broken.why, release.unwrap_or_default());
-            screen.hanging(&format!("{}: ", printable(&broken.what)), &printable(&text));
+            screen.hanging(
+                &format!("{}: ", printable(&broken.what)),
+                &printable(&format!("{}{again}", broken.why)),
+            );
+            if let Some(command) = &broken.release {
+                screen.line(format!("    at once: {}", printable(command)));
+            }
         }
     }
     if !reply.failing_channels.is_empty() {
@@ -139,18 +143,19 @@ fn show_daemon(reply: &StatusReport, screen: &mut Screen) {
         for (label, text) in [("paused", &daemon.paused), ("stopping", &daemon.stopping)] {
             if let Some(text) = text {
                 let label = screen.paint(Ink::Red, label);
-                screen.line(format!("  {label}: {}", printable(text)));
+                screen.hanging(&format!("  {label}: "), &printable(text));
             }
         }
     } else {
         let dot = screen.paint(Ink::Red, "○");
-        screen.line(match &reply.holder {
+        let text = match &reply.holder {
             Some(holder) => format!(
-                "{dot} {holder} owns this root and does not answer on its socket; it restores a missing socket, \
-                 so try again in a moment"
+                "{holder} owns this root and does not answer on its socket; it restores a missing socket, so \
+                 try again in a moment"
             ),
-            None => format!("{dot} no daemon is running; start one with: supervisor daemon"),
-        });
+            None => "no daemon is running; start one with: supervisor daemon".to_owned(),
+        };
+        screen.hanging(&format!("{dot} "), &text);
     }
     let tenant = reply.tenant.as_ref().map(|tenant| format!(", tenant {tenant}"));
     let assignee = reply.assignee.as_ref().map(|assignee| format!(", assignee {assignee}"));
@@ -248,7 +253,7 @@ fn worker_state(phase: Phase, purpose: Purpose) -> (&'static str, Ink) {
 fn worker_row(worker: &WorkerLine, now: Timestamp) -> [Cell; 12] {
     let run = &worker.run;
     let (state, ink) = worker_state(run.phase, run.purpose);
-    let short = |seconds: u64| brief(Duration::from_secs(seconds)).replace(' ', "");
+    let short = |seconds: u64| in_column(Duration::from_secs(seconds));
     let beat = run
         .last_heartbeat_at
         .map(|at| short((now.as_micros() - at.as_micros()).max(0).unsigned_abs() / 1_000_000));
@@ -270,13 +275,9 @@ fn worker_row(worker: &WorkerLine, now: Timestamp) -> [Cell; 12] {
     ]
 }
 
-/// Processor time: tenths of a second while it is short.
+/// Processor time, as a column has it.
 fn cpu_brief(time: Duration) -> String {
-    if time < Duration::from_mins(1) {
-        format!("{:.1}s", time.as_secs_f64())
-    } else {
-        brief(time).replace(' ', "")
-    }
+    processor(time).replace(' ', "")
 }
 
 /// A size in three digits or so: `512 B`, `14 KiB`, `2.1 GiB`.
