@@ -7,6 +7,7 @@ mod drawer;
 mod driver;
 mod every_page;
 mod figures;
+mod first_look;
 mod hostile;
 mod keys;
 mod live;

@@ -71,7 +71,8 @@ pub(super) fn more_paths(fleet: &Fleet) -> Vec<String> {
 }
 
 pub(super) fn paths(task: &str) -> Vec<String> {
-    let mut paths = ["/board", "/work", "/missions", "/timeline", "/health"].map(str::to_owned).to_vec();
+    let mut paths =
+        ["/board", "/work", "/reviews", "/missions", "/timeline", "/health"].map(str::to_owned).to_vec();
     paths.extend([format!("/board?task={task}"), format!("/runs/{task}/1"), format!("/review/{task}")]);
     paths
 }
@@ -135,6 +136,7 @@ fn no_page_of_an_empty_board_breaks_a_rule_of_accessibility() {
     for path in [
         "/board",
         "/work",
+        "/reviews",
         "/missions",
         "/timeline",
         "/health",

@@ -113,6 +113,7 @@ fn each_key_that_a_page_lists_does_something() {
     let pages = [
         "/board".to_owned(),
         "/work".to_owned(),
+        "/reviews".to_owned(),
         "/missions".to_owned(),
         format!("/missions/{mission}"),
         "/timeline".to_owned(),
@@ -170,6 +171,7 @@ fn ready(page: &Browser, path: &str) {
         "board" => ".columns .card",
         "work" => ".worker[data-task]",
         "runs" => ".log-line",
+        "reviews" => ".review",
         "review" => ".diff-line",
         "timeline" => ".gantt-bar",
         _ => "#main h1",

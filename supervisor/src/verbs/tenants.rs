@@ -99,7 +99,7 @@ fn daily(budgets: &Budgets, tenant: &Tenant) -> BTreeMap<String, String> {
         *budgets.tenants.get(tenant).unwrap_or(&budgets.per_tenant);
     let counted = [("requests", requests), ("bytes", bytes), ("tokens", tokens)];
     let counted = counted.map(|(name, most)| (name, most.map(|most| most.to_string())));
-    let cost = ("cost_usd", cost_micros.map(dollars));
+    let cost = ("cost_usd", cost_micros.map(|micros| Dollars(micros).to_string()));
     let all = counted.into_iter().chain([cost]);
     all.filter_map(|(name, most)| Some((name.to_owned(), most?))).collect()
 }

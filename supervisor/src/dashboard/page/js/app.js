@@ -8,6 +8,7 @@ import * as route from "./route.js";
 import { announce, command, h, icon, put, withCode } from "./dom.js";
 import { problem, toast } from "./toast.js";
 import { boards } from "./boards.js";
+import * as pending from "./pending.js";
 import * as session from "./session.js";
 
 /**
@@ -19,17 +20,19 @@ import * as session from "./session.js";
  * @typedef {{close?: () => void, mayClose?: () => boolean | Promise<boolean>}} Drawer `mayClose`: whether nothing would be lost
  */
 
-/** The styles of the pages about work. They share parts, so each has all of them. */
+/** The styles of the pages about work, which share parts, and those of a page with changes or a log. */
 const WORK = ["work", "log", "diff", "missions", "charts"];
+const TEXTS = ["work", "log", "diff"];
 /** The pages: their names in the URL and of their modules, their words in the navigation, and their styles. */
 const PAGES = {
   board: { label: "Board", key: "b", styles: ["board"] },
   work: { label: "Work", key: "w", styles: WORK },
+  reviews: { label: "Review", key: "r", styles: TEXTS },
   missions: { label: "Missions", key: "m", styles: WORK, ofOperators: true },
   timeline: { label: "Timeline", key: "t", styles: WORK },
   health: { label: "Health", key: "h", styles: WORK },
-  runs: { of: "work", styles: WORK },
-  review: { of: "work", styles: WORK },
+  runs: { of: "work", styles: TEXTS },
+  review: { of: "reviews", styles: TEXTS },
 };
 const DEFAULTS = { default_tenant: null, lane_by_profile: true, include_archived_by_default: false, render_markdown: true };
 
@@ -165,11 +168,18 @@ async function closeDrawer() {
   route.set({ task: null });
 }
 
+/** How many tasks wait for a review, where there are some. */
+function reviews() {
+  const { reviews: count } = pending;
+  const words = `${count === 1 ? "1 task is" : `${count} tasks are`} in review`;
+  return count ? h("span", { class: "nav-count number", title: words }, h("span", { "aria-hidden": "true" }, count > 99 ? "99+" : String(count)), h("span", { class: "unseen" }, `, ${words}`)) : null;
+}
+
 function navigation() {
   const state = route.state();
   const current = PAGES[state.page]?.of ?? state.page;
   put(document.getElementById("nav"), Object.entries(PAGES).filter(([, page]) => isOffered(page)).map(([name, page]) =>
-    h("a", { href: route.link(`/${name}`), "aria-current": name === current ? "page" : null }, page.label)));
+    h("a", { href: route.link(`/${name}`), "aria-current": name === current ? "page" : null }, page.label, name === "reviews" ? reviews() : null)));
   document.querySelector(".brand").href = route.link("/board");
 }
 
@@ -252,14 +262,15 @@ function go() {
 
 function changed(state, before) {
   if (signedOut) return;
-  if (state.query.board !== before?.query.board) { begun = begin(); begun.catch(ignore); boards.draw(); }
-  if (state.query.tenant !== before?.query.tenant) navigation();
+  if (state.query.board !== before?.query.board) { begun = begin(); begun.catch(ignore); boards.draw(); begun.then(recount, ignore); }
+  if (state.query.tenant !== before?.query.tenant) { navigation(); recount(); }
   showPage(state);
   showDrawer(state.query.task, state.query.board ?? "");
 }
 
 api.whenUnauthorized(() => { if (!signedOut) showSignedOut(); });
 addEventListener("unhandledrejection", (event) => { event.preventDefault(); problem(event.reason); });
+if (/^\/review\/?$/.test(location.pathname)) history.replaceState(null, "", `/reviews${location.search}`);
 if (location.pathname === "/") history.replaceState(null, "", `/board${location.search}`);
 route.start();
 keys.start();
@@ -268,6 +279,8 @@ connectionState();
 go();
 let begun = begin();
 begun.catch(ignore);
+let recount = () => { /* the number is asked for once the board is known */ };
+begun.then(() => { recount = pending.start(navigation); }, ignore);
 route.on(changed);
 boards.start(document.getElementById("boards"));
 session.start(document.getElementById("account"), { known: navigation, ended: showSignedOut });

@@ -1,6 +1,6 @@
 // One table of keys for the whole page. `?` shows it.
 
-import { h } from "./dom.js";
+import { h, statusWord } from "./dom.js";
 import { show } from "./dialog.js";
 
 /**
@@ -71,7 +71,13 @@ function caps(keys) {
   return h("span", { class: "caps" }, parts.map((part) => h("kbd", null, words[part] ?? part)));
 }
 
-/** Shows the keys that work on this page. */
+/** What a colour says, wherever it is. What can be pressed or is chosen has the colour of links. */
+const COLOURS = {
+  triage: "an idea", todo: "waits for other tasks, or was stopped", scheduled: "starts or goes on later", ready: "may start", running: "runs", review: "in review",
+  blocked: "blocked, failed or an error; a button that destroys", warning: "a warning; asks you", done: "done; all is well",
+};
+
+/** Shows the keys that work on this page, and what colours mean. */
 export function help() {
   const groups = new Map();
   for (const binding of [...table].reverse()) {
@@ -79,12 +85,13 @@ export function help() {
     const group = binding.group ?? "Everywhere";
     groups.set(group, [...(groups.get(group) ?? []), binding]);
   }
-  show({ title: "Keyboard shortcuts", wide: true, content: h("div", { class: "keys-help" }, [...groups].map(([group, bindings]) =>
-    h("section", null, h("h3", null, group), h("ul", null, bindings.map((binding) => h("li", null, h("span", null, binding.label), caps(binding.keys))))))) });
+  show({ title: "Keyboard shortcuts and colours", wide: true, content: h("div", null, h("div", { class: "keys-help" }, [...groups].map(([group, bindings]) =>
+    h("section", null, h("h3", null, group), h("ul", null, bindings.map((binding) => h("li", null, h("span", null, binding.label), caps(binding.keys))))))),
+    h("h3", null, "Colours, on all pages"), h("div", { class: "keys-colours" }, Object.entries(COLOURS).map(([status, words]) => statusWord(status, words)))) });
 }
 
 /** Listens for keys. */
 export function start() {
   document.addEventListener("keydown", pressed);
-  add({ keys: "?", label: "Show these shortcuts", run: help });
+  add({ keys: "?", label: "Show this list", run: help });
 }

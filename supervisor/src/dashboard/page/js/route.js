@@ -14,7 +14,8 @@ function read() {
   const [page, ...params] = location.pathname.split("/").filter(Boolean).map((part) => {
     try { return decodeURIComponent(part); } catch { return part; }
   });
-  return { page: page ?? "board", params, query: Object.fromEntries(new URLSearchParams(location.search)) };
+  // A review without a task is the list of them.
+  return { page: page === "review" && params.length === 0 ? "reviews" : page ?? "board", params, query: Object.fromEntries(new URLSearchParams(location.search)) };
 }
 
 let current = read();

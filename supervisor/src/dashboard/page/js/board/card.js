@@ -5,7 +5,6 @@ import { h, icon } from "../dom.js";
 import { now, short, stamp } from "../time.js";
 import { usd } from "../money.js";
 import { isBroken, waiting } from "./statuses.js";
-import { hue } from "../hue.js";
 
 /** The heights of a card's parts in pixels at the usual size of text; board.css has the same. */
 const PART = { around: 20, head: 18, title: 18, wait: 19, foot: 27 };
@@ -56,7 +55,7 @@ const counter = (sign, text, label) => h("span", { class: "counter", title: labe
 
 /** Returns who works on it, as a letter in a circle and the name. @param {string} name */
 export const person = (name) => h("span", { class: "person", title: `Assigned to ${name}` },
-  h("span", { class: "initial", "aria-hidden": "true", style: { "--hue": hue(name) } }, [...name][0].toUpperCase()), h("span", { class: "unseen" }, "Assigned to "), h("span", { class: "cut", dir: "auto" }, name));
+  h("span", { class: "initial", "aria-hidden": "true" }, [...name][0].toUpperCase()), h("span", { class: "unseen" }, "Assigned to "), h("span", { class: "cut", dir: "auto" }, name));
 
 /** @param {{done: number, total: number}} children */
 function progress({ done, total }) {

@@ -1,6 +1,6 @@
 // The form that makes a task in a column. It stays open for the next one.
 
-import { call } from "../api.js";
+import { call, verb } from "../api.js";
 import { h, icon, put, withCode } from "../dom.js";
 import { problem, toast } from "../toast.js";
 import { choices } from "./ondemand.js";
@@ -34,15 +34,24 @@ export function form({ status, tenant, assignees, close, made }) {
   /** @type {Map<string, string>} */
   const parents = new Map();
   const title = h("textarea", { class: "textarea create-title", rows: 2, maxlength: 500, required: true, "aria-label": `Title of a new task in ${COLUMN[status].word}`, placeholder: "What is to be done", dir: "auto" });
-  const details = h("textarea", { class: "textarea create-body", id: id("body"), rows: 2, dir: "auto", placeholder: "what a worker gets, as Markdown" });
+  const details = h("textarea", { class: "textarea create-body", id: id("body"), rows: 2, dir: "auto", placeholder: "the prompt or the script" });
   const who = h("input", { class: "input", id: id("assignee"), list: id("names"), autocomplete: "off", spellcheck: "false", placeholder: "nobody" });
   const priority = h("input", { class: "input", id: id("priority"), type: "number", step: 1, value: "0" });
-  const skills = h("input", { class: "input", id: id("skills"), autocomplete: "off", spellcheck: "false", placeholder: "separated by commas" });
+  const skills = h("input", { class: "input", id: id("skills"), autocomplete: "off", spellcheck: "false", placeholder: "none" });
+  const workspace = h("input", { class: "input", id: id("workspace"), list: id("places"), autocomplete: "off", spellcheck: "false", placeholder: "scratch" });
   const when = status === "scheduled" ? h("input", { class: "input", id: id("when"), required: true, autocomplete: "off", placeholder: "2h, tomorrow 09:00" }) : null;
   const chips = h("span", { class: "create-parents" });
   const wrong = h("p", { class: "field-error", role: "alert", hidden: true });
   const send = h("button", { type: "submit", class: "button primary small" }, "Create");
-  const field = (name, label, input) => h("div", { class: "field" }, h("label", { for: id(name) }, label), input);
+  const field = (name, label, input, hint) => {
+    if (hint) input.setAttribute("aria-describedby", id(`${name}-hint`));
+    return h("div", { class: "field" }, h("label", { for: id(name) }, label), input, hint ? h("p", { class: "field-hint", id: id(`${name}-hint`) }, withCode(hint)) : null);
+  };
+  const people = h("datalist", { id: id("names") });
+  const offer = (names) => put(people, [...new Set(names)].sort().map((name) => h("option", { value: name })));
+  offer(assignees);
+  // Lanes and profiles to which no task belongs so far.
+  verb("names", { of: "assignee", begins: "" }).then((found) => offer([...assignees, ...found.names.map((one) => one.name)]), () => { /* those of the board are offered */ });
 
   const drawParents = () => put(chips, [...parents].map(([parent, words]) => h("span", { class: "chip", title: parent }, h("span", { class: "cut", dir: "auto" }, words),
     h("button", { type: "button", class: "icon-button small", "aria-label": `Remove the parent ${words}`, onclick: () => { parents.delete(parent); drawParents(); } }, icon("close")))),
@@ -62,6 +71,7 @@ export function form({ status, tenant, assignees, close, made }) {
       const body = { title: text, ...ofColumn(status, when?.value.trim()), parents: [...parents.keys()], skills: skills.value.split(",").map((skill) => skill.trim()).filter(Boolean), priority: Number(priority.value) || 0 };
       if (details.value.trim()) body.body = details.value;
       if (who.value.trim()) body.assignee = who.value.trim();
+      if (workspace.value.trim()) body.workspace = workspace.value.trim();
       if (tenant && !parents.size) body.tenant = tenant;
       const created = await call("POST", "/tasks", { body });
       made(created.id);
@@ -80,12 +90,15 @@ export function form({ status, tenant, assignees, close, made }) {
     if (event.key === "Enter" && !event.shiftKey && (event.target === title || event.ctrlKey || event.metaKey) && !event.isComposing) { event.preventDefault(); element.requestSubmit(); }
   } },
     title,
-    when ? field("when", "Starts at", when) : null,
-    h("div", { class: "create-row" }, field("assignee", "Assignee", who), field("priority", "Priority", priority)),
-    field("body", "Description", details),
-    field("skills", "Skills", skills),
-    h("datalist", { id: id("names") }, [...assignees].sort().map((name) => h("option", { value: name }))),
-    chips, wrong,
+    when ? field("when", "Starts at", when, "`2h`, `tomorrow 09:00` or `2026-12-24 09:00`") : null,
+    field("assignee", "Assignee", who, "A lane, such as `shell`, or a profile. With nobody it waits."),
+    field("body", "Description", details, "What the worker gets: Markdown, or for `shell` the script."),
+    h("div", { class: "field" }, chips, h("p", { class: "field-hint" }, "It starts when its parents are done.")),
+    field("priority", "Priority", priority, "A higher one goes first."),
+    field("workspace", "Workspace", workspace, "`scratch`: an empty directory. `dir:/path`: that one. `worktree:/repository`: a branch of its own."),
+    field("skills", "Skills", skills, "What the agent loads, separated by commas."),
+    people, h("datalist", { id: id("places") }, ["scratch", "dir:/", "worktree:/"].map((value) => h("option", { value }))),
+    wrong,
     h("div", { class: "create-actions" }, h("button", { type: "button", class: "button small quiet", onclick: close }, "Cancel"), send));
   return { element, focus: () => title.focus() };
 }

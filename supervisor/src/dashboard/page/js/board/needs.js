@@ -13,9 +13,9 @@ import { needed } from "./statuses.js";
 
 /** The words of a kind: of one, of several, and the colour of its chip. */
 const KINDS = {
-  question: ["Question", "questions", "accent"],
+  question: ["Question", "questions", "warn"],
   approval: ["Approval", "approvals", "warn"],
-  review: ["Review", "reviews", "accent"],
+  review: ["Review", "reviews", "review"],
   gave_up: ["Gave up", "gave up", "bad"],
   blocked: ["Blocked", "blocked", "bad"],
 };

@@ -1,7 +1,6 @@
 // The thread of a task: the latest comments, older ones on demand, and a place to write the next one.
 import { call } from "../api.js";
 import { h } from "../dom.js";
-import { hue } from "../hue.js";
 import { markdown } from "../markdown.js";
 import { later } from "../parts/later.js";
 import { problem as failed, toast } from "../toast.js";
@@ -86,7 +85,7 @@ const STATES = { queued: "not read yet", delivered: "read by the agent", written
 function entryElement(drawer, entry) {
   const isPerson = entry.author_kind === "person" || entry.message;
   return h("li", { class: `comment${entry.message ? " is-message" : ""}`, tabindex: "-1" },
-    h("span", { class: `avatar${isPerson ? "" : " is-worker"}`, "aria-hidden": "true", style: { "--hue": hue(entry.author ?? "") } }, [...(entry.author || "?")][0]),
+    h("span", { class: `avatar${isPerson ? "" : " is-worker"}`, "aria-hidden": "true" }, [...(entry.author || "?")][0]),
     h("div", { class: "comment-head" },
       h("strong", null, entry.author ?? "unknown"),
       isPerson ? "" : h("span", { class: "comment-kind" }, entry.author_kind ?? ""),

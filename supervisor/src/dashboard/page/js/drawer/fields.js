@@ -14,7 +14,7 @@ export function fields(drawer) {
   const row = (of) => editable({ task, kind: "line", ...of });
   const named = (of) => (begins) => names(of, begins);
   const assignee = row({
-    label: "Assignee", name: "assignee", empty: "nobody", suggestions: async (begins) => {
+    label: "Assignee", name: "assignee", empty: "nobody", help: "A lane, such as shell, or a profile", suggestions: async (begins) => {
       const found = await names("assignee", begins);
       return begins ? found : [...found, { value: "none", label: "nobody", about: "unassign" }];
     },
@@ -24,9 +24,9 @@ export function fields(drawer) {
   const rows = {
     assignee,
     priority: row({ label: "Priority", name: "priority", kind: "number", save: edit("priority", number), help: "Higher goes first" }),
-    tenant: row({ label: "Tenant", name: "tenant", suggestions: named("tenant"), save: edit("tenant") }),
+    tenant: row({ label: "Tenant", name: "tenant", help: "Whose task it is", suggestions: named("tenant"), save: edit("tenant") }),
     workspace: row({ label: "Workspace", name: "workspace", save: edit("workspace"), display: code, help: "scratch, dir:/path or worktree:/repository" }),
-    policy: row({ label: "Policy", name: "policy", empty: "default of the configuration", suggestions: named("policy"), save: edit("policy") }),
+    policy: row({ label: "Policy", name: "policy", empty: "default of the configuration", help: "What its worker may touch", suggestions: named("policy"), save: edit("policy") }),
     max_runtime: row({
       label: "Time limit", name: "max_runtime", save: edit("max_runtime"), help: "Such as 30s, 5m, 2h, 1d",
     }),

@@ -2,7 +2,7 @@
 
 import { verb } from "../api.js";
 import { h, put } from "../dom.js";
-import { state } from "../parts/state.js";
+import { severity, state } from "../parts/state.js";
 import { counted } from "../parts/words.js";
 import { ago, now } from "../time.js";
 
@@ -24,7 +24,7 @@ export function checks() {
       const bad = ["error", "warning"].filter((verdict) => number(verdict) > 0).map((verdict) => counted(number(verdict), verdict)).join(", ") || "no warnings";
       put(said, `– ${bad}, checked ${ago(now())}`);
       put(list, sorted.map((check) =>
-        h("li", { class: "row" }, state(check.verdict), h("div", { class: "row-text" }, h("span", { class: "row-title" }, check.check), h("span", { class: "muted" }, check.detail), check.hint ? h("span", { class: "row-hint" }, check.hint) : null))));
+        h("li", { class: "row" }, severity(check.verdict), h("div", { class: "row-text" }, h("span", { class: "row-title" }, check.check), h("span", { class: "muted" }, check.detail), check.hint ? h("span", { class: "row-hint" }, check.hint) : null))));
     } catch (error) {
       put(list, h("li", { class: "row" }, state("unknown", "unknown"), h("div", { class: "row-text" }, h("span", null, "The checks could not be made"), h("span", { class: "muted" }, /** @type {Error} */ (error).message))));
     }

@@ -49,7 +49,7 @@ export function disk() {
     freed = found.freed;
     remove.hidden = found.removed.length === 0;
     put(place, h("p", null, found.removed.length === 0 ? "Nothing is left over." : `${counted(found.removed.length, "leftover")}: ${bytes(found.freed)} would be freed.`, found.kept.length > 0 ? ` ${counted(found.kept.length, "thing")} stay for a reason.` : ""),
-      h("ul", { class: "disk-list" }, found.removed.slice(0, SHOWN).map((one) => h("li", { class: "cut", title: one.path }, h("span", { class: "number muted" }, bytes(one.bytes ?? 0)), " ", one.path)),
+      h("ul", { class: "disk-list" }, found.removed.slice(0, SHOWN).map((one) => h("li", null, h("span", { class: "number muted" }, bytes(one.bytes ?? 0)), " ", one.path)),
         found.kept.slice(0, SHOWN).map((one) => h("li", { class: "muted" }, `kept: ${one.path}: ${one.why ?? ""}`))));
   }
 

@@ -1,12 +1,12 @@
 // Holds and open breakers: what they are on, why, until when, and the button that releases them.
 
 import { verb } from "../api.js";
-import { command, h, put } from "../dom.js";
+import { command, h, put, withCode } from "../dom.js";
 import { here } from "../route.js";
 import { toast } from "../toast.js";
 import { ask } from "../parts/ask.js";
 import { until, written } from "../parts/words.js";
-import { heldName } from "../workers/summary.js";
+import { commandOf, heldName, inWords } from "../workers/summary.js";
 
 /** The arguments of `release` that end the holds on something. @param {any} hold */
 function arguments_(hold) {
@@ -14,9 +14,6 @@ function arguments_(hold) {
   if (hold.scope === "host") return hold.name === "host" ? { host: true } : { host_of: hold.name.slice(5) };
   return { [hold.scope]: hold.name };
 }
-
-/** The command that does the same, as `status` writes it. @param {any} hold */
-const commandOf = (hold) => `supervisor release --${hold.scope} ${hold.name}`;
 
 /** @param {any} hold @param {() => void} done */
 const release = (hold, done) =>
@@ -78,19 +75,19 @@ export function holdList(done) {
       if (next === shape) return;
       shape = next;
       // What is broken is a hold as well once its breaker is open: its words stand there.
-      const words = new Map(broken.map((one) => [one.release, one.what]));
+      const words = inWords(broken);
       const held = new Set(holds.map(commandOf));
       put(list, holds.map((hold) =>
         h("li", { class: "row" },
           h("span", { class: "chip", dataset: { kind: hold.kind === "manual" ? null : hold.kind === "breaker" || hold.kind === "login" ? "bad" : "warn" } }, written(hold.kind)),
           h("div", { class: "row-text" },
-            h("span", { class: "row-title" }, words.get(commandOf(hold)) ?? heldName(hold)),
-            h("span", { class: "muted" }, [hold.reason, until(hold.until), `by ${hold.placed_by}`].filter(Boolean).join(" · ")),
+            h("span", { class: "row-title" }, words(hold)),
+            h("span", { class: "muted" }, ...withCode([hold.reason, until(hold.until), `by ${hold.placed_by}`].filter(Boolean).join(" · "))),
             hold.met_by_task ? h("a", { href: here({ task: hold.met_by_task }) }, `met by ${hold.met_by_task}`) : null),
           !mayRelease ? null : h("button", { type: "button", class: "button small", "aria-label": `Release ${heldName(hold)}`, onclick: () => release(hold, done) }, "Release"))),
       broken.filter((one) => !held.has(one.release)).map((one) =>
         h("li", { class: "row" }, h("span", { class: "chip", dataset: { kind: "bad" } }, "broken"),
-          h("div", { class: "row-text" }, h("span", { class: "row-title" }, one.what), h("span", { class: "muted" }, one.why), h("span", { class: "muted" }, one.until ? `tried again ${until(one.until).replace("until ", "at ")}` : "one task tries it now"), one.release ? command(one.release) : null))));
+          h("div", { class: "row-text" }, h("span", { class: "row-title" }, one.what), h("span", { class: "muted" }, ...withCode(one.why)), h("span", { class: "muted" }, one.until ? `tried again ${until(one.until).replace("until ", "at ")}` : "one task tries it now"), one.release ? command(one.release) : null))));
     },
   };
 }

@@ -4,7 +4,7 @@ import { command, h, put } from "../dom.js";
 import { here } from "../route.js";
 import { withCode } from "../drawer/section.js";
 import { ago } from "../time.js";
-import { state } from "../parts/state.js";
+import { severity as sign } from "../parts/state.js";
 
 /** So many are shown at first. */
 const FIRST = 5;
@@ -18,7 +18,7 @@ export function problems() {
   const none = h("p", { class: "muted" }, "No problem is known.");
   const element = h("section", { class: "work-section", "aria-labelledby": "problems-title" }, h("h2", { id: "problems-title" }, "Problems"), none, list, more);
   let shape = "";
-  const row = (/** @type {string} */ severity, /** @type {any} */ title, /** @type {any[]} */ ...rest) => h("li", { class: "row" }, state(severity), h("div", { class: "row-text" }, h("span", { class: "row-title" }, title), rest));
+  const row = (/** @type {string} */ severity, /** @type {any} */ title, /** @type {any[]} */ ...rest) => h("li", { class: "row" }, sign(severity), h("div", { class: "row-text" }, h("span", { class: "row-title" }, title), rest));
   const muted = (/** @type {string | null | undefined} */ text) => (text ? h("span", { class: "muted" }, text) : null);
   /** @param {boolean} all */
   function show(all) {

@@ -15,6 +15,7 @@ import { problems } from "../health/problems.js";
 import { queues } from "../health/queues.js";
 import { rates } from "../health/rates.js";
 import { spend } from "../health/spend.js";
+import { capital } from "../parts/reason.js";
 import { repeat } from "../parts/repeat.js";
 import { waiting } from "../parts/waiting.js";
 import { restate, state } from "../parts/state.js";
@@ -61,7 +62,7 @@ export function mount(main) {
       restate(status, report.health);
       text(daemon, report.daemon ? `supervisor ${report.daemon.version}, up ${duration(report.daemon.uptime_seconds)}, pid ${report.daemon.pid}` : "no daemon runs");
       const all = [...report.troubles, ...(report.daemon?.paused ? [`Nothing is started: ${report.daemon.paused}`] : []), ...(report.daemon?.stopping ? [`The daemon is stopping: ${report.daemon.stopping}`] : [])];
-      if (troubles.textContent !== all.join("")) put(troubles, all.map((trouble) => h("li", null, trouble)));
+      if (troubles.textContent !== all.join("")) put(troubles, all.map((trouble) => h("li", null, capital(trouble))));
       troubles.hidden = all.length === 0;
       held.update(Array.isArray(holds) ? holds : [], report.broken);
       wrong.update(diagnosed, report);

@@ -31,9 +31,9 @@ export function mount(main) {
   const note = h("p", { class: "muted", role: "status" });
   const gantt = chart({ zoom, pan });
   const rows = h("tbody");
-  const table = h("div", { class: "panel table-scroll", tabindex: "0", role: "region", "aria-label": "Runs", hidden: true }, h("table", { class: "table" }, h("thead", null, h("tr", null, ["Began", "Task", "Run", "Profile", "Outcome", "Took"].map((head) => h("th", { scope: "col" }, head)))), rows));
+  const table = h("div", { class: "panel table-scroll", tabindex: "0", role: "region", "aria-label": "Runs", hidden: true }, h("table", { class: "table" }, h("thead", null, h("tr", null, ["Began", "Task", "Outcome", "Took", "Profile", "Run"].map((head) => h("th", { scope: "col" }, head)))), rows));
   const empty = h("div", { class: "empty", hidden: true }, h("p", { class: "empty-title" }, "Nothing ran in this time"), h("p", { class: "muted" }, "Each run of a task is a bar here. Choose a longer time, or go back."), h("a", { class: "button", href: link("/board") }, "Open the board"));
-  const legend = h("div", { class: "legend", "aria-label": "Colours" }, ["running", "done", "review", "blocked", "scheduled", "archived"].map((name) => state(name, { running: "running", done: "completed", review: "handed to review", blocked: "failed or blocked", scheduled: "retried later", archived: "stopped by a person" }[name])));
+  const legend = h("div", { class: "legend", "aria-label": "Colours" }, ["running", "done", "review", "blocked", "scheduled", "archived"].map((name) => state(name, { running: "running", done: "completed", review: "handed to review", blocked: "failed or blocked", scheduled: "goes on later", archived: "stopped by a person" }[name])));
   const page = h("div", { class: "page timeline-page" },
     h("div", { class: "page-head" }, h("h1", null, "Timeline"), period, h("span", { class: "push" }), by, span,
       h("div", { class: "timeline-moves" }, small("Earlier (h)", "←", () => pan(-0.5)), small("Later (l)", "→", () => pan(0.5)), small("Zoom in (+)", "+", () => zoom(0.5, 0.5)), small("Zoom out (-)", "−", () => zoom(2, 0.5)), nowButton), view),
@@ -130,9 +130,9 @@ export function mount(main) {
     const seen = bounds();
     const isList = route().query.view === "list";
     const bars = inOrder(known.bars);
-    const rest = gantt.draw(bars, seen, route().query.by === "task" ? "task" : "profile");
     const inside = bars.filter((bar) => (bar.to ?? seen.now) >= seen.from && (bar.from ?? seen.from) <= seen.to).reverse();
     gantt.element.hidden = isList || inside.length === 0;
+    const rest = gantt.element.hidden ? 0 : gantt.draw(bars, seen, route().query.by === "task" ? "task" : "profile");
     table.hidden = !isList || inside.length === 0;
     empty.hidden = inside.length > 0;
     legend.hidden = inside.length === 0;
@@ -140,8 +140,9 @@ export function mount(main) {
     text(note, [known.isCut ? "There is more in this time than is read: zoom in to see the end of it." : "", rest > 0 ? `${counted(rest, "run")} at the start are not drawn: zoom in.` : ""].filter(Boolean).join(" "));
     if (isList) {
       put(rows, inside.slice(0, LISTED).map((bar) => h("tr", null,
-        h("td", { class: "number" }, bar.from === null ? "before" : stamp(bar.from)), h("td", null, h("a", { href: link(`/runs/${bar.task}/${bar.run}`) }, bar.title)), h("td", { class: "number" }, String(bar.run)), h("td", null, bar.who),
-        h("td", null, state(bar.isLive ? "running" : bar.outcome ?? "archived", bar.isLive ? "running" : wordOf(bar.outcome))), h("td", { class: "number" }, bar.from === null ? "–" : duration((bar.to ?? seen.now) - bar.from)))));
+        h("td", { class: "number", title: bar.from === null ? null : stamp(bar.from) }, bar.from === null ? "before" : clockAt(bar.from)), h("td", null, h("a", { href: link(`/runs/${bar.task}/${bar.run}`) }, bar.title)),
+        h("td", null, state(bar.isLive ? "running" : bar.outcome ?? "archived", bar.isLive ? "running" : wordOf(bar.outcome))), h("td", { class: "number" }, bar.from === null ? "–" : duration((bar.to ?? seen.now) - bar.from)),
+        h("td", null, bar.who), h("td", { class: "number" }, String(bar.run)))));
       if (inside.length > LISTED) text(note, `The latest ${LISTED} of ${inside.length} runs are listed.`);
     }
   }

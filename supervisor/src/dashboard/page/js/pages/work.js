@@ -49,7 +49,7 @@ class Processors {
 }
 
 /** What a task waits for, without what the page has in other places: the task itself, and commands beside buttons. @param {import("../parts/reason.js").Waiting} why */
-const words = (why) => (why.code === "question" ? why.text.replace(/^\w+: /, "").replace(/;? `supervisor answer [^`]*`$/, "") : reason(why, null));
+const words = (why) => (why.code === "question" ? why.text.replace(/^\w+: /, "").replace(/;? `supervisor answer [^`]*`$/, "") : reason(why, null).replace(/^needs_input: /i, "Asks: "));
 
 /** Tasks that wait, and what for. @param {HTMLElement} list @param {any} status */
 function showWaiting(list, status) {

@@ -4,16 +4,19 @@ import { verb } from "../api.js";
 import { h, put } from "../dom.js";
 import { link } from "../route.js";
 import { usd, count } from "../money.js";
-import { at as clockAt, duration, stamp } from "../time.js";
+import { at as clockAt, duration, stamp, tick } from "../time.js";
 import { tone } from "../parts/state.js";
+import { fit, widthOf } from "./labels.js";
 import { groups, ticks } from "./rows.js";
 import { wordOf } from "./runs.js";
 
 /** More bars are not drawn: they could not be told apart. */
 const MOST = 2000;
 const NARROWEST = 4;
-/** A narrower bar has no room for words, in pixels. */
-const WORDY = 28;
+/** How many rows a profile may have so that its bars have words. */
+const ROWS = 12;
+/** The room between two times above the rows, in pixels. */
+const APART = 16;
 
 /** @typedef {import("./runs.js").Bar} Bar */
 
@@ -115,23 +118,28 @@ export function chart(on) {
     draw(all, view, by) {
       window = view;
       hide();
+      element.dataset.by = by;
       const whole = view.to - view.from;
-      const width = Math.max(200, body.clientWidth - 140);
+      // The width of a row beside its name, as the style has it.
+      const width = Math.max(120, scale.clientWidth);
       const seen = all.filter((bar) => (bar.to ?? view.now) >= view.from && (bar.from ?? view.from) <= view.to);
       const drawn = seen.slice(-MOST);
-      const percent = (/** @type {number} */ time) => Math.max(0, Math.min(100, ((time - view.from) / whole) * 100));
-      const marks = ticks(view.from, view.to, Math.max(2, Math.floor(width / 90)));
-      put(scale, marks.map((time) => {
-        const mark = h("span", { class: "gantt-tick number" }, clockAt(time));
-        mark.style.insetInlineStart = `${percent(time)}%`;
+      const place = (/** @type {number} */ time) => Math.max(0, Math.min(width, ((time - view.from) / whole) * width));
+      put(scale, ticks(view.from, view.to, (step) => ((widthOf(tick(view.to, step)) + APART) / width) * whole).map(({ time, step }) => {
+        const mark = h("span", { class: "gantt-tick number" }, tick(time, step));
+        const left = place(time);
+        // What would be cut at the end of the row is left out; its line stays.
+        if (left + widthOf(mark.textContent ?? "") + APART / 2 > width) mark.textContent = "";
+        mark.style.insetInlineStart = `${left}px`;
         return mark;
       }));
       bars = new Map();
       const focused = document.activeElement instanceof HTMLElement ? document.activeElement.dataset.run : undefined;
-      const item = (/** @type {Bar} */ bar) => {
-        const start = percent(bar.from ?? view.from);
-        const share = percent(bar.to ?? view.now) - start;
-        const label = (share / 100) * width >= WORDY ? h("span", { class: "gantt-label" }, by === "profile" ? bar.title : bar.who) : null;
+      const spot = (/** @type {Bar} */ bar) => {
+        const left = Math.min(place(bar.from ?? view.from), width - NARROWEST);
+        return { left, right: Math.max(left + NARROWEST, place(bar.to ?? view.now)) };
+      };
+      const item = (/** @type {import("./labels.js").Spot & {bar: Bar}} */ { bar, left, right, label }) => {
         const element = h("a", {
           class: ["gantt-bar", bar.isLive && "is-live", bar.from === null && "is-open"],
           href: link(`/runs/${bar.task}/${bar.run}`),
@@ -139,17 +147,18 @@ export function chart(on) {
           "aria-describedby": "gantt-tip",
           tabindex: bars.size === 0 ? "0" : "-1",
           dataset: { run: bar.run, status: tone(bar.isLive ? "running" : bar.outcome ?? "") },
-        }, label);
-        element.style.insetInlineStart = `${start}%`;
-        element.style.inlineSize = `max(${NARROWEST}px, ${share}%)`;
+        }, label ? h("span", { class: "gantt-label", dataset: { side: label.side }, style: { "max-inline-size": `${label.width}px` } }, label.text) : null);
+        element.style.insetInlineStart = `${left}px`;
+        element.style.inlineSize = `${right - left}px`;
         bars.set(element, bar);
         return element;
       };
-      put(body, groups(drawn, by, view.now, (NARROWEST / width) * whole).map((group) => {
-        const row = h("section", { class: "gantt-group", "aria-label": group.name },
-          h("h2", { class: "gantt-name cut", title: group.name }, group.name),
-          h("div", { class: "gantt-lanes" }, group.lanes.map((lane) => h("div", { class: "gantt-lane" }, lane.map(item)))));
-        row.style.containIntrinsicBlockSize = `${group.lanes.length * 22 + 8}px`;
+      put(body, groups(drawn, by).map(({ name, bars: own }) => {
+        const lanes = fit(own.map((bar) => ({ bar, ...spot(bar), text: by === "profile" ? bar.title : bar.who })), width, by === "profile" ? ROWS : 1);
+        const row = h("section", { class: "gantt-group", "aria-label": name },
+          h("h2", { class: "gantt-name", title: name }, h("span", null, name)),
+          h("div", { class: "gantt-lanes" }, lanes.map((lane) => h("div", { class: "gantt-lane" }, lane.map(item)))));
+        row.style.containIntrinsicBlockSize = `${lanes.length * 22 + 8}px`;
         return row;
       }));
       const again = [...bars.keys()].find((item) => /** @type {HTMLElement} */ (item).dataset.run === focused);
