@@ -136,7 +136,7 @@ fn what_an_agent_has_left_among_its_sessions_does_not_keep_them_from_being_forke
         (0..40).for_each(|_| deep.push("d"));
         fs::create_dir_all(&deep).unwrap();
         fs::write(sessions.join("closed"), "x").unwrap();
-        fs::set_permissions(sessions.join("closed"), fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(sessions.join("closed"), fs::Permissions::from_mode(0o0)).unwrap();
         let sparse = fs::File::create(sessions.join("sparse")).unwrap();
         sparse.set_len(2 << 30).unwrap();
         let fork = forked(&fleet, &task, &[]);

@@ -48,9 +48,9 @@ fn holds_and_lanes_and_runs_have_every_word_of_every_cell() {
     let reason = "the account is being moved to another region until the invoice of the last month is paid";
     fleet.cli(["hold", "--profile", "shell", "--reason", reason, "--until", "2h"]).ok();
     let hold = fleet.json(["holds"])[0].clone();
-    let held = at_eighty(&fleet, &["holds"]);
+    let shown = at_eighty(&fleet, &["holds"]);
     for part in ["profile shell", "manual", hold["placed_by"].as_str().unwrap(), reason] {
-        assert!(joined(&held).contains(part), "{part}:\n{held}");
+        assert!(joined(&shown).contains(part), "{part}:\n{shown}");
     }
     let task = fleet.create("waits", "true", &[]);
     let why = fleet.show(&task)["why"]["text"].as_str().unwrap().to_owned();

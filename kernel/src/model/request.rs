@@ -61,6 +61,7 @@ impl Request {
     }
 
     /// Returns the key of a step of it, which is stored apart: `step` is no name of a verb.
+    #[must_use]
     pub fn step(&self, step: &'static str) -> Self {
         Self { verb: step, ..self.clone() }
     }

@@ -73,9 +73,9 @@ impl Call {
     ) -> Result<T, Failure> {
         let own = uuid::Uuid::new_v4().to_string();
         let attempt = own.clone();
-        let begun = move |board: &mut Board<'_>, actor: &Actor| begin(board, actor).map(|()| attempt);
-        let begun: String = self.write_under(Some(step), begun).await?;
-        if begun != own {
+        let intent = move |board: &mut Board<'_>, actor: &Actor| begin(board, actor).map(|()| attempt);
+        let committed: String = self.write_under(Some(step), intent).await?;
+        if committed != own {
             return Err(not_known());
         }
         let outcome = match act.await {

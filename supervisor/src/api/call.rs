@@ -304,10 +304,11 @@ impl Call {
         let mut call = self.repeatable(&verb)?;
         let (service, turn) = (Arc::clone(&call.service), call.turn.take());
         let work = verb.run(call);
-        let work = async move {
+        // On the heap: the futures of the verbs are large, and each caller's would have one in it.
+        let work = Box::pin(async move {
             let _turn = turn;
             work.await
-        };
+        });
         match V::HANG_UP {
             HangUp::GoesOn => to_its_end(&service, V::NAME, work).await,
             HangUp::Ends => work.await,

@@ -41,7 +41,9 @@ mod tests {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 sources(&path, found);
-            } else if path.to_str().is_some_and(|path| path.ends_with(".rs") && !path.ends_with("tests.rs")) {
+            } else if path.extension().is_some_and(|kind| kind == "rs")
+                && path.to_str().is_some_and(|path| !path.ends_with("tests.rs"))
+            {
                 let text = std::fs::read_to_string(&path).unwrap();
                 found.push(text.split("#[cfg(test)]\nmod tests {").next().unwrap().to_owned());
             }
@@ -59,8 +61,8 @@ mod tests {
             for (at, _) in line.match_indices("docs/") {
                 let name =
                     line[at..].split(|c: char| !(c.is_ascii_alphanumeric() || "/-._".contains(c))).next();
-                let Some(name) = name.filter(|name| name.ends_with(".md") && !line[..at].ends_with("../"))
-                else {
+                let is_page = |name: &&str| Path::new(name).extension().is_some_and(|kind| kind == "md");
+                let Some(name) = name.filter(is_page).filter(|_| !line[..at].ends_with("../")) else {
                     continue;
                 };
                 let is_word = line[..at].ends_with('"') && line[at + name.len()..].starts_with('"');

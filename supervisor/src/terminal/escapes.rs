@@ -161,7 +161,7 @@ impl Drawn {
                 length if length <= LARGEST.len() => number,
                 _ => LARGEST,
             });
-            rest = behind[end..].to_owned();
+            behind[end..].clone_into(&mut rest);
         }
         self.sequence.push_str(&rest);
     }

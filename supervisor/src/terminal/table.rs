@@ -191,9 +191,9 @@ impl Screen {
         let widths = match overflow {
             Overflow::Wrap => shrunk(natural, &least(header, &rows, self.width), self.width),
             Overflow::Cut => {
-                let last = [last_of(self.width)];
-                let least = vec![SHORT; header.len().saturating_sub(1)];
-                shrunk(natural, &[least.as_slice(), &last].concat(), self.width)
+                let mut least = vec![SHORT; header.len().saturating_sub(1)];
+                least.push(last_of(self.width));
+                shrunk(natural, &least, self.width)
             }
             Overflow::Exceed => natural,
         };
@@ -253,9 +253,9 @@ fn least(header: &[&str], rows: &[Vec<Cell>], terminal: usize) -> Vec<usize> {
 
 /// Widths that fit a terminal: the last column gives way first, then the widest of the others, as far as `least` allows it.
 fn shrunk(mut widths: Vec<usize>, least: &[usize], terminal: usize) -> Vec<usize> {
-    let Some((last, others)) = widths.split_last_mut() else { return widths };
+    let Some((tail, others)) = widths.split_last_mut() else { return widths };
     let gaps = usize::from(GAP) * others.len();
-    let reserved = least.last().map_or(*last, |least| (*last).min(*least));
+    let reserved = least.last().map_or(*tail, |least| (*tail).min(*least));
     while others.iter().sum::<usize>() + gaps + reserved > terminal {
         let spare = others.iter_mut().zip(least).filter(|(width, least)| **width > **least);
         match spare.max_by_key(|(width, _)| **width) {
@@ -264,7 +264,7 @@ fn shrunk(mut widths: Vec<usize>, least: &[usize], terminal: usize) -> Vec<usize
         }
     }
     let left = terminal.saturating_sub(others.iter().sum::<usize>() + gaps);
-    *last = (*last).min(left.max(LAST));
+    *tail = (*tail).min(left.max(LAST));
     widths
 }
 

@@ -97,9 +97,8 @@ pub(super) fn copy(
     bounds: Bounds,
 ) -> Result<LeftOut, CopyError> {
     let open = |path: &Path| rustix::fs::open(path, DIRECTORY, Mode::empty()).map_err(io::Error::from);
-    let source = open(from).map_err(|error| match is_shortage(&error) {
-        true => CopyError::System(error),
-        false => CopyError::Closed(error),
+    let source = open(from).map_err(|error| {
+        if is_shortage(&error) { CopyError::System(error) } else { CopyError::Closed(error) }
     })?;
     let target = open(to)?;
     let owner = fstat(&source)?.st_uid;
@@ -339,9 +338,13 @@ mod tests {
             fs::set_permissions(from.join(name), fs::Permissions::from_mode(mode)).unwrap();
         };
         let modes = [("closed", 0), ("shut", 0o400), ("hidden", 0)];
-        modes.iter().for_each(|(name, mode)| close(name, *mode));
+        for (name, mode) in &modes {
+            close(name, *mode);
+        }
         let left_out = copied(&from, &to).unwrap();
-        ["closed", "shut"].iter().for_each(|name| close(name, 0o700));
+        for name in ["closed", "shut"] {
+            close(name, 0o700);
+        }
         assert_eq!(fs::read_to_string(to.join("s.jsonl")).unwrap(), "said");
         // Root reads all but what is too deep.
         let is_root = nix::unistd::geteuid().is_root();
