@@ -77,7 +77,7 @@ fn a_live_run_is_shown_as_it_goes_and_older_runs_on_demand() {
     let took = format!("{runs} .run:first-child [data-since]");
     // It goes on where nothing else happens, too.
     page.eventually("its time goes on", |page| {
-        let seconds: u64 = page.text(&took)?.trim_end_matches(" s").parse().ok()?;
+        let seconds: u64 = page.text(&took)?.trim_end_matches('s').parse().ok()?;
         (seconds >= 4).then_some(())
     });
     fleet.cli(["cancel", &task]).ok();

@@ -15,7 +15,7 @@ const ENDS = [
   "approved", "reclaimed", "crashed", "timed_out", "goal_turn", "protocol_violation", "cancelled", "preempted", "stalled", "out_of_memory", "rate_limited",
   "lost", "spawn_failed",
 ];
-const WORDS = { check_pending: "handed over to its check", block_loop_detected: "blocked again and again", dependency_wait: "waits for other tasks", goal_turn: "turn over", protocol_violation: "no verdict" };
+const WORDS = { check_pending: "handed over to its check", block_loop_detected: "blocked again and again", dependency_wait: "waits for other tasks", goal_turn: "turn over", protocol_violation: "no verdict", spawn_failed: "did not start" };
 
 /** How a run ended, in words. @param {string | null | undefined} outcome */
 export const wordOf = (outcome) => (outcome ? WORDS[outcome] ?? written(outcome) : "ended");
