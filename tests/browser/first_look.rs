@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::every_page::{fill, open, reviewed};
-use super::{card, column, driver, fleet, visit};
+use super::{card, column, driver, fleet, visit, yard};
 use crate::browser::driver::Browser;
 use crate::harness::User;
 
@@ -123,9 +123,7 @@ fn the_form_of_a_new_task_says_what_each_field_takes_and_what_it_is_otherwise() 
         let offered = page.script("return [...document.querySelectorAll('.create datalist option')].map(one => one.value).includes('shell')", &[]);
         (offered == true).then_some(())
     });
-    let place = fleet.home().join("shop");
-    std::fs::create_dir(&place).unwrap();
-    fleet.give(&place);
+    let place = yard(&fleet);
     page.fill(".create .create-title", "sweep the shop");
     page.fill(".create [id$=-workspace]", &format!("dir:{}", place.display()));
     page.click(".create button[type=submit]");
