@@ -97,7 +97,7 @@ fn what_is_held_is_seen_at_a_glance_with_its_end() {
     page.go("/work");
     page.wait_text(".stat-holds", "none");
     fleet.cli(["hold", "--account", "claude-1", "--until", "2h", "--reason", "its limit is reached"]).ok();
-    page.wait_text(".stat-holds", "account claude-1 until");
+    page.wait_text(".stat-holds", "account claude-1, until");
     fleet.cli(["release", "--account", "claude-1"]).ok();
     page.wait_text(".stat-holds", "none");
 }
