@@ -1,5 +1,6 @@
 //! Missions: how far workers go below one task of a person's, and the question when a limit is reached.
 
+mod asks;
 mod bounds;
 mod ledger;
 

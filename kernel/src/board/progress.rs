@@ -8,6 +8,7 @@ use super::{Board, SYSTEM, preview};
 use crate::board::view::View;
 use crate::model::actor::Actor;
 use crate::model::clock::Timestamp;
+use crate::model::counted::Counted;
 use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::figures::{Dollars, brief};
@@ -114,8 +115,9 @@ impl View<'_> {
     pub(super) fn progress_of(&self, subject: &Task) -> Result<Vec<String>, Error> {
         let mut facts = Vec::new();
         if let Some(used) = self.tx.mission_now(subject.id.as_str(), self.now())? {
-            let (time, cost) = (brief(used.runtime), Dollars(used.cost_micros));
-            facts.push(format!("Used so far: {} tasks, {time} of run time, {cost}.", used.tasks));
+            let (tasks, time) = (Counted(used.tasks, "task"), brief(used.runtime));
+            let cost = Dollars(used.cost_micros);
+            facts.push(format!("Used so far: {tasks}, {time} of run time, {cost}."));
         }
         for task in self.tx.tasks_of_mission(subject.id.as_str(), FACTS.0)? {
             let assignee = task.assignee.as_ref().map_or("nobody", |name| name.as_str());

@@ -257,7 +257,7 @@ fn a_run_that_ends_with_a_proposal_beyond_its_mission_pauses_it_too() {
     bench.finish(run, EndCause::Exited { code: 0 });
 
     let question = question(&bench, &id).unwrap();
-    assert!(question.text.contains("a proposal has 1 tasks, and 0 of 3 are left"), "{question:?}");
+    assert!(question.text.contains("a proposal has 1 task, and 0 of 3 are left"), "{question:?}");
     bench.check();
 }
 

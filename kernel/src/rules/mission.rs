@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::model::counted::Counted;
 use crate::model::error::Error;
 use crate::model::figures::{Dollars, brief};
 use crate::model::id::Profile;
@@ -21,7 +22,7 @@ impl std::fmt::Display for Reached {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Reached { limit, count, allowed } = self;
         match limit {
-            MissionLimit::Tasks => write!(f, "{count} tasks of {allowed}")?,
+            MissionLimit::Tasks => write!(f, "{} of {allowed}", Counted(*count, "task"))?,
             MissionLimit::Runtime => write!(f, "{} of run time of {}", time(*count), time(*allowed))?,
             MissionLimit::Cost => write!(f, "{} of {}", Dollars(*count), Dollars(*allowed))?,
         }
@@ -97,8 +98,12 @@ pub(crate) fn beyond(wanted: u64, used: &Used, limits: &MissionLimits) -> Option
     let (count, base, more) = row(MissionLimit::Tasks, used, limits);
     let allowed = base.saturating_mul(more.saturating_add(1));
     let left = allowed.saturating_sub(count);
-    (wanted > left)
-        .then(|| format!("a proposal has {wanted} tasks, and {left} of {allowed} are left (missions.tasks)"))
+    (wanted > left).then(|| {
+        format!(
+            "a proposal has {}, and {left} of {allowed} are left (missions.tasks)",
+            Counted(wanted, "task")
+        )
+    })
 }
 
 /// Returns why a mission does not go as deep as a worker wants, where that is so.

@@ -68,6 +68,13 @@ fn other_word(error: &Error, words: &[OsString]) -> Option<Failure> {
     };
     let like = like.iter().rev().filter(|like| is_like(word, like));
     let mut ways: Vec<String> = like.take(3).map(|word| format!("{name} {word}")).collect();
+    if ways.is_empty() && words.iter().any(|word| word == "help") {
+        // Of `help` the parser knows no words that are like another one.
+        let command = super::command();
+        let known =
+            command.get_subcommands().map(clap::Command::get_name).filter(|known| is_like(word, known));
+        ways.extend(known.take(3).map(|known| format!("supervisor help {known}")));
+    }
     ways.push(format!("{name} --help"));
     let failure = Failure::usage(format!("there is no command `{word}` of `{name}`"));
     Some(failure.hint(ways.join(", or ")))
@@ -149,6 +156,10 @@ mod tests {
         }
         assert!(hint("lsit").starts_with("supervisor list, or "), "{}", hint("lsit"));
         assert!(hint("creat").starts_with("supervisor create, or "), "{}", hint("creat"));
+        let words = ["supervisor", "help", "lanes"].map(OsString::from);
+        let error = crate::cli::command().try_get_matches_from(&words).unwrap_err();
+        let hint = other_word(&error, &words).unwrap().hint.unwrap();
+        assert!(hint.starts_with("supervisor help lane, or "), "{hint}");
     }
 
     #[test]

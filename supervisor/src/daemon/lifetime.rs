@@ -286,7 +286,8 @@ async fn make_host(
         Err(_) => detect_pid_namespace(&support).await,
     };
     if let Err(why) = &cgroups {
-        tracing::info!(%why, ?pid_namespace, "no_cgroups");
+        let pid_namespace = pid_namespace.as_ref().err().map_or("used", String::as_str);
+        tracing::info!(%why, pid_namespace, "no_cgroups");
     }
     Ok(Host {
         root: root.clone(),

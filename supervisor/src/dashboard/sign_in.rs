@@ -60,7 +60,7 @@ pub(super) async fn begin(
         asking.browsers().begin(&shown.code, browser, (before.as_deref(), shown.replace))
     });
     let Begun { cookie, key, session } = begun.await?.map_err(refused)?;
-    tracing::info!(session = %session.id, person = %session.owner.name, tenant = ?session.owner.tenant, "session_begun");
+    tracing::info!(session = %session.id, person = %session.owner.name, tenant = session.owner.tenant.as_ref().map(tracing::field::display), "session_begun");
     let name = visit.browsers.cookie_name();
     let secure = if visit.origin.starts_with("https://") { "; Secure" } else { "" };
     let cookie =

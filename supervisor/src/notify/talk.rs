@@ -51,10 +51,10 @@ impl<'a> Talk<'a> {
             }
             Kind::Discord => self.token().map(|_| "the token can be read".to_owned()),
             Kind::Webhook => {
-                self.0.secret(&mut Trail::default()).map(|_| "what is posted is heard".to_owned())
+                self.0.secret(&mut Trail::default()).map(|_| "it takes what is posted".to_owned())
             }
             Kind::Command | Kind::Desktop | Kind::Ntfy | Kind::Email | Kind::Signal | Kind::Plugin => {
-                Err(Undelivered::later("nothing can be heard over a channel of its kind"))
+                Err(Undelivered::later("nobody can write over a channel of its kind"))
             }
         }
     }
