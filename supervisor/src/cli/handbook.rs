@@ -24,7 +24,7 @@ pub(super) fn page(name: &str) -> Option<&'static str> {
 pub(super) fn listed() -> String {
     let line = |(name, text): &(&str, &str)| {
         let title = text.lines().next().unwrap_or_default().trim_start_matches("# ");
-        format!("supervisor help docs/{name:<20}  {title}\n")
+        format!("supervisor help docs/{name:<18}  {title}\n")
     };
     PAGES.iter().map(line).collect()
 }

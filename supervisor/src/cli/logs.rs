@@ -31,8 +31,9 @@ const NOT_STARTED_SECONDS: u64 = 2;
     alias = "log",
     after_help = "\
 Of each task the latest run is shown that is no check; a check is shown by its
-number. With several tasks or runs, each line begins with the task that wrote it. With --follow it exits as the run does: with 0 if the
-work is done, 5 if a person has to act, else the exit code of the command.
+number. With several tasks or runs, each line begins with the task that wrote
+it. With --follow it exits as the run does: with 0 if the work is done, 5 if a
+person has to act, else the exit code of the command.
 
 Examples:
   supervisor logs t_0123abcd
