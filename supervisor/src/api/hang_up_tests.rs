@@ -366,9 +366,12 @@ fn a_worker_that_hangs_up_keeps_its_turns_as_long_as_what_it_has_begun_and_no_lo
         );
         for at_once in 1..=2 {
             let client = tokio::spawn(said());
-            while begun.len() < at_once {
-                tokio::task::yield_now().await;
-            }
+            let has_begun = async {
+                while begun.len() < at_once {
+                    tokio::task::yield_now().await;
+                }
+            };
+            tokio::time::timeout(Duration::from_mins(1), has_begun).await.expect("it has begun");
             client.abort();
             client.await.unwrap_err();
         }
