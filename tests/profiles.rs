@@ -381,7 +381,7 @@ fn a_list_says_which_profiles_nothing_runs_for_and_why() {
         "{listed}"
     );
     let lane = Output::of(fleet.command(["lane", "show", "gemini"]).env("COLUMNS", "80")).ok().stdout;
-    for words in ["exit codes", "login 41 52", "rate limit    account for 300s", "retry limit", "keeps"] {
+    for words in ["exit codes", "login 41 52", "rate limit    account for 5m", "retry limit", "keeps"] {
         assert!(lane.contains(words), "{words}: {lane}");
     }
     assert!(lane.lines().all(|line| line.chars().count() <= 80), "{lane}");
