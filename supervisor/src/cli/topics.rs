@@ -29,7 +29,7 @@ done       finished                              supervisor reopen TASK
 archived   hidden, with its history              supervisor unarchive TASK
 
 `supervisor show TASK` says what a task waits for. `supervisor retry` does what
-`unblock` does and forgets how often the task was blocked. It reopens done tasks.
+`unblock` does and forgets how often a task was blocked. It reopens done tasks.
 ",
     },
     Topic {
