@@ -19,12 +19,13 @@ use kernel::{Actor, BoardName, Request as Repeatable, RequestId, TaskId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::call::{ANSWER, Call, Entry, OnBoard, Verb, blocking};
+use super::call::{ANSWER, Call, Entry, OnBoard, Verb};
 use super::confined::{confined, not_for_members, require_board};
 use super::doors::{Pass, Reserved, Turn};
 use super::identity::{BOARD_HEADER, Caller, REQUEST_HEADER, Who, token_not_valid};
 use super::router::{Messages, Routes, Shared, Surface};
 use super::streams::Place;
+use super::work::blocking;
 use crate::exit::Code;
 use crate::failure::{Failure, INVALID_BODY};
 use crate::service::BoardHandle;

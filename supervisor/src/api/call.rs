@@ -1,7 +1,5 @@
 //! One call of one verb: who asks, on which board, and the two ways to the data.
 
-use std::any::Any;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,9 +12,9 @@ use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::begun::{key, to_its_end};
 use super::confined::confined;
 use super::doors::Turn;
+use super::work::{blocking, to_its_end};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::service::{BoardHandle, Service};
@@ -453,14 +451,7 @@ fn lost(_: tokio::sync::oneshot::error::RecvError) -> Failure {
     Failure::new(Code::TryAgain, "the board's writer has stopped")
 }
 
-/// Does work that blocks off the runtime's threads. `failing` says what has come to nothing where it panics.
-pub(crate) async fn blocking<T: Send + 'static>(
-    failing: &str,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Failure> {
-    // One type for whatever is done: the runtime's part is compiled once, and not for each caller.
-    let work: Box<dyn FnOnce() -> Box<dyn Any + Send> + Send> = Box::new(move || Box::new(work()));
-    let failed = |why: &dyn fmt::Display| Failure::failed(format!("{failing}: {why}"));
-    let done = tokio::task::spawn_blocking(work).await.map_err(|panic| failed(&panic))?;
-    done.downcast().map(|done| *done).map_err(|_| failed(&"it came to something else"))
+/// The key of a request, or of one of its steps.
+fn key(request: &Request, step: Option<&'static str>) -> Request {
+    step.map_or_else(|| request.clone(), |step| request.step(step))
 }

@@ -9,9 +9,9 @@ use kernel::{Actor, BoardId, PluginName, Run, RunId, TaskId, Tenant};
 use rand::Rng as _;
 use sha2::{Digest, Sha256};
 
-use super::call::blocking;
 use super::confined::{account_of, confined};
 use super::members::tenant_of;
+use super::work::blocking;
 use crate::browsers::{Owner, actor};
 use crate::exit::Code;
 use crate::failure::Failure;

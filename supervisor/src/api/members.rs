@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use kernel::Tenant;
 
-use super::call::blocking;
+use super::work::blocking;
 use crate::config::tenants::UserName;
 use crate::exit::Code;
 use crate::failure::Failure;

@@ -3,7 +3,6 @@
 //! One router serves the daemon's sockets and, where no daemon runs, the command line in its own process.
 
 mod ask;
-mod begun;
 mod call;
 mod confined;
 mod doors;
@@ -12,15 +11,14 @@ mod hang_up_tests;
 mod identity;
 mod in_process;
 mod members;
+mod once;
 mod router;
 mod socket;
 mod streams;
+mod work;
 
 pub(crate) use ask::{Answered, Ask, Given, Id, Whole, answered, mount_exchange, mount_verb, written};
-pub(crate) use begun::to_its_end;
-pub(crate) use call::{
-    ANSWERED, Audience, Call, Effect, Entry, HangUp, OnBoard, Parcel, Scope, Tool, Verb, blocking,
-};
+pub(crate) use call::{ANSWERED, Audience, Call, Effect, Entry, HangUp, OnBoard, Parcel, Scope, Tool, Verb};
 pub(crate) use confined::{not_for_members, require_own};
 pub(crate) use doors::{
     Bell, Doorway, Listeners, Pass, RunDoors, Sockets, Streamed, WorkersRuntime, attend_browsers,
@@ -31,3 +29,4 @@ pub(crate) use in_process::{Asked, Inside, answer as in_process};
 pub(crate) use router::{Beside, Messages, OwnDoor, Routes, Surface, front};
 pub(crate) use socket::{Socket, Switch, Switching};
 pub(crate) use streams::Place;
+pub(crate) use work::{blocking, to_its_end};

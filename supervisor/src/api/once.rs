@@ -1,31 +1,12 @@
-//! What a verb does that nobody may cut in two: it comes to its end also when its caller hangs up, and what it does outside of the board
-//! is done once for each request.
+//! What a verb does outside of the board, and cannot be undone: it is done once for each request.
 
-use std::pin::Pin;
-
-use kernel::{Actor, Board, Request};
+use kernel::{Actor, Board};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use tokio::sync::oneshot;
 
 use super::call::Call;
 use crate::exit::Code;
 use crate::failure::{Failure, Problem};
-use crate::service::Service;
-
-/// Does work in a task of its own, which comes to its end also when nobody waits for it any more. An outcome that nobody takes is
-/// dropped. `failing` says what has come to nothing where the work panics.
-pub(crate) async fn to_its_end<T: Send + 'static>(
-    service: &Service,
-    failing: &str,
-    work: impl Future<Output = Result<T, Failure>> + Send + 'static,
-) -> Result<T, Failure> {
-    let (done, outcome) = oneshot::channel();
-    // One type for whatever is done: the runtime's part is compiled once, and not for each caller.
-    let work: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(async move { drop(done.send(work.await)) });
-    drop(service.begun().spawn(work));
-    outcome.await.map_err(|_| Failure::failed(format!("{failing}: it has ended without an outcome")))?
-}
 
 /// What became of what was done once. A reply that an earlier release has kept is one that was done.
 #[derive(Debug, Serialize, Deserialize)]
@@ -90,11 +71,6 @@ impl Call {
         };
         self.write(kept).await?.reply()
     }
-}
-
-/// The key of a request, or of one of its steps.
-pub(super) fn key(request: &Request, step: Option<&'static str>) -> Request {
-    step.map_or_else(|| request.clone(), |step| request.step(step))
 }
 
 fn not_known() -> Failure {
