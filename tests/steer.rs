@@ -133,7 +133,7 @@ fn a_conversation_ends_with_the_turn_after_which_nobody_has_said_anything() {
         "{}",
         refused.stderr
     );
-    assert!(refused.stderr.contains("supervisor comment"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("supervisor reopen"), "{}", refused.stderr);
 }
 
 #[test]
