@@ -130,6 +130,19 @@ fn who_attaches_and_never_reads_keeps_nobody() {
 }
 
 #[test]
+fn the_log_of_a_worker_that_writes_faster_than_anybody_reads_is_shown_as_it_stands() {
+    let (fleet, task) = begun(User::current(), "trap 'exit 0' INT; echo ready; yes");
+    for _ in 0..5 {
+        // Each of them ends, though the worker goes on.
+        assert!(fleet.cli(["logs", &task]).ok().stdout.contains('y'));
+        assert!(fleet.cli(["logs", &task, "-n", "3"]).ok().stdout.starts_with("y\n"));
+    }
+    fleet
+        .eventually("its end is asked for", || (fleet.cli(["type", &task, "\u{3}"]).code == 0).then_some(()));
+    fleet.wait_for(&task, "done");
+}
+
+#[test]
 fn who_looks_goes_on_when_the_log_was_cut() {
     let fleet = Fleet::offline();
     fleet.lane("pty", LANE);

@@ -143,6 +143,8 @@ pub(super) struct Source {
     served: Served,
     /// Whether anything was printed.
     has_text: bool,
+    /// How many bytes of what was there at the first look are not shown yet.
+    left: Option<u64>,
     /// The check that has run since.
     check: Option<RunId>,
 }
@@ -158,6 +160,7 @@ impl Source {
             format: None,
             served: Served::default(),
             has_text: false,
+            left: None,
             check: None,
         }
     }
@@ -181,13 +184,20 @@ impl Source {
                 let label = self.label.as_ref().map(|label| format!("{label}: ")).unwrap_or_default();
                 return output.text(&format!("{label}No runs yet.\n"));
             }
-            if piece.text.is_empty() {
+            self.take(&piece, output)?;
+            if self.is_all_there_was(&piece) {
                 self.finish(output)?;
                 self.tell(&piece);
                 return Ok(());
             }
-            self.take(&piece, output)?;
         }
+    }
+
+    /// Whether a piece is the last of what was there at the first look: a run may write faster than anybody reads.
+    fn is_all_there_was(&mut self, piece: &Logged) -> bool {
+        let left = self.left.get_or_insert(piece.length.saturating_sub(piece.offset));
+        *left = left.saturating_sub(piece.next_offset.saturating_sub(piece.offset));
+        *left == 0 || piece.text.is_empty()
     }
 
     /// Says what a log that ends leaves open: that it is empty, and where that of the check is.
@@ -208,10 +218,13 @@ impl Source {
         loop {
             self.served.look(client);
             let piece = client.call(&self.log).await?;
-            if piece.text.is_empty() {
+            // In JSON the end of a run is printed where it is followed.
+            if !piece.text.is_empty() {
+                self.take(&piece, output)?;
+            }
+            if self.is_all_there_was(&piece) {
                 return if piece.ended { self.finish(output) } else { Ok(()) };
             }
-            self.take(&piece, output)?;
         }
     }
 
