@@ -7,3 +7,5 @@ mod plugins;
 mod scripts;
 mod stdio;
 mod versions;
+
+pub(crate) use stdio::CLIENT;

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::harness::Fleet;
+use crate::mcp::CLIENT;
 
 /// A lane whose program would have no tools of its own with the argument `bare`.
 const LANE: &str = "argv = [\"/bin/sh\", \"{prompt_file}\"]\nprompt = \"body-file\"\non_clean_exit = \"complete\"\norchestrator = [\"bare\"]\n";
@@ -89,4 +90,35 @@ fn a_lane_whose_program_keeps_its_tools_has_no_orchestrators() {
         (&shipped["profile"]["role"], &shipped["policy"]),
         (&json!("orchestrator"), &json!("orchestrate"))
     );
+}
+
+#[test]
+fn an_orchestrator_is_offered_neither_scripts_nor_files_by_its_tools() {
+    let fleet = fleet();
+    fleet.start();
+    let text = format!(
+        "cd $TMPDIR; {CLIENT}
+echo secret > kept.txt
+ask '{{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/list\"}}'
+tool execute_code '{{\"code\": \"print(6 * 7)\"}}'
+tool kanban_attach '{{\"path\": \"kept.txt\"}}'
+tool kanban_attach '{{\"filename\": \"plan.md\", \"content\": \"a plan\"}}'
+cat said
+exec 3>&-
+wait"
+    );
+
+    let told = run(&fleet, "lead", &text);
+
+    let answers: Vec<serde_json::Value> =
+        told.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let [_, listed, script, path, content] = answers.as_slice() else { panic!("{told}") };
+    let listed = listed["result"].to_string();
+    assert!(listed.contains("kanban_assign") && !listed.contains("execute_code"), "{listed}");
+    assert!(script.to_string().contains("execute_code is no tool of an orchestrator"), "{script}");
+    assert!(path.to_string().contains("the daemon does not read kept.txt"), "{path}");
+    assert_eq!(content["result"]["structuredContent"]["filename"], "plan.md", "{content}");
+    let worker = run(&fleet, "hand", &text);
+    assert!(worker.contains("execute_code") && worker.contains("\\\"output\\\":\\\"42"), "{worker}");
+    assert!(worker.contains("\"filename\":\"kept.txt\""), "{worker}");
 }

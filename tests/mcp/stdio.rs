@@ -29,7 +29,7 @@ const OF_AN_ORCHESTRATOR: [&str; 4] = ["kanban_list", "kanban_unblock", "kanban_
 const OF_AN_OPERATOR: [&str; 2] = ["kanban_schedules", "kanban_save_schedule"];
 
 /// The client side in shell: `ask` sends a request, and waits for the answer.
-pub(super) const CLIENT: &str = r#"set -e
+pub(crate) const CLIENT: &str = r#"set -e
 mkfifo in out
 supervisor mcp < in > out &
 exec 3> in 4< out

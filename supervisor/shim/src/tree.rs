@@ -89,14 +89,18 @@ impl Tree {
     ///
     /// The walk is made twice before the first signal: a list of children that is read while one of them ends may
     /// lack another. What starts after that, perhaps to clean up, is left to end by itself or by KILL.
-    pub fn terminate(&self) {
+    ///
+    /// Returns whether the worker was among them: without `/proc` nothing is found.
+    pub fn terminate(&self) -> bool {
         let mut members = self.members();
         let found: BTreeSet<_> = members.iter().map(Member::identity).collect();
         members.extend(self.members().into_iter().filter(|member| !found.contains(&member.identity())));
+        let found = members.iter().any(|member| member.pid == self.worker);
         members.retain(|member| Some(member.pid) != self.relay);
         for signal in [Signal::TERM, Signal::CONT] {
             Self::signal(&members, signal);
         }
+        found
     }
 
     /// Sends KILL to all; returns how many of them had not been sent it before.

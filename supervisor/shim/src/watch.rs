@@ -162,7 +162,7 @@ impl<'a> Watch<'a> {
                 self.ending.looked(now, Activity::of(&self.tree, self.run.heartbeat(), slept_us()));
             }
             match self.ending.due(now) {
-                Some(Escalation::Terminate) => self.tree.terminate(),
+                Some(Escalation::Terminate) => drop(self.tree.terminate()),
                 Some(Escalation::Kill) => self.kill_from_now(),
                 None => {}
             }

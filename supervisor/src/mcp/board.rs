@@ -30,7 +30,12 @@ impl Board {
         }
         match self {
             Board::Client(client) => {
-                verb.as_tool(Side::Caller)?;
+                if let Err(refusal) = verb.as_tool(Side::Daemon) {
+                    if !self.offered().await?.work {
+                        return Err(refusal);
+                    }
+                    verb.as_tool(Side::Caller)?;
+                }
                 client.call(&verb).await
             }
             Board::Script(client) => {

@@ -59,7 +59,7 @@ impl ServerHandler for Server {
         let is_offered = |listed: &&Listed| offered.verbs.iter().any(|verb| verb == listed.verb);
         let tools = catalog::all().iter().filter(is_offered).map(|listed| listed.tool.clone());
         let of_plugins = offered.plugins.iter().map(catalog::of_plugin);
-        let script = self.scripts.as_ref().map(|_| Scripts::tool(&offered.verbs));
+        let script = self.scripts.as_ref().filter(|_| offered.work).map(|_| Scripts::tool(&offered.verbs));
         Ok(ListToolsResult::with_all_items(tools.chain(of_plugins).chain(script).collect()))
     }
 

@@ -19,6 +19,9 @@ pub(crate) struct Tools {}
 pub(crate) struct Offered {
     /// Their names, in the order of the table.
     pub(crate) verbs: Vec<String>,
+    /// Whether the caller may read files and run scripts through tools. An orchestrator may not: it does no work of its own.
+    #[serde(default)]
+    pub(crate) work: bool,
     /// The tools of plugins.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) plugins: Vec<OfPlugin>,
@@ -62,6 +65,7 @@ impl Verb for Tools {
             about: tool.about.clone(),
             input: tool.schema(),
         };
-        Ok(Offered { verbs, plugins: of_plugins.map(of_plugin).collect() })
+        let work = role != WorkerRole::Orchestrator;
+        Ok(Offered { verbs, work, plugins: of_plugins.map(of_plugin).collect() })
     }
 }

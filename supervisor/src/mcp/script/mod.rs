@@ -32,6 +32,7 @@ use tokio_util::sync::CancellationToken;
 use super::board::Board;
 use super::catalog;
 use crate::client::Client;
+use crate::exit::Code;
 use crate::failure::Failure;
 use calls::{Calls, allowed};
 use process::{End, Script};
@@ -40,6 +41,8 @@ use process::{End, Script};
 pub(super) const NAME: &str = "execute_code";
 /// The longest that a script may take, and the default.
 const LONGEST: u64 = 120;
+/// Why an orchestrator has no scripts.
+const NO_WORK: &str = "execute_code is no tool of an orchestrator: it divides work and does none of it";
 /// The longest script, in bytes.
 const CODE: usize = 1 << 20;
 
@@ -156,6 +159,10 @@ async fn execute(
 ) -> Result<Outcome, Failure> {
     let board = Arc::new(Board::Script(Arc::clone(client)));
     let offered = board.offered().await?;
+    if !offered.work {
+        return Err(Failure::new(Code::NotPermitted, NO_WORK)
+            .hint("kanban_create makes a task of what has to be run"));
+    }
     let tools = allowed(&offered.verbs);
     let began = Instant::now();
     let (script, socket) = Script::start(code, &stubs::module(&tools))?;

@@ -150,8 +150,9 @@ impl Script {
             End::Interrupted => Some(ToolResult::Interrupted),
         };
         if asked.is_some() {
-            self.signal_group(Signal::TERM);
-            self.tree.terminate();
+            if !self.tree.terminate() {
+                self.signal_group(Signal::TERM);
+            }
             // What has not ended by then is killed.
             drop(tokio::time::timeout(GRACE, self.watched.ended()).await);
         }
