@@ -165,9 +165,10 @@ fn the_configuration_that_the_manual_shows_is_accepted() {
     let fleet = Fleet::offline();
     fleet.write_config("supervisor.toml", from.split_once("```").unwrap().0);
     fleet.cli(["create", "x"]).ok();
-    let lanes = std::fs::read_to_string(repository().join("docs/lanes.md")).unwrap();
-    let shown: Vec<&str> = lanes.split("```toml\n").skip(1).collect();
-    for (number, from) in shown.iter().enumerate() {
+    let of_programs = std::fs::read_dir(repository().join("docs/lanes")).unwrap();
+    let pages = of_programs.map(|page| page.unwrap().path()).chain([repository().join("docs/lanes.md")]);
+    let lanes: String = pages.map(|page| std::fs::read_to_string(page).unwrap()).collect();
+    for (number, from) in lanes.split("```toml\n").skip(1).enumerate() {
         fleet.lane(&format!("shown{number}"), from.split_once("```").unwrap().0);
     }
     let profiles = std::fs::read_to_string(repository().join("docs/profiles.md")).unwrap();
