@@ -98,3 +98,31 @@ fn a_tenant_that_has_spent_its_day_is_refused_requests_and_runs_until_a_person_g
         fleet.wait_for(&last, "done");
     }
 }
+
+#[test]
+fn an_agent_that_reports_tokens_alone_is_charged_by_the_price_of_the_model_that_it_was_to_use() {
+    let fleet = Fleet::offline();
+    let usage = r#"{"type":"turn.completed","usage":{"input_tokens":1000000,"cached_input_tokens":600000,"output_tokens":50000}}"#;
+    let rest = "model = \"gpt-5.1-codex\"\nstdout = \"codex-jsonl\"\non_clean_exit = \"complete\"\n";
+    let argv = format!("argv = [\"/bin/sh\", \"-c\", 'echo \"$1\"', \"sh\", '{usage}', [\"{{model}}\"]]\n");
+    fleet.lane("coder", &format!("{argv}{rest}"));
+    let prices = "[prices.\"gpt-5*\"]\ninput = 1.25\ncached_input = 0.125\noutput = 10\n";
+    fleet.configure(&format!("{prices}[budgets.tenants.acme]\ncost_usd = 1\n"));
+    fleet.start();
+    let create = || {
+        let task = fleet.json(["create", "x", "--assignee", "coder", "--tenant", "acme"]);
+        task["id"].as_str().unwrap().to_owned()
+    };
+
+    let first = create();
+    let spent = fleet.wait_for(&first, "done")["runs"][0]["spent"].clone();
+    let second = create();
+
+    // 400,000 tokens at 1.25, 600,000 at 0.125 and 50,000 at 10 dollars a million.
+    let cost = serde_json::json!(1_075_000);
+    assert_eq!((&spent["model"], &spent["cost_micros"]), (&"gpt-5.1-codex".into(), &cost), "{spent}");
+    let shown = fleet.show(&second);
+    assert_eq!(shown["task"]["status"], "ready", "{shown:#}");
+    let why = fleet.cli(["show", &second]).ok().stdout;
+    assert!(why.contains("$1.075 of $1.00 (budgets.tenants.acme.cost_usd)"), "{why}");
+}

@@ -88,6 +88,7 @@ pub use model::outcome::{
     Outcome, OwnLimit, Siblings, StopReason,
 };
 pub use model::plugin::PluginCursor;
+pub use model::price::{Price, Prices};
 pub use model::projection::{
     Projected, ProjectedCard, ProjectedComment, ProjectedEnd, ProjectedRemark, ProjectedTask, ProjectedWork,
     Projection,

@@ -48,7 +48,9 @@ impl Board<'_> {
     /// Keeps what the agent of a run says that it has used, and charges what is new of it to all that have a budget or a limit on it.
     pub(super) fn keep_spent(&self, run: &Run, spent: &Spent) -> Result<(), Error> {
         let before = self.tx.spent_of(run.id)?.unwrap_or_default();
-        self.tx.put_spent(run, spent)?;
+        let used = self.tx.used_by(run, spent)?;
+        let cost = self.quotas.prices.cost(spent.cost_micros, spent.model.as_deref(), used);
+        self.tx.put_spent(run, &Spent { cost_micros: cost, ..spent.clone() }, used)?;
         let now = self.tx.spent_of(run.id)?.unwrap_or_default();
         let more = reported(&now).since(reported(&before));
         if more.cost_micros > 0 {

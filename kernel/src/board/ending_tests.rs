@@ -90,6 +90,34 @@ fn what_an_agent_has_used_is_kept_with_its_run_and_a_session_that_goes_on_is_cha
 }
 
 #[test]
+fn tokens_without_a_cost_have_the_price_of_their_model_also_in_a_session_that_goes_on() {
+    let price = crate::Price { input: 1_000_000, cached_input: 100_000, output: 10_000_000 };
+    let mut quotas = crate::Quotas::default();
+    quotas.prices = crate::Prices::new([("gpt-5*".to_owned(), price)].into());
+    let quotas = crate::SharedQuotas::new(quotas);
+    let bench = Bench::with(|options| crate::WriterOptions { quotas, ..options });
+    let id = bench.ready();
+    let told = |input_tokens, output_tokens, cost_micros| crate::Spent {
+        session: Some("s".to_owned()),
+        model: Some("gpt-5.1-codex".to_owned()),
+        input_tokens,
+        output_tokens,
+        cost_micros,
+        counters: crate::Counters::OfSession,
+        ..crate::Spent::default()
+    };
+    for spent in [told(20, 5, None), told(30, 6, None), told(40, 7, Some(3))] {
+        let run = bench.start(&id);
+        let ending = Ending { spent: Some(spent), ..Ending::new(EndCause::Stopped(StopReason::Preempted)) };
+        bench.call(move |board| board.finish_run(run, ending)).unwrap();
+    }
+    let runs = bench.readers.with(|view| view.history(&id, &alice())).unwrap().rows;
+    let costs: Vec<_> = runs.iter().map(|run| run.spent.clone().unwrap().cost_micros.unwrap()).collect();
+    assert_eq!(costs, [70, 20, 3], "20 and 5 tokens, then 10 and 1 more, then what the agent says");
+    bench.check();
+}
+
+#[test]
 fn what_a_live_run_has_used_is_shown_and_counted_once_when_it_ends() {
     let bench = Bench::new();
     let id = bench.ready();

@@ -24,6 +24,7 @@ pub(crate) mod mission;
 pub(crate) mod note;
 pub(crate) mod outcome;
 pub(crate) mod plugin;
+pub(crate) mod price;
 pub(crate) mod projection;
 pub(crate) mod proposal;
 pub(crate) mod quota;

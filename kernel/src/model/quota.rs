@@ -9,6 +9,7 @@ use crate::model::budget::Budgets;
 use crate::model::error::Error;
 use crate::model::id::Tenant;
 use crate::model::mission::MissionLimits;
+use crate::model::price::Prices;
 use crate::model::words::words;
 
 words! {
@@ -76,6 +77,8 @@ pub struct Quotas {
     pub mission: MissionLimits,
     /// How much runs, tenants and accounts may use.
     pub budgets: Budgets,
+    /// What tokens cost.
+    pub prices: Prices,
     /// Which actions need an approval.
     pub approvals: ApprovalRules,
 }
@@ -89,6 +92,7 @@ impl Default for Quotas {
             longest_hold: Duration::from_hours(24),
             mission: MissionLimits::default(),
             budgets: Budgets::default(),
+            prices: Prices::default(),
             approvals: ApprovalRules::default(),
         }
     }

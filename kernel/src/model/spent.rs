@@ -16,7 +16,7 @@ pub struct Spent {
     pub cached_tokens: u64,
     /// The tokens that it made.
     pub output_tokens: u64,
-    /// What it cost, in millionths of a US dollar, where the agent says it.
+    /// What it cost, in millionths of a US dollar: as the agent says it, else by the price of its model.
     pub cost_micros: Option<u64>,
     /// How often it was asked.
     pub turns: Option<u64>,

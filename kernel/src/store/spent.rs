@@ -37,18 +37,22 @@ fn stored(count: u64) -> i64 {
 }
 
 impl Tx<'_> {
-    /// Keeps what a run has used, in the place of what was known of it before: where its agent counts by session, the difference to the run of its task before it there.
-    pub(crate) fn put_spent(&self, run: &Run, spent: &Spent) -> Result<(), Error> {
+    /// Returns the tokens that a run itself has used: where its agent counts by session, the difference to the run of its task before it there.
+    pub(crate) fn used_by(&self, run: &Run, spent: &Spent) -> Result<Tokens, Error> {
         let told = spent.tokens();
+        let before = match (spent.counters, &spent.session) {
+            (Counters::OfSession, Some(name)) => self.session_counters(run, name)?,
+            (Counters::OfSession, None) | (Counters::OfRun, _) => None,
+        };
+        Ok(before.map_or(told, |before| told.since(before)))
+    }
+
+    /// Keeps what a run has used, in the place of what was known of it before; `used` are its own tokens.
+    pub(crate) fn put_spent(&self, run: &Run, spent: &Spent, used: Tokens) -> Result<(), Error> {
         let session = match spent.counters {
             Counters::OfRun => None,
-            Counters::OfSession => Some(told),
+            Counters::OfSession => Some(spent.tokens()),
         };
-        let before = match (session, &spent.session) {
-            (Some(_), Some(name)) => self.session_counters(run, name)?,
-            _ => None,
-        };
-        let used = before.map_or(told, |before| told.since(before));
         let row = params![
             run.id,
             run.task_id,

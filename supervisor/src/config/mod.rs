@@ -11,6 +11,7 @@ pub(crate) mod definitions;
 mod fuzz_tests;
 mod missions;
 pub(crate) mod notify;
+mod prices;
 mod run;
 mod runtime;
 pub(crate) mod settings;
@@ -35,6 +36,7 @@ use self::dashboard::DashboardConfig;
 use self::definitions::{Defect, Subject};
 use self::missions::MissionConfig;
 use self::notify::NotifyConfig;
+use self::prices::PricesConfig;
 use self::run::RunConfig;
 use self::runtime::RuntimeConfig;
 use self::telemetry::TelemetryConfig;
@@ -71,6 +73,8 @@ pub(crate) struct Config {
     approvals: ApprovalsConfig,
     /// How much runs, tenants and accounts may use.
     budgets: BudgetsConfig,
+    /// What tokens cost.
+    prices: PricesConfig,
     /// How brokers ask hosts.
     pub(crate) proxy: ProxyConfig,
     /// Who reviews work.
@@ -258,6 +262,7 @@ impl Config {
         let mut quotas = self.quotas.quotas();
         quotas.mission = self.missions.limits();
         quotas.budgets = self.budgets.budgets();
+        quotas.prices = self.prices.prices();
         quotas.approvals = self.approvals.rules();
         for (name, tenant) in &self.tenants {
             for (bound, limit) in tenant.bounds() {

@@ -66,6 +66,9 @@ pub(crate) struct EndingRules {
     /// Whether it was to begin a session of its own from that one.
     #[serde(default)]
     is_fork: bool,
+    /// The model that its program was to use.
+    #[serde(default)]
+    model: Option<String>,
 }
 
 impl EndingRules {
@@ -86,7 +89,18 @@ impl EndingRules {
             session_gone: lane.sessions.gone.clone(),
             terminal: lane.terminal.is_some(),
             is_fork: lane.sessions.is_forking && resumed.is_some(),
+            model: lane.model.clone(),
         }
+    }
+
+    /// Reads what a worker has said. Tokens of an agent that names no model are of the one that it was to use.
+    fn read(&self, stdout: &Stdout) -> Said {
+        let mut said = self.stdout.read(stdout);
+        let has_used = said.spent.input_tokens > 0 || said.spent.output_tokens > 0;
+        if has_used && said.spent.model.is_none() {
+            said.spent.model.clone_from(&self.model);
+        }
+        said
     }
 
     /// Whether there is something to hear before the end.
@@ -118,7 +132,7 @@ pub(crate) struct SoFar {
 
 /// Reads what a worker has said so far.
 pub(crate) fn read_so_far(stdout: &Stdout, rules: &EndingRules) -> SoFar {
-    SoFar { spent: rules.stdout.read(stdout).spent, is_refused: rules.stdout.is_refused(stdout) }
+    SoFar { spent: rules.read(stdout).spent, is_refused: rules.stdout.is_refused(stdout) }
 }
 
 /// Reads how a run ended that was over at `ended_at`.
@@ -130,7 +144,7 @@ pub(crate) fn read_ending(
 ) -> Ending {
     let mut said = match &record.cause {
         Cause::SpawnFailed(_) => Said::default(),
-        Cause::Exited | Cause::Deadline | Cause::Stopped { .. } => rules.stdout.read(stdout),
+        Cause::Exited | Cause::Deadline | Cause::Stopped { .. } => rules.read(stdout),
     };
     if rules.terminal {
         said.message = said.message.map(|text| plain(&text)).filter(|text| !text.is_empty());
