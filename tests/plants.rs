@@ -89,7 +89,8 @@ fn nothing_that_a_worker_plants_in_a_worktree_runs_or_reaches_what_others_have()
         let complaints = shown["latest_summary"].as_str().unwrap_or_default();
         assert_eq!(complaints, "", "each commit is silent");
         let tree = repository.tree(&id);
-        for place in [tree.as_path(), repository.path(), repository.tree(&sibling).as_path()] {
+        let inside = ["fake", "sub"].map(|name| tree.join(name));
+        for place in [&tree, &inside[0], &inside[1], repository.path(), &repository.tree(&sibling)] {
             for look in [&["status"][..], &["diff"], &["diff", "HEAD"], &["log", "--all", "-p"]] {
                 let seen = repository.git_in(place, look);
                 assert_eq!(seen.code, 0, "git {look:?} in {}: {}", place.display(), seen.stderr);

@@ -118,6 +118,13 @@ const TABLE: &[Row] = &[
         &[
             "tests/plants.rs::nothing_that_a_worker_plants_in_a_worktree_runs_or_reaches_what_others_have",
             "tests/plants.rs::a_bare_repository_in_a_worktree_runs_only_for_who_runs_git_inside_it",
+            "workspace/src/worktree/seal_tests.rs::what_ties_a_worktree_to_its_repository_is_read_as_git_reads_it",
+            "workspace/src/worktree/seal_tests.rs::settings_of_a_worktree_are_restored_to_the_last_byte",
+            "workspace/src/worktree/seal_tests.rs::a_repository_inside_a_worktree_is_out_of_gits_sight_and_is_kept",
+            "workspace/src/worktree/seal_tests.rs::a_submodule_that_only_a_commit_or_nothing_names_is_out_of_sight_too",
+            "workspace/src/worktree/seal_tests.rs::what_an_update_of_submodules_would_take_for_its_own_is_set_aside",
+            "workspace/src/worktree/seal_tests.rs::no_mode_of_a_directory_hides_a_repository",
+            "workspace/src/worktree/seal_tests.rs::what_cannot_be_made_safe_is_withheld_and_the_hint_releases_it",
         ],
     ),
     (

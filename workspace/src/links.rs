@@ -100,7 +100,7 @@ impl Links {
     /// Puts back the settings that this worktree alone has, where they are others now.
     pub(crate) fn restore_settings(&self, settings: &str) -> Result<(), LinkError> {
         let path = self.metadata.join("config.worktree");
-        if read(&path).as_deref() == Some(settings) {
+        if read_whole(&path).as_deref() == Some(settings) {
             return Ok(());
         }
         fs::create_dir_all(&self.metadata)
@@ -126,7 +126,7 @@ impl Links {
             link(self.metadata.join("gitdir"), "", &dot_git, format!("{}\n", dot_git.display())),
             link(
                 dot_git.clone(),
-                "gitdir:",
+                "gitdir: ",
                 &self.metadata,
                 format!("gitdir: {}\n", self.metadata.display()),
             ),
@@ -155,11 +155,13 @@ enum Meaning {
 
 impl LinkFile {
     fn is_good(&self) -> bool {
-        let Some(text) = read(&self.path) else { return false };
+        let Some(text) = read_up_to(&self.path, LONGEST) else { return false };
+        // As git reads them (`read_gitfile_gently`, `get_common_dir_noenv`): any other white space is a part of the name.
+        let text = text.trim_end_matches(['\n', '\r']);
         match &self.meaning {
             Meaning::Path { prefix, target } => text
                 .strip_prefix(prefix)
-                .and_then(|written| resolved(self.path.parent()?, written.trim()))
+                .and_then(|written| resolved(self.path.parent()?, written))
                 .is_some_and(|found| found == *target),
             Meaning::Head => {
                 text.starts_with("ref: refs/")
@@ -188,7 +190,7 @@ pub(crate) fn read(path: &Path) -> Option<String> {
     read_up_to(path, LONGEST).map(|text| text.trim().to_owned())
 }
 
-/// Returns the text of a regular file that may hold all references of a repository.
+/// Returns the whole text of a regular file that may hold settings, or all references of a repository.
 pub(crate) fn read_whole(path: &Path) -> Option<String> {
     read_up_to(path, LARGEST)
 }
@@ -200,8 +202,9 @@ fn read_up_to(path: &Path, limit: u64) -> Option<String> {
         return None;
     }
     let mut text = String::new();
-    file.take(limit).read_to_string(&mut text).ok()?;
-    Some(text)
+    file.take(limit + 1).read_to_string(&mut text).ok()?;
+    // The beginning of a file says nothing about the rest of it.
+    (u64::try_from(text.len()).ok()? <= limit).then_some(text)
 }
 
 /// Returns the real path of what is written in a file of `directory`.

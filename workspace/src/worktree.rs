@@ -1,5 +1,6 @@
 //! The `worktree` workspace: a linked git worktree on a branch of its own, made, reused or repaired.
 
+mod aside;
 mod error;
 mod kept;
 mod note;

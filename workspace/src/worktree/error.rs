@@ -143,6 +143,18 @@ pub enum WorktreeError {
         /// The system's answer.
         source: std::io::Error,
     },
+    /// What the worker left cannot be made safe, so the worktree has no `.git` by which git would find it.
+    #[error(
+        "{path} is withheld: its .git is taken away, because git might run what its worker has left there"
+    )]
+    Withheld {
+        /// The worktree.
+        path: PathBuf,
+        /// Where its repository has what belongs to it.
+        metadata: PathBuf,
+        /// What could not be done.
+        source: Box<WorktreeError>,
+    },
     /// The files that tie the worktree to the repository are missing or lead elsewhere, so its state cannot be told.
     #[error("{path} is not tied to its repository any more")]
     Untied {
@@ -224,6 +236,11 @@ impl WorktreeError {
                 Some(format!("remove it (`git worktree remove {}`) or rename its directory", path.display()))
             }
             Self::Untied { .. } => Some("a run of its task prepares it again".to_owned()),
+            Self::Withheld { path, metadata, .. } => Some(format!(
+                "see to what is named; `echo 'gitdir: {}' > {}/.git`, or the next run of its task, releases it",
+                metadata.display(),
+                path.display()
+            )),
             Self::Dirty { path, .. } => Some(format!(
                 "commit them (`git -C {0} add -A && git -C {0} commit`), and merge what is to be kept",
                 path.display()
@@ -265,7 +282,7 @@ impl WorktreeError {
             Self::OpenDirectory(source) | Self::OpenTree(source) => source.code(),
             Self::Clear(source) => source.code(),
             Self::NameTaken { .. } => Code::WorktreeNameTaken,
-            Self::Untied { .. } => Code::WorktreeUntied,
+            Self::Untied { .. } | Self::Withheld { .. } => Code::WorktreeUntied,
             Self::Missing { .. } => Code::WorkspaceMissing,
             Self::Dirty { .. } => Code::WorktreeDirty,
             Self::Unmerged { .. } => Code::WorktreeUnmerged,

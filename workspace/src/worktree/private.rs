@@ -79,7 +79,7 @@ impl Private<'_> {
             if settings.symlink_metadata().is_err() {
                 fs::write(&settings, "")?;
             }
-            fs::write(dir.join("config.worktree"), links::read(&settings).unwrap_or_default())
+            fs::write(dir.join("config.worktree"), links::read_whole(&settings).unwrap_or_default())
         };
         let failed = |source| WorktreeError::Private { path: dir.clone(), source };
         made().map_err(failed)?;
@@ -110,7 +110,7 @@ impl Private<'_> {
     /// Returns what the settings of this worktree alone were when the private part was made.
     pub(crate) fn settings(&self) -> Option<String> {
         self.given()?;
-        links::read(&self.dir().join("config.worktree"))
+        links::read_whole(&self.dir().join("config.worktree"))
     }
 
     /// Returns what a worker gets: the steps of its view, and what it is granted without one.

@@ -1,16 +1,13 @@
 //! The end of a run in a worktree: its work is taken over, and traps that it planted are removed.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use fs_err as fs;
 use git2::{Oid, Repository};
-use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, ResolveFlags, openat2, renameat_with, statat};
-use rustix::io::Errno;
+use rustix::fs::Mode;
 use serde::{Deserialize, Serialize};
 
-use super::{Worktree, WorktreeError};
+use super::{Worktree, WorktreeError, aside};
 use crate::git::Source;
 use crate::irregular;
 use crate::links::{self, Links};
@@ -18,23 +15,31 @@ use crate::open::{self, OpenError};
 
 /// The mode of an entry that stands for a submodule.
 const SUBMODULE: u32 = 0o160_000;
-/// The name that a repository gets in which a worker could have written anything.
-const SET_ASIDE: &str = ".git.untrusted";
+
+/// How many are named of what was set aside.
+const NAMED: usize = 50;
 
 /// What was done at the end of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sealed {
-    /// Repositories of submodules in the worktree that were renamed, because git would run what their settings name; an index
-    /// and a log of HEAD that were removed, because they name such ones unseen, or objects that are not there.
+    /// Repositories in the worktree that were renamed, because git would run what their settings name; an index and a log of
+    /// HEAD that were removed, because they cannot be read or name objects that are not there.
     pub set_aside: Vec<PathBuf>,
+    /// How many more there are than are named.
+    #[serde(default)]
+    pub more: usize,
 }
 
 impl Worktree {
     /// Takes over what a run committed, and makes the worktree safe to look at.
     ///
-    /// Only after the run's end, for the holder of the worktree's lease. The files that tie the worktree to the repository say
-    /// again what they should, and the repositories of submodules, in which `git status` of the worktree would run what the
-    /// worker configured, are set aside. One that was interrupted is done again by the next, or by the next preparation.
+    /// Only after the run's end, for the holder of the worktree's lease. First the worktree loses its `.git`, by which git finds
+    /// everything else. It gets that back when nothing is left that git follows and the worker wrote: the files that tie the
+    /// worktree to the repository say again what they should, and every repository inside is renamed, because git would run
+    /// what its settings name. One that was interrupted is done again by the next, or by the next preparation.
+    ///
+    /// # Errors
+    /// [`WorktreeError::Withheld`] where that cannot be done: the worktree has no `.git` until somebody has looked.
     pub fn seal(&self) -> Result<Sealed, WorktreeError> {
         let source = Source::open(&self.repository)?;
         let links = self.links(&source, &self.directory());
@@ -43,14 +48,29 @@ impl Worktree {
             Err(OpenError::Missing { .. }) => return Ok(Sealed::default()),
             Err(error) => return Err(WorktreeError::OpenTree(error)),
         }
-        self.disarm(&links)?;
+        let mut set_aside = self.close(&links).map_err(|source| WorktreeError::Withheld {
+            path: links.tree.clone(),
+            metadata: links.metadata.clone(),
+            source: Box::new(source),
+        })?;
         self.tie(&links)?;
         let published = self.private(&links).publish(&source);
         // Whatever became of the commits.
-        let mut set_aside = set_aside_submodules(&links)?;
         set_aside.extend(self.forget_missing(&source, &links)?);
         published?;
-        Ok(Sealed { set_aside })
+        let more = set_aside.len().saturating_sub(NAMED);
+        set_aside.truncate(NAMED);
+        Ok(Sealed { set_aside, more })
+    }
+
+    /// Leaves nothing that git follows and the worker wrote.
+    fn close(&self, links: &Links) -> Result<Vec<PathBuf>, WorktreeError> {
+        untie(links)?;
+        self.disarm(links)?;
+        let mut set_aside = aside::put_embedded(&links.tree)?;
+        // `git submodule update` takes a repository that is there already for its own.
+        set_aside.extend(aside::put(&links.metadata, c"modules")?);
+        Ok(set_aside)
     }
 
     /// Removes what names objects that are not there: `git gc` of the repository stops at them.
@@ -63,8 +83,11 @@ impl Worktree {
         }
         let has = |id: Oid| id.is_zero() || git.odb().is_ok_and(|odb| odb.exists(id));
         let mut gone = Vec::new();
+        // One that this library cannot read, such as an index in two files, is not looked through.
         let index = Repository::open(&links.tree).and_then(|tree| tree.index());
-        if index.is_ok_and(|index| index.iter().any(|entry| entry.mode != SUBMODULE && !has(entry.id))) {
+        let is_whole =
+            |index: git2::Index| index.iter().all(|entry| entry.mode == SUBMODULE || has(entry.id));
+        if links.has_index() && !index.is_ok_and(is_whole) {
             gone.push(links.metadata.join("index"));
         }
         let log = links.metadata.join("logs/HEAD");
@@ -84,7 +107,7 @@ impl Worktree {
     pub(crate) fn disarm(&self, links: &Links) -> Result<(), WorktreeError> {
         // A repository in its place; it may be worth something to somebody.
         if links.tree.join(".git").symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
-            set_aside(links, Path::new("."))?;
+            aside::put(&links.tree, c".git")?;
         }
         // HEAD or the index as a FIFO: git would wait for it. As a link: git would write where it leads.
         irregular::remove_planted(&links.metadata)
@@ -104,46 +127,20 @@ impl Worktree {
     }
 }
 
-/// Renames the `.git` of each submodule that the index names.
-fn set_aside_submodules(links: &Links) -> Result<Vec<PathBuf>, WorktreeError> {
-    let read = || -> Result<Vec<PathBuf>, git2::Error> {
-        let index = Repository::open(&links.tree)?.index()?;
-        let submodules = index.iter().filter(|entry| entry.mode == SUBMODULE);
-        Ok(submodules.map(|entry| PathBuf::from(OsStr::from_bytes(&entry.path))).collect())
-    };
-    let Ok(found) = read() else {
-        // Git may understand what this library does not, such as an index in two files.
-        let index = links.metadata.join("index");
-        fs::remove_file(&index).map_err(|source| WorktreeError::Private { path: index.clone(), source })?;
-        return Ok(vec![index]);
-    };
-    let mut done = Vec::new();
-    for path in found {
-        done.extend(set_aside(links, &path)?);
+/// Takes away the file by which git finds the repository of a working tree.
+fn untie(links: &Links) -> Result<(), WorktreeError> {
+    let path = links.tree.join(".git");
+    let failed = |source| WorktreeError::SetAside { path: path.clone(), source };
+    let top = open::directory(&links.tree).map_err(WorktreeError::OpenTree)?;
+    aside::unlock(&top.fd, Mode::RWXU).map_err(failed)?;
+    match path.symlink_metadata() {
+        Ok(meta) if meta.is_dir() => aside::put(&links.tree, c".git").map(drop),
+        Ok(_) => fs::remove_file(&path).map_err(failed),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(source) => Err(failed(source)),
     }
-    Ok(done)
 }
 
-/// Renames the `.git` in a directory of the worktree, where there is one. Returns what it was called.
-fn set_aside(links: &Links, inside: &Path) -> Result<Option<PathBuf>, WorktreeError> {
-    let whole = links.tree.join(inside).join(".git");
-    let failed = |errno: Errno| WorktreeError::SetAside { path: whole.clone(), source: errno.into() };
-    let top = open::directory(&links.tree).map_err(WorktreeError::OpenTree)?;
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    let Ok(directory) = openat2(&top.fd, inside, flags, Mode::empty(), resolve) else { return Ok(None) };
-    match statat(&directory, ".git", AtFlags::SYMLINK_NOFOLLOW) {
-        Err(Errno::NOENT) => return Ok(None),
-        Err(errno) => return Err(failed(errno)),
-        Ok(_) => {}
-    }
-    for n in 0.. {
-        let name = if n == 0 { SET_ASIDE.to_owned() } else { format!("{SET_ASIDE}-{n}") };
-        match renameat_with(&directory, ".git", &directory, &name, RenameFlags::NOREPLACE) {
-            Ok(()) => break,
-            Err(Errno::EXIST) => {}
-            Err(errno) => return Err(failed(errno)),
-        }
-    }
-    Ok(Some(whole))
-}
+#[cfg(test)]
+#[path = "seal_tests.rs"]
+mod tests;
