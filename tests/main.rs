@@ -79,6 +79,7 @@ mod narrow;
 mod notify;
 mod numbers;
 mod orchestrators;
+mod overdue;
 mod pages;
 mod parity;
 mod plants;

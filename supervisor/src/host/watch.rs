@@ -48,6 +48,11 @@ impl Watched {
         self.handle().map_or(Ok(()), |handle| self::signal(handle.get_ref(), signal))
     }
 
+    /// Sends it TERM, and wakes it where it is stopped: it would not get TERM before it goes on.
+    pub(crate) fn ask_to_end(&self) -> std::io::Result<()> {
+        self.signal(Signal::TERM).and_then(|()| self.signal(Signal::CONT))
+    }
+
     /// None once its end was seen.
     fn handle(&self) -> Option<Arc<AsyncFd<OwnedFd>>> {
         self.locked().clone()

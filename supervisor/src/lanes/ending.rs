@@ -203,6 +203,15 @@ fn cause(record: &ExitRecord, rules: &EndingRules, said: &Said, ended_at: Timest
     }
 }
 
+/// How a run ended whose shim was told to end it and has left no word of its own; none where only what its agent said would tell.
+pub(crate) fn told_to_end(cause: &Cause) -> Option<EndCause> {
+    match cause {
+        Cause::Deadline => Some(EndCause::TimedOut),
+        Cause::Stopped { reason } => stop_reason(*reason).map(EndCause::Stopped),
+        Cause::Exited | Cause::SpawnFailed(_) => None,
+    }
+}
+
 /// Whether an agent has said last that its service refuses it or fails.
 fn waits_for_service(said: Finish) -> bool {
     match said {

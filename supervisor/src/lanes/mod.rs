@@ -34,7 +34,7 @@ mod variable;
 
 pub(crate) use self::check::performer as check_performer;
 pub(crate) use self::description::Description;
-pub(crate) use self::ending::{EndingRules, SoFar, read_ending, read_so_far};
+pub(crate) use self::ending::{EndingRules, SoFar, read_ending, read_so_far, told_to_end};
 pub(crate) use self::formats::{Format, shown};
 pub(crate) use self::lane::Lane;
 pub(crate) use self::prompt::{Terms, reminder};

@@ -10,8 +10,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ExitRecord, ExitSlot, Letter, LockGuard, LockState, MessagesRecord, PidRecord, RunSpec, ShimSpec,
-    StartedRecord, Stdout, StopRequest, UnkillableRecord, VERSION, exit, lock, write_json,
+    ExitRecord, ExitSlot, Letter, LockGuard, LockState, MessagesRecord, OverdueRecord, PidRecord, RunSpec,
+    ShimSpec, StartedRecord, Stdout, StopRequest, UnkillableRecord, VERSION, exit, lock, write_json,
 };
 
 const SPEC: &str = "spec.json";
@@ -22,6 +22,7 @@ const STARTED: &str = "started";
 const STOP: &str = "stop";
 const STDOUT: &str = "stdout";
 const UNKILLABLE: &str = "unkillable";
+const OVERDUE: &str = "overdue";
 const EXIT: &str = "exit";
 const PLACE: &str = "place";
 const INBOX: &str = "inbox";
@@ -380,6 +381,16 @@ impl RunDir {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Notes why the shim was to end the run, before it is killed because it did not.
+    pub fn note_overdue(&self, record: &OverdueRecord) -> Result<(), RunDirError> {
+        self.write(OVERDUE, record)
+    }
+
+    /// Reads why the shim was to end the run; none where it was not killed for that.
+    pub fn overdue(&self) -> Result<Option<OverdueRecord>, RunDirError> {
+        self.read(OVERDUE)
     }
 
     fn read<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, RunDirError> {

@@ -16,6 +16,7 @@
 //! | `keys` | shim | a FIFO: what a person types at the terminal of the run, and its size |
 //! | `keeper` | shim | a socket: who asks there gets the listening socket of the run's proxy |
 //! | `unkillable` | shim | what outlives SIGKILL; there only while it lasts |
+//! | `overdue` | daemon | why the shim was to end the run, which it did not: the daemon has killed it |
 //! | `exit` | shim | how the run ended; length and checksum tell a whole record from a torn one |
 //!
 //! A shim may be older or newer than the daemon that reads its files: each record carries a version and its
@@ -51,8 +52,8 @@ pub use lock::{LockGuard, LockState};
 pub(crate) use message::Received;
 pub use message::{Conversation, Form, Letter, MessagesRecord, Receipt};
 pub use records::{
-    Cause, ExitRecord, PidRecord, StartedRecord, StdoutRecord, StopReason, StopRequest, Straggler,
-    UnkillableRecord, Usage,
+    Cause, ExitRecord, OverdueRecord, PidRecord, StartedRecord, StdoutRecord, StopReason, StopRequest,
+    Straggler, UnkillableRecord, Usage,
 };
 pub(crate) use spec::ShimSpec;
 pub use spec::{LeaseSpec, RunSpec, Stdin};

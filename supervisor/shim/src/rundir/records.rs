@@ -89,6 +89,15 @@ pub enum Cause {
     SpawnFailed(FailedStart),
 }
 
+/// `overdue`: the daemon has killed the shim, which did not do what was due.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OverdueRecord {
+    /// The version of the record.
+    pub version: u32,
+    /// Why the shim was to end the run.
+    pub cause: Cause,
+}
+
 /// What the run's processes used, all that were waited for together: `getrusage(2)` of the shim's children, and of theirs.
 ///
 /// A process that nobody waited for, because its parent ignores `SIGCHLD`, is not among them. `confine`, which becomes the

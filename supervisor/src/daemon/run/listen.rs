@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::{RunId, Spent};
-use rustix::process::Signal;
 use shim::rundir::{RunDir, StopReason, StopRequest, VERSION};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -19,6 +18,7 @@ use super::context::{Context, submit};
 use super::key::TaskKey;
 use super::messages;
 use super::note::Note;
+use super::overdue;
 use crate::host::watch::Watched;
 use crate::lanes::{EndingRules, SoFar, read_so_far};
 use crate::service::BoardHandle;
@@ -44,6 +44,7 @@ pub(super) async fn until_ended(
         ended = watched.ended() => ended,
         never = listen(context, board, (key, run), (dir, watched)) => match never {},
         never = messages::deliver(context, board, (key, run), (dir, watched)) => match never {},
+        never = overdue::at_deadline(key, dir, watched) => match never {},
     }
 }
 
@@ -90,7 +91,7 @@ async fn listen(
             && since.elapsed() >= limit
         {
             tracing::info!(task = %key, %run, "refused_for_too_long");
-            end(context, key, (&dir, watched));
+            end(context, key, (&dir, watched)).await;
             return std::future::pending().await;
         }
     }
@@ -103,7 +104,7 @@ fn look(dir: &RunDir, rules: &EndingRules, before: u64) -> Option<(u64, SoFar)> 
 }
 
 /// Has the shim end the run.
-fn end(context: &Context, key: &TaskKey, (dir, watched): (&RunDir, &Watched)) {
+async fn end(context: &Context, key: &TaskKey, (dir, watched): (&RunDir, &Watched)) {
     let grace = context.service.config().worker.grace();
     let request = StopRequest {
         version: VERSION,
@@ -112,9 +113,10 @@ fn end(context: &Context, key: &TaskKey, (dir, watched): (&RunDir, &Watched)) {
         grace_ms: u64::try_from(grace.as_millis()).unwrap_or(u64::MAX),
     };
     let asked = dir.request_stop(&request).map_err(|e| crate::failure::with_causes(&e));
-    let asked = asked.and_then(|()| watched.signal(Signal::TERM).map_err(|e| e.to_string()));
+    let asked = asked.and_then(|()| watched.ask_to_end().map_err(|e| e.to_string()));
     if let Err(error) = asked {
         // Its time limit ends it.
         tracing::warn!(task = %key, %error, "stop_not_delivered");
     }
+    overdue::as_asked(key, dir, watched, &request).await;
 }

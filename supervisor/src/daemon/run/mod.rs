@@ -24,6 +24,7 @@ pub(super) mod live;
 mod login_shell;
 mod messages;
 mod note;
+mod overdue;
 pub(super) mod place;
 pub(super) mod pokes;
 mod private;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kernel::{BoardName, Holder, Pool, Purpose, Run, RunId, Task};
+use rustix::process::Signal;
 use shim::rundir::{LockState, RunDir, RunDirError, StopReason, StopRequest, VERSION};
 
 use super::attempt::{Charge, Terms};
@@ -125,7 +126,9 @@ fn ask_to_end(dir: &RunDir, request: &StopRequest) -> Result<(), String> {
     if let Ok(Some(record)) = dir.pid()
         && let Some(shim) = watch::find(&record.shim).map_err(|e| e.to_string())?
     {
-        watch::signal(&shim, rustix::process::Signal::TERM).map_err(|e| e.to_string())?;
+        for signal in [Signal::TERM, Signal::CONT] {
+            watch::signal(&shim, signal).map_err(|e| e.to_string())?;
+        }
     }
     Ok(())
 }

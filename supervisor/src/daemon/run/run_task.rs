@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use kernel::{Clock as _, Purpose, Run, SystemClock};
-use rustix::process::Signal;
 use shim::rundir::{RunDirError, StopRequest};
 use tokio_util::sync::CancellationToken;
 
@@ -16,6 +15,7 @@ use super::key::TaskKey;
 use super::launch::{self, Launch};
 use super::listen;
 use super::live::{LiveRun, ShimHandle};
+use super::overdue;
 use super::report::Report;
 use super::settle::Shim;
 use super::shim_watch::watch_to_end;
@@ -183,7 +183,10 @@ pub(in crate::daemon) fn stop(context: &Context, key: TaskKey, shim: &ShimHandle
         Err(RunDirError::Write { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(()),
         asked => asked.map_err(|e| crate::failure::with_causes(&e)),
     };
-    let asked = asked.and_then(|()| shim.process.signal(Signal::TERM).map_err(|e| e.to_string()));
+    let asked = asked.and_then(|()| shim.process.ask_to_end().map_err(|e| e.to_string()));
+    let (asking, handle, request) = (key.clone(), shim.clone(), request.clone());
+    // Not tracked: the daemon may end before, and the next one asks again.
+    tokio::spawn(async move { overdue::as_asked(&asking, &handle.dir, &handle.process, &request).await });
     let Err(error) = asked else { return };
     tracing::warn!(task = %key, %error, "stop_not_delivered");
     let reports = context.reports.clone();

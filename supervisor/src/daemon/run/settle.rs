@@ -86,8 +86,9 @@ pub(in crate::daemon) enum Directory {
     Exited(Option<FailedStart>, Box<Ending>),
     /// No shim has said who it is.
     Unnamed,
-    /// Its shim has gone without a record: it was started in this boot, and `failure_limit` failures in a row block the task.
-    Killed { boot_id: String, failure_limit: Option<u32> },
+    /// Its shim has gone without a record: it was started in this boot, and `failure_limit` failures in a row block the task. The daemon
+    /// has killed it where it was `told` to end the run and did not.
+    Killed { boot_id: String, failure_limit: Option<u32>, told: Option<EndCause> },
     /// A record makes no sense, and why.
     Damaged(String),
     /// A later release has made it, of this version.
@@ -121,8 +122,8 @@ pub(in crate::daemon) fn judge(known: &mut Known, traces: &mut impl Traces) -> R
         Directory::Killed { boot_id, .. } if boot_id != known.boot_id => {
             ended(Ending::new(EndCause::LostReboot))
         }
-        Directory::Killed { failure_limit, .. } => match traces.remains()? {
-            Remains::Nothing => lost(failure_limit),
+        Directory::Killed { failure_limit, told, .. } => match traces.remains()? {
+            Remains::Nothing => lost(told.unwrap_or(EndCause::ShimKilled), failure_limit),
             Remains::Unkillable(left) => Proof::Unkillable(left),
             Remains::Unknown { found, watch } => {
                 Proof::Unknown { why: survivors_unknown(&known.run, "the shim was killed", &found), watch }
@@ -177,7 +178,7 @@ fn without_directory(known: &mut Known, traces: &mut impl Traces) -> Result<Proo
     let was_launched = known.shim != Shim::Unseen || known.was_prepared;
     if named.is_empty() && !is_populated {
         if known.shim == Shim::Finished || (was_launched && !known.groups.is_empty()) {
-            return Ok(lost(None));
+            return Ok(lost(EndCause::ShimKilled, None));
         }
         if !was_launched {
             return Ok(ended(Ending::new(EndCause::NeverStarted)));
@@ -205,8 +206,9 @@ fn ended(ending: Ending) -> Proof {
     Proof::Ended(Box::new(ending))
 }
 
-fn lost(failure_limit: Option<u32>) -> Proof {
-    let mut ending = Ending::new(EndCause::ShimKilled);
+/// The end of a run whose shim has left no word of it.
+fn lost(cause: EndCause, failure_limit: Option<u32>) -> Proof {
+    let mut ending = Ending::new(cause);
     ending.failure_limit = failure_limit.unwrap_or(ending.failure_limit);
     ended(ending)
 }

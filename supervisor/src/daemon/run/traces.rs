@@ -14,7 +14,7 @@ use super::remains::{self, Cleared, Remains};
 use super::settle::{self, Directory, Known, Marked, Proof, Traces};
 use super::survivors::{self, Mark};
 use crate::host::{cgroup, ended as leftover, job};
-use crate::lanes::{EndingRules, read_ending};
+use crate::lanes::{EndingRules, read_ending, told_to_end};
 
 /// Reads the proof of a run's end, and ends what a killed shim has left behind. Blocking.
 pub(super) fn prove(known: &mut Known) -> Result<Proof, String> {
@@ -120,7 +120,9 @@ impl Traces for OnHost {
             Ok(Some(pid)) => {
                 let boot_id = pid.boot_id.clone();
                 self.pid = Some(pid);
-                Ok(Directory::Killed { boot_id, failure_limit: note.map(|note| note.failure_limit) })
+                let overdue = unless_short(dir.overdue()).map_err(|e| text(&e))?.flatten();
+                let told = overdue.and_then(|record| told_to_end(&record.cause));
+                Ok(Directory::Killed { boot_id, failure_limit: note.map(|note| note.failure_limit), told })
             }
             Err(error) if is_damage(&error) => Ok(Directory::Damaged(text(&error))),
             Err(error) => Err(text(&error)),

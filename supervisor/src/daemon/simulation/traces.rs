@@ -64,7 +64,7 @@ impl Traces for HostTraces<'_> {
         }
         Ok(match &records.named {
             None => Directory::Unnamed,
-            Some(boot_id) => Directory::Killed { boot_id: boot_id.clone(), failure_limit: None },
+            Some(boot_id) => Directory::Killed { boot_id: boot_id.clone(), failure_limit: None, told: None },
         })
     }
 

@@ -1,0 +1,114 @@
+//! A shim that does not do what is due. One that somebody has stopped ends no worker, and its run would never end: it is woken, and killed
+//! where that does not help.
+//!
+//! A killed shim is no proof. What it leaves is ended and proved gone as after every other shim that was killed.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use shim::rundir::{Cause, OverdueRecord, ProcessStat, RunDir, StopRequest, VERSION, boottime_us};
+use tokio::time::{Instant, timeout};
+
+use super::key::TaskKey;
+use crate::host::watch::Watched;
+
+/// How long after the time for KILL a shim is left alone. It needs milliseconds, on a loaded host seconds.
+const MARGIN: Duration = Duration::from_secs(2);
+/// Between two looks at a shim that is overdue.
+const LOOK: Duration = Duration::from_secs(1);
+/// How often one that is stopped is woken before it is killed. Who stops it each time is not waited for.
+const WAKES: u32 = 3;
+/// How long one that is not stopped may be overdue.
+const LONGEST: Duration = Duration::from_mins(1);
+
+/// What an overdue shim is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Doing {
+    /// It has recorded the end of the run, or what outlives SIGKILL.
+    Its,
+    /// Nothing: it is stopped.
+    Stopped,
+    /// Something else, or nobody can tell.
+    Else,
+}
+
+/// Makes sure that a shim ends its run at its deadline.
+pub(super) async fn at_deadline(key: &TaskKey, dir: &RunDir, shim: &Watched) -> Infallible {
+    let read = dir.clone();
+    let spec = tokio::task::spawn_blocking(move || read.spec()).await;
+    if let Ok(Ok(spec)) = spec
+        && let Some(deadline) = spec.deadline_us
+    {
+        let due = deadline.saturating_add(spec.grace_ms.saturating_mul(1000));
+        let left = |now: u64| Duration::from_micros(due.saturating_sub(now));
+        // The clock of these pauses stands still while the host sleeps, and that of the deadline does not.
+        let mut pause = left(boottime_us());
+        while !pause.is_zero() {
+            tokio::time::sleep(pause).await;
+            pause = left(boottime_us());
+        }
+        end(key, dir, shim, Cause::Deadline).await;
+    }
+    std::future::pending().await
+}
+
+/// Makes sure that a shim ends its run as it was asked.
+pub(super) async fn as_asked(key: &TaskKey, dir: &RunDir, shim: &Watched, request: &StopRequest) {
+    let due = Duration::from_millis(request.quiet_ms.saturating_add(request.grace_ms));
+    if timeout(due, shim.ended()).await.is_err() {
+        end(key, dir, shim, Cause::Stopped { reason: request.reason }).await;
+    }
+}
+
+/// Ends a shim that has not ended when KILL was due for its run, unless it is at work on that.
+async fn end(key: &TaskKey, dir: &RunDir, shim: &Watched, cause: Cause) {
+    if timeout(MARGIN, shim.ended()).await.is_ok() {
+        return;
+    }
+    let (since, mut wakes) = (Instant::now(), 0);
+    loop {
+        let read = dir.clone();
+        let doing = tokio::task::spawn_blocking(move || look(&read)).await.unwrap_or(Doing::Else);
+        let is_hung = match doing {
+            Doing::Its => false,
+            Doing::Stopped if wakes < WAKES => {
+                wakes += 1;
+                tracing::warn!(task = %key, "shim_stopped");
+                if let Err(error) = shim.signal(Signal::CONT) {
+                    tracing::warn!(task = %key, %error, "shim_not_woken");
+                }
+                false
+            }
+            Doing::Stopped => true,
+            Doing::Else => since.elapsed() >= LONGEST,
+        };
+        if is_hung {
+            tracing::error!(task = %key, ?cause, "overdue_shim_killed");
+            let (to, record) = (dir.clone(), OverdueRecord { version: VERSION, cause: cause.clone() });
+            let noted = tokio::task::spawn_blocking(move || to.note_overdue(&record)).await;
+            if let Ok(Err(error)) = noted {
+                tracing::warn!(task = %key, error = %crate::failure::with_causes(&error), "cause_not_noted");
+            }
+            if let Err(error) = shim.signal(Signal::KILL) {
+                tracing::error!(task = %key, %error, "shim_not_killed");
+            }
+        }
+        if timeout(LOOK, shim.ended()).await.is_ok() {
+            return;
+        }
+    }
+}
+
+/// Looks at what a shim is doing. Blocking.
+fn look(dir: &RunDir) -> Doing {
+    if matches!(dir.exit(), Ok(Some(_))) || matches!(dir.unkillable(), Ok(Some(_))) {
+        return Doing::Its;
+    }
+    let pid = dir.pid().ok().flatten().map(|record| record.shim.pid);
+    match pid.map(ProcessStat::of) {
+        // `t` is a process that another one traces.
+        Some(Ok(stat)) if matches!(stat.state, 'T' | 't') => Doing::Stopped,
+        _ => Doing::Else,
+    }
+}
