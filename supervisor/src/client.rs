@@ -46,6 +46,23 @@ pub(crate) struct Client {
     reading: Mutex<Option<Arc<Service>>>,
 }
 
+/// Why a verb got no answer from a daemon that is not stopped.
+fn unanswered(effect: Effect, within: Duration, owner: Option<Owner>) -> Failure {
+    let named = owner.map(|owner| format!(" ({owner})")).unwrap_or_default();
+    let why = format!("the daemon{named} has not answered within {}", brief(within));
+    let hint = match (effect, owner.and_then(Owner::pid)) {
+        (Effect::Read, Some(pid)) => format!(
+            "where the host is not busy, it hangs: systemd restarts its service; `kill -9 {pid}` ends it by hand. Its workers go on, and \
+             the next daemon takes them over"
+        ),
+        (Effect::Read, None) => "try again in a moment".to_owned(),
+        (Effect::Write | Effect::Daemon, _) => {
+            "the change may have been made: check before you repeat it".to_owned()
+        }
+    };
+    Failure::new(Code::TryAgain, why).hint(hint)
+}
+
 /// An answer over any transport.
 struct Answer {
     status: StatusCode,
@@ -212,14 +229,14 @@ impl Client {
                 None => (Address::Unix(self.root().operator_socket()), OperatorKey::load(self.root())?),
             };
             let request = self.request(parcel, request_id, key.as_ref())?;
-            let mut answered = self.answered(exchange(&address, request), within).await;
+            let mut answered = self.answered(exchange(&address, request), (effect, within)).await;
             if self.worker().is_none()
                 && let Ok(Err(Trouble::Denied(_))) = &answered
             {
                 // This user is no operator, and may be one of a tenant's.
                 let members = Address::Unix(self.root().members_socket());
                 let request = self.request(parcel, request_id, None)?;
-                match self.answered(exchange(&members, request), within).await {
+                match self.answered(exchange(&members, request), (effect, within)).await {
                     // There is none: what was said before holds.
                     Ok(Err(Trouble::Absent(_))) => {}
                     other => answered = other,
@@ -268,7 +285,11 @@ impl Client {
     }
 
     /// Waits for an answer, and fails where none comes in time or where the daemon is seen to be stopped.
-    async fn answered<T>(&self, exchange: impl Future<Output = T>, within: Duration) -> Result<T, Failure> {
+    async fn answered<T>(
+        &self,
+        exchange: impl Future<Output = T>,
+        (effect, within): (Effect, Duration),
+    ) -> Result<T, Failure> {
         let mut exchange = std::pin::pin!(exchange);
         let start = Instant::now();
         loop {
@@ -284,12 +305,7 @@ impl Client {
                 .hint(format!("continue it with: kill -CONT {pid}; it may still carry out the request")));
             }
             if start.elapsed() >= within {
-                let owner = owner.map(|owner| format!(" ({owner})")).unwrap_or_default();
-                return Err(Failure::new(
-                    Code::TryAgain,
-                    format!("the daemon{owner} has not answered within {}", brief(within)),
-                )
-                .hint("the change may have been made: check before you repeat it"));
+                return Err(unanswered(effect, within, owner));
             }
         }
     }

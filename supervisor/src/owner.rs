@@ -82,6 +82,11 @@ impl Owner {
         self.state().is_some_and(|state| !matches!(state, 'Z' | 'X'))
     }
 
+    /// Its pid, where it has written who it is.
+    pub(crate) fn pid(self) -> Option<i32> {
+        self.pid
+    }
+
     /// Its pid, where it is stopped: it answers nobody until somebody lets it go on.
     pub(crate) fn stopped(self) -> Option<i32> {
         self.pid.filter(|_| self.state().is_some_and(|state| matches!(state, 'T' | 't')))

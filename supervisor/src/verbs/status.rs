@@ -6,6 +6,7 @@ mod order;
 mod screen;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use kernel::{
     AskingMission, BoardName, Clock as _, Hold, HoldKind, HoldScope, Holder, Mail, PluginCursor, Profile,
@@ -27,6 +28,9 @@ use crate::failure::Failure;
 use crate::host::usage::{Sampler, Tree, Usage};
 use crate::owner::OwnerLock;
 use crate::terminal::Screen;
+
+/// How long it is waited for: it reads what is in memory, and is asked when something is wrong.
+const ANSWERED: Duration = Duration::from_secs(10);
 
 /// How many waiting tasks are told one by one.
 const TOLD: u32 = 20;
@@ -245,6 +249,10 @@ impl Verb for Status {
     const EFFECT: Effect = Effect::Read;
     const MEMBERS: bool = true;
     type Reply = StatusReport;
+
+    fn answered_within(&self) -> Duration {
+        ANSWERED
+    }
 
     fn confine(&mut self, tenant: &Tenant) -> Result<(), Failure> {
         require_own(tenant, self.tenant.as_ref())?;
