@@ -25,6 +25,7 @@ mod gc;
 mod host;
 mod http_worker;
 mod invocation;
+mod journal;
 mod lanes;
 mod login;
 mod mcp;

@@ -1,8 +1,11 @@
 //! What a command writes: replies to standard output, refusals, warnings and the log to standard error.
 
+use std::path::Path;
+
 use crate::command::Command;
 use crate::environment;
 use crate::failure::{Failure, Problem};
+use crate::journal::{Journal, SOCKET};
 use crate::terminal::{self, Colour, Ink, LogWriter, Screen, complain, print, printable_lines};
 
 /// How replies and refusals are written.
@@ -109,12 +112,9 @@ pub(crate) fn start_log(output: Output, level: &str, format: LogFormat) {
         LogFormat::Auto => leads_to_the_journal(),
         LogFormat::Text | LogFormat::Json => false,
     };
-    let journal = to_journal.then(tracing_journald::layer).and_then(Result::ok);
+    let journal = to_journal.then(|| Journal::at(Path::new(SOCKET))).and_then(Result::ok);
     // A second call in one process (a pass inside another) keeps the first log.
     if let Some(journal) = journal {
-        let journal = journal
-            .with_field_prefix(Some("SUPERVISOR".to_owned()))
-            .with_syslog_identifier("supervisor".to_owned());
         drop(tracing_subscriber::registry().with(filter).with(journal).try_init());
         return;
     }
