@@ -488,7 +488,14 @@ fn hostile_workers_that_try_everything_at_once_delay_neither_a_neighbour_nor_the
         for (task, workspace) in hostile.iter().zip(&workspaces) {
             fs::write(workspace.join("enough"), "").unwrap();
             let done = fleet.wait_for(task, "done");
-            println!("{}", done["latest_summary"]);
+            let did = done["latest_summary"].to_string();
+            println!("{did}");
+            assert!(did.contains("wall held") && !did.contains("wall open"), "{did}");
+        }
+        let boards = fleet.json(["boards", "list"]);
+        assert_eq!(boards.as_array().unwrap().len(), 1, "{boards:#}");
+        for hold in fleet.json(["holds"]).as_array().unwrap() {
+            assert!(hostile.iter().any(|task| hold["name"] == **task), "{hold:#}");
         }
     }
 }

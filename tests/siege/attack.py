@@ -1,9 +1,12 @@
-"""What a hostile worker does at the board's door, all at once, until there is a file `enough` in its workspace.
+"""What a hostile worker does at the board's door and at its walls, all at once, until there is a file `enough` in its workspace.
 
 It runs inside a worker's confinement, with that worker's uid, limits and token.
 """
+import ctypes
+import itertools
 import json
 import os
+import signal
 import socket
 import threading
 import time
@@ -82,6 +85,93 @@ def flood(name, request, body=b""):
             pass
 
 
+def send(name, make):
+    """Sends requests that are each another one, as fast as they are answered."""
+    for number in itertools.count():
+        if ENOUGH.is_set():
+            return
+        try:
+            with connect() as stream:
+                stream.sendall(make(number))
+                said = stream.recv(65536)
+                count(name + " " + said[9:12].decode(errors="replace"))
+        except OSError:
+            pass
+
+
+def write(path, value, *fields):
+    body = json.dumps(value).encode()
+    return head("POST", path, *own("content-type: application/json", "connection: close",
+                                   f"content-length: {len(body)}", *fields)) + body
+
+
+def verb(name, value, *fields):
+    return write("/api/v1/verbs/" + name, value, *fields)
+
+
+def holds(number):
+    """Holds what is others', and what is its own."""
+    until = {"reason": "r", "until": int(time.time()) + 86400 * 30}
+    on = [{"tenant": "neighbour"}, {"profile": "shell"}, {"account": "main"}, {"task_ids": [TASK]}, {}]
+    return verb("hold", {**on[number % len(on)], **until})
+
+
+def board_names(number):
+    """Names boards that are not its own, with its token and without."""
+    who = own() if number % 2 else ()
+    name = f"made-{number % 300}"
+    return head(*(("POST", "/api/v1/boards") if number % 3 else ("GET", "/api/v1/tasks")), *who, "connection: close",
+                f"x-supervisor-board: {name}", "content-length: 0")
+
+
+def trees():
+    """Makes what nobody should have to walk, and takes some of it away again."""
+    for number in itertools.count():
+        if ENOUGH.is_set():
+            return
+        place = f"trees/{number % 50}"
+        try:
+            os.makedirs(place, exist_ok=True)
+            os.mkfifo(f"{place}/.gitignore")
+            os.symlink("..", f"{place}/up")
+            os.symlink("/proc/1/root", f"{place}/out")
+            os.chmod(place, 0o4777)
+        except OSError:
+            time.sleep(0.01)
+        count("trees")
+
+
+def walls():
+    """Tries what its confinement keeps it from."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.getcwd())))
+    parents = [1, os.getppid()]
+    tries = {
+        "signal": lambda pid: os.kill(pid, signal.SIGKILL),
+        "priority": lambda pid: os.setpriority(os.PRIO_PROCESS, pid, 19),
+        "processors": lambda pid: os.sched_setaffinity(pid, {0}),
+        "memory": lambda pid: open(f"/proc/{pid}/mem", "rb").close(),
+        "environment": lambda pid: open(f"/proc/{pid}/environ", "rb").read(),
+        "board": lambda pid: open(f"{root}/boards/default/board.db", "rb").close(),
+        "key": lambda pid: os.listdir(f"{root}/run"),
+        "neighbours": lambda pid: os.listdir(f"{root}/workspaces/default"),
+    }
+    while not ENOUGH.is_set():
+        for name, attempt in tries.items():
+            for pid in parents:
+                # Its own shell has the same uid and is its to end.
+                if name in ("signal", "priority", "processors") and pid != 1:
+                    continue
+                try:
+                    attempt(pid)
+                    count("wall open: " + name) if name in ("board", "key", "neighbours") else count(name)
+                except OSError:
+                    count("wall held")
+        for call in (lambda: libc.unshare(0x10000000), lambda: libc.mount(b"x", b"/", b"tmpfs", 0, None)):
+            count("wall held" if call() else "call taken")
+        time.sleep(0.005)
+
+
 def open_and_close():
     while not ENOUGH.is_set():
         try:
@@ -102,6 +192,18 @@ kinds = [
     lambda: flood("show", head("GET", f"/api/v1/tasks/{TASK}", *own())),
     lambda: flood("comment", head("POST", f"/api/v1/tasks/{TASK}/comments", *own(
         "content-type: application/json", f"content-length: {len(comment)}")), comment),
+    lambda: send("board", board_names),
+    lambda: send("create", lambda number: write("/api/v1/tasks", {"title": f"more {number}"})),
+    lambda: send("hold", holds),
+    # Both workers have these ids, each with another body.
+    lambda: send("same id", lambda number: verb("heartbeat", {"note": TASK}, f"x-request-id: siege-{number % 7}")),
+    lambda: send("other body", lambda number: verb(
+        "heartbeat", {"note": f"{TASK} {number}"}, f"x-request-id: siege-{number % 7}")),
+    lambda: send("file", lambda number: head(
+        "POST", f"/api/v1/tasks/{TASK}/attachments?filename=f{number}",
+        *own("connection: close", "content-length: 65536")) + b"x" * 65536),
+    trees,
+    walls,
     open_and_close,
 ]
 threads = [threading.Thread(target=kind, daemon=True) for kind in kinds]
