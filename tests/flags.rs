@@ -4,6 +4,7 @@
 //! codes and the rows of the board afterwards must differ; the same line twice must not, so that chance proves nothing.
 
 mod automation;
+mod common;
 mod daily;
 mod missions;
 mod schedules;
@@ -32,7 +33,7 @@ const GLOBAL: [&str; 6] = ["root", "board", "json", "color", "system", "user"];
 /// Every row.
 fn table() -> impl Iterator<Item = &'static Row> {
     let automation = automation::AUTOMATION.iter().chain(missions::MISSIONS).chain(schedules::SCHEDULES);
-    let automation = automation.chain(triage::TRIAGE);
+    let automation = automation.chain(triage::TRIAGE).chain(common::COMMON);
     TABLE.iter().chain(daily::DAILY).chain(automation)
 }
 

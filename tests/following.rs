@@ -196,6 +196,7 @@ fn status_shows_each_live_worker_with_what_it_uses_and_what_confines_it() {
             assert!(text.contains(word), "`{word}` is not in\n{text}");
         }
         assert_eq!(fleet.json(["status", "--tenant", "other"])["workers"], json!([]));
+        fleet.cli(["status", "--watch", "--interval", "-1"]).refused(2, "-1 is not a valid interval");
         let mut watch = Follower::of(&fleet, &["status", "--watch", "--interval", "0.1"]);
         watch.until(|line| line.contains(&task));
         watch.until(|line| line.contains(&task));

@@ -41,6 +41,13 @@ pub(super) fn walk(desk: &Desk) {
         "watch --assignee walter --tenant seen --kinds created,completed --interval 0.5 --since 0",
     );
     assert!(seen.contains(&late) && seen.contains("created"), "{seen}");
+    // Each of them alone leaves out what came before.
+    for only in ["--assignee walter", "--tenant seen"] {
+        let seen = first_line(desk, &format!("watch --since 0 {only}"));
+        assert!(seen.contains(&late), "{only}: {seen}");
+    }
+    let seen = first_line(desk, "watch --since 0 --kinds completed");
+    assert!(seen.contains("completed"), "{seen}");
     desk.ok("gc --event-retention-days 30 --log-retention-days 30");
     assert_eq!(desk.ok(&format!("log {task}")), "hello\n", "nothing is that old");
     daemon(desk);
@@ -72,6 +79,7 @@ fn daemon(desk: &Desk) {
         std::fs::read_to_string(&pidfile).ok().filter(|text| text.ends_with('\n'))
     });
     assert_eq!(pid.trim_end(), fleet.daemon_pid().to_string());
+    assert_eq!(fleet.json(["status"])["daemon"]["slots"], 1, "--max 1");
     let broken = desk.task("--assignee shell --body false");
     let shown = fleet.wait_for(&broken, "blocked");
     assert_eq!(shown["runs"].as_array().map(Vec::len), Some(1), "one failure was enough");
