@@ -240,6 +240,36 @@ fn the_way_out_that_a_refusal_names_leads_out() {
 }
 
 #[test]
+fn a_refusal_names_a_way_out_of_the_status_in_which_the_task_is() {
+    let fleet = Fleet::offline();
+    let done = &["complete"][..];
+    for (before, refused, way) in [
+        (done, &["edit", "ID", "--policy", "strict"][..], "reopen"),
+        (&["archive"], &["edit", "ID", "--policy", "strict"], "unarchive"),
+        (&["archive"], &["edit", "ID", "--result", "r"], "unarchive"),
+        (&["archive"], &["heartbeat", "ID"], "unarchive"),
+        (&["archive"], &["approve", "ID"], "unarchive"),
+        (done, &["approve", "ID"], "reopen"),
+        (done, &["heartbeat", "ID"], "reopen"),
+        (&["request-review"], &["deny", "ID", "--reason", "r"], "request-changes"),
+        (&["request-review"], &["request-review", "ID"], "request-changes"),
+        (done, &["specify", "ID"], "create"),
+    ] {
+        let task = fleet.create("x", "true", &[]);
+        for verb in before {
+            fleet.cli([*verb, task.as_str()]).ok();
+        }
+        let refused = fleet.cli(refused.iter().map(|word| if *word == "ID" { task.as_str() } else { *word }));
+        let named = way_out(&refused);
+        assert!(refused.code == 4 && named[0] == way, "{refused:?}");
+        // Nobody reviews what is their own.
+        if way != "request-changes" {
+            fleet.cli(&named).ok();
+        }
+    }
+}
+
+#[test]
 fn the_version_is_told() {
     let fleet = Fleet::offline();
     assert_eq!(fleet.cli(["--version"]).ok().stdout, format!("supervisor {}\n", env!("CARGO_PKG_VERSION")));

@@ -13,7 +13,7 @@ use crate::model::limits;
 use crate::model::outcome::{ApprovalState, BlockKind};
 use crate::model::quota::Bound;
 use crate::model::run::Run;
-use crate::model::status::{Change, Gate, State};
+use crate::model::status::{Change, Gate, State, Status};
 use crate::model::task::{Approval, NewTask, Task};
 use crate::model::verdict::{Blocking, Finding, Question, Verdict};
 use crate::rules::authority;
@@ -213,7 +213,10 @@ impl Board<'_> {
         if task.block_kind != Some(BlockKind::Approval) {
             return Err(Error::conflict(
                 format!("{id} does not wait for an approval: its status is {}", task.status),
-                "work in review is sent back with `supervisor request-changes`",
+                match task.status {
+                    Status::Review => format!("send it back: `supervisor request-changes {id} '…'`"),
+                    _ => format!("`supervisor show {id}` says where it stands"),
+                },
             ));
         }
         self.may_decide(&task, actor)?;

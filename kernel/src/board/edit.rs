@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::Board;
+use super::{Board, way_on};
 use crate::model::actor::{Actor, Label};
 use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::id::{Pool, Profile, TaskId, Tenant};
 use crate::model::limits;
-use crate::model::outcome::ApprovalState;
+use crate::model::outcome::{ApprovalState, BlockKind};
 use crate::model::status::Status;
 use crate::model::task::Task;
 use crate::store::fields::Field;
@@ -184,7 +184,12 @@ impl Board<'_> {
             if task.completed_at.is_none() {
                 return Err(Error::conflict(
                     format!("{id} is {}: only a task that is done has a result", task.status),
-                    format!("end it with one: `supervisor complete {id} --result …`"),
+                    match (task.status, task.block_kind) {
+                        (Status::Archived, _) | (Status::Blocked, Some(BlockKind::Approval)) => {
+                            way_on(id, task.status, task.block_kind)
+                        }
+                        _ => format!("end it with one: `supervisor complete {id} --result …`"),
+                    },
                 ));
             }
             self.change(id, "result", &Field::Result(Some(result)), fields)?;
@@ -225,7 +230,12 @@ impl Board<'_> {
         if task.current_run_id.is_some() || matches!(task.status, Status::Done | Status::Archived) {
             return Err(Error::conflict(
                 format!("{id} is {}: what its runs are given cannot be changed", task.status),
-                format!("take it back first (`supervisor reclaim {id}`), or create a new task"),
+                match task.current_run_id {
+                    Some(_) => {
+                        format!("take it back first (`supervisor reclaim {id}`), or create a new task")
+                    }
+                    None => way_on(id, task.status, task.block_kind),
+                },
             ));
         }
         let moves = edit.tenant.is_some() || edit.workspace.is_some();

@@ -303,9 +303,19 @@ fn legal(id: &TaskId, from: State, change: Change) -> Result<State, Error> {
 }
 
 fn illegal(id: &TaskId, from: State, change: Change) -> Error {
+    let block = match from {
+        State::Blocked { kind } => Some(kind),
+        _ => None,
+    };
     let status = from.status();
-    let hint = match status {
-        Status::Blocked if from == (State::Blocked { kind: BlockKind::Approval }) => {
+    let hint = way_on(id, status, block);
+    Error::Illegal { task: id.clone(), status, change: change.verb(), hint: Some(hint) }
+}
+
+/// What leads on from a status in which something is refused.
+fn way_on(id: &TaskId, status: Status, block: Option<BlockKind>) -> String {
+    match status {
+        Status::Blocked if block == Some(BlockKind::Approval) => {
             format!(
                 "it waits for an approval: `supervisor approve {id}` or `supervisor deny {id} --reason '…'`"
             )
@@ -326,8 +336,7 @@ fn illegal(id: &TaskId, from: State, change: Change) -> Error {
         Status::Review => {
             format!("it is in review: `supervisor approve {id}`, or `supervisor request-changes {id} '…'`")
         }
-    };
-    Error::Illegal { task: id.clone(), status, change: change.verb(), hint: Some(hint) }
+    }
 }
 
 /// Shortens text for an event's payload.

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::Board;
 use super::charge::Cost;
+use super::{Board, way_on};
 use crate::model::actor::{Actor, ActorKind};
 use crate::model::error::Error;
 use crate::model::event::EventKind;
@@ -15,6 +15,7 @@ use crate::model::note::Comment;
 use crate::model::outcome::{Denied, Egress};
 use crate::model::quota::Bound;
 use crate::model::run::Run;
+use crate::model::status::Status;
 use crate::model::straggler::Straggler;
 use crate::rules::authority;
 use crate::store::fields::Field;
@@ -147,7 +148,10 @@ impl Board<'_> {
         let Some(run) = task.current_run_id else {
             return Err(Error::conflict(
                 format!("{id} has no open run: its status is {}", task.status),
-                format!("claim it first: `supervisor claim {id}`"),
+                match task.status {
+                    Status::Ready => format!("claim it first: `supervisor claim {id}`"),
+                    _ => way_on(id, task.status, task.block_kind),
+                },
             ));
         };
         if let Some(note) = note {

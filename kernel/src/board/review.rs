@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Board, Record, Settled, verdict};
+use super::{Board, Record, Settled, verdict, way_on};
 use crate::model::actor::{Actor, ActorKind};
 use crate::model::error::Error;
 use crate::model::event::EventKind;
@@ -113,7 +113,12 @@ impl Board<'_> {
             VerdictKind::Approve | VerdictKind::RequestChanges if reviewed => distinct(task, actor),
             VerdictKind::Approve | VerdictKind::RequestChanges => Err(Error::conflict(
                 format!("{} is not in review: its status is {}", task.id, task.status),
-                format!("ask for one first: `supervisor request-review {}`", task.id),
+                match (task.status, task.block_kind) {
+                    (Status::Archived | Status::Done, _) | (Status::Blocked, Some(BlockKind::Approval)) => {
+                        way_on(&task.id, task.status, task.block_kind)
+                    }
+                    _ => format!("ask for one first: `supervisor request-review {}`", task.id),
+                },
             )),
             VerdictKind::Complete | VerdictKind::RequestReview
                 if reviewed && actor.kind == ActorKind::Worker =>
@@ -125,7 +130,7 @@ impl Board<'_> {
             }
             VerdictKind::RequestReview if reviewed => Err(Error::conflict(
                 format!("{} is in review already", task.id),
-                "send it back first: `supervisor request-changes`",
+                format!("send it back first: `supervisor request-changes {} '…'`", task.id),
             )),
             // To complete it would be to approve it.
             VerdictKind::Complete if reviewed => distinct(task, actor),

@@ -199,9 +199,7 @@ pub(crate) fn may_ask(kind: ProposalKind, subject: &Task) -> Result<(), Error> {
     let (why, hint) = match kind {
         ProposalKind::Specify | ProposalKind::Decompose => (
             format!("{id} is {status}, not in triage"),
-            format!(
-                "put it there with `supervisor reopen {id}`, or create an idea: `supervisor create '…' --triage`"
-            ),
+            "create an idea with what is to be asked about: `supervisor create '…' --triage`".to_owned(),
         ),
         ProposalKind::Plan => (
             format!("{id} is {status}: its tasks can be planned before it starts"),

@@ -24,6 +24,8 @@ mod forget;
 mod gc;
 mod grouped;
 mod handbook;
+#[cfg(test)]
+mod hint_tests;
 mod inert;
 mod lane;
 mod list;
