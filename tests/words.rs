@@ -154,3 +154,30 @@ fn system_and_user_choose_whose_service_is_meant() {
         assert!(made.is_dir(), "{choice}");
     }
 }
+
+#[test]
+fn a_time_that_is_over_is_refused_or_warned_of_and_nothing_is_taken_that_means_nothing() {
+    let fleet = Fleet::offline();
+    let create =
+        |more: &[&str]| fleet.cli([&["create", "x", "--assignee", "shell", "--body", "true"], more].concat());
+    for past in ["2020-01-01", "2020-01-01T00:00:00Z", "1000000000"] {
+        let created = create(&["--not-before", past, "--json"]).ok().json();
+        assert_eq!(created["status"], "ready");
+        assert!(created["warnings"].to_string().contains("is over already"), "{created:#}");
+    }
+    let created = create(&["--not-before", "2h", "--json"]).ok().json();
+    assert_eq!(created["status"], "scheduled");
+    assert!(!created["warnings"].to_string().contains("is over"), "{created:#}");
+    let task = created["id"].as_str().unwrap();
+    for at in ["2020-01-01", "0"] {
+        fleet.cli(["schedule", task, "--at", at]).refused(2, "at: that is over");
+        fleet.cli(["hold", task, "--reason", "r", "--until", at]).refused(2, "until: that is over");
+    }
+    assert_eq!(fleet.status_of(task), "scheduled");
+    create(&["--triage", "--initial-status", "blocked"]).refused(2, "in triage or blocked, not both");
+    create(&["--triage", "--initial-status", "running"]).ok();
+    // An empty text is in every task.
+    fleet.cli(["cancel", "--search", "", "--yes"]).refused(2, "--search");
+    fleet.cli(["list", "--search", ""]).refused(2, "--search");
+    assert_eq!(fleet.status_of(task), "scheduled");
+}

@@ -1,5 +1,7 @@
 //! What questions and approvals promise.
 
+use std::time::Duration;
+
 use crate::testing::{Bench, alice, gated, titled};
 use crate::{
     Actor, Approval, BlockKind, Blocking, Error, ErrorCode, EventFilter, Force, Handoff, NewTask, Question,
@@ -72,7 +74,7 @@ fn a_task_waits_for_its_parents_and_then_parks_with_their_results_until_its_appr
         |board, id| board.complete(id, Handoff::default(), None, &alice()).map(drop),
         |board, id| board.promote(id, None, Force::Yes, &alice()).map(drop),
         |board, id| board.move_task(id, crate::Destination::Queue, &alice()).map(drop),
-        |board, id| board.schedule(id, board.now(), None, &alice()).map(drop),
+        |board, id| board.schedule(id, board.now().after(Duration::from_hours(1)), None, &alice()).map(drop),
     ];
     for way in refused {
         let id = id.clone();

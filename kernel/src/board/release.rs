@@ -160,6 +160,13 @@ impl Board<'_> {
         actor: &Actor,
     ) -> Result<Settled, Error> {
         let task = self.for_person(id, actor, "schedule a task")?;
+        if at <= self.now() {
+            return Err(Error::invalid(
+                "at",
+                "that is over",
+                "name a moment in the future, such as 2h; a task that is to start now: `supervisor promote <task>`",
+            ));
+        }
         self.keep_reason(id, "SCHEDULED", reason, actor)?;
         let from = self.standing(id)?;
         let payload =

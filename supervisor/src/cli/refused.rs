@@ -34,7 +34,7 @@ pub(super) fn answer(error: &Error, words: &[OsString]) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let failure = other_word(error, words).unwrap_or_else(|| {
-        let failure = failure(&said(error), words);
+        let failure = failure(&said(error, words), words);
         match foreign::value(error, words) {
             Some(hint) => failure.hint(hint),
             None => failure,
@@ -88,9 +88,16 @@ fn is_like(typed: &str, like: &str) -> bool {
     is_begun || strsim::damerau_levenshtein(typed, like) <= (letters / 3).max(1)
 }
 
-/// The parser's message, in which a number that cannot be read is refused in words that say what to write.
-fn said(error: &Error) -> String {
-    let text = error.render().to_string();
+/// The parser's message, in which a number that cannot be read is refused in words that say what to write, and which advises to
+/// pass something behind `--` only where that works.
+fn said(error: &Error, words: &[OsString]) -> String {
+    let mut text = error.render().to_string();
+    if let Some((before, from)) = text.split_once("\n\n  tip: to pass ")
+        && !is_taken_behind_dashes(error, words)
+    {
+        let after = from.split_once("\n\n").map(|(_, after)| format!("\n\n{after}")).unwrap_or_default();
+        text = format!("{before}{after}");
+    }
     let number = std::error::Error::source(error).and_then(|source| source.downcast_ref::<ParseIntError>());
     let Some(number) = number else { return text };
     let why = match number.kind() {
@@ -98,6 +105,16 @@ fn said(error: &Error) -> String {
         _ => "write a whole number, such as 10",
     };
     text.replace(&number.to_string(), why)
+}
+
+/// Whether a command line is taken with `--` before the word that was refused.
+fn is_taken_behind_dashes(error: &Error, words: &[OsString]) -> bool {
+    let Some(ContextValue::String(refused)) = error.get(ContextKind::InvalidArg) else { return false };
+    let is_refused = |word: &OsString| word.to_str().is_some_and(|word| word.starts_with(refused.as_str()));
+    let Some(at) = words.iter().position(is_refused) else { return false };
+    let (before, from) = words.split_at(at);
+    let tried = [before, &[OsString::from("--")], from].concat();
+    super::command().try_get_matches_from(tried).is_ok()
 }
 
 fn failure(text: &str, words: &[OsString]) -> Failure {
@@ -173,6 +190,21 @@ mod tests {
             failure.message
         );
         assert_eq!(failure.hint.as_deref(), Some("supervisor boards create --help"));
+    }
+
+    #[test]
+    fn a_value_is_advised_to_stand_behind_dashes_only_where_it_is_taken_there() {
+        let refused = |words: &[&str]| {
+            let words: Vec<OsString> =
+                [&["supervisor"], words].concat().into_iter().map(Into::into).collect();
+            let error = crate::cli::command().try_get_matches_from(&words).unwrap_err();
+            said(&error, &words)
+        };
+        assert!(refused(&["comment", "t_0123abcd", "--- broken"]).contains("tip: to pass"));
+        for words in [&["edit", "t_0123abcd", "--nope", "x"][..], &["create", "x", "--not-before", "-5m"]] {
+            let text = refused(words);
+            assert!(!text.contains("tip:") && text.contains("Usage: "), "{text}");
+        }
     }
 
     #[test]

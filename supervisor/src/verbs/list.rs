@@ -1,5 +1,6 @@
 //! `list`: the tasks of a board, filtered and sorted, all of them or page by page.
 
+use clap::builder::NonEmptyStringValueParser;
 use kernel::{ActorKind, Archived, Filter, Page, Profile, Sort, Status, Task, TaskId, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -55,7 +56,7 @@ pub(crate) struct List {
     #[schemars(with = "OneOrMany<Status>")]
     pub(crate) status: Vec<Status>,
     /// Only tasks with this text in the title or the body
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) search: Option<String>,
     /// Only tasks that have changed since: 10m, 2h, 'yesterday', '2026-11-23 09:00'
     #[arg(long, value_name = "WHEN")]

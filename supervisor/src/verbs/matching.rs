@@ -1,5 +1,6 @@
 //! Tasks that a command means by what they have in common, instead of by their ids.
 
+use clap::builder::NonEmptyStringValueParser;
 use kernel::{Profile, Status, TaskId, Tenant};
 
 use super::bulk::Bulk;
@@ -27,7 +28,7 @@ pub(crate) struct Matching {
     #[arg(long, value_name = "NAME")]
     tenant: Option<Tenant>,
     /// All tasks with this text in the title or the body
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
     search: Option<String>,
     /// All tasks that have changed since: 10m, 2h, 'yesterday', '2026-11-23 09:00'
     #[arg(long, value_name = "WHEN")]
