@@ -1,8 +1,11 @@
 //! A file of the configuration that cannot be used disables what it defines and nothing else, and every surface shows that.
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
+use std::path::Path;
 
 use nix::sys::signal::Signal;
+use nix::sys::stat::Mode;
 use serde_json::Value;
 
 use crate::harness::{Fleet, User, skip};
@@ -11,7 +14,7 @@ const GOOD: &str =
     "argv = [\"/bin/sh\", \"{prompt_file}\"]\nprompt = \"body-file\"\non_clean_exit = \"complete\"\n";
 
 /// What is wrong with a file, and the place and the words that tell it.
-const CASES: [(&str, &str, &str); 6] = [
+const CASES: [(&str, &str, &str); 7] = [
     ("lanes.d/mine.toml", "argv = []\n", "lanes.d/mine.toml:1 (argv): it is empty"),
     (
         "lanes.d/mine.toml",
@@ -33,6 +36,11 @@ const CASES: [(&str, &str, &str); 6] = [
         "schedules.d/mine.toml",
         "cron = \"0 9 * *\"\ntask = { title = \"x\" }\n",
         "schedules.d/mine.toml:1 (cron): \"0 9 * *\":",
+    ),
+    (
+        "tenants.d/mine.toml",
+        "max_running = 1\nmax_runtime = \"soon\"\n",
+        "tenants.d/mine.toml:2 (max_runtime):",
     ),
 ];
 
@@ -115,6 +123,92 @@ fn a_task_waits_for_a_bad_lane_or_policy_and_runs_once_the_file_is_good() {
     fleet.wait_for(&by_lane, "done");
     fleet.wait_for(&by_policy, "done");
     assert_eq!(defects(&fleet.cli(["status", "--json"]).json()), "[]");
+}
+
+#[test]
+fn the_tasks_of_a_tenant_with_a_bad_file_wait_and_nobody_elses() {
+    let fleet = Fleet::offline();
+    fleet.write_config("tenants.d/acme.toml", "assignee = \"shell\"\n");
+    let theirs = fleet.create("theirs", "true", &["--tenant", "acme"]);
+    fleet.write_config("tenants.d/acme.toml", "assignee = \"shell\"\nmax_runing = 1\n");
+    let words = "tenants.d/acme.toml:2 (max_runing): unknown field";
+    let tells = || {
+        let shown = fleet.show(&theirs);
+        assert_eq!(shown["why"]["code"], "environment", "{shown:#}");
+        assert!(shown["why"]["text"].as_str().unwrap().contains(words), "{shown:#}");
+        let found = fleet.json(["diagnostics", "--task", &theirs]).to_string();
+        assert!(found.contains("environment_broken") && found.contains(words), "{found}");
+        // What a new one would be given is not known.
+        fleet.cli(["create", "x", "--tenant", "acme"]).refused(75, words);
+    };
+    tells();
+    fleet.start();
+    for tenant in [&["--tenant", "globex"][..], &[]] {
+        let other = fleet.create("other", "true", tenant);
+        fleet.wait_for(&other, "done");
+    }
+    tells();
+    assert_eq!(fleet.show(&theirs)["runs"].as_array().unwrap().len(), 0);
+
+    fleet.write_config("tenants.d/acme.toml", "assignee = \"shell\"\n");
+    fleet.signal(Signal::SIGHUP);
+
+    fleet.wait_for(&theirs, "done");
+    // A file that was good before stays in use as it was.
+    fleet.write_config("tenants.d/acme.toml", "max_runing = 1\n");
+    fleet.write_config("tenants.d/globex.toml", "policy = \"strict\"\n");
+    fleet.signal(Signal::SIGHUP);
+    fleet.eventually("the other file is read", || {
+        (fleet.json(["tenant", "show", "globex"])["policy"] == "strict").then_some(())
+    });
+    assert!(defects(&fleet.cli(["status", "--json"]).json()).contains("kept_last"));
+    let created = fleet.json(["create", "x", "--tenant", "acme", "--body", "true"]);
+    fleet.wait_for(created["id"].as_str().unwrap(), "done");
+}
+
+#[test]
+fn a_file_that_is_no_text_disables_what_it_defines_in_every_directory() {
+    type Plant = (&'static str, fn(&Path));
+    let plants: [Plant; 6] = [
+        ("a directory", |path| fs::create_dir(path).unwrap()),
+        ("a dangling link", |path| symlink("nowhere", path).unwrap()),
+        ("a link to itself", |path| symlink(path.file_name().unwrap(), path).unwrap()),
+        ("a FIFO", |path| nix::unistd::mkfifo(path, Mode::S_IRWXU).unwrap()),
+        ("no UTF-8", |path| fs::write(path, b"x = \"\xff\xfe\"\n").unwrap()),
+        ("100 MB", |path| File::create(path).unwrap().set_len(100_000_000).unwrap()),
+    ];
+    let places = [
+        "lanes.d/bad.toml",
+        "policies.d/bad.toml",
+        "profiles.d/bad.md",
+        "tenants.d/bad.toml",
+        "schedules.d/bad.toml",
+        "chat.d/bad.toml",
+        "plugins.d/bad/plugin.toml",
+    ];
+    for (what, plant) in plants {
+        let fleet = Fleet::offline();
+        for place in places {
+            let path = fleet.root().join(place);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            plant(&path);
+        }
+        let tells = || {
+            let told = defects(&fleet.cli(["status", "--json"]).json());
+            let doctor = fleet.cli(["doctor", "--json"]).stdout;
+            for place in places {
+                assert!(told.contains(place), "{what}: {place}: {told}");
+                assert!(doctor.contains(place), "{what}: {place}: {doctor}");
+            }
+        };
+        tells();
+        fleet.start();
+        fleet.wait_for(&fleet.create("well", "echo fine", &[]), "done");
+        tells();
+        fleet.signal(Signal::SIGHUP);
+        fleet.wait_for(&fleet.create("well", "echo fine", &[]), "done");
+        tells();
+    }
 }
 
 #[test]

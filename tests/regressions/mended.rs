@@ -308,6 +308,8 @@ const TABLE: &[Row] = &[
             "kernel/src/board/notify.rs::a_subscription_of_a_finished_task_is_not_listed",
             "supervisor/src/doctor/boards.rs::what_cannot_be_repaired_is_told_what_can_help_and_never_the_repair",
             "tests/help.rs::the_way_out_that_a_refusal_names_leads_out",
+            "tests/help.rs::a_refusal_names_a_way_out_of_the_status_in_which_the_task_is",
+            "supervisor/src/cli/hint_tests.rs::every_command_that_a_message_names_is_taken",
             "tests/gc.rs::a_worktree_with_work_goes_with_its_task_where_the_work_is_given_up",
         ],
     ),
@@ -346,6 +348,8 @@ const TABLE: &[Row] = &[
             "tests/defects.rs::a_bad_file_is_told_with_its_place_and_disables_nothing_else_with_and_without_a_daemon",
             "tests/defects.rs::a_task_waits_for_a_bad_lane_or_policy_and_runs_once_the_file_is_good",
             "tests/defects.rs::a_reload_of_a_bad_file_keeps_the_last_good_version_and_says_so",
+            "tests/defects.rs::the_tasks_of_a_tenant_with_a_bad_file_wait_and_nobody_elses",
+            "tests/defects.rs::a_file_that_is_no_text_disables_what_it_defines_in_every_directory",
         ],
     ),
     (
@@ -431,6 +435,7 @@ const TABLE: &[Row] = &[
         &[
             "tests/words.rs::no_text_of_others_drives_or_misleads_the_terminal",
             "tests/words.rs::a_refused_command_line_gives_advice_that_works",
+            "tests/words.rs::a_time_that_is_over_is_refused_or_warned_of_and_nothing_is_taken_that_means_nothing",
             "tests/words.rs::an_empty_environment_variable_is_one_that_is_not_set",
         ],
     ),

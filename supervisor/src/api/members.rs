@@ -34,7 +34,14 @@ pub(super) async fn tenant_of(service: &Arc<Service>, uid: u32) -> Result<Tenant
         // Root directs every tenant, and workers may have the daemon's own user.
         let is_own = own.is_root() || own == nix::unistd::geteuid();
         match config.tenant_of_user((uid, name), &groups) {
-            Ok(Some(tenant)) if !is_own => Ok(tenant.clone()),
+            Ok(Some(tenant)) if !is_own => Ok(tenant),
+            Ok(_) if !is_own && config.tenants.defects().next().is_some() => {
+                let message = format!(
+                    "no tenant that can be used has the user uid {uid}, and files of tenants are defective"
+                );
+                Err(Failure::new(Code::NotPermitted, message)
+                    .hint("an operator corrects them: `supervisor status` names each"))
+            }
             Ok(_) => Err(Failure::new(Code::NotPermitted, format!("no tenant has the user uid {uid}"))
                 .hint("an operator adds it: supervisor tenant edit NAME --member USER")),
             Err((first, second)) => Err(Failure::new(

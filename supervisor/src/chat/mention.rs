@@ -30,7 +30,7 @@ impl Verb for Mentioning {
         let roster = call.service.roster();
         let tenant = call.confined().cloned();
         let config = call.service.config();
-        let own = tenant.as_ref().and_then(|tenant| config.tenants.get(tenant));
+        let own = config.tenants.require(tenant.as_ref())?;
         let policy = own.and_then(|own| own.policy.clone());
         // As for a task that is created: a sender with a tenant has no place but its tenant's.
         let said = self.workspace.as_deref().unwrap_or("scratch");

@@ -1,4 +1,4 @@
-//! What the files of a directory of the configuration define, one file a name: lanes, policies, profiles.
+//! What the files of a directory of the configuration define, one file a name: lanes, policies, profiles, tenants.
 //!
 //! A file that cannot be used disables what it defines and nothing else; a daemon that had read it before goes on with what
 //! it had read.
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use self::defect::{Defect, Effect, Subject};
 
 /// What is defined, by name.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Definitions<T> {
     named: BTreeMap<String, Definition<T>>,
     /// Why the directory could not be listed.
@@ -67,6 +67,15 @@ impl<T> Definitions<T> {
             Some(Definition::Good(value) | Definition::Kept(value, _)) => Found::Usable(value),
             Some(Definition::Disabled(defect)) => Found::Disabled(defect),
             None => Found::Absent,
+        }
+    }
+
+    /// Why a name cannot be used, or cannot be known to be free.
+    pub(crate) fn defect(&self, name: &str) -> Option<&Defect> {
+        match self.find(name) {
+            Found::Usable(_) => None,
+            Found::Disabled(defect) => Some(defect),
+            Found::Absent => self.unlisted.as_ref().filter(|defect| defect.effect == Effect::Disabled),
         }
     }
 

@@ -264,9 +264,9 @@ impl Config {
         quotas.budgets = self.budgets.budgets();
         quotas.prices = self.prices.prices();
         quotas.approvals = self.approvals.rules();
-        for (name, tenant) in &self.tenants {
+        for (name, tenant) in self.tenants.iter() {
             for (bound, limit) in tenant.bounds() {
-                quotas = quotas.with_tenant(name, bound, limit);
+                quotas = quotas.with_tenant(&name, bound, limit);
             }
         }
         quotas
@@ -282,20 +282,23 @@ impl Config {
         let path = root.config_file();
         let text = text_of(&path).map_err(|e| Failure::file("read", &path, &e))?;
         let read = Config::parse(&text, &path);
-        let read = read.and_then(|config| Ok(config.with_tenants(tenants::read(&root.tenants_dir())?)));
-        read.map_err(|defect| {
+        read.map(|config| config.with_tenants(Tenants::read(&root.tenants_dir()))).map_err(|defect| {
             Failure::usage(defect.to_string())
                 .hint("correct the file; `supervisor help docs/configuration.md` describes its keys")
         })
     }
 
     /// Reads the configuration of a root again, for a daemon that goes on with the last good one.
-    pub(crate) fn reload(root: &Root) -> Result<Self, Defect> {
+    pub(crate) fn reload(root: &Root, before: &Config) -> Result<Self, Defect> {
         let path = root.config_file();
         text_of(&path)
             .map_err(|e| Defect::unreadable(Subject::Settings, &path, &e))
             .and_then(|text| Config::parse(&text, &path))
-            .and_then(|config| Ok(config.with_tenants(tenants::read(&root.tenants_dir())?)))
+            .map(|config| {
+                let mut tenants = Tenants::read(&root.tenants_dir());
+                tenants.keep(&before.tenants);
+                config.with_tenants(tenants)
+            })
             .map_err(Defect::kept_last)
     }
 

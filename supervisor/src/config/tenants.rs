@@ -4,16 +4,89 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use kernel::{BoardName, Bound, Pool, Profile, Tenant};
+use kernel::{BoardName, Bound, Pool, Profile, Tenant, Waiting, WaitingCode};
 use serde::Deserialize;
 
 use super::budgets::BudgetConfig;
-use super::definitions::{Defect, Subject, read_all};
+use super::definitions::{Defect, Definitions, Found, Subject, read_all};
 use super::{Config, QuotaConfig};
+use crate::exit::Code;
+use crate::failure::Failure;
 use crate::time::duration::WrittenDuration;
 
-/// All tenants that have a file, by name.
-pub(crate) type Tenants = BTreeMap<Tenant, TenantConfig>;
+/// All tenants that have a file, by name. One whose file cannot be used is disabled: what it may do is not known.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tenants {
+    defined: Definitions<TenantConfig>,
+}
+
+impl Tenants {
+    /// Reads the files of a directory.
+    pub(super) fn read(dir: &Path) -> Self {
+        let mut defined = Definitions::default();
+        let listed = read_all(dir, "toml", Subject::Tenant, |name, path, text| {
+            let named = name.parse::<Tenant>().map_err(|e| {
+                let message = format!("{e}; the file's name is the tenant's name");
+                Defect::new(Subject::Tenant(name.to_owned()), path, message)
+            });
+            defined.define(name, named.and(text).and_then(|text| TenantConfig::parse(path, &text)));
+        });
+        if let Err(defect) = listed {
+            defined.not_listed(defect);
+        }
+        Tenants { defined }
+    }
+
+    /// Keeps what was good in `before` and is defective now.
+    pub(super) fn keep(&mut self, before: &Tenants) {
+        self.defined.keep(&before.defined);
+    }
+
+    /// What is configured for a tenant; nothing where its file cannot be used.
+    pub(crate) fn get(&self, name: &Tenant) -> Option<&TenantConfig> {
+        match self.defined.find(name.as_str()) {
+            Found::Usable(tenant) => Some(tenant),
+            Found::Disabled(_) | Found::Absent => None,
+        }
+    }
+
+    /// What is configured for the tenant of a new task.
+    ///
+    /// # Errors
+    /// Says why the tenant is disabled.
+    pub(crate) fn require(&self, name: Option<&Tenant>) -> Result<Option<&TenantConfig>, Failure> {
+        let Some(name) = name else { return Ok(None) };
+        match self.defined.defect(name.as_str()) {
+            Some(defect) => {
+                let message = format!("the tenant {name} is disabled: {defect}");
+                Err(Failure::new(Code::TryAgain, message).hint(defect.hint()))
+            }
+            None => Ok(self.get(name)),
+        }
+    }
+
+    /// What the tasks of a tenant wait for that is disabled.
+    pub(crate) fn waiting(&self, name: Option<&Tenant>) -> Option<Waiting> {
+        let name = name?;
+        let defect = self.defined.defect(name.as_str())?;
+        let text = format!("waits for the tenant {name}, which is disabled: {defect}");
+        Some(Waiting::new(WaitingCode::Environment, text))
+    }
+
+    /// All tenants that can be used.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Tenant, &TenantConfig)> {
+        self.defined.usable().filter_map(|(name, tenant)| Some((name.parse().ok()?, tenant)))
+    }
+
+    /// The names of all that have a file, also of those that are disabled.
+    pub(crate) fn names(&self) -> impl Iterator<Item = Tenant> {
+        self.defined.names().filter_map(|name| name.parse().ok())
+    }
+
+    pub(crate) fn defects(&self) -> impl Iterator<Item = &Defect> {
+        self.defined.defects()
+    }
+}
 
 /// What is configured for one tenant. Reloaded on SIGHUP.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -83,10 +156,10 @@ impl UserName {
 impl TenantConfig {
     /// Reads the text of a file.
     pub(crate) fn parse(path: &Path, text: &str) -> Result<Self, Defect> {
-        let read: TenantConfig =
-            toml::from_str(text).map_err(|e| Defect::toml(Subject::Settings, path, text, &e))?;
+        let subject = || Subject::Tenant(path.file_stem().unwrap_or_default().to_string_lossy().into_owned());
+        let read: TenantConfig = toml::from_str(text).map_err(|e| Defect::toml(subject(), path, text, &e))?;
         match read.unusable() {
-            Some(why) => Err(Defect::new(Subject::Settings, path, why)),
+            Some(why) => Err(Defect::new(subject(), path, why)),
             None => Ok(read),
         }
     }
@@ -121,30 +194,10 @@ pub(crate) fn is_plain(path: &Path) -> bool {
     path.is_absolute() && !path.components().any(|part| part == std::path::Component::ParentDir)
 }
 
-/// Reads the files of a directory. One that cannot be used makes all of them so: a daemon goes on with what it had read.
-pub(super) fn read(dir: &Path) -> Result<Tenants, Defect> {
-    let (mut tenants, mut defect) = (Tenants::new(), None);
-    read_all(
-        dir,
-        "toml",
-        |_| Subject::Settings,
-        |name, path, text| {
-            let named =
-                name.parse::<Tenant>().map_err(|e| Defect::new(Subject::Settings, path, e.to_string()));
-            let read = text.and_then(|text| Ok((named?, TenantConfig::parse(path, &text)?)));
-            match read {
-                Ok((name, tenant)) => drop(tenants.insert(name, tenant)),
-                Err(why) => drop(defect.get_or_insert(why)),
-            }
-        },
-    )?;
-    defect.map_or(Ok(tenants), Err)
-}
-
 impl Config {
     /// Takes in what is configured for single tenants.
     pub(super) fn with_tenants(mut self, tenants: Tenants) -> Self {
-        for (name, tenant) in &tenants {
+        for (name, tenant) in tenants.iter() {
             if let Some(most) = tenant.max_running {
                 self.limits.tenants.insert(name.clone(), most);
             }
@@ -167,7 +220,7 @@ impl Config {
         &self,
         (uid, name): (u32, Option<&str>),
         groups: &[(u32, Option<String>)],
-    ) -> Result<Option<&Tenant>, (&Tenant, &Tenant)> {
+    ) -> Result<Option<Tenant>, (Tenant, Tenant)> {
         let is_member = |tenant: &TenantConfig| {
             let in_group =
                 |group: &UserName| groups.iter().any(|(number, name)| group.means(*number, name.as_deref()));
@@ -182,7 +235,7 @@ impl Config {
 
     /// Whether any tenant has users of its own.
     pub(crate) fn has_members(&self) -> bool {
-        self.tenants.values().any(|tenant| !tenant.users.is_empty() || !tenant.groups.is_empty())
+        self.tenants.iter().any(|(_, tenant)| !tenant.users.is_empty() || !tenant.groups.is_empty())
     }
 }
 
@@ -194,12 +247,12 @@ mod tests {
         TenantConfig::parse(Path::new("tenants.d/acme.toml"), text)
     }
 
-    fn tenants(files: &[(&str, &str)]) -> Result<Tenants, Defect> {
+    fn tenants(files: &[(&str, &str)]) -> Tenants {
         let dir = tempfile::tempdir().unwrap();
         for (name, text) in files {
             std::fs::write(dir.path().join(name), text).unwrap();
         }
-        read(dir.path())
+        Tenants::read(dir.path())
     }
 
     #[test]
@@ -209,7 +262,7 @@ mod tests {
         )
         .unwrap();
         let file = "max_running = 2\nmax_runtime = \"1h\"\n[budget]\ntokens = 5\n[quotas]\ncreates = 3\n";
-        let config = config.with_tenants(tenants(&[("acme.toml", file)]).unwrap());
+        let config = config.with_tenants(tenants(&[("acme.toml", file)]));
         let (acme, other): (Tenant, Tenant) = ("acme".parse().unwrap(), "other".parse().unwrap());
         assert_eq!((config.limits.of_tenant(&acme), config.limits.of_tenant(&other)), (Some(2), Some(7)));
         assert_eq!(config.runtime.most(&acme).unwrap().as_secs(), 3600);
@@ -232,7 +285,29 @@ mod tests {
             let defect = parse(text).unwrap_err().to_string();
             assert!(defect.contains(wrong) && defect.contains("acme.toml"), "{defect}");
         }
-        assert!(tenants(&[("a b.toml", "")]).unwrap_err().to_string().contains("a b.toml"));
+        let unnamed = tenants(&[("a b.toml", "")]);
+        assert!(unnamed.defects().next().unwrap().to_string().contains("a b.toml"));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_used_disables_its_tenant_alone_unless_it_was_good_before() {
+        let [acme, globex]: [Tenant; 2] = ["acme", "globex"].map(|name| name.parse().unwrap());
+        let good = [("acme.toml", "max_running = 2\n"), ("globex.toml", "")];
+        let bad = [("acme.toml", "max_runing = 2\n"), ("globex.toml", "policy = \"strict\"\n")];
+        let mut read = tenants(&bad);
+        let refused = read.require(Some(&acme)).unwrap_err();
+        assert!(refused.message.contains("acme.toml:1 (max_runing)"), "{refused}");
+        assert_eq!(read.require(Some(&globex)).unwrap().unwrap().policy.as_deref(), Some("strict"));
+        read.keep(&tenants(&good));
+        assert_eq!(read.require(Some(&acme)).unwrap().unwrap().max_running, Some(2));
+        assert!(read.defects().next().unwrap().consequence().contains("stays as it was"));
+    }
+
+    #[test]
+    fn where_the_directory_cannot_be_listed_every_tenant_is_disabled() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let read = Tenants::read(file.path());
+        assert!(read.require(Some(&"acme".parse().unwrap())).is_err() && read.require(None).is_ok());
     }
 
     #[test]
@@ -241,9 +316,11 @@ mod tests {
             ("acme.toml", "users = [\"ann\", 1001]\n"),
             ("globex.toml", "groups = [\"globex\"]\nusers = [\"eve\"]\n"),
         ];
-        let config = Config::default().with_tenants(tenants(&files).unwrap());
+        let config = Config::default().with_tenants(tenants(&files));
         let of = |uid: u32, name: &str, groups: &[(u32, Option<String>)]| {
-            config.tenant_of_user((uid, Some(name)), groups).map(|found| found.map(ToString::to_string))
+            config
+                .tenant_of_user((uid, Some(name)), groups)
+                .map(|found| found.map(|tenant| tenant.to_string()))
         };
         let group = [(7, Some("globex".to_owned()))];
         assert_eq!(of(5, "ann", &[]).unwrap().as_deref(), Some("acme"));

@@ -50,9 +50,11 @@ pub(crate) async fn explain(call: &Call, tasks: Vec<Task>) -> Result<Vec<Task>, 
     };
     for task in &mut tasks {
         let Some(Performer(profile)) = left_open(task) else { continue };
-        let answer = match &answers {
-            Some(answers) => answers.get(&task.id).cloned(),
-            None => Some(no_daemon(task)),
+        let answer = if let Some(answers) = &answers {
+            answers.get(&task.id).cloned()
+        } else {
+            let disabled = config.tenants.waiting(task.tenant.as_ref());
+            Some(disabled.filter(|_| task.status != Status::Running).unwrap_or_else(|| no_daemon(task)))
         };
         if let Some(told) = merged(task, profile.as_ref(), cannot_run.get(&task.id), answer) {
             task.why = Some(told);

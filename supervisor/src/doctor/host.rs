@@ -7,6 +7,7 @@ use crate::automation::chat::Chats;
 use crate::automation::plugins::Plugins;
 use crate::automation::schedules::Schedules;
 use crate::config::Config;
+use crate::config::tenants::Tenants;
 use crate::host::examine::examine_host;
 use crate::host::find_program::find_python;
 use crate::owner::OwnerLock;
@@ -18,20 +19,21 @@ const SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Files of the configuration that cannot be used.
 pub(super) fn configuration(root: &Root) -> Vec<Check> {
-    let mut checks = Vec::new();
+    let (mut checks, mut tenants) = (Vec::new(), Tenants::default());
     let (roster, schedules, plugins) = (Roster::load(root), Schedules::load(root), Plugins::load(root));
     match Config::load(root) {
-        Ok(config) => checks.extend(
-            roster
-                .loose_names(&config)
-                .into_iter()
-                .map(|loose| Check::new("configuration", Verdict::Warning, loose.text).hint(loose.hint)),
-        ),
+        Ok(config) => {
+            let loose = roster.loose_names(&config).into_iter();
+            checks.extend(
+                loose.map(|loose| Check::new("configuration", Verdict::Warning, loose.text).hint(loose.hint)),
+            );
+            tenants = config.tenants;
+        }
         Err(failure) => checks.push(Check::failed("configuration", failure)),
     }
     let chats = Chats::load(root);
     let defects = roster.defects().chain(schedules.defects()).chain(plugins.defects());
-    for defect in defects.chain(chats.defects()) {
+    for defect in tenants.defects().chain(defects).chain(chats.defects()) {
         let text = format!("{defect}; {}", defect.consequence());
         checks.push(Check::new("configuration", Verdict::Error, text).hint(defect.hint()));
     }

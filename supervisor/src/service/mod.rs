@@ -277,7 +277,9 @@ impl Service {
     pub(crate) fn defects(&self) -> Vec<Defect> {
         let settings = self.settings_defect.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let (roster, schedules, plugins) = (self.roster(), self.schedules(), self.plugins());
+        let config = self.config();
         let of_files = roster.defects().chain(schedules.defects()).chain(plugins.defects());
+        let of_files = config.tenants.defects().chain(of_files);
         settings.into_iter().chain(of_files.cloned()).chain(self.chats.defects(&self.root)).collect()
     }
 

@@ -100,6 +100,11 @@ impl Verb for Comment {
         let mut comment = call
             .write(move |board, actor| {
                 let comment = board.comment(&id, &body, author.as_deref(), actor)?;
+                let tenant = board.task_for(&id, actor)?.tenant;
+                if let (Err(disabled), true) = (config.tenants.require(tenant.as_ref()), body.contains('@')) {
+                    let warnings = vec![format!("nobody is asked: {}", disabled.message)];
+                    return Ok(Commented { comment, mentioned: Vec::new(), warnings });
+                }
                 let known = |profile: &Profile| roster.profiles().any(|(name, _)| name == profile.as_str());
                 // As for other tasks of the tenant; a worker's task has what its run may give it.
                 let policy = |tenant: &Tenant| config.tenants.get(tenant).and_then(|own| own.policy.clone());

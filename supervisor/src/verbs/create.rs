@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::str::FromStr as _;
 
 use kernel::{
-    ActorKind, Approval, ApprovalClass, ApprovalState, Check, Client, Goal, InitialState, Label, Limits,
-    Lineage, NewTask, Origin, Pool, Profile, Status, Task, TaskId, Tenant,
+    ActorKind, Approval, ApprovalClass, ApprovalState, Check, Client, Clock as _, Goal, InitialState, Label,
+    Limits, Lineage, NewTask, Origin, Pool, Profile, Status, SystemClock, Task, TaskId, Tenant,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,6 +22,8 @@ use crate::terminal::{Ink, Screen, printable};
 use crate::time::duration::WrittenDuration;
 use crate::time::timestamp::{self, When};
 
+/// A time that has come.
+const IS_OVER: &str = "the time not to start before is over already, so it delays nothing";
 /// A limit without a goal.
 const NO_GOAL: &str = "the limit of turns is kept with the task and changes nothing: it has no goal (--goal)";
 /// A branch without a worktree.
@@ -186,6 +188,10 @@ impl Create {
     fn into_new_task(self) -> Result<NewTask, Failure> {
         let workspace = self.place()?;
         let initial = match (self.triage, self.initial_status.as_deref()) {
+            (true, Some("blocked")) => {
+                return Err(Failure::usage("a task is created in triage or blocked, not both")
+                    .hint("leave out triage, or the initial status"));
+            }
             (true, _) => InitialState::Triage,
             (false, Some("blocked")) => InitialState::Blocked,
             (false, _) => InitialState::Normal,
@@ -298,7 +304,7 @@ impl Create {
         }
         let place = self.place()?;
         if call.actor.kind != ActorKind::Worker {
-            of_tenant::fill_in(call, self.tenant.as_ref(), &mut self.assignee, &mut self.policy);
+            of_tenant::fill_in(call, self.tenant.as_ref(), &mut self.assignee, &mut self.policy)?;
             of_tenant::require_place(call, self.tenant.as_ref(), &place)?;
             call.actor.uid = of_tenant::acting_uid(call);
         }
@@ -313,6 +319,9 @@ impl Create {
             call.service.roster().policies().find(policy)?;
         }
         let mut warnings = Vec::new();
+        if self.not_before.is_some_and(|when| when.timestamp() <= SystemClock.now()) {
+            warnings.push(IS_OVER.to_owned());
+        }
         if !self.goal && self.goal_max_turns.is_some() {
             warnings.push(NO_GOAL.to_owned());
         }

@@ -53,7 +53,9 @@ impl Verb for OpenDashboard {
 
     async fn run(self, call: Call) -> Result<Link, Failure> {
         let config = call.service.config();
-        if let Some(tenant) = self.tenant.as_ref().filter(|tenant| !config.tenants.contains_key(*tenant)) {
+        if let Some(tenant) = self.tenant.as_ref()
+            && config.tenants.require(Some(tenant))?.is_none()
+        {
             return Err(Failure::new(Code::NotFound, format!("there is no tenant `{tenant}`"))
                 .hint("supervisor tenant list shows those that there are"));
         }

@@ -266,8 +266,10 @@ impl DispatchFleet {
                 Ok(mut task) => {
                     let place = WorkspaceSpec::Directory(self.root.join(&name));
                     let tenant = task.task.tenant.clone();
-                    of_tenant::fill_in(call, tenant.as_ref(), &mut task.task.assignee, &mut task.task.policy);
-                    match of_tenant::require_place(call, tenant.as_ref(), &place) {
+                    let own = &mut task.task;
+                    let filled =
+                        of_tenant::fill_in(call, tenant.as_ref(), &mut own.assignee, &mut own.policy);
+                    match filled.and_then(|()| of_tenant::require_place(call, tenant.as_ref(), &place)) {
                         Ok(()) => check_workspace(&call.service, &place, call.actor.uid).await.map(|_| task),
                         Err(failure) => Err(failure),
                     }

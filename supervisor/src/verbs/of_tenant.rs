@@ -10,20 +10,24 @@ use crate::failure::Failure;
 use crate::host::account::login;
 
 /// Fills in what a task of a tenant does not name. The task of a worker has what its run may give it.
+///
+/// # Errors
+/// Says why the tenant is disabled: what its tasks are given is not known.
 pub(super) fn fill_in(
     call: &Call,
     tenant: Option<&Tenant>,
     assignee: &mut Option<Profile>,
     policy: &mut Option<String>,
-) {
+) -> Result<(), Failure> {
     let config = call.service.config();
-    let Some(own) = tenant.and_then(|tenant| config.tenants.get(tenant)) else { return };
+    let Some(own) = config.tenants.require(tenant)? else { return Ok(()) };
     if assignee.is_none() {
         assignee.clone_from(&own.assignee);
     }
     if policy.is_none() {
         policy.clone_from(&own.policy);
     }
+    Ok(())
 }
 
 /// Refuses a policy that one of a tenant's users names: what its workers may touch is an operator's choice.
@@ -39,7 +43,7 @@ pub(super) fn require_place(
 ) -> Result<(), Failure> {
     let Some(tenant) = tenant else { return Ok(()) };
     let config = call.service.config();
-    let root = config.tenants.get(tenant).and_then(|own| own.root.as_ref());
+    let root = config.tenants.require(Some(tenant))?.and_then(|own| own.root.as_ref());
     let path = match place {
         WorkspaceSpec::Scratch => return Ok(()),
         WorkspaceSpec::Directory(path) | WorkspaceSpec::Worktree { repository: Some(path) } => Some(path),

@@ -185,14 +185,18 @@ async fn ask(
                     hint: None,
                     code: None,
                 };
+                let refused = |failure: Failure, asked: Asked| {
+                    let reason = Some(failure.message);
+                    Asked { ok: false, reason, hint: failure.hint, code: Some(failure.code), ..asked }
+                };
+                if let Err(disabled) = config.tenants.require(tenant.as_ref()) {
+                    results.push(refused(disabled, asked));
+                    continue;
+                }
                 results.push(match board.attempt(|board| board.propose(new, actor)) {
                     Ok(made) => Asked { proposal: Some(made.task.id), existing: made.existing, ..asked },
                     Err(error) if is_single => return Err(error),
-                    Err(error) => {
-                        let failure = Failure::from(error);
-                        let reason = Some(failure.message);
-                        Asked { ok: false, reason, hint: failure.hint, code: Some(failure.code), ..asked }
-                    }
+                    Err(error) => refused(Failure::from(error), asked),
                 });
             }
             Ok(results)

@@ -118,7 +118,7 @@ impl Verb for ListTenants {
     }
 
     async fn run(self, call: Call) -> Result<Vec<TenantLine>, Failure> {
-        let configured: Vec<Tenant> = call.service.config().tenants.keys().cloned().collect();
+        let configured: Vec<Tenant> = call.service.config().tenants.names().collect();
         let asked = self.name.clone();
         let counted = call.read(move |view| {
             let mut names: BTreeSet<Tenant> = match &asked {
@@ -235,11 +235,15 @@ impl Verb for TenantUsage {
 
     async fn run(self, call: Call) -> Result<UsageOfTenant, Failure> {
         let name = self.name;
-        let config = call.service.config().tenants.get(&name).cloned();
+        let (config, is_configured) = {
+            let config = call.service.config();
+            let is_configured = config.tenants.names().any(|one| one == name);
+            (config.tenants.get(&name).cloned(), is_configured)
+        };
         let tenant = name.clone();
         let (is_known, used) =
             call.read(move |view| Ok((view.has_tenant(&tenant)?, view.tenant_use(&tenant)?))).await?;
-        if !is_known && config.is_none() {
+        if !is_known && !is_configured {
             return Err(Failure::new(Code::NotFound, format!("there is no tenant `{name}`"))
                 .hint("see `supervisor tenant list`"));
         }

@@ -35,6 +35,7 @@ pub(crate) enum Subject {
     Schedule(String),
     Chat(String),
     Plugin(String),
+    Tenant(String),
     /// All that the files define of a directory that cannot be listed.
     Directory,
     /// The settings of the daemon.
@@ -51,6 +52,7 @@ impl fmt::Display for Subject {
             Subject::Schedule(name) => write!(f, "the schedule {name}"),
             Subject::Chat(name) => write!(f, "the chat {name}"),
             Subject::Plugin(name) => write!(f, "the plugin {name}"),
+            Subject::Tenant(name) => write!(f, "the tenant {name}"),
             Subject::Directory => f.write_str("what its files define"),
             Subject::Settings => f.write_str("the configuration"),
         }
@@ -111,7 +113,7 @@ impl Defect {
             Subject::Schedule(_) => "docs/schedules.md",
             Subject::Chat(_) => "docs/chat.md",
             Subject::Plugin(_) => "docs/plugins.md",
-            Subject::Directory | Subject::Settings => "docs/configuration.md",
+            Subject::Tenant(_) | Subject::Directory | Subject::Settings => "docs/configuration.md",
         };
         format!(
             "correct the file (`supervisor help {manual}` describes it), then let the daemon read it: kill -HUP, or systemctl reload"

@@ -127,7 +127,8 @@ fn limit_drain(context: &Arc<Context>, link: &OwnerLink) {
 fn reload(context: &Context) -> Arc<Roster> {
     let service = &context.service;
     let root = service.root();
-    service.use_settings(Config::reload(root).map(|config| context.tuning.applied(config)));
+    let settings = Config::reload(root, &service.config());
+    service.use_settings(settings.map(|config| context.tuning.applied(config)));
     service.use_roster(Roster::reload(root, &service.roster()).on(&context.host.support));
     service.withdraw_profiles();
     service.read_schedules();

@@ -115,6 +115,9 @@ impl Room {
         if !self.config.dispatch.enabled {
             return Some(Refusal::new(Reach::Everything, Waiting::new(WaitingCode::Disabled, DISABLED)));
         }
+        if let Some(disabled) = self.config.tenants.waiting(claim.tenant.as_ref()) {
+            return Some(Refusal::new(Reach::Tenant, disabled));
+        }
         let paused = match self.backoff.allowance() {
             Allowance::Nothing => true,
             Allowance::OneProbe => self.admitted > 0,
