@@ -35,6 +35,7 @@ const ENDS: [&str; 23] = [
     " lists ",
     " names ",
     " reads ",
+    " serves ",
 ];
 
 fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
