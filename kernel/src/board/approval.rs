@@ -213,9 +213,10 @@ impl Board<'_> {
         if task.block_kind != Some(BlockKind::Approval) {
             return Err(Error::conflict(
                 format!("{id} does not wait for an approval: its status is {}", task.status),
-                match task.status {
-                    Status::Review => format!("send it back: `supervisor request-changes {id} '…'`"),
-                    _ => format!("`supervisor show {id}` says where it stands"),
+                if task.status == Status::Review {
+                    format!("send it back: `supervisor request-changes {id} '…'`")
+                } else {
+                    format!("`supervisor show {id}` says where it stands")
                 },
             ));
         }

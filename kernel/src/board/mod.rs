@@ -303,10 +303,7 @@ fn legal(id: &TaskId, from: State, change: Change) -> Result<State, Error> {
 }
 
 fn illegal(id: &TaskId, from: State, change: Change) -> Error {
-    let block = match from {
-        State::Blocked { kind } => Some(kind),
-        _ => None,
-    };
+    let block = if let State::Blocked { kind } = from { Some(kind) } else { None };
     let status = from.status();
     let hint = way_on(id, status, block);
     Error::Illegal { task: id.clone(), status, change: change.verb(), hint: Some(hint) }

@@ -148,9 +148,10 @@ impl Board<'_> {
         let Some(run) = task.current_run_id else {
             return Err(Error::conflict(
                 format!("{id} has no open run: its status is {}", task.status),
-                match task.status {
-                    Status::Ready => format!("claim it first: `supervisor claim {id}`"),
-                    _ => way_on(id, task.status, task.block_kind),
+                if task.status == Status::Ready {
+                    format!("claim it first: `supervisor claim {id}`")
+                } else {
+                    way_on(id, task.status, task.block_kind)
                 },
             ));
         };

@@ -53,9 +53,9 @@ fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
 fn literals(text: &str) -> Vec<String> {
     let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
     let mut found = Vec::new();
-    let mut lines = text.lines().filter(|line| !line.trim_start().starts_with("//")).peekable();
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
     let mut open: Option<String> = None;
-    while let Some(line) = lines.next() {
+    for line in lines {
         let mut escaped = false;
         for letter in line.trim_start().chars() {
             match (&mut open, letter) {
