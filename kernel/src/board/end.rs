@@ -148,7 +148,7 @@ fn told(lost: &[LostArtifact]) -> String {
         }
         cut
     };
-    let mut text = "Declared as artifacts, and not kept:\n".to_owned();
+    let mut text = "Not kept, or not as the run left it:\n".to_owned();
     for LostArtifact { path, reason } in lost.iter().take(NAMED) {
         text.push_str(&["- `", &short(path), "`: ", &short(reason), "\n"].concat());
     }
