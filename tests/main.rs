@@ -38,6 +38,7 @@ mod damaged;
 mod dashboard;
 mod defects;
 mod demo;
+mod denials;
 mod diffs;
 mod dispatch;
 mod displaced;

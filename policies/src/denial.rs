@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::arrange::Arrange;
 use crate::explain::{Answer, Want, leads_to};
 use crate::files::Device;
 use crate::hosts::Target;
@@ -71,6 +72,12 @@ impl Policy {
         if closed.into_iter().any(|place| path.starts_with(place)) {
             return None;
         }
+        // What is put together for the run, such as the `.git` of its worktree, is that whatever a policy grants.
+        let mut steps = around.arrangement.steps.iter();
+        let made = steps.any(|step| matches!(step, Arrange::Fresh { at } if path.starts_with(at)));
+        if made {
+            return None;
+        }
         let device = Device::ALL.into_iter().find(|device| device.path() == path);
         if let Some(device) = device {
             let mut all: Vec<&str> = self.filesystem.devices.iter().map(|device| device.name()).collect();
@@ -122,6 +129,7 @@ fn above(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arrange::Arrangement;
 
     #[test]
     fn the_line_for_a_host_adds_it_to_those_that_are_there() {
@@ -142,6 +150,10 @@ mod tests {
     fn line(path: &str, want: Want, preset: &str) -> Option<String> {
         let around = Surroundings {
             closed: crate::Closed { places: vec!["/srv/sv".into()], ..crate::Closed::default() },
+            arrangement: Arrangement {
+                steps: vec![Arrange::Fresh { at: "/srv/code/.git".into() }],
+                ..Arrangement::default()
+            },
             ..crate::surroundings::bare(Path::new("/no/such/run"))
         };
         let policy = Policy::builtin(preset).unwrap();
@@ -166,6 +178,7 @@ mod tests {
             ("/proc/self/maps", Want::Read, "strict", "[filesystem] proc = \"host\""),
             ("/dev/shm/x", Want::Write, "strict", "[filesystem] shm = \"private\""),
             ("/srv/sv/operator.key", Want::Read, "default", ""),
+            ("/srv/code/.git/config", Want::Write, "default", ""),
         ];
         for (path, want, preset, expected) in table {
             assert_eq!(line(path, want, preset).as_deref(), Some(expected), "{path}");

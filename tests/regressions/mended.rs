@@ -370,6 +370,8 @@ const TABLE: &[Row] = &[
         "nothing says that the sandbox denied something",
         &[
             "tests/walls.rs::a_program_that_the_policy_does_not_grant_is_named_with_the_line_that_grants_it",
+            "tests/denials.rs::a_run_that_was_denied_something_works_with_the_line_that_is_named",
+            "tests/denials.rs::what_no_policy_allows_is_told_so_and_never_with_a_line_that_changes_nothing",
             "tests/walls.rs::the_path_of_a_policy_is_the_workers_and_its_user_has_a_name",
             "tests/walls.rs::a_server_and_its_client_talk_in_the_policy_for_tests",
             "tests/walls.rs::the_cargo_of_a_home_builds_something_where_a_policy_grants_it_by_name",

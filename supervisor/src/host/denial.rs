@@ -3,11 +3,14 @@
 //! The kernel refuses with an error number and keeps no record of it. What is left is the command of the run and the end of its
 //! log: the programs and paths that are named there are put to the policy, and what it denies is reported.
 
+mod calls;
+
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use nix::unistd::{AccessFlags, access};
 use policies::{Denial, Homes, Mode, Policy, Surroundings, Toolchain, Want};
 use serde::{Deserialize, Serialize};
 use shim::rundir::RunSpec;
@@ -22,6 +25,16 @@ const LINES: usize = 200;
 const CONTEXT: usize = 8;
 /// The longest path that is put to a policy: what a worker writes is bounded.
 const LONGEST: usize = 1024;
+
+/// The words of programs that could not make a file.
+const CREATES: [&str; 6] = [
+    "cannot create",
+    "can't create",
+    "cannot touch",
+    "unable to create",
+    "could not create",
+    "failed to create",
+];
 
 /// What is known of a run that failed. The log may name any path, and the answer is the worker's to read: so a process with
 /// the worker's user looks at the paths, and says of none more than that user can find out.
@@ -102,8 +115,24 @@ impl<'a> Look<'a> {
         Look { policy: &failed.policy, around: &failed.around, cwd: &failed.cwd, search, elsewhere, homes }
     }
 
+    /// What the policy denies about a path. Where the user could not do it either, no line helps.
     fn denial(&self, path: &Path, want: Want) -> Option<Denial> {
-        self.policy.denial(path, want, self.around, self.homes)
+        let denial = self.policy.denial(path, want, self.around, self.homes)?;
+        let flags = match want {
+            Want::Read => AccessFlags::R_OK,
+            Want::Write => AccessFlags::W_OK,
+            Want::Execute => AccessFlags::X_OK,
+        };
+        let is_there = path.symlink_metadata().is_ok();
+        let asked = if want == Want::Write && !is_there { path.parent().unwrap_or(path) } else { path };
+        // What this host lacks, such as a private /dev/shm, the policy may still make.
+        let may = access(asked, flags).is_ok() || path.starts_with("/proc") || path.starts_with("/dev");
+        Some(if may { denial } else { Denial { line: None, ..denial } })
+    }
+
+    /// The absolute paths that a line names, but for what the supervisor made for the run: that is as it is to be.
+    fn paths<'l>(&'l self, line: &'l str) -> impl Iterator<Item = PathBuf> + 'l {
+        paths(line).filter(|path| !self.around.closed.own.iter().any(|own| path.starts_with(own)))
     }
 
     /// What is denied about a program: the program itself, or what its first line names to interpret it.
@@ -137,10 +166,23 @@ impl<'a> Look<'a> {
     fn line(&self, line: &str, before: &str) -> Option<Denial> {
         let lower = line.to_lowercase();
         let complains = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+        let creates = complains(&CREATES) && complains(&["no such file or directory", "nonexistent"]);
         let is_missing = complains(&["no such file or directory", "not found"]);
-        let is_denied = complains(&["permission denied", "eacces", "operation not permitted", "eperm"]);
+        let refused =
+            ["permission denied", "eacces", "operation not permitted", "eperm", "must be superuser"];
+        if complains(&["mount -t proc", "/proc must be mounted"]) {
+            return self.denial(Path::new("/proc/self"), Want::Read);
+        }
+        if complains(&["must be superuser"]) {
+            return calls::call(self.policy, &lower);
+        }
         if complains(&["read-only file system"]) {
-            return paths(line).find_map(|path| self.denial(&path, Want::Write));
+            return self.paths(line).find_map(|path| self.written(&path, &lower));
+        }
+        if creates {
+            // Where its directory is there, the run did not see it.
+            let mut seen = self.paths(line).filter(|path| path.parent().is_some_and(Path::is_dir));
+            return seen.find_map(|path| self.denial(&path, Want::Write));
         }
         if is_missing {
             // A program that has its libraries beside itself finds itself in /proc (ld.so(8), `$ORIGIN`).
@@ -150,78 +192,40 @@ impl<'a> Look<'a> {
             if let Some(name) = missing_program(line) {
                 return self.program(name);
             }
-            let mut there = paths(line).filter(|path| path.symlink_metadata().is_ok());
-            return there.find_map(|path| self.denial(&path, Want::Read));
+            let mut there = self.paths(line).filter(|path| path.symlink_metadata().is_ok());
+            return there.find_map(|path| {
+                let program = is_program(&path).then(|| self.denial(&path, Want::Execute)).flatten();
+                program.or_else(|| self.denial(&path, Want::Read))
+            });
         }
-        if is_denied {
-            let path = paths(line).find_map(|path| self.path(&path));
-            return path.or_else(|| self.call(&lower)).or_else(|| self.network(&before.to_lowercase()));
+        if complains(&refused) {
+            let path = self.paths(line).find_map(|path| self.path(&path));
+            let call = path.or_else(|| calls::call(self.policy, &lower));
+            return call.or_else(|| calls::network(self.policy, &before.to_lowercase()));
         }
         let unreachable = ["could not resolve", "name resolution", "network is unreachable", "eai_again"];
-        complains(&unreachable).then(|| self.network(&lower)).flatten()
+        // A network that is open may refuse by itself.
+        let is_closed = matches!(self.policy.network.mode, Mode::None | Mode::Loopback);
+        let failed = ["couldn't connect to", "could not connect to", "failed to connect to"];
+        let is_unreachable = complains(&unreachable) || is_closed && complains(&failed);
+        is_unreachable.then(|| calls::network(self.policy, &lower)).flatten()
+    }
+
+    /// What is denied about a path that was to be written, or made.
+    fn written(&self, path: &Path, complaint: &str) -> Option<Denial> {
+        let denial = self.denial(path, Want::Write)?;
+        // `mkdir -p` names the first directory that it did not see, and not the one that it was to make.
+        if denial.line.is_some() || !complaint.contains("create directory") || !path.is_dir() {
+            return Some(denial);
+        }
+        let line = Some(format!("[filesystem.add] rw = [\"{}/PATH\"]", path.display()));
+        Some(Denial { act: format!("making a directory beneath {}", path.display()), line })
     }
 
     /// What is denied about a path that was read, written or executed: which of them nobody has said.
     fn path(&self, path: &Path) -> Option<Denial> {
-        // What the supervisor made for the run is as it is to be.
-        if self.around.closed.own.iter().any(|own| path.starts_with(own)) {
-            return None;
-        }
         let last = if is_program(path) { Want::Execute } else { Want::Write };
         self.denial(path, Want::Read).or_else(|| self.denial(path, last))
-    }
-
-    /// What is denied about a call that a line names.
-    fn call(&self, line: &str) -> Option<Denial> {
-        let says = |words: &[&str]| words.iter().any(|word| line.contains(word));
-        let process = &self.policy.process;
-        let denied =
-            |act: &str, line: &str| Some(Denial { act: act.to_owned(), line: Some(line.to_owned()) });
-        let never = |act: &str| Some(Denial { act: act.to_owned(), line: None });
-        if says(&["ptrace", "strace", "process_vm_"]) && !process.debug {
-            return denied("tracing a process", "[process] debug = true");
-        }
-        if says(&["shmget", "semget", "msgget", "mq_open"]) && !process.sysv_ipc {
-            return denied("System V or POSIX IPC", "[process] sysv_ipc = true");
-        }
-        if says(&["unshare", "namespace", "mount"]) {
-            return never("making a namespace or a mount");
-        }
-        if says(&["nice", "taskset", "setpriority", "sched_set"]) {
-            return never("changing the scheduling of another process");
-        }
-        if says(&["chmod", "changing permissions", "mode of"]) {
-            return never("setting a set-user-ID or set-group-ID bit");
-        }
-        self.network(line)
-    }
-
-    fn network(&self, line: &str) -> Option<Denial> {
-        let says = |words: &[&str]| words.iter().any(|word| line.contains(word));
-        let own = says(&["bind", "listen", "127.0.0.1", "localhost", "[::1]", "loopback"]);
-        if !own && !says(&["socket", "connect", "resolve", "resolution", "network", "eai_again", "dns"]) {
-            return None;
-        }
-        let mode = self.policy.network.mode;
-        let (act, line) = match (mode, own) {
-            (Mode::None, true) => ("a server or a connection on this host", "[network] mode = \"loopback\""),
-            (Mode::Ports, true) => ("listening on a port", "[network] bind_tcp = [PORT]"),
-            (Mode::None, false)
-                if !says(&["connect", "resolve", "resolution", "network", "eai_again", "dns"]) =>
-            {
-                (
-                    "a network socket",
-                    "[network] mode = \"loopback\" for this run alone, or \"ports\" for others,",
-                )
-            }
-            (Mode::None | Mode::Loopback, false) => {
-                ("a connection to the network", "[network] mode = \"ports\", connect_tcp = [443], udp = true")
-            }
-            (Mode::Ports, false) => ("a connection to a port", "[network] connect_tcp = [PORT]"),
-            // What the proxy refuses it says itself, with the host.
-            (Mode::Loopback, true) | (Mode::Host | Mode::Proxy, _) => return None,
-        };
-        Some(Denial { act: act.to_owned(), line: Some(line.to_owned()) })
     }
 }
 
@@ -332,10 +336,44 @@ mod tests {
             line("strace: ptrace(PTRACE_TRACEME): Operation not permitted").as_deref(),
             Some("[process] debug = true")
         );
-        assert_eq!(
-            line("touch: cannot touch '/usr/x': Read-only file system").as_deref(),
-            Some("[filesystem.add] rw = [\"/usr\"]")
+        let place = dir.path().display();
+        let write = format!("[filesystem.add] rw = [\"{place}\"]");
+        let execute = format!("[filesystem.add] rox = [\"{place}\"]");
+        for (complaint, expected) in [
+            (format!("touch: cannot touch '{place}/x': Read-only file system"), &write),
+            (format!("sh: 1: cannot create {place}/x: Directory nonexistent"), &write),
+            (format!("cp: cannot create regular file '{place}/x': No such file or directory"), &write),
+            // A program by its path, as shells say it.
+            (format!("sh: 1: {place}/tool: not found"), &execute),
+            (format!("bash: line 1: {place}/tool: No such file or directory"), &execute),
+        ] {
+            assert_eq!(line(&complaint).as_ref(), Some(expected), "{complaint}");
+        }
+        assert!(
+            line("curl: (7) Failed to connect to 127.0.0.1 port 1: Couldn't connect to server").is_some()
         );
+        let mounted = told("strict", &[], "Error, do this: mount -t proc proc /proc").unwrap();
+        assert_eq!(mounted.line.as_deref(), Some("[filesystem] proc = \"host\""));
+        let shared = told("strict", &[], "sh: 1: cannot create /dev/shm/x: Directory nonexistent").unwrap();
+        assert_eq!(shared.line.as_deref(), Some("[filesystem] shm = \"private\""));
         assert_eq!(told("unconfined", &[], "cat: /etc/shadow: Permission denied"), None);
+        // No line of a policy gives a user what its own rights do not.
+        let denial = told("default", &[], "touch: cannot touch '/proc/1/x/y': Read-only file system");
+        assert_eq!(denial.and_then(|denial| denial.line), None);
+    }
+
+    #[test]
+    fn the_files_of_a_run_are_not_what_was_denied_to_it() {
+        let policy = Policy::builtin("default").unwrap();
+        let around: Surroundings = serde_json::from_str(
+            r#"{"workspace":"/no/ws","home":"/no/home","tmp":"/no/tmp","board":"none","parent":1,
+                "closed":{"places":["/no"],"own":["/no/home"],"tasks":[]}}"#,
+        )
+        .unwrap();
+        let (command, cwd, tail) = (None, PathBuf::from("/no/ws"), String::new());
+        let failed = Failed { policy, around, command, cwd, search: None, homes: Homes::default(), tail };
+        let denial =
+            Look::new(&failed).log("/no/home/prompt: 1: cannot create /usr/x: Read-only file system");
+        assert_eq!(denial.unwrap().act, "writing to /usr/x");
     }
 }

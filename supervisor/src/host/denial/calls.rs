@@ -1,0 +1,185 @@
+//! What the sandbox denied besides files, by the words of a complaint: calls of the kernel, and the network.
+
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+
+use policies::{Denial, Mode, Policy};
+
+/// The words of programs that looked for the address of a name.
+const NAMES: &[&str] = &["resolve", "resolution", "eai_again", "dns"];
+
+fn denied(act: &str, line: impl Into<String>) -> Option<Denial> {
+    Some(Denial { act: act.to_owned(), line: Some(line.into()) })
+}
+
+/// What is denied about a call that a line names, in small letters.
+pub(super) fn call(policy: &Policy, line: &str) -> Option<Denial> {
+    let says = |words: &[&str]| words.iter().any(|word| line.contains(word));
+    let process = &policy.process;
+    let never = |act: &str| Some(Denial { act: act.to_owned(), line: None });
+    if says(&["ptrace", "strace", "process_vm_"]) && !process.debug {
+        return denied("tracing a process", "[process] debug = true");
+    }
+    let ipc = [
+        "shmget",
+        "semget",
+        "msgget",
+        "mq_open",
+        "share memory",
+        "shared memory",
+        "semaphore",
+        "message queue",
+    ];
+    if says(&ipc) && !process.sysv_ipc {
+        return denied("System V or POSIX IPC", "[process] sysv_ipc = true");
+    }
+    if says(&["unshare", "namespace", "mount"]) {
+        return never("making a namespace or a mount");
+    }
+    if says(&["nice", "taskset", "setpriority", "sched_set", "set priority"]) {
+        return never("changing the scheduling of another process");
+    }
+    if says(&["chmod", "changing permissions", "mode of"]) {
+        return never("setting a set-user-ID or set-group-ID bit");
+    }
+    if says(&["kill"]) {
+        return never("a signal to a process that is not the run's");
+    }
+    network(policy, line)
+}
+
+/// What is denied about the network by what a line says, in small letters.
+pub(super) fn network(policy: &Policy, line: &str) -> Option<Denial> {
+    let says = |words: &[&str]| words.iter().any(|word| line.contains(word));
+    let serves = says(&["bind", "listen"]);
+    let own = serves || says(&["127.0.0.1", "localhost", "[::1]", "loopback"]);
+    let named = says(NAMES);
+    let connects = named || says(&["connect", "network"]);
+    if !own && !connects && !says(&["socket"]) {
+        return None;
+    }
+    let network = &policy.network;
+    match network.mode {
+        Mode::None if own => denied("a server or a connection on this host", "[network] mode = \"loopback\""),
+        // To where is not known; a connection beyond the host says so with this.
+        Mode::None if !connects => denied("a network socket", "[network] mode = \"loopback\""),
+        Mode::None | Mode::Loopback if !own => {
+            let ports = match port(line) {
+                Some(port) => port.to_string(),
+                None if line.contains("ssh") => "22".to_owned(),
+                None => "80, 443".to_owned(),
+            };
+            denied(
+                "a connection to the network",
+                format!("[network] mode = \"ports\", connect_tcp = [{ports}], udp = true"),
+            )
+        }
+        Mode::Ports if serves => more("listening on a port", "bind_tcp", &network.bind_tcp, port(line)),
+        // Names are asked for over UDP. What has that and finds none has no name service, or not that name.
+        Mode::Ports if named => {
+            if network.udp {
+                None
+            } else {
+                denied("a question for the address of a name", "[network] udp = true")
+            }
+        }
+        Mode::Ports => more("a connection to a port", "connect_tcp", &network.connect_tcp, port(line)),
+        // What the proxy refuses it says itself, with the host.
+        Mode::None | Mode::Loopback | Mode::Host | Mode::Proxy => None,
+    }
+}
+
+/// The line with a port more than a policy has. One that it has is not what it denies.
+fn more(act: &str, key: &str, has: &BTreeSet<u16>, port: Option<u16>) -> Option<Denial> {
+    if port.is_some_and(|port| has.contains(&port)) {
+        return None;
+    }
+    let all = has.iter().map(ToString::to_string);
+    let all: Vec<String> =
+        all.chain([port.map_or_else(|| "PORT".to_owned(), |port| port.to_string())]).collect();
+    denied(act, format!("[network] {key} = [{}]", all.join(", ")))
+}
+
+/// Returns the port that a line names: `port 8080`, `127.0.0.1:8080`, `https://…`.
+fn port(line: &str) -> Option<u16> {
+    let is_edge = |c: char| c.is_whitespace() || "'\"`(),;=<>/".contains(c);
+    let words: Vec<&str> = line.split(is_edge).filter(|word| !word.is_empty()).collect();
+    let after = words.windows(2).find_map(|pair| match pair {
+        ["port", number] => number.trim_end_matches([':', '.']).parse().ok(),
+        _ => None,
+    });
+    let of_host = |word: &&str| -> Option<u16> {
+        let (host, number) = word.trim_end_matches([':', '.']).rsplit_once(':')?;
+        let is_host = host == "localhost" || host.ends_with(']') || host.parse::<Ipv4Addr>().is_ok();
+        number.parse().ok().filter(|_| is_host)
+    };
+    let scheme = || match () {
+        () if line.contains("https://") => Some(443),
+        () if line.contains("http://") => Some(80),
+        () => None,
+    };
+    after.or_else(|| words.iter().find_map(of_host)).or_else(scheme)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn line(policy: &str, complaint: &str) -> Option<String> {
+        let text = format!("version = 1\n{policy}");
+        let policy = Policy::from_toml(&text, Path::new("own.toml")).unwrap();
+        call(&policy, &complaint.to_lowercase())?.line
+    }
+
+    #[test]
+    fn each_line_is_one_that_a_policy_takes_and_has_what_it_had_before() {
+        let ports = "[network]\nmode = 'ports'\nudp = true\nconnect_tcp = [22]\nbind_tcp = [80]\n";
+        for (policy, complaint, expected) in [
+            ("", "bind: Operation not permitted", "[network] mode = \"loopback\""),
+            ("", "socket: Operation not permitted", "[network] mode = \"loopback\""),
+            (
+                "",
+                "ssh: Could not resolve hostname x",
+                "[network] mode = \"ports\", connect_tcp = [22], udp = true",
+            ),
+            (
+                "",
+                "unable to access 'https://x/': Could not resolve host: x",
+                "[network] mode = \"ports\", connect_tcp = [443], udp = true",
+            ),
+            (
+                "",
+                "Could not resolve host: x",
+                "[network] mode = \"ports\", connect_tcp = [80, 443], udp = true",
+            ),
+            (ports, "connect to 127.0.0.1:8080: Permission denied", "[network] connect_tcp = [22, 8080]"),
+            (ports, "connect to x port 25: Permission denied", "[network] connect_tcp = [22, 25]"),
+            (ports, "bind [::1]:8080: Permission denied", "[network] bind_tcp = [80, 8080]"),
+            ("[network]\nmode = 'ports'\n", "Could not resolve host: x", "[network] udp = true"),
+            ("", "ipcmk: create share memory failed", "[process] sysv_ipc = true"),
+        ] {
+            let named = line(policy, complaint).unwrap_or_default();
+            assert_eq!(named, expected, "{complaint}");
+            let text =
+                named.replacen("] ", "]\n", 1).replace(", connect", "\nconnect").replace(", udp", "\nudp");
+            Policy::from_toml(&format!("version = 1\n{text}\n"), Path::new("own.toml")).unwrap();
+        }
+        assert_eq!(line(ports, "Could not resolve host: x"), None, "names are open");
+        assert_eq!(line(ports, "connect to x port 22: Permission denied"), None, "this port is open");
+    }
+
+    #[test]
+    fn what_no_policy_opens_is_said_to_be_so() {
+        for (complaint, act) in [
+            ("kill: (17): Operation not permitted", "a signal to a process that is not the run's"),
+            ("mount: /mnt: must be superuser to use mount.", "making a namespace or a mount"),
+            ("renice: failed to set priority for 17", "changing the scheduling of another process"),
+        ] {
+            let policy = Policy::builtin("default").unwrap();
+            let denial = call(&policy, &complaint.to_lowercase()).unwrap();
+            assert_eq!((denial.act.as_str(), denial.line), (act, None));
+        }
+    }
+}
