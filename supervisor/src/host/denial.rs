@@ -132,7 +132,10 @@ impl<'a> Look<'a> {
 
     /// The absolute paths that a line names, but for what the supervisor made for the run: that is as it is to be.
     fn paths<'l>(&'l self, line: &'l str) -> impl Iterator<Item = PathBuf> + 'l {
-        paths(line).filter(|path| !self.around.closed.own.iter().any(|own| path.starts_with(own)))
+        let is_own = |path: &PathBuf| self.around.closed.own.iter().any(|own| path.starts_with(own));
+        // No file, but a connection for bash(1).
+        let is_file = |path: &PathBuf| !path.starts_with("/dev/tcp") && !path.starts_with("/dev/udp");
+        paths(line).filter(move |path| is_file(path) && !is_own(path))
     }
 
     /// What is denied about a program: the program itself, or what its first line names to interpret it.

@@ -8,14 +8,15 @@ use policies::{Denial, Mode, Policy};
 /// The words of programs that looked for the address of a name.
 const NAMES: &[&str] = &["resolve", "resolution", "eai_again", "dns"];
 
-fn denied(act: &str, line: impl Into<String>) -> Option<Denial> {
-    Some(Denial { act: act.to_owned(), line: Some(line.into()) })
+fn denied(act: &str, line: impl Into<String>) -> Denial {
+    Denial { act: act.to_owned(), line: Some(line.into()) }
 }
 
 /// What is denied about a call that a line names, in small letters.
 pub(super) fn call(policy: &Policy, line: &str) -> Option<Denial> {
     let says = |words: &[&str]| words.iter().any(|word| line.contains(word));
     let process = &policy.process;
+    let denied = |act: &str, line: &str| Some(denied(act, line));
     let never = |act: &str| Some(Denial { act: act.to_owned(), line: None });
     if says(&["ptrace", "strace", "process_vm_"]) && !process.debug {
         return denied("tracing a process", "[process] debug = true");
@@ -54,12 +55,13 @@ pub(super) fn network(policy: &Policy, line: &str) -> Option<Denial> {
     let serves = says(&["bind", "listen"]);
     let own = serves || says(&["127.0.0.1", "localhost", "[::1]", "loopback"]);
     let named = says(NAMES);
-    let connects = named || says(&["connect", "network"]);
+    // The last is how shells name a connection.
+    let connects = named || says(&["connect", "network", "/dev/tcp/"]);
     if !own && !connects && !says(&["socket"]) {
         return None;
     }
     let network = &policy.network;
-    match network.mode {
+    let denial = match network.mode {
         Mode::None if own => denied("a server or a connection on this host", "[network] mode = \"loopback\""),
         // To where is not known; a connection beyond the host says so with this.
         Mode::None if !connects => denied("a network socket", "[network] mode = \"loopback\""),
@@ -69,24 +71,22 @@ pub(super) fn network(policy: &Policy, line: &str) -> Option<Denial> {
                 None if line.contains("ssh") => "22".to_owned(),
                 None => "80, 443".to_owned(),
             };
-            denied(
-                "a connection to the network",
-                format!("[network] mode = \"ports\", connect_tcp = [{ports}], udp = true"),
-            )
+            let line = format!("[network] mode = \"ports\", connect_tcp = [{ports}], udp = true");
+            denied("a connection to the network", line)
         }
-        Mode::Ports if serves => more("listening on a port", "bind_tcp", &network.bind_tcp, port(line)),
+        Mode::Ports if serves => {
+            return more("listening on a port", "bind_tcp", &network.bind_tcp, port(line));
+        }
         // Names are asked for over UDP. What has that and finds none has no name service, or not that name.
-        Mode::Ports if named => {
-            if network.udp {
-                None
-            } else {
-                denied("a question for the address of a name", "[network] udp = true")
-            }
+        Mode::Ports if named && network.udp => return None,
+        Mode::Ports if named => denied("a question for the address of a name", "[network] udp = true"),
+        Mode::Ports => {
+            return more("a connection to a port", "connect_tcp", &network.connect_tcp, port(line));
         }
-        Mode::Ports => more("a connection to a port", "connect_tcp", &network.connect_tcp, port(line)),
         // What the proxy refuses it says itself, with the host.
-        Mode::None | Mode::Loopback | Mode::Host | Mode::Proxy => None,
-    }
+        Mode::None | Mode::Loopback | Mode::Host | Mode::Proxy => return None,
+    };
+    Some(denial)
 }
 
 /// The line with a port more than a policy has. One that it has is not what it denies.
@@ -97,15 +97,16 @@ fn more(act: &str, key: &str, has: &BTreeSet<u16>, port: Option<u16>) -> Option<
     let all = has.iter().map(ToString::to_string);
     let all: Vec<String> =
         all.chain([port.map_or_else(|| "PORT".to_owned(), |port| port.to_string())]).collect();
-    denied(act, format!("[network] {key} = [{}]", all.join(", ")))
+    Some(denied(act, format!("[network] {key} = [{}]", all.join(", "))))
 }
 
-/// Returns the port that a line names: `port 8080`, `127.0.0.1:8080`, `https://…`.
+/// Returns the port that a line names: `port 8080`, `/dev/tcp/HOST/8080`, `127.0.0.1:8080`, `https://…`.
 fn port(line: &str) -> Option<u16> {
     let is_edge = |c: char| c.is_whitespace() || "'\"`(),;=<>/".contains(c);
     let words: Vec<&str> = line.split(is_edge).filter(|word| !word.is_empty()).collect();
-    let after = words.windows(2).find_map(|pair| match pair {
-        ["port", number] => number.trim_end_matches([':', '.']).parse().ok(),
+    let number = |word: &str| word.trim_end_matches([':', '.']).parse::<u16>().ok();
+    let after = words.windows(3).find_map(|near| match near {
+        ["tcp", _, word] | [_, "port", word] => number(word),
         _ => None,
     });
     let of_host = |word: &&str| -> Option<u16> {
@@ -157,6 +158,11 @@ mod tests {
             (ports, "connect to 127.0.0.1:8080: Permission denied", "[network] connect_tcp = [22, 8080]"),
             (ports, "connect to x port 25: Permission denied", "[network] connect_tcp = [22, 25]"),
             (ports, "bind [::1]:8080: Permission denied", "[network] bind_tcp = [80, 8080]"),
+            (
+                ports,
+                "bash: line 1: /dev/tcp/127.0.0.1/8443: Permission denied",
+                "[network] connect_tcp = [22, 8443]",
+            ),
             ("[network]\nmode = 'ports'\n", "Could not resolve host: x", "[network] udp = true"),
             ("", "ipcmk: create share memory failed", "[process] sysv_ipc = true"),
         ] {
