@@ -1,6 +1,7 @@
 //! A shim that somebody stops: it is woken when its run is to end, and ended itself where that does not help.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -26,7 +27,7 @@ fn stopped_all_the_while<R>(pid: Pid, act: impl FnOnce() -> R) -> R {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) && kill(pid, Signal::SIGSTOP).is_ok() {
-                std::thread::yield_now();
+                std::thread::sleep(Duration::from_millis(1));
             }
         });
         let result = act();

@@ -102,13 +102,13 @@ async fn end(key: &TaskKey, dir: &RunDir, shim: &Watched, cause: Cause) {
 
 /// Looks at what a shim is doing. Blocking.
 fn look(dir: &RunDir) -> Doing {
-    if matches!(dir.exit(), Ok(Some(_))) || matches!(dir.unkillable(), Ok(Some(_))) {
-        return Doing::Its;
-    }
     let pid = dir.pid().ok().flatten().map(|record| record.shim.pid);
-    match pid.map(ProcessStat::of) {
-        // `t` is a process that another one traces.
-        Some(Ok(stat)) if matches!(stat.state, 'T' | 't') => Doing::Stopped,
-        _ => Doing::Else,
+    // `t` is a process that another one traces. One that has recorded the end can be stopped before its own, too.
+    if let Some(Ok(stat)) = pid.map(ProcessStat::of)
+        && matches!(stat.state, 'T' | 't')
+    {
+        return Doing::Stopped;
     }
+    let has_recorded = matches!(dir.exit(), Ok(Some(_))) || matches!(dir.unkillable(), Ok(Some(_)));
+    if has_recorded { Doing::Its } else { Doing::Else }
 }
