@@ -1,4 +1,4 @@
-//! What a sandbox denied a run is told with the line that allows it, and with that line the same run works.
+//! The denial of a failed run names the line of the policy that allows the act, and with that line the same run works.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
