@@ -59,6 +59,7 @@ mod gc;
 mod git;
 mod graph;
 mod guides;
+mod hangs;
 mod health;
 mod help;
 mod hermes;

@@ -5,14 +5,13 @@ use std::fmt;
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::Signal;
 use serde_json::json;
 
 use crate::doors::{as_worker, first_socket, idle_worker, operator, socket_of};
-use crate::harness::{Fleet, User, skip};
+use crate::harness::{Fleet, User};
 
 /// Connections of one process at once, by default.
 const EACH: usize = 64;
@@ -321,62 +320,6 @@ fn a_refused_file_leaves_nothing_behind() {
     assert!(said.starts_with("HTTP/1.1 404 "), "{said}");
     assert_eq!(drafts(), 0);
     assert_eq!(operator(&fleet).get("/api/v1/attachments/1").status, 404);
-}
-
-#[test]
-fn a_stopped_daemon_is_named_and_no_command_waits_for_it() {
-    for user in User::all() {
-        let fleet = Fleet::boot_as(user);
-        let pid = fleet.daemon_pid();
-        fleet.signal(Signal::SIGSTOP);
-        let start = Instant::now();
-        for args in [&["status"][..], &["create", "x"], &["watch"]] {
-            fleet.cli(args).refused(75, &format!("kill -CONT {pid}"));
-        }
-        assert!(start.elapsed() < Duration::from_mins(1), "{:?}", start.elapsed());
-        fleet.signal(Signal::SIGCONT);
-        fleet.cli(["status"]).ok();
-    }
-}
-
-/// A cgroup in which nothing goes on, for as long as this is there.
-struct Frozen(PathBuf);
-
-impl Frozen {
-    /// Freezes a process; none where this host lets nobody do it.
-    fn of(pid: i32) -> Option<Self> {
-        let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
-        let mount = mounts.lines().find(|line| line.contains(" - cgroup2 "))?.split(' ').nth(4)?;
-        let group = Frozen(Path::new(mount).join(format!("frozen-{pid}")));
-        std::fs::create_dir(&group.0).ok()?;
-        std::fs::write(group.0.join("cgroup.procs"), pid.to_string()).ok()?;
-        std::fs::write(group.0.join("cgroup.freeze"), "1").ok()?;
-        Some(group)
-    }
-}
-
-impl Drop for Frozen {
-    fn drop(&mut self) {
-        drop(std::fs::write(self.0.join("cgroup.freeze"), "0"));
-        let procs = std::fs::read_to_string(self.0.join("cgroup.procs")).unwrap_or_default();
-        for pid in procs.lines() {
-            drop(std::fs::write(self.0.parent().unwrap().join("cgroup.procs"), pid));
-        }
-        drop(std::fs::remove_dir(&self.0));
-    }
-}
-
-#[test]
-fn a_daemon_that_hangs_is_named_by_status_with_the_way_out() {
-    let fleet = Fleet::boot();
-    let pid = fleet.daemon_pid();
-    let Some(frozen) = Frozen::of(pid) else { return skip("a daemon that hangs: needs root and cgroup2") };
-
-    let refused = fleet.cli(["status"]).refused(75, &format!("`kill -9 {pid}` ends it"));
-
-    drop(frozen);
-    assert!(refused.stderr.contains("has not answered within 10s"), "{}", refused.stderr);
-    fleet.cli(["status"]).ok();
 }
 
 /// How long something took, each time.
