@@ -70,8 +70,8 @@ pub use model::filter::{Archived, EventFilter, Excerpt, Filter, Page, Sort};
 pub use model::fleet::{FleetId, NewFleetTask};
 pub use model::hold::{Hold, HoldKind, HoldOn, HoldScope, NewHold, Within};
 pub use model::id::{
-    ApprovalClass, AttachmentId, BoardId, BoardName, CommentId, Digest, EventId, LetterId, ParseError,
-    PluginName, Pool, Profile, RequestId, RunId, ScheduleName, TaskId, Tenant, Tick,
+    ApprovalClass, AttachmentId, BoardId, BoardName, CommentId, Digest, EventId, LetterId, PluginName, Pool,
+    Profile, RequestId, RunId, ScheduleName, TaskId, Tenant, Tick,
 };
 pub use model::letter::{Address, Crowd, Heads, Letter, LetterState, Letters, Mail, Notice, NoticeKind};
 pub use model::limits;
@@ -87,6 +87,7 @@ pub use model::outcome::{
     ApprovalState, BlockKind, Denied, Egress, EndCause, Ending, Fault, Finished, HostEgress, OnCleanExit,
     Outcome, OwnLimit, Siblings, StopReason,
 };
+pub use model::parse_error::ParseError;
 pub use model::plugin::PluginCursor;
 pub use model::price::{Price, Prices};
 pub use model::projection::{
@@ -101,7 +102,8 @@ pub use model::schedule::{
     DueCommand, Missed, Overlap, Schedule, ScheduleSpec, ScheduleTick, TemplateTask, TickOutcome, Timing,
 };
 pub use model::spent::{Counters, Spent};
-pub use model::status::{Change, Gate, InitialState, State, Status, Then, WasDone};
+pub use model::state::{Change, Gate, InitialState, State, Then};
+pub use model::status::{Status, WasDone};
 pub use model::straggler::Straggler;
 pub use model::subscription::{Subscription, SubscriptionKey};
 pub use model::swarm::{BLACKBOARD, NewSwarm, Swarm, SwarmWorker};
@@ -126,7 +128,8 @@ pub use rules::transition::{IllegalChange, next};
 pub use store::check::{Depth, check_board, require_whole};
 pub use store::create::{create_board, ensure_board};
 pub use store::left::{Left, leave, take_over};
-pub use store::open::{OpenError, Schema, schema_of};
+pub use store::open::{Schema, schema_of};
+pub use store::open_error::OpenError;
 pub use store::repair::{Loss, Repair, repair_board};
 pub use transfer::backup::{BackedUp, Existing, Restored, backup_board, restore_board};
 pub use transfer::export::{Exported, Imported, Rows};

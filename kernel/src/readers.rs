@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::board::view::View;
 use crate::model::clock::Clock;
 use crate::model::error::Error;
-use crate::store::open::OpenError;
+use crate::store::open_error::OpenError;
 use crate::store::presence::Presence;
 use crate::store::tx::Database;
 

@@ -19,7 +19,7 @@ use crate::model::error::{Error, StorageKind};
 use crate::model::id::{EventId, LetterId};
 use crate::model::quota::SharedQuotas;
 use crate::model::request::Request;
-use crate::store::open::OpenError;
+use crate::store::open_error::OpenError;
 use crate::store::presence::Presence;
 use crate::store::tx::{Database, Savepoint, Tx};
 use crate::store::watched::Watched;

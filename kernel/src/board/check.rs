@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use super::edit::Edit;
 use super::{Board, SYSTEM, preview, verdict};
 use crate::model::actor::{ActorKind, Label};
 use crate::model::clock::Timestamp;
@@ -12,7 +11,8 @@ use crate::model::id::{Profile, TaskId};
 use crate::model::limits;
 use crate::model::outcome::{EndCause, Ending, OnCleanExit, Outcome};
 use crate::model::run::{Purpose, Run};
-use crate::model::status::{Status, Then};
+use crate::model::state::Then;
+use crate::model::status::Status;
 use crate::model::task::{Check, Task};
 use crate::model::verdict::Handoff;
 use crate::rules::check;
@@ -137,10 +137,11 @@ impl Board<'_> {
     pub(super) fn edit_check(
         &self,
         task: &Task,
-        edit: &Edit,
+        command: Option<&str>,
+        limit: Option<u32>,
         fields: &mut Vec<&'static str>,
     ) -> Result<(), Error> {
-        if !edit.changes_check() {
+        if command.is_none() && limit.is_none() {
             return Ok(());
         }
         let id = &task.id;
@@ -156,15 +157,15 @@ impl Board<'_> {
                 format!("`supervisor reopen {id}` lets it be done again"),
             ));
         }
-        if let Some(command) = &edit.check {
+        if let Some(command) = command {
             limits::bytes("check", command, limits::WORD)?;
-            let command = Some(command.as_str()).filter(|command| !command.is_empty());
+            let command = Some(command).filter(|command| !command.is_empty());
             command.map_or(Ok(()), |command| limits::filled("check", command, HINT))?;
             self.change(id, "check", &Field::Check(command), fields)?;
             self.set(id, &Field::FailedChecks(0))?;
         }
-        if let Some(limit) = edit.max_checks {
-            let has_check = match &edit.check {
+        if let Some(limit) = limit {
+            let has_check = match command {
                 Some(command) => !command.is_empty(),
                 None => task.check.command.is_some(),
             };

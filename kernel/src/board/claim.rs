@@ -12,7 +12,7 @@ use crate::model::event::EventKind;
 use crate::model::hold::Target;
 use crate::model::id::{Profile, RunId, TaskId};
 use crate::model::run::{Holder, Purpose, Run};
-use crate::model::status::{Change, State};
+use crate::model::state::{Change, State};
 use crate::model::task::Task;
 use crate::rules::authority;
 use crate::store::runs::{Lease, NewRun};

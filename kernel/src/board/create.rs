@@ -14,7 +14,7 @@ use crate::model::id::{Pool, TaskId, Tenant};
 use crate::model::limits;
 use crate::model::outcome::BlockKind;
 use crate::model::quota::Bound;
-use crate::model::status::{Change, Gate, State};
+use crate::model::state::{Change, Gate, State};
 use crate::model::task::{NewTask, Task};
 use crate::rules::authority;
 use crate::rules::links;

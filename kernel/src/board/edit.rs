@@ -88,7 +88,7 @@ impl Edit {
     }
 
     /// Whether it changes what proves the task done.
-    pub(super) fn changes_check(&self) -> bool {
+    fn changes_check(&self) -> bool {
         self.check.is_some() || self.max_checks.is_some()
     }
 
@@ -166,7 +166,7 @@ impl Board<'_> {
             ));
         }
         self.edit_run_settings(&task, edit, fields)?;
-        self.edit_check(&task, edit, fields)?;
+        self.edit_check(&task, edit.check.as_deref(), edit.max_checks, fields)?;
         if let Some(title) = &edit.title {
             limits::title(title)?;
             self.change(id, "title", &Field::Title(title), fields)?;

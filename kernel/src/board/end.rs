@@ -14,7 +14,7 @@ use crate::model::note::NewAttachment;
 use crate::model::outcome::{BlockKind, EndCause, Ending, Finished, Outcome};
 use crate::model::quota::Bound;
 use crate::model::run::Run;
-use crate::model::status::{Change, Then};
+use crate::model::state::{Change, Then};
 use crate::model::verdict::Blocking;
 use crate::rules::retry::{self, Decision};
 use crate::store::attachments::Origin;

@@ -8,7 +8,7 @@ use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::TaskId;
 use crate::model::log::{Folded, Horizon};
-use crate::model::status::State;
+use crate::model::state::State;
 use crate::rules::transition::next;
 use crate::store::events::Logged;
 

@@ -12,7 +12,7 @@ use crate::model::event::EventKind;
 use crate::model::id::{EventId, LetterId, TaskId};
 use crate::model::letter::{Address, Crowd, Heads, Letter, LetterState, Letters, Mail, NoticeKind};
 use crate::model::limits;
-use crate::model::status::State;
+use crate::model::state::State;
 use crate::model::task::Task;
 use crate::model::verdict::Question;
 use crate::rules::authority;

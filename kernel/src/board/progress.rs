@@ -16,7 +16,7 @@ use crate::model::id::TaskId;
 use crate::model::proposal::{NewProposal, Proposal, ReviewAnswer, ReviewTerms};
 use crate::model::status::Status;
 use crate::model::task::Task;
-use crate::rules::proposal::{Proposed, Review};
+use crate::rules::proposed::{Proposed, Review};
 
 /// The most tasks of a mission that its reviewer reads, and the most characters of what each says.
 const FACTS: (u32, usize) = (200, 200);

@@ -10,7 +10,7 @@ use crate::model::event::EventKind;
 use crate::model::id::{RunId, TaskId};
 use crate::model::outcome::{BlockKind, EndCause, Ending, StopReason};
 use crate::model::run::{Holder, Purpose, Run};
-use crate::model::status::{Change, Gate, State};
+use crate::model::state::{Change, Gate, State};
 use crate::model::task::Task;
 use crate::model::verdict::{Destination, Verdict};
 use crate::model::words::words;

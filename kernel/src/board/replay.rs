@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::board::view::View;
 use crate::model::error::Error;
 use crate::model::id::{EventId, TaskId};
-use crate::model::status::State;
+use crate::model::state::State;
 use crate::rules::transition::{IllegalChange, next};
 use crate::store::events::Logged;
 

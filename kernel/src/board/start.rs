@@ -11,7 +11,7 @@ use crate::model::hold::Target;
 use crate::model::id::{Profile, RunId, TaskId};
 use crate::model::run::{Purpose, Run};
 use crate::model::spent::Spent;
-use crate::model::status::{Change, State};
+use crate::model::state::{Change, State};
 use crate::model::time_limit::TimeLimit;
 use crate::store::runs::NewRun;
 

@@ -24,7 +24,7 @@ use crate::model::note::{Attachment, Comment, Event};
 use crate::model::outcome::Egress;
 use crate::model::request::Request;
 use crate::model::run::Run;
-use crate::model::status::Gate;
+use crate::model::state::Gate;
 use crate::model::task::Task;
 use crate::rules::readiness::{Waits, gate};
 use crate::store::tx::Tx;

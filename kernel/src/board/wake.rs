@@ -8,7 +8,8 @@ use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::id::TaskId;
 use crate::model::outcome::{EndCause, Ending, StopReason};
-use crate::model::status::{Change, Gate, State, Status};
+use crate::model::state::{Change, Gate, State};
+use crate::model::status::Status;
 use crate::store::delays::Delay;
 use crate::store::fields::Field;
 

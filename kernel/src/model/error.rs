@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::model::id::{ParseError, TaskId};
+use crate::model::id::TaskId;
+use crate::model::parse_error::ParseError;
 use crate::model::status::Status;
 use crate::model::words::words;
 

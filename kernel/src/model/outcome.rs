@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::model::clock::Timestamp;
 use crate::model::id::{Profile, RunId, TaskId};
 use crate::model::spent::Spent;
-use crate::model::status::{Gate, Status, Then, WasDone};
+use crate::model::status::Status;
 use crate::model::words::words;
 
 /// How many counted failures in a row block a task, unless it or its dispatcher says otherwise.
@@ -55,40 +55,6 @@ words! {
         Lost => "lost",
         /// It never started.
         SpawnFailed => "spawn_failed",
-    }
-}
-
-impl Outcome {
-    /// Returns whether a run with this outcome may send its task there.
-    pub(crate) fn allows(self, then: Then) -> bool {
-        match self {
-            // What waits for a check is not done yet, and is archived as what it is.
-            Outcome::Completed => {
-                matches!(then, Then::Done | Then::Archived(_) | Then::Again(Gate::Check(_)))
-            }
-            Outcome::Blocked => matches!(then, Then::Blocked(_) | Then::Triage | Then::Again(_)),
-            Outcome::ReviewRequested => matches!(then, Then::Review | Then::Again(Gate::Check(_))),
-            Outcome::CheckPassed => matches!(then, Then::Done | Then::Review),
-            Outcome::CheckFailed => {
-                matches!(then, Then::Again(_) | Then::Blocked(BlockKind::GaveUp))
-            }
-            Outcome::Approved => matches!(then, Then::Done | Then::Again(Gate::Check(_))),
-            Outcome::ChangesRequested => matches!(then, Then::Again(_)),
-            Outcome::Cancelled => {
-                matches!(then, Then::Archived(WasDone::No) | Then::Blocked(_))
-            }
-            Outcome::Reclaimed => matches!(then, Then::Again(_) | Then::Triage | Then::Review),
-            Outcome::Preempted | Outcome::RateLimited => matches!(then, Then::Again(_) | Then::Review),
-            Outcome::Crashed
-            | Outcome::TimedOut
-            | Outcome::Stalled
-            | Outcome::OutOfMemory
-            | Outcome::Unreported
-            | Outcome::Lost
-            | Outcome::SpawnFailed => {
-                matches!(then, Then::Again(_) | Then::Blocked(BlockKind::GaveUp) | Then::Review)
-            }
-        }
     }
 }
 

@@ -11,7 +11,8 @@ use crate::model::id::{ApprovalClass, Pool, Profile, RunId, ScheduleName, TaskId
 use crate::model::limits;
 use crate::model::outcome::{ApprovalState, BlockKind};
 use crate::model::run::Purpose;
-use crate::model::status::{InitialState, Status};
+use crate::model::state::InitialState;
+use crate::model::status::Status;
 use crate::model::verdict::Question;
 use crate::model::waiting::Waiting;
 

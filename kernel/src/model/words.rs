@@ -29,12 +29,12 @@ macro_rules! words {
         }
 
         impl std::str::FromStr for $name {
-            type Err = crate::model::id::ParseError;
+            type Err = crate::model::parse_error::ParseError;
 
             fn from_str(text: &str) -> Result<Self, Self::Err> {
                 Self::ALL.iter().copied().find(|word| word.as_str() == text).ok_or_else(|| {
                     let known: Vec<&str> = Self::ALL.iter().map(|word| word.as_str()).collect();
-                    crate::model::id::ParseError::new($what, text, format!("one of: {}", known.join(", ")))
+                    crate::model::parse_error::ParseError::new($what, text, format!("one of: {}", known.join(", ")))
                 })
             }
         }

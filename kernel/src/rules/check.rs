@@ -3,7 +3,8 @@
 use crate::model::clock::Timestamp;
 use crate::model::id::RunId;
 use crate::model::outcome::{BlockKind, EndCause, Ending, Outcome, StopReason};
-use crate::model::status::{Gate, Then, WasDone};
+use crate::model::state::{Gate, Then};
+use crate::model::status::WasDone;
 use crate::model::verdict::Verdict;
 use crate::rules::reason::{OUT_OF_MEMORY, by_signal, last_line};
 use crate::rules::retry::{self, Checked, Decision, Errand, Tally};

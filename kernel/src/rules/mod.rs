@@ -14,6 +14,7 @@ pub(crate) mod mention;
 pub(crate) mod mission;
 pub(crate) mod notice;
 pub(crate) mod proposal;
+pub(crate) mod proposed;
 mod proposed_profiles;
 pub(crate) mod readiness;
 pub(crate) mod reason;

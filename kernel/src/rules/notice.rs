@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::model::event::EventKind;
 use crate::model::letter::{Notice, NoticeKind};
 use crate::model::outcome::BlockKind;
-use crate::model::status::State;
+use crate::model::state::State;
 use crate::model::task::Task;
 use crate::model::verdict::Question;
 

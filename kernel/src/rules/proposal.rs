@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::proposed::{Proposed, Review};
 use super::proposed_profiles::with_proposed;
 use super::template::in_order;
 use crate::model::error::Error;
@@ -20,36 +21,8 @@ use crate::model::verdict::Handoff;
 
 /// The most tasks of one proposal.
 const TASKS: usize = 50;
-/// The most profiles that a proposal may name, and the most characters of what each is for.
-pub(crate) const STAFF: (usize, usize) = (100, 300);
 /// The field by which a refusal names what was returned.
 const FIELD: &str = "metadata";
-
-/// What a proposal comes to.
-#[derive(Debug, Default)]
-pub(crate) struct Proposed {
-    /// The new title of its task.
-    pub(crate) title: Option<String>,
-    /// The new text of its task.
-    pub(crate) body: Option<String>,
-    /// The assignee of its task.
-    pub(crate) assignee: Option<Profile>,
-    /// New tasks, each behind those that it waits for.
-    pub(crate) tasks: Vec<TemplateTask>,
-    /// What a review of a mission answers.
-    pub(crate) review: Option<Review>,
-    /// New profiles that a plan asks for.
-    pub(crate) profiles: Vec<ProposedProfile>,
-}
-
-/// What a review of a mission's progress answers.
-#[derive(Debug)]
-pub(crate) struct Review {
-    pub(crate) answer: ReviewAnswer,
-    pub(crate) reason: String,
-    /// Tasks of the mission that are not needed any more.
-    pub(crate) drop: Vec<TaskId>,
-}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

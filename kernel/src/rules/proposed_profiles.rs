@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::proposal::{Proposed, STAFF};
+use super::proposed::{Proposed, STAFF};
 use crate::model::error::Error;
 use crate::model::id::Profile;
 use crate::model::limits;

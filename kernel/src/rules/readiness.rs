@@ -2,7 +2,7 @@
 
 use crate::model::clock::Timestamp;
 use crate::model::outcome::ApprovalState;
-use crate::model::status::Gate;
+use crate::model::state::Gate;
 
 /// What the gate of a task depends on.
 #[derive(Clone, Copy, Debug)]

@@ -5,12 +5,13 @@ use std::time::Duration;
 use crate::model::clock::Timestamp;
 use crate::model::id::RunId;
 use crate::model::outcome::{BlockKind, EndCause, Ending, Fault, OnCleanExit, Outcome, StopReason};
-use crate::model::status::{Gate, Then, WasDone};
+use crate::model::state::{Gate, Then};
+use crate::model::status::WasDone;
 use crate::model::verdict::{Destination, Handoff, Verdict};
 use crate::rules::backoff::Jitter;
 use crate::rules::reason::{OUT_OF_MEMORY, by_signal, with_tail, with_trouble};
 use crate::rules::recurrence::Recurrence;
-use crate::rules::turns::{self, GoalTurns, Pace};
+use crate::rules::turns::{GoalTurns, Pace};
 
 /// Why a run has come to nothing whose worker has exited with 0.
 const UNREPORTED: &str = "the worker exited without complete, block or request-review \
@@ -228,9 +229,11 @@ fn by_cause(ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
                 ..plain(Outcome::Completed, Then::Done, 0)
             },
             // What a run with this policy comes to is a verdict: `implied`.
-            OnCleanExit::TurnEnded { .. } if tally.goal.is_some() => turns::next(tally, now),
             OnCleanExit::Review { .. } | OnCleanExit::TurnEnded { .. } | OnCleanExit::Unreported => {
-                failed(Outcome::Unreported, &with_trouble(UNREPORTED, ending))
+                match tally.goal.filter(|_| matches!(ending.result_policy, OnCleanExit::TurnEnded { .. })) {
+                    Some(goal) => next_turn(tally, goal, now),
+                    None => failed(Outcome::Unreported, &with_trouble(UNREPORTED, ending)),
+                }
             }
         },
         EndCause::Exited { code } => {
@@ -278,6 +281,20 @@ fn by_cause(ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
         // A verdict: `implied`.
         EndCause::OwnLimit(limit) => failed(Outcome::Unreported, &format!("it met its limit on {limit}")),
         EndCause::Stopped(reason) => by_stop(*reason, ending, tally, now),
+    }
+}
+
+/// What follows a turn that has not reached the goal: another one. It is no failure, and failures before it count on, unless it took so
+/// long that it has done something.
+fn next_turn(tally: Tally, goal: GoalTurns, now: Timestamp) -> Decision {
+    let error = format!("turn {} of {} ended without a verdict: it goes on", goal.turn(), goal.limit);
+    let (pause, then) = after_turn(tally, now);
+    let failures = if tally.pace.is_earnest { 0 } else { tally.failures };
+    Decision {
+        pause,
+        error: Some(error),
+        turn: Some(goal.turn()),
+        ..plain(Outcome::Unreported, then, failures)
     }
 }
 

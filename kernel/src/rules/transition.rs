@@ -2,7 +2,8 @@
 
 use crate::model::id::RunId;
 use crate::model::outcome::{BlockKind, Outcome};
-use crate::model::status::{Change, Gate, InitialState, State, Then, WasDone};
+use crate::model::state::{Change, Gate, InitialState, State, Then};
+use crate::model::status::WasDone;
 use crate::model::verdict::VerdictKind;
 
 /// A transition that does not exist.
@@ -90,7 +91,7 @@ fn record(state: State, run: RunId, verdict: VerdictKind) -> Option<State> {
 
 fn end(state: State, run: RunId, outcome: Outcome, then: Then) -> Option<State> {
     let (open, _) = running(state)?;
-    (open == run && outcome.allows(then)).then(|| reached(then))
+    (open == run && then.follows(outcome)).then(|| reached(then))
 }
 
 /// Where a task is that goes there.

@@ -2,12 +2,9 @@
 
 use std::time::Duration;
 
-use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::limits;
-use crate::model::outcome::Outcome;
 use crate::model::task::{NewTask, Task};
-use crate::rules::retry::{self, Decision, Tally};
 
 /// A turn that is over sooner has hardly begun.
 const HASTY: Duration = Duration::from_secs(10);
@@ -88,21 +85,6 @@ impl Pace {
         }
         let count = lengths.take_while(|length| *length <= EARNEST).filter(|length| *length < HASTY).count();
         Pace { hasty: u32::try_from(count).unwrap_or(u32::MAX), is_earnest: false }
-    }
-}
-
-/// Decides what follows a turn that has not reached the goal: another one. It is no failure, and failures before it count on, unless it took so
-/// long that it has done something.
-pub(crate) fn next(tally: Tally, now: Timestamp) -> Decision {
-    let goal = tally.goal.unwrap_or(GoalTurns { taken: 0, limit: 0 });
-    let error = format!("turn {} of {} ended without a verdict: it goes on", goal.turn(), goal.limit);
-    let (pause, then) = retry::after_turn(tally, now);
-    let failures = if tally.pace.is_earnest { 0 } else { tally.failures };
-    Decision {
-        pause,
-        error: Some(error),
-        turn: Some(goal.turn()),
-        ..retry::plain(Outcome::Unreported, then, failures)
     }
 }
 

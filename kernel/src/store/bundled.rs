@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OptionalExtension as _};
 
 use super::attachments;
-use super::open::{self, OpenError, sqlite, unreadable};
+use super::open;
+use super::open_error::{OpenError, sqlite, unreadable};
 use crate::model::id::Digest;
 use crate::model::note::Attachment;
 

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-use super::open::{self, OpenError, Schema, sqlite};
+use super::open::{self, Schema};
+use super::open_error::{OpenError, sqlite};
 use super::tx::Tx;
 use super::{counts, missions, usage};
 use crate::model::counted::Counted;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::open::BUSY;
-
+/// How long a statement waits for another program's lock.
+pub(super) const BUSY: Duration = Duration::from_secs(5);
 /// A shorter log is left as it is: to make it anew costs more than to read it.
 const LONG: u64 = 1024 * 1024;
 

@@ -7,9 +7,10 @@ use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags};
 
 use super::files::{sync, with_end};
-use super::open::{self, OpenError, sqlite, unreadable};
+use super::open;
+use super::open_error::{OpenError, sqlite, unreadable};
 use super::tx::Database;
-use super::{check, create, meta, migrate};
+use super::{check, create, identity, migrate};
 use crate::model::id::{BoardId, BoardName, RunId};
 
 impl Database {
@@ -27,7 +28,7 @@ pub(crate) fn copy_foreign(from: &Path, draft: &Path) -> Result<(), OpenError> {
 
 /// Returns the name of a board that may be any one.
 pub(crate) fn name_of(path: &Path) -> Result<BoardName, OpenError> {
-    meta::board_name(&open::foreign(path)?).map_err(|error| unreadable(path, &error))
+    identity::board_name(&open::foreign(path)?).map_err(|error| unreadable(path, &error))
 }
 
 fn copy(source: &Connection, draft: &Path) -> Result<(), OpenError> {
@@ -82,7 +83,7 @@ pub(crate) fn advance(draft: &Path, path: &Path, runs: RunId) -> Result<BoardId,
                 .map_err(fail)?;
         }
     }
-    let board = meta::board_id(&conn).map_err(|e| unreadable(draft, &e))?;
+    let board = identity::board_id(&conn).map_err(|e| unreadable(draft, &e))?;
     conn.close().map_err(|(_, error)| fail(error))?;
     sync(draft)?;
     Ok(board)

@@ -3,42 +3,17 @@
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags};
-use serde::{Deserialize, Serialize};
 
-use super::files::{draft_beside, replace, with_end};
-use super::open::{OpenError, early_reader, look, prepare, sqlite, unreadable};
-use super::{meta, migrate};
+use super::files::{draft_beside, with_end};
+use super::open::{early_reader, look, prepare};
+use super::open_error::{OpenError, sqlite, unreadable};
+use super::{identity, marker, migrate};
 use crate::model::clock::{Clock, Timestamp};
 use crate::model::entropy::Entropy;
 use crate::model::id::{BoardId, BoardName};
-
-/// What `board.json` beside a board says. Readers ignore unknown fields.
-#[derive(Serialize, Deserialize)]
-struct Marker {
-    version: u32,
-    board: BoardId,
-    name: Option<BoardName>,
-}
-
-/// Returns where the marker of a board is.
-pub(crate) fn marker_path(path: &Path) -> PathBuf {
-    path.with_file_name("board.json")
-}
-
-/// Reads which board existed here.
-pub(crate) fn read_marker(marker: &Path) -> Result<Option<BoardId>, OpenError> {
-    let text = match fs::read_to_string(marker) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(OpenError::Io { step: "read", path: marker.to_owned(), source }),
-    };
-    serde_json::from_str::<Marker>(&text).map(|marker| Some(marker.board)).map_err(|error| {
-        OpenError::io("understand", marker)(io::Error::new(io::ErrorKind::InvalidData, error))
-    })
-}
 
 /// Makes a new board. Its directory has to exist.
 ///
@@ -53,7 +28,7 @@ pub fn create_board(
     if path.symlink_metadata().is_ok() {
         return Err(OpenError::Exists { path: path.to_owned() });
     }
-    if read_marker(&marker_path(path))?.is_some() {
+    if marker::read(&marker::path(path))?.is_some() {
         return Err(OpenError::Missing { path: path.to_owned() });
     }
     let mut bytes = [0; 16];
@@ -73,7 +48,7 @@ pub fn create_board(
     let cleared = clear(&draft);
     made?;
     cleared?;
-    write_marker(path, id, Some(name))?;
+    marker::write(path, id, Some(name))?;
     Ok(id)
 }
 
@@ -90,7 +65,7 @@ pub fn ensure_board(
     match look(path) {
         Ok(()) => existing(path),
         Err(OpenError::Missing { path: missing }) => {
-            if read_marker(&marker_path(path))?.is_some() {
+            if marker::read(&marker::path(path))?.is_some() {
                 return Err(OpenError::Missing { path: missing });
             }
             match create_board(path, name, clock, entropy) {
@@ -105,10 +80,10 @@ pub fn ensure_board(
 fn existing(path: &Path) -> Result<BoardId, OpenError> {
     let conn = early_reader(path)?;
     let corrupt = |error| unreadable(path, &error);
-    let id = meta::board_id(&conn).map_err(corrupt)?;
-    if read_marker(&marker_path(path))?.is_none() {
-        let name = meta::board_name(&conn).map_err(corrupt)?;
-        write_marker(path, id, Some(&name))?;
+    let id = identity::board_id(&conn).map_err(corrupt)?;
+    if marker::read(&marker::path(path))?.is_none() {
+        let name = identity::board_name(&conn).map_err(corrupt)?;
+        marker::write(path, id, Some(&name))?;
     }
     Ok(id)
 }
@@ -147,12 +122,6 @@ pub(super) fn build(draft: &Path, id: BoardId, name: &BoardName, now: Timestamp)
     conn.pragma_update(None, "application_id", migrate::APPLICATION_ID).map_err(fail)?;
     prepare(&conn).map_err(fail)?;
     migrate::to_latest(&mut conn, "create", draft)?;
-    meta::insert(&conn, id, name, now).map_err(fail)?;
+    identity::insert(&conn, id, name, now).map_err(fail)?;
     conn.close().map_err(|(_, error)| fail(error))
-}
-
-pub(crate) fn write_marker(path: &Path, board: BoardId, name: Option<&BoardName>) -> Result<(), OpenError> {
-    let marker = marker_path(path);
-    let text = serde_json::json!({ "version": 1, "board": board, "name": name }).to_string();
-    replace(&marker, text.as_bytes()).map_err(|source| OpenError::Io { step: "write", path: marker, source })
 }

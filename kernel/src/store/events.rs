@@ -15,7 +15,7 @@ use crate::model::filter::{EventFilter, Excerpt};
 use crate::model::id::{EventId, RunId, TaskId, Tenant};
 use crate::model::limits::Room;
 use crate::model::note::Event;
-use crate::model::status::Change;
+use crate::model::state::Change;
 
 /// What one event does to where a task stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use super::open::OpenError;
+use super::open_error::OpenError;
 use crate::model::clock::Timestamp;
 
 /// Moves a board's file away under a name that tells why and when. A crash on the way leaves a board that is refused as

@@ -10,7 +10,7 @@ use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::{EventId, TaskId};
 use crate::model::log::Horizon;
-use crate::model::status::State;
+use crate::model::state::State;
 
 /// One event that is to be folded.
 pub(crate) struct Old {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::open::{OpenError, sqlite};
+use super::open_error::{OpenError, sqlite};
 use super::rows::{columns, tables};
 use crate::model::cell::Cell;
 

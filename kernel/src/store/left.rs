@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::open::OpenError;
+use super::open_error::OpenError;
 
 /// How a board was left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::path::Path;
 use rusqlite::Connection;
 use rusqlite_migration::{M, Migrations};
 
-use super::open::OpenError;
+use super::open_error::OpenError;
 
 /// Marks the file as a board of this program: `supv` in ASCII.
 pub(crate) const APPLICATION_ID: i32 = 0x7375_7076;

@@ -74,7 +74,7 @@ fn of_schema(path: &std::path::Path, schema: usize) {
     super::migrate::migrations().to_version(&mut conn, schema).unwrap();
     conn.pragma_update(None, "application_id", super::migrate::APPLICATION_ID).unwrap();
     let id = crate::BoardId(uuid::Uuid::nil());
-    super::meta::insert(&conn, id, &"test".parse().unwrap(), crate::Timestamp::from_secs(1)).unwrap();
+    super::identity::insert(&conn, id, &"test".parse().unwrap(), crate::Timestamp::from_secs(1)).unwrap();
     let task = "INSERT INTO tasks (id, title, status, assignee, tenant, workspace, created_at, updated_at) \
                 VALUES ('t_00000001', 'x', 'ready', 'a', 'acme', 'dir:/w', 0, 0)";
     conn.execute(task, []).unwrap();

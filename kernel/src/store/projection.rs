@@ -6,7 +6,8 @@ use std::time::SystemTime;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, params};
 
-use super::open::{self, OpenError, sqlite};
+use super::open;
+use super::open_error::{OpenError, sqlite};
 use crate::model::projection::{
     Projected, ProjectedCard, ProjectedEnd, ProjectedRemark, ProjectedTask, ProjectedWork, Projection, Seen,
     Stamp,

@@ -11,9 +11,10 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, params_from_iter};
 
 use super::files::{draft_beside, put_aside, put_in_place, sync_dir, with_end};
-use super::open::{self, OpenError, Schema, sqlite};
+use super::open::{self, Schema};
+use super::open_error::{OpenError, sqlite};
 use super::rows::{columns, tables};
-use super::{check, counts, create, migrate, missions, sequence, usage};
+use super::{check, counts, create, marker, migrate, missions, sequence, usage};
 use crate::model::clock::Timestamp;
 use crate::model::counted::Counted;
 use crate::model::id::{BoardId, BoardName};
@@ -122,7 +123,7 @@ fn rebuild(path: &Path, draft: &Path, name: &BoardName, now: Timestamp) -> Resul
     if found > migrate::latest() {
         return Err(OpenError::NewerSchema { path: path.to_owned(), found, known: migrate::latest() });
     }
-    let marked = create::read_marker(&create::marker_path(path))?;
+    let marked = marker::read(&marker::path(path))?;
     let id = marked.unwrap_or_else(|| BoardId(uuid::Uuid::new_v4()));
     create::build(draft, id, name, now)?;
     let fail = |error| sqlite("rebuild", draft, error);

@@ -13,7 +13,8 @@ use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::{RunId, TaskId, Tenant};
 use crate::model::outcome::{ApprovalState, BlockKind};
-use crate::model::status::{State, Status, WasDone};
+use crate::model::state::State;
+use crate::model::status::{Status, WasDone};
 use crate::model::task::{Approval, Check, Client, Goal, Limits, Lineage, NewTask, Origin, Task};
 use crate::model::verdict::{Blocking, Question, Verdict};
 

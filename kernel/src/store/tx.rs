@@ -8,7 +8,8 @@ use rusqlite::Connection;
 
 use super::checkpoint;
 use super::convert::Step as _;
-use super::open::{self, OpenError};
+use super::open;
+use super::open_error::OpenError;
 use super::statement::Statement as _;
 use crate::model::error::{COMMIT, Error};
 

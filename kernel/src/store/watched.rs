@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::check::still_holds;
-use super::open::OpenError;
+use super::open_error::OpenError;
 use super::presence::Presence;
 use super::tx::Database;
 use crate::model::error::Error;

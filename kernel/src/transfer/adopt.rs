@@ -6,7 +6,7 @@
 mod columns;
 mod enter;
 mod rows;
-pub(super) mod words;
+mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,9 +14,9 @@ use serde_json::json;
 
 use self::rows::Incoming;
 use self::words::{
-    Known, Notes, moment, moment_or, number, owner, profile, small, text, title, told, truth, word, words,
-    workspace,
+    Known, Notes, moment, moment_or, owner, profile, small, title, told, truth, words, workspace,
 };
+use super::cells::{number, text, word};
 use super::export::{refuse_orphans, require_empty};
 use super::peer::{Adopted, PeerBoard, PeerRow};
 use crate::model::actor::Actor;

@@ -11,7 +11,8 @@ use crate::model::id::{BoardId, RunId};
 use crate::store::copy::{advance, copy_foreign, name_of, stands_alone};
 use crate::store::create;
 use crate::store::files::{draft_beside, put_aside, put_in_place, sync, sync_dir, with_end};
-use crate::store::open::OpenError;
+use crate::store::marker;
+use crate::store::open_error::OpenError;
 use crate::store::tx::Database;
 
 /// What to do where the file of a backup exists.
@@ -110,7 +111,7 @@ pub fn restore_board(
     passed("restore-kept");
     put_in_place(&draft, path, "put the backup in the place of")?;
     passed("restore-placed");
-    create::write_marker(path, board, Some(&name_of(path)?))?;
+    marker::write(path, board, Some(&name_of(path)?))?;
     Ok(Restored { board, replaced, details })
 }
 
@@ -121,10 +122,10 @@ fn keep_beside(path: &Path, next: BoardId, now: Timestamp) -> Result<Option<Path
     if !stands_alone(path) || fs::hard_link(path, &aside).is_err() {
         return put_aside(path, "replaced", now);
     }
-    let marker = create::marker_path(path);
-    if create::read_marker(&marker).is_ok_and(|marked| marked.is_some_and(|board| board != next)) {
+    let beside = marker::path(path);
+    if marker::read(&beside).is_ok_and(|marked| marked.is_some_and(|board| board != next)) {
         // Either board is accepted without one; with the other's it would be refused.
-        fs::remove_file(&marker).map_err(|source| OpenError::Io { step: "remove", path: marker, source })?;
+        fs::remove_file(&beside).map_err(|source| OpenError::Io { step: "remove", path: beside, source })?;
     }
     sync_dir(path)?;
     Ok(Some(aside))

@@ -7,7 +7,7 @@ use crate::blobs::{BlobError, Blobs, Flaw, Lack};
 use crate::model::id::Digest;
 use crate::model::note::Attachment;
 use crate::store::bundled::Copy;
-use crate::store::open::OpenError;
+use crate::store::open_error::OpenError;
 
 /// Puts everything into a copy. Returns how many files are in it, and which attachments it has no bytes for.
 pub(super) fn pack(copy: &Path, blobs: &Blobs, details: &str) -> Result<(u64, Vec<Lack>), OpenError> {

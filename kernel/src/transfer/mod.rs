@@ -3,6 +3,7 @@
 pub(crate) mod adopt;
 pub(crate) mod backup;
 mod bundle;
+mod cells;
 mod chunks;
 pub(crate) mod export;
 pub(crate) mod peer;

@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::adopt::words::{number, text, word};
+use super::cells::{number, text, word};
 use crate::model::id::AttachmentId;
 use crate::store::files::with_end;
 use crate::store::foreign::{self, Foreign, ForeignRow};
-use crate::store::open::{self, OpenError};
+use crate::store::open;
+use crate::store::open_error::OpenError;
 
 /// The tables that are read; older databases lack some, but never the first.
 const TABLES: [&str; 7] = [

@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use crate::model::projection::{Projected, ProjectedWork, Projection};
-use crate::store::open::OpenError;
+use crate::store::open_error::OpenError;
 use crate::store::projection;
 
 impl Projection {

@@ -2,18 +2,19 @@
 
 use serde_json::json;
 
-use super::words::{Notes, moment, number, text, word};
+use super::words::{Notes, moment};
 use crate::model::actor::Actor;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::id::{RunId, TaskId};
 use crate::model::outcome::{BlockKind, Outcome};
-use crate::model::status::{Change, Gate, InitialState, State, Then};
+use crate::model::state::{Change, Gate, InitialState, State, Then};
 use crate::rules::transition::next;
 use crate::store::events::NewEvent;
 use crate::store::tasks::Place;
 use crate::store::tx::Tx;
+use crate::transfer::cells::{number, text, word};
 use crate::transfer::peer::PeerRow;
 
 /// The way that leads to where a task stands, in this program's changes, and why it is blocked.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::insert;
-use super::words::{Known, Notes, moment, moment_or, number, object, owner, profile, text, word};
+use super::words::{Known, Notes, moment, moment_or, object, owner, profile};
 use crate::model::cell::Cell;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
@@ -13,6 +13,7 @@ use crate::model::outcome::Outcome;
 use crate::model::run::RunStatus;
 use crate::store::convert::StoredTenant;
 use crate::store::tx::Tx;
+use crate::transfer::cells::{number, text, word};
 use crate::transfer::peer::PeerRow;
 
 /// A row on its way into the board.

@@ -8,6 +8,7 @@ use crate::model::cell::Cell;
 use crate::model::clock::Timestamp;
 use crate::model::id::{Profile, TaskId, Tenant};
 use crate::model::limits;
+use crate::transfer::cells::{number, text, word};
 use crate::transfer::peer::PeerRow;
 
 /// How many rows a note names.
@@ -68,30 +69,6 @@ pub(super) fn told(notes: BTreeMap<String, Note>) -> Vec<String> {
         }
     };
     notes.into_iter().map(line).collect()
-}
-
-pub(in crate::transfer) fn text(row: &PeerRow, column: &str) -> Option<String> {
-    match row.get(column)? {
-        Cell::Text(text) => Some(text.replace('\0', "\u{fffd}")),
-        Cell::Integer(number) => Some(number.to_string()),
-        Cell::Real(number) => Some(number.to_string()),
-        Cell::Null | Cell::Blob(_) => None,
-    }
-}
-
-/// Text that is worth a column.
-pub(in crate::transfer) fn word(row: &PeerRow, column: &str) -> Option<String> {
-    text(row, column).filter(|text| !text.is_empty())
-}
-
-pub(in crate::transfer) fn number(row: &PeerRow, column: &str) -> Option<i64> {
-    match row.get(column)? {
-        Cell::Integer(number) => Some(*number),
-        Cell::Text(text) => text.trim().parse().ok(),
-        #[expect(clippy::cast_possible_truncation, reason = "whole seconds are meant")]
-        Cell::Real(number) => Some(*number as i64),
-        Cell::Null | Cell::Blob(_) => None,
-    }
 }
 
 /// Seconds there, microseconds here.

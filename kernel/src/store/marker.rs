@@ -1,0 +1,43 @@
+//! The marker beside a board: it says which one is there, and stays when the file is gone.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::files::replace;
+use super::open_error::OpenError;
+use crate::model::id::{BoardId, BoardName};
+
+/// What `board.json` beside a board says. Readers ignore unknown fields.
+#[derive(Serialize, Deserialize)]
+struct Marker {
+    version: u32,
+    board: BoardId,
+    name: Option<BoardName>,
+}
+
+/// Returns where the marker of a board is.
+pub(crate) fn path(board: &Path) -> PathBuf {
+    board.with_file_name("board.json")
+}
+
+/// Reads which board existed here.
+pub(crate) fn read(marker: &Path) -> Result<Option<BoardId>, OpenError> {
+    let text = match fs::read_to_string(marker) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(OpenError::Io { step: "read", path: marker.to_owned(), source }),
+    };
+    serde_json::from_str::<Marker>(&text).map(|marker| Some(marker.board)).map_err(|error| {
+        OpenError::io("understand", marker)(io::Error::new(io::ErrorKind::InvalidData, error))
+    })
+}
+
+/// Says which board is at a path.
+pub(crate) fn write(at: &Path, board: BoardId, name: Option<&BoardName>) -> Result<(), OpenError> {
+    let marker = path(at);
+    let text = serde_json::json!({ "version": 1, "board": board, "name": name }).to_string();
+    replace(&marker, text.as_bytes()).map_err(|source| OpenError::Io { step: "write", path: marker, source })
+}

@@ -1,0 +1,117 @@
+//! Why a board cannot be opened, each with its way out.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rusqlite::ErrorCode;
+
+use crate::model::error::Error;
+
+/// Why a board cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the name of a field says what it is")]
+pub enum OpenError {
+    /// The board has existed and its file is gone, or it never existed.
+    #[error("the board {} is missing", path.display())]
+    Missing { path: PathBuf },
+    /// The file has no bytes.
+    #[error("the board {} is empty: its content is gone", path.display())]
+    Empty { path: PathBuf },
+    /// The file is cut off.
+    #[error("the board {} is cut off: {length} bytes are left", path.display())]
+    Truncated { path: PathBuf, length: u64 },
+    /// Something else than a file is there.
+    #[error("{} is not a board: it is not a regular file", path.display())]
+    NotAFile { path: PathBuf },
+    /// The file is another program's.
+    #[error("{} is not a board: its application id is {application_id:#x}", path.display())]
+    NotABoard { path: PathBuf, application_id: i32 },
+    /// The file is damaged.
+    #[error("the board {} is damaged: {detail}", path.display())]
+    Corrupt { path: PathBuf, detail: String },
+    /// A newer program has changed the schema.
+    #[error("the board {} has schema {found}, this program knows {known}", path.display())]
+    NewerSchema { path: PathBuf, found: i64, known: i64 },
+    /// The board was not opened to write since this program is newer than it.
+    #[error("the board {} has schema {found} of an earlier release, this program reads {known}", path.display())]
+    OlderSchema { path: PathBuf, found: i64, known: i64 },
+    /// The marker beside the file names another board.
+    #[error("the board {} is {found}, but {} names {expected}", path.display(), marker.display())]
+    Mixed { path: PathBuf, marker: PathBuf, found: String, expected: String },
+    /// The file may not be read or written.
+    #[error("the board {} may not be opened: {source}", path.display())]
+    Permission { path: PathBuf, source: io::Error },
+    /// The file system failed.
+    #[error("failed to {step} {}: {source}", path.display())]
+    Io { step: &'static str, path: PathBuf, source: io::Error },
+    /// The board exists already.
+    #[error("the board {} already exists", path.display())]
+    Exists { path: PathBuf },
+    /// `SQLite` failed.
+    #[error("failed to {step} the board {}: {source}", path.display())]
+    Sqlite { step: &'static str, path: PathBuf, source: Box<dyn std::error::Error + Send + Sync> },
+}
+
+impl OpenError {
+    /// Says which step failed on a path.
+    pub(crate) fn io(step: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io { step, path, source }
+    }
+
+    /// Returns the way out.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            OpenError::Missing { path } | OpenError::Empty { path } | OpenError::Truncated { path, .. } => {
+                Some(format!(
+                    "restore a backup with `supervisor restore <file>` in place of {}; to start over, remove its whole directory {}",
+                    path.display(),
+                    path.parent().unwrap_or(path).display()
+                ))
+            }
+            OpenError::Corrupt { .. } => Some(
+                "with the daemon stopped: `supervisor doctor --repair` mends it and keeps the damaged file, \
+                 `supervisor restore <file>` restores a backup"
+                    .to_owned(),
+            ),
+            OpenError::NotABoard { path, .. } | OpenError::NotAFile { path } => {
+                Some(format!("move {} away if it is yours, then create the board again", path.display()))
+            }
+            OpenError::NewerSchema { .. } => {
+                Some("use the newer supervisor, or restore an older backup".to_owned())
+            }
+            OpenError::OlderSchema { .. } => Some(
+                "start the daemon of this release, which migrates it: supervisor daemon; a backup before that is what an earlier release can \
+                 still read"
+                    .to_owned(),
+            ),
+            OpenError::Mixed { marker, .. } => {
+                Some(format!("put the right file back; if this is the one, remove {}", marker.display()))
+            }
+            OpenError::Permission { path, .. } => Some(format!(
+                "run as the owner of {}, or give it back to the supervisor's user",
+                path.display()
+            )),
+            OpenError::Exists { .. } => Some("use it, or choose another name".to_owned()),
+            OpenError::Io { .. } | OpenError::Sqlite { .. } => None,
+        }
+    }
+}
+
+/// What a board is whose own rows cannot be read.
+pub(super) fn unreadable(path: &Path, error: &Error) -> OpenError {
+    OpenError::Corrupt { path: path.to_owned(), detail: error.to_string() }
+}
+
+pub(crate) fn sqlite(step: &'static str, path: &Path, error: rusqlite::Error) -> OpenError {
+    let path = path.to_owned();
+    match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
+            OpenError::Corrupt { path, detail: error.to_string() }
+        }
+        Some(ErrorCode::PermissionDenied | ErrorCode::ReadOnly | ErrorCode::CannotOpen) => {
+            OpenError::Permission { path, source: io::Error::other(error) }
+        }
+        _ => OpenError::Sqlite { step, path, source: Box::new(error) },
+    }
+}
