@@ -10,7 +10,8 @@ use rustix::process::fchdir;
 
 use crate::limits::Holding;
 use crate::loopback::{self, LoopbackError};
-use crate::mounts::{ProbeError, show_own_processes};
+use crate::mounting::ProbeError;
+use crate::mounts::show_own_processes;
 use crate::plan::{OwnProcesses, Plan};
 use crate::privileges::{self, Closed, PrivilegeError};
 use crate::report::{Layer, LayerReport, Report};

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::fstat;
 use serde::{Deserialize, Serialize};
 
-use crate::files::Access;
+use crate::access::Access;
 use crate::paths::{Opened, PathError};
 use crate::report::{Layer, LayerReport, State};
 

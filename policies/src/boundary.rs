@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::explain::leads_to;
 use crate::mount_table::{MountTable, Spot};
+use crate::paths::leads_to;
 
 /// What a run must not reach although a grant may lead there.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

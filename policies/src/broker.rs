@@ -1,7 +1,6 @@
 //! Brokers: hosts that a run asks in the clear at its own proxy, which adds a header with a secret and asks the host over TLS.
 //! The run never has the secret.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
@@ -10,14 +9,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::hosts::{Host, HostError, Target};
 use crate::network::Mode;
-use crate::policy::Policy;
 use crate::secrets::Secret;
 use crate::way_out::PROXY_PORT;
 
 /// The port of a host that is named without one.
 const USUAL_PORT: u16 = 443;
 /// What the variable of a key has, for programs that do not start without one.
-const NO_KEY: &str = "key-of-the-broker";
+pub(crate) const NO_KEY: &str = "key-of-the-broker";
 
 /// A header that the proxy of a run adds to the requests for one host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -163,6 +161,18 @@ impl fmt::Display for HeaderName {
 }
 
 impl Broker {
+    /// Returns what is wrong with the brokers of a policy.
+    pub(crate) fn defect_of(brokers: &[Self], has_proxy: bool) -> Option<String> {
+        if let Some(defect) = brokers.iter().find_map(Broker::defect) {
+            return Some(defect);
+        }
+        if brokers.iter().any(|broker| !broker.base_url_path.is_empty() && broker.base_url_env.is_none()) {
+            return Some("`base_url_path` means nothing without `base_url_env`".to_owned());
+        }
+        (!brokers.is_empty() && !has_proxy)
+            .then(|| "a broker is a part of the proxy: it needs [network] mode = \"proxy\"".to_owned())
+    }
+
     /// Returns where a run asks the host, without the path of [`Broker::base_url_path`].
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{PROXY_PORT}/{}", self.host)
@@ -205,42 +215,12 @@ impl Broker {
     }
 }
 
-impl Policy {
-    /// Returns the brokers of a host.
-    pub fn brokers_of<'a>(&'a self, target: &'a Target) -> impl Iterator<Item = &'a Broker> {
-        let all = if self.has_proxy() { self.broker.as_slice() } else { &[] };
-        all.iter().filter(move |broker| broker.host.target() == target)
-    }
-
-    /// Returns what is wrong with the brokers.
-    pub(crate) fn broker_defect(&self) -> Option<String> {
-        if let Some(defect) = self.broker.iter().find_map(Broker::defect) {
-            return Some(defect);
-        }
-        if self.broker.iter().any(|broker| !broker.base_url_path.is_empty() && broker.base_url_env.is_none())
-        {
-            return Some("`base_url_path` means nothing without `base_url_env`".to_owned());
-        }
-        (!self.broker.is_empty() && !self.has_proxy())
-            .then(|| "a broker is a part of the proxy: it needs [network] mode = \"proxy\"".to_owned())
-    }
-
-    /// Returns the variables that lead programs to the brokers.
-    pub(crate) fn broker_environment(&self) -> BTreeMap<String, String> {
-        let mut all = BTreeMap::new();
-        for broker in self.broker.iter().filter(|_| self.has_proxy()) {
-            all.extend(broker.base_url_env.iter().map(|name| (name.clone(), broker.base_url())));
-            all.extend(broker.key_env.iter().map(|name| (name.clone(), NO_KEY.to_owned())));
-        }
-        all
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::policy::Policy;
 
     const PROXY: &str = "version = 1\n[network]\nmode = 'proxy'\n";
 

@@ -4,46 +4,11 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
-
+use crate::controller::Controller;
 use crate::limits::Limits;
 
 /// `cpu.max` counts in this period (cgroup-v2.rst), in microseconds.
 const PERIOD_US: f64 = 100_000.0;
-
-/// A controller of cgroup v2 that holds a limit of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Controller {
-    /// Processor time (`cpu.max`).
-    Cpu,
-    /// Memory (`memory.max`).
-    Memory,
-    /// Processes and threads (`pids.max`).
-    Pids,
-}
-
-impl Controller {
-    /// All of them.
-    pub const ALL: [Controller; 3] = [Self::Cpu, Self::Memory, Self::Pids];
-
-    /// Returns the kernel's name of the controller, which is that of the limit in a policy too.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Cpu => "cpu",
-            Self::Memory => "memory",
-            Self::Pids => "pids",
-        }
-    }
-
-    /// Whether nothing else holds the limit. Processes are counted by `RLIMIT_NPROC` too, where the user is the run's own.
-    pub(crate) fn is_alone(self) -> bool {
-        match self {
-            Self::Cpu | Self::Memory => true,
-            Self::Pids => false,
-        }
-    }
-}
 
 /// A limit that a cgroup does not hold.
 #[derive(Debug)]

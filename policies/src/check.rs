@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use crate::cgroup::{Cgroup, Controller};
+use crate::cgroup::Cgroup;
+use crate::controller::Controller;
 use crate::files::Granted;
 use crate::policy::{Accepted, Policy};
 use crate::process::MountNamespace;

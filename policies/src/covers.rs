@@ -8,8 +8,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
+use crate::access::Access;
 use crate::boundary::{Boundary, Closed, Held, Standing};
-use crate::files::Access;
 use crate::paths::{Kind, Opened};
 use crate::refusal::PlanError;
 

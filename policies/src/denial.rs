@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::arrange::Arrange;
-use crate::explain::{Answer, Want, leads_to};
+use crate::explain::{Answer, Want};
 use crate::files::Device;
 use crate::hosts::Target;
+use crate::paths::leads_to;
 use crate::policy::Policy;
 use crate::presets;
 use crate::surroundings::Surroundings;

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::files::{Access, Grant, GrantPath, Proc, Shm};
+use crate::access::Access;
+use crate::files::{Grant, GrantPath, Proc, Shm};
+use crate::paths::leads_to;
 use crate::policy::Policy;
 use crate::surroundings::Surroundings;
 
@@ -119,15 +121,6 @@ fn permits(access: Access, want: Want) -> bool {
         Want::Read => access != Access::Socket,
         Want::Write => access.writes(),
         Want::Execute => matches!(access, Access::Execute | Access::WriteExecute),
-    }
-}
-
-/// Returns where a path leads; of one that does not exist, the part that does.
-pub(crate) fn leads_to(path: &Path) -> PathBuf {
-    match (path.canonicalize(), path.parent(), path.file_name()) {
-        (Ok(real), _, _) => real,
-        (Err(_), Some(parent), Some(name)) => leads_to(parent).join(name),
-        (Err(_), _, _) => path.to_owned(),
     }
 }
 

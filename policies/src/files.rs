@@ -9,6 +9,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
+use crate::access::Access;
 use crate::paths::{Kind, Link, Opened, PathError, is_plain};
 use crate::surroundings::{BoardAccess, Surroundings};
 use crate::toolchains::{Toolchain, ToolchainEnvironment};
@@ -237,32 +238,6 @@ pub enum Shm {
     None,
     /// One of the run's own; needs a mount namespace.
     Private,
-}
-
-/// What may be done with a granted path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Access {
-    /// Read.
-    Read,
-    /// Read and execute.
-    Execute,
-    /// Read and write.
-    Write,
-    /// Read, write and execute.
-    WriteExecute,
-    /// Read, write and control a device.
-    Device,
-    /// Connect to the Unix sockets in a directory.
-    Socket,
-}
-
-impl Access {
-    pub(crate) fn writes(self) -> bool {
-        match self {
-            Self::Write | Self::WriteExecute | Self::Device => true,
-            Self::Read | Self::Execute | Self::Socket => false,
-        }
-    }
 }
 
 #[derive(Debug, Default)]

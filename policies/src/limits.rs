@@ -7,7 +7,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::cgroup::Controller;
+use crate::controller::Controller;
 
 /// Resource limits. Those left out keep the caller's value.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

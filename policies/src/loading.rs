@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::boundary::{Boundary, Standing};
+use crate::broker::Broker;
 use crate::environment::is_reserved;
 use crate::error::{PolicyError, line_of_key};
 use crate::files::GrantPath;
@@ -105,7 +106,7 @@ impl Policy {
                 return Err(PolicyError::Everything { origin, line, key });
             }
         }
-        if let Some(message) = self.broker_defect() {
+        if let Some(message) = Broker::defect_of(&self.broker, self.has_proxy()) {
             let line = source.text.lines().position(|line| line.trim() == "[[broker]]").map_or(1, |n| n + 1);
             return Err(PolicyError::Broker { origin: source.origin.clone(), line, message });
         }

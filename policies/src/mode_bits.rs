@@ -6,7 +6,7 @@
 use nix::libc;
 use seccompiler::SeccompCondition;
 
-use crate::syscalls::{FilterError, Rules, add, bits, has};
+use crate::filter::{FilterError, Rules, add, bits, has};
 
 /// `S_ISUID` and `S_ISGID` (inode(7)).
 const BITS: [u64; 2] = [0o4000, 0o2000];

@@ -7,12 +7,12 @@ mod making;
 
 use std::path::Path;
 
-pub use self::making::MountError;
-pub(crate) use self::making::{OLD, at, mount_at, seal, show_own_processes};
+pub(crate) use self::making::show_own_processes;
+use crate::access::Access;
 use crate::arrange::Arranged;
 use crate::covers::Cover;
-use crate::files::Access;
-use crate::namespaces::{NamespaceError, PidNamespace};
+use crate::mounting::ProbeError;
+use crate::namespaces::PidNamespace;
 use crate::paths::{Link, Opened, PathError};
 use crate::support::{Support, View};
 use crate::user_names::Replaced;
@@ -20,27 +20,6 @@ use crate::user_names::Replaced;
 /// Where the new root is mounted before it becomes the root; it exists on every host (hier(7)).
 const STAGE: &str = "/tmp";
 const PROC: &str = "/proc";
-
-/// A view cannot be had here.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ProbeError {
-    /// The host's settings do not permit one.
-    #[error("make the file system view: {why}")]
-    Unavailable {
-        /// Why not.
-        why: String,
-    },
-    /// The attempt failed.
-    #[error(transparent)]
-    Mount(#[from] MountError),
-    /// No namespace could be made for the attempt.
-    #[error(transparent)]
-    Namespace(#[from] NamespaceError),
-    /// A path of the attempt could not be opened.
-    #[error(transparent)]
-    Path(#[from] PathError),
-}
 
 /// A file system view, planned.
 #[derive(Debug)]

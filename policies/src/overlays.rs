@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use nix::mount::MsFlags;
 
 use crate::covers::{Cover, Covered};
-use crate::mounts::{MountError, OLD, ProbeError, at, mount_at, seal};
+use crate::mounting::{MountError, OLD, ProbeError, at, mount_at, seal};
 use crate::paths::{Kind, Opened};
 use crate::user_names::Replaced;
 

@@ -224,6 +224,15 @@ pub(crate) fn is_plain(path: &Path) -> bool {
     path.is_absolute() && path.components().all(|piece| piece != Component::ParentDir)
 }
 
+/// Returns where a path leads; of one that does not exist, the part that does.
+pub(crate) fn leads_to(path: &Path) -> PathBuf {
+    match (path.canonicalize(), path.parent(), path.file_name()) {
+        (Ok(real), _, _) => real,
+        (Err(_), Some(parent), Some(name)) => leads_to(parent).join(name),
+        (Err(_), _, _) => path.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use seccompiler::BpfProgram;
 
+use crate::access::Access;
 use crate::cgroup::Cgroup;
 use crate::covers;
-use crate::files::{Access, Device, Granted, Proc, Shm};
+use crate::files::{Device, Granted, Proc, Shm};
 use crate::layers::{set_ids_report, uid_report, unix_report};
 use crate::limits::{Counting, Limits};
 use crate::mounts::{self, Extras};
@@ -104,7 +105,7 @@ impl Policy {
             self.check_own_network(&around.board, host, view.is_some())?;
         }
         let way_out = self.way_out(around)?;
-        let secrets = self.read_secrets(around)?;
+        let secrets = Secrets::read(&self.env.secret, &around.secret_stores())?;
         let reach = if confined { self.network.reach(&around.board) } else { Reach::everything() };
         if confined
             && let Some(why) = self.network.unheld(&reach, abi, filtered)

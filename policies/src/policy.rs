@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::broker::Broker;
 use crate::environment::Environment;
 use crate::files::Files;
+use crate::hosts::Target;
 use crate::limits::Limits;
 use crate::network::{Mode, Network};
-use crate::presets;
 use crate::process::Process;
 
 /// What a run may touch. Everything that is not granted is denied.
@@ -95,16 +95,6 @@ const fn lowest_abi() -> u32 {
 }
 
 impl Policy {
-    /// Returns a policy that is shipped in the binary.
-    pub fn builtin(name: &str) -> Option<Self> {
-        presets::get(name)
-    }
-
-    /// Returns the names of the policies that are shipped in the binary.
-    pub fn builtin_names() -> &'static [&'static str] {
-        presets::NAMES
-    }
-
     /// Returns the name that reports carry.
     pub fn name(&self) -> &str {
         &self.name
@@ -117,6 +107,12 @@ impl Policy {
     /// Returns whether a run reaches the network through a proxy, and in no other way.
     pub fn has_proxy(&self) -> bool {
         self.is_confined() && self.network.mode == Mode::Proxy
+    }
+
+    /// Returns the brokers of a host.
+    pub fn brokers_of<'a>(&'a self, target: &'a Target) -> impl Iterator<Item = &'a Broker> {
+        let all = if self.has_proxy() { self.broker.as_slice() } else { &[] };
+        all.iter().filter(move |broker| broker.host.target() == target)
     }
 
     pub(crate) fn is_hard(&self) -> bool {

@@ -29,6 +29,18 @@ pub(crate) fn get(name: &str) -> Option<Policy> {
     text(name).map(|text| Policy::from_toml(text, &origin).expect("a shipped policy is valid"))
 }
 
+impl Policy {
+    /// Returns a policy that is shipped in the binary.
+    pub fn builtin(name: &str) -> Option<Self> {
+        get(name)
+    }
+
+    /// Returns the names of the policies that are shipped in the binary.
+    pub fn builtin_names() -> &'static [&'static str] {
+        NAMES
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use crate::cgroup::Controller;
+use crate::controller::Controller;
+use crate::filter::FilterError;
 use crate::paths::PathError;
 use crate::ruleset::RulesetError;
 use crate::secrets::SecretError;
-use crate::syscalls::FilterError;
 use crate::way_out::WayOutError;
 
 /// Why a policy cannot be applied to a run on this host.

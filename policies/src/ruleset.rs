@@ -8,7 +8,7 @@ use landlock::{
 };
 use rustix::fs::{Mode, OFlags, open};
 
-use crate::files::Access;
+use crate::access::Access;
 use crate::network::Ports;
 use crate::paths::{Kind, Opened, PathError};
 use crate::session;

@@ -7,7 +7,7 @@
 use nix::libc;
 use seccompiler::SeccompCondition;
 
-use crate::syscalls::{FilterError, Rules, add, is, is_not};
+use crate::filter::{FilterError, Rules, add, is, is_not};
 
 /// Their first argument is a process; 0 means the caller.
 const BY_PROCESS: [i64; 5] = [

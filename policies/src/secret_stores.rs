@@ -6,8 +6,11 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::secrets::{CREDENTIAL_BITS, FILE_BITS};
-
+/// The bits of a mode that a file may not have.
+pub(crate) const FILE_BITS: u32 = 0o077;
+/// The same of a credential. systemd closes the directory; for the user of a unit it may use an access list, whose mask is then
+/// the group's part of the mode.
+pub(crate) const CREDENTIAL_BITS: u32 = 0o037;
 /// The longest name, in bytes.
 const LONGEST: usize = 32;
 /// The most digits of a name. The keys of services have more, or capitals: a value is never taken for a name.

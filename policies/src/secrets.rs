@@ -18,18 +18,10 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::policy::Policy;
-use crate::secret_stores::{SecretName, SecretStores};
-use crate::surroundings::Surroundings;
+use crate::secret_stores::{CREDENTIAL_BITS, FILE_BITS, SecretName, SecretStores};
 
 /// The largest secret, in bytes: a variable may not be much larger (execve(2), `MAX_ARG_STRLEN`).
 const LARGEST: u64 = 64 << 10;
-/// The bits of a mode that a file may not have.
-pub(crate) const FILE_BITS: u32 = 0o077;
-/// The same of a credential. systemd closes the directory; for the user of a unit it may use an access list, whose mask is then
-/// the group's part of the mode.
-pub(crate) const CREDENTIAL_BITS: u32 = 0o037;
-
 /// Where a secret is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -166,6 +158,20 @@ impl fmt::Debug for SecretValue {
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Secrets(BTreeMap<String, OsString>);
 
+impl Secrets {
+    /// Reads the values of variables, as the user that may.
+    pub(crate) fn read(
+        variables: &BTreeMap<String, Secret>,
+        stores: &SecretStores,
+    ) -> Result<Self, SecretError> {
+        let read = |(variable, secret): (&String, &Secret)| {
+            let SecretValue(value) = secret.fetch(variable, stores)?;
+            Ok((variable.clone(), value))
+        };
+        variables.iter().map(read).collect::<Result<_, _>>().map(Self)
+    }
+}
+
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.0.keys()).finish()
@@ -178,18 +184,6 @@ impl IntoIterator for Secrets {
 
     fn into_iter(self) -> Self::IntoIter {
         self.0.into_iter()
-    }
-}
-
-impl Policy {
-    /// Reads the secrets of a run, as the user that may.
-    pub(crate) fn read_secrets(&self, around: &Surroundings) -> Result<Secrets, SecretError> {
-        let stores = around.secret_stores();
-        let read = |(variable, secret): (&String, &Secret)| {
-            let SecretValue(value) = secret.fetch(variable, &stores)?;
-            Ok((variable.clone(), value))
-        };
-        self.env.secret.iter().map(read).collect::<Result<_, _>>().map(Secrets)
     }
 }
 
@@ -276,6 +270,8 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
+    use crate::policy::Policy;
+    use crate::surroundings::Surroundings;
 
     const VALUE: &str = "sk-hunter2-hunter2";
 
@@ -291,7 +287,7 @@ mod tests {
 
     fn refusal(path: &Path) -> String {
         let read = policy(&format!("{{ file = '{}' }}", path.display()));
-        let text = read.read_secrets(&crate::surroundings::bare(Path::new("/ws"))).unwrap_err().to_string();
+        let text = Secrets::read(&read.env.secret, &SecretStores::default()).unwrap_err().to_string();
         assert!(
             !text.contains(VALUE) && text.contains("API_KEY") && text.contains(&path.display().to_string()),
             "{text}"
@@ -306,7 +302,7 @@ mod tests {
         written(&path, format!("{VALUE}\n").as_bytes(), 0o600);
         let around = crate::surroundings::bare(dir.path());
         let read = policy(&format!("{{ file = '{}' }}", path.display()));
-        let secrets = read.read_secrets(&around).unwrap();
+        let secrets = Secrets::read(&read.env.secret, &around.secret_stores()).unwrap();
         assert!(!format!("{secrets:?}").contains(VALUE) && format!("{secrets:?}").contains("API_KEY"));
         assert_eq!(secrets.into_iter().collect::<Vec<_>>(), [("API_KEY".to_owned(), VALUE.into())]);
         assert!(!format!("{read:?}").contains(VALUE) && !toml::to_string(&read).unwrap().contains(VALUE));
@@ -321,9 +317,14 @@ mod tests {
             ..crate::surroundings::bare(Path::new("/ws"))
         };
         let policy = policy("{ credential = 'anthropic' }");
-        assert!(policy.read_secrets(&around).is_ok());
+        assert!(Secrets::read(&policy.env.secret, &around.secret_stores()).is_ok());
         let none = crate::surroundings::bare(Path::new("/ws"));
-        assert!(policy.read_secrets(&none).unwrap_err().to_string().contains("LoadCredential="));
+        assert!(
+            Secrets::read(&policy.env.secret, &none.secret_stores())
+                .unwrap_err()
+                .to_string()
+                .contains("LoadCredential=")
+        );
         for name in ["../anthropic", "", ".", "a/b"] {
             assert!(CredentialName::try_from(name.to_owned()).is_err(), "{name}");
         }

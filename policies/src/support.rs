@@ -10,7 +10,7 @@ use landlock::{
 use rustix::thread::CapabilitySet;
 use serde::{Deserialize, Serialize};
 
-use crate::cgroup::Controller;
+use crate::controller::Controller;
 
 /// What this host, and the user of the calling process, can enforce.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,32 +5,13 @@
 //! cannot read, do not exist (glibc then falls back to `clone`), nor does `openat2`, whose mode it cannot read (programs
 //! then fall back to `openat`).
 
-use std::collections::BTreeMap;
-
 use nix::libc;
-use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
-    TargetArch, sock_filter,
-};
+use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch, sock_filter};
 
+use crate::filter::{FilterError, Rules, add, bits, has, is, is_not, masked};
 use crate::network::Reach;
 use crate::process::{Process, Seccomp};
 use crate::{mode_bits, scheduling};
-
-/// The filter could not be compiled.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum FilterError {
-    /// This processor architecture is not known.
-    #[error("filter system calls: the architecture {arch} is not supported")]
-    Architecture {
-        /// Its name.
-        arch: &'static str,
-    },
-    /// The rules could not be compiled.
-    #[error("filter system calls: {0}")]
-    Compile(#[from] seccompiler::BackendError),
-}
 
 /// Refused in every confined run.
 const ALWAYS: &[i64] = &[
@@ -147,8 +128,6 @@ pub(crate) enum UnixSockets {
     /// Only connected pairs can be had.
     PairsOnly,
 }
-
-pub(crate) type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// Compiles the filter of a policy for a run whose first process is `own`; `None` where the policy asks for none.
 pub(crate) fn compile(
@@ -274,36 +253,6 @@ fn prologue(target: TargetArch) -> BpfProgram {
         step(JUMP_EQUAL, 0, 1, OPENAT2),
         step(RETURN, 0, 0, missing),
     ]
-}
-
-pub(crate) fn add(
-    rules: &mut Rules,
-    number: i64,
-    conditions: Vec<SeccompCondition>,
-) -> Result<(), FilterError> {
-    rules.entry(number).or_default().push(SeccompRule::new(conditions)?);
-    Ok(())
-}
-
-pub(crate) fn is(argument: u8, value: u64) -> Result<SeccompCondition, FilterError> {
-    Ok(SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value)?)
-}
-
-pub(crate) fn is_not(argument: u8, value: u64) -> Result<SeccompCondition, FilterError> {
-    Ok(SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, value)?)
-}
-
-fn masked(argument: u8, mask: u64, value: u64) -> Result<SeccompCondition, FilterError> {
-    Ok(SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(mask), value)?)
-}
-
-pub(crate) fn has(argument: u8, bit: u64) -> Result<SeccompCondition, FilterError> {
-    masked(argument, bit, bit)
-}
-
-/// Returns the bits of a C constant as the kernel compares them: 32 of them.
-pub(crate) fn bits(value: i32) -> u64 {
-    u64::from(value.cast_unsigned())
 }
 
 #[cfg(test)]

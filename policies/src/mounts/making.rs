@@ -2,33 +2,22 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::mount::{MntFlags, MsFlags, umount2};
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{chdir, pivot_root};
 use rustix::fs::{Mode, OFlags, StatVfsMountFlags, fstatvfs, open};
 
-use super::{How, PROC, Place, Plan, ProbeError, Processes, STAGE, ViewMount};
+use super::{How, PROC, Place, Plan, Processes, STAGE, ViewMount};
 use crate::arrange::Arranged;
+use crate::mounting::{MountError, OLD, ProbeError, at, mount_at, seal};
 use crate::namespaces::unshare_as_self;
 use crate::overlays;
 use crate::paths::{Kind, Opened};
 
-/// Where the old root is until it is detached.
-pub(crate) const OLD: &str = "/.old";
 /// What a run may put into its `/dev/shm`.
 const SHM_OPTIONS: &str = "mode=1777,size=256m";
-
-/// A step of making the view that failed.
-#[derive(Debug, thiserror::Error)]
-#[error("make the file system view: {step} {}: {source}", .path.display())]
-pub struct MountError {
-    step: &'static str,
-    path: PathBuf,
-    #[source]
-    source: io::Error,
-}
 
 impl Plan {
     /// Makes the view that of the calling process, and leaves it in the new root.
@@ -222,29 +211,8 @@ pub(crate) fn show_own_processes() -> Result<(), MountError> {
     mount_proc()
 }
 
-pub(crate) fn seal(path: &Path) -> Result<(), MountError> {
-    let flags = MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY;
-    let safe = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
-    mount_at("seal", None, path, None, flags | safe, None)
-}
-
 /// Makes the directories above a path.
 fn parents(path: &Path) -> Result<(), MountError> {
     let Some(parent) = path.parent() else { return Ok(()) };
     at("make", parent, std::fs::create_dir_all(parent))
-}
-
-pub(crate) fn at<T>(step: &'static str, path: &Path, result: io::Result<T>) -> Result<T, MountError> {
-    result.map_err(|source| MountError { step, path: path.to_owned(), source })
-}
-
-pub(crate) fn mount_at(
-    step: &'static str,
-    source: Option<&str>,
-    target: &Path,
-    kind: Option<&str>,
-    flags: MsFlags,
-    data: Option<&str>,
-) -> Result<(), MountError> {
-    at(step, target, mount(source, target, kind, flags, data).map_err(io::Error::from))
 }

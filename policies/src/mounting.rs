@@ -1,0 +1,65 @@
+//! The single steps of making a file system view, and why one may fail.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use nix::mount::{MsFlags, mount};
+
+use crate::namespaces::NamespaceError;
+use crate::paths::PathError;
+
+/// Where the old root is until it is detached.
+pub(crate) const OLD: &str = "/.old";
+
+/// A view cannot be had here.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProbeError {
+    /// The host's settings do not permit one.
+    #[error("make the file system view: {why}")]
+    Unavailable {
+        /// Why not.
+        why: String,
+    },
+    /// The attempt failed.
+    #[error(transparent)]
+    Mount(#[from] MountError),
+    /// No namespace could be made for the attempt.
+    #[error(transparent)]
+    Namespace(#[from] NamespaceError),
+    /// A path of the attempt could not be opened.
+    #[error(transparent)]
+    Path(#[from] PathError),
+}
+
+/// A step of making the view that failed.
+#[derive(Debug, thiserror::Error)]
+#[error("make the file system view: {step} {}: {source}", .path.display())]
+pub struct MountError {
+    step: &'static str,
+    path: PathBuf,
+    #[source]
+    source: io::Error,
+}
+
+/// Makes what is mounted at a path unchangeable.
+pub(crate) fn seal(path: &Path) -> Result<(), MountError> {
+    let flags = MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY;
+    let safe = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+    mount_at("seal", None, path, None, flags | safe, None)
+}
+
+pub(crate) fn at<T>(step: &'static str, path: &Path, result: io::Result<T>) -> Result<T, MountError> {
+    result.map_err(|source| MountError { step, path: path.to_owned(), source })
+}
+
+pub(crate) fn mount_at(
+    step: &'static str,
+    source: Option<&str>,
+    target: &Path,
+    kind: Option<&str>,
+    flags: MsFlags,
+    data: Option<&str>,
+) -> Result<(), MountError> {
+    at(step, target, mount(source, target, kind, flags, data).map_err(io::Error::from))
+}

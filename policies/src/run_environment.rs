@@ -1,0 +1,166 @@
+//! The environment of a run: built from an allow-list, never inherited.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use crate::broker::NO_KEY;
+use crate::environment::{NO_PROXY, Name, PROXY};
+use crate::policy::Policy;
+use crate::surroundings::Surroundings;
+use crate::way_out::PROXY_PORT;
+
+/// The `PATH` of a run whose policy says nothing about it.
+const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// What `LC_*` stands for: the categories of glibc's locale(7).
+const LOCALE: &[&str] = &[
+    "LC_ALL",
+    "LC_ADDRESS",
+    "LC_COLLATE",
+    "LC_CTYPE",
+    "LC_IDENTIFICATION",
+    "LC_MEASUREMENT",
+    "LC_MESSAGES",
+    "LC_MONETARY",
+    "LC_NAME",
+    "LC_NUMERIC",
+    "LC_PAPER",
+    "LC_TELEPHONE",
+    "LC_TIME",
+];
+
+/// What a run with a proxy reaches without it: its own loopback interface.
+const OWN: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+
+impl Policy {
+    /// Returns the directories in which a run's programs are looked for, after those of its toolchains and of the caller.
+    pub fn path(&self) -> &str {
+        self.env.set.get("PATH").map_or(USUAL_PATH, String::as_str)
+    }
+
+    /// Returns the environment of a run: `usual`, its toolchains', what the policy passes on of `from`, what the policy
+    /// sets, and `set`, each before the next. Its `PATH` is the policy's, or the usual one, behind `programs` and the
+    /// toolchains.
+    pub fn environment(
+        &self,
+        from: impl Fn(&str) -> Option<OsString>,
+        around: &Surroundings,
+        programs: &[PathBuf],
+        usual: &BTreeMap<String, String>,
+        set: BTreeMap<String, String>,
+    ) -> BTreeMap<String, OsString> {
+        let tools = self.filesystem.toolchain_environment(around);
+        let mut all: BTreeMap<String, OsString> =
+            usual.iter().map(|(name, value)| (name.clone(), value.into())).collect();
+        all.extend(tools.set);
+        for Name(name) in &self.env.pass {
+            let names = if name == "LC_*" { LOCALE.to_vec() } else { vec![name.as_str()] };
+            all.extend(names.into_iter().filter_map(|name| Some((name.to_owned(), from(name)?))));
+        }
+        let own = self.env.set.clone().into_iter().chain(set);
+        all.extend(own.map(|(name, value)| (name, OsString::from(value))));
+        all.extend(self.proxy_environment());
+        let mut path = OsString::new();
+        for part in programs.iter().chain(&tools.path) {
+            path.push(part);
+            path.push(":");
+        }
+        path.push(all.remove("PATH").unwrap_or_else(|| USUAL_PATH.into()));
+        all.insert("PATH".to_owned(), path);
+        all
+    }
+
+    /// Returns the variables that lead programs to the run's proxy; none where it has none.
+    fn proxy_environment(&self) -> BTreeMap<String, OsString> {
+        if !self.has_proxy() {
+            return BTreeMap::new();
+        }
+        let own: Vec<&str> = OWN.into_iter().filter(|own| !self.network.names(own)).collect();
+        let of_brokers = self.broker_environment().into_iter().map(|(name, value)| (name, value.into()));
+        let url = format!("http://127.0.0.1:{PROXY_PORT}");
+        let all = PROXY.into_iter().map(|name| (name, url.clone())).chain([(NO_PROXY, own.join(","))]);
+        all.flat_map(|(name, value)| {
+            [name.to_owned(), name.to_ascii_lowercase()].map(|name| (name, OsString::from(&value)))
+        })
+        .chain(of_brokers)
+        .collect()
+    }
+
+    /// Returns the variables that lead programs to the brokers.
+    pub(crate) fn broker_environment(&self) -> BTreeMap<String, String> {
+        let mut all = BTreeMap::new();
+        for broker in self.broker.iter().filter(|_| self.has_proxy()) {
+            all.extend(broker.base_url_env.iter().map(|name| (name.clone(), broker.base_url())));
+            all.extend(broker.key_env.iter().map(|name| (name.clone(), NO_KEY.to_owned())));
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn caller(name: &str) -> Option<OsString> {
+        matches!(name, "TERM" | "LC_TIME" | "FAKE_API_KEY" | "PATH")
+            .then(|| OsString::from(format!("{name}-value")))
+    }
+
+    #[test]
+    fn only_listed_variables_pass_and_the_run_has_the_last_word() {
+        let policy = Policy::builtin("default").unwrap();
+        let around = crate::surroundings::bare(Path::new("/ws"));
+        let set = BTreeMap::from([("LC_TIME".to_owned(), "mine".to_owned())]);
+        let usual = BTreeMap::from([("TERM".to_owned(), "dumb".to_owned())]);
+        let env = policy.environment(caller, &around, &[PathBuf::from("/bin-of-ours")], &usual, set);
+        let names: Vec<&str> = env.keys().map(String::as_str).collect();
+        assert_eq!(names, ["LC_TIME", "PATH", "TERM"]);
+        assert_eq!((env["LC_TIME"].to_str(), env["TERM"].to_str()), (Some("mine"), Some("TERM-value")));
+    }
+
+    /// The variables of a run whose policy has these lines.
+    fn of_a_run(lines: &str, around: &Surroundings) -> BTreeMap<String, OsString> {
+        let text = format!("version = 1\n{lines}");
+        let policy = Policy::from_toml(&text, Path::new("p.toml")).unwrap();
+        policy.environment(caller, around, &[PathBuf::from("/sv/bin")], &BTreeMap::new(), BTreeMap::new())
+    }
+
+    #[test]
+    fn the_policys_path_is_kept_behind_our_own_programs_and_the_toolchains() {
+        let around = Surroundings {
+            toolchain_home: Some("/home/ann".into()),
+            ..crate::surroundings::bare(Path::new("/ws"))
+        };
+        let path = |text: &str| of_a_run(text, &around)["PATH"].clone();
+        assert_eq!(path(""), "/sv/bin:/usr/local/bin:/usr/bin:/bin");
+        assert_eq!(path("[env]\nset = { PATH = '/mine' }"), "/sv/bin:/mine");
+        assert_eq!(path("[env]\npass = ['PATH']"), "/sv/bin:PATH-value");
+        assert_eq!(
+            path("[filesystem]\ntoolchains = ['cargo']\n[env]\nset = { PATH = '/mine' }"),
+            "/sv/bin:/home/ann/.cargo/bin:/mine"
+        );
+    }
+
+    #[test]
+    fn a_run_with_a_proxy_has_the_variables_of_both_cases_and_reaches_its_own_loopback_without_it() {
+        let around = crate::surroundings::bare(Path::new("/ws"));
+        let env = |text: &str| of_a_run(text, &around);
+        let own = env("[network]\nmode = 'proxy'");
+        for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {
+            for name in [name.to_owned(), name.to_lowercase()] {
+                assert_eq!(own[&name], "http://127.0.0.1:3128", "{name}");
+            }
+        }
+        assert_eq!(
+            (&own["NO_PROXY"], &own["no_proxy"]),
+            (&"localhost,127.0.0.1,::1".into(), &own["NO_PROXY"])
+        );
+        // The host's loopback interface, where the policy names it.
+        let hosts = env("[network]\nmode = 'proxy'\nhosts = ['127.0.0.1:8080', 'localhost:9']");
+        assert_eq!(hosts["NO_PROXY"], "::1");
+        assert!(!env("[network]\nmode = 'host'").contains_key("HTTP_PROXY"));
+    }
+}
