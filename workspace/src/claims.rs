@@ -63,8 +63,8 @@ impl Claims {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::Base;
     use crate::testing::Fixture;
-    use crate::worktree::Base;
 
     fn claims(workspace: PathBuf, files: &[&str], commits: &[&str]) -> Claims {
         let files = files.iter().map(PathBuf::from).collect();

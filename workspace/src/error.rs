@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::code::Code;
 use crate::directory::DirectoryError;
-use crate::lease::LeaseError;
+use crate::lease_error::LeaseError;
 use crate::repository::RepositoryError;
 use crate::scratch::ScratchError;
 use crate::spec::SpecError;

@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::lease::LeaseError;
+use crate::lease_error::LeaseError;
 use crate::lock;
 use crate::prepared::Place;
 

@@ -11,7 +11,7 @@ use git2::{BranchType, Commit, ErrorCode, Oid, Repository};
 
 pub use self::configuration::own_configuration;
 pub use self::error::GitError;
-use crate::worktree::Base;
+use crate::base::Base;
 use crate::{links, open};
 
 /// Keeps `refs/heads/task` from being empty: `git gc` removes an empty one, and a grant follows the directory, not its name.

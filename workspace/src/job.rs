@@ -5,16 +5,20 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::author::Author;
+use crate::base::Base;
 use crate::claims::{Claims, Unfounded};
 use crate::directory::Ground;
 use crate::error::WorkspaceError;
 use crate::irregular::{self, Irregular};
+use crate::live_diff::live_diff;
 use crate::name::Name;
 use crate::prepared::{Owner, Prepared};
-use crate::release::{Loss, Removal, Status};
+use crate::release::{Loss, Status};
+use crate::removal::Removal;
 use crate::repository::{self, Committed, Diff, DiffOf, Head, Standing};
 use crate::size::Size;
-use crate::worktree::{Author, Base, Sealed, Worktree, WorktreeError};
+use crate::worktree::{Sealed, Worktree, WorktreeError};
 use crate::{directory, git, scratch, size, tree};
 
 /// What is to be done.
@@ -327,7 +331,7 @@ impl Job {
             Self::GatherEvidence { path, base } => {
                 Outcome::Evidence(repository::evidence(&path, base.as_deref())?)
             }
-            Self::ReadDiff { of, live: Some(worktree) } => Outcome::Diff(worktree.live_diff(&of)?),
+            Self::ReadDiff { of, live: Some(worktree) } => Outcome::Diff(live_diff(&worktree, &of)?),
             Self::ReadDiff { of, live: None } => Outcome::Diff(repository::diff(&of, None, None)?),
             Self::FindClaims { claims } => Outcome::Unfounded(claims.first_unfounded()?),
             Self::Discover { path } => Outcome::Discovered(git::discover(&path)),

@@ -34,6 +34,8 @@
 //! ```
 
 pub mod artifacts;
+mod author;
+mod base;
 mod claims;
 mod code;
 pub mod directory;
@@ -43,13 +45,16 @@ mod git;
 pub mod irregular;
 mod job;
 mod lease;
+mod lease_error;
 mod links;
+mod live_diff;
 mod lock;
 mod name;
 mod open;
 pub mod placing;
 mod prepared;
 mod release;
+mod removal;
 pub mod repository;
 pub mod scratch;
 mod size;
@@ -60,6 +65,8 @@ mod tree;
 mod worktree;
 
 pub use artifacts::ArtifactError;
+pub use author::Author;
+pub use base::Base;
 pub use claims::{Claims, Unfounded};
 pub use code::{Code, Origin};
 pub use directory::DirectoryError;
@@ -67,13 +74,15 @@ pub use error::{Failure, WorkspaceError};
 pub use git::{GitError, discover, own_configuration};
 pub use irregular::{Irregular, IrregularKind};
 pub use job::{Effort, Job, Outcome};
-pub use lease::{Lease, LeaseError, LeaseHolder, lease_path, sweep_leases};
+pub use lease::{Lease, lease_path, sweep_leases};
+pub use lease_error::{LeaseError, LeaseHolder};
 pub use links::LinkError;
 pub use name::{Name, NameError};
 pub use open::OpenError;
 pub use placing::PlacingError;
 pub use prepared::{Branch, Grants, Kind, Made, Owner, Place, Prepared, Shown};
-pub use release::{Changes, Loss, Removal, Status};
+pub use release::{Changes, Loss, Status};
+pub use removal::Removal;
 pub use repository::{
     Detail, Diff, DiffOf, Evidence, FileDiff, FileStatus, Hunk, Line, LineKind, RepositoryError,
 };
@@ -81,4 +90,4 @@ pub use scratch::{ScratchError, close as close_scratch};
 pub use size::{Size, measure};
 pub use spec::{SpecError, WorkspaceSpec};
 pub use tree::{TreeError, remove_tree};
-pub use worktree::{Author, Base, Sealed, Worktree, WorktreeError};
+pub use worktree::{Sealed, Worktree, WorktreeError};

@@ -8,20 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::git::Source;
 use crate::links::Links;
 use crate::open::{self, OpenError};
+use crate::removal::Removal;
 use crate::tree::remove_tree;
 use crate::worktree::{Note, Worktree, WorktreeError, forget_kept};
-
-/// What became of something that was to be removed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Removal {
-    /// It is gone.
-    Removed,
-    /// It is empty; the directory itself is left for someone who may write the one above it.
-    Emptied,
-    /// There was nothing.
-    Absent,
-}
 
 /// What may be lost when a worktree is removed. Ignored files always are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -211,8 +200,8 @@ impl Worktree {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::Base;
     use crate::testing::Fixture;
-    use crate::worktree::Base;
 
     #[test]
     fn a_worktree_without_work_of_its_own_goes_with_its_branch() {

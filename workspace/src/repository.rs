@@ -24,7 +24,7 @@ pub use self::diff::{Detail, Diff, DiffOf, FileDiff, FileStatus, Hunk, Line, Lin
 pub use self::error::RepositoryError;
 pub use self::evidence::{ChangedPath, CommitLine, Evidence, PathChange};
 pub(crate) use self::evidence::{evidence, head as head_of};
-use crate::worktree::Author;
+use crate::author::Author;
 
 /// Everything about a repository that would show if somebody had changed it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

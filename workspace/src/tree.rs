@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use crate::code::Code;
 use crate::name::Name;
 use crate::open::{self, OpenError};
-use crate::release::Removal;
+use crate::removal::Removal;
 
 /// Why a tree could not be removed.
 #[derive(Debug, thiserror::Error)]

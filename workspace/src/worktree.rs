@@ -23,13 +23,13 @@ pub(crate) use self::kept::forget as forget_kept;
 pub(crate) use self::note::Note;
 pub(crate) use self::private::Private;
 pub use self::seal::Sealed;
-use crate::error::WorkspaceError;
+use crate::author::Author;
+use crate::base::Base;
 use crate::git::Source;
-use crate::links::{self, Links};
+use crate::links::Links;
 use crate::name::Name;
 use crate::open::{self, OpenError};
 use crate::prepared::{Branch, Kind, Made, Owner, Place, Prepared};
-use crate::repository::{self, Diff, DiffOf};
 use crate::tree::{self, remove_tree};
 
 /// The first component of every branch made here.
@@ -46,27 +46,6 @@ pub struct Worktree {
     pub worktrees: Option<PathBuf>,
     /// The worktree's name.
     pub id: Name,
-}
-
-/// Where a new branch starts; a branch that is there is taken as it is.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Base {
-    /// The repository's HEAD.
-    #[default]
-    Head,
-    /// A local branch, such as that of a parent task.
-    Branch(String),
-}
-
-/// Whose name the worker's commits carry.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Author {
-    /// The name, such as a profile's.
-    pub name: String,
-    /// The address.
-    pub email: String,
 }
 
 impl Worktree {
@@ -255,15 +234,6 @@ impl Worktree {
     pub(crate) fn own_branch(&self) -> Result<PathBuf, WorktreeError> {
         let links = self.links(&Source::open(&self.repository)?, &self.directory());
         Ok(self.private(&links).heads().join(self.id.as_str()))
-    }
-
-    /// Compares the working tree with a commit while its run goes on: what the run commits is not in the repository yet.
-    ///
-    /// # Errors
-    /// As [`crate::repository`] has them, and where the repository cannot be opened.
-    pub(crate) fn live_diff(&self, of: &DiffOf) -> Result<Diff, WorkspaceError> {
-        let tip = links::read(&self.own_branch()?).filter(|tip| git2::Oid::from_str(tip).is_ok());
-        Ok(repository::diff(of, Some(&self.own_objects()?), tip)?)
     }
 
     pub(crate) fn private<'a>(&'a self, links: &'a Links) -> Private<'a> {

@@ -131,7 +131,7 @@ fn the_work_of_a_run_that_goes_on_is_read_from_its_own_objects() {
     let commit = git(&["commit-tree", "-m", "new", "-p", &base, &tree]);
     fs::write(worktree.own_branch().unwrap(), format!("{commit}\n")).unwrap();
     let of = DiffOf { path: prepared.path, base: Some(base.clone()), end: None, detail: Detail::Lines };
-    let found = worktree.live_diff(&of).unwrap();
+    let found = crate::live_diff::live_diff(&worktree, &of).unwrap();
     assert_eq!((found.base, found.head), (Some(base), Some(commit)));
     assert_eq!((found.files.len(), found.files[0].hunks[0].lines[0].kind), (1, LineKind::Added));
 }

@@ -1,0 +1,142 @@
+//! Who holds a lease, and why it was not had.
+
+use std::io;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::code::Code;
+
+/// Who holds a lease; written into the lease file, so that a refusal can name them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+// Without a tag: the first form is the one that releases before the second have written.
+#[serde(untagged)]
+pub enum LeaseHolder {
+    /// A run works in the directory.
+    Run {
+        /// The board of the run.
+        board: String,
+        /// The run's number on that board.
+        run: i64,
+        /// The task.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        task: Option<String>,
+    },
+    /// The directory is measured or removed, because its task is over. Others wait for it.
+    Removal {
+        /// The board of the task.
+        removed_by_board: String,
+    },
+}
+
+impl std::fmt::Display for LeaseHolder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Run { board, run, task: Some(task) } => {
+                write!(f, "run {run} of board {board} (task {task})")
+            }
+            Self::Run { board, run, task: None } => write!(f, "run {run} of board {board}"),
+            Self::Removal { removed_by_board } => write!(f, "its removal by board {removed_by_board}"),
+        }
+    }
+}
+
+/// Why a lease was not had.
+#[derive(Debug, thiserror::Error)]
+pub enum LeaseError {
+    /// Another run has the directory.
+    #[error("{workspace} is in use{}", .holder.as_ref().map(|holder| format!(" by {holder}")).unwrap_or_default())]
+    Held {
+        /// The directory asked for.
+        workspace: PathBuf,
+        /// Who has it, if the lease file names it already.
+        holder: Option<LeaseHolder>,
+    },
+    /// Another run has a directory in which this one lies.
+    #[error("{workspace} lies in {above}, which is in use{}", .holder.as_ref().map(|holder| format!(" by {holder}")).unwrap_or_default())]
+    HeldAbove {
+        /// The directory asked for.
+        workspace: PathBuf,
+        /// The directory that is in use.
+        above: PathBuf,
+        /// Who has it, if the lease file names it already.
+        holder: Option<LeaseHolder>,
+    },
+    /// Others share this directory, or have one inside it.
+    #[error("{workspace}, or a directory in it, is in use by another run")]
+    HeldInside {
+        /// The directory asked for.
+        workspace: PathBuf,
+    },
+    /// The directory, one above it or one inside it is being removed, and that takes longer than it is waited for.
+    #[error("{workspace}, or a directory above or inside it, is being removed")]
+    Removing {
+        /// The directory asked for.
+        workspace: PathBuf,
+    },
+    /// The directory was removed or replaced before its lease was taken.
+    #[error("{workspace} is gone, or another directory is in its place")]
+    Gone {
+        /// The directory asked for.
+        workspace: PathBuf,
+    },
+    /// The lease file could not be opened or locked.
+    #[error("lock {path}")]
+    Lock {
+        /// The lease file.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The holder could not be written into the lease file.
+    #[error("write {path}")]
+    Write {
+        /// The lease file.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The directory of lease files could not be listed.
+    #[error("list {path}")]
+    List {
+        /// The directory of lease files.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// A lease file that nobody holds could not be removed.
+    #[error("remove {path}")]
+    Remove {
+        /// The lease file.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+impl LeaseError {
+    /// Returns what the reader can do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Held { .. } | Self::HeldAbove { .. } | Self::HeldInside { .. } => {
+                Some("wait until that run has ended, or give this task a workspace of its own".to_owned())
+            }
+            Self::Removing { .. } => Some("try again when the removal is through".to_owned()),
+            Self::Gone { .. } => Some("try again: the directory is made anew".to_owned()),
+            Self::Lock { .. } | Self::Write { .. } | Self::List { .. } | Self::Remove { .. } => None,
+        }
+    }
+
+    /// Returns the stable code of this refusal.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Held { .. } | Self::HeldAbove { .. } | Self::HeldInside { .. } | Self::Removing { .. } => {
+                Code::WorkspaceHeld
+            }
+            Self::Gone { .. } => Code::WorkspaceGone,
+            Self::Lock { .. } | Self::Write { .. } | Self::List { .. } | Self::Remove { .. } => {
+                Code::WorkspaceLeaseFailed
+            }
+        }
+    }
+}
