@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use kernel::Purpose;
 use policies::BoardAccess;
 
-use super::start::{Facts, Places};
+use super::facts::{Facts, Places};
 
 /// Makes the variables of a run.
 pub(super) fn variables(facts: &Facts<'_>) -> BTreeMap<String, String> {

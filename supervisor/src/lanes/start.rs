@@ -4,12 +4,12 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use kernel::{BoardName, Purpose, Run, Task, TaskId};
-use policies::BoardAccess;
+use kernel::{Purpose, Task, TaskId};
 use shim::rundir::{Form as Conversing, Stdin, TerminalSize};
 
 use super::check;
 use super::environment;
+use super::facts::{Facts, Places};
 use super::lane::{Lane, Prompt};
 use super::prompt::{Terms, bare, prompt};
 use super::service::Service;
@@ -18,41 +18,6 @@ use super::tools::Launch;
 
 /// A prompt that is longer is no word of a command: `MAX_ARG_STRLEN` of Linux, with the byte that ends it (execve(2)).
 const ARGUMENT_BYTES: usize = 128 * 1024 - 1;
-
-/// The places that a run has.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Places<'a> {
-    pub(crate) workspace: &'a Path,
-    pub(crate) home: &'a Path,
-    pub(crate) tmp: &'a Path,
-    /// The files of its task, and those handed over to it.
-    pub(crate) files: &'a Path,
-    /// The file that has its prompt.
-    pub(crate) prompt: &'a Path,
-    /// The directory of all workspaces of its board.
-    pub(crate) workspaces: &'a Path,
-    /// The directory with the program `supervisor`.
-    pub(crate) bin: &'a Path,
-}
-
-/// What the start of a run is made from.
-#[derive(Clone, Copy)]
-pub(crate) struct Facts<'a> {
-    pub(crate) board: &'a BoardName,
-    pub(crate) task: &'a Task,
-    pub(crate) run: &'a Run,
-    /// What its worker shows to the board.
-    pub(crate) token: &'a str,
-    pub(crate) places: Places<'a>,
-    /// The text of its prompt.
-    pub(crate) prompt: &'a str,
-    /// The session in which its agent goes on.
-    pub(crate) session: Option<&'a str>,
-    /// How it reaches the board.
-    pub(crate) access: &'a BoardAccess,
-    /// When it is ended, in epoch seconds.
-    pub(crate) deadline: Option<i64>,
-}
 
 /// How a worker is started.
 pub(crate) struct Start {

@@ -6,7 +6,7 @@ use kernel::{Run, RunId};
 use nix::sys::signal::Signal;
 use shim::rundir::Usage;
 
-use super::status::bytes_brief;
+use super::spent::bytes_brief;
 use crate::time::duration::processor;
 
 /// How the worker's process ended: `exit 3`, or `signal 11 (SIGSEGV, core dumped)`. None where no process is known.

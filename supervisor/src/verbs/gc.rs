@@ -7,7 +7,7 @@ use kernel::{Clock as _, SystemClock, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::status::bytes_brief;
+use super::spent::bytes_brief;
 use crate::api::{Audience, Call, Effect, Verb, blocking};
 use crate::command::Command;
 use crate::daemon::REPLY_AGE;

@@ -33,7 +33,12 @@ pub(crate) fn passed(egress: &Egress) -> String {
 pub(super) fn consumed(used: &Consumed) -> [String; 4] {
     let Consumed { requests, bytes, tokens, cost_micros } = used;
     let cost = Dollars(*cost_micros).to_string();
-    [requests.to_string(), super::status::bytes_brief(*bytes), tokens.to_string(), cost]
+    [requests.to_string(), bytes_brief(*bytes), tokens.to_string(), cost]
+}
+
+/// A size in three digits or so: `512 B`, `14 KiB`, `2.1 GiB`.
+pub(super) fn bytes_brief(bytes: u64) -> String {
+    policies::ByteSize(bytes).to_string()
 }
 
 /// What several runs have used together.
@@ -92,5 +97,11 @@ mod tests {
         for wrong in ["", "-1", "nan", "2,50", "1e10"] {
             assert!(micros(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn sizes_are_short() {
+        let shown: Vec<_> = [0, 1023, 1024, 15_000, 5_000_000, 2_254_857_830].map(bytes_brief).into();
+        assert_eq!(shown, ["0 B", "1023 B", "1.0 KiB", "14 KiB", "4.7 MiB", "2.0 GiB"]);
     }
 }

@@ -19,7 +19,6 @@ use shim::rundir::boottime_us;
 use self::health::Health;
 use self::open::{Open, orphan};
 use self::order::Order;
-pub(super) use self::screen::bytes_brief;
 use crate::api::{Audience, Call, Effect, Verb, blocking, require_own};
 use crate::command::Command;
 use crate::config::definitions::Defect;

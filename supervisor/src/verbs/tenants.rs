@@ -8,7 +8,7 @@ use kernel::{Budget, Budgets, Dollars, RunsUse, TaskId, Tenant, TenantUse, brief
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::status::bytes_brief;
+use super::spent::bytes_brief;
 use crate::api::{Audience, Call, Effect, Verb, blocking, require_own};
 use crate::command::Command;
 use crate::config::tenants::TenantConfig;

@@ -56,10 +56,10 @@ pub use records::{
     Straggler, UnkillableRecord, Usage,
 };
 pub(crate) use spec::ShimSpec;
-pub use spec::{LeaseSpec, RunSpec, Stdin};
+pub use spec::{LeaseSpec, RunSpec, Stdin, TerminalSize};
 pub use stat::ProcessStat;
 pub use stdout::Stdout;
-pub use terminal::{Keyed, NotKeyed, TerminalSize};
+pub use terminal::{Keyed, NotKeyed};
 
 /// The version that this release writes into every file of a run directory.
 pub const VERSION: u32 = 2;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Conversation, TerminalSize, VERSION};
+use super::{Conversation, VERSION};
 
 /// What the worker reads on its standard input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,6 +16,15 @@ pub enum Stdin {
     Null,
     /// The content of a file, such as a prompt.
     File(PathBuf),
+}
+
+/// The size of a terminal, in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TerminalSize {
+    /// Its lines.
+    pub rows: u16,
+    /// The characters of a line.
+    pub columns: u16,
 }
 
 /// One run, complete: `spec.json` in its run directory.

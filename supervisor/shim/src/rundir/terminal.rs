@@ -5,9 +5,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
-
-use super::RunDir;
+use super::{RunDir, TerminalSize};
 
 const KEYS: &str = "keys";
 
@@ -16,15 +14,6 @@ const FRAME_BYTES: usize = 4096;
 const HEAD_BYTES: usize = 3;
 const TEXT: u8 = b't';
 const SIZE: u8 = b's';
-
-/// The size of a terminal, in characters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TerminalSize {
-    /// Its lines.
-    pub rows: u16,
-    /// The characters of a line.
-    pub columns: u16,
-}
 
 /// What a person does at the terminal of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
