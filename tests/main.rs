@@ -15,6 +15,7 @@ mod agents;
 mod answers;
 mod api;
 mod arrows;
+mod at_home;
 mod attachments;
 mod board;
 mod boards;

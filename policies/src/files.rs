@@ -1,6 +1,5 @@
 //! The part of a policy about files, and how its words become open paths.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::access::Access;
 use crate::paths::{Kind, Link, Opened, PathError, is_plain};
 use crate::surroundings::{BoardAccess, Surroundings};
-use crate::toolchains::{Toolchain, ToolchainEnvironment};
+use crate::toolchains::{ToolchainEnvironment, Toolchains};
 
 /// Files and devices.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -30,8 +29,8 @@ pub struct Files {
     #[serde(skip_serializing_if = "Added::is_empty")]
     pub add: Added,
     /// Toolchains beneath a home directory, readable and executable, with the variables that point to them.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub toolchains: BTreeSet<Toolchain>,
+    #[serde(skip_serializing_if = "Toolchains::is_empty")]
+    pub toolchains: Toolchains,
     /// Whose: a home directory; that of the worker's user where there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub toolchain_home: Option<PathBuf>,
@@ -340,20 +339,12 @@ impl Files {
     /// Returns the directories of the toolchains, and whether each may be missing.
     pub(crate) fn toolchain_places(&self, around: &Surroundings) -> Vec<(PathBuf, bool)> {
         let Some(home) = self.tools_home(around) else { return Vec::new() };
-        let needed = self.toolchains.iter().flat_map(|toolchain| toolchain.needs());
-        needed.map(|needed| (home.join(needed.directory), needed.optional)).collect()
+        self.toolchains.places(home)
     }
 
     /// Returns what the environment gets for the toolchains.
     pub(crate) fn toolchain_environment(&self, around: &Surroundings) -> ToolchainEnvironment {
-        let mut all = ToolchainEnvironment::default();
-        let Some(home) = self.tools_home(around) else { return all };
-        for toolchain in &self.toolchains {
-            let ToolchainEnvironment { path, set } = toolchain.environment(home);
-            all.path.extend(path.into_iter().filter(|path| !all.path.contains(path)).collect::<Vec<_>>());
-            all.set.extend(set);
-        }
-        all
+        self.tools_home(around).map(|home| self.toolchains.environment(home)).unwrap_or_default()
     }
 
     /// Opens the device nodes that there are, but for `ptmx`, which needs its own file system.

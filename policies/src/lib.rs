@@ -104,5 +104,5 @@ pub use secret_stores::{NoSecretName, SecretName, SecretStores};
 pub use secrets::{CredentialName, Secret, SecretError, SecretValue, Secrets};
 pub use support::{BoardKind, Support, View};
 pub use surroundings::{BoardAccess, Identity, Surroundings};
-pub use toolchains::{Toolchain, ToolchainEnvironment};
+pub use toolchains::{Toolchain, ToolchainEnvironment, Toolchains};
 pub use way_out::{Keeper, PROXY_PORT, WayOutError, ask_keeper, receive_listener};

@@ -203,7 +203,7 @@ impl Policy {
     /// Opens what the policy and the run grant.
     fn open_files(&self, around: &Surroundings) -> Result<Granted, PlanError> {
         let files = &self.filesystem;
-        if let (Some(toolchain), None) = (files.toolchains.first(), files.tools_home(around)) {
+        if let (Some(toolchain), None) = (files.toolchains.required(), files.tools_home(around)) {
             let name = toolchain.name().to_owned();
             return Err(PlanError::Toolchain { policy: self.name.clone(), name });
         }

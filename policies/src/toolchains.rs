@@ -1,11 +1,15 @@
 //! Toolchains that people install beneath their home, granted by name: their places and the variables that point to them.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A toolchain beneath a home directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -19,6 +23,116 @@ pub enum Toolchain {
     Nvm,
     /// Versions of Python in `~/.pyenv`.
     Pyenv,
+}
+
+/// Which toolchains of a home a policy grants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Toolchains {
+    /// These. They have to be there.
+    Named(BTreeSet<Toolchain>),
+    /// Those that the home has, if there is a home: `"installed"`.
+    Installed,
+}
+
+const INSTALLED: &str = "installed";
+
+impl Default for Toolchains {
+    fn default() -> Self {
+        Self::Named(BTreeSet::new())
+    }
+}
+
+impl Toolchains {
+    /// Whether none can be granted.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Returns one that has to be there.
+    pub fn required(&self) -> Option<Toolchain> {
+        match self {
+            Self::Named(named) => named.first().copied(),
+            Self::Installed => None,
+        }
+    }
+
+    /// Returns those that are granted of a home.
+    fn of(&self, home: &Path) -> Vec<Toolchain> {
+        match self {
+            Self::Named(named) => named.iter().copied().collect(),
+            Self::Installed => {
+                let is_there = |toolchain: &Toolchain| home.join(toolchain.own_directory()).is_dir();
+                Toolchain::ALL.into_iter().filter(is_there).collect()
+            }
+        }
+    }
+
+    /// Returns their directories, and whether each may be missing.
+    pub(crate) fn places(&self, home: &Path) -> Vec<(PathBuf, bool)> {
+        let needed = self.of(home).into_iter().flat_map(Toolchain::needs);
+        let may_be_missing = *self == Self::Installed;
+        needed.map(|needed| (home.join(needed.directory), needed.optional || may_be_missing)).collect()
+    }
+
+    /// Returns what the environment gets for those of a home.
+    pub fn environment(&self, home: &Path) -> ToolchainEnvironment {
+        let mut all = ToolchainEnvironment::default();
+        for toolchain in self.of(home) {
+            let ToolchainEnvironment { path, set } = toolchain.environment(home);
+            all.path.extend(path.into_iter().filter(|path| !all.path.contains(path)).collect::<Vec<_>>());
+            all.set.extend(set);
+        }
+        all
+    }
+}
+
+impl Serialize for Toolchains {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Named(named) => named.serialize(serializer),
+            Self::Installed => INSTALLED.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Toolchains {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Read)
+    }
+}
+
+impl JsonSchema for Toolchains {
+    fn schema_name() -> Cow<'static, str> {
+        "Toolchains".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let named = generator.subschema_for::<BTreeSet<Toolchain>>();
+        json_schema!({ "anyOf": [{ "const": INSTALLED }, named] })
+    }
+}
+
+/// Reads the word or a list of names.
+struct Read;
+
+impl<'de> Visitor<'de> for Read {
+    type Value = Toolchains;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = Toolchain::ALL.map(Toolchain::name).join(", ");
+        write!(f, "`\"{INSTALLED}\"` or a list of {names}")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, word: &str) -> Result<Toolchains, E> {
+        match word {
+            INSTALLED => Ok(Toolchains::Installed),
+            other => Err(E::invalid_value(serde::de::Unexpected::Str(other), &self)),
+        }
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Toolchains, A::Error> {
+        BTreeSet::deserialize(SeqAccessDeserializer::new(list)).map(Toolchains::Named)
+    }
 }
 
 /// What a run's environment gets for its toolchains.
@@ -61,6 +175,16 @@ impl Toolchain {
         [(CARGO, Self::Cargo), (RUSTUP, Self::Rustup), (NVM, Self::Nvm), (PYENV, Self::Pyenv)]
             .into_iter()
             .find_map(|(directory, toolchain)| inside.starts_with(directory).then_some(toolchain))
+    }
+
+    /// The directory beneath the home without which it is not there.
+    fn own_directory(self) -> &'static str {
+        match self {
+            Self::Cargo => CARGO,
+            Self::Rustup => RUSTUP,
+            Self::Nvm => NVM,
+            Self::Pyenv => PYENV,
+        }
     }
 
     /// The directories beneath the home. Of `~/.cargo` only the programs: its other files hold credentials.
@@ -142,5 +266,27 @@ mod tests {
     fn a_path_is_known_by_its_toolchain_and_credentials_by_none() {
         assert_eq!(Toolchain::holding(Path::new(".cargo/bin/cargo")), Some(Toolchain::Cargo));
         assert_eq!(Toolchain::holding(Path::new(".cargo/credentials.toml")), None);
+    }
+
+    #[test]
+    fn what_a_home_has_is_granted_by_one_word_and_what_is_named_has_to_be_there() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(home.path().join(".cargo/bin")).unwrap();
+        let read = |text: &str| {
+            toml::from_str::<BTreeMap<String, Toolchains>>(text).map(|mut all| all.remove("a").unwrap())
+        };
+        let installed = read("a = 'installed'").unwrap();
+        assert_eq!((installed.clone(), installed.required()), (Toolchains::Installed, None));
+        let places = installed.places(home.path());
+        assert_eq!(places, [(home.path().join(CARGO), true), (home.path().join(RUSTUP), true)]);
+        assert_eq!(installed.environment(home.path()).path, [home.path().join(CARGO)]);
+        let named = read("a = ['nvm']").unwrap();
+        assert_eq!((named.required(), named.is_empty()), (Some(Toolchain::Nvm), false));
+        assert_eq!(named.places(home.path()), [(home.path().join(NVM), false)]);
+        assert!(read("a = []").unwrap().is_empty());
+        for wrong in ["a = 'all'", "a = ['gcc']", "a = 1"] {
+            let error = read(wrong).unwrap_err().to_string();
+            assert!(error.contains("rustup"), "{wrong}: {error}");
+        }
     }
 }

@@ -19,12 +19,12 @@ use crate::config::Config;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::host::examine::{detect_pid_namespace, detect_support};
-use crate::host::home::toolchain_home;
+use crate::host::home::{program_home, toolchain_home};
 use crate::host::kept::{self, KeptHome, Left};
 use crate::host::neighbours;
 use crate::host::remove::remove_forgotten;
 use crate::host::uids::Uids;
-use crate::lanes::{Lane, LoginCommand};
+use crate::lanes::{Lane, LoginCommand, search_path};
 use crate::paths::{Root, make_dir};
 use crate::program::environment;
 use crate::proxy::Alone;
@@ -114,7 +114,7 @@ impl Login<'_> {
             home: places.home.clone(),
             tmp: places.tmp.clone(),
             read: Vec::new(),
-            execute: lane.install.clone(),
+            execute: lane.install_under(&policy, program_home(identity, self.tenant.is_some()).as_deref()),
             write: Vec::new(),
             arrangement: Arrangement::default(),
             identity,
@@ -126,14 +126,14 @@ impl Login<'_> {
                 own: vec![places.dir.clone()],
                 tasks: Vec::new(),
             },
-            toolchain_home: toolchain_home(&policy, identity),
+            toolchain_home: toolchain_home(&policy, identity, self.tenant.is_some()),
             proxy: proxy.clone(),
             credentials: None,
             secrets: None,
             // Known to the process that attends the command alone, which fills it in.
             parent: 0,
         };
-        let spec = spec(lane, command, &policy, surroundings, support);
+        let spec = spec(command, &policy, surroundings, support);
         RunDir::create(&run, &spec)
             .map_err(|e| Failure::failed(format!("failed to {}", crate::failure::with_causes(&e))))?;
         let note = |denied: &kernel::Denied| crate::terminal::complain(&denied.text);
@@ -221,7 +221,6 @@ fn identity(root: &Root, config: &Config) -> Result<Option<Identity>, Failure> {
 }
 
 fn spec(
-    lane: &Lane,
     command: LoginCommand,
     policy: &Policy,
     surroundings: Surroundings,
@@ -233,7 +232,7 @@ fn spec(
             set.insert(name.to_owned(), value);
         }
     }
-    let programs: Vec<PathBuf> = lane.programs().collect();
+    let programs: Vec<PathBuf> = search_path(&surroundings.execute).collect();
     let env = environment(policy, &surroundings, &programs, set);
     let home = surroundings.home.clone();
     RunSpec::of_program(command.argv, env, home, policy.clone(), surroundings, support)

@@ -187,7 +187,7 @@ impl<'a> Program<'a> {
                 own: own.into_iter().flatten().collect(),
                 tasks: Vec::new(),
             },
-            toolchain_home: toolchain_home(program.policy, program.identity),
+            toolchain_home: toolchain_home(program.policy, program.identity, false),
             proxy: None,
             credentials: root.secret_stores().credentials,
             secrets: root.secret_stores().directory,

@@ -19,7 +19,7 @@ use super::owner::pass::{LeftWaiting, left_waiting};
 use super::owner::stopping::StopMode;
 use super::run::conclude::end_survivors;
 use super::run::context::{Context, UnderWay};
-use super::run::launch::Host;
+use super::run::order::Host;
 use super::run::pokes::listen_to_shims;
 use super::run::recover;
 use super::run::report::Reports;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use policies::{Identity, Policy};
+use policies::{Identity, Policy, Toolchains};
 
 use super::account::account;
 
@@ -13,7 +13,22 @@ pub(crate) fn home_of(identity: Option<Identity>) -> Option<PathBuf> {
     Some(home.canonicalize().unwrap_or(home))
 }
 
-/// Returns the home of the worker's user, where the policy grants toolchains: another policy has no use for it.
-pub(crate) fn toolchain_home(policy: &Policy, identity: Option<Identity>) -> Option<PathBuf> {
-    if policy.filesystem.toolchains.is_empty() { None } else { home_of(identity) }
+/// Returns the home whose toolchains a run may have: that of the worker's user where the policy names some, and that of its programs where
+/// the policy takes what is installed. Another policy has no use for one.
+pub(crate) fn toolchain_home(
+    policy: &Policy,
+    identity: Option<Identity>,
+    is_tenants: bool,
+) -> Option<PathBuf> {
+    match policy.filesystem.toolchains {
+        Toolchains::Installed => program_home(identity, is_tenants),
+        Toolchains::Named(ref named) if named.is_empty() => None,
+        Toolchains::Named(_) => home_of(identity),
+    }
+}
+
+/// Returns the home in which the programs of a run are looked for: that of the worker's user. A user of the supervisor's own has none; its
+/// programs are in that of the supervisor's user, unless it works for a tenant.
+pub(crate) fn program_home(identity: Option<Identity>, is_tenants: bool) -> Option<PathBuf> {
+    home_of(identity).or_else(|| home_of(None).filter(|_| !is_tenants))
 }

@@ -9,6 +9,7 @@ use policies::{Additions, Broker, Policy};
 use serde::{Deserialize, Serialize};
 use shim::rundir::{Form as Conversing, TerminalSize};
 
+use super::at_home::{install_at_home, search_path};
 use super::exit_codes::ExitCodes;
 use super::formats::Format;
 use super::login::Login;
@@ -264,9 +265,21 @@ impl Lane {
         projects.strip_prefix(self.state()?).ok().map(Path::to_owned)
     }
 
-    /// Where its programs are looked for, before the directories of the policy.
-    pub(crate) fn programs(&self) -> impl Iterator<Item = PathBuf> + '_ {
-        self.install.iter().flat_map(|dir| [dir.join("bin"), dir.clone()])
+    /// The directories that its program needs under a policy: those that its file names; where that names none, those beneath a home in
+    /// which the program is. Looks at files: blocking.
+    pub(crate) fn install_under(&self, policy: &Policy, home: Option<&Path>) -> Vec<PathBuf> {
+        let Some(home) = home.filter(|_| self.install.is_empty()) else { return self.install.clone() };
+        let mut dirs = policy.filesystem.toolchains.environment(home).path;
+        dirs.extend(policy.path().split(':').map(PathBuf::from));
+        install_at_home(&self.program(), &dirs, home)
+    }
+
+    /// The directories in which its program is looked for under a policy. Looks at files: blocking.
+    pub(crate) fn search_path(&self, policy: &Policy, home: Option<&Path>) -> Vec<PathBuf> {
+        let mut dirs: Vec<PathBuf> = search_path(&self.install_under(policy, home)).collect();
+        dirs.extend(home.map(|home| policy.filesystem.toolchains.environment(home).path).unwrap_or_default());
+        dirs.extend(policy.path().split(':').map(PathBuf::from));
+        dirs
     }
 
     /// The command of a run.

@@ -4,6 +4,7 @@
 //! 2. [`Lane::prompt_text`] makes the prompt, [`Lane::start`] the command, its environment and what it may read;
 //! 3. [`read_ending`] makes the report to the board from the exit record and the standard output.
 
+mod at_home;
 mod builtin;
 mod check;
 mod console;
@@ -33,6 +34,7 @@ mod template;
 mod tools;
 mod variable;
 
+pub(crate) use self::at_home::search_path;
 pub(crate) use self::check::performer as check_performer;
 pub(crate) use self::description::Description;
 pub(crate) use self::ending::{EndingRules, SoFar, read_ending, read_so_far, told_to_end};

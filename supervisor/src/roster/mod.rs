@@ -26,7 +26,7 @@ mod unread;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::Path;
 
 use kernel::{Profile, WorkerRole};
 use policies::{HostRule, Policy, SecretStores};
@@ -103,20 +103,19 @@ impl Resolved<'_> {
 
 impl Resolved<'_> {
     /// The program of its workers, where it is known to be nowhere. Looks at files: blocking.
-    fn missing_program(&self) -> Option<String> {
+    fn missing_program(&self, home: Option<&Path>) -> Option<String> {
         let program = self.lane.program();
         // A task may bring it, or the home of a worker's user have it.
-        let is_known = !program.contains('{') && self.policy.filesystem.toolchains.is_empty();
-        let dirs = || {
-            self.lane.programs().chain(self.policy.path().split(':').map(PathBuf::from)).collect::<Vec<_>>()
-        };
+        let is_known = !program.contains('{') && self.policy.filesystem.toolchains.required().is_none();
+        let dirs = || self.lane.search_path(self.policy, home);
         (is_known && program::find(&program, &dirs()).is_none()).then_some(program)
     }
 
-    /// Why nothing runs for want of the program, where it is known to be nowhere. Looks at files: blocking.
-    pub(crate) fn without_program(&self) -> Option<String> {
+    /// Why nothing runs for want of the program, where it is known to be nowhere. `home` is that of the supervisor's user. Looks at files:
+    /// blocking.
+    pub(crate) fn without_program(&self, home: Option<&Path>) -> Option<String> {
         let lane = &self.lane_name;
-        let missing = self.missing_program()?;
+        let missing = self.missing_program(home)?;
         Some(format!(
             "the program `{missing}` of the lane {lane} was not found: install it, or name its directory as `install` of \
              the lane; supervisor lane check {lane} shows where it was looked for"

@@ -14,6 +14,7 @@ use crate::config::definitions::Found;
 use crate::doctor::{Check, Report, Verdict};
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::host::home::home_of;
 use crate::lanes::{Description, Lane, program};
 use crate::paths::Root;
 use crate::roster::{Roster, did_you_mean, unread_lane};
@@ -175,7 +176,7 @@ impl Verb for CheckLane {
 
 /// Where its program is, and what runs that. `file` is the lane's own file, which may not be there.
 fn programs(asked: &CheckLane, lane: &Lane, policy: &policies::Policy, file: &Path) -> Vec<Check> {
-    let dirs: Vec<PathBuf> = lane.programs().chain(policy.path().split(':').map(PathBuf::from)).collect();
+    let dirs = lane.search_path(policy, home_of(None).as_deref());
     let theirs: Vec<PathBuf> =
         asked.path.iter().flat_map(|path| path.split(':')).map(PathBuf::from).collect();
     let name = lane.program();
@@ -206,7 +207,8 @@ fn programs(asked: &CheckLane, lane: &Lane, policy: &policies::Policy, file: &Pa
     let missing = |what: &str, name: &str| {
         let searched: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();
         // A toolchain of the policy may have it, in the home of each worker's user.
-        let verdict = if policy.filesystem.toolchains.is_empty() { Verdict::Error } else { Verdict::Warning };
+        let may_be_there = policy.filesystem.toolchains.required().is_some();
+        let verdict = if may_be_there { Verdict::Warning } else { Verdict::Error };
         let check = Check::new(what, verdict, format!("`{name}` is in none of {}", searched.join(", ")));
         check.hint(hint.clone())
     };

@@ -6,6 +6,7 @@ use kernel::{ActorKind, Label, Pool, Profile, Status, Task};
 
 use crate::api::{Call, blocking, person};
 use crate::failure::Failure;
+use crate::host::home::home_of;
 use crate::roster::{CannotRun, LooseName, unread};
 
 /// Whether a lane or a profile has a name.
@@ -168,7 +169,7 @@ pub(super) async fn unrunnable(
                 None => why.warning(),
             }),
             Err(why) => Some(why.warning()),
-            Ok(resolved) => resolved.without_program(),
+            Ok(resolved) => resolved.without_program(home_of(None).as_deref()),
         }
     })
     .await

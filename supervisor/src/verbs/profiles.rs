@@ -11,6 +11,7 @@ use crate::config::definitions::Found;
 use crate::config::triage::TriageConfig;
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::host::home::home_of;
 use crate::paths::Root;
 use crate::roster::{Home, Persona, ProfileText, Roster, did_you_mean, unread_profile};
 use crate::terminal::{Cell, Screen, printable, printable_lines};
@@ -61,7 +62,7 @@ impl NamedProfile {
             policy: roster.policy_name(&profile, None, config),
             cannot_run: match roster.resolve(&profile, None, config) {
                 Err(why) => Some(why.to_string()),
-                Ok(resolved) => resolved.without_program(),
+                Ok(resolved) => resolved.without_program(home_of(None).as_deref()),
             },
         })
     }

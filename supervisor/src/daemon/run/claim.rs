@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::context::{Context, submit};
 use super::files;
-use super::launch::Order;
+use super::order::Order;
 use super::provision::Provision;
 use super::session::{self, Next, Resume};
 use crate::api::hash_token;

@@ -9,7 +9,7 @@ use tokio_util::task::TaskTracker;
 
 use super::bells::Bells;
 use super::key::TaskKey;
-use super::launch::Host;
+use super::order::Host;
 use super::report::{Report, Reports};
 use super::starts::Starts;
 use crate::config::Tuning;

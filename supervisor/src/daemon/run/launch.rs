@@ -1,21 +1,15 @@
 //! From a claimed run to a running shim: user, workspace, private places, cgroup, spec.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 
-use kernel::{Clock as _, Purpose, Run, Task};
-use policies::{
-    Arrange, Arrangement, BoardAccess, Identity, PidNamespace, Policy, SecretError, SecretStores,
-    Surroundings,
-};
+use kernel::{Clock as _, Purpose};
+use policies::{BoardAccess, Identity, Policy, SecretError, SecretStores, Surroundings};
 use shim::rundir::{Conversation, LeaseSpec, RunDir, RunSpec, VERSION, boottime_us};
-use tokio_util::sync::CancellationToken;
-use workspace::{Prepared, Shown, WorkspaceSpec};
+use workspace::{Prepared, WorkspaceSpec};
 
 use super::authorities;
-use super::closed;
 use super::environment::Environment;
 use super::evidence;
 use super::fault::LaunchError;
@@ -23,117 +17,16 @@ use super::files;
 use super::kept_files::{self, Inhabitant};
 use super::login_shell;
 use super::note::Note;
+use super::order::{Host, Order};
 use super::place;
 use super::private::Private;
-use super::session::{self, Kept, Next, Resume, Standing};
+use super::session::{self, Kept, Next, Standing};
 use super::stage::Stage;
+use super::surroundings::{closed_places, surroundings};
 use super::survivors::ROOT_ID;
-use crate::api::RunDoors;
-use crate::config::Config;
 use crate::failpoint;
-use crate::failure::Failure;
-use crate::host::cgroup::Cgroups;
-use crate::host::home::toolchain_home;
-use crate::host::spare::{Spare, Spares};
-use crate::lanes::{EndingRules, Facts, Lane, Places, Skill, Start, Terms};
-use crate::paths::Root;
-use crate::proxy::WaysOut;
-use crate::roster::{Home, RunLimits, Share};
-
-/// What a run needs to know of the daemon that starts it.
-#[derive(Debug)]
-pub(in crate::daemon) struct Host {
-    pub(in crate::daemon) root: Root,
-    pub(in crate::daemon) support: policies::Support,
-    pub(in crate::daemon) cgroups: Result<Cgroups, String>,
-    /// What ties the processes of a run together where there are no cgroups.
-    pub(in crate::daemon) pid_namespace: Result<PidNamespace, String>,
-    pub(in crate::daemon) spares: Spares,
-    pub(in crate::daemon) port: Option<u16>,
-    pub(in crate::daemon) doors: Arc<RunDoors>,
-    pub(in crate::daemon) ways: WaysOut,
-    pub(in crate::daemon) hostname: String,
-    pub(in crate::daemon) boot_id: String,
-    /// Which directory the root is.
-    pub(in crate::daemon) root_id: String,
-}
-
-impl Host {
-    /// The pid namespace of a run that has no cgroup. One that needs a user namespace is made only where the run's policy
-    /// makes a user namespace anyway: in one the host's files have no known owners, which some programs refuse.
-    fn pid_namespace_of(&self, policy: &Policy) -> Option<PidNamespace> {
-        self.pid_namespace.as_ref().ok().copied().filter(|namespace| match namespace {
-            PidNamespace::Privileged => true,
-            PidNamespace::UserNamespace => policy.has_view(&self.support),
-        })
-    }
-
-    /// Gives back what the daemon has of the host, beside runs that go on.
-    pub(in crate::daemon) fn leave(&self) {
-        self.ways.keep_figures();
-        self.spares.close();
-        if let Ok(cgroups) = &self.cgroups {
-            cgroups.remove();
-        }
-    }
-
-    /// Makes the way of a run to the board.
-    fn way(&self, order: &Order, identity: Option<Identity>) -> Result<BoardAccess, LaunchError> {
-        // Its exit code is all that it says.
-        if order.run.purpose == Purpose::Check {
-            return Ok(BoardAccess::None);
-        }
-        if let Some(port) = self.port {
-            return Ok(BoardAccess::Port(port));
-        }
-        let opened = self.doors.open((order.board_id, order.run.id), identity);
-        let refused = |e| LaunchError::refusal(Stage::MakeSocket, Environment::Root, e);
-        opened.map(BoardAccess::Socket).map_err(refused)
-    }
-
-    /// The cgroups that may be a run's: the one of its name, and the one in its spec, which has another name where the
-    /// shim had waited for the run.
-    pub(in crate::daemon) fn groups(
-        &self,
-        board: &kernel::BoardName,
-        run: kernel::RunId,
-    ) -> BTreeSet<PathBuf> {
-        let own = self.cgroups.as_ref().ok().map(|cgroups| cgroups.run(board, run));
-        let dir = RunDir::open(&self.root.run_dir(board, run));
-        let told = dir.ok().and_then(|dir| dir.spec().ok()).and_then(|spec| spec.cgroup);
-        own.into_iter().chain(told).collect()
-    }
-}
-
-/// What is known of a run when its row is there.
-pub(in crate::daemon) struct Order {
-    pub(in crate::daemon) board: kernel::BoardName,
-    pub(in crate::daemon) board_id: kernel::BoardId,
-    pub(in crate::daemon) task: Task,
-    pub(in crate::daemon) run: Run,
-    pub(in crate::daemon) token: String,
-    pub(in crate::daemon) context: String,
-    /// The session in which it goes on, where that is still there.
-    pub(in crate::daemon) resume: Option<Resume>,
-    pub(in crate::daemon) files: Vec<kernel::Attachment>,
-    pub(in crate::daemon) lane: Lane,
-    pub(in crate::daemon) lane_name: kernel::Profile,
-    /// What it takes of what is limited.
-    pub(in crate::daemon) share: Share,
-    pub(in crate::daemon) home: Home,
-    /// What the worker reads before its task.
-    pub(in crate::daemon) role_prompt: Option<String>,
-    pub(in crate::daemon) skills: Vec<Skill>,
-    pub(in crate::daemon) policy: Policy,
-    pub(in crate::daemon) own_uid: Option<u32>,
-    pub(in crate::daemon) deadline: std::time::Duration,
-    pub(in crate::daemon) limits: RunLimits,
-    pub(in crate::daemon) config: Arc<Config>,
-    /// Where the tasks of all boards work.
-    pub(in crate::daemon) workplaces: Vec<WorkspaceSpec>,
-    /// Ends the preparation when it is given up.
-    pub(in crate::daemon) cancel: CancellationToken,
-}
+use crate::host::spare::Spare;
+use crate::lanes::{EndingRules, Facts, Places, Start, Terms, search_path};
 
 /// A run that is ready to be started.
 #[derive(Debug)]
@@ -290,55 +183,6 @@ fn inhabitant(order: &Order) -> Option<Inhabitant<'_>> {
     Some(Inhabitant { assignee, lane, tenant, use_of: order.home })
 }
 
-/// What stays closed to a run. Of the supervisor's places its home, its sessions and its files are its own, the programs, the socket,
-/// and its workspace if it was made there.
-fn closed_places(
-    host: &Host,
-    order: &Order,
-    spec: &WorkspaceSpec,
-    (prepared, mut own, board): (&Prepared, Vec<PathBuf>, &BoardAccess),
-) -> Result<policies::Closed, Failure> {
-    own.push(host.root.bin());
-    if let BoardAccess::Socket(socket) = board {
-        own.extend(socket.parent().map(Path::to_owned));
-    }
-    if *spec == WorkspaceSpec::Scratch {
-        own.push(prepared.path.clone());
-    }
-    closed::of_run((&host.root, &order.config.worker), spec, own, &order.workplaces)
-}
-
-fn surroundings(
-    host: &Host,
-    order: &Order,
-    prepared: &Prepared,
-    (private, read, kept): (&Private, Vec<PathBuf>, Option<PathBuf>),
-    identity: Option<Identity>,
-    cgroup: Option<&Path>,
-    (closed, board, stores): (policies::Closed, BoardAccess, SecretStores),
-) -> Surroundings {
-    Surroundings {
-        workspace: prepared.path.clone(),
-        home: private.home.clone(),
-        tmp: private.tmp.clone(),
-        read,
-        execute: std::iter::once(host.root.bin()).chain(order.lane.install.iter().cloned()).collect(),
-        write: kept.into_iter().collect(),
-        arrangement: arrangement(prepared),
-        identity,
-        work_cgroup: cgroup.map(|group| group.join("work")),
-        pid_namespace: cgroup.is_none().then(|| host.pid_namespace_of(&order.policy)).flatten(),
-        board,
-        closed,
-        toolchain_home: toolchain_home(&order.policy, identity),
-        proxy: order.policy.has_proxy().then(|| host.root.keeper(&order.board, order.run.id)),
-        credentials: stores.credentials,
-        secrets: stores.directory,
-        // The shim's pid is known to confine alone, which fills it in.
-        parent: 0,
-    }
-}
-
 /// How the lane of a run starts its worker.
 fn start(
     order: &Order,
@@ -420,25 +264,6 @@ fn run_spec(
     }
 }
 
-/// What the worker sees in the place of what is there, and what it is granted where it has no view of its own.
-fn arrangement(prepared: &Prepared) -> Arrangement {
-    let grants = &prepared.grants;
-    let step = |shown: &Shown| match shown.clone() {
-        Shown::Fresh { at } => Arrange::Fresh { at },
-        Shown::Show { at, source } => Arrange::Show { at, source },
-        Shown::Lend { at, source } => Arrange::Lend { at, source },
-        Shown::Link { at, target } => Arrange::Link { at, target },
-    };
-    let open = "without a mount namespace the run can destroy the objects of its repository and move the branches of other \
-                worktrees";
-    Arrangement {
-        steps: grants.shown.iter().map(step).collect(),
-        read_without_view: grants.read.clone(),
-        write_without_view: grants.write.clone(),
-        open_without_view: (!grants.write.is_empty()).then(|| open.to_owned()),
-    }
-}
-
 /// The environment of a worker: what its lane tells it, and what its policy lets through.
 fn environment(
     host: &Host,
@@ -448,7 +273,9 @@ fn environment(
     around: &Surroundings,
 ) -> BTreeMap<String, String> {
     set.insert(ROOT_ID.to_owned(), host.root_id.clone());
-    let programs: Vec<PathBuf> = std::iter::once(host.root.bin()).chain(order.lane.programs()).collect();
+    let own = host.root.bin();
+    let installed = around.execute.iter().filter(|dir| **dir != own);
+    let programs: Vec<PathBuf> = std::iter::once(own.clone()).chain(search_path(installed)).collect();
     let all = order.policy.environment(
         |name| std::env::var_os(name),
         around,
