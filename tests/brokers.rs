@@ -244,6 +244,18 @@ fn an_answer_is_passed_on_as_it_comes_and_what_is_not_read_is_not_kept() {
 }
 
 #[test]
+fn an_account_is_held_for_as_long_as_its_service_says_to_the_broker() {
+    let provider = Provider::start();
+    let Some(fleet) = keyed(User::current(), &provider) else { return };
+    fleet.start();
+    // What the program says names no time.
+    let task = create(&fleet, "curl -s -o /dev/null -m 60 $SERVICE_URL/busy; exit 75");
+    let shown = fleet.wait_for(&task, "scheduled");
+    let told = shown["task"]["not_before"].as_i64().unwrap() - shown["runs"][0]["ended_at"].as_i64().unwrap();
+    assert!((4990..=5000).contains(&told), "{told} seconds: {shown:#}");
+}
+
+#[test]
 fn a_service_that_is_not_trusted_gets_no_request() {
     let (provider, other) = (Provider::start(), Provider::start());
     let Some(fleet) = keyed(User::current(), &provider) else { return };

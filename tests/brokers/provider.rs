@@ -149,6 +149,9 @@ fn answer(mut stream: Stream, asked: &Mutex<Vec<String>>, endless: &AtomicUsize)
                 stream.write_all(b"X-Long: xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\r\n")?;
             }
         }
+        "/busy" => stream.write_all(
+            b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 5000\r\nContent-Length: 0\r\n\r\n",
+        )?,
         "/work" => {
             let said = r#"{"complete": {"summary": "by the service"}}"#;
             let length = said.len();

@@ -17,6 +17,7 @@ use hyper::http::uri::PathAndQuery;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode, Uri, header};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use kernel::Clock as _;
 use policies::{Broker, Host, Target};
 use rustls::pki_types::ServerName;
 use serde_json::json;
@@ -30,6 +31,7 @@ use super::head::{HEADERS, LONGEST, TIME, brokered};
 use super::meter::NotTaken;
 use super::reach::{Unreached, reach, within};
 use super::relay::Activity;
+use super::retry_after;
 use super::terms::{RETRY_AFTER, Terms, UNKNOWN, over_budget, refused};
 
 /// The longest head of an answer, and how much of one is read ahead, in bytes.
@@ -194,7 +196,8 @@ async fn ask(
     let answer = sender.send_request(asked).await;
     let answer = answer.map_err(|e| Unanswered::failed(&target, "did not answer", &e))?;
     let (mut parts, answer) = answer.into_parts();
-    passage.answered(parts.status.as_u16());
+    let opens = retry_after::read(parts.status, &parts.headers, kernel::SystemClock.now());
+    passage.answered(parts.status.as_u16(), opens);
     if parts.status == StatusCode::SWITCHING_PROTOCOLS {
         return Err(said(
             StatusCode::BAD_GATEWAY,

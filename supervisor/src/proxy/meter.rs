@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use kernel::{Amount, Balance, BoardId, Budgets, Consumed, DayUse, Payer, SharedQuotas, SpentBudget};
+use kernel::{
+    Amount, Balance, BoardId, Budgets, Consumed, DayUse, Payer, SharedQuotas, SpentBudget, Timestamp,
+};
 use tokio::time::Instant;
 
 use super::tally::{Line, Tally};
@@ -226,9 +228,12 @@ impl Passage {
         self.meter.count_bytes(bytes);
     }
 
-    /// Counts an answer that refuses the request.
-    pub(super) fn answered(&self, status: u16) {
+    /// Counts an answer that refuses the request, with when the service can be asked again where it says so.
+    pub(super) fn answered(&self, status: u16, opens: Option<Timestamp>) {
         self.line.answered(status);
+        if let Some(at) = opens {
+            self.meter.tally.opens_at(at);
+        }
     }
 
     /// Whether what passes unseen, such as the requests in a tunnel, has used up a budget.

@@ -17,7 +17,8 @@
 //!    A tunnel to such a host is ended here, with a certificate of the run's own [`authority`], and comes to the same: [`ended`].
 //!    Whatever else says who asks, headers and parameters, stays with the worker: [`credentials`].
 //! 6. [`meter`]: a request is let through as long as the run, its tenant and its account have something left of their budgets.
-//! 7. [`tally`]: what passes is counted for each host; what is refused is an event of the run, up to a number of hosts.
+//! 7. [`tally`]: what passes is counted for each host; what is refused is an event of the run, up to a number of hosts. When a service that
+//!    refuses a run can be asked again, as it says to a broker, is known there too: [`retry_after`].
 //!
 //! Beside what a broker adds, it does not look into what it passes on: the worker may send whatever it has to a host that is named.
 
@@ -36,6 +37,7 @@ mod meter;
 mod pace;
 mod reach;
 mod relay;
+mod retry_after;
 mod shares;
 mod tally;
 mod terms;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kernel::{Denied, Egress, HostEgress, SpentBudget};
+use kernel::{Denied, Egress, HostEgress, SpentBudget, Timestamp};
 use policies::Policy;
 use tokio::sync::Notify;
 
@@ -24,6 +24,8 @@ pub(super) struct Tally {
     denied: AtomicU64,
     over_budget: AtomicU64,
     refused: Mutex<Refused>,
+    /// When a service has said that it can be asked again.
+    opens: Mutex<Option<Timestamp>>,
     /// Wakes who keeps the figures.
     pub(super) changed: Notify,
 }
@@ -133,6 +135,16 @@ impl Tally {
         refused.last = Some(denied.clone());
         let is_new = refused.hosts.len() < NOTED && refused.hosts.insert(refusal.target.to_string());
         (denied, if is_new { Note::Yes } else { Note::No })
+    }
+
+    /// Notes when a service that refuses the run has said that it can be asked again. What it has said last counts.
+    pub(super) fn opens_at(&self, at: Timestamp) {
+        *self.opens.lock().unwrap_or_else(PoisonError::into_inner) = Some(at);
+    }
+
+    /// When a service can be asked again that has refused the run, as far as it has said so.
+    pub(super) fn opens(&self) -> Option<Timestamp> {
+        *self.opens.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What was refused last.

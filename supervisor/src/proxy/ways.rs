@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use kernel::{BoardId, Denied, Egress, RunId, SharedQuotas, SpentBudget, Tenant};
+use kernel::{BoardId, Denied, Egress, RunId, SharedQuotas, SpentBudget, Tenant, Timestamp};
 use policies::{Policy, SecretStores, Target, ask_keeper, receive_listener};
 use tokio::io::Interest;
 use tokio::net::{TcpListener, UnixStream};
@@ -185,6 +185,11 @@ impl WaysOut {
             let figures = way.tally.figures();
             submit(&way.board, move |board| board.record_egress(run, &figures).map(drop));
         }
+    }
+
+    /// When a service that has refused a run can be asked again, as far as it has said so.
+    pub(crate) fn opens(&self, key: Key) -> Option<Timestamp> {
+        self.ways().get(&key)?.tally.opens()
     }
 
     /// What the proxy of a run refused last.

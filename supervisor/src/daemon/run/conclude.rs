@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use kernel::{BoardName, EndCause, Ending, EventId, Run, RunId};
+use kernel::{BoardName, EndCause, Ending, EventId, Run, RunId, Timestamp};
 use shim::rundir::{FailedStart, RunDir};
 
 use super::attempt::{Charge, Terms};
@@ -154,8 +154,17 @@ pub(super) async fn conclude(
         tell_started(context, board, key, run, &dir).await;
     }
     let denied = ending.denied.or_else(|| context.host.ways.last_denied((board.id(), run.id)));
-    let ending = Ending { denied, ..ending };
+    let cause = not_before(ending.cause, context.host.ways.opens((board.id(), run.id)));
+    let ending = Ending { denied, cause, ..ending };
     finish(context, board, key, run, ending).await;
+}
+
+/// A run whose service refuses it is tried again no earlier than that has said to its proxy.
+fn not_before(cause: EndCause, opens: Option<Timestamp>) -> EndCause {
+    match (cause, opens) {
+        (EndCause::RateLimited { until }, Some(opens)) => EndCause::RateLimited { until: until.max(opens) },
+        (cause, _) => cause,
+    }
 }
 
 /// What is known of a run before its directory is looked at.
