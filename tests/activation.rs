@@ -122,7 +122,7 @@ fn where_a_manager_listens_no_daemon_of_a_person_takes_the_socket_and_the_end_of
     fleet.eventually("its worker runs", || (!fleet.processes_with(&of_task(&task)).is_empty()).then_some(()));
     fleet.kill_daemon();
 
-    let refused = fleet.cli(["daemon"]).refused(4, "a service manager listens on");
+    let refused = fleet.cli(["daemon"]).refused(4, "a service manager, or another process, listens on");
     assert!(refused.stderr.contains("systemctl stop supervisor.socket"), "{}", refused.stderr);
     assert_eq!(inode(&place(&fleet)), made);
 

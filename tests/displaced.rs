@@ -109,3 +109,17 @@ fn a_daemon_whose_board_is_gone_stops() {
     let started = fleet.cli(["status"]);
     assert!(started.stderr.contains("is missing"), "{} {}", started.stdout, started.stderr);
 }
+
+#[test]
+fn a_daemon_that_was_started_without_its_board_stops() {
+    let fleet = Fleet::boot();
+    fleet.cli(["stop", "--wait"]).ok();
+    fleet.reap_daemon();
+    for end in ["", "-wal", "-shm"] {
+        drop(fs::remove_file(format!("{}{end}", board(&fleet).display())));
+    }
+    fleet.start();
+    let stopped = fleet.cli(["stop", "--wait"]);
+    assert_eq!(stopped.code, 0, "{}", stopped.stderr);
+    fleet.reap_daemon();
+}

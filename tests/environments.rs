@@ -123,6 +123,27 @@ fn workspaces_that_cannot_be_made_hold_up_scratch_tasks_alone() {
 }
 
 #[test]
+fn a_link_in_the_place_of_the_workspaces_is_named_and_nothing_is_made_behind_it() {
+    let fleet = Fleet::boot();
+    fleet.wait_for(&fleet.create("makes the directory", "true", &[]), "done");
+    let (dir, kept) = (fleet.root().join("workspaces"), fleet.root().join("kept"));
+    fs::rename(&dir, &kept).unwrap();
+    let elsewhere = fleet.home().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &dir).unwrap();
+    let task = fleet.create("scratch", "echo made", &["--max-retries", "1"]);
+
+    let why = waits(&fleet, &task);
+    assert!(why.contains("is a symbolic link"), "{why}");
+    nothing_counted(&fleet.show(&task));
+    assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+
+    fs::remove_file(&dir).unwrap();
+    fs::rename(&kept, &dir).unwrap();
+    nothing_counted(&fleet.wait_for(&task, "done"));
+}
+
+#[test]
 fn a_repository_that_is_gone_holds_up_its_tasks_until_it_is_back() {
     if Command::new("git").arg("--version").output().is_err() {
         return skip("a repository that is gone: needs git");

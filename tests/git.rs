@@ -182,6 +182,18 @@ fn a_named_branch_is_where_each_run_starts_from() {
 }
 
 #[test]
+fn a_branch_that_is_not_there_asks_a_person_at_once() {
+    let fleet = Fleet::boot();
+    let repository = Repository::new(&fleet, "repository");
+    let more = ["--workspace", &repository.workspace(), "--branch", "nosuch"];
+
+    let shown = fleet.wait_for(&fleet.create("from nowhere", "true", &more), "blocked");
+
+    assert_eq!(shown["runs"].as_array().unwrap().len(), 1, "{shown:#}");
+    assert!(shown["runs"][0]["error"].as_str().unwrap().contains("has no branch nosuch"), "{shown:#}");
+}
+
+#[test]
 fn a_directory_and_one_inside_it_are_not_worked_in_at_once() {
     for user in User::all() {
         let fleet = Fleet::boot_as(user);

@@ -19,6 +19,8 @@ fn a_stopped_daemon_is_named_and_no_command_waits_for_it() {
             fleet.cli(args).refused(75, &format!("kill -CONT {pid}"));
         }
         assert!(start.elapsed() < Duration::from_mins(1), "{:?}", start.elapsed());
+        let doctor = fleet.cli(["doctor"]);
+        assert!(doctor.code == 1 && doctor.stdout.contains(&format!("kill -CONT {pid}")), "{doctor:?}");
         fleet.signal(Signal::SIGCONT);
         fleet.cli(["status"]).ok();
     }

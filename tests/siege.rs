@@ -5,7 +5,7 @@ use std::fmt;
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -374,6 +374,11 @@ fn delays(fleet: &Fleet, during: Duration) -> Delays {
     seen
 }
 
+/// How many hostile workers there are.
+fn attackers() -> usize {
+    std::env::var("SUPERVISOR_SIEGE_WORKERS").ok().and_then(|text| text.parse().ok()).unwrap_or(2)
+}
+
 /// The most memory that the daemon has had, in MiB.
 fn peak(fleet: &Fleet) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", fleet.daemon_pid())).unwrap();
@@ -383,8 +388,8 @@ fn peak(fleet: &Fleet) -> u64 {
 
 /// The hostile workers go on until a neighbour's tasks have come and gone beside them, whatever that takes on this host.
 ///
-/// `SUPERVISOR_SIEGE=600 cargo test --test e2e -- siege::hostile` lets them try for ten minutes and measures; `SUPERVISOR_TEST_BINARY` names a
-/// release binary for that. On a host with nothing else to do
+/// `SUPERVISOR_SIEGE=600 cargo test --test e2e -- siege::hostile` lets them try for ten minutes and measures; `SUPERVISOR_SIEGE_WORKERS` says how
+/// many there are, else two, and `SUPERVISOR_TEST_BINARY` names a release binary for that. On a host with nothing else to do
 /// a neighbour's task is delayed by less than a second, and `status` by less than half of one.
 #[test]
 fn hostile_workers_that_try_everything_at_once_delay_neither_a_neighbour_nor_the_operator() {
@@ -405,11 +410,11 @@ fn hostile_workers_that_try_everything_at_once_delay_neither_a_neighbour_nor_the
         let attack = include_str!("siege/attack.py");
         let script = format!("cat > attack.py <<'END'\n{attack}\nEND\nexec python3 attack.py");
         let body = "x".repeat(100_000);
-        let hostile = ["one", "two"].map(|name| {
-            let script = format!("{script}\n# {body}");
-            fleet.create(name, &script, &["--tenant", "hostile"])
-        });
-        let workspaces = hostile.each_ref().map(|task| fleet.root().join("workspaces/default").join(task));
+        let script = format!("{script}\n# {body}");
+        let hostile: Vec<String> =
+            (0..attackers()).map(|_| fleet.create("hostile", &script, &["--tenant", "hostile"])).collect();
+        let workspace = |task: &String| fleet.root().join("workspaces/default").join(task);
+        let workspaces: Vec<PathBuf> = hostile.iter().map(workspace).collect();
         for workspace in &workspaces {
             fleet.eventually("it attacks", || workspace.join("begun").exists().then_some(()));
         }

@@ -328,6 +328,9 @@ fn a_daemon_whose_socket_cannot_be_put_back_is_named_by_status() {
     let status = fleet.cli(["status"]);
     let pid = format!("a daemon, pid {} owns this root", fleet.daemon_pid());
     assert!(status.code == 3 && status.stdout.contains(&pid), "{status:?}");
+    let text = status.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("supervisor.sock is not a socket: move it away"), "{status:?}");
+    fleet.cli(["stop"]).refused(75, "supervisor.sock is not a socket: move it away");
     fs::remove_file(&socket).unwrap();
     fleet.eventually("it serves again", || (fleet.cli(["status"]).code == 0).then_some(()));
 }

@@ -22,18 +22,14 @@ use crate::way_out::WayOutError;
 /// A step of applying a plan that failed. The process is partly restricted and must end.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum ApplyError {
     /// The process has other threads, which would stay free.
     #[error("begin with a single thread: {0}")]
     Threads(#[source] std::io::Error),
     /// The cgroup could not be joined.
     #[error("join the cgroup {}: {source}", .path.display())]
-    Cgroup {
-        /// The directory.
-        path: PathBuf,
-        /// What the kernel says.
-        source: std::io::Error,
-    },
+    Cgroup { path: PathBuf, source: std::io::Error },
     /// The process could not lead a session.
     #[error("begin a session: {0}")]
     Session(#[source] nix::Error),
@@ -54,20 +50,10 @@ pub enum ApplyError {
     WayOut(#[from] WayOutError),
     /// The workspace could not be entered.
     #[error("enter the workspace {}: {source}", .path.display())]
-    Workspace {
-        /// The directory.
-        path: PathBuf,
-        /// What the kernel says.
-        source: std::io::Error,
-    },
+    Workspace { path: PathBuf, source: std::io::Error },
     /// A limit could not be set.
     #[error("limit {name}: {source}")]
-    Limit {
-        /// The limit.
-        name: &'static str,
-        /// What the kernel says.
-        source: rustix::io::Errno,
-    },
+    Limit { name: &'static str, source: rustix::io::Errno },
     /// A privilege could not be given up.
     #[error(transparent)]
     Privilege(#[from] PrivilegeError),

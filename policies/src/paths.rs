@@ -12,43 +12,23 @@ const LINKS_MAX: usize = 40;
 /// A path that a policy or a run names and that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum PathError {
     /// The path cannot be opened.
     #[error("open {}: {source}", .path.display())]
-    Open {
-        /// The path.
-        path: PathBuf,
-        /// What the kernel says.
-        source: Errno,
-    },
+    Open { path: PathBuf, source: Errno },
     /// The path goes through a symbolic link where none may be.
     #[error("open {}: it goes through a symbolic link; name the real path", .path.display())]
-    Linked {
-        /// The path.
-        path: PathBuf,
-    },
+    Linked { path: PathBuf },
     /// The path goes through a symbolic link that a worker could have planted.
     #[error("open {}: {} is a symbolic link in a directory that a worker writes", .path.display(), .link.display())]
-    Planted {
-        /// The path.
-        path: PathBuf,
-        /// The link.
-        link: PathBuf,
-    },
+    Planted { path: PathBuf, link: PathBuf },
     /// The path is not absolute or holds `..`.
     #[error("open {}: the path must be absolute and without `..`", .path.display())]
-    NotAbsolute {
-        /// The path.
-        path: PathBuf,
-    },
+    NotAbsolute { path: PathBuf },
     /// The path is not the directory or the device that it must be.
     #[error("open {}: it is not a {wanted}", .path.display())]
-    Kind {
-        /// The path.
-        path: PathBuf,
-        /// What it must be.
-        wanted: &'static str,
-    },
+    Kind { path: PathBuf, wanted: &'static str },
 }
 
 impl PathError {

@@ -12,6 +12,7 @@ use crate::surroundings::Identity;
 /// A step of giving up privileges that failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum PrivilegeError {
     /// The process has other threads, which would stay free.
     #[error("begin with a single thread: {0}")]
@@ -24,20 +25,10 @@ pub enum PrivilegeError {
     Groups(#[source] nix::Error),
     /// The group could not be changed.
     #[error("become group {gid}: {source}")]
-    Group {
-        /// The group.
-        gid: u32,
-        /// What the kernel says.
-        source: nix::Error,
-    },
+    Group { gid: u32, source: nix::Error },
     /// The user could not be changed.
     #[error("become user {uid}: {source}")]
-    User {
-        /// The user.
-        uid: u32,
-        /// What the kernel says.
-        source: nix::Error,
-    },
+    User { uid: u32, source: nix::Error },
     /// The bounding set could not be emptied.
     #[error("empty the bounding set: {0}")]
     Bounding(#[source] caps::errors::CapsError),

@@ -12,38 +12,26 @@ use crate::way_out::WayOutError;
 /// Why a policy cannot be applied to a run on this host.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum PlanError {
     /// The run would be root.
     #[error("choose the user: a worker is never root; give the run a user of its own")]
     Root,
     /// An ordinary user cannot become another one.
     #[error("choose the user: user {caller} cannot become user {wanted}; only root can")]
-    Foreign {
-        /// Who asks.
-        caller: u32,
-        /// Who is asked for.
-        wanted: u32,
-    },
+    Foreign { caller: u32, wanted: u32 },
     /// Landlock is too old for the policy.
     #[error(
         "restrict files: the policy {policy} needs Landlock ABI {needed} and this host has {found}; a newer kernel, or \
          compatibility = \"best_effort\" in the policy"
     )]
-    Abi {
-        /// The policy.
-        policy: String,
-        /// What it needs.
-        needed: u32,
-        /// What there is.
-        found: u32,
-    },
+    Abi { policy: String, needed: u32, found: u32 },
     /// System calls cannot be filtered.
     #[error("filter system calls: this kernel has no seccomp")]
     Seccomp,
     /// The policy requires a mount namespace.
     #[error("make the file system view: the policy {policy} requires one: {why}")]
     View {
-        /// The policy.
         policy: String,
         /// Why it cannot be had.
         why: String,
@@ -54,10 +42,7 @@ pub enum PlanError {
          the board on a loopback port",
         .path.display()
     )]
-    BoardSocket {
-        /// The socket.
-        path: PathBuf,
-    },
+    BoardSocket { path: PathBuf },
     /// The kernel's tables of mounts and sockets cannot be read.
     #[error("find what must stay closed: {0}")]
     Mounts(#[source] std::io::Error),
@@ -67,12 +52,7 @@ pub enum PlanError {
         .path.display(),
         .place.display()
     )]
-    Closed {
-        /// The granted path.
-        path: PathBuf,
-        /// The supervisor's place.
-        place: PathBuf,
-    },
+    Closed { path: PathBuf, place: PathBuf },
     /// A path granted for writing holds a place of the supervisor.
     #[error(
         "grant {} for writing: {} lies in it, which is the supervisor's own and closed to every worker; choose a \
@@ -80,12 +60,7 @@ pub enum PlanError {
         .path.display(),
         .place.display()
     )]
-    Around {
-        /// The granted path.
-        path: PathBuf,
-        /// The supervisor's place.
-        place: PathBuf,
-    },
+    Around { path: PathBuf, place: PathBuf },
     /// A granted path holds what must be covered, and nothing can be covered.
     #[error(
         "grant {}: {} lies in it, which is closed to this run and cannot be hidden ({why}); move it, or grant a \
@@ -94,9 +69,7 @@ pub enum PlanError {
         .place.display()
     )]
     Uncovered {
-        /// The granted path.
         path: PathBuf,
-        /// What lies in it.
         place: PathBuf,
         /// Why there is no view.
         why: String,
@@ -106,39 +79,19 @@ pub enum PlanError {
         "restrict files: this host has no Landlock, and {why}; a newer kernel{hint}, or accept = [\"files\"] in the \
          policy {policy} to run it with every file of its user open"
     )]
-    Files {
-        /// The policy.
-        policy: String,
-        /// What leads out.
-        why: &'static str,
-        /// What would help.
-        hint: &'static str,
-    },
+    Files { policy: String, why: &'static str, hint: &'static str },
     /// The network would not be confined.
     #[error(
         "restrict the network: {why}; a newer kernel, or accept = [\"network\"] in the policy {policy} to run it with an \
          open network"
     )]
-    Network {
-        /// The policy.
-        policy: String,
-        /// What would be open.
-        why: &'static str,
-    },
+    Network { policy: String, why: &'static str },
     /// A loopback interface of the run's own cannot be had.
     #[error("make a loopback interface for the run, as the policy {policy} asks for: {why}")]
-    Loopback {
-        /// The policy.
-        policy: String,
-        /// Why not.
-        why: &'static str,
-    },
+    Loopback { policy: String, why: &'static str },
     /// There is no proxy.
     #[error("reach the proxy that the policy {policy} leaves open: only a run of the daemon has one")]
-    NoProxy {
-        /// The policy.
-        policy: String,
-    },
+    NoProxy { policy: String },
     /// The listening socket of the proxy could not be handed to anybody.
     #[error(transparent)]
     WayOut(#[from] WayOutError),
@@ -150,33 +103,21 @@ pub enum PlanError {
         "grant the toolchain {name}: the worker's user has no home directory; name one with toolchain_home in \
          [filesystem] of the policy {policy}"
     )]
-    Toolchain {
-        /// The policy.
-        policy: String,
-        /// The toolchain.
-        name: String,
-    },
+    Toolchain { policy: String, name: String },
     /// A path cannot be granted.
     #[error(transparent)]
     Path(#[from] PathError),
     /// A limit cannot be held.
     #[error("limit {}: the policy {policy} requires it and nothing here enforces it: {why}", .limit.as_str())]
     Limit {
-        /// The policy.
         policy: String,
-        /// The limit.
         limit: Controller,
         /// Why it cannot be held.
         why: String,
     },
     /// The cgroup cannot be joined.
     #[error("open the cgroup {}: {source}", .path.display())]
-    Cgroup {
-        /// The directory.
-        path: PathBuf,
-        /// What the kernel says.
-        source: std::io::Error,
-    },
+    Cgroup { path: PathBuf, source: std::io::Error },
     /// The Landlock ruleset cannot be made.
     #[error(transparent)]
     Ruleset(#[from] RulesetError),

@@ -17,6 +17,7 @@ use crate::support::Support;
 /// A Landlock step that failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum RulesetError {
     /// The process has other threads, which would stay free.
     #[error("begin with a single thread: {0}")]
@@ -32,12 +33,7 @@ pub enum RulesetError {
     Create(#[source] landlock::RulesetError),
     /// A path could not be added to the ruleset.
     #[error("grant {} in the Landlock ruleset: {source}", .path.display())]
-    Rule {
-        /// The path.
-        path: PathBuf,
-        /// What the kernel says.
-        source: landlock::RulesetError,
-    },
+    Rule { path: PathBuf, source: landlock::RulesetError },
     /// The ruleset could not be applied.
     #[error("apply the Landlock ruleset: {0}")]
     Restrict(#[source] landlock::RulesetError),

@@ -17,6 +17,7 @@ use crate::config::Config;
 use crate::environment;
 use crate::exit::Code;
 use crate::failure::{Failure, INVALID_BODY, Problem};
+use crate::host::socket_file::in_its_place;
 use crate::invocation::{Address, Invocation, WorkerSelf};
 use crate::owner::{Owner, OwnerLock, Role};
 use crate::paths::{Root, RootChoice};
@@ -325,7 +326,10 @@ impl Client {
                 Code::TryAgain,
                 format!("another process is using {}: {owner}", self.root().dir().display()),
             )
-            .hint("try again in a moment"),
+            .hint(
+                in_its_place(&self.root().operator_socket())
+                    .unwrap_or_else(|| "try again in a moment".to_owned()),
+            ),
             None => Failure::new(Code::Unreachable, format!("the daemon does not answer: {reason}"))
                 .hint("start one with: supervisor daemon"),
         }

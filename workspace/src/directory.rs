@@ -14,31 +14,21 @@ use crate::prepared::{Grants, Kind, Made, Owner, Place, Prepared};
 
 /// Why a directory cannot be a workspace.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum DirectoryError {
     /// It could not be opened.
     #[error("a directory workspace is not usable")]
-    Open {
-        /// The path given.
-        path: PathBuf,
-        /// What was found there.
-        source: OpenError,
-    },
+    Open { path: PathBuf, source: OpenError },
     /// Another user has made it where anybody may.
     #[error("{path} belongs to uid {owner}, and lies where every user may make a directory")]
     Foreign {
         /// The directory, or one above it.
         path: PathBuf,
-        /// Who made it.
         owner: u32,
     },
     /// It could not be made.
     #[error("failed to make {path}")]
-    Make {
-        /// The directory.
-        path: PathBuf,
-        /// The kernel's answer.
-        source: std::io::Error,
-    },
+    Make { path: PathBuf, source: std::io::Error },
 }
 
 impl DirectoryError {

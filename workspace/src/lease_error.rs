@@ -43,11 +43,11 @@ impl std::fmt::Display for LeaseHolder {
 
 /// Why a lease was not had.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum LeaseError {
     /// Another run has the directory.
     #[error("{workspace} is in use{}", .holder.as_ref().map(|holder| format!(" by {holder}")).unwrap_or_default())]
     Held {
-        /// The directory asked for.
         workspace: PathBuf,
         /// Who has it, if the lease file names it already.
         holder: Option<LeaseHolder>,
@@ -55,7 +55,6 @@ pub enum LeaseError {
     /// Another run has a directory in which this one lies.
     #[error("{workspace} lies in {above}, which is in use{}", .holder.as_ref().map(|holder| format!(" by {holder}")).unwrap_or_default())]
     HeldAbove {
-        /// The directory asked for.
         workspace: PathBuf,
         /// The directory that is in use.
         above: PathBuf,
@@ -64,54 +63,29 @@ pub enum LeaseError {
     },
     /// Others share this directory, or have one inside it.
     #[error("{workspace}, or a directory in it, is in use by another run")]
-    HeldInside {
-        /// The directory asked for.
-        workspace: PathBuf,
-    },
+    HeldInside { workspace: PathBuf },
     /// The directory, one above it or one inside it is being removed, and that takes longer than it is waited for.
     #[error("{workspace}, or a directory above or inside it, is being removed")]
-    Removing {
-        /// The directory asked for.
-        workspace: PathBuf,
-    },
+    Removing { workspace: PathBuf },
     /// The directory was removed or replaced before its lease was taken.
     #[error("{workspace} is gone, or another directory is in its place")]
-    Gone {
-        /// The directory asked for.
-        workspace: PathBuf,
-    },
+    Gone { workspace: PathBuf },
     /// The lease file could not be opened or locked.
     #[error("lock {path}")]
-    Lock {
-        /// The lease file.
-        path: PathBuf,
-        /// The system's answer.
-        source: io::Error,
-    },
+    Lock { path: PathBuf, source: io::Error },
     /// The holder could not be written into the lease file.
     #[error("write {path}")]
-    Write {
-        /// The lease file.
-        path: PathBuf,
-        /// The system's answer.
-        source: io::Error,
-    },
+    Write { path: PathBuf, source: io::Error },
     /// The directory of lease files could not be listed.
     #[error("list {path}")]
     List {
         /// The directory of lease files.
         path: PathBuf,
-        /// The system's answer.
         source: io::Error,
     },
     /// A lease file that nobody holds could not be removed.
     #[error("remove {path}")]
-    Remove {
-        /// The lease file.
-        path: PathBuf,
-        /// The system's answer.
-        source: io::Error,
-    },
+    Remove { path: PathBuf, source: io::Error },
 }
 
 impl LeaseError {

@@ -14,23 +14,14 @@ const LARGEST: u64 = 256 * 1024 * 1024;
 
 /// Why a worktree could not be tied to its repository.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum LinkError {
     /// The directory of the worktree's metadata could not be made.
     #[error("create {path}")]
-    CreateMetadata {
-        /// The directory beneath `.git/worktrees`.
-        path: PathBuf,
-        /// The system's answer.
-        source: std::io::Error,
-    },
+    CreateMetadata { path: PathBuf, source: std::io::Error },
     /// One of the files could not be written.
     #[error("write {path}")]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// The system's answer.
-        source: std::io::Error,
-    },
+    Write { path: PathBuf, source: std::io::Error },
 }
 
 /// The two ends of one worktree.

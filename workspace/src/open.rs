@@ -10,49 +10,30 @@ use crate::code::Code;
 
 /// Why a directory could not be opened.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum OpenError {
     /// The path does not start with a slash.
     #[error("{path} is relative: its meaning would depend on the working directory of the daemon")]
-    Relative {
-        /// The path given.
-        path: PathBuf,
-    },
+    Relative { path: PathBuf },
     /// Nothing is there.
     #[error("no directory at {path}")]
-    Missing {
-        /// The path given.
-        path: PathBuf,
-    },
+    Missing { path: PathBuf },
     /// Something else is there.
     #[error("{path} is not a directory")]
-    NotADirectory {
-        /// The path given.
-        path: PathBuf,
-    },
+    NotADirectory { path: PathBuf },
     /// The path goes through a symbolic link, or is one.
     #[error("{path} leads through a symbolic link")]
     Symlink {
-        /// The path given.
         path: PathBuf,
         /// Where it leads at present, if that can be said.
         target: Option<PathBuf>,
     },
     /// The kernel refused.
     #[error("open {path}")]
-    Open {
-        /// The path given.
-        path: PathBuf,
-        /// The kernel's answer.
-        source: std::io::Error,
-    },
+    Open { path: PathBuf, source: std::io::Error },
     /// The open directory could not be examined.
     #[error("examine {path}")]
-    Examine {
-        /// The path given.
-        path: PathBuf,
-        /// The kernel's answer.
-        source: std::io::Error,
-    },
+    Examine { path: PathBuf, source: std::io::Error },
 }
 
 impl OpenError {

@@ -16,26 +16,20 @@ const DRAFT: &str = ".supervisor-draft";
 
 /// Why a file could not be placed.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum PlacingError {
     /// The directory itself could not be opened.
     #[error("the directory cannot be opened: {0}")]
     Directory(#[source] OpenError),
     /// The path is not one inside of the directory.
     #[error("{} is not a path inside of the directory", path.display())]
-    Outside {
-        /// The path given.
-        path: PathBuf,
-    },
+    Outside { path: PathBuf },
     /// Something else than a directory stands in the way.
     #[error("{} is not a directory", path.display())]
-    InTheWay {
-        /// What stands there.
-        path: PathBuf,
-    },
+    InTheWay { path: PathBuf },
     /// It could not be removed.
     #[error("remove {}", path.display())]
     Remove {
-        /// The path given.
         path: PathBuf,
         /// The kernel's answer.
         #[source]
@@ -44,7 +38,6 @@ pub enum PlacingError {
     /// It could not be written.
     #[error("write {}", path.display())]
     Write {
-        /// The path given.
         path: PathBuf,
         /// The kernel's answer.
         #[source]

@@ -15,57 +15,39 @@ use crate::tree;
 
 /// Why a scratch directory could not be prepared.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum ScratchError {
     /// The directory that holds all scratch directories could not be opened.
     #[error("open the directory of scratch workspaces")]
     OpenBase(#[source] OpenError),
     /// The directory could not be made.
     #[error("create {path}")]
-    Create {
-        /// The scratch directory.
-        path: PathBuf,
-        /// The kernel's answer.
-        source: std::io::Error,
-    },
+    Create { path: PathBuf, source: std::io::Error },
     /// The directory, or what is in its place, could not be opened.
     #[error("open the scratch workspace")]
     Open(#[source] OpenError),
     /// The directory belongs to someone else.
     #[error("{path} belongs to uid {found}, not to uid {expected}")]
     ForeignOwner {
-        /// The scratch directory.
         path: PathBuf,
-        /// The owner it has.
         found: u32,
         /// The owner it should have.
         expected: u32,
     },
     /// What the directory holds could not be listed.
     #[error("list {path}")]
-    List {
-        /// The scratch directory.
-        path: PathBuf,
-        /// The kernel's answer.
-        source: std::io::Error,
-    },
+    List { path: PathBuf, source: std::io::Error },
     /// The directory could not be given to its owner.
     #[error("give {path} to uid {uid}")]
     Give {
-        /// The scratch directory.
         path: PathBuf,
         /// The owner it should have.
         uid: u32,
-        /// The kernel's answer.
         source: std::io::Error,
     },
     /// The directory could not be closed to others.
     #[error("set mode 0700 on {path}")]
-    Protect {
-        /// The scratch directory.
-        path: PathBuf,
-        /// The kernel's answer.
-        source: std::io::Error,
-    },
+    Protect { path: PathBuf, source: std::io::Error },
 }
 
 impl ScratchError {

@@ -26,57 +26,31 @@ pub enum WorkspaceSpec {
 
 /// Why a text is no [`WorkspaceSpec`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum SpecError {
     /// The word before the colon is unknown.
     #[error("unknown workspace kind {kind:?}")]
-    UnknownKind {
-        /// The word found.
-        kind: String,
-    },
+    UnknownKind { kind: String },
     /// `scratch` takes no path.
     #[error("a scratch workspace takes no path, and {path:?} was given")]
-    ScratchWithPath {
-        /// The path found.
-        path: String,
-    },
+    ScratchWithPath { path: String },
     /// `dir` needs a path, and `dir:`, `worktree:` have none after the colon.
     #[error("{kind}: names no path")]
-    EmptyPath {
-        /// The kind asked for.
-        kind: String,
-    },
+    EmptyPath { kind: String },
     /// The path does not start with a slash.
     #[error(
         "the path {path:?} of {kind} is relative: its meaning would depend on the working directory of the daemon"
     )]
-    Relative {
-        /// The kind asked for.
-        kind: String,
-        /// The path found.
-        path: String,
-    },
+    Relative { kind: String, path: String },
     /// The path contains `..`.
     #[error("the path {path:?} of {kind} contains `..`, which symbolic links can lead elsewhere")]
-    Parent {
-        /// The kind asked for.
-        kind: String,
-        /// The path found.
-        path: String,
-    },
+    Parent { kind: String, path: String },
     /// The path contains NUL, a newline or another control character.
     #[error("the path {path:?} of {kind} contains a control character")]
-    ControlCharacter {
-        /// The kind asked for.
-        kind: String,
-        /// The path found.
-        path: String,
-    },
+    ControlCharacter { kind: String, path: String },
     /// The path is `/`.
     #[error("{kind}:/ would make the whole host a workspace")]
-    WholeHost {
-        /// The kind asked for.
-        kind: String,
-    },
+    WholeHost { kind: String },
 }
 
 impl SpecError {

@@ -15,6 +15,7 @@ use crate::removal::Removal;
 
 /// Why a tree could not be removed.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum TreeError {
     /// The directory that holds the tree could not be opened.
     #[error("open the directory that holds the workspace")]
@@ -30,28 +31,13 @@ pub enum TreeError {
     },
     /// A directory could not be made writable.
     #[error("set mode 0700 on {path}")]
-    Unlock {
-        /// The directory.
-        path: PathBuf,
-        /// The kernel's answer.
-        source: std::io::Error,
-    },
+    Unlock { path: PathBuf, source: std::io::Error },
     /// A directory could not be listed.
     #[error("list {path}")]
-    List {
-        /// The directory.
-        path: PathBuf,
-        /// The kernel's answer.
-        source: std::io::Error,
-    },
+    List { path: PathBuf, source: std::io::Error },
     /// An entry could not be removed.
     #[error("remove {path}")]
-    Remove {
-        /// The entry.
-        path: PathBuf,
-        /// The kernel's answer.
-        source: std::io::Error,
-    },
+    Remove { path: PathBuf, source: std::io::Error },
 }
 
 impl TreeError {

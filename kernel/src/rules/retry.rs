@@ -257,9 +257,10 @@ fn by_cause(ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
         EndCause::SpawnFailed { step, error, fault: Fault::Environment } => {
             uncounted(Outcome::SpawnFailed, again(tally), format!("{step}: {error}"), tally)
         }
-        EndCause::ShimKilled => {
-            failed(Outcome::Lost, "its shim was killed: how the worker ended is not known")
-        }
+        EndCause::ShimKilled => failed(
+            Outcome::Lost,
+            "its shim was killed, or its record was removed: how the worker ended is not known",
+        ),
         EndCause::LostReboot => uncounted(Outcome::Lost, again(tally), "the host went down", tally),
         EndCause::NeverStarted => {
             uncounted(Outcome::Reclaimed, again(tally), "it was claimed and never started", tally)

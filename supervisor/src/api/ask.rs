@@ -197,21 +197,14 @@ impl<Q> Ask<Q> {
     /// The board of this name, as the verb needs it.
     async fn operators_board(&self, on: OnBoard, name: BoardName) -> Result<Arc<BoardHandle>, Failure> {
         let service = Arc::clone(&self.shared.service);
-        let opened = match service.opened(&name) {
-            Ok(Some(board)) => Ok(board),
-            Err(failure) => Err(failure),
-            // To open one may take long.
-            Ok(None) => {
-                blocking("the board was not opened", move || {
-                    if on == OnBoard::Made { service.create_board(&name) } else { service.board(&name) }
-                })
-                .await?
-            }
-        };
-        match opened {
-            Err(failure) if on == OnBoard::Any => self.shared.service.any_served().ok_or(failure),
-            opened => opened,
+        if let Some(board) = service.opened(&name)? {
+            return Ok(board);
         }
+        // To open one may take long.
+        blocking("the board was not opened", move || {
+            if on == OnBoard::Made { service.create_board(&name) } else { service.board(&name) }
+        })
+        .await?
     }
 
     /// Refuses a worker what is for operators.

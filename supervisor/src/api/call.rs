@@ -99,9 +99,7 @@ pub(crate) enum OnBoard {
     Named,
     /// The one that is named, which is made where it is not there.
     Made,
-    /// Any that is served, where the one that is named is not: it is about the daemon.
-    Any,
-    /// None: it is about the root.
+    /// None: it is about the root, or about the daemon.
     None,
 }
 

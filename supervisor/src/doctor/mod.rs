@@ -109,6 +109,11 @@ fn reachable(root: &Root) -> Check {
 
 fn served(root: &Root) -> Check {
     match OwnerLock::owner(root) {
+        Some(owner) if owner.stopped().is_some() => {
+            let pid = owner.pid().map(|pid| pid.to_string()).unwrap_or_default();
+            Check::new("daemon", Verdict::Error, format!("{owner}, is stopped and answers nobody"))
+                .hint(format!("kill -CONT {pid}"))
+        }
         Some(owner) => Check::new("daemon", Verdict::Ok, owner.to_string()),
         None => Check::new("daemon", Verdict::Warning, "none is running, so nothing is started")
             .hint("supervisor daemon"),

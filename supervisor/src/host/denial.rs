@@ -170,7 +170,8 @@ impl<'a> Look<'a> {
         let lower = line.to_lowercase();
         let complains = |words: &[&str]| words.iter().any(|word| lower.contains(word));
         let creates = complains(&CREATES) && complains(&["no such file or directory", "nonexistent"]);
-        let is_missing = complains(&["no such file or directory", "not found"]);
+        // Shells say the first of these of a file, and the last of a directory.
+        let is_missing = complains(&["no such file", "not found", "can't cd to"]);
         let refused =
             ["permission denied", "eacces", "operation not permitted", "eperm", "must be superuser"];
         if complains(&["mount -t proc", "/proc must be mounted"]) {
@@ -195,11 +196,7 @@ impl<'a> Look<'a> {
             if let Some(name) = missing_program(line) {
                 return self.program(name);
             }
-            let mut there = self.paths(line).filter(|path| path.symlink_metadata().is_ok());
-            return there.find_map(|path| {
-                let program = is_program(&path).then(|| self.denial(&path, Want::Execute)).flatten();
-                program.or_else(|| self.denial(&path, Want::Read))
-            });
+            return self.paths(line).find_map(|path| self.unseen(&path));
         }
         if complains(&refused) {
             let path = self.paths(line).find_map(|path| self.path(&path));
@@ -214,6 +211,23 @@ impl<'a> Look<'a> {
         is_unreachable.then(|| calls::network(self.policy, &lower)).flatten()
     }
 
+    /// What is denied about a path that the run did not see.
+    fn unseen(&self, path: &Path) -> Option<Denial> {
+        let directory = path.parent()?;
+        if path.symlink_metadata().is_err() {
+            // To look for what nobody has in a directory that the run sees, or in one that is not there, is denied by nothing.
+            let is_hidden = directory.is_dir() && self.denial(directory, Want::Read).is_some();
+            return is_hidden.then(|| self.denial(path, Want::Write)).flatten();
+        }
+        let program = is_program(path).then(|| self.denial(path, Want::Execute)).flatten();
+        program.or_else(|| self.denial(path, Want::Read)).or_else(|| {
+            // A link is not seen, although what it leads to is.
+            self.denial(directory, Want::Read).filter(|_| path.is_symlink())?;
+            let line = Some(format!("[filesystem.add] ro = [\"{}\"]", path.display()));
+            Some(Denial { act: format!("reading {}", path.display()), line })
+        })
+    }
+
     /// What is denied about a path that was to be written, or made.
     fn written(&self, path: &Path, complaint: &str) -> Option<Denial> {
         let denial = self.denial(path, Want::Write)?;
@@ -225,10 +239,12 @@ impl<'a> Look<'a> {
         Some(Denial { act: format!("making a directory beneath {}", path.display()), line })
     }
 
-    /// What is denied about a path that was read, written or executed: which of them nobody has said.
+    /// What is denied about a path that was read, written or executed: which of them nobody has said. Where the user's own rights are what
+    /// stands in the way, nothing is.
     fn path(&self, path: &Path) -> Option<Denial> {
         let last = if is_program(path) { Want::Execute } else { Want::Write };
-        self.denial(path, Want::Read).or_else(|| self.denial(path, last))
+        let denied = self.denial(path, Want::Read);
+        denied.or_else(|| self.denial(path, last).filter(|denial| denial.line.is_some()))
     }
 }
 
@@ -260,7 +276,9 @@ fn paths(line: &str) -> impl Iterator<Item = PathBuf> {
 fn missing_program(line: &str) -> Option<&str> {
     let lower = line.to_ascii_lowercase();
     let bare = |word: &'_ str| -> bool {
-        !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_.+".contains(c))
+        // Programs say the name of the error before its words (errno(3)).
+        let is_name = |c: char| c.is_ascii_alphanumeric() || "-_.+".contains(c);
+        !word.is_empty() && word != "ENOENT" && word.chars().all(is_name)
     };
     let trim = |piece| -> &str {
         let piece: &str = piece;
@@ -293,6 +311,7 @@ mod tests {
             ("exec: \"go\": executable file not found in $PATH", Some("go")),
             ("FileNotFoundError: [Errno 2] No such file or directory: 'tox'", Some("tox")),
             ("module left-pad not found", None),
+            ("Error: ENOENT: no such file or directory, open '/a/b'", None),
         ] {
             assert_eq!(missing_program(line), name, "{line}");
         }
@@ -346,11 +365,34 @@ mod tests {
             (format!("touch: cannot touch '{place}/x': Read-only file system"), &write),
             (format!("sh: 1: cannot create {place}/x: Directory nonexistent"), &write),
             (format!("cp: cannot create regular file '{place}/x': No such file or directory"), &write),
+            (format!("FileNotFoundError: [Errno 2] No such file or directory: '{place}/new'"), &write),
+            (format!("bash: line 1: {place}/new: No such file or directory"), &write),
+            (format!("tar: {place}/x.tar: Cannot open: No such file or directory"), &write),
+            (format!("Error: ENOENT: no such file or directory, open '{place}/new'"), &write),
             // A program by its path, as shells say it.
             (format!("sh: 1: {place}/tool: not found"), &execute),
             (format!("bash: line 1: {place}/tool: No such file or directory"), &execute),
         ] {
             assert_eq!(line(&complaint).as_ref(), Some(expected), "{complaint}");
+        }
+        let file = dir.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let read = format!("[filesystem.add] ro = [\"{}\"]", file.display());
+        for complaint in [
+            format!("sh: 1: cannot open {}: No such file", file.display()),
+            format!("Error: ENOENT: no such file or directory, open '{}'", file.display()),
+        ] {
+            assert_eq!(line(&complaint).as_ref(), Some(&read), "{complaint}");
+        }
+        assert!(line(&format!("sh: 1: cd: can't cd to {place}")).unwrap().contains("ro = "));
+        let other_name = dir.path().join("link");
+        std::os::unix::fs::symlink("/usr/bin/env", &other_name).unwrap();
+        let seen = line(&format!("cat: {}: No such file or directory", other_name.display())).unwrap();
+        assert!(seen.contains(&other_name.display().to_string()), "{seen}");
+        for complaint in
+            ["cat: /usr/lib/none: No such file or directory", "cat: /no/dir/none: No such file or directory"]
+        {
+            assert_eq!(told("default", &[], complaint), None, "{complaint}");
         }
         assert!(
             line("curl: (7) Failed to connect to 127.0.0.1 port 1: Couldn't connect to server").is_some()

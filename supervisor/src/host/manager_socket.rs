@@ -72,9 +72,11 @@ fn found(path: &Path) -> OperatorSocket {
 
 /// Refuses to serve beside a service manager that would start another daemon.
 pub(crate) fn held(path: &Path) -> Failure {
-    Failure::new(Code::Conflict, format!("a service manager listens on {}", path.display())).hint(
-        "start its service, as in: systemctl start supervisor; or stop the socket first: systemctl stop supervisor.socket",
-    )
+    let shown = path.display();
+    Failure::new(Code::Conflict, format!("a service manager, or another process, listens on {shown}")).hint(format!(
+        "start its service, as in: systemctl start supervisor; or stop the socket first: systemctl stop supervisor.socket; \
+         where no unit listens, `ss -xlp src {shown}` shows the process, which may be a daemon whose root was removed: end it"
+    ))
 }
 
 /// The socket that was passed under the name of the operator's.

@@ -56,6 +56,14 @@ fn bound(path: &Path, mode: u32, kind: SocketType) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
+/// What to do where something else than a socket has the place of the daemon's.
+pub(crate) fn in_its_place(socket: &Path) -> Option<String> {
+    let kind = socket.symlink_metadata().ok()?.file_type();
+    let shown = socket.display();
+    (!kind.is_socket())
+        .then(|| format!("{shown} is not a socket: move it away, and the daemon puts its own there"))
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};

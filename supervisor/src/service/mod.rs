@@ -328,11 +328,6 @@ impl Service {
         }
     }
 
-    /// A board that is open, for what concerns none in particular.
-    pub(crate) fn any_served(&self) -> Option<Arc<BoardHandle>> {
-        self.boards.lock().unwrap_or_else(PoisonError::into_inner).values().next().cloned()
-    }
-
     /// Whether there is a board that is not served.
     pub(crate) fn refuses_any(&self) -> bool {
         !self.refused.lock().unwrap_or_else(PoisonError::into_inner).is_empty()

@@ -16,7 +16,7 @@ use crate::terminal::Screen;
 #[command(after_help = "\
 The worker is ended first; the task is ready again when nothing of the run is left.
 If it is unknown which processes survive, those that carry the run's mark are ended,
-and the task is freed when none is left.
+and the task is freed when none is left. One that has shed the mark is not seen.
 
 Examples:
   supervisor reclaim t_0123abcd --reason 'wrong branch'")]

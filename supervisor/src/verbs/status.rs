@@ -24,6 +24,7 @@ use crate::command::Command;
 use crate::config::definitions::Defect;
 use crate::daemon::{Broken, Event, LiveRun, OwnerLink, PoolUse, Snapshot};
 use crate::failure::Failure;
+use crate::host::socket_file::in_its_place;
 use crate::host::usage::{Sampler, Tree, Usage};
 use crate::owner::OwnerLock;
 use crate::terminal::Screen;
@@ -152,6 +153,9 @@ pub(crate) struct StatusReport {
     /// Who holds the root where no daemon answers: one whose socket is gone, or that is starting or ending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) holder: Option<String>,
+    /// What to do where something else has the place of its socket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) in_its_place: Option<String>,
     pub(crate) root: std::path::PathBuf,
     /// The board that was asked about.
     pub(crate) board: kernel::BoardName,
@@ -222,6 +226,7 @@ impl StatusReport {
             unheld_policies: BTreeMap::new(),
             unheard: BTreeMap::new(),
             holder: None,
+            in_its_place: None,
             ..self
         }
     }
@@ -326,6 +331,7 @@ impl Verb for Status {
             .then(|| OwnerLock::daemon(call.service.root()))
             .flatten()
             .map(|owner| owner.to_string());
+        let in_its_place = holder.as_ref().and_then(|_| in_its_place(&call.service.root().operator_socket()));
         let defects = call.service.defects();
         let unheld_policies = call.service.roster().policies().unheld().clone();
         let report = StatusReport {
@@ -333,6 +339,7 @@ impl Verb for Status {
             troubles: Vec::new(),
             daemon,
             holder,
+            in_its_place,
             root,
             board,
             tenant: self.tenant,

@@ -45,7 +45,7 @@ impl Verb for Stop {
     const NAME: &'static str = "stop";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Daemon;
-    const ON: OnBoard = OnBoard::Any;
+    const ON: OnBoard = OnBoard::None;
     type Reply = StopPlan;
 
     async fn run(self, call: Call) -> Result<StopPlan, Failure> {

@@ -7,126 +7,61 @@ use crate::open::OpenError;
 
 /// Why a repository could not be used.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum GitError {
     /// The path could not be opened as a directory.
     #[error("open the repository")]
     Path(#[source] OpenError),
     /// The directory is no repository.
     #[error("no git repository at {path}")]
-    NotARepository {
-        /// The path given.
-        path: PathBuf,
-    },
+    NotARepository { path: PathBuf },
     /// The repository belongs to another user than the one who opens it.
     #[error("the git repository at {path} belongs to another user")]
-    ForeignOwner {
-        /// The path given.
-        path: PathBuf,
-        /// libgit2's answer.
-        source: git2::Error,
-    },
+    ForeignOwner { path: PathBuf, source: git2::Error },
     /// libgit2 could not open the repository.
     #[error("open the git repository at {path}")]
-    Open {
-        /// The path given.
-        path: PathBuf,
-        /// libgit2's answer.
-        source: git2::Error,
-    },
+    Open { path: PathBuf, source: git2::Error },
     /// The repository's own files are somewhere else: it is a submodule, or its configuration names another place.
     #[error(
         "{path} is a submodule or a linked worktree: its `.git` leads to {git}, where a run's commits would be"
     )]
-    Elsewhere {
-        /// The path given.
-        path: PathBuf,
-        /// Where its `.git` leads.
-        git: PathBuf,
-    },
+    Elsewhere { path: PathBuf, git: PathBuf },
     /// The repository has no working tree.
     #[error("the git repository at {path} is bare")]
-    Bare {
-        /// The path given.
-        path: PathBuf,
-    },
+    Bare { path: PathBuf },
     /// Nothing was committed yet.
     #[error("the git repository at {path} has no commit to start from")]
-    NoCommit {
-        /// The repository.
-        path: PathBuf,
-    },
+    NoCommit { path: PathBuf },
     /// The branch to start from does not exist.
     #[error("the git repository at {path} has no branch {branch}")]
-    NoBaseBranch {
-        /// The repository.
-        path: PathBuf,
-        /// The branch asked for.
-        branch: String,
-    },
+    NoBaseBranch { path: PathBuf, branch: String },
     /// A branch named `task` leaves no room for `task/<id>`.
     #[error(
         "the git repository at {path} has a branch named `{prefix}`, so no branch can be named `{prefix}/…`"
     )]
     PrefixTaken {
-        /// The repository.
         path: PathBuf,
         /// The branch in the way.
         prefix: String,
     },
     /// The branch is checked out in the repository itself.
     #[error("the branch {branch} is checked out in {path} itself")]
-    CheckedOutElsewhere {
-        /// The repository.
-        path: PathBuf,
-        /// The branch.
-        branch: String,
-    },
+    CheckedOutElsewhere { path: PathBuf, branch: String },
     /// A commit, branch or reference could not be read.
     #[error("read {what} of the git repository at {path}")]
-    Read {
-        /// The repository.
-        path: PathBuf,
-        /// What was read.
-        what: &'static str,
-        /// libgit2's answer.
-        source: git2::Error,
-    },
+    Read { path: PathBuf, what: &'static str, source: git2::Error },
     /// The branch could not be made.
     #[error("create the branch {branch} in {path}")]
-    CreateBranch {
-        /// The repository.
-        path: PathBuf,
-        /// The branch.
-        branch: String,
-        /// libgit2's answer.
-        source: git2::Error,
-    },
+    CreateBranch { path: PathBuf, branch: String, source: git2::Error },
     /// The branch could not be deleted.
     #[error("delete the branch {branch} of {path}")]
-    DeleteBranch {
-        /// The repository.
-        path: PathBuf,
-        /// The branch.
-        branch: String,
-        /// libgit2's answer.
-        source: git2::Error,
-    },
+    DeleteBranch { path: PathBuf, branch: String, source: git2::Error },
     /// A directory or file that git needs could not be made.
     #[error("create {path}")]
-    Provide {
-        /// The directory or file.
-        path: PathBuf,
-        /// The system's answer.
-        source: std::io::Error,
-    },
+    Provide { path: PathBuf, source: std::io::Error },
     /// The worktrees could not be excluded from the repository's status.
     #[error("add the worktrees to {path}")]
-    Exclude {
-        /// The exclude file.
-        path: PathBuf,
-        /// The system's answer.
-        source: std::io::Error,
-    },
+    Exclude { path: PathBuf, source: std::io::Error },
 }
 
 impl GitError {

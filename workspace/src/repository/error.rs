@@ -7,79 +7,39 @@ use crate::irregular::Irregular;
 
 /// Why a whole repository could not be read, copied or made.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum RepositoryError {
     /// Nothing at the path can be opened as a repository.
     #[error("open the git repository at {path}")]
-    Open {
-        /// The path given.
-        path: PathBuf,
-        /// libgit2's answer.
-        source: git2::Error,
-    },
+    Open { path: PathBuf, source: git2::Error },
     /// The repository belongs to another user than the one who opens it.
     #[error("the git repository at {path} belongs to another user")]
-    ForeignOwner {
-        /// The path given.
-        path: PathBuf,
-    },
+    ForeignOwner { path: PathBuf },
     /// Nothing was committed yet.
     #[error("the git repository at {path} has no commit yet")]
-    NoCommit {
-        /// The repository.
-        path: PathBuf,
-    },
+    NoCommit { path: PathBuf },
     /// A reader of its working tree would wait without end.
     #[error("read the working tree at {path}: {found}")]
     Irregular {
-        /// The repository.
         path: PathBuf,
         /// What stands in the way.
         found: Irregular,
     },
     /// A part of it could not be read.
     #[error("read {what} of the git repository at {path}")]
-    Read {
-        /// The repository.
-        path: PathBuf,
-        /// What was read.
-        what: &'static str,
-        /// libgit2's answer.
-        source: git2::Error,
-    },
+    Read { path: PathBuf, what: &'static str, source: git2::Error },
     /// The copy could not be made.
     #[error("clone {from} to {to}")]
-    Clone {
-        /// The repository.
-        from: PathBuf,
-        /// The copy.
-        to: PathBuf,
-        /// libgit2's answer.
-        source: git2::Error,
-    },
+    Clone { from: PathBuf, to: PathBuf, source: git2::Error },
     /// A file could not be written.
     #[error("write {path}")]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// The system's answer.
-        source: std::io::Error,
-    },
+    Write { path: PathBuf, source: std::io::Error },
     /// A commit could not be made.
     #[error("commit to the git repository at {path}")]
-    Commit {
-        /// The repository.
-        path: PathBuf,
-        /// libgit2's answer.
-        source: git2::Error,
-    },
+    Commit { path: PathBuf, source: git2::Error },
     /// The branch does not exist.
     #[error("the git repository at {path} has no branch {branch}")]
-    NoBranch {
-        /// The repository.
-        path: PathBuf,
-        /// The branch asked for.
-        branch: String,
-    },
+    NoBranch { path: PathBuf, branch: String },
 }
 
 impl RepositoryError {

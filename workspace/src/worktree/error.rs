@@ -12,18 +12,14 @@ use crate::tree::TreeError;
 
 /// Why a worktree could not be prepared, examined or removed.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum WorktreeError {
     /// The repository is missing, unusable or refuses.
     #[error(transparent)]
     Git(#[from] GitError),
     /// The directory of worktrees could not be made.
     #[error("create the directory of worktrees {path}")]
-    CreateDirectory {
-        /// The directory.
-        path: PathBuf,
-        /// The system's answer.
-        source: std::io::Error,
-    },
+    CreateDirectory { path: PathBuf, source: std::io::Error },
     /// The directory of worktrees could not be opened.
     #[error("open the directory of worktrees")]
     OpenDirectory(#[source] OpenError),
@@ -32,123 +28,70 @@ pub enum WorktreeError {
     OpenTree(#[source] OpenError),
     /// The note that says whether the worktree is complete could not be locked, read or written.
     #[error("keep the note {path}")]
-    Note {
-        /// The note.
-        path: PathBuf,
-        /// The system's answer.
-        source: std::io::Error,
-    },
+    Note { path: PathBuf, source: std::io::Error },
     /// What an interrupted preparation or removal left behind could not be removed.
     #[error("clear the worktree away")]
     Clear(#[source] TreeError),
     /// What the worktree holds could not be listed.
     #[error("list {path}")]
-    ListTree {
-        /// The worktree.
-        path: PathBuf,
-        /// The system's answer.
-        source: std::io::Error,
-    },
+    ListTree { path: PathBuf, source: std::io::Error },
     /// The working tree could not be made.
     #[error("make the directory {path}")]
-    MakeTree {
-        /// The worktree.
-        path: PathBuf,
-        /// The system's answer.
-        source: std::io::Error,
-    },
+    MakeTree { path: PathBuf, source: std::io::Error },
     /// Git knows a worktree of that name at another place.
     #[error("git has a worktree named {id} at {path}")]
-    NameTaken {
-        /// The name.
-        id: Name,
-        /// Where that worktree is.
-        path: PathBuf,
-    },
+    NameTaken { id: Name, path: PathBuf },
     /// The files that tie the worktree to the repository could not be written.
     #[error("tie {path} to its repository")]
-    Link {
-        /// The worktree.
-        path: PathBuf,
-        /// The step that failed.
-        source: LinkError,
-    },
+    Link { path: PathBuf, source: LinkError },
     /// The part of the repository that is this worktree's own could not be made, read or removed.
     #[error("keep the worktree's own part of the repository in {path}")]
     Private {
         /// The directory, or the file in it.
         path: PathBuf,
-        /// The system's answer.
         source: std::io::Error,
     },
     /// What the worker wrote could not be taken over.
     #[error("take over what the run wrote in {path}")]
-    Publish {
-        /// Where it is.
-        path: PathBuf,
-        /// libgit2's answer.
-        source: git2::Error,
-    },
+    Publish { path: PathBuf, source: git2::Error },
     /// The worker's branch points at something of which a part is missing.
     #[error("{branch} is not moved to {commit}: the object {object} {why}")]
     Incomplete {
-        /// The branch.
         branch: String,
-        /// The commit, in hex.
         commit: String,
-        /// The object, in hex.
         object: String,
         /// What is wrong with it.
         why: &'static str,
     },
     /// The worker put something else than files where its objects are.
     #[error("nothing of the run's commits is taken over: {found}")]
-    Planted {
-        /// What it is.
-        found: Irregular,
-    },
+    Planted { found: Irregular },
     /// What a tag or a stash of the worker names is not whole.
     #[error("the tags and stashes of {task} are not kept: {object} {why}")]
     KeptIncomplete {
-        /// The worktree's name.
         task: Name,
-        /// The object, in hex.
         object: String,
         /// What is wrong with it.
         why: &'static str,
     },
     /// The worker has more tags or stashes than are kept.
     #[error("of the tags and stashes of {task} no more than {most} each are kept; {more} are left out")]
-    KeptTooMany {
-        /// The worktree's name.
-        task: Name,
-        /// How many are kept.
-        most: usize,
-        /// How many are not.
-        more: usize,
-    },
+    KeptTooMany { task: Name, most: usize, more: usize },
     /// Somebody else has moved the branch during the run.
     #[error("{branch} was moved by somebody else during the run; what the run committed is at {kept}")]
     Moved {
-        /// The branch.
         branch: String,
         /// The reference that holds the run's commits.
         kept: String,
     },
     /// A repository inside the worktree could not be renamed.
     #[error("rename {path}, in which the worker could write")]
-    SetAside {
-        /// The repository.
-        path: PathBuf,
-        /// The system's answer.
-        source: std::io::Error,
-    },
+    SetAside { path: PathBuf, source: std::io::Error },
     /// What the worker left cannot be made safe, so the worktree has no `.git` by which git would find it.
     #[error(
         "{path} is withheld: its .git is taken away, because git might run what its worker has left there"
     )]
     Withheld {
-        /// The worktree.
         path: PathBuf,
         /// Where its repository has what belongs to it.
         metadata: PathBuf,
@@ -157,54 +100,25 @@ pub enum WorktreeError {
     },
     /// The files that tie the worktree to the repository are missing or lead elsewhere, so its state cannot be told.
     #[error("{path} is not tied to its repository any more")]
-    Untied {
-        /// The worktree.
-        path: PathBuf,
-    },
+    Untied { path: PathBuf },
     /// libgit2 could not open the finished worktree.
     #[error("open {path} as a git worktree")]
-    OpenWorktree {
-        /// The worktree.
-        path: PathBuf,
-        /// libgit2's answer.
-        source: git2::Error,
-    },
+    OpenWorktree { path: PathBuf, source: git2::Error },
     /// The files of the branch could not be checked out.
     #[error("check out {branch} in {path}")]
-    CheckOut {
-        /// The worktree.
-        path: PathBuf,
-        /// The branch.
-        branch: String,
-        /// libgit2's answer.
-        source: git2::Error,
-    },
+    CheckOut { path: PathBuf, branch: String, source: git2::Error },
     /// A lost index could not be made again.
     #[error("make the index of {path} again")]
-    Index {
-        /// The worktree.
-        path: PathBuf,
-        /// libgit2's answer.
-        source: git2::Error,
-    },
+    Index { path: PathBuf, source: git2::Error },
     /// The state of the worktree could not be read.
     #[error("read the state of {path}")]
-    Inspect {
-        /// The worktree.
-        path: PathBuf,
-        /// libgit2's answer.
-        source: git2::Error,
-    },
+    Inspect { path: PathBuf, source: git2::Error },
     /// There is no worktree.
     #[error("no worktree at {path}")]
-    Missing {
-        /// The worktree.
-        path: PathBuf,
-    },
+    Missing { path: PathBuf },
     /// Removing it would lose uncommitted work.
     #[error("{path} has uncommitted changes in {count} places")]
     Dirty {
-        /// The worktree.
         path: PathBuf,
         /// Changed, new or deleted paths; a new directory counts once.
         count: usize,
@@ -214,15 +128,11 @@ pub enum WorktreeError {
     Unmerged {
         /// The branch, or the detached HEAD of the worktree.
         branch: String,
-        /// How many.
         count: usize,
     },
     /// A person locked the worktree with `git worktree lock`.
     #[error("{path} is locked by `git worktree lock`")]
-    Locked {
-        /// The worktree.
-        path: PathBuf,
-    },
+    Locked { path: PathBuf },
 }
 
 impl WorktreeError {

@@ -31,11 +31,11 @@ const HEARTBEAT: &str = "heartbeat";
 
 /// Why a run directory could not be used.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum RunDirError {
     /// The directory could not be made.
     #[error("create the run directory {path}")]
     Create {
-        /// The directory.
         path: PathBuf,
         /// The cause.
         #[source]
@@ -44,7 +44,6 @@ pub enum RunDirError {
     /// There is no such directory.
     #[error("open the run directory {path}")]
     Open {
-        /// The directory.
         path: PathBuf,
         /// The cause.
         #[source]
@@ -52,14 +51,10 @@ pub enum RunDirError {
     },
     /// The directory is a copy: what it names belongs to the run of another one.
     #[error("use the run directory {path}: it is a copy and belongs to another root")]
-    Copied {
-        /// The directory.
-        path: PathBuf,
-    },
+    Copied { path: PathBuf },
     /// The directory could not be removed.
     #[error("remove the run directory {path}")]
     Remove {
-        /// The directory.
         path: PathBuf,
         /// The cause.
         #[source]
@@ -68,7 +63,6 @@ pub enum RunDirError {
     /// A record could not be read.
     #[error("read {path}")]
     Read {
-        /// The record.
         path: PathBuf,
         /// The cause.
         #[source]
@@ -77,7 +71,6 @@ pub enum RunDirError {
     /// A record is not what this release understands.
     #[error("parse {path}")]
     Parse {
-        /// The record.
         path: PathBuf,
         /// The cause, with its line and column.
         #[source]
@@ -86,7 +79,6 @@ pub enum RunDirError {
     /// A record could not be written.
     #[error("write {path}")]
     Write {
-        /// The record.
         path: PathBuf,
         /// The cause.
         #[source]
@@ -95,7 +87,6 @@ pub enum RunDirError {
     /// The lock could not be tried.
     #[error("lock {path}")]
     Lock {
-        /// The lock file.
         path: PathBuf,
         /// The cause.
         #[source]

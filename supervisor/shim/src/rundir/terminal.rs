@@ -62,6 +62,7 @@ impl Keyed {
 
 /// Why nothing was passed to the terminal of a run.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum NotKeyed {
     /// More was passed than its worker has read.
     #[error("its worker does not read what is typed")]
@@ -72,7 +73,6 @@ pub enum NotKeyed {
     /// The FIFO could not be written.
     #[error("write {path}")]
     Write {
-        /// The FIFO.
         path: PathBuf,
         /// The cause.
         #[source]

@@ -147,7 +147,7 @@ impl StopPlan {
         }
         lines.extend(self.left.iter().map(|left| {
             let (does, keeps) = if self.mode.ends_workers() && !left.is_unkillable {
-                ("It ends the processes that carry the mark of", ", and keeps its claim")
+                ("It ends what is known to be of", ", and keeps its claim")
             } else {
                 ("It leaves", "")
             };

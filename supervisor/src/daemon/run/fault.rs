@@ -100,7 +100,12 @@ impl LaunchError {
             | Environment::Policy(_)
             | Environment::Root => false,
         };
-        let fault = if is_general { Fault::Environment(place) } else { Fault::Task };
+        let fault = match is_general {
+            true => Fault::Environment(place),
+            // It is not made by waiting: a person has to say what is meant.
+            false if failure.cause.is_of_definition() => Fault::Definition,
+            false => Fault::Task,
+        };
         LaunchError::of_job(stage, failure, fault)
     }
 

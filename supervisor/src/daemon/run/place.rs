@@ -12,6 +12,8 @@ use workspace::{Author, Base, Job, Name, Outcome, Owner, Prepared, WorkspaceSpec
 use super::environment::Environment;
 use super::fault::{Fault, LaunchError, with_hint};
 use super::stage::Stage;
+use crate::exit::Code;
+use crate::failure::Failure;
 use crate::host::job::{self, JobFailure, system_reads};
 use crate::paths::make_dir;
 
@@ -48,10 +50,8 @@ pub(in crate::daemon) fn identity(
         .map_err(|failure| LaunchError::ground(STAGE, place.clone(), failure))?;
     let owner = ground.owner;
     if owner.uid == 0 || owner.gid == 0 {
-        let error = with_hint(
-            &format!("{} belongs to root, and no worker runs as root", ground.path.display()),
-            Some(other_owner(path)),
-        );
+        let error =
+            with_hint(&format!("{} {}", ground.path.display(), of_root(owner)), Some(other_owner(path)));
         return Err(LaunchError { stage: STAGE, error, fault: Fault::Environment(place) });
     }
     if !matches!(task.creator_uid, Some(creator) if creator == 0 || creator == owner.uid) {
@@ -86,6 +86,14 @@ pub(super) fn ground_of(
         Outcome::Prepared(prepared) => Ok(Ground { path: prepared.path, owner: prepared.owner }),
         _ => Err(JobFailure::another_answer()),
     }
+}
+
+/// Why nobody works in a directory of root, or of its group.
+pub(super) fn of_root(owner: Owner) -> String {
+    if owner.uid == 0 {
+        return "belongs to root, and no worker runs as root".to_owned();
+    }
+    format!("belongs to uid {} and to the group of root, and no worker has that group", owner.uid)
 }
 
 /// How a directory of root's becomes one that a worker can have. Git refuses a repository of another user, root's git too; root is not
@@ -134,6 +142,17 @@ fn is_of_system(path: &Path) -> bool {
         || WHOLE.iter().any(|whole| path.starts_with(Path::new("/").join(whole)))
 }
 
+/// Refuses a directory of scratch workspaces that a link leads to: what runs are closed to is known by the directories of the root.
+fn require_own(workspaces: &Path) -> Result<(), Failure> {
+    let link = [workspaces.parent(), Some(workspaces)].into_iter().flatten().find(|path| path.is_symlink());
+    link.map_or(Ok(()), |link| {
+        let shown = link.display();
+        Err(Failure::new(Code::Conflict, format!("{shown} is a symbolic link")).hint(format!(
+            "make it a directory; one on another file system can be mounted there: mount --bind DIR {shown}"
+        )))
+    })
+}
+
 /// Makes the workspace of a task ready, unless it is given up before.
 pub(in crate::daemon) fn workspace(
     spec: &WorkspaceSpec,
@@ -157,6 +176,7 @@ pub(in crate::daemon) fn workspace(
     let outcome = match spec {
         WorkspaceSpec::Scratch => {
             let place = Environment::Workspaces(board.clone());
+            require_own(workspaces).map_err(|e| LaunchError::refusal(STAGE, place.clone(), e))?;
             make_dir(workspaces, 0o711).map_err(|e| LaunchError::refusal(STAGE, place.clone(), e))?;
             // A new directory beneath one that only the daemon writes to: made by the daemon, then given away.
             here(Job::PrepareScratch { base: workspaces.to_owned(), name, owner }, place)?

@@ -9,7 +9,7 @@ use workspace::directory::Ground;
 use workspace::{Job, WorkspaceSpec};
 
 use super::closed;
-use super::place::{ground_of, other_owner};
+use super::place::{ground_of, of_root, other_owner};
 use crate::config::WorkerConfig;
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -89,11 +89,8 @@ fn look(
             Presence::ToBeMade => (Code::NotFound, format!("{} does not exist: ", path.display())),
         };
         let place = ground.path.display();
-        return Err(Failure::new(
-            code,
-            format!("{lacks}the {what} {place} belongs to root, and no worker runs as root"),
-        )
-        .hint(other_owner(path)));
+        return Err(Failure::new(code, format!("{lacks}the {what} {place} {}", of_root(owner)))
+            .hint(other_owner(path)));
     }
     match caller {
         Some(caller) if caller == 0 || caller == owner.uid => {

@@ -48,6 +48,11 @@ impl Cause {
             Self::NotTaken | Self::Shortage | Self::GivenUp | Self::NoAnswer | Self::Process => false,
         }
     }
+
+    /// Whether the task names what is not there: the branch that its own is to begin from.
+    pub(crate) fn is_of_definition(self) -> bool {
+        self == Self::Workspace(workspace::Code::BaseBranchMissing)
+    }
 }
 
 impl JobFailure {

@@ -150,10 +150,11 @@ fn show_daemon(reply: &StatusReport, screen: &mut Screen) {
     } else {
         let dot = screen.paint(Ink::Red, "○");
         let text = match &reply.holder {
-            Some(holder) => format!(
-                "{holder} owns this root and does not answer on its socket; it restores a missing socket, so \
-                 try again in a moment"
-            ),
+            Some(holder) => {
+                let missing = "it restores a missing socket, so try again in a moment";
+                let way = reply.in_its_place.as_deref().unwrap_or(missing);
+                format!("{holder} owns this root and does not answer on its socket; {way}")
+            }
             None => "no daemon is running; start one with: supervisor daemon".to_owned(),
         };
         screen.hanging(&format!("{dot} "), &text);
