@@ -4,8 +4,12 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fmt;
+use std::fs::File;
+use std::io::Read as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use nix::libc;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{SeqAccess, Visitor};
@@ -151,6 +155,11 @@ pub(crate) struct Needed {
     pub(crate) optional: bool,
 }
 
+/// The most versions of Node that are looked at.
+const VERSIONS: usize = 1000;
+/// The longest name of a version, in bytes.
+const ALIAS: u64 = 256;
+
 const CARGO: &str = ".cargo/bin";
 const RUSTUP: &str = ".rustup";
 const NVM: &str = ".nvm";
@@ -223,9 +232,9 @@ impl Toolchain {
 /// Returns the programs of nvm's default version of Node; where that names none that is there, of the newest.
 fn node(nvm: &Path) -> Option<PathBuf> {
     let versions = nvm.join("versions/node");
-    let chosen = std::fs::read_to_string(nvm.join("alias/default")).unwrap_or_default();
+    let chosen = alias(&nvm.join("alias/default")).unwrap_or_default();
     let chosen = numbers(chosen.trim());
-    let entries = std::fs::read_dir(&versions).ok()?.flatten();
+    let entries = std::fs::read_dir(&versions).ok()?.flatten().take(VERSIONS);
     let there: Vec<(Vec<u64>, PathBuf)> = entries
         .filter_map(|entry| Some((numbers(entry.file_name().to_str()?), entry.path())))
         .filter(|(version, _)| !version.is_empty())
@@ -233,6 +242,15 @@ fn node(nvm: &Path) -> Option<PathBuf> {
     let fits = |version: &[u64]| !chosen.is_empty() && version.starts_with(&chosen);
     let best = there.iter().max_by_key(|(version, _)| (fits(version), version.clone()))?;
     Some(best.1.join("bin"))
+}
+
+/// Reads the name of a version. Nobody is waited for, whatever is there.
+fn alias(path: &Path) -> Option<String> {
+    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?;
+    file.metadata().ok().filter(|meta| meta.is_file())?;
+    let mut text = String::new();
+    file.take(ALIAS).read_to_string(&mut text).ok()?;
+    Some(text)
 }
 
 /// Reads a version such as `v20.11.1`; nothing where it is none, such as `lts/*`.

@@ -4,6 +4,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::program::{find, install_of, interpreter};
+use crate::config::settings;
 
 /// Where installers put programs beneath a home. npm's own prefix is read from its configuration, and that of Node's versions from nvm.
 const PLACES: [&str; 7] =
@@ -53,7 +54,7 @@ fn places(home: &Path) -> Vec<PathBuf> {
 
 /// Where npm installs, as `npm config set prefix` has written it.
 fn npm_prefix(home: &Path) -> Option<PathBuf> {
-    let text = std::fs::read_to_string(home.join(".npmrc")).ok()?;
+    let text = settings::read(&home.join(".npmrc")).ok()?;
     let value =
         text.lines().find_map(|line| line.trim().strip_prefix("prefix")?.trim_start().strip_prefix('='))?;
     let value = value.trim().trim_matches('"');
@@ -109,6 +110,19 @@ mod tests {
         assert_eq!(home.found("agent"), needed.map(|dir| home.at(dir)));
         let usual = install_at_home("agent", &[home.at(".tools/bin"), home.at(needed[2])], &home.at(""));
         assert!(usual.is_empty(), "every run finds it: {usual:?}");
+    }
+
+    #[test]
+    fn nobody_is_waited_for_who_has_made_fifos_of_the_files() {
+        let home = Home::new();
+        home.program(".local/bin/agent", "\x7fELF");
+        fs::create_dir_all(home.at(".nvm/alias")).unwrap();
+        fs::create_dir_all(home.at(".nvm/versions/node/v22.1.0/bin")).unwrap();
+        for path in [".npmrc", ".nvm/alias/default"] {
+            nix::unistd::mkfifo(&home.at(path), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        }
+        assert_eq!(home.found("agent"), [home.at(".local/bin")]);
+        assert_eq!(interpreter(&home.at(".npmrc")), None);
     }
 
     #[test]

@@ -1,8 +1,11 @@
 //! The program of a lane on this host: where it is found, and what runs it where it is a script.
 
+use std::fs::File;
 use std::io::Read as _;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+
+use crate::config::settings;
 
 /// The longest first line of a script that the kernel reads (execve(2)).
 const FIRST_LINE: u64 = 255;
@@ -22,7 +25,10 @@ fn is_program(path: &Path) -> bool {
 /// The interpreter that the first line of a script names; behind `env` the program that this looks for.
 pub(crate) fn interpreter(path: &Path) -> Option<String> {
     let mut head = Vec::new();
-    std::fs::File::open(path).ok()?.take(FIRST_LINE).read_to_end(&mut head).ok()?;
+    // Where somebody has put a FIFO there meanwhile, the open itself would wait.
+    let file = File::options().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path).ok()?;
+    file.metadata().ok().filter(|meta| meta.is_file())?;
+    file.take(FIRST_LINE).read_to_end(&mut head).ok()?;
     let line = head.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
     let mut words = std::str::from_utf8(line).ok()?.split_ascii_whitespace();
     let first = words.next()?;
@@ -61,7 +67,7 @@ pub(crate) fn install_of(program: &Path) -> Vec<PathBuf> {
 /// The environment of Python in which a program lies (PEP 405), and the Python that this is made from.
 fn python_environment(program: &Path) -> Option<(PathBuf, Option<PathBuf>)> {
     let environment = program.parent()?.parent()?;
-    let text = std::fs::read_to_string(environment.join("pyvenv.cfg")).ok()?;
+    let text = settings::read(&environment.join("pyvenv.cfg")).ok()?;
     let home = text.lines().find_map(|line| line.strip_prefix("home")?.trim_start().strip_prefix('='));
     let python = home.and_then(|home| Path::new(home.trim()).parent()).map(Path::to_owned);
     Some((environment.to_owned(), python))
