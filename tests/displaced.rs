@@ -119,6 +119,10 @@ fn a_daemon_that_was_started_without_its_board_stops() {
         drop(fs::remove_file(format!("{}{end}", board(&fleet).display())));
     }
     fleet.start();
+    let status = fleet.cli(["status"]);
+    let text = status.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(status.code == 1 && text.contains("is missing"), "{status:?}");
+    fleet.cli(["--board", "nosuch", "status"]).refused(3, "there is no board `nosuch`");
     let stopped = fleet.cli(["stop", "--wait"]);
     assert_eq!(stopped.code, 0, "{}", stopped.stderr);
     fleet.reap_daemon();

@@ -169,12 +169,13 @@ impl<Q> Ask<Q> {
             if let Some(tenant) = confined(actor) {
                 require_board(&self.shared.service, tenant, &name)?;
             }
-            let is_about_the_root = verb.on == OnBoard::None;
-            let board = if is_about_the_root {
-                None
-            } else {
-                Some(self.operators_board(verb.on, name.clone()).await?)
+            let needs_none = match verb.on {
+                OnBoard::None => true,
+                OnBoard::IfServed => self.shared.service.opened(&name).is_err(),
+                OnBoard::Named | OnBoard::Made => false,
             };
+            let board =
+                if needs_none { None } else { Some(self.operators_board(verb.on, name.clone()).await?) };
             (name, board)
         };
         let service = Arc::clone(&self.shared.service);

@@ -99,6 +99,8 @@ pub(crate) enum OnBoard {
     Named,
     /// The one that is named, which is made where it is not there.
     Made,
+    /// The one that is named; none where the daemon does not serve it, because something is wrong with it.
+    IfServed,
     /// None: it is about the root, or about the daemon.
     None,
 }

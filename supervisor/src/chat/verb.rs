@@ -63,8 +63,8 @@ impl Asker<'_> {
         let (service, name) = (Arc::clone(self.service), self.board.clone());
         let board = match (V::ON, service.opened(&name)?) {
             (OnBoard::None, _) => None,
-            (OnBoard::Made | OnBoard::Named, Some(board)) => Some(board),
-            (OnBoard::Made | OnBoard::Named, None) => {
+            (OnBoard::Made | OnBoard::Named | OnBoard::IfServed, Some(board)) => Some(board),
+            (OnBoard::Made | OnBoard::Named | OnBoard::IfServed, None) => {
                 let opening = Arc::clone(&service);
                 let open = move || opening.board(&name);
                 Some(blocking("the board was not opened", open).await??)

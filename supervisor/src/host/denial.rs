@@ -6,7 +6,7 @@
 mod calls;
 
 use std::fs::File;
-use std::io::{Read as _, Seek as _, SeekFrom};
+use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -214,10 +214,14 @@ impl<'a> Look<'a> {
     /// What is denied about a path that the run did not see.
     fn unseen(&self, path: &Path) -> Option<Denial> {
         let directory = path.parent()?;
-        if path.symlink_metadata().is_err() {
-            // To look for what nobody has in a directory that the run sees, or in one that is not there, is denied by nothing.
-            let is_hidden = directory.is_dir() && self.denial(directory, Want::Read).is_some();
-            return is_hidden.then(|| self.denial(path, Want::Write)).flatten();
+        if let Err(error) = path.symlink_metadata() {
+            // To look for what nobody has in a directory that the run sees, or in one that is not there, is denied by nothing. Of a directory
+            // that the user cannot enter nothing is said.
+            let is_hidden = error.kind() == ErrorKind::NotFound
+                && directory.is_dir()
+                && self.denial(directory, Want::Read).is_some();
+            let denial = is_hidden.then(|| self.denial(path, Want::Write)).flatten();
+            return denial.filter(|denial| denial.line.is_some());
         }
         let program = is_program(path).then(|| self.denial(path, Want::Execute)).flatten();
         program.or_else(|| self.denial(path, Want::Read)).or_else(|| {

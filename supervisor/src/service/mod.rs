@@ -328,6 +328,11 @@ impl Service {
         }
     }
 
+    /// The boards that are not served, each with the reason.
+    pub(crate) fn refusals(&self) -> BTreeMap<BoardName, Failure> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Whether there is a board that is not served.
     pub(crate) fn refuses_any(&self) -> bool {
         !self.refused.lock().unwrap_or_else(PoisonError::into_inner).is_empty()

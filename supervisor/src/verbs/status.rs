@@ -19,7 +19,7 @@ use shim::rundir::boottime_us;
 use self::health::Health;
 use self::open::{Open, orphan};
 use self::order::Order;
-use crate::api::{Audience, Call, Effect, Verb, blocking, require_own};
+use crate::api::{Audience, Call, Effect, OnBoard, Verb, blocking, require_own};
 use crate::command::Command;
 use crate::config::definitions::Defect;
 use crate::daemon::{Broken, Event, LiveRun, OwnerLink, PoolUse, Snapshot};
@@ -252,6 +252,7 @@ impl Verb for Status {
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Read;
     const MEMBERS: bool = true;
+    const ON: OnBoard = OnBoard::IfServed;
     type Reply = StatusReport;
 
     fn answered_within(&self) -> Duration {
@@ -269,8 +270,12 @@ impl Verb for Status {
             Some(daemon) => Some(daemon.ask(Event::Look).await?),
             None => None,
         };
-        let board = call.board()?.name().clone();
-        let board_troubles = troubles(&call);
+        let board = call.board_name().clone();
+        let mut board_troubles = troubles(&call);
+        let refusals = call.service.refusals().into_iter();
+        board_troubles.extend(refusals.map(|(board, failure)| {
+            (board, format!("{} ({})", failure.message, failure.hint.unwrap_or_default()))
+        }));
         let board_trouble = board_troubles.get(&board).cloned();
         let (tenant, assignee, actor) = (self.tenant.clone(), self.assignee.clone(), call.actor.clone());
         let asked_at = kernel::SystemClock.now();
@@ -292,7 +297,7 @@ impl Verb for Status {
         let (counts, open, told, (spent_budgets, failing_channels, paused_plugins)) =
             unless_troubled(read, board_trouble.as_ref())?;
         let now = kernel::SystemClock.now();
-        let commits = call.board()?.commits();
+        let commits = call.board().map(|board| board.commits()).unwrap_or_default();
         let slots = self.slots(&call);
         let is_asked_about = |run: &LiveRun| {
             (self.tenant.is_none() || run.tenant == self.tenant)
