@@ -271,11 +271,7 @@ impl Verb for Status {
             None => None,
         };
         let board = call.board_name().clone();
-        let mut board_troubles = troubles(&call);
-        let refusals = call.service.refusals().into_iter();
-        board_troubles.extend(refusals.map(|(board, failure)| {
-            (board, format!("{} ({})", failure.message, failure.hint.unwrap_or_default()))
-        }));
+        let board_troubles = of_boards(&call);
         let board_trouble = board_troubles.get(&board).cloned();
         let (tenant, assignee, actor) = (self.tenant.clone(), self.assignee.clone(), call.actor.clone());
         let asked_at = kernel::SystemClock.now();
@@ -409,6 +405,13 @@ fn unless_troubled<T: Default>(read: Result<T, Failure>, trouble: Option<&String
         Err(_) if trouble.is_some() => Ok(T::default()),
         read => read,
     }
+}
+
+/// What is wrong with boards: why nothing is written to them, or why they are not served.
+fn of_boards(call: &Call) -> BTreeMap<kernel::BoardName, String> {
+    let said = |failure: Failure| format!("{} ({})", failure.message, failure.hint.unwrap_or_default());
+    let refusals = call.service.refusals().into_iter().map(|(board, failure)| (board, said(failure)));
+    troubles(call).into_iter().chain(refusals).collect()
 }
 
 /// Why nothing is written to boards that are open here, where nothing is.
