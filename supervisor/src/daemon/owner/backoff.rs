@@ -83,7 +83,9 @@ pub(in crate::daemon) struct Backoff {
     chance: fn() -> f64,
     /// What stops every start.
     pause: Option<Wait>,
-    /// Starts in a row that failed for a shortage of the host.
+    /// Whether one task tries what the pause is about.
+    is_probed: bool,
+    /// Shortages of the host in a row. What fails of one at the same moment is one.
     shortages: u32,
     /// What stops the tasks that need it.
     broken: BTreeMap<Environment, Breaker>,
@@ -102,6 +104,7 @@ impl Default for Backoff {
         Backoff {
             chance: rand::random,
             pause: None,
+            is_probed: false,
             shortages: 0,
             broken: BTreeMap::new(),
             suspects: BTreeSet::new(),
@@ -128,10 +131,16 @@ impl Backoff {
     /// The board cannot be read or written: this costs a try, so the next one is soon.
     pub(in crate::daemon) fn pause(&mut self, why: String, now: Timestamp) {
         self.pause = Some(self.wait(why, 0, now));
+        self.is_probed = false;
     }
 
     /// The host lacked something for a start. This costs a run each time, so the tries become rare.
     pub(in crate::daemon) fn shortage(&mut self, why: String, now: Timestamp) {
+        // What had begun before the pause has met what the pause is about.
+        if self.is_paused() && !self.is_probed {
+            return;
+        }
+        self.is_probed = false;
         self.pause = Some(self.wait(why, self.shortages, now));
         self.shortages = self.shortages.saturating_add(1);
     }
@@ -331,6 +340,7 @@ impl Backoff {
     pub(in crate::daemon) fn probing(&mut self, now: Timestamp) {
         if let Some(pause) = &mut self.pause {
             pause.until = Some(after(now, FIRST));
+            self.is_probed = true;
         }
     }
 

@@ -47,13 +47,27 @@ fn shortages_in_a_row_are_probed_more_and_more_seldom() {
     let waits: Vec<_> = (0..8)
         .map(|_| {
             backoff.shortage("no descriptors".to_owned(), at(0));
-            backoff.nearest().unwrap()
+            let until = backoff.nearest().unwrap();
+            backoff.probing(at(0));
+            until
         })
         .collect();
     assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60].map(at));
     started(&mut backoff, &key());
     backoff.shortage("no descriptors".to_owned(), at(0));
     assert_eq!(backoff.nearest(), Some(at(1)));
+}
+
+#[test]
+fn what_fails_of_one_shortage_at_the_same_moment_makes_no_longer_pause() {
+    let mut backoff = exact();
+    for _ in 0..16 {
+        backoff.shortage("no descriptors".to_owned(), at(0));
+    }
+    assert_eq!(backoff.nearest(), Some(at(1)));
+    assert!(backoff.expire(at(1)));
+    backoff.shortage("no descriptors".to_owned(), at(1));
+    assert_eq!(backoff.nearest(), Some(at(3)), "nobody has shown that it is over");
 }
 
 #[test]
