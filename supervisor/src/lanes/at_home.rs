@@ -13,17 +13,16 @@ const PLACES: [&str; 7] =
 const WRITTEN_BY_OTHERS: u32 = 0o022;
 
 /// Returns the directories that a program needs, and that which runs it where it is a script: nothing of what is found in `dirs`, where
-/// every run looks. Empty where it is not beneath the home, or where others than its owner or root could put something in its place.
+/// every run looks. Empty where a part of it is not beneath the home, or where others than its owner or root could put something in its place.
 pub(crate) fn install_at_home(program: &str, dirs: &[PathBuf], home: &Path) -> Vec<PathBuf> {
     if program.contains(['/', '{']) {
         return Vec::new();
     }
-    let theirs = places(home);
     let usual = find(program, dirs);
-    let Some(path) = usual.clone().or_else(|| find(program, &theirs)) else { return Vec::new() };
+    let Some(path) = usual.clone().or_else(|| find(program, &places(home))) else { return Vec::new() };
     let mut needed = if usual.is_none() { install_of(&path) } else { Vec::new() };
     if let Some(interpreter) = interpreter(&path).filter(|name| find(name, dirs).is_none()) {
-        needed.extend(find(&interpreter, &theirs).iter().flat_map(|path| install_of(path)));
+        needed.extend(find(&interpreter, &places(home)).iter().flat_map(|path| install_of(path)));
     }
     needed.dedup();
     let owner = home.metadata().map(|meta| meta.uid());
@@ -32,9 +31,9 @@ pub(crate) fn install_at_home(program: &str, dirs: &[PathBuf], home: &Path) -> V
         let is_owners = meta.uid() == 0 || owner.as_ref().is_ok_and(|owner| *owner == meta.uid());
         is_owners && meta.mode() & WRITTEN_BY_OTHERS == 0
     };
-    // A link may lead anywhere. What holds the home holds more than programs.
-    let is_narrow = |dir: &PathBuf| !home.starts_with(dir);
-    if needed.iter().all(|dir| is_closed(dir) && is_narrow(dir)) { needed } else { Vec::new() }
+    // A link may lead anywhere: to what others have on this host, or to the whole home.
+    let is_inside = |dir: &PathBuf| dir.starts_with(home) && dir != home;
+    if needed.iter().all(|dir| is_closed(dir) && is_inside(dir)) { needed } else { Vec::new() }
 }
 
 /// The directories in which programs are looked for that are installed in others.
@@ -138,5 +137,12 @@ mod tests {
         home.program("run.sh", "\x7fELF");
         home.link("bin/tool", "run.sh");
         assert!(home.found("tool").is_empty(), "it would grant the whole home");
+        let elsewhere = Home::new();
+        elsewhere.program("files/run", "\x7fELF");
+        symlink(elsewhere.at("files/run"), home.at("bin/leads-out")).unwrap();
+        assert!(
+            home.found("leads-out").is_empty(),
+            "it would grant what lies beside the program, wherever that is"
+        );
     }
 }

@@ -268,18 +268,20 @@ impl Lane {
     /// The directories that its program needs under a policy: those that its file names; where that names none, those beneath a home in
     /// which the program is. Looks at files: blocking.
     pub(crate) fn install_under(&self, policy: &Policy, home: Option<&Path>) -> Vec<PathBuf> {
-        let Some(home) = home.filter(|_| self.install.is_empty()) else { return self.install.clone() };
-        let mut dirs = policy.filesystem.toolchains.environment(home).path;
-        dirs.extend(policy.path().split(':').map(PathBuf::from));
-        install_at_home(&self.program(), &dirs, home)
+        match home.filter(|_| self.is_looked_for()) {
+            Some(home) => install_at_home(&self.program(), &usual_path(policy, Some(home)), home),
+            None => self.install.clone(),
+        }
+    }
+
+    /// Whether its program is looked for by its name, because its file says nothing of where it is.
+    pub(crate) fn is_looked_for(&self) -> bool {
+        self.install.is_empty() && !self.program().contains('/')
     }
 
     /// The directories in which its program is looked for under a policy. Looks at files: blocking.
     pub(crate) fn search_path(&self, policy: &Policy, home: Option<&Path>) -> Vec<PathBuf> {
-        let mut dirs: Vec<PathBuf> = search_path(&self.install_under(policy, home)).collect();
-        dirs.extend(home.map(|home| policy.filesystem.toolchains.environment(home).path).unwrap_or_default());
-        dirs.extend(policy.path().split(':').map(PathBuf::from));
-        dirs
+        search_path(&self.install_under(policy, home)).chain(usual_path(policy, home)).collect()
     }
 
     /// The command of a run.
@@ -296,4 +298,10 @@ impl Lane {
         let fill = |(path, text): (&PathBuf, &Template)| Some((path.clone(), text.fill(values)?));
         self.files.iter().filter_map(fill).collect()
     }
+}
+
+/// Where every run under a policy looks for programs: in the toolchains of a home, then in the `PATH`.
+fn usual_path(policy: &Policy, home: Option<&Path>) -> Vec<PathBuf> {
+    let tools = home.map(|home| policy.filesystem.toolchains.environment(home).path).unwrap_or_default();
+    tools.into_iter().chain(policy.path().split(':').map(PathBuf::from)).collect()
 }

@@ -63,8 +63,9 @@ pub(super) fn surroundings(
 
 /// The directories that the program of a run needs.
 fn install(order: &Order, identity: Option<Identity>) -> Vec<PathBuf> {
-    let home = program_home(identity, order.task.tenant.is_some());
-    order.lane.install_under(&order.policy, home.as_deref())
+    // To ask for a home may take long, where the users of the host are elsewhere.
+    let home = order.lane.is_looked_for().then(|| program_home(identity, order.task.tenant.is_some()));
+    order.lane.install_under(&order.policy, home.flatten().as_deref())
 }
 
 /// What the worker sees in the place of what is there, and what it is granted where it has no view of its own.
