@@ -25,7 +25,7 @@ use super::lane::{CleanExit, Lane, RateLimit};
 use crate::terminal::plain;
 
 /// The longest rate limit that is believed.
-const LONGEST: Duration = Duration::from_hours(24);
+pub(crate) const LONGEST_LIMIT: Duration = Duration::from_hours(24);
 
 /// Between two tries of a login that its service has not accepted. A person may release the hold earlier.
 const LOGIN_PAUSE: Duration = Duration::from_mins(10);
@@ -229,10 +229,10 @@ fn own_end(record: &ExitRecord, rules: &EndingRules, said: Finish, ended_at: Tim
             let pause = ended_at.after(Duration::from_secs(rules.rate_limit_pause));
             let told = reset.map(|reset| match reset {
                 Reset::At(at) => at,
-                Reset::After(pause) => ended_at.after(pause.min(LONGEST)),
+                Reset::After(pause) => ended_at.after(pause.min(LONGEST_LIMIT)),
             });
             let until = told.filter(|until| *until > ended_at).unwrap_or(pause);
-            EndCause::RateLimited { until: until.min(ended_at.after(LONGEST)) }
+            EndCause::RateLimited { until: until.min(ended_at.after(LONGEST_LIMIT)) }
         }
         Finish::NotLoggedIn => EndCause::NotLoggedIn { until: ended_at.after(LOGIN_PAUSE) },
         Finish::OwnLimit(OwnLimit::Turns) => EndCause::OwnLimit(kernel::OwnLimit::Turns),
@@ -242,6 +242,14 @@ fn own_end(record: &ExitRecord, rules: &EndingRules, said: Finish, ended_at: Tim
             (_, Some(signal)) => EndCause::Signaled { signal },
             (code, None) => EndCause::Exited { code: code.unwrap_or(-1) },
         },
+    }
+}
+
+/// The same end, where the service has told the proxy of the run when it can be asked again: not before that.
+pub(crate) fn not_before(cause: EndCause, opens: Option<Timestamp>) -> EndCause {
+    match (cause, opens) {
+        (EndCause::RateLimited { until }, Some(opens)) => EndCause::RateLimited { until: until.max(opens) },
+        (cause, _) => cause,
     }
 }
 

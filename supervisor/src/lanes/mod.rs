@@ -37,7 +37,9 @@ mod variable;
 pub(crate) use self::at_home::search_path;
 pub(crate) use self::check::performer as check_performer;
 pub(crate) use self::description::Description;
-pub(crate) use self::ending::{EndingRules, SoFar, read_ending, read_so_far, told_to_end};
+pub(crate) use self::ending::{
+    EndingRules, LONGEST_LIMIT, SoFar, not_before, read_ending, read_so_far, told_to_end,
+};
 pub(crate) use self::facts::{Facts, Places};
 pub(crate) use self::formats::{Format, shown};
 pub(crate) use self::lane::Lane;

@@ -228,12 +228,9 @@ impl Passage {
         self.meter.count_bytes(bytes);
     }
 
-    /// Counts an answer that refuses the request, with when the service can be asked again where it says so.
+    /// Counts an answer that refuses the request. `opens` is when the host can be asked again, if it says so.
     pub(super) fn answered(&self, status: u16, opens: Option<Timestamp>) {
-        self.line.answered(status);
-        if let Some(at) = opens {
-            self.meter.tally.opens_at(at);
-        }
+        self.line.answered(status, opens);
     }
 
     /// Whether what passes unseen, such as the requests in a tunnel, has used up a budget.

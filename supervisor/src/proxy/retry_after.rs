@@ -6,10 +6,10 @@ use hyper::StatusCode;
 use hyper::header::{HeaderMap, RETRY_AFTER};
 use kernel::Timestamp;
 
+use crate::lanes::LONGEST_LIMIT as LONGEST;
+
 /// The status of a service that has too much to do, which no standard names.
 const OVERLOADED: u16 = 529;
-/// The longest time that is believed.
-const LONGEST: Duration = Duration::from_hours(24);
 
 /// Returns when the service can be asked again; none where it does not refuse for a while, or does not say for how long.
 pub(super) fn read(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Option<Timestamp> {

@@ -24,8 +24,6 @@ pub(super) struct Tally {
     denied: AtomicU64,
     over_budget: AtomicU64,
     refused: Mutex<Refused>,
-    /// When a service has said that it can be asked again.
-    opens: Mutex<Option<Timestamp>>,
     /// Wakes who keeps the figures.
     pub(super) changed: Notify,
 }
@@ -38,6 +36,8 @@ pub(super) struct Line {
     unauthorized: AtomicU64,
     sent: AtomicU64,
     received: AtomicU64,
+    /// When it can be asked again, as it has said last.
+    opens: Mutex<Option<Timestamp>>,
 }
 
 #[derive(Debug, Default)]
@@ -65,8 +65,11 @@ impl Line {
         self.received.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Counts an answer of the host that refuses the request.
-    pub(super) fn answered(&self, status: u16) {
+    /// Counts an answer of the host that refuses the request. `opens` is when the host can be asked again, if it says so.
+    pub(super) fn answered(&self, status: u16, opens: Option<Timestamp>) {
+        if opens.is_some() || (200..400).contains(&status) {
+            *self.opens.lock().unwrap_or_else(PoisonError::into_inner) = opens;
+        }
         match status {
             429 => drop(self.throttled.fetch_add(1, Ordering::Relaxed)),
             401 | 403 => drop(self.unauthorized.fetch_add(1, Ordering::Relaxed)),
@@ -137,14 +140,11 @@ impl Tally {
         (denied, if is_new { Note::Yes } else { Note::No })
     }
 
-    /// Notes when a service that refuses the run has said that it can be asked again. What it has said last counts.
-    pub(super) fn opens_at(&self, at: Timestamp) {
-        *self.opens.lock().unwrap_or_else(PoisonError::into_inner) = Some(at);
-    }
-
-    /// When a service can be asked again that has refused the run, as far as it has said so.
+    /// When every host can be asked again that refuses the run, as far as they have said so.
     pub(super) fn opens(&self) -> Option<Timestamp> {
-        *self.opens.lock().unwrap_or_else(PoisonError::into_inner)
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let opens = |line: &Arc<Line>| *line.opens.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.values().filter_map(opens).max()
     }
 
     /// What was refused last.
@@ -215,6 +215,20 @@ mod tests {
     }
 
     #[test]
+    fn a_host_that_answers_again_refuses_the_run_no_longer() {
+        let tally = Tally::default();
+        let (one, other) = (tally.line("a.example:443"), tally.line("b.example:443"));
+        let at = |secs| Some(Timestamp::from_secs(secs));
+        one.answered(429, at(50));
+        one.answered(429, at(40));
+        other.answered(503, at(10));
+        one.answered(500, None);
+        assert_eq!(tally.opens(), at(40), "what it has said last counts");
+        one.answered(200, None);
+        assert_eq!(tally.opens(), at(10));
+    }
+
+    #[test]
     fn each_host_has_its_figures_up_to_a_number_of_them_and_a_later_daemon_goes_on_from_them() {
         let tally = Tally::default();
         for n in 0..NAMED + 9 {
@@ -224,9 +238,9 @@ mod tests {
         }
         let first = tally.line("n000.example:443");
         first.received(5);
-        first.answered(429);
-        first.answered(401);
-        first.answered(200);
+        first.answered(429, None);
+        first.answered(401, None);
+        first.answered(200, None);
         let figures = tally.figures();
         assert_eq!((figures.requests, figures.sent_bytes, figures.received_bytes), (41, 410, 5));
         assert_eq!((figures.hosts[0].throttled, figures.hosts[0].unauthorized), (1, 1));

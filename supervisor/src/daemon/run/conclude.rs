@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use kernel::{BoardName, EndCause, Ending, EventId, Run, RunId, Timestamp};
+use kernel::{BoardName, EndCause, Ending, EventId, Run, RunId};
 use shim::rundir::{FailedStart, RunDir};
 
 use super::attempt::{Charge, Terms};
@@ -19,6 +19,7 @@ use super::settle::{Known, Proof, Shim};
 use super::shim_watch::{tell_started, watch_to_end};
 use super::traces::{self, Records};
 use super::unkillable::Leftover;
+use crate::lanes::not_before;
 use crate::service::BoardHandle;
 
 /// Ends a run whose shim was not started.
@@ -157,14 +158,6 @@ pub(super) async fn conclude(
     let cause = not_before(ending.cause, context.host.ways.opens((board.id(), run.id)));
     let ending = Ending { denied, cause, ..ending };
     finish(context, board, key, run, ending).await;
-}
-
-/// A run whose service refuses it is tried again no earlier than that has said to its proxy.
-fn not_before(cause: EndCause, opens: Option<Timestamp>) -> EndCause {
-    match (cause, opens) {
-        (EndCause::RateLimited { until }, Some(opens)) => EndCause::RateLimited { until: until.max(opens) },
-        (cause, _) => cause,
-    }
 }
 
 /// What is known of a run before its directory is looked at.
