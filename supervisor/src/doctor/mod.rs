@@ -108,12 +108,12 @@ fn reachable(root: &Root) -> Check {
 }
 
 fn served(root: &Root) -> Check {
-    match OwnerLock::owner(root) {
-        Some(owner) if owner.stopped().is_some() => {
-            let pid = owner.pid().map(|pid| pid.to_string()).unwrap_or_default();
-            Check::new("daemon", Verdict::Error, format!("{owner}, is stopped and answers nobody"))
-                .hint(format!("kill -CONT {pid}"))
-        }
+    let owner = OwnerLock::owner(root);
+    if let Some((owner, pid)) = owner.and_then(|owner| Some((owner, owner.stopped()?))) {
+        return Check::new("daemon", Verdict::Error, format!("{owner}, is stopped and answers nobody"))
+            .hint(format!("kill -CONT {pid}"));
+    }
+    match owner {
         Some(owner) => Check::new("daemon", Verdict::Ok, owner.to_string()),
         None => Check::new("daemon", Verdict::Warning, "none is running, so nothing is started")
             .hint("supervisor daemon"),

@@ -100,11 +100,13 @@ impl LaunchError {
             | Environment::Policy(_)
             | Environment::Root => false,
         };
-        let fault = match is_general {
-            true => Fault::Environment(place),
+        let fault = if is_general {
+            Fault::Environment(place)
+        } else if failure.cause.is_of_definition() {
             // It is not made by waiting: a person has to say what is meant.
-            false if failure.cause.is_of_definition() => Fault::Definition,
-            false => Fault::Task,
+            Fault::Definition
+        } else {
+            Fault::Task
         };
         LaunchError::of_job(stage, failure, fault)
     }
