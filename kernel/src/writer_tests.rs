@@ -154,7 +154,7 @@ fn a_request_id_belongs_to_one_caller_one_verb_and_one_body() {
     assert_ne!(create(&uid(1), "swarm", "{}").unwrap(), first, "another verb");
     let refused = create(&uid(1), "create", "{\"title\":\"y\"}").unwrap_err();
     assert_eq!(refused.code(), ErrorCode::Invalid);
-    assert!(refused.to_string().contains("r-1 was used for another `create`"), "{refused}");
+    assert!(refused.to_string().contains("r-1 was already used for another `create`"), "{refused}");
     assert!(refused.hint().is_some());
     assert_eq!(create(&uid(1), "create", "{}").unwrap(), first);
     assert_eq!(total(&bench.stats()), 3);

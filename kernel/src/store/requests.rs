@@ -28,7 +28,7 @@ impl Tx<'_> {
             Some((stored, reply)) if stored == body.as_str() => Ok(Some(reply)),
             Some(_) => Err(Error::invalid(
                 "request id",
-                format!("{id} was used for another `{verb}` before"),
+                format!("{id} was already used for another `{verb}`"),
                 "use a new id for each request; repeat a request with the same body",
             )),
             None => Ok(None),

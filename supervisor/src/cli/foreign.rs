@@ -14,7 +14,7 @@ const RUN: &str = "run -- …";
 
 /// A word that pueue, docker, gh, systemctl, kubectl or slurm has, and the commands that do what it does there. The task of the line
 /// stands where `{task}` does.
-const FOREIGN: [(&str, &[&str]); 43] = [
+const FOREIGN: [(&str, &[&str]); 44] = [
     ("add", &[CREATE, RUN]),
     ("clean", &["archive {task}", "gc"]),
     ("close", &["complete {task}"]),
@@ -58,6 +58,7 @@ const FOREIGN: [(&str, &[&str]); 43] = [
     ("up", &["daemon"]),
     ("version", &["--version"]),
     ("view", &["show {task}"]),
+    ("why", &["show {task}", "diagnostics --task {task}"]),
 ];
 
 /// Commands of ours that take no task, and what does it to a task.

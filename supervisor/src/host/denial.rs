@@ -266,10 +266,19 @@ fn interpreter(script: &Path) -> Option<PathBuf> {
     path.is_absolute().then_some(path)
 }
 
+/// Returns what a shell says, without the script and the number of the line that it is about: `/x/build: line 3: …`, `/x/build: 3: …`.
+fn without_script(line: &str) -> &str {
+    let numbered = line.split_once(": ").and_then(|(_, rest)| {
+        let (number, said) = rest.strip_prefix("line ").unwrap_or(rest).split_once(": ")?;
+        (!number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())).then_some(said)
+    });
+    numbered.unwrap_or(line)
+}
+
 /// Returns the absolute paths that a line names.
 fn paths(line: &str) -> impl Iterator<Item = PathBuf> {
     let is_edge = |c: char| c.is_whitespace() || "'\"`‘’“”(),;=<>[]{}".contains(c);
-    let words = line.split(is_edge).map(|word| word.trim_end_matches([':', '.', '!']));
+    let words = without_script(line).split(is_edge).map(|word| word.trim_end_matches([':', '.', '!']));
     // `/bin/sh: 1: cannot open /x` and `cannot open /x:1` name the path before the colon.
     let words = words.flat_map(|word| word.split(':')).filter(|word| word.len() > 1 && word.len() <= LONGEST);
     words.filter(|word| word.starts_with('/')).map(PathBuf::from)
@@ -323,6 +332,9 @@ mod tests {
         assert_eq!(found("cat: /srv/x: Permission denied"), [Path::new("/srv/x")]);
         assert_eq!(found("PermissionError: [Errno 13] Permission denied: '/a/b'"), [Path::new("/a/b")]);
         assert_eq!(found("sh: 1: cannot create /x/y: Directory nonexistent"), [Path::new("/x/y")]);
+        assert_eq!(found("/srv/build: line 3: /x/y: Permission denied"), [Path::new("/x/y")]);
+        assert!(found("/srv/build: 1: eval: cannot create .git: Read-only file system").is_empty());
+        assert_eq!(found("/srv/x: 1 of 2: cannot read"), [Path::new("/srv/x")]);
     }
 
     fn told(policy: &str, env: &[(&str, &str)], line: &str) -> Option<Denial> {

@@ -195,7 +195,13 @@ impl From<CannotRun> for Failure {
                 ),
             ),
             CannotRun::PolicyUnknown { known, .. } => {
-                (Code::Usage, format!("the policies are: {}", known.join(", ")))
+                let known = known.join(", ");
+                (
+                    Code::Usage,
+                    format!(
+                        "the policies are: {known}; a daemon finds a new one in policies.d after `supervisor service reload`"
+                    ),
+                )
             }
             CannotRun::PolicyDisabled { defect, .. } => (Code::Usage, defect.hint()),
             CannotRun::PolicyUnheld { .. } => {

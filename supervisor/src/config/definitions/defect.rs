@@ -116,7 +116,7 @@ impl Defect {
             Subject::Tenant(_) | Subject::Directory | Subject::Settings => "docs/configuration.md",
         };
         format!(
-            "correct the file (`supervisor help {manual}` describes it), then let the daemon read it: kill -HUP, or systemctl reload"
+            "correct the file (`supervisor help {manual}` describes it), then let the daemon read it: `supervisor service reload`"
         )
     }
 
