@@ -330,12 +330,16 @@ fn serve(database: &Database, watched: &Watched, options: &WriterOptions, jobs: 
         batch.extend(jobs.try_iter().take(BATCH - 1));
         match commit(database, watched, options, &mut batch) {
             Ok(committed) => {
-                written |= committed.is_some();
+                let changed = committed.is_some();
+                written |= changed;
                 if let Some(committed) = committed {
                     drop(catch_unwind(AssertUnwindSafe(|| (options.on_commit)(committed))));
                 }
                 for job in batch {
                     job.finish(None);
+                }
+                if changed {
+                    database.reserve_log();
                 }
             }
             Err(error) => {

@@ -1,31 +1,147 @@
-//! Giving the write-ahead log back: what it holds goes into the database, and its room to the file system.
+//! The room of the write-ahead log: written ahead of the commits that fill it, and given back when it is done with.
 
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::Connection;
 
+use super::files::with_end;
+
 /// How long a statement waits for another program's lock.
 pub(super) const BUSY: Duration = Duration::from_secs(5);
-/// A shorter log is left as it is: to make it anew costs more than to read it.
-const LONG: u64 = 1024 * 1024;
+/// In bytes. The log grows by this much at once. Who opens the board anew reads no more than that to no purpose.
+const ROOM: u64 = 1024 * 1024;
+/// In bytes. The log of a board that takes a few commits is as long as they are.
+const SHORT: u64 = 128 * 1024;
+
+/// Makes the log longer where the last commit did, up to the next multiple of [`ROOM`]: each commit that makes a file longer waits for
+/// the journal of the file system, with all that others have put there, such as new directories. Where there is no room the log
+/// stays as it is.
+pub(crate) fn reserve(conn: &Connection) {
+    let Some(path) = log(conn) else { return };
+    let length = length(&path);
+    if length < SHORT || length.is_multiple_of(ROOM) {
+        return;
+    }
+    without_waiting(conn, || {
+        // Nobody else writes to the log until this ends.
+        conn.execute_batch("BEGIN IMMEDIATE")?;
+        drop(OpenOptions::new().write(true).open(path).and_then(|log| lengthen(&log)));
+        conn.execute_batch("ROLLBACK")
+    });
+}
+
+/// Room that is only allocated would not do: its first use is in the journal too.
+fn lengthen(log: &File) -> io::Result<()> {
+    let length = log.metadata()?.len();
+    let zeros = vec![0; usize::try_from(length.next_multiple_of(ROOM) - length).unwrap_or(0)];
+    log.write_all_at(&zeros, length).inspect_err(|_| drop(log.set_len(length)))
+}
 
 /// Empties the log, unless it is short or somebody reads from it at the moment.
 pub(crate) fn when_long(conn: &Connection) {
-    if log_length(conn) >= LONG {
+    if log(conn).is_some_and(|log| length(&log) > ROOM) {
         empty(conn);
     }
 }
 
 /// Empties the log where no reader uses it. Where this fails, a later commit or the next opening of the board does it.
 pub(crate) fn empty(conn: &Connection) {
-    // A reader is not waited for: the next commit may be.
+    without_waiting(conn, || conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())));
+}
+
+/// Does what a later commit can do as well, if nobody else reads or writes: the next commit may be waited for.
+fn without_waiting(conn: &Connection, attempt: impl FnOnce() -> rusqlite::Result<()>) {
     if conn.busy_timeout(Duration::ZERO).is_ok() {
-        drop(conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())));
+        drop(attempt());
     }
     drop(conn.busy_timeout(BUSY));
 }
 
-fn log_length(conn: &Connection) -> u64 {
-    let Some(path) = conn.path() else { return 0 };
-    std::fs::metadata(format!("{path}-wal")).map_or(0, |meta| meta.len())
+fn log(conn: &Connection) -> Option<PathBuf> {
+    conn.path().map(|path| with_end(Path::new(path), "-wal"))
+}
+
+fn length(log: &Path) -> u64 {
+    std::fs::metadata(log).map_or(0, |meta| meta.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::open::prepare;
+
+    fn board(dir: &Path) -> (Connection, PathBuf) {
+        let path = dir.join("board.db");
+        let conn = Connection::open(&path).unwrap();
+        prepare(&conn).unwrap();
+        conn.execute_batch("CREATE TABLE t (x)").unwrap();
+        (conn, with_end(&path, "-wal"))
+    }
+
+    fn write(conn: &Connection, kib: u32) {
+        conn.execute("INSERT INTO t VALUES (randomblob(? * 1024))", [kib]).unwrap();
+    }
+
+    fn rows(conn: &Connection) -> u32 {
+        conn.query_row("SELECT count(*) FROM t", [], |row| row.get(0)).unwrap()
+    }
+
+    #[test]
+    fn commits_fill_the_room_that_was_made_for_them_and_no_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let (conn, log) = board(dir.path());
+        reserve(&conn);
+        assert!(length(&log) < SHORT, "the log of few commits is as long as they are");
+        write(&conn, 200);
+        reserve(&conn);
+        assert_eq!(length(&log), ROOM);
+        for _ in 0..3 {
+            write(&conn, 200);
+            reserve(&conn);
+        }
+        assert_eq!(length(&log), ROOM, "it was room enough");
+        when_long(&conn);
+        assert_eq!(length(&log), ROOM, "one that is no longer stays");
+        write(&conn, 300);
+        reserve(&conn);
+        assert_eq!(length(&log), 2 * ROOM);
+        when_long(&conn);
+        assert_eq!((length(&log), rows(&conn)), (0, 5));
+    }
+
+    #[test]
+    fn who_opens_the_board_after_a_crash_finds_each_commit_before_the_room() {
+        let dir = tempfile::tempdir().unwrap();
+        let (conn, log) = board(dir.path());
+        write(&conn, 200);
+        reserve(&conn);
+        write(&conn, 1);
+        let left = tempfile::tempdir().unwrap();
+        let path = left.path().join("board.db");
+        std::fs::copy(dir.path().join("board.db"), &path).unwrap();
+        std::fs::copy(&log, with_end(&path, "-wal")).unwrap();
+        let opened = Connection::open(&path).unwrap();
+        assert_eq!(rows(&opened), 2);
+        write(&opened, 1);
+        assert_eq!(rows(&opened), 3);
+    }
+
+    #[test]
+    fn nobody_is_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let (conn, log) = board(dir.path());
+        write(&conn, 200);
+        let before = length(&log);
+        let other = Connection::open(dir.path().join("board.db")).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        reserve(&conn);
+        assert_eq!(length(&log), before);
+        other.execute_batch("ROLLBACK").unwrap();
+        reserve(&conn);
+        assert_eq!(length(&log), ROOM);
+    }
 }

@@ -59,6 +59,11 @@ impl Database {
         self.conn.pragma_query_value(None, "data_version", |row| row.get(0)).step("read the data version")
     }
 
+    /// Makes room in the write-ahead log for the next commits.
+    pub(crate) fn reserve_log(&self) {
+        checkpoint::reserve(&self.conn);
+    }
+
     /// Moves a long write-ahead log into the database.
     pub(crate) fn shorten_log(&self) {
         checkpoint::when_long(&self.conn);
