@@ -8,7 +8,7 @@ use std::process::Stdio;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::harness::{Fleet, Output, Repository, User};
+use crate::harness::{Fleet, Output, Repository, User, skip};
 use crate::http::Http;
 
 /// A task that has worked, and is archived.
@@ -354,4 +354,20 @@ fn a_collection_that_is_killed_at_any_point_is_finished_by_the_next() {
     for id in ids {
         assert!(!scratch(&fleet, &id).exists());
     }
+}
+
+#[test]
+fn the_ledger_of_roots_daemons_is_nothing_to_the_root_of_another_user() {
+    if User::current() != User::Root {
+        return skip("a ledger that the user cannot read: needs root");
+    }
+    let fleet = Fleet::offline_as(User::ordinary());
+    let ledger = tempfile::tempdir().unwrap();
+    fs::write(ledger.path().join("ranges.json"), "{}").unwrap();
+    fleet.configure(&format!("[worker]\nuid_ledger = '{}'\n", ledger.path().display()));
+    fleet.start();
+    let old = left_behind(&fleet, "old", "echo old > file");
+    assert!(things(&fleet.json(["gc"]), "removed").iter().any(|(_, path)| path.ends_with(&old)));
+    fleet.stop(&[]);
+    fleet.cli(["gc"]).ok();
 }

@@ -1,6 +1,7 @@
 //! `create` as a whole process, from its start to its end.
 
-use std::time::Instant;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
@@ -31,7 +32,9 @@ pub(crate) fn on(table: &mut Table, root: &Root, on: &str) -> Result<()> {
     Ok(())
 }
 
-fn time(command: &mut std::process::Command) -> Result<std::time::Duration> {
+fn time(command: &mut Command) -> Result<Duration> {
+    // It warns that nobody is assigned.
+    command.stderr(Stdio::null());
     let begun = Instant::now();
     let status = command.status()?;
     let took = begun.elapsed();

@@ -41,12 +41,16 @@ impl Range {
     }
 }
 
-/// The uids that the workers of a board have had, if any.
+/// The uids that the workers of a board have had, if any: those of a root that is not root's have had none of their own.
 pub(crate) fn uids_of(
     root: &Root,
     board: BoardId,
     config: &WorkerConfig,
 ) -> Result<Option<RangeInclusive<u32>>, Failure> {
+    if !nix::unistd::geteuid().is_root() {
+        // Nor may this user read the ledger.
+        return Ok(None);
+    }
     let owner = Owner::of(root, board)?;
     let known = Ledger::at(&config.uid_ledger).read()?.range_of(&owner);
     let former = || Ok::<_, Failure>(former_ranges(root.dir())?.get(&board.to_string()).copied());
@@ -277,7 +281,8 @@ mod tests {
         assert_eq!(uids.known(board(1), &config), Some(one));
         let wider = WorkerConfig { uid_count: 1600, ..config.clone() };
         assert_eq!(again.range(board(3), &wider).unwrap().first, 5020);
-        assert_eq!(uids_of(&root, board(2), &config).unwrap(), Some(5010..=5019));
+        let had = nix::unistd::geteuid().is_root().then_some(5010..=5019);
+        assert_eq!(uids_of(&root, board(2), &config).unwrap(), had);
     }
 
     #[test]

@@ -118,7 +118,10 @@ impl OwnerLink {
         &self,
         question: impl FnOnce(oneshot::Sender<T>) -> Event,
     ) -> Result<T, Failure> {
-        let stopping = || Failure::new(Code::TryAgain, "the daemon is stopping");
+        let stopping = || {
+            Failure::new(Code::TryAgain, "the daemon is stopping")
+                .hint("it answers again once it has ended and was started anew: supervisor daemon")
+        };
         let (reply, answer) = oneshot::channel();
         self.events.send(question(reply)).await.map_err(|_| stopping())?;
         answer.await.map_err(|_| stopping())
