@@ -3,8 +3,12 @@
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
@@ -275,7 +279,7 @@ fn a_full_disk_pauses_dispatch_and_loses_nothing() {
     fs::create_dir(&boards).unwrap();
     fs::set_permissions(&boards, fs::Permissions::from_mode(0o700)).unwrap();
     let mut command = Command::new("unshare");
-    let mount = "mount -t tmpfs -o size=2m,mode=0700 none \"$2\" && exec \"$0\" --root \"$1\" daemon";
+    let mount = "mount -t tmpfs -o size=4m,mode=0700 none \"$2\" && exec \"$0\" --root \"$1\" daemon";
     command.args(["-m", "sh", "-c", mount, binary()]).arg(fleet.root()).arg(&boards);
     fleet.start_by(&mut command);
     let inside = format!("/proc/{}/root{}", fleet.daemon_pid(), boards.display());
@@ -285,7 +289,7 @@ fn a_full_disk_pauses_dispatch_and_loses_nothing() {
     tasks.extend(create(&fleet, 3, &Journal::script("true")));
 
     let ballast = Path::new(&inside).join("ballast");
-    fill(&ballast);
+    let full = Full::keep(ballast.clone());
     // What is acknowledged is kept, and what cannot be kept is refused.
     let refused = loop {
         let created = fleet.cli([
@@ -301,9 +305,11 @@ fn a_full_disk_pauses_dispatch_and_loses_nothing() {
             break created;
         }
         tasks.push(created.json()["id"].as_str().unwrap().to_owned());
-        fill(&ballast);
     };
     assert_eq!(refused.code, 75, "{}{}", refused.stdout, refused.stderr);
+    // The log has room that was made ahead, and a comment needs less of it than the end of a run.
+    let comment = || fleet.cli(["comment", &tasks[1], "more"]).code == 0;
+    let comments = std::iter::repeat_with(comment).take_while(|kept| *kept).count();
     fleet.write_config(
         "supervisor.toml",
         &fs::read_to_string(fleet.root().join("supervisor.toml"))
@@ -323,10 +329,12 @@ fn a_full_disk_pauses_dispatch_and_loses_nothing() {
     });
     assert_eq!(fleet.status_of(&tasks[0]), "running");
 
+    drop(full);
     fs::remove_file(&ballast).unwrap();
 
     done(&fleet, &journal, &tasks);
     journal.audit_runs(&fleet, &tasks, Attempts::One);
+    assert_eq!(fleet.json(["show", &tasks[1]])["comments"].as_array().unwrap().len(), comments);
     fleet.eventually("dispatch goes on", || {
         fleet.json(["status"])["daemon"]["paused"].is_null().then_some(())
     });
@@ -363,11 +371,34 @@ fn a_daemon_with_a_session_of_its_own_and_the_shims_go_before_the_workers() {
     );
 }
 
-/// Writes to a file until its disk is full.
-fn fill(path: &Path) {
-    let mut file = fs::File::options().create(true).append(true).open(path).unwrap();
-    for size in [4096, 1] {
-        while file.write_all(&vec![0; size]).is_ok() {}
+/// A disk that stays full, whatever is given back on it.
+struct Full {
+    stop: Arc<AtomicBool>,
+    filler: Option<thread::JoinHandle<()>>,
+}
+
+impl Full {
+    /// Writes to a file of that disk until this is dropped.
+    fn keep(ballast: PathBuf) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let until = Arc::clone(&stop);
+        let filler = thread::spawn(move || {
+            let mut file = fs::File::options().create(true).append(true).open(ballast).unwrap();
+            while !until.load(Ordering::Relaxed) {
+                for size in [4096, 1] {
+                    while file.write_all(&vec![0; size]).is_ok() {}
+                }
+                thread::sleep(Duration::from_millis(1));
+            }
+        });
+        Full { stop, filler: Some(filler) }
+    }
+}
+
+impl Drop for Full {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        drop(self.filler.take().map(thread::JoinHandle::join));
     }
 }
 
