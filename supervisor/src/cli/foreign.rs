@@ -68,8 +68,9 @@ const WITHOUT_TASK: [(&str, &str, &str); 2] = [
 ];
 
 /// Flags and values of other programs' commands, by the command of ours that they were given to, and what does the same here.
-const VALUES: [(&str, &str, &str); 11] = [
+const VALUES: [(&str, &str, &str); 13] = [
     ("approve", "--reason", "supervisor approve t_0123abcd 'what you looked at'"),
+    ("create", "--title", "supervisor create 'what is to be done'"),
     (
         "events",
         "--since <ID>",
@@ -83,6 +84,7 @@ const VALUES: [(&str, &str, &str); 11] = [
     ("schedule", "list", "supervisor schedules list"),
     ("schedule", "ls", "supervisor schedules list"),
     ("schedule", "show", "supervisor schedules list"),
+    ("tail", "-n", "supervisor logs t_0123abcd --lines 20"),
     (
         "watch",
         "--since <ID>",
@@ -194,9 +196,11 @@ mod tests {
             ("supervisor list --failed", "supervisor list --status blocked --why"),
             ("supervisor ls --status failed", "supervisor list --status blocked --why"),
             ("supervisor list --format json", "supervisor list --json"),
-            ("supervisor list --status open", VALUES[5].2),
+            ("supervisor list --status open", VALUES[6].2),
             ("supervisor schedule list", "supervisor schedules list"),
             ("supervisor approve t_0123abcd --reason fine", VALUES[0].2),
+            ("supervisor create --title x", "supervisor create 'what is to be done'"),
+            ("supervisor tail -n 3 t_0123abcd", "supervisor logs t_0123abcd --lines 20"),
         ] {
             let words: Vec<&str> = line.split(' ').collect();
             let typed: Vec<OsString> = words.iter().map(OsString::from).collect();
