@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::files::with_end;
 
@@ -27,10 +27,10 @@ pub(crate) fn reserve(conn: &Connection) {
         return;
     }
     without_waiting(conn, || {
-        // Nobody else writes to the log until this ends.
-        conn.execute_batch("BEGIN IMMEDIATE")?;
+        // Nobody else writes to the log until this is dropped, and rolled back.
+        let _alone = Transaction::new_unchecked(conn, TransactionBehavior::Immediate)?;
         drop(OpenOptions::new().write(true).open(path).and_then(|log| lengthen(&log)));
-        conn.execute_batch("ROLLBACK")
+        Ok(())
     });
 }
 
