@@ -116,8 +116,8 @@ fn an_attached_terminal_outlives_the_daemon_and_is_given_back_at_a_signal() {
 #[test]
 fn who_attaches_and_never_reads_keeps_nobody() {
     let (fleet, task) = begun(User::current(), "trap 'exit 0' INT; echo ready; yes");
-    // Its terminal takes a few KiB, and nobody reads them.
     let deaf = Screen::run(&mut fleet.command(["attach", &task]), 90, 25);
+    fleet.eventually("its terminal takes no more", || deaf.is_full().then_some(()));
     let mut reader = attach(&fleet, &task);
     reader.shows("y\ny\ny");
     deaf.signal(Signal::SIGTERM);

@@ -92,6 +92,11 @@ impl Screen {
         Pid::from_raw(i32::try_from(self.child.id()).unwrap())
     }
 
+    /// Whether what nobody has read here is as much as a terminal keeps.
+    pub(crate) fn is_full(&self) -> bool {
+        rustix::io::ioctl_fionread(&self.terminal).unwrap() >= 4095
+    }
+
     /// Whether the terminal is set as it was before the command.
     pub(crate) fn is_as_before(&self) -> bool {
         let now = tcgetattr(&self.terminal).unwrap();
