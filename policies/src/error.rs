@@ -90,14 +90,14 @@ pub enum PolicyError {
         /// The variable.
         name: String,
     },
-    /// The policy was written for another version of the format.
+    /// The policy was written for another version of the format, or names none.
     Version {
         /// The file.
         origin: PathBuf,
         /// The line, counted from 1.
         line: usize,
-        /// The version given.
-        found: u32,
+        /// The version given, if any.
+        found: Option<u32>,
     },
 }
 
@@ -179,8 +179,11 @@ impl PolicyError {
             Self::Variable { name, .. } => {
                 format!("`{name}` is set by the supervisor for each run; leave it out")
             }
-            Self::Version { found, .. } => {
+            Self::Version { found: Some(found), .. } => {
                 format!("version {found} is not known; this release reads version 1")
+            }
+            Self::Version { found: None, .. } => {
+                "the version of the format is missing; add `version = 1`".to_owned()
             }
         }
     }

@@ -128,11 +128,16 @@ fn chain(source: &Source, others: &BTreeMap<String, Source>) -> Result<Vec<Ances
     let mut chain = vec![Ancestor { label: stem(&source.origin), source: source.clone() }];
     while let Some(Ancestor { source: Source { origin, text }, label }) = chain.last() {
         // Read by itself first: an error then has its own file and line.
-        let read: Policy =
-            toml::from_str(text).map_err(|error| PolicyError::from_toml(text, origin, &error))?;
+        let fail = |error| PolicyError::from_toml(text, origin, &error);
+        let line = line_of_key(text, "version");
+        let another = |found| PolicyError::Version { origin: origin.clone(), line, found };
+        let keys: toml::Table = toml::from_str(text).map_err(fail)?;
+        if !keys.contains_key("version") {
+            return Err(another(None));
+        }
+        let read: Policy = toml::from_str(text).map_err(fail)?;
         if read.version != 1 {
-            let line = line_of_key(text, "version");
-            return Err(PolicyError::Version { origin: origin.clone(), line, found: read.version });
+            return Err(another(Some(read.version)));
         }
         let Some(base) = read.extends else { break };
         let place = || (origin.clone(), line_of_key(text, "extends"));

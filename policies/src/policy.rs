@@ -158,6 +158,11 @@ mod tests {
     #[test]
     fn another_version_is_refused() {
         assert!(error("version = 2\n").contains("version 2 is not known"));
+        let text = error("name = 'p'\n");
+        assert_eq!(
+            text,
+            "read policy /etc/p.toml:1 (version): the version of the format is missing; add `version = 1`"
+        );
     }
 
     #[test]

@@ -232,6 +232,8 @@ mod tests {
 
         let own = Actor::worker("bob", run.id, child.clone(), None);
         let old = Run { started_at: Timestamp::from_secs(0), ..run.clone() };
+        let at_the_limit =
+            Run { started_at: Timestamp::from_micros(now.as_micros() - 30_000_000), ..run.clone() };
         let decided = Run { verdict: Some(Verdict::Approve), ..run.clone() };
         let stopped = |reason, run: &Run| Run { stop_reason: Some(reason), ..run.clone() };
         let (killed, reclaimed) = (stopped(StopReason::Kill, &run), stopped(StopReason::Reclaimed, &old));
@@ -242,6 +244,7 @@ mod tests {
             (&open, &decided, AtWork::TakeBack, alice(), Err("has its verdict already (approve)")),
             (&open, &killed, AtWork::TakeBack, alice(), Err("is being ended (kill)")),
             (&open, &reclaimed, MOMENTS, alice(), Ok(true)),
+            (&open, &at_the_limit, MOMENTS, alice(), Ok(true)),
             (&open, &old, MOMENTS, alice(), Err("no longer waits by a link alone")),
             (&open, &old, AtWork::TakeBack, alice(), Ok(true)),
         ] {

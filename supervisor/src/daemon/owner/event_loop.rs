@@ -15,7 +15,8 @@ use crate::config::Config;
 use crate::daemon::run::context::Context;
 use crate::daemon::run::key::TaskKey;
 use crate::daemon::run::report::Report;
-use crate::daemon::run::run_task::{self, run_task};
+use crate::daemon::run::run_task::run_task;
+use crate::daemon::run::stopping::stop;
 use crate::failpoint;
 use crate::failure::Failure;
 use crate::host::service_link::ServiceLink;
@@ -72,7 +73,7 @@ pub(in crate::daemon) async fn own(
                     }
                 },
                 Action::GiveUp(key) => context.starts.give_up(&key),
-                Action::Stop(key, shim, request) => run_task::stop(context, key, &shim, &request),
+                Action::Stop(key, shim, request) => stop(context, key, &shim, &request),
                 Action::NoteNonspawnable(key, why) => note_nonspawnable(context, key, why),
                 Action::Keep(board, kept) => keep_breaker(context, &board, kept),
                 Action::Arm(at) => timer.set(at).map_err(failed)?,

@@ -108,7 +108,7 @@ pub(super) async fn conclude(
                     }
                     Ok(Proof::Alive) => {
                         // It came late, between the last look and this one.
-                        watch_to_end(context, board, key, run).await;
+                        watch_to_end(context, board, (key, run), None).await;
                         continue;
                     }
                     Ok(Proof::Unkillable(left)) => {

@@ -43,6 +43,7 @@ pub(super) mod settle;
 mod shim_watch;
 mod stage;
 pub(super) mod starts;
+pub(super) mod stopping;
 mod surroundings;
 mod survivors;
 mod traces;

@@ -57,7 +57,7 @@ pub(in crate::daemon) fn recover(
         let share = share(context, (board.name(), run), &named, known);
         let terms = Terms { needs: needs.clone(), charge: Charge::Environment };
         tracing::info!(task = %key, run = %run.id, "recovering");
-        take_over(context, board.name(), run);
+        let ending = take_over(context, board.name(), run);
         reopen_proxy(context, board, run, task.as_ref());
         if context.host.port.is_none()
             && run.purpose != Purpose::Check
@@ -67,7 +67,7 @@ pub(in crate::daemon) fn recover(
             tracing::error!(task = %key, run = %run.id, %error, "door_not_made");
         }
         recovered.push(Recovered { run: run.clone(), live, needs, share });
-        context.tasks.spawn(adopt(Arc::clone(context), Arc::clone(board), key, run.clone(), terms));
+        context.tasks.spawn(adopt(Arc::clone(context), Arc::clone(board), (key, run.clone()), terms, ending));
     }
     sweep(context, board, &runs);
     sweep_homes(context, board, &runs);
@@ -86,19 +86,15 @@ fn share(
     note.and_then(|note| note.share).unwrap_or_else(|| now().unwrap_or_default().with(named))
 }
 
-/// Gives a run that goes on its limits again. A run whose policy asks for one that cannot be held is ended, as it would be
-/// refused now; its task keeps its attempts.
-fn take_over(context: &Context, board: &BoardName, run: &Run) {
-    let Ok(cgroups) = &context.host.cgroups else { return };
-    let Ok(dir) = RunDir::open(&context.host.root.run_dir(board, run.id)) else { return };
-    let Ok(spec) = dir.spec() else { return };
-    let Some(group) = spec.cgroup.filter(|group| group.join("work").exists()) else { return };
-    let Err(why) = cgroups.take_over(&group, &spec.policy) else { return };
+/// Gives a run that goes on its limits again. One whose policy asks for a limit that cannot be held is to end, as it would be refused now;
+/// its task keeps its attempts.
+fn take_over(context: &Context, board: &BoardName, run: &Run) -> Option<StopRequest> {
+    let cgroups = context.host.cgroups.as_ref().ok()?;
+    let spec = RunDir::open(&context.host.root.run_dir(board, run.id)).ok()?.spec().ok()?;
+    let group = spec.cgroup.filter(|group| group.join("work").exists())?;
+    let why = cgroups.take_over(&group, &spec.policy).err()?;
     tracing::error!(run = %run.id, %why, "limits_not_held_again");
-    let request = StopRequest { version: VERSION, reason: StopReason::Preempted, quiet_ms: 0, grace_ms: 0 };
-    if let Err(error) = ask_to_end(&dir, &request) {
-        tracing::error!(run = %run.id, %error, "run_not_ended");
-    }
+    Some(StopRequest { version: VERSION, reason: StopReason::Preempted, quiet_ms: 0, grace_ms: 0 })
 }
 
 /// Serves the proxy of a run that goes on: its shim has kept the listening socket.

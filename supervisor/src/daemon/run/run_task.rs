@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kernel::{Clock as _, Purpose, Run, SystemClock};
-use shim::rundir::{RunDirError, StopRequest};
+use shim::rundir::StopRequest;
 use tokio_util::sync::CancellationToken;
 
 use super::attempt::{Attempt, Terms};
@@ -15,7 +15,6 @@ use super::key::TaskKey;
 use super::launch::{self, Launch};
 use super::listen;
 use super::live::{LiveRun, ShimHandle};
-use super::overdue;
 use super::report::Report;
 use super::settle::Shim;
 use super::shim_watch::watch_to_end;
@@ -134,15 +133,15 @@ pub(in crate::daemon) async fn run_task(
     context.refill();
 }
 
-/// Watches a run that an earlier daemon started, to its end.
+/// Watches a run that an earlier daemon started, to its end, which it is asked for where the run is not to go on.
 pub(in crate::daemon) async fn adopt(
     context: Arc<Context>,
     board: Arc<BoardHandle>,
-    key: TaskKey,
-    run: Run,
+    (key, run): (TaskKey, Run),
     terms: Terms,
+    ending: Option<StopRequest>,
 ) {
-    watch_to_end(&context, &board, &key, &run).await;
+    watch_to_end(&context, &board, (&key, &run), ending.as_ref()).await;
     failpoint::pass("after-exit");
     conclude(&context, &board, &key, (&run, &terms), Shim::Unseen).await;
 }
@@ -173,26 +172,4 @@ async fn record_workspace(board: &BoardHandle, run: &Run, launch: &Launch) {
     if let Err(error) = recorded {
         tracing::warn!(run = %id, %error, "workspace_not_recorded");
     }
-}
-
-/// Asks a shim to end its run, and says if that did not work: a full disk has no place for the request.
-pub(in crate::daemon) fn stop(context: &Context, key: TaskKey, shim: &ShimHandle, request: &StopRequest) {
-    tracing::info!(task = %key, reason = ?request.reason, "stopping");
-    let asked = match shim.dir.request_stop(request) {
-        // Somebody has taken the directory away. A shim that gets TERM and finds no request ends its run all the same.
-        Err(RunDirError::Write { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        asked => asked.map_err(|e| crate::failure::with_causes(&e)),
-    };
-    let asked = asked.and_then(|()| shim.process.ask_to_end().map_err(|e| e.to_string()));
-    let (asking, handle, request) = (key.clone(), shim.clone(), request.clone());
-    // Not tracked: the daemon may end before, and the next one asks again.
-    tokio::spawn(async move { overdue::as_asked(&asking, &handle.dir, &handle.process, &request).await });
-    let Err(error) = asked else { return };
-    tracing::warn!(task = %key, %error, "stop_not_delivered");
-    let reports = context.reports.clone();
-    // Not tracked: the daemon may end before.
-    tokio::spawn(async move {
-        tokio::time::sleep(RETRY).await;
-        reports.tell(&key, Report::StopFailed).await;
-    });
 }

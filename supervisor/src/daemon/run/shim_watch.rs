@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::{Clock, Run, SystemClock, Timestamp};
-use shim::rundir::{LockState, RunDir, StartedRecord};
+use shim::rundir::{LockState, RunDir, StartedRecord, StopRequest};
 
 use super::context::{Context, RETRY, submit};
 use super::key::TaskKey;
 use super::listen;
 use super::live::{Phase, ShimHandle};
 use super::report::Report;
+use super::stopping::stop;
 use super::unkillable::tell_unkillable;
 use crate::exit::Code;
 use crate::failpoint;
@@ -20,12 +21,12 @@ use crate::service::BoardHandle;
 /// The first pause between two looks for a shim that has its lock and has not said who it is.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Watches the shim of a run that is not a child, as long as one holds the run's lock.
+/// Watches the shim of a run that is not a child, as long as one holds the run's lock. One whose run is not to go on is asked to end it.
 pub(in crate::daemon) async fn watch_to_end(
     context: &Context,
     board: &BoardHandle,
-    key: &TaskKey,
-    run: &Run,
+    (key, run): (&TaskKey, &Run),
+    ending: Option<&StopRequest>,
 ) {
     let path = context.host.root.run_dir(board.name(), run.id);
     let mut pause = LOOK;
@@ -36,7 +37,11 @@ pub(in crate::daemon) async fn watch_to_end(
         match find_shim(&dir, &context.host.boot_id) {
             Ok(Some(watched)) => {
                 let watched = Arc::new(watched);
-                announce_adopted(context, key, &dir, &watched).await;
+                let shim = handle(&dir, &watched);
+                context.tell(key, Report::Launched(shim.clone())).await;
+                if let Some(request) = ending {
+                    stop(context, key.clone(), &shim, request);
+                }
                 tell_started(context, board, key, run, &dir).await;
                 tell_unkillable(context, board, key, run, &dir).await;
                 let ended = listen::until_ended(context, board, (key, run.id), (&dir, &watched));
@@ -74,16 +79,15 @@ fn find_shim(dir: &RunDir, boot_id: &str) -> std::io::Result<Option<Watched>> {
     Ok(watched.is(&record.shim)?.then_some(watched))
 }
 
-async fn announce_adopted(context: &Context, key: &TaskKey, dir: &RunDir, watched: &Arc<Watched>) {
+fn handle(dir: &RunDir, watched: &Arc<Watched>) -> ShimHandle {
     let spec = dir.spec().ok();
-    let shim = ShimHandle {
+    ShimHandle {
         dir: dir.clone(),
         process: Arc::clone(watched),
         deadline_us: spec.as_ref().and_then(|spec| spec.deadline_us),
         cgroup: spec.as_ref().and_then(|spec| spec.cgroup.clone()),
         workspace_path: spec.map(|spec| spec.cwd),
-    };
-    context.tell(key, Report::Launched(shim)).await;
+    }
 }
 
 /// Since when the command of a run runs, by the clock of the host as it is set now.
