@@ -1,15 +1,17 @@
 //! A verb on its way: to the daemon's socket, or to the same router in this process under the root's lock.
 
+mod exchange;
+
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::{Method, Request, StatusCode, header};
-use hyper_util::rt::TokioIo;
 use kernel::{BoardName, TaskId, brief};
 use schemars::Schema;
 
+use self::exchange::{Answer, Trouble, answers, exchange};
 use crate::api::{
     BOARD_HEADER, Effect, Entry, KEY_HEADER, OperatorKey, Parcel, REQUEST_HEADER, Verb, in_process,
 };
@@ -36,6 +38,10 @@ const JSON: &str = "application/json";
 
 /// How long an answer is waited for before a look at what the daemon does.
 const LOOK: Duration = Duration::from_secs(2);
+/// How long a daemon may be silent before it is asked whether it answers at all.
+const SILENCE: Duration = Duration::from_secs(10);
+/// How long that may take.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(20);
 /// The pause before a throttled request is sent again.
 const THROTTLED: Duration = Duration::from_millis(500);
 
@@ -62,22 +68,6 @@ fn unanswered(effect: Effect, within: Duration, owner: Option<Owner>) -> Failure
         }
     };
     Failure::new(Code::TryAgain, why).hint(hint)
-}
-
-/// An answer over any transport.
-struct Answer {
-    status: StatusCode,
-    body: Bytes,
-}
-
-/// Why no answer came.
-enum Trouble {
-    /// Nobody listens.
-    Absent(String),
-    /// Somebody listens, and not to this user.
-    Denied(String),
-    /// Somebody listens, and the exchange broke.
-    Broken(String),
 }
 
 impl Client {
@@ -230,14 +220,14 @@ impl Client {
                 None => (Address::Unix(self.root().operator_socket()), OperatorKey::load(self.root())?),
             };
             let request = self.request(parcel, request_id, key.as_ref())?;
-            let mut answered = self.answered(exchange(&address, request), (effect, within)).await;
+            let mut answered = self.answered((&address, request), (effect, within)).await;
             if self.worker().is_none()
                 && let Ok(Err(Trouble::Denied(_))) = &answered
             {
                 // This user is no operator, and may be one of a tenant's.
                 let members = Address::Unix(self.root().members_socket());
                 let request = self.request(parcel, request_id, None)?;
-                match self.answered(exchange(&members, request), (effect, within)).await {
+                match self.answered((&members, request), (effect, within)).await {
                     // There is none: what was said before holds.
                     Ok(Err(Trouble::Absent(_))) => {}
                     other => answered = other,
@@ -285,14 +275,15 @@ impl Client {
         }
     }
 
-    /// Waits for an answer, and fails where none comes in time or where the daemon is seen to be stopped.
-    async fn answered<T>(
+    /// Waits for an answer, and fails where none comes in time, and where the daemon is seen to be stopped or answers nobody.
+    async fn answered(
         &self,
-        exchange: impl Future<Output = T>,
+        (address, request): (&Address, Request<Full<Bytes>>),
         (effect, within): (Effect, Duration),
-    ) -> Result<T, Failure> {
-        let mut exchange = std::pin::pin!(exchange);
+    ) -> Result<Result<Answer, Trouble>, Failure> {
+        let mut exchange = std::pin::pin!(exchange(address, request));
         let start = Instant::now();
+        let mut heard = start;
         loop {
             if let Ok(answer) = tokio::time::timeout(LOOK.min(within), &mut exchange).await {
                 return Ok(answer);
@@ -305,7 +296,18 @@ impl Client {
                 )
                 .hint(format!("continue it with: kill -CONT {pid}; it may still carry out the request")));
             }
-            if start.elapsed() >= within {
+            let left = within.saturating_sub(start.elapsed());
+            if heard.elapsed() >= SILENCE && !left.is_zero() {
+                tokio::select! {
+                    answer = &mut exchange => return Ok(answer),
+                    is_alive = answers(address, SIGN_OF_LIFE.min(left)) => if is_alive {
+                        heard = Instant::now();
+                        continue;
+                    },
+                }
+                return Err(unanswered(effect, start.elapsed(), owner));
+            }
+            if left.is_zero() {
                 return Err(unanswered(effect, within, owner));
             }
         }
@@ -413,48 +415,6 @@ fn read<V: Verb>(body: &[u8]) -> Result<V::Reply, Failure> {
         Failure::failed(format!("the reply to `{}` cannot be read: {e}", V::NAME))
             .hint("the daemon may have another version: restart it with this binary")
     })
-}
-
-async fn exchange(address: &Address, request: Request<Full<Bytes>>) -> Result<Answer, Trouble> {
-    match address {
-        Address::Unix(path) => {
-            let stream = tokio::net::UnixStream::connect(path)
-                .await
-                .map_err(|e| absent_or_broken(&e, &path.display().to_string()))?;
-            talk(stream, request).await
-        }
-        Address::Loopback(port) => {
-            let stream = tokio::net::TcpStream::connect(("127.0.0.1", *port))
-                .await
-                .map_err(|e| absent_or_broken(&e, &format!("127.0.0.1:{port}")))?;
-            talk(stream, request).await
-        }
-    }
-}
-
-fn absent_or_broken(error: &std::io::Error, place: &str) -> Trouble {
-    let reason = format!("{place}: {error}");
-    match error.kind() {
-        std::io::ErrorKind::NotFound | std::io::ErrorKind::ConnectionRefused => Trouble::Absent(reason),
-        std::io::ErrorKind::PermissionDenied => Trouble::Denied(reason),
-        _ => Trouble::Broken(reason),
-    }
-}
-
-async fn talk(
-    stream: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
-    request: Request<Full<Bytes>>,
-) -> Result<Answer, Trouble> {
-    let broken = |e: hyper::Error| Trouble::Broken(e.to_string());
-    let (mut sender, connection) =
-        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
-    let driver = tokio::spawn(connection);
-    let response = sender.send_request(request).await.map_err(broken)?;
-    let status = response.status();
-    let body = response.into_body().collect().await.map_err(broken)?.to_bytes();
-    drop(sender);
-    driver.abort();
-    Ok(Answer { status, body })
 }
 
 /// Whether a bound of the API has refused it, of a run or of the host, which has room again in a moment. What a run has used up is used
