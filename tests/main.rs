@@ -81,6 +81,7 @@ mod moved;
 mod narrow;
 mod notify;
 mod numbers;
+mod obstacles;
 mod orchestrators;
 mod overdue;
 mod pages;

@@ -153,7 +153,7 @@ const STUBBORN: &str =
     "trap '' TERM; (trap '' TERM; while :; do sleep 0.05; done) & touch up; while :; do sleep 0.05; done";
 
 /// A daemon with a worker that withstands TERM, and the task of it.
-fn with_worker() -> (Fleet, String) {
+pub(crate) fn with_worker() -> (Fleet, String) {
     let fleet = Fleet::offline();
     fleet.configure("[worker]\ngrace = 1\ndrain = 1\n");
     fleet.start();

@@ -281,7 +281,7 @@ impl Client {
         (address, request): (&Address, Request<Full<Bytes>>),
         (effect, within): (Effect, Duration),
     ) -> Result<Result<Answer, Trouble>, Failure> {
-        let mut exchange = std::pin::pin!(exchange(address, request));
+        let mut exchange = Box::pin(exchange(address, request));
         let start = Instant::now();
         let mut heard = start;
         loop {

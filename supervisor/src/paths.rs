@@ -1,6 +1,7 @@
 //! Where everything of one root lives, and who may reach it.
 
 mod automation;
+mod listing;
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt, PermissionsExt};
@@ -159,20 +160,6 @@ impl Root {
         self.state.join("boards")
     }
 
-    /// The boards that exist, by name.
-    pub(crate) fn board_names(&self) -> Result<Vec<BoardName>, Failure> {
-        let dir = self.boards();
-        let entries = match std::fs::read_dir(&dir) {
-            Ok(entries) => entries,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(e) => return Err(Failure::file("list the boards in", &dir, &e)),
-        };
-        let mut names: Vec<BoardName> =
-            entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
-        names.sort();
-        Ok(names)
-    }
-
     /// The database of one board.
     pub(crate) fn board(&self, board: &BoardName) -> PathBuf {
         self.boards().join(board.as_str()).join("board.db")
@@ -282,6 +269,11 @@ impl Root {
     /// The sessions of browsers: digests of their secrets.
     pub(crate) fn browser_sessions(&self) -> PathBuf {
         self.state.join("browser-sessions.json")
+    }
+
+    /// The configuration that a daemon could use last.
+    pub(crate) fn last_good_config(&self) -> PathBuf {
+        self.state.join("last-good.toml")
     }
 
     /// The operator's socket.

@@ -12,6 +12,7 @@ mod fuzz_tests;
 mod missions;
 pub(crate) mod notify;
 mod prices;
+mod reading;
 mod run;
 mod runtime;
 pub(crate) mod settings;
@@ -21,7 +22,7 @@ pub(crate) mod triage;
 pub(crate) mod uid_map;
 
 use std::num::NonZeroU32;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use kernel::{Bound, MissionLimits, Profile, Quotas};
@@ -33,7 +34,6 @@ use self::api::ApiConfig;
 use self::approvals::ApprovalsConfig;
 use self::budgets::BudgetsConfig;
 use self::dashboard::DashboardConfig;
-use self::definitions::{Defect, Subject};
 use self::missions::MissionConfig;
 use self::notify::NotifyConfig;
 use self::prices::PricesConfig;
@@ -43,8 +43,6 @@ use self::telemetry::TelemetryConfig;
 use self::tenants::Tenants;
 use self::triage::TriageConfig;
 use self::uid_map::{Range, UidMap};
-use crate::failure::Failure;
-use crate::paths::Root;
 use crate::time::duration::WrittenDuration;
 
 /// The configuration of one root. Everything has a safe default; an absent file is an empty one.
@@ -277,40 +275,6 @@ impl Config {
         self.missions.limits()
     }
 
-    /// Reads the configuration of a root, for a program that cannot go on without it.
-    pub(crate) fn load(root: &Root) -> Result<Self, Failure> {
-        let path = root.config_file();
-        let text = text_of(&path).map_err(|e| Failure::file("read", &path, &e))?;
-        let read = Config::parse(&text, &path);
-        read.map(|config| config.with_tenants(Tenants::read(&root.tenants_dir()))).map_err(|defect| {
-            Failure::usage(defect.to_string())
-                .hint("correct the file; `supervisor help docs/configuration.md` describes its keys")
-        })
-    }
-
-    /// Reads the configuration of a root again, for a daemon that goes on with the last good one.
-    pub(crate) fn reload(root: &Root, before: &Config) -> Result<Self, Defect> {
-        let path = root.config_file();
-        text_of(&path)
-            .map_err(|e| Defect::unreadable(Subject::Settings, &path, &e))
-            .and_then(|text| Config::parse(&text, &path))
-            .map(|config| {
-                let mut tenants = Tenants::read(&root.tenants_dir());
-                tenants.keep(&before.tenants);
-                config.with_tenants(tenants)
-            })
-            .map_err(Defect::kept_last)
-    }
-
-    fn parse(text: &str, path: &Path) -> Result<Self, Defect> {
-        let config: Config =
-            toml::from_str(text).map_err(|e| Defect::toml(Subject::Settings, path, text, &e))?;
-        match config.unusable() {
-            Some(why) => Err(Defect::new(Subject::Settings, path, why)),
-            None => Ok(config),
-        }
-    }
-
     /// Why values that are each of the right type cannot be used, and what to write instead.
     fn unusable(&self) -> Option<String> {
         let at_least_one = "set it to 1 or more, or leave it out";
@@ -356,17 +320,10 @@ impl Config {
     }
 }
 
-/// The text of the file, empty where there is none.
-fn text_of(path: &Path) -> std::io::Result<String> {
-    match settings::read(path) {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
-        read => read,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::Failure;
     use crate::paths::RootChoice;
 
     fn load(text: &str) -> Result<Config, Failure> {

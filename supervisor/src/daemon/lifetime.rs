@@ -21,14 +21,15 @@ use super::run::conclude::end_survivors;
 use super::run::context::{Context, UnderWay};
 use super::run::order::Host;
 use super::run::pokes::listen_to_shims;
-use super::run::recover;
 use super::run::report::Reports;
 use super::run::starts::Starts;
+use super::run::{recover, unserved};
 use super::watchdog;
 use crate::api::{
     Beside, Doorway, Inside, Listeners, OperatorKey, OwnDoor, RunDoors, Sockets, Surface, WorkersRuntime,
     front, raise_descriptors,
 };
+use crate::config::definitions::Defect;
 use crate::config::{Config, Tuning};
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -67,7 +68,7 @@ pub(crate) async fn run(
     root.check_reachable()?;
     let lock = own_root(&root, extent).await?;
     go_first(extent);
-    let config = tuning.applied(Config::load(&root)?);
+    let settings = Config::load_for_daemon(&root, extent == Extent::Ending)?;
     install_binary(&root)?;
     // The probe has ended before the daemon changes its group.
     let support = detect_support().await?;
@@ -76,7 +77,7 @@ pub(crate) async fn run(
     let (reports, runs) = Reports::queue();
     let (tracer, exporter) = Tracer::open();
     let (link, inbox) = open_link(runs, tracer.clone());
-    let service = Arc::new(Service::new(root.clone(), config, Mode::Daemon(Arc::new(link.clone()))));
+    let service = serve_root(&root, settings, tuning, &link);
     service.use_roster(Roster::load(&root).on(&support));
     let roster = service.roster();
     report_configuration(&service);
@@ -149,9 +150,11 @@ pub(crate) async fn run(
     drop(signs);
     notices.stopping();
     end_survivors(&context, dispatcher.survivors()).await;
+    let unserved = end_unserved(&context, &dispatcher).await;
     stop.cancel();
     close(&context, &root, &served, made[0].filter(|_| is_managers)).await;
     tracing::info!("stopped");
+    let outcome = outcome.and(unserved);
     if !dispatcher.has_runs() {
         drop(lock);
         return outcome.map(|()| waiting);
@@ -163,6 +166,21 @@ pub(crate) async fn run(
         (Extent::UntilIdle(_), Ok(())) => Err(cut_short()),
         (_, outcome) => outcome.map(|()| waiting),
     }
+}
+
+/// What the doors of a root lead to. A defect of its settings is remembered, for `status` to name.
+fn serve_root(
+    root: &Root,
+    (config, defect): (Config, Option<Defect>),
+    tuning: Tuning,
+    link: &OwnerLink,
+) -> Arc<Service> {
+    let mode = Mode::Daemon(Arc::new(link.clone()));
+    let service = Arc::new(Service::new(root.clone(), tuning.applied(config), mode));
+    if let Some(defect) = defect {
+        service.use_settings(Err(defect));
+    }
+    service
 }
 
 /// Starts what a daemon does beside its boards: messages, plugins, bridges and doors of their own.
@@ -230,6 +248,22 @@ fn go_first(extent: Extent) {
     if let Err(error) = shim::priority::go_first() {
         tracing::debug!(%error, "session_share_not_raised");
     }
+}
+
+/// Ends the runs of boards that are not served, where this daemon ends all its workers.
+async fn end_unserved(context: &Arc<Context>, dispatcher: &Dispatcher) -> Result<(), Failure> {
+    let Some(reason) = dispatcher.ends_all() else { return Ok(()) };
+    let left = unserved::end_all(context, reason).await;
+    let Some(first) = left.first() else { return Ok(()) };
+    let more = match left.len() - 1 {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Err(Failure::failed(format!(
+        "processes of runs of boards that are not served may go on: {}{more}",
+        first.display()
+    ))
+    .hint("the log says why; `pid.json` in the directory names the processes"))
 }
 
 fn cut_short() -> Failure {

@@ -57,7 +57,10 @@ impl Verb for Stop {
         };
         let gone = || Failure::new(Code::TryAgain, "the daemon is already stopping");
         let daemon = OwnerLink::of(&call.service).ok_or_else(gone)?;
-        daemon.ask(|reply| Event::Stop(mode, reply)).await.map_err(|_| gone())
+        let plan: StopPlan = daemon.ask(|reply| Event::Stop(mode, reply)).await.map_err(|_| gone())?;
+        let mut unserved: Vec<_> = call.service.refusals().into_keys().collect();
+        unserved.retain(|board| call.service.root().has_runs_of(board));
+        Ok(StopPlan { unserved, ..plan })
     }
 }
 

@@ -15,7 +15,6 @@ use crate::host::watch;
 use crate::mcp;
 use crate::output::{LogFormat, start_log};
 use crate::owner::OwnerLock;
-use crate::paths::Root;
 use crate::resources::surface;
 use crate::terminal::complain;
 use crate::verbs::Stop;
@@ -82,7 +81,7 @@ pub(super) async fn after_stop(line: &CommandLine, manager: Manager, unit: &str)
     }
     let root = line.root()?;
     // A daemon that lives is stopped by its own unit, and ends its workers itself.
-    if OwnerLock::daemon(&root).is_some() || !has_runs(&root) {
+    if OwnerLock::daemon(&root).is_some() || !root.has_runs() {
         return Ok(0);
     }
     start_log(line.output, "info", LogFormat::Auto);
@@ -92,10 +91,4 @@ pub(super) async fn after_stop(line: &CommandLine, manager: Manager, unit: &str)
         Err(_) => Err(Failure::failed(format!("what the daemon left has not ended within {LEFT:?}"))
             .hint("supervisor status shows it")),
     }
-}
-
-/// Whether there are directories of runs: each run that is not over has one.
-fn has_runs(root: &Root) -> bool {
-    let boards = root.board_names().unwrap_or_default();
-    boards.iter().any(|board| std::fs::read_dir(root.runs(board)).is_ok_and(|mut runs| runs.next().is_some()))
 }

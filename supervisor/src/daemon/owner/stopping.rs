@@ -1,6 +1,6 @@
 //! The ways in which a daemon stops, and the reason that a shim gets for the end of its run.
 
-use kernel::{Counted, RunId, StopReason, TaskId, Timestamp};
+use kernel::{BoardName, Counted, RunId, StopReason, TaskId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::daemon::run::live::{LiveRun, Phase};
@@ -109,6 +109,9 @@ pub(crate) struct StopPlan {
     /// Runs that it can neither end nor wait for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) left: Vec<Left>,
+    /// Boards that it does not serve, and that have runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) unserved: Vec<BoardName>,
 }
 
 impl StopPlan {
@@ -118,6 +121,9 @@ impl StopPlan {
         let counted = Counted(*workers, "worker");
         let ending = format!("its {counted}: TERM now, KILL after {grace_seconds}s; then it ends");
         let what = match self.mode {
+            _ if *workers == 0 && !self.unserved.is_empty() => {
+                "ends now: no board that it serves has a worker".to_owned()
+            }
             _ if *workers == 0 && self.left.is_empty() => "ends now: it has no workers".to_owned(),
             _ if *workers == 0 => "ends now: it has no worker that it could wait for".to_owned(),
             StopMode::Leave => format!("ends now and leaves its {counted} to the next daemon"),
@@ -144,6 +150,12 @@ impl StopPlan {
                 "`supervisor stop --leave` leaves them running, `supervisor stop --now` ends them now."
                     .to_owned(),
             );
+        }
+        if !self.unserved.is_empty() {
+            let boards: Vec<&str> = self.unserved.iter().map(BoardName::as_str).collect();
+            let does = if self.mode == StopMode::Leave { "leaves" } else { "ends" };
+            lines
+                .push(format!("It {does} the runs of boards that it does not serve: {}.", boards.join(", ")));
         }
         lines.extend(self.left.iter().map(|left| {
             let (does, keeps) = if self.mode.ends_workers() && !left.is_unkillable {
@@ -202,6 +214,7 @@ mod tests {
             until: Some(Timestamp::from_secs(1_000_030)).filter(|_| mode == StopMode::Drain),
             grace_seconds: 5,
             left: Vec::new(),
+            unserved: Vec::new(),
         }
     }
 

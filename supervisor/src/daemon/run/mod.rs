@@ -48,4 +48,5 @@ mod surroundings;
 mod survivors;
 mod traces;
 mod unkillable;
+pub(super) mod unserved;
 pub(super) mod usable;

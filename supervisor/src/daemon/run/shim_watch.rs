@@ -66,7 +66,7 @@ pub(in crate::daemon) async fn watch_to_end(
 ///
 /// The lock was seen held, so the record is that of a living process, unless that process ended in between: then the
 /// pid may be anybody's.
-fn find_shim(dir: &RunDir, boot_id: &str) -> std::io::Result<Option<Watched>> {
+pub(super) fn find_shim(dir: &RunDir, boot_id: &str) -> std::io::Result<Option<Watched>> {
     let Some(record) = dir.pid().map_err(std::io::Error::other)? else { return Ok(None) };
     if record.boot_id != boot_id {
         return Ok(None);

@@ -105,6 +105,15 @@ impl Dispatcher {
         unknown.filter_map(|(key, slot)| Some((key.board.clone(), slot.live.as_ref()?.run))).collect()
     }
 
+    /// Why every run is to end, where this daemon ends all its workers.
+    pub(in crate::daemon) fn ends_all(&self) -> Option<shim::rundir::StopReason> {
+        match self.stopping? {
+            StopMode::Leave => None,
+            StopMode::Drain | StopMode::Preempt => Some(shim_reason(StopReason::Preempted)),
+            StopMode::Kill => Some(shim_reason(StopReason::Kill)),
+        }
+    }
+
     /// What the stop that goes on comes to, for somebody who asked for one.
     pub(super) fn stop_plan(&self, asked: StopMode) -> StopPlan {
         let mode = self.stopping.unwrap_or(asked);
@@ -124,6 +133,7 @@ impl Dispatcher {
             until: self.drain_until.filter(|_| mode == StopMode::Drain),
             grace_seconds: self.config.worker.grace().as_secs(),
             left: left.into_iter().map(Left::of).collect(),
+            unserved: Vec::new(),
         }
     }
 

@@ -1,0 +1,96 @@
+//! The file of the configuration, read by a command, by a daemon at its start, and again.
+
+use std::io::Write as _;
+use std::path::Path;
+
+use super::definitions::{Defect, Subject};
+use super::tenants::Tenants;
+use super::{Config, settings};
+use crate::failure::Failure;
+use crate::paths::Root;
+
+impl Config {
+    /// Reads the configuration of a root, for a program that cannot go on without it.
+    pub(crate) fn load(root: &Root) -> Result<Self, Failure> {
+        let path = root.config_file();
+        let text = text_of(&path).map_err(|e| Failure::file("read", &path, &e))?;
+        let config = Config::parse(&text, &path).map_err(|defect| unusable(&defect))?;
+        Ok(config.with_tenants(Tenants::read(&root.tenants_dir())))
+    }
+
+    /// Reads the configuration for a daemon. Where the file has become defective while there are runs to look after, the last one that was
+    /// good is taken, and the defect is returned as well. `is_ending` says that nothing else is to be done: then any will do.
+    pub(crate) fn load_for_daemon(root: &Root, is_ending: bool) -> Result<(Self, Option<Defect>), Failure> {
+        let tenants = || Tenants::read(&root.tenants_dir());
+        let defect = match read(root) {
+            Ok((text, config)) => {
+                remember(root, &text);
+                return Ok((config.with_tenants(tenants()), None));
+            }
+            Err(defect) => defect,
+        };
+        let before = root.last_good_config();
+        let last = text_of(&before).ok().and_then(|text| Config::parse(&text, &before).ok());
+        match last.filter(|_| before.exists() && root.has_runs()) {
+            Some(config) => Ok((config.with_tenants(tenants()), Some(defect.kept_last()))),
+            None if is_ending => Ok((Config::default().with_tenants(tenants()), Some(defect))),
+            None => Err(unusable(&defect)),
+        }
+    }
+
+    /// Reads the configuration of a root again, for a daemon that goes on with the last good one.
+    pub(crate) fn reload(root: &Root, before: &Config) -> Result<Self, Defect> {
+        let (text, config) = read(root).map_err(Defect::kept_last)?;
+        remember(root, &text);
+        let mut tenants = Tenants::read(&root.tenants_dir());
+        tenants.keep(&before.tenants);
+        Ok(config.with_tenants(tenants))
+    }
+
+    pub(super) fn parse(text: &str, path: &Path) -> Result<Self, Defect> {
+        let config: Config =
+            toml::from_str(text).map_err(|e| Defect::toml(Subject::Settings, path, text, &e))?;
+        match config.unusable() {
+            Some(why) => Err(Defect::new(Subject::Settings, path, why)),
+            None => Ok(config),
+        }
+    }
+}
+
+fn read(root: &Root) -> Result<(String, Config), Defect> {
+    let path = root.config_file();
+    let text = text_of(&path).map_err(|e| Defect::unreadable(Subject::Settings, &path, &e))?;
+    let config = Config::parse(&text, &path)?;
+    Ok((text, config))
+}
+
+fn unusable(defect: &Defect) -> Failure {
+    Failure::usage(defect.to_string())
+        .hint("correct the file; `supervisor help docs/configuration.md` describes its keys")
+}
+
+/// Keeps the text of a configuration that can be used, for a daemon that comes when it no longer can. Without it that one does not start.
+fn remember(root: &Root, text: &str) {
+    let path = root.last_good_config();
+    if path.exists() && text_of(&path).is_ok_and(|before| before == text) {
+        return;
+    }
+    let kept = || {
+        // A temporary file of this crate has the mode 0600.
+        let mut draft = tempfile::NamedTempFile::new_in(root.dir())?;
+        draft.write_all(text.as_bytes())?;
+        draft.as_file().sync_all()?;
+        draft.persist(&path).map_err(|e| e.error).map(drop)
+    };
+    if let Err(error) = kept() {
+        tracing::warn!(path = %path.display(), %error, "configuration_not_kept");
+    }
+}
+
+/// The text of the file, empty where there is none.
+fn text_of(path: &Path) -> std::io::Result<String> {
+    match settings::read(path) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
+        read => read,
+    }
+}

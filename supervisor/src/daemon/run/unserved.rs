@@ -1,0 +1,94 @@
+//! The runs of boards that are not served, for a daemon that ends all its workers: nothing can be recorded of them, and they end as what
+//! their directories say. The directories stay, for the board when it is whole again.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::BoardName;
+use shim::rundir::{LockState, RunDir, StopReason, StopRequest, VERSION};
+
+use super::context::Context;
+use super::key::TaskKey;
+use super::overdue;
+use super::shim_watch::find_shim;
+use crate::host::ended;
+
+/// How long a shim may take beyond the grace of its worker, woken and killed where it must be.
+const MARGIN: Duration = Duration::from_secs(90);
+
+/// Ends the runs of all boards that are not served, and returns the directories of those of which it is not known that they ended.
+pub(in crate::daemon) async fn end_all(context: &Arc<Context>, reason: StopReason) -> Vec<PathBuf> {
+    let grace = match reason {
+        StopReason::Kill => Duration::ZERO,
+        _ => context.service.config().worker.grace(),
+    };
+    let mut ends = tokio::task::JoinSet::new();
+    for board in context.service.refusals().into_keys() {
+        let Ok(entries) = std::fs::read_dir(context.host.root.runs(&board)) else { continue };
+        for path in entries.flatten().map(|entry| entry.path()) {
+            let (context, board) = (Arc::clone(context), board.clone());
+            ends.spawn(async move { (end(&context, board, path.clone(), (reason, grace)).await, path) });
+        }
+    }
+    let mut left = Vec::new();
+    while let Some(ended) = ends.join_next().await {
+        match ended {
+            Ok((Ok(()), path)) => tracing::info!(path = %path.display(), "unserved_run_ended"),
+            Ok((Err(why), path)) => {
+                tracing::error!(path = %path.display(), why, "unserved_run_not_ended");
+                left.push(path);
+            }
+            Err(panic) => tracing::error!(error = %panic, "unserved_run_not_ended"),
+        }
+    }
+    left
+}
+
+async fn end(
+    context: &Context,
+    board: BoardName,
+    path: PathBuf,
+    (reason, grace): (StopReason, Duration),
+) -> Result<(), String> {
+    let dir = RunDir::open(&path).map_err(|e| crate::failure::with_causes(&e))?;
+    if let LockState::Held = dir.lock_state().map_err(|e| crate::failure::with_causes(&e))? {
+        let task = dir.spec().map_err(|e| crate::failure::with_causes(&e))?.task;
+        let key = TaskKey { board, task: task.parse().map_err(|e: kernel::ParseError| e.to_string())? };
+        let grace_ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
+        let request = StopRequest { version: VERSION, reason, quiet_ms: 0, grace_ms };
+        dir.request_stop(&request).map_err(|e| crate::failure::with_causes(&e))?;
+        let shim = find_shim(&dir, &context.host.boot_id).map_err(|e| e.to_string())?;
+        if let Some(shim) = shim {
+            shim.ask_to_end().map_err(|e| e.to_string())?;
+            let ended = overdue::as_asked(&key, &dir, &shim, &request);
+            let within = grace + MARGIN;
+            tokio::time::timeout(within, ended)
+                .await
+                .map_err(|_| format!("its shim has not ended within {within:?}"))?;
+        }
+    }
+    tokio::task::spawn_blocking(move || rest_of(&dir)).await.map_err(|panic| panic.to_string())?
+}
+
+/// Ends what a shim that was killed has left, as far as its records tell. Blocking.
+fn rest_of(dir: &RunDir) -> Result<(), String> {
+    let failed = |e: &dyn std::error::Error| crate::failure::with_causes(e);
+    let LockState::Free(_guard) = dir.lock_state().map_err(|e| failed(&e))? else {
+        return Err("its shim cannot be found".to_owned());
+    };
+    if dir.exit().map_err(|e| failed(&e))?.is_some() {
+        return Ok(());
+    }
+    let Some(pid) = dir.pid().map_err(|e| failed(&e))? else { return Ok(()) };
+    let boot = shim::rundir::boot_id().map_err(|e| format!("the boot id cannot be read: {e}"))?;
+    if pid.boot_id != boot {
+        return Ok(());
+    }
+    ended::end(dir, &pid).map_err(|e| e.in_words())?;
+    let spec = dir.spec().map_err(|e| failed(&e))?;
+    if spec.cgroup.is_none() && pid.init.is_none() {
+        return Err("its shim was killed, and nothing proves that its processes are gone".to_owned());
+    }
+    Ok(())
+}

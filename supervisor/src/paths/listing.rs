@@ -1,0 +1,32 @@
+//! What there is in a root, by the names of its directories.
+
+use kernel::BoardName;
+
+use super::Root;
+use crate::failure::Failure;
+
+impl Root {
+    /// The boards that exist, by name.
+    pub(crate) fn board_names(&self) -> Result<Vec<BoardName>, Failure> {
+        let dir = self.boards();
+        let entries = match std::fs::read_dir(&dir) {
+            Ok(entries) => entries,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) => return Err(Failure::file("list the boards in", &dir, &e)),
+        };
+        let mut names: Vec<BoardName> =
+            entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+        names.sort();
+        Ok(names)
+    }
+
+    /// Whether there are directories of runs: each run that is not over has one.
+    pub(crate) fn has_runs(&self) -> bool {
+        self.board_names().unwrap_or_default().iter().any(|board| self.has_runs_of(board))
+    }
+
+    /// Whether there are directories of runs of a board.
+    pub(crate) fn has_runs_of(&self, board: &BoardName) -> bool {
+        std::fs::read_dir(self.runs(board)).is_ok_and(|mut runs| runs.next().is_some())
+    }
+}
