@@ -124,6 +124,7 @@ pub use rules::mention::{MENTIONS, mentioned};
 pub use rules::remedy::Remedy;
 pub use rules::retry::counts;
 pub use rules::template::{check_schedule, ticks_ahead, unknown_placeholders};
+pub use rules::ticks::spread;
 pub use rules::transition::{IllegalChange, next};
 pub use store::check::{Depth, check_board, require_whole};
 pub use store::create::{create_board, ensure_board};

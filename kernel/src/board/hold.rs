@@ -94,7 +94,12 @@ impl Board<'_> {
         self.end_all(live, Some(reason), actor)
     }
 
-    fn end_all(&mut self, live: Vec<Hold>, reason: Option<&str>, actor: &Actor) -> Result<Vec<Hold>, Error> {
+    pub(super) fn end_all(
+        &mut self,
+        live: Vec<Hold>,
+        reason: Option<&str>,
+        actor: &Actor,
+    ) -> Result<Vec<Hold>, Error> {
         for hold in &live {
             match hold.kind {
                 HoldKind::Limit => self.grant_mission(&hold.name)?,

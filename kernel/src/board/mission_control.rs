@@ -98,6 +98,12 @@ impl Board<'_> {
     ) -> Result<Swept, Error> {
         authority::person(actor, "pause a mission")?;
         let first = self.mission_of(id, actor)?;
+        if first.is_cancelled() || matches!(first.status, Status::Done | Status::Archived) {
+            return Err(Error::conflict(
+                format!("the mission {} is over: its first task is {}", first.id, first.status),
+                format!("see how it stands: `supervisor mission show {}`", first.id),
+            ));
+        }
         let reason = reason.map_or_else(|| format!("paused by {}", actor.name), str::to_owned);
         let new = NewHold { kind: HoldKind::Manual, reason: reason.clone(), until: None };
         self.hold(&on(&first.id), &new, actor)?;
@@ -115,13 +121,13 @@ impl Board<'_> {
         Ok(swept)
     }
 
-    /// Lets the tasks of a mission start again. One that was at a limit may have as much again.
+    /// Lets the tasks of a mission start again. One that was at a limit may have as much again: returns whether it was.
     pub fn resume_mission(
         &mut self,
         id: &TaskId,
         reason: Option<&str>,
         actor: &Actor,
-    ) -> Result<Task, Error> {
+    ) -> Result<bool, Error> {
         authority::person(actor, "resume a mission")?;
         let first = self.mission_of(id, actor)?;
         if !self.holds()?.iter().any(|hold| hold.on() == on(&first.id)) {
@@ -130,8 +136,8 @@ impl Board<'_> {
                 format!("see how it stands: `supervisor mission show {}`", first.id),
             ));
         }
-        self.release(&on(&first.id), reason, actor)?;
-        Ok(first)
+        let ended = self.release(&on(&first.id), reason, actor)?;
+        Ok(ended.iter().any(|hold| hold.kind == HoldKind::Limit))
     }
 
     /// Ends a mission: its runs are ended, and its tasks that are not done go off the board. One that a task outside of the mission
@@ -204,7 +210,10 @@ impl Board<'_> {
         if answer == mission::STOP {
             self.cancel_mission(&task.id, Some(&answer), actor)?;
         } else {
-            self.release(&on(&task.id), Some(&answer), actor)?;
+            // A pause by hand is not what was asked about: it stays.
+            let at_limit = |hold: &Hold| hold.kind == HoldKind::Limit && hold.on() == on(&task.id);
+            let asked = self.holds()?.into_iter().filter(at_limit).collect();
+            self.end_all(asked, Some(&answer), actor)?;
         }
         Ok(Some(Answered { task: self.expect_task(&task.id)?, answer }))
     }
@@ -222,6 +231,11 @@ impl super::view::View<'_> {
             return Ok(None);
         };
         Ok(self.mission_question(&first)?.map(|question| question.command(&first.id)))
+    }
+
+    /// Returns whether a task waits for an approval: `approve` and `deny` decide about it.
+    pub fn is_requesting(&self, task: &Task) -> bool {
+        task.block_kind == Some(BlockKind::Approval) && !task.is_cancelled()
     }
 
     /// Returns whether `answer` answers something of a task: its own question, or that of its mission.

@@ -98,14 +98,16 @@ impl View<'_> {
             if *status == Status::Archived { count.saturating_sub(*done) } else { 0 }
         };
         let tasks = by_status.values().sum::<u64>().saturating_sub(counts.iter().map(given_up).sum());
-        let paused = holds.iter().find(|hold| hold.on() == on(&first.id));
+        let on_it = on(&first.id);
+        let paused: Vec<&str> =
+            holds.iter().filter(|hold| hold.on() == on_it).map(|hold| hold.reason.as_str()).collect();
         let is_over = done == tasks;
         let moves = [Status::Running, Status::Ready, Status::Scheduled, Status::Review];
         let state = if is_over && first.is_done() {
             MissionState::Done
         } else if is_over {
             MissionState::Cancelled
-        } else if paused.is_some() {
+        } else if !paused.is_empty() {
             MissionState::Paused
         } else if moves.iter().any(|status| by_status.contains_key(status)) {
             MissionState::Active
@@ -123,7 +125,7 @@ impl View<'_> {
             done,
             by_status,
             usage: mission::balance(&used, limits),
-            paused: paused.map(|hold| hold.reason.clone()),
+            paused: (!paused.is_empty()).then(|| paused.join("; ")),
             question: question_of(first, holds),
         })
     }

@@ -119,7 +119,7 @@ impl Board<'_> {
         let event = self.tx.last_event()?;
         if let Some(asked) = self.mission_question(task)? {
             let told = Told { kind: NoticeKind::Question, error: None, asked: Some(&asked) };
-            self.write_letter(task, event, told, address)?;
+            self.write_once(task, event, told, address)?;
         }
         let kind = match self.standing(&task.id)?.state {
             State::Done => NoticeKind::Completed,
@@ -141,7 +141,23 @@ impl Board<'_> {
         if !is_news(kind, task) {
             return Ok(());
         }
-        self.write_letter(task, event, Told { kind, error: None, asked: None }, address)
+        self.write_once(task, event, Told { kind, error: None, asked: None }, address)
+    }
+
+    /// Writes a message unless one that says the same waits already: the address may be that of the mission as well.
+    fn write_once(
+        &self,
+        task: &Task,
+        event: EventId,
+        told: Told<'_>,
+        address: &Address,
+    ) -> Result<(), Error> {
+        let (kind, notice) = notice::notice(told.kind, task, told.error, told.asked);
+        let waiting = self.tx.letters_about(&task.id, address)?;
+        if waiting.iter().any(|one| one.kind == kind && one.notice == notice) {
+            return Ok(());
+        }
+        self.write_letter(task, event, told, address)
     }
 
     fn write_letter(

@@ -175,6 +175,20 @@ impl Board<'_> {
         self.tx.set_decided(name, decided, ticks.after(decided))
     }
 
+    /// Decides about one tick of a schedule with a command. Those that are due are carried out one after the other.
+    fn decide_command(&self, schedule: &Schedule, tick: ScheduleTick) -> Result<ScheduleTick, Error> {
+        let waiting = self.tx.count_due(&schedule.name)?;
+        let (outcome, note) = match schedule.spec.overlap {
+            _ if waiting == 0 => (TickOutcome::Due, None),
+            Overlap::Queue if waiting < QUEUED => (TickOutcome::Due, None),
+            Overlap::Queue => (TickOutcome::Skipped, Some(format!("{waiting} ticks wait already"))),
+            Overlap::Skip | Overlap::Replace => {
+                (TickOutcome::Skipped, Some("the command of an earlier tick is not over".to_owned()))
+            }
+        };
+        Ok(ScheduleTick { outcome, note, ..tick })
+    }
+
     /// Decides about one tick.
     fn decide_tick(&mut self, schedule: &Schedule, at: Timestamp) -> Result<ScheduleTick, Error> {
         let name = &schedule.name;
@@ -182,10 +196,7 @@ impl Board<'_> {
         let open = self.tx.open_of_schedule(name, REPLACED)?;
         let queued = self.tx.count_queued(name)?;
         if schedule.spec.command.is_some() {
-            let note =
-                self.tx.has_due_tick(name)?.then(|| "the command of an earlier tick is not over".to_owned());
-            let outcome = if note.is_some() { TickOutcome::Skipped } else { TickOutcome::Due };
-            return Ok(ScheduleTick { outcome, note, ..tick });
+            return self.decide_command(schedule, tick);
         }
         if open.is_empty() && queued == 0 {
             return self.attempted(schedule, tick);
@@ -332,7 +343,11 @@ impl View<'_> {
             else {
                 continue;
             };
-            let words = words.iter().map(|word| title(word, &name, &ticks, tick)).collect();
+            let mut words: Vec<String> = words.iter().map(|word| title(word, &name, &ticks, tick)).collect();
+            let names_one = words.iter().any(|word| word.starts_with("--jitter"));
+            if let Some(jitter) = schedule.spec.jitter.filter(|_| !names_one) {
+                words.push(format!("--jitter={}s", jitter.as_secs()));
+            }
             due.push(DueCommand { schedule: name, tick, words });
         }
         Ok(due)

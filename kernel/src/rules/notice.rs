@@ -16,6 +16,9 @@ const TITLE: usize = 200;
 /// The longest answer to choose from, in characters.
 const CHOICE: usize = 120;
 
+/// The answers to a request for an approval, in the order of their numbers.
+const APPROVAL: [&str; 2] = ["approve", "deny"];
+
 /// Returns the kind of message that an event becomes, given where it took its task; none for most events.
 pub(crate) fn kind_of(kind: EventKind, to: Option<State>) -> Option<NoticeKind> {
     if kind == EventKind::ApprovalRequested {
@@ -74,14 +77,21 @@ pub(crate) fn notice(
     let text = match kind {
         NoticeKind::Completed | NoticeKind::Review => task.result.as_deref(),
         NoticeKind::Question => question.map(|question| question.text.as_str()),
-        NoticeKind::Blocked | NoticeKind::Approval | NoticeKind::GaveUp => task.block_reason.as_deref(),
+        NoticeKind::Approval => {
+            question.map(|question| question.text.as_str()).or(task.block_reason.as_deref())
+        }
+        NoticeKind::Blocked | NoticeKind::GaveUp => task.block_reason.as_deref(),
         NoticeKind::Crashed
         | NoticeKind::TimedOut
         | NoticeKind::Unreported
         | NoticeKind::LeftOut
         | NoticeKind::Test => error,
     };
-    let choices = question.map(|question| question.choices.as_slice()).unwrap_or_default();
+    let choices = match (kind, question) {
+        (NoticeKind::Approval, _) => APPROVAL.map(str::to_owned).to_vec(),
+        (_, Some(question)) => question.choices.clone(),
+        (_, None) => Vec::new(),
+    };
     let notice = Notice {
         title: line(&task.title, TITLE),
         assignee: task.assignee.as_ref().map(ToString::to_string),

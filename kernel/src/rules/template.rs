@@ -8,7 +8,7 @@ use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::ScheduleName;
 use crate::model::limits;
-use crate::model::schedule::{ScheduleSpec, TemplateTask};
+use crate::model::schedule::{Overlap, ScheduleSpec, TemplateTask};
 
 /// How many tasks a tick makes at most.
 const TASKS: usize = 100;
@@ -33,6 +33,10 @@ pub(crate) fn validate(name: &ScheduleName, spec: &ScheduleSpec) -> Result<Ticks
             return Err(Error::invalid("command", why, "such as dispatch-fleet PROFILE DIRECTORY"));
         }
         words.iter().try_for_each(|word| limits::bytes("command", word, limits::WORD))?;
+        if spec.overlap == Overlap::Replace {
+            let why = "a command that has begun comes to its end";
+            return Err(Error::invalid("overlap", why, "write `skip` or `queue`"));
+        }
         return Ok(ticks);
     }
     for task in in_order(&spec.tasks)? {

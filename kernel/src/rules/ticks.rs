@@ -179,10 +179,14 @@ impl Source {
 
 /// Returns how much later than its tick the tasks of a tick may start: the same whenever it is asked.
 pub(crate) fn jitter(most: Option<Duration>, schedule: &ScheduleName, tick: Timestamp) -> Duration {
-    let Some(most) = most.map(|most| most.as_secs()).filter(|most| *most > 0) else { return Duration::ZERO };
-    let digest = sha2::Sha256::digest(format!("{schedule}\0{}", tick.as_micros()));
+    most.map(|most| spread(most, &format!("{schedule}\0{}", tick.as_micros()))).unwrap_or_default()
+}
+
+/// Returns a duration of whole seconds, `most` at most: the same for the same name, and spread evenly over many names.
+pub fn spread(most: Duration, name: &str) -> Duration {
+    let digest = sha2::Sha256::digest(name);
     let drawn = digest.iter().take(8).fold(0, |drawn: u64, byte| (drawn << 8) | u64::from(*byte));
-    Duration::from_secs(drawn % most.saturating_add(1))
+    Duration::from_secs(drawn % most.as_secs().saturating_add(1))
 }
 
 fn zoned(at: Timestamp, zone: &TimeZone) -> Zoned {

@@ -47,7 +47,7 @@ impl Tx<'_> {
         let Address { channel, chat_id, thread_id } = address;
         let sql = "SELECT m.task_id FROM chat_messages m JOIN tasks t ON t.id = m.task_id \
                    WHERE m.channel = ?1 AND m.chat_id = ?2 AND m.thread_id = ?3 AND (?4 IS NULL OR t.tenant = ?4) \
-                     AND ((t.status = 'blocked' AND t.block_kind = 'needs_input' \
+                     AND ((t.status = 'blocked' AND t.block_kind IN ('needs_input', 'approval') \
                            AND substr(coalesce(t.block_reason, ''), 1, length(?6)) <> ?6) \
                        OR EXISTS (SELECT 1 FROM holds h WHERE h.ended_at IS NULL AND h.kind = 'limit' \
                                   AND h.scope = 'mission' AND h.name = t.id)) \

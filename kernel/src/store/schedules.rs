@@ -144,15 +144,15 @@ impl Tx<'_> {
 
     /// Lists ticks whose command is to be carried out, oldest first.
     pub(crate) fn due_ticks(&self, limit: u32) -> Result<Vec<(ScheduleName, Timestamp)>, Error> {
-        let sql = "SELECT schedule, tick FROM schedule_ticks INDEXED BY schedule_ticks_due \
-             WHERE outcome = 'due' ORDER BY tick LIMIT ?1";
+        let sql = "SELECT schedule, min(tick) FROM schedule_ticks INDEXED BY schedule_ticks_due \
+             WHERE outcome = 'due' GROUP BY schedule ORDER BY min(tick) LIMIT ?1";
         self.conn.list("list due commands", sql, [limit], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
-    pub(crate) fn has_due_tick(&self, name: &ScheduleName) -> Result<bool, Error> {
-        let sql = "SELECT EXISTS (SELECT 1 FROM schedule_ticks INDEXED BY schedule_ticks_due \
-             WHERE outcome = 'due' AND schedule = ?1)";
-        self.conn.value("look for a due command", sql, [name])
+    pub(crate) fn count_due(&self, name: &ScheduleName) -> Result<u64, Error> {
+        let sql = "SELECT count(*) FROM schedule_ticks INDEXED BY schedule_ticks_due \
+             WHERE outcome = 'due' AND schedule = ?1";
+        self.conn.value::<i64>("count the due commands", sql, [name]).map(i64::unsigned_abs)
     }
 
     /// Returns the oldest tick of a schedule that waits.

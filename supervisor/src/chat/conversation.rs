@@ -17,7 +17,7 @@ use crate::config::notify::Kind;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::service::Service;
-use crate::verbs::{Answer, Comment};
+use crate::verbs::{Answer, Approve, Comment, Deny};
 
 /// The longest message, in bytes.
 const LONGEST: usize = 16 << 10;
@@ -168,26 +168,25 @@ async fn about(asker: &Asker<'_>, message: &str) -> Result<String, Failure> {
         tasks.dedup();
         let mut open = Vec::new();
         for id in &tasks {
-            if view.is_asking(&view.expect_task(id)?)? {
-                open.push(id.clone());
+            let task = view.expect_task(id)?;
+            if view.is_requesting(&task) || view.is_asking(&task)? {
+                open.push((id.clone(), view.is_requesting(&task)));
             }
         }
         Ok((tasks, open))
     });
     let (tasks, open) = found.await?;
     match (tasks.as_slice(), open.as_slice()) {
-        (_, [one]) => say(asker, one).await,
-        ([one], []) => {
-            let comment = Comment { task_id: Some(one.clone()), body: text(asker), ..Comment::default() };
-            asker.shown(comment).await
-        }
+        (_, [(one, false)]) => say(asker, one).await,
+        (_, [(one, true)]) => decide(asker, one).await,
+        ([one], []) => comment(asker, one).await,
         ([], _) => Err(Failure::new(Code::Conflict, "that is not the latest message about a task")
             .hint("name the task: /task answer TASK ANSWER")),
-        (_, open) => Err(which(open.iter())),
+        (_, open) => Err(which(open.iter().map(|(id, _)| id))),
     }
 }
 
-/// A number: the answer to the one question that is open here.
+/// A number: the answer to the one question or request that is open here.
 async fn number(asker: &Asker<'_>) -> Result<String, Failure> {
     permit_own_board(asker)?;
     permit(asker, May::Mutate, "answer")?;
@@ -202,13 +201,45 @@ async fn number(asker: &Asker<'_>) -> Result<String, Failure> {
         }
         tasks.sort();
         tasks.dedup();
-        Ok(tasks)
+        let mut open = Vec::new();
+        for id in tasks {
+            let is_request = view.is_requesting(&view.expect_task(&id)?);
+            open.push((id, is_request));
+        }
+        Ok(open)
     });
     match found.await?.as_slice() {
-        [one] => say(asker, one).await,
+        [(one, false)] => say(asker, one).await,
+        [(one, true)] => decide(asker, one).await,
         [] => Err(Failure::new(Code::NotFound, "no question is open here")),
-        many => Err(which(many.iter())),
+        many => Err(which(many.iter().map(|(id, _)| id))),
     }
+}
+
+/// A reply to a request for an approval: approves or denies it, by its number or in words; anything else is a comment.
+async fn decide(asker: &Asker<'_>, task: &TaskId) -> Result<String, Failure> {
+    let said = text(asker);
+    let (word, rest) = said.split_once(char::is_whitespace).unwrap_or((&said, ""));
+    let rest = Some(rest.trim()).filter(|rest| !rest.is_empty()).map(str::to_owned);
+    match word.trim_end_matches(['.', '!', ':', ',']).to_lowercase().as_str() {
+        "1" | "approve" | "approved" | "yes" | "ok" => {
+            permit(asker, May::Approve, "approve")?;
+            asker.shown(Approve { task_id: Some(task.clone()), comment: rest, ..Approve::default() }).await
+        }
+        "2" | "deny" | "denied" | "no" => {
+            permit(asker, May::Approve, "deny")?;
+            let reason = rest.or_else(|| Some("denied in the chat".to_owned()));
+            asker.shown(Deny { task_ids: vec![task.clone()], reason }).await
+        }
+        _ => {
+            let said = comment(asker, task).await?;
+            Ok(format!("{said}\nThe task still waits: reply 1 to approve it, 2 to deny it."))
+        }
+    }
+}
+
+async fn comment(asker: &Asker<'_>, task: &TaskId) -> Result<String, Failure> {
+    asker.shown(Comment { task_id: Some(task.clone()), body: text(asker), ..Comment::default() }).await
 }
 
 async fn say(asker: &Asker<'_>, task: &TaskId) -> Result<String, Failure> {

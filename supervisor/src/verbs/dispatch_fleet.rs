@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use kernel::{Board, FLEET_BATCH, FleetId, Limits, NewFleetTask, NewTask, Profile, TaskId, Tenant, Tick};
+use kernel::{
+    Board, Clock as _, FLEET_BATCH, FleetId, Limits, NewFleetTask, NewTask, Profile, SystemClock, TaskId,
+    Tenant, Tick, spread,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use workspace::WorkspaceSpec;
@@ -88,6 +91,10 @@ pub(crate) struct DispatchFleet {
     #[arg(long, value_name = "DURATION")]
     #[serde(default)]
     pub(crate) max_runtime: Option<WrittenDuration>,
+    /// Let each task start at a time of its own, up to this long from now
+    #[arg(long, value_name = "DURATION")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) jitter: Option<WrittenDuration>,
     /// What the workers may touch: a policy's name [default: the configured one]
     #[arg(long, value_name = "NAME")]
     #[serde(default)]
@@ -231,7 +238,10 @@ impl DispatchFleet {
         let title = self.filled(self.title.as_deref().unwrap_or(TITLE), directory, &tenant, tick);
         let body = self.body.as_ref().map(|body| self.filled(body, directory, &tenant, tick));
         let place = WorkspaceSpec::Directory(self.root.join(directory));
+        let delay =
+            self.jitter.map(|most| spread(most.duration(), &format!("{directory}\0{}", tick.as_str())));
         let task = NewTask {
+            not_before: delay.filter(|delay| !delay.is_zero()).map(|delay| SystemClock.now().after(delay)),
             body: Some(body.unwrap_or_else(|| title.clone())),
             title,
             assignee: Some(self.profile.clone()),

@@ -191,11 +191,14 @@ pub(crate) struct Steered {
     pub(crate) ended: Vec<TaskId>,
     /// Those whose runs are being ended.
     pub(crate) ending: Vec<TaskId>,
+    /// It was at a limit, and may have as much again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_granted: bool,
 }
 
 impl Steered {
     fn of(mission: TaskId, swept: MissionSwept) -> Self {
-        Steered { mission, ended: swept.ended, ending: swept.ending }
+        Steered { mission, ended: swept.ended, ending: swept.ending, is_granted: false }
     }
 
     fn show(&self, done: &str, screen: &mut Screen) {
@@ -254,8 +257,8 @@ impl Verb for ResumeMission {
 
     async fn run(self, call: Call) -> Result<Steered, Failure> {
         call.write(move |board, actor| {
-            board.resume_mission(&self.mission, self.reason.as_deref(), actor)?;
-            Ok(Steered::of(self.mission, MissionSwept::default()))
+            let is_granted = board.resume_mission(&self.mission, self.reason.as_deref(), actor)?;
+            Ok(Steered { is_granted, ..Steered::of(self.mission, MissionSwept::default()) })
         })
         .await
     }
@@ -264,6 +267,12 @@ impl Verb for ResumeMission {
 impl Command for ResumeMission {
     fn show(reply: &Steered, screen: &mut Screen) {
         reply.show("Resumed", screen);
+        if reply.is_granted {
+            screen.line(format!(
+                "It was at a limit, and may have as much again: supervisor mission show {}",
+                reply.mission
+            ));
+        }
     }
 }
 
