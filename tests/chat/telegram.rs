@@ -121,6 +121,38 @@ fn a_reply_to_a_question_answers_it_and_a_number_alone_where_one_is_open() {
 }
 
 #[test]
+fn a_reply_to_a_request_approves_or_denies_it_and_other_words_are_a_comment() {
+    let (fleet, telegram) = listening();
+    let request = |title: &str| {
+        let line = format!(
+            "/kanban create {title} --assignee shell\ntest -e asked && exit 0\ntouch asked\n\
+             supervisor ask --class spend 'pay for {title}?'"
+        );
+        let task = task_in(&telegram.says(&fleet, 2, &line));
+        let (message, request) = telegram.heard(&fleet, &format!("pay for {title}?"));
+        assert!(text_of(&request).contains("1. approve\n2. deny"), "{request}");
+        fleet.eventually("it is noted", || (fleet.json(["notify", "outbox"]) == json!([])).then_some(()));
+        (task, json!({ "reply_to_message": { "message_id": message, "from": { "id": 9 } } }))
+    };
+    let (hotel, reply) = request("hotel");
+
+    let refused = telegram.says_with(&fleet, 2, "1", &reply);
+    assert_eq!(refused, "Not done: `approve` needs `approve`, and bob may `mutate`");
+    let commented = telegram.says_with(&fleet, 1, "how many nights?", &reply);
+    assert!(commented.ends_with("The task still waits: reply 1 to approve it, 2 to deny it."), "{commented}");
+    assert_eq!(fleet.status_of(&hotel), "blocked");
+    let approved = telegram.says_with(&fleet, 1, "Approve: two nights", &reply);
+    assert!(approved.starts_with(&format!("Approved {hotel}")), "{approved}");
+    fleet.wait_for(&hotel, "done");
+
+    // A number alone means the one that is open.
+    let (flight, _) = request("flight");
+    let denied = telegram.says(&fleet, 1, "2");
+    assert!(denied.starts_with(&format!("Denied {flight}")), "{denied}");
+    assert_eq!(fleet.status_of(&flight), "triage");
+}
+
+#[test]
 fn what_is_sent_again_acts_once_also_over_a_daemon_that_is_killed() {
     let fleet = Fleet::offline();
     let port = free_port();

@@ -2,8 +2,8 @@
 
 use crate::testing::{Bench, alice, titled};
 use crate::{
-    Actor, Address, AskingMission, Letter, Letters, MissionCaps, NewTask, NoticeKind, SubscriptionKey,
-    TaskId, Tenant,
+    Actor, Address, AskingMission, Letter, Letters, MissionCaps, MissionLimits, NewTask, NoticeKind, Pause,
+    SubscriptionKey, TaskId, Tenant,
 };
 
 fn key(task: &TaskId, channel: &str) -> SubscriptionKey {
@@ -121,4 +121,41 @@ fn missions_that_ask_are_listed_to_who_may_see_them_the_latest_first() {
     let stop = early.clone();
     bench.call(move |board| board.answer(&stop, "2", &alice())).unwrap();
     assert!(!ids(&alice()).contains(&early), "a mission that was stopped asks nothing");
+}
+
+#[test]
+fn a_pause_by_hand_outlives_the_answer_and_a_resume_says_that_the_limit_was_raised() {
+    let bench = Bench::new();
+    let (first, _, worker) = mission(&bench, None);
+    reach(&bench, worker);
+    let id = first.clone();
+    bench
+        .call(move |board| board.pause_by_hand(&id, Pause::Starts, Some("legal says stop"), &alice()))
+        .unwrap();
+    let paused = || {
+        bench
+            .readers
+            .with(|view| view.mission(&first, &MissionLimits::default(), &alice()))
+            .unwrap()
+            .mission
+            .paused
+    };
+    assert!(paused().unwrap().contains("legal says stop") && paused().unwrap().contains("2 tasks of 2"));
+
+    let id = first.clone();
+    bench.call(move |board| board.answer(&id, "1", &alice())).unwrap();
+    assert_eq!(paused().as_deref(), Some("legal says stop"));
+    let resume = || {
+        let id = first.clone();
+        bench.call(move |board| board.resume_mission(&id, None, &alice()))
+    };
+    assert!(!resume().unwrap(), "the limit was raised by the answer");
+    assert_eq!(paused(), None);
+
+    let over = bench.ready();
+    let id = over.clone();
+    bench.call(move |board| board.cancel_mission(&id, None, &alice())).unwrap();
+    let refused =
+        bench.call(move |board| board.pause_by_hand(&over, Pause::Starts, None, &alice())).unwrap_err();
+    assert!(refused.to_string().contains("is over"), "{refused}");
 }

@@ -164,6 +164,24 @@ fn an_approval_is_told_when_it_is_asked_for_and_to_who_subscribes_later() {
 }
 
 #[test]
+fn who_is_told_of_a_request_by_its_mission_is_not_told_again_as_its_creator() {
+    let bench = Bench::new();
+    let mission = bench.ready();
+    subscribe(&bench, &mission, "ops");
+    let lineage = crate::Lineage { mission: Some(mission.to_string()), ..crate::Lineage::default() };
+    let task = bench.create(NewTask { lineage, approval: gated(), ..titled("t") }).id;
+    subscribe(&bench, &task, "ops");
+
+    let told = letters(&bench);
+    assert_eq!(told.len(), 1, "{told:#?}");
+    assert_eq!(
+        (told[0].kind, told[0].notice.text.as_deref()),
+        (NoticeKind::Approval, Some("May it go on: t"))
+    );
+    assert_eq!(told[0].notice.choices, ["approve", "deny"]);
+}
+
+#[test]
 fn a_task_that_is_done_already_is_told_at_once_and_keeps_no_subscription() {
     let bench = Bench::new();
     let task = bench.ready();

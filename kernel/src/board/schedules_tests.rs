@@ -188,6 +188,43 @@ fn missed_ticks_become_what_the_schedule_says() {
 }
 
 #[test]
+fn the_ticks_of_a_command_wait_for_each_other_or_are_skipped_as_the_schedule_says() {
+    let due = |overlap: Overlap| {
+        let words = ["dispatch-fleet", "shell", "/fleet"].map(str::to_owned).to_vec();
+        let spec = ScheduleSpec {
+            tasks: Vec::new(),
+            command: Some(words),
+            missed: Missed::All,
+            jitter: Some(HOUR),
+            ..hourly(overlap)
+        };
+        let bench = bench(&spec);
+        after(&bench, 3 * HOUR + HOUR / 2);
+        let mut carried_out = Vec::new();
+        while let Some(command) = bench.readers.with(|view| view.due_commands(8)).unwrap().pop() {
+            assert_eq!(command.words.last().unwrap(), "--jitter=3600s");
+            carried_out.push(command.tick);
+            bench.call(move |board| board.settle_command(&command, None)).unwrap();
+        }
+        (carried_out, outcomes(&bench))
+    };
+    let at = |hours: u32| MONDAY.after(hours * HOUR);
+    let (carried_out, told) = due(Overlap::Queue);
+    assert_eq!((carried_out, told), (vec![at(1), at(2), at(3)], vec![TickOutcome::Made; 3]));
+    let (carried_out, told) = due(Overlap::Skip);
+    assert_eq!((carried_out, told.len()), (vec![at(1)], 3));
+    assert_eq!(told[1], TickOutcome::Skipped);
+
+    let spec = ScheduleSpec {
+        tasks: Vec::new(),
+        command: Some(vec!["dispatch-fleet".to_owned()]),
+        ..hourly(Overlap::Replace)
+    };
+    let refused = crate::check_schedule(&name("s"), &spec).unwrap_err();
+    assert!(refused.to_string().contains("overlap"), "{refused}");
+}
+
+#[test]
 fn at_most_a_thousand_missed_ticks_are_made_up_for_and_the_rest_is_counted() {
     let spec = ScheduleSpec {
         missed: Missed::All,
