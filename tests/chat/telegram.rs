@@ -123,21 +123,22 @@ fn a_reply_to_a_question_answers_it_and_a_number_alone_where_one_is_open() {
 #[test]
 fn a_reply_to_a_request_approves_or_denies_it_and_other_words_are_a_comment() {
     let (fleet, telegram) = listening();
-    let request = |title: &str| {
+    let request = |sender: i64, title: &str| {
         let line = format!(
             "/kanban create {title} --assignee shell\ntest -e asked && exit 0\ntouch asked\n\
              supervisor ask --class spend 'pay for {title}?'"
         );
-        let task = task_in(&telegram.says(&fleet, 2, &line));
+        let task = task_in(&telegram.says(&fleet, sender, &line));
         let (message, request) = telegram.heard(&fleet, &format!("pay for {title}?"));
         assert!(text_of(&request).contains("1. approve\n2. deny"), "{request}");
         fleet.eventually("it is noted", || (fleet.json(["notify", "outbox"]) == json!([])).then_some(()));
         (task, json!({ "reply_to_message": { "message_id": message, "from": { "id": 9 } } }))
     };
-    let (hotel, reply) = request("hotel");
-
+    let (_, reply) = request(2, "car");
     let refused = telegram.says_with(&fleet, 2, "1", &reply);
     assert_eq!(refused, "Not done: `approve` needs `approve`, and bob may `mutate`");
+
+    let (hotel, reply) = request(1, "hotel");
     let commented = telegram.says_with(&fleet, 1, "how many nights?", &reply);
     assert!(commented.ends_with("The task still waits: reply 1 to approve it, 2 to deny it."), "{commented}");
     assert_eq!(fleet.status_of(&hotel), "blocked");
@@ -146,10 +147,35 @@ fn a_reply_to_a_request_approves_or_denies_it_and_other_words_are_a_comment() {
     fleet.wait_for(&hotel, "done");
 
     // A number alone means the one that is open.
-    let (flight, _) = request("flight");
+    let (flight, _) = request(1, "flight");
     let denied = telegram.says(&fleet, 1, "2");
     assert!(denied.starts_with(&format!("Denied {flight}")), "{denied}");
-    assert_eq!(fleet.status_of(&flight), "triage");
+    // Its next run reads that it may not.
+    fleet.wait_for(&flight, "done");
+}
+
+#[test]
+fn a_schedule_is_added_run_and_removed_from_a_chat_which_reads_what_came_of_it() {
+    let (fleet, telegram) = listening();
+    let line = "/schedules add news --at 07:00 --title 'news of {date}' --assignee shell\necho no news";
+    let refused = telegram.says(&fleet, 2, line);
+    assert_eq!(refused, "Not done: `add` needs `approve`, and bob may `mutate`");
+    let added = telegram.says(&fleet, 1, line);
+    assert!(added.contains("news"), "{added}");
+    assert!(telegram.says(&fleet, 1, &line.replace("07", "08")).contains("exists already"));
+    let refused = telegram.says(&fleet, 1, "/schedules add x --title y --command 'dispatch-fleet a b'");
+    assert!(refused.contains("--command"), "{refused}");
+    assert!(telegram.says(&fleet, 1, "/help schedules").contains("add NAME --at TIME"));
+
+    let ran = telegram.says(&fleet, 2, "/schedules run news");
+    let task = task_in(&ran);
+    fleet.wait_for(&task, "done");
+    let (_, told) = telegram.heard(&fleet, "done: news of ");
+    assert!(text_of(&told).contains(&task), "{told}");
+
+    let removed = telegram.says(&fleet, 1, "/schedules rm news");
+    assert_eq!(removed, "Removed news");
+    assert!(telegram.says(&fleet, 1, "/schedules").starts_with("No schedules."));
 }
 
 #[test]

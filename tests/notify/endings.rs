@@ -32,7 +32,7 @@ const CASES: &[Case] = &[
         "waits for an approval",
         "true",
         &["--require-approval"],
-        &[("approval", "waits for the approval of a person")],
+        &[("approval", "May it go on: waits for an approval")],
     ),
     (
         "crashes",

@@ -25,6 +25,7 @@ mod mention;
 mod pace;
 mod registry;
 mod reply;
+mod scheduling;
 mod slack;
 mod telegram;
 mod verb;

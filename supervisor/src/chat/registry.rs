@@ -7,11 +7,16 @@ use kernel::ScheduleName;
 
 use super::here::{here, place};
 use super::listing::list;
+use super::scheduling::add;
 use super::verb::{Asker, parsed, parser, permit};
 use crate::api::Verb as _;
 use crate::automation::chat::May;
 use crate::failure::Failure;
-use crate::verbs::{self, Answer, Create, List, ListSchedules, PauseSchedule, RunSchedule};
+use crate::verbs::{self, Answer, Create, List, ListSchedules, PauseSchedule, RemoveSchedule, RunSchedule};
+
+/// What `/schedules` takes.
+const SCHEDULES: &str = "/schedules takes: list, show NAME, run NAME, pause NAME, resume NAME, rm NAME, \
+     add NAME --at TIME|--every DURATION|--cron PATTERN --title TEXT [--assignee NAME]";
 
 /// What a verb comes to.
 type Shown<'a> = Pin<Box<dyn Future<Output = Result<String, Failure>> + Send + 'a>>;
@@ -121,9 +126,9 @@ pub(super) async fn kanban(asker: &mut Asker<'_>, words: &[String]) -> Result<St
 
 /// Runs the words behind `/schedules`.
 pub(super) async fn schedules(asker: &Asker<'_>, words: &[String]) -> Result<String, Failure> {
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let said: Vec<&str> = words.iter().map(String::as_str).collect();
     let named = |name: &str| name.parse::<ScheduleName>().map_err(|e| Failure::usage(e.to_string()));
-    match words.as_slice() {
+    match said.as_slice() {
         [] | ["list"] => asker.shown(ListSchedules::default()).await,
         ["show", name] => asker.shown(ListSchedules { name: Some(named(name)?) }).await,
         ["run", name] => {
@@ -138,7 +143,16 @@ pub(super) async fn schedules(asker: &Asker<'_>, words: &[String]) -> Result<Str
             asker.call(PauseSchedule { name: named(name)?, paused }).await?;
             Ok(format!("{} {name}", if paused { "Paused" } else { "Resumed" }))
         }
-        _ => Err(Failure::usage("/schedules takes: list, show NAME, run NAME, pause NAME, resume NAME")),
+        ["add", ..] => {
+            permit(asker, May::Approve, "add")?;
+            add(asker, words.get(1..).unwrap_or_default()).await
+        }
+        ["rm", name] => {
+            permit(asker, May::Approve, "rm")?;
+            let removed = asker.call(RemoveSchedule { name: named(name)? }).await?;
+            Ok(format!("Removed {}", removed.name))
+        }
+        _ => Err(Failure::usage(SCHEDULES)),
     }
 }
 
@@ -179,6 +193,7 @@ pub(super) fn help(may: May) -> String {
 pub(super) fn help_of(may: May, words: &[String]) -> Result<String, Failure> {
     match words.first() {
         None => Ok(help(may)),
+        Some(verb) if verb == "schedules" => Ok(SCHEDULES.to_owned()),
         Some(verb) => {
             let row = row(verb)?;
             Ok((row.parser)(row.open).render_help().to_string())

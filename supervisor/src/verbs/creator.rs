@@ -1,6 +1,6 @@
 //! Who is notified about a new task: its creator, over the channel of the session, or the default one.
 
-use kernel::ActorKind;
+use kernel::{ActorKind, Address};
 
 use crate::api::Call;
 use crate::config::notify::{NOBODY, NotifyConfig};
@@ -8,7 +8,7 @@ use crate::exit::Code;
 use crate::failure::Failure;
 
 /// Accepts `CHANNEL`, `CHANNEL:CHAT` and `CHANNEL:CHAT:THREAD` for a channel that is configured.
-fn known(text: &str, config: &NotifyConfig) -> Result<String, Failure> {
+pub(super) fn known(text: &str, config: &NotifyConfig) -> Result<String, Failure> {
     let channel = text.split(':').next().unwrap_or_default();
     if config.channels.contains_key(channel) {
         return Ok(text.to_owned());
@@ -32,9 +32,7 @@ pub(super) fn channel(call: &Call, named: Option<&str>) -> Result<Option<String>
         };
     }
     if let (None, Some(chat)) = (&named, call.chat()) {
-        let parts = [&chat.channel, &chat.chat_id, &chat.thread_id];
-        let named: Vec<&str> = parts.into_iter().map(String::as_str).collect();
-        return Ok(Some(named.join(":").trim_end_matches(':').to_owned()));
+        return Ok(Some(of_address(chat)));
     }
     let config = call.service.config();
     match named {
@@ -45,6 +43,13 @@ pub(super) fn channel(call: &Call, named: Option<&str>) -> Result<Option<String>
             usual.map(|usual| known(usual, &config.notify)).transpose()
         }
     }
+}
+
+/// Returns an address as `--notify` names it: the channel, the chat and the thread.
+pub(crate) fn of_address(address: &Address) -> String {
+    let parts = [&address.channel, &address.chat_id, &address.thread_id];
+    let named: Vec<&str> = parts.into_iter().map(String::as_str).collect();
+    named.join(":").trim_end_matches(':').to_owned()
 }
 
 #[cfg(test)]

@@ -133,6 +133,7 @@ pub(crate) use complete::Complete;
 pub(crate) use consult::Consult;
 pub(crate) use context::Context;
 pub(crate) use create::{Create, place_of};
+pub(crate) use creator::of_address;
 pub(crate) use dashboard::{
     DashboardSessions, Link as DashboardLink, OpenDashboard, RevokeDashboard, link_lasts,
 };

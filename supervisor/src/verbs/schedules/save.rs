@@ -7,11 +7,13 @@ use serde::{Deserialize, Serialize};
 use crate::api::{Audience, Call, Effect, OnBoard, Scope, Tool, Verb, blocking};
 use crate::automation::schedules::{Planned, ScheduleText, path_of, text_of, write};
 use crate::command::Command;
+use crate::config::notify::NOBODY;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::service::Service;
 use crate::terminal::Screen;
 use crate::time::timestamp;
+use crate::verbs::creator::known;
 
 /// The most schedules of a root.
 const MOST: usize = 1000;
@@ -110,7 +112,13 @@ pub(super) fn save(
         board: planned.board,
         paused: planned.spec.paused,
         next,
-        warnings: warnings(service, &planned.text),
+        warnings: {
+            let mut warnings = warnings(service, &planned.text);
+            if next.is_none() && !planned.spec.paused {
+                warnings.push("no tick is to come: all its times are over".to_owned());
+            }
+            warnings
+        },
     })
 }
 
@@ -129,6 +137,11 @@ fn warnings(service: &Service, said: &ScheduleText) -> Vec<String> {
         }
     }
     let (roster, config) = (service.roster(), service.config());
+    if let Some(channel) = said.channel.as_deref().filter(|channel| *channel != NOBODY)
+        && let Err(failure) = known(channel, &config.notify)
+    {
+        warnings.push(format!("nobody is notified: {}", failure.message));
+    }
     for task in said.task.iter().chain(&said.tasks) {
         match &task.assignee {
             None => warnings.push(format!("nobody is assigned to `{}`, so nothing runs it", task.title)),

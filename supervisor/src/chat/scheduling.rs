@@ -1,0 +1,80 @@
+//! A schedule that a person writes in a chat: its times and one task, whose messages come back to where it was written.
+
+use clap::{CommandFactory as _, FromArgMatches as _};
+use kernel::{Missed, Overlap, Profile, ScheduleName};
+
+use super::here::place;
+use super::verb::{Asker, parsed};
+use crate::automation::schedules::{ScheduleText, TaskText};
+use crate::failure::Failure;
+use crate::time::duration::WrittenDuration;
+use crate::verbs::{SaveSchedule, of_address};
+
+/// What `/schedules add` takes.
+#[derive(Debug, clap::Parser)]
+#[command(
+    name = "add",
+    bin_name = "/schedules add",
+    no_binary_name = true,
+    disable_help_flag = true,
+    color = clap::ColorChoice::Never,
+    term_width = 0
+)]
+struct Add {
+    /// Its name
+    name: ScheduleName,
+    /// When: minute, hour, day of the month, month, day of the week
+    #[arg(long, value_name = "PATTERN")]
+    cron: Option<String>,
+    /// When: a period such as 15m
+    #[arg(long, value_name = "DURATION")]
+    every: Option<WrittenDuration>,
+    /// When: 07:00, 'mon 07:00' or '2026-12-24 18:00' (repeatable)
+    #[arg(long, value_name = "TIME")]
+    at: Vec<String>,
+    /// The zone of these times, such as Europe/Berlin
+    #[arg(long, value_name = "ZONE")]
+    time_zone: Option<String>,
+    /// What becomes of missed ticks: skip, once or all
+    #[arg(long, value_name = "RULE", default_value = "once")]
+    missed: Missed,
+    /// What becomes of a tick while an earlier task is open: skip, queue or replace
+    #[arg(long, value_name = "RULE", default_value = "skip")]
+    overlap: Overlap,
+    /// The title of its task; lines after the first are the body
+    #[arg(long, value_name = "TEXT")]
+    title: String,
+    /// Who does it
+    #[arg(long, value_name = "NAME")]
+    assignee: Option<Profile>,
+}
+
+/// Adds the schedule that the words after `/schedules add` describe.
+pub(super) async fn add(asker: &Asker<'_>, words: &[String]) -> Result<String, Failure> {
+    let command = Add::command();
+    let open: Vec<String> = command.get_arguments().map(|argument| argument.get_id().to_string()).collect();
+    let open: Vec<&str> = open.iter().map(String::as_str).collect();
+    let matches = parsed(command, &open, words)?;
+    let add = Add::from_arg_matches(&matches).map_err(|e| Failure::usage(e.to_string()))?;
+    let body = asker.heard.text.split_once('\n').map(|(_, rest)| rest.trim().to_owned());
+    let task = TaskText {
+        title: add.title,
+        body: body.filter(|body| !body.is_empty()),
+        assignee: add.assignee,
+        workspace: place(asker).await?.map(|path| format!("dir:{path}")),
+        ..TaskText::default()
+    };
+    let schedule = ScheduleText {
+        cron: add.cron,
+        every: add.every,
+        at: add.at,
+        time_zone: add.time_zone,
+        missed: add.missed,
+        overlap: add.overlap,
+        board: Some(asker.board.clone()),
+        channel: Some(of_address(&asker.address())),
+        task: Some(task),
+        ..ScheduleText::default()
+    };
+    asker.shown(SaveSchedule { name: add.name, schedule: Some(schedule), text: None, replace: false }).await
+}
