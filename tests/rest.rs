@@ -76,13 +76,22 @@ fn the_paths_of_the_other_board_are_there_and_no_others() {
     let id = api.post(&at("/tasks"), &json!({ "title": "x" })).json(201)["id"].as_str().unwrap().to_owned();
     let other = made(&api, &json!({ "title": "y" }));
     assert_eq!(api.get(&at(&format!("/tasks/{id}"))).json(200)["task"]["title"], "x");
-    assert_eq!(api.get(&at("/board")).json(200)["columns"][0]["name"], "ready");
+    let board = api.get(&at("/board?include_archived=1")).json(200);
+    let columns = board["columns"].as_array().unwrap().iter();
+    let columns: Vec<(&str, usize)> = columns
+        .map(|column| (column["name"].as_str().unwrap(), column["tasks"].as_array().unwrap().len()))
+        .collect();
+    assert!(columns.contains(&("ready", 2)) && columns.contains(&("archived", 0)), "{columns:?}");
+    assert_eq!(columns.len(), 9, "those without a task are there, too");
     let patch = json!({ "title": "z" }).to_string();
     api.send("PATCH", &at(&format!("/tasks/{id}")), patch.as_bytes()).json(200);
     api.post(&at(&format!("/tasks/{id}/comments")), &json!({ "body": "hello" })).json(201);
     api.post(&at("/links"), &json!({ "parent_id": id, "child_id": other })).json(200);
     api.send("DELETE", &at(&format!("/links?parent_id={id}&child_id={other}")), b"").json(200);
-    api.send("POST", &at("/dispatch?dry_run=true"), b"").json(200);
+    api.send("POST", &at("/dispatch?dry_run=True"), b"").json(200);
+    api.post(&at("/tasks/bulk"), &json!({ "ids": [id], "assignee": "none" })).json(200);
+    api.post(&at("/tasks/bulk"), &json!({ "ids": [id], "assignee": null })).json(200);
+    assert_eq!(api.get(&at(&format!("/tasks/{id}"))).json(200)["task"]["assignee"], Value::Null);
     assert!(api.get(&at("/events?since=0")).json(200)["events"].as_array().unwrap().len() > 3);
     let begins = json!({ "default_tenant": null, "lane_by_profile": true, "include_archived_by_default": false, "render_markdown": true });
     assert_eq!(api.get(&at("/config")).json(200), begins);

@@ -6,6 +6,7 @@ mod ask;
 mod call;
 mod confined;
 mod doors;
+mod flag;
 #[cfg(test)]
 mod hang_up_tests;
 mod identity;
@@ -24,6 +25,7 @@ pub(crate) use doors::{
     Bell, Doorway, Listeners, Pass, RunDoors, Sockets, Streamed, WorkersRuntime, attend_browsers,
     raise_descriptors,
 };
+pub(crate) use flag::flag;
 pub(crate) use identity::{BOARD_HEADER, KEY_HEADER, OperatorKey, Peer, REQUEST_HEADER, hash_token, person};
 pub(crate) use in_process::{Asked, Inside, answer as in_process};
 pub(crate) use router::{Beside, Messages, OwnDoor, Routes, Surface, front};

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use hyper::Uri;
+use kernel::Tenant;
 use serde::Deserialize;
 
 /// Where browsers are served, and how the page begins. Reloaded on SIGHUP.
@@ -84,6 +85,13 @@ impl DashboardConfig {
                     .to_owned(),
             );
         }
+        if !self.default_tenant.is_empty()
+            && let Err(error) = self.default_tenant.parse::<Tenant>()
+        {
+            return Some(format!(
+                "dashboard.default_tenant: {error}; write the name of a tenant, or \"\" for all"
+            ));
+        }
         if self.public_url.is_empty() {
             return None;
         }
@@ -123,6 +131,7 @@ mod tests {
             ("public_url = 'http://fleet.example.org'", "no address of a reverse proxy"),
             ("public_url = 'https://fleet.example.org/board'", "no address of a reverse proxy"),
             ("public_url = 'https://me@fleet.example.org'", "no address of a reverse proxy"),
+            ("default_tenant = 'bad name'", "write the name of a tenant"),
             ("public_url = 'fleet'", "no address of a reverse proxy"),
         ] {
             let read = read(text);

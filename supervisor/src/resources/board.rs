@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::PREFIXES;
-use crate::api::{Ask, Call, Routes, written};
+use crate::api::{Ask, Call, Routes, flag, written};
 use crate::diagnosis::why;
 use crate::failure::Failure;
 use crate::verbs;
@@ -79,7 +79,7 @@ pub(super) struct BoardQuery {
     tenant: Option<Tenant>,
     assignee: Option<Profile>,
     search: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "flag")]
     include_archived: bool,
     limit: Option<u32>,
     cursor: Option<String>,
@@ -97,6 +97,7 @@ async fn board(ask: Ask<BoardQuery>) -> Result<Response, Failure> {
         return these(&ask, ids, latest_event_id).await;
     }
     let is_first = query.cursor.is_none();
+    let shown = query.include_archived;
     let of = (query.tenant.clone(), query.assignee.clone());
     let list = verbs::List {
         tenant: query.tenant,
@@ -123,7 +124,10 @@ async fn board(ask: Ask<BoardQuery>) -> Result<Response, Failure> {
     let now = kernel::SystemClock.now();
     let mut tasks = tasks;
     let cut = tasks.iter_mut().map(shortened).collect();
-    let columns = columns(cards(&call, (tasks, cut), now).await?);
+    let mut columns = columns(cards(&call, (tasks, cut), now).await?);
+    if is_first {
+        fill_in(&mut columns, shown);
+    }
     let page = BoardPage { columns, counts, tenants, assignees, next, latest_event_id, now };
     written(StatusCode::OK, page).await
 }
@@ -217,6 +221,16 @@ fn columns(cards: Vec<Card>) -> Vec<Column> {
         columns.entry(card.task.status).or_default().push(card);
     }
     columns.into_iter().map(|(name, tasks)| Column { name, tasks }).collect()
+}
+
+/// Adds the columns that have no task on the first page, so that it has them all; that of the archive only where that is shown.
+fn fill_in(columns: &mut Vec<Column>, is_archive_shown: bool) {
+    for name in Status::ALL.iter().copied().filter(|name| is_archive_shown || *name != Status::Archived) {
+        if !columns.iter().any(|column| column.name == name) {
+            columns.push(Column { name, tasks: Vec::new() });
+        }
+    }
+    columns.sort_by_key(|column| column.name);
 }
 
 /// How many tasks there are by status, for a caller who sees those of its tenant alone.

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bulk::Bulk;
-use super::patch::Patch;
+use super::patch::{Patch, nobody};
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::failure::Failure;
 
@@ -26,8 +26,8 @@ pub(crate) struct BulkPatch {
     /// The same as the status `archived`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) archive: Option<bool>,
-    /// The profile; an empty text for nobody.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The profile; an empty text or null for nobody.
+    #[serde(deserialize_with = "nobody", skip_serializing_if = "Option::is_none")]
     pub(crate) assignee: Option<String>,
     /// Higher goes first.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -199,7 +199,7 @@ impl Create {
         Ok(NewTask {
             title: self.title,
             body: self.body,
-            assignee: self.assignee,
+            assignee: self.assignee.filter(|profile| !texts::is_nobody(profile.as_str())),
             parents: self.parents,
             tenant: self.tenant,
             priority: self.priority,

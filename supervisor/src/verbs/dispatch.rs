@@ -6,7 +6,7 @@ use kernel::{Clock as _, Filter, Holder, Reach, Run, RunId, Status, TaskId, Wait
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::{Audience, Call, Effect, Verb};
+use crate::api::{Audience, Call, Effect, Verb, flag};
 use crate::command::Command;
 use crate::daemon::{Asked, Claim, Event, OwnerLink, Room, TaskKey, Waiting, look};
 use crate::exit::Code;
@@ -35,6 +35,7 @@ Examples:
 pub(crate) struct Dispatch {
     /// Print what would start, and start nothing
     #[arg(long)]
+    #[serde(deserialize_with = "flag")]
     pub(crate) dry_run: bool,
     /// Start at most this many tasks
     #[arg(long, value_name = "N")]

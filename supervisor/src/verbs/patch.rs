@@ -7,8 +7,8 @@ use kernel::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::Edit;
 use super::edit::Edited;
+use super::{Edit, texts};
 use crate::api::{Audience, Call, Effect, Verb, not_for_members};
 use crate::command::Command;
 use crate::failure::Failure;
@@ -83,7 +83,7 @@ fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Res
 }
 
 /// Takes a profile, where null is nobody.
-fn nobody<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+pub(super) fn nobody<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     Option::deserialize(deserializer).map(|profile| Some(profile.unwrap_or_default()))
 }
 
@@ -154,10 +154,7 @@ impl Patch {
         let assignee = match self.assignee.as_deref() {
             None => None,
             Some("") => Some(Assigned(None)),
-            Some(name) => {
-                let profile = name.parse::<Profile>().map_err(|e| Failure::usage(e.to_string()))?;
-                Some(Assigned(Some(profile)))
-            }
+            Some(name) => Some(Assigned(texts::profile_or_nobody(name)?)),
         };
         if let Some(status) = self.status.as_deref().filter(|status| !STATUSES.contains(status)) {
             return Err(Failure::usage(format!("a task cannot be moved to `{status}` this way"))

@@ -98,10 +98,15 @@ pub(super) fn json_object(text: &str) -> Result<serde_json::Value, String> {
     }
 }
 
+/// Whether it is one of the words for nobody.
+pub(super) fn is_nobody(word: &str) -> bool {
+    matches!(word, "none" | "-" | "null")
+}
+
 /// A profile's name, or one of the words for nobody.
 pub(super) fn profile_or_nobody(text: &str) -> Result<Option<Profile>, Failure> {
     match text {
-        "none" | "-" | "null" => Ok(None),
+        word if is_nobody(word) => Ok(None),
         name => name.parse().map(Some).map_err(|e: kernel::ParseError| Failure::usage(e.to_string())),
     }
 }
