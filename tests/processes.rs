@@ -405,3 +405,16 @@ impl Drop for Full {
 fn create(fleet: &Fleet, count: usize, script: &str) -> Vec<String> {
     (0..count).map(|n| fleet.create(&format!("task {n}"), script, &[])).collect()
 }
+
+#[test]
+fn the_memory_of_a_worker_is_recorded_where_it_is_more_than_that_of_the_step_before_it() {
+    let fleet = Fleet::boot();
+    let small = fleet.create("small", "true", &[]);
+    // tail keeps what it may have to write.
+    let large = fleet.create("large", "head -c 200000000 /dev/zero | tail -c 200000000 | wc -c", &[]);
+    fleet.wait_for(&small, "done");
+    fleet.wait_for(&large, "done");
+    let kib = |task: &str| fleet.json(["runs", task])[0]["usage"]["max_rss_kib"].as_u64().unwrap();
+    assert_eq!(kib(&small), 0);
+    assert!(kib(&large) > 150_000, "{}", kib(&large));
+}

@@ -98,12 +98,19 @@ pub(crate) fn usage() -> Usage {
         |usage| Usage {
             user_us: micros(usage.user_time()),
             system_us: micros(usage.system_time()),
-            max_rss_kib: u64::try_from(usage.max_rss()).unwrap_or(0),
+            max_rss_kib: largest(usage.max_rss()),
             read_bytes: bytes(usage.block_reads()),
             written_bytes: bytes(usage.block_writes()),
             memory_peak_bytes: None,
         },
     )
+}
+
+/// The memory of the largest child; 0 where that may be the memory of this program itself, which the kernel counts for a child until it
+/// executes another one (`getrusage(2)`).
+fn largest(of_children: i64) -> u64 {
+    let own = getrusage(UsageWho::RUSAGE_SELF).map_or(0, |usage| usage.max_rss());
+    if of_children > own.saturating_add(own / 2) { u64::try_from(of_children).unwrap_or(0) } else { 0 }
 }
 
 /// Returns the processor time of all children that were waited for, with their own, in microseconds.

@@ -108,7 +108,7 @@ pub struct Usage {
     pub user_us: u64,
     /// Processor time in the kernel, in microseconds.
     pub system_us: u64,
-    /// The largest resident set of any one process, in KiB.
+    /// The largest resident set of any one process, in KiB; 0 where that of the step that confines the worker may be larger.
     pub max_rss_kib: u64,
     /// The bytes that were fetched from storage, in blocks of 512. What came from the page cache, a pipe or a socket is not
     /// among them. None where the kernel does not count them, and where an earlier release wrote the record.
