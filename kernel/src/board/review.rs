@@ -112,6 +112,14 @@ impl Board<'_> {
             run.as_ref().map_or(task.status == Status::Review, |run| run.purpose == Purpose::Review);
         match verdict.kind() {
             VerdictKind::Approve | VerdictKind::RequestChanges if reviewed => distinct(task, actor),
+            VerdictKind::Approve
+                if task.approval.state == Some(ApprovalState::Required) && task.status == Status::Triage =>
+            {
+                Err(Error::conflict(
+                    format!("{} requests no approval now: it is in triage, as after a denial", task.id),
+                    format!("request it: `supervisor promote {}`", task.id),
+                ))
+            }
             VerdictKind::Approve | VerdictKind::RequestChanges => Err(Error::conflict(
                 format!("{} is not in review: its status is {}", task.id, task.status),
                 match (task.status, task.block_kind) {

@@ -205,7 +205,7 @@ impl Board<'_> {
         match schedule.spec.overlap {
             Overlap::Replace => {
                 for task in open.iter().rev() {
-                    self.replace_task(task, at)?;
+                    self.replace_task(task, schedule, at)?;
                 }
                 self.attempted(schedule, tick)
             }
@@ -221,15 +221,12 @@ impl Board<'_> {
     }
 
     /// Archives a task of an earlier tick; its run is ended.
-    fn replace_task(&mut self, task: &TaskId, at: Timestamp) -> Result<(), Error> {
+    fn replace_task(&mut self, task: &TaskId, schedule: &Schedule, at: Timestamp) -> Result<(), Error> {
+        let tick = Ticks::parse(&schedule.spec.timing)
+            .map_or_else(|_| String::new(), |ticks| title(" of {date} {time}", &schedule.name, &ticks, at));
         let archived = self.attempt(|board| {
             let system = Actor::system();
-            board.comment(
-                task,
-                &format!("REPLACED: the tick of {} takes its place", at.as_secs()),
-                None,
-                &system,
-            )?;
+            board.comment(task, &format!("REPLACED: the tick{tick} takes its place"), None, &system)?;
             board.archive(task, super::Detach::Unlink, &system).map(drop)
         });
         match archived {

@@ -107,11 +107,13 @@ Examples:
         visible_alias = "remove",
         after_help = "\
 Examples:
-  supervisor schedules rm brief"
+  supervisor schedules rm brief
+  supervisor schedules rm brief inbox"
     )]
     Rm {
-        /// The schedule
-        name: ScheduleName,
+        /// The schedules
+        #[arg(required = true)]
+        names: Vec<ScheduleName>,
     },
     /// Check the files of the schedules, or one that is not installed
     #[command(after_help = "\
@@ -268,13 +270,15 @@ pub(super) async fn run(line: &CommandLine, verb: Schedules) -> Result<u8, Failu
             }
             Ok(0)
         }
-        Verb::Rm { name } => {
-            let removed = client.call(&RemoveSchedule { name }).await?;
-            if output.json() {
-                output.value(&removed)?;
-            } else {
-                let path = printable(&removed.path.display().to_string()).clone();
-                output.text(&format!("Removed {}  {path}\n", removed.name))?;
+        Verb::Rm { names } => {
+            for name in names {
+                let removed = client.call(&RemoveSchedule { name }).await?;
+                if output.json() {
+                    output.value(&removed)?;
+                } else {
+                    let path = printable(&removed.path.display().to_string()).clone();
+                    output.text(&format!("Removed {}  {path}\n", removed.name))?;
+                }
             }
             Ok(0)
         }

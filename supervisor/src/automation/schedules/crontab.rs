@@ -26,7 +26,8 @@ struct Entry {
 /// Reads such a file: the name that it gives itself, and the schedule.
 pub(crate) fn imported(path: &Path, text: &str) -> Result<(Option<String>, ScheduleText), Failure> {
     let entry: Entry = serde_saphyr::from_str(text).map_err(|e| {
-        Failure::usage(format!("{}: {e}", path.display())).hint(
+        let why = e.to_string();
+        Failure::usage(format!("{}: {}", path.display(), why.trim_start_matches("error: "))).hint(
             "it has the keys `schedule` (a pattern of five fields) and `command`; `name`, `description`, `time_zone` and \
              `enabled` may be there",
         )

@@ -72,7 +72,7 @@ async fn execute(context: &Context, name: &BoardName, command: &DueCommand) -> R
     let ended = async {
         // What is refused of a fleet stands in the report, and what ends the whole call in an error.
         let (report, error) = tokio::join!(last_of(stdout), last_of(stderr));
-        (child.wait().await, format!("{error}\n{report}").trim().to_owned())
+        (child.wait().await, in_a_line(&format!("{error}\n{report}")))
     };
     match tokio::time::timeout(LONGEST, ended).await {
         Err(_) => Err(format!("the command took longer than {} min", LONGEST.as_secs() / 60)),
@@ -80,6 +80,12 @@ async fn execute(context: &Context, name: &BoardName, command: &DueCommand) -> R
         Ok((Ok(status), _)) if status.success() => Ok(()),
         Ok((Ok(status), said)) => Err(format!("the command ended with {status}: {said}")),
     }
+}
+
+/// The lines of a text as one: it becomes a note, which a table shows in a cell.
+fn in_a_line(text: &str) -> String {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.collect::<Vec<_>>().join("; ")
 }
 
 /// Reads to the end, and returns the last [`SAID`] bytes from the beginning of a line on.
@@ -102,6 +108,11 @@ async fn last_of(output: Option<impl AsyncRead + Unpin>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_command_says_is_one_line() {
+        assert_eq!(in_a_line("error: no\n\n  hint: try\n"), "error: no; hint: try");
+    }
 
     #[tokio::test]
     async fn the_last_lines_are_kept() {

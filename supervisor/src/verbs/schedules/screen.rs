@@ -104,6 +104,7 @@ pub(crate) fn show_one(line: &ScheduleLine, screen: &mut Screen) {
         ("when", said.map(when)),
         ("start", said.and_then(|said| said.start.clone())),
         ("end", said.and_then(|said| said.end.clone())),
+        ("jitter", said.and_then(|said| said.jitter).map(|most| kernel::brief(most.duration()))),
         ("missed", said.map(|said| said.missed.to_string())),
         ("overlap", said.map(|said| said.overlap.to_string())),
         ("channel", said.and_then(|said| said.channel.clone())),
