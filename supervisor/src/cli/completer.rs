@@ -131,7 +131,7 @@ fn values_of(verb: &str, argument: &Arg) -> Option<Values> {
         ("plugin check", "plugin") | ("plugin resume" | "plugin uninstall", "name") => {
             Some(Values::Names(Named::Plugin))
         }
-        (verb, "name") if names_schedule.contains(&verb) => Some(Values::Names(Named::Schedule)),
+        (verb, "name" | "names") if names_schedule.contains(&verb) => Some(Values::Names(Named::Schedule)),
         ("attach", "words") => Some(Values::TaskThenFile),
         ("run", "command") | ("complete" | "request-review", "artifacts") => Some(Values::Files),
         ("kill", "signal") => Some(Values::Signals),
