@@ -11,10 +11,10 @@ use serde_json::json;
 use crate::harness::{Fleet, User};
 
 /// A script that goes on until a file `go` lies in its workspace.
-const GATED: &str = "echo begun; while [ ! -e go ]; do sleep 0.02; done; echo over";
+pub(crate) const GATED: &str = "echo begun; while [ ! -e go ]; do sleep 0.02; done; echo over";
 
 /// The workspace of the first run of a task, as soon as it has written something.
-fn begun(fleet: &Fleet, task: &str) -> String {
+pub(crate) fn begun(fleet: &Fleet, task: &str) -> String {
     fleet.eventually("the run has begun", || {
         let path = fleet.show(task)["runs"][0]["workspace_path"].as_str()?.to_owned();
         fleet.cli(["logs", task]).stdout.contains("begun").then_some(path)
@@ -357,33 +357,6 @@ fn a_task_is_named_by_the_beginning_of_its_id() {
         let shared = ids.iter().map(|id| &id[..3]).find(is_shared).unwrap();
         fleet.cli(["show", shared]).refused(2, "is ambiguous");
     }
-}
-
-#[test]
-fn tasks_are_meant_by_what_they_have_in_common() {
-    let fleet = Fleet::offline();
-    let acme = fleet.create("an idea", "true", &["--tenant", "acme"]);
-    let other = fleet.create("other", "true", &[]);
-    let refused = fleet.cli(["cancel", "--status", "ready", "--tenant", "acme"]);
-    refused.refused(2, "1 task would be changed, and nobody is there to be asked");
-    let looked = fleet.cli(["cancel", "--status", "ready", "--dry-run"]).ok().stdout;
-    assert!(looked.contains(&acme) && looked.contains(&other), "{looked}");
-    assert_eq!(fleet.status_of(&acme), "ready");
-
-    fleet.cli(["cancel", "--tenant", "acme", "--yes"]).ok();
-
-    assert_eq!((fleet.status_of(&acme), fleet.status_of(&other)), ("blocked".to_owned(), "ready".to_owned()));
-    fleet.cli(["retry", "--assignee", "shell", "--status", "blocked", "-y"]).ok();
-    assert_eq!(fleet.status_of(&acme), "ready");
-    fleet.cli(["archive", "--search", "IDEA", "--since", "1h", "--yes"]).ok();
-    assert_eq!(
-        (fleet.status_of(&acme), fleet.status_of(&other)),
-        ("archived".to_owned(), "ready".to_owned())
-    );
-    let none = fleet.cli(["unblock", "--status", "blocked", "--yes"]).ok();
-    assert!(none.stderr.contains("No task matches"), "{none:?}");
-    fleet.cli(["cancel", "--yes", &other]).refused(2, "have something in common");
-    fleet.cli(["cancel", &other, "--status", "ready"]).refused(2, "");
 }
 
 #[test]

@@ -65,6 +65,7 @@ mod health;
 mod help;
 mod hermes;
 mod house;
+mod in_common;
 mod injector;
 mod invariants;
 mod journal;

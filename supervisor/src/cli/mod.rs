@@ -2,6 +2,7 @@
 
 mod answer;
 mod arguments;
+mod assign;
 mod attach;
 mod attach_get;
 mod attach_terminal;
