@@ -360,6 +360,26 @@ fn a_task_is_named_by_the_beginning_of_its_id() {
 }
 
 #[test]
+fn a_signal_to_a_command_of_run_reaches_the_command() {
+    for user in User::all() {
+        let fleet = Fleet::boot_as(user);
+        let script = "trap 'echo poked; exit 0' USR1; echo ready; while :; do sleep 0.05; done";
+        let task = fleet.cli(["run", "--detach", "--", "sh", "-c", script]).ok().stdout.trim().to_owned();
+        let has = |text: &str| fleet.cli(["logs", &task]).stdout.contains(text).then_some(());
+        fleet.eventually("it listens", || has("ready"));
+        fleet.cli(["kill", "--signal", "USR1", &task]).ok();
+        fleet.wait_for(&task, "done");
+        assert!(has("poked").is_some());
+        let task = fleet.show(&task)["task"].clone();
+        assert!(task["body"].as_str().unwrap().starts_with("exec sh -c "), "{task:#}");
+        assert!(task["title"].as_str().unwrap().starts_with("sh -c "), "{task:#}");
+        assert_eq!(fleet.cli(["run", "--", "sh", "-c", "kill -TERM $$"]).code, 143);
+        // What the shell does itself stays with it.
+        assert_eq!(fleet.cli(["run", "--", "cd", "/"]).code, 0);
+    }
+}
+
+#[test]
 fn an_attached_file_is_copied_out_and_replaces_none() {
     for fleet in [Fleet::offline(), Fleet::boot()] {
         let task = fleet.json(["create", "x"])["id"].as_str().unwrap().to_owned();
