@@ -59,6 +59,7 @@ mod full;
 mod gc;
 mod git;
 mod graph;
+mod guesses;
 mod guides;
 mod hangs;
 mod health;
