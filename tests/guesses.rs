@@ -11,7 +11,7 @@ fn words_of_other_programs_are_refused_with_ours() {
         ("run list", "supervisor runs TASK"),
         ("service restart", "supervisor service reload"),
         ("reset-failed", "supervisor retry --failed"),
-        ("delete {}", "supervisor archive {} --rm"),
+        ("delete {}", "supervisor archive {} --rm {}"),
         ("priority {}", "supervisor edit {} --priority 10"),
         ("attachments get {} 1", "supervisor attachments {}"),
         ("attachments get {} notes.txt", "supervisor attachments {}"),
@@ -23,7 +23,7 @@ fn words_of_other_programs_are_refused_with_ours() {
         let line = line.replace("{}", &task);
         fleet.cli(line.split(' ')).refused(2, &way.replace("{}", &task));
     }
-    fleet.cli(["archive", &task, "--rm"]).ok();
+    fleet.cli(["archive", &task, "--rm", &task]).ok();
     fleet.create("y", "true", &[]);
     let listed: serde_json::Value = fleet.cli(["list", "--format", "json"]).ok().json();
     assert_eq!(listed.as_array().unwrap().len(), 1);

@@ -228,7 +228,7 @@ mod tests {
             let error = crate::cli::command().try_get_matches_from(&words).unwrap_err();
             other_word(&error, &words).unwrap().hint.unwrap()
         };
-        for word in ["images", "pr", "lint"] {
+        for word in ["images", "pr", "frob"] {
             assert_eq!(hint(word), "supervisor --help", "{word}");
         }
         assert!(hint("lsit").starts_with("supervisor list, or "), "{}", hint("lsit"));
