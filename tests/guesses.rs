@@ -28,3 +28,34 @@ fn words_of_other_programs_are_refused_with_ours() {
     let listed: serde_json::Value = fleet.cli(["list", "--format", "json"]).ok().json();
     assert_eq!(listed.as_array().unwrap().len(), 1);
 }
+
+#[test]
+fn what_is_missing_is_named_in_the_words_of_the_line() {
+    let fleet = Fleet::boot();
+    fleet.cli(["run", ""]).refused(2, "the command is empty");
+    let script =
+        "supervisor block --kind needs_input --question 'which one?' --choice a --choice b; sleep 100";
+    let asked = fleet.cli(["run", script]);
+    let task = fleet.json(["list"])[0]["id"].as_str().unwrap().to_owned();
+    assert!(asked.stderr.contains(&format!("supervisor answer {task} 1")), "{asked:?}");
+    for (flag, text) in [("--tenant", "has the tenant nosuch"), ("--assignee", "has the assignee nosuch")] {
+        let status = fleet.cli(["status", flag, "nosuch"]).ok();
+        assert!(status.stderr.contains(text), "{status:?}");
+    }
+    assert!(!fleet.cli(["status", "--assignee", "shell"]).ok().stderr.contains("has the assignee"));
+    let quiet = fleet.cli(["create", "nobody's", "--quiet"]).ok();
+    assert_eq!((quiet.stdout.lines().count(), quiet.stderr.lines().count()), (1, 1), "{quiet:?}");
+    assert!(quiet.stderr.trim_end().ends_with("has no assignee, so nothing runs it"), "{quiet:?}");
+
+    let failed = fleet.create("fails", "echo out; exit 3", &["--max-retries", "1"]);
+    fleet.wait_for(&failed, "blocked");
+    fleet.cli(["reopen", &failed]).refused(4, &format!("supervisor retry {failed}"));
+    fleet.cli(["unarchive", &failed]).refused(4, "it is on the board");
+    assert_eq!(fleet.cli(["logs", &failed, &failed]).ok().stdout, "out\n");
+    let wrong = fleet.cli(["logs", "--follow", &failed, "t_00000000"]).refused(3, "t_00000000");
+    assert_eq!(wrong.stdout, "");
+    fleet.cli(["archive", &failed]).ok();
+    let archived = fleet.cli(["logs", "--follow", &failed]);
+    assert_eq!(archived.code, 1, "{archived:?}");
+    assert!(archived.stderr.contains(&format!("supervisor unarchive {failed}")), "{archived:?}");
+}

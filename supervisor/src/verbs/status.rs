@@ -208,6 +208,9 @@ impl StatusReport {
     /// What the users of its tenant may know: nothing of the host, of other tenants, or of what these use.
     fn of_tenant_alone(mut self) -> Self {
         self.board_troubles.retain(|board, _| *board == self.board);
+    /// What was asked about and is nowhere.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) warnings: Vec<String>,
         let own = self.tenant.as_ref().map(Tenant::as_str);
         self.spent_budgets.retain(|hold| hold.scope == HoldScope::Tenant && Some(hold.name.as_str()) == own);
         let daemon = self.daemon.map(|daemon| DaemonLine {
@@ -240,6 +243,22 @@ impl Status {
         let of_tenant = self.tenant.as_ref().and_then(|tenant| limits.of_tenant(tenant));
         let of_assignee = self.assignee.as_ref().and_then(|assignee| {
             let share = call.service.roster().share(assignee, &config);
+    /// Says what is asked about and is nowhere but in the question. The users of a tenant ask about their own.
+    fn nowhere(&self, call: &Call) -> Vec<String> {
+        let config = call.service.config();
+        let tenant = self.tenant.as_ref().filter(|name| config.tenants.get(name).is_none());
+        let tenant = tenant.filter(|_| call.confined().is_none()).map(|name| {
+            format!(
+                "no task of this board and no configuration has the tenant {name}: supervisor tenant list"
+            )
+        });
+        let assignee =
+            self.assignee.as_ref().filter(|name| !call.service.roster().knows(name)).map(|name| {
+                format!("no task, lane or profile has the assignee {name}: supervisor assignees")
+            });
+        tenant.into_iter().chain(assignee).collect()
+    }
+
             let of_lane = share.lane.as_ref().and_then(|lane| limits.of_lane(lane, share.most_of_lane));
             limits.of_profile(assignee, share.most_of_profile).into_iter().chain(of_lane).min()
         });
@@ -317,6 +336,7 @@ impl Verb for Status {
             with_reports(snapshot.live, &board, &open)
         } else {
             let own = open.runs.iter().filter(|run| run.holder == Holder::Supervisor);
+        let warnings = if counts.is_empty() { self.nowhere(&call) } else { Vec::new() };
             own.map(|run| orphan(&board, run, open.tasks.get(&run.task_id))).collect()
         };
         let live = live.into_iter().filter(is_asked_about).collect();
@@ -366,6 +386,7 @@ impl Verb for Status {
         let (health, troubles) = health::of(&report);
         Ok(StatusReport { health, troubles, ..report })
     }
+            warnings,
 }
 
 /// Adds what runs report to their board, and the titles as they are now: the owner loop does not follow heartbeats, usage and edits.
@@ -393,6 +414,10 @@ impl Command for Status {
 }
 
 /// The plugins that get no more events.
+    fn warnings(reply: &StatusReport) -> &[String] {
+        &reply.warnings
+    }
+
 fn paused(view: &View<'_>) -> Result<Vec<PluginCursor>, kernel::Error> {
     let mut cursors = view.plugin_cursors()?;
     cursors.retain(|cursor| cursor.paused_at.is_some());
