@@ -1,6 +1,11 @@
 //! What a first guess at a command leads to, and what a command says where something is missing.
 
-use crate::harness::Fleet;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+
+use serde_json::json;
+
+use crate::harness::{Fleet, Output, User, skip};
 
 #[test]
 fn words_of_other_programs_are_refused_with_ours() {
@@ -58,4 +63,33 @@ fn what_is_missing_is_named_in_the_words_of_the_line() {
     let archived = fleet.cli(["logs", "--follow", &failed]);
     assert_eq!(archived.code, 1, "{archived:?}");
     assert!(archived.stderr.contains(&format!("supervisor unarchive {failed}")), "{archived:?}");
+}
+
+#[test]
+fn status_answers_without_a_configuration_that_can_be_used_and_without_a_root() {
+    let fleet = Fleet::offline();
+    let task = fleet.create("x", "true", &[]);
+    fleet.write_config("supervisor.toml", "[limits]\nmax_runing = 3\n");
+    let status = fleet.cli(["status"]);
+    assert_eq!(status.code, 3, "{status:?}");
+    assert!(status.stdout.contains("no daemon is running"), "{status:?}");
+    assert!(status.stdout.contains("supervisor.toml:2 (max_runing)"), "{status:?}");
+    fleet.cli(["logs", &task]).ok();
+    fleet.cli(["metrics"]).ok();
+
+    let root = fleet.home().join("none");
+    let mut own = Command::new(fleet.binary());
+    fleet.dress(&mut own);
+    let status = Output::of(own.args(["status", "--root"]).arg(&root));
+    assert_eq!(status.code, 3, "{status:?}");
+    assert!(status.stdout.contains("no daemon is running"), "{status:?}");
+    assert!(!root.exists(), "nothing was made");
+    if User::current() != User::Root {
+        return skip("another user of the host: needs root");
+    }
+    let mut stranger = Command::new(fleet.binary());
+    fleet.dress(&mut stranger);
+    stranger.args(["status", "--json", "--root", "/var/lib/supervisor-of-nobody"]).uid(65_533).gid(65_533);
+    let status = Output::of(stranger.current_dir("/"));
+    assert_eq!((status.code, &status.json()["health"]), (3, &json!("not_running")));
 }

@@ -290,16 +290,27 @@ impl Config {
 
     /// Reads the configuration of a root again, for a daemon that goes on with the last good one.
     pub(crate) fn reload(root: &Root, before: &Config) -> Result<Self, Defect> {
+        let read = Config::read(root).map(|config| {
+            let mut tenants = Tenants::read(&root.tenants_dir());
+            tenants.keep(&before.tenants);
+            config.with_tenants(tenants)
+        });
+        read.map_err(Defect::kept_last)
+    }
+
+    /// Reads the configuration for a command that changes nothing, which goes on without a file that cannot be used.
+    pub(crate) fn to_read_with(root: &Root) -> (Self, Option<Defect>) {
+        let (config, defect) = match Config::read(root) {
+            Ok(config) => (config, None),
+            Err(defect) => (Config::default(), Some(defect)),
+        };
+        (config.with_tenants(Tenants::read(&root.tenants_dir())), defect)
+    }
+
+    fn read(root: &Root) -> Result<Self, Defect> {
         let path = root.config_file();
-        text_of(&path)
-            .map_err(|e| Defect::unreadable(Subject::Settings, &path, &e))
-            .and_then(|text| Config::parse(&text, &path))
-            .map(|config| {
-                let mut tenants = Tenants::read(&root.tenants_dir());
-                tenants.keep(&before.tenants);
-                config.with_tenants(tenants)
-            })
-            .map_err(Defect::kept_last)
+        let text = text_of(&path).map_err(|e| Defect::unreadable(Subject::Settings, &path, &e))?;
+        Config::parse(&text, &path)
     }
 
     fn parse(text: &str, path: &Path) -> Result<Self, Defect> {

@@ -151,6 +151,9 @@ fn show_daemon(reply: &StatusReport, screen: &mut Screen) {
         let dot = screen.paint(Ink::Red, "○");
         let text = match &reply.holder {
             Some(holder) => {
+            Some(holder) if reply.is_starting && reply.in_its_place.is_none() => {
+                format!("{holder}, is starting; try again in a moment")
+            }
                 let missing = "it restores a missing socket, so try again in a moment";
                 let way = reply.in_its_place.as_deref().unwrap_or(missing);
                 format!("{holder} owns this root and does not answer on its socket; {way}")
