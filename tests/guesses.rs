@@ -5,6 +5,7 @@ use std::process::Command;
 
 use serde_json::json;
 
+use crate::daily::{GATED, begun};
 use crate::harness::{Fleet, Output, User, skip};
 
 #[test]
@@ -63,6 +64,22 @@ fn what_is_missing_is_named_in_the_words_of_the_line() {
     let archived = fleet.cli(["logs", "--follow", &failed]);
     assert_eq!(archived.code, 1, "{archived:?}");
     assert!(archived.stderr.contains(&format!("supervisor unarchive {failed}")), "{archived:?}");
+}
+
+#[test]
+fn a_running_task_is_shown_with_its_worker() {
+    let fleet = Fleet::boot();
+    let task = fleet.create("lives", &format!("supervisor heartbeat --note 'half way'; {GATED}"), &[]);
+    begun(&fleet, &task);
+    let pid = fleet.eventually("it has said something", || {
+        let worker = fleet.json(["status"])["workers"][0].clone();
+        worker["last_note"].is_string().then(|| worker["pid"].to_string())
+    });
+    let shown = fleet.cli(["show", &task]).ok().stdout;
+    let (_, worker) = shown.split_once("Worker\n").unwrap_or_else(|| panic!("{shown}"));
+    for word in ["running", &format!("pid {pid}"), "CPU ", "memory ", "half way"] {
+        assert!(worker.contains(word), "`{word}` is not in {worker}");
+    }
 }
 
 #[test]

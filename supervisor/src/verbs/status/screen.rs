@@ -151,10 +151,10 @@ fn show_daemon(reply: &StatusReport, screen: &mut Screen) {
     } else {
         let dot = screen.paint(Ink::Red, "○");
         let text = match &reply.holder {
-            Some(holder) => {
             Some(holder) if reply.is_starting && reply.in_its_place.is_none() => {
                 format!("{holder}, is starting; try again in a moment")
             }
+            Some(holder) => {
                 let missing = "it restores a missing socket, so try again in a moment";
                 let way = reply.in_its_place.as_deref().unwrap_or(missing);
                 format!("{holder} owns this root and does not answer on its socket; {way}")
@@ -230,7 +230,7 @@ fn lacks_more(run: &LiveRun, common: &BTreeSet<String>) -> bool {
     run.sandbox_lacks && (run.lacks.is_empty() || run.lacks.len() > common.len())
 }
 
-/// What it said last, what its agent has used, which layers of its sandbox are missing, what holds it up, and its processes: a line where there is
+/// What it said last, what its agent has used, which layers of its sandbox are missing beyond those of all, what holds it up, and its processes: a line where there is
 /// something to say.
 fn details(worker: &WorkerLine, common: &BTreeSet<String>) -> Vec<Vec<String>> {
     let run = &worker.run;
@@ -261,6 +261,23 @@ fn processes(tree: &Tree) -> Vec<String> {
 }
 
 impl WorkerLine {
+    /// What `show` says of it, in a line.
+    pub(crate) fn told(&self) -> String {
+        let run = &self.run;
+        let (state, _) = self.state();
+        let pid = run.pid.map(|pid| format!("pid {pid}"));
+        let usage = self.usage.as_ref().map(|usage| {
+            let cpu = cpu_brief(Duration::from_micros(usage.cpu_us));
+            format!("CPU {cpu}, memory {}", bytes_brief(usage.memory_bytes))
+        });
+        let said = self
+            .last_note
+            .as_ref()
+            .map(|note| format!("“{}”", cut(note.lines().next().unwrap_or_default(), LONGEST_NOTE)));
+        let pieces = [Some(state.to_owned()), pid, usage, said, run.note.clone()];
+        pieces.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    }
+
     /// How far its run has come, in a word.
     pub(crate) fn state(&self) -> (&'static str, Ink) {
         worker_state(self.run.phase, self.run.purpose)
@@ -315,23 +332,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_names_every_state_of_a_worker() {
-        let page = include_str!("../../../../docs/operations.md");
-        let phases = [
-            Phase::Starting,
-            Phase::Running,
-            Phase::Ending,
-            Phase::Settling,
-            Phase::Unkillable,
-            Phase::Unknown,
-        ];
-        let words = phases.map(|phase| worker_state(phase, Purpose::Work).0).into_iter();
-        for word in words.chain([worker_state(Phase::Running, Purpose::Check).0]) {
-            assert!(page.contains(&format!("| `{word}` |")), "docs/operations.md lacks the state {word}");
-        }
-    }
-}
-    #[test]
     fn what_every_sandbox_lacks_is_said_once_and_a_row_names_its_own_where_it_lacks_more() {
         let worker = |lacks: &[&str]| -> WorkerLine {
             let worker = serde_json::json!({
@@ -351,3 +351,20 @@ mod tests {
         assert!(common_lacks(&[worker(&[]), worker(&["uid (absent)"])]).is_empty());
     }
 
+    #[test]
+    fn the_page_names_every_state_of_a_worker() {
+        let page = include_str!("../../../../docs/operations.md");
+        let phases = [
+            Phase::Starting,
+            Phase::Running,
+            Phase::Ending,
+            Phase::Settling,
+            Phase::Unkillable,
+            Phase::Unknown,
+        ];
+        let words = phases.map(|phase| worker_state(phase, Purpose::Work).0).into_iter();
+        for word in words.chain([worker_state(Phase::Running, Purpose::Check).0]) {
+            assert!(page.contains(&format!("| `{word}` |")), "docs/operations.md lacks the state {word}");
+        }
+    }
+}
