@@ -47,5 +47,6 @@ pub(super) mod stopping;
 mod surroundings;
 mod survivors;
 mod traces;
+pub(crate) mod troubles;
 mod unkillable;
 pub(super) mod usable;
