@@ -14,9 +14,7 @@ impl Status {
         let is_missing = |path: &std::path::Path| {
             path.symlink_metadata().is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound)
         };
-        let is_nothing = is_missing(&root.boards())
-            && is_missing(&root.operator_socket())
-            && is_missing(&root.owner_lock());
+        let is_nothing = is_missing(root.dir()) && is_missing(&root.operator_socket());
         is_nothing.then(|| StatusReport {
             health: Health::NotRunning,
             troubles: Vec::new(),
