@@ -102,7 +102,7 @@ fn a_word_of_another_program_leads_to_ours() {
     for (line, way) in [
         ("ps", "supervisor status"),
         ("add ls", "supervisor create"),
-        ("delete t_0123abcd", "supervisor archive --rm t_0123abcd"),
+        ("delete t_0123abcd", "supervisor archive t_0123abcd --rm t_0123abcd"),
         ("rm t_0123abcd", "supervisor archive t_0123abcd"),
         ("stop t_0123abcd", "supervisor cancel t_0123abcd"),
         ("restart t_0123abcd", "supervisor retry t_0123abcd"),

@@ -27,6 +27,7 @@ fn shell(fleet: &Fleet, program: &str, args: &[&str]) -> Option<Screen> {
 /// A board with something to complete of every kind. Returns the id of its task.
 fn peopled(fleet: &Fleet) -> String {
     fleet.cli(["boards", "create", "releases"]).ok();
+    fleet.cli(["tenant", "create", "newcomer"]).ok();
     std::fs::write(fleet.home().join("figures.csv"), "").unwrap();
     crate::plugins::installed(
         fleet,
@@ -52,6 +53,9 @@ fn completes(mut shell: Screen, setup: &str, task: &str) {
         ("supervisor create x --policy unconf".to_owned(), "--policy unconfined".to_owned()),
         ("supervisor --board rel".to_owned(), "--board releases".to_owned()),
         ("supervisor boards switch rel".to_owned(), "switch releases".to_owned()),
+        ("supervisor tenant show newc".to_owned(), "show newcomer".to_owned()),
+        ("supervisor profile create x --lane clau".to_owned(), "--lane claude".to_owned()),
+        ("supervisor swarm x --worker clau".to_owned(), "--worker claude".to_owned()),
         ("supervisor lane show clau".to_owned(), "lane show claude".to_owned()),
         ("supervisor login clau".to_owned(), "login claude".to_owned()),
         ("supervisor plugin check dia".to_owned(), "plugin check diary".to_owned()),

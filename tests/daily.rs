@@ -11,10 +11,10 @@ use serde_json::json;
 use crate::harness::{Fleet, User};
 
 /// A script that goes on until a file `go` lies in its workspace.
-const GATED: &str = "echo begun; while [ ! -e go ]; do sleep 0.02; done; echo over";
+pub(crate) const GATED: &str = "echo begun; while [ ! -e go ]; do sleep 0.02; done; echo over";
 
 /// The workspace of the first run of a task, as soon as it has written something.
-fn begun(fleet: &Fleet, task: &str) -> String {
+pub(crate) fn begun(fleet: &Fleet, task: &str) -> String {
     fleet.eventually("the run has begun", || {
         let path = fleet.show(task)["runs"][0]["workspace_path"].as_str()?.to_owned();
         fleet.cli(["logs", task]).stdout.contains("begun").then_some(path)
@@ -360,30 +360,23 @@ fn a_task_is_named_by_the_beginning_of_its_id() {
 }
 
 #[test]
-fn tasks_are_meant_by_what_they_have_in_common() {
-    let fleet = Fleet::offline();
-    let acme = fleet.create("an idea", "true", &["--tenant", "acme"]);
-    let other = fleet.create("other", "true", &[]);
-    let refused = fleet.cli(["cancel", "--status", "ready", "--tenant", "acme"]);
-    refused.refused(2, "1 task would be changed, and nobody is there to be asked");
-    let looked = fleet.cli(["cancel", "--status", "ready", "--dry-run"]).ok().stdout;
-    assert!(looked.contains(&acme) && looked.contains(&other), "{looked}");
-    assert_eq!(fleet.status_of(&acme), "ready");
-
-    fleet.cli(["cancel", "--tenant", "acme", "--yes"]).ok();
-
-    assert_eq!((fleet.status_of(&acme), fleet.status_of(&other)), ("blocked".to_owned(), "ready".to_owned()));
-    fleet.cli(["retry", "--assignee", "shell", "--status", "blocked", "-y"]).ok();
-    assert_eq!(fleet.status_of(&acme), "ready");
-    fleet.cli(["archive", "--search", "IDEA", "--since", "1h", "--yes"]).ok();
-    assert_eq!(
-        (fleet.status_of(&acme), fleet.status_of(&other)),
-        ("archived".to_owned(), "ready".to_owned())
-    );
-    let none = fleet.cli(["unblock", "--status", "blocked", "--yes"]).ok();
-    assert!(none.stderr.contains("No task matches"), "{none:?}");
-    fleet.cli(["cancel", "--yes", &other]).refused(2, "have something in common");
-    fleet.cli(["cancel", &other, "--status", "ready"]).refused(2, "");
+fn a_signal_to_a_command_of_run_reaches_the_command() {
+    for user in User::all() {
+        let fleet = Fleet::boot_as(user);
+        let script = "trap 'echo poked; exit 0' USR1; echo ready; while :; do sleep 0.05; done";
+        let task = fleet.cli(["run", "--detach", "--", "sh", "-c", script]).ok().stdout.trim().to_owned();
+        let has = |text: &str| fleet.cli(["logs", &task]).stdout.contains(text).then_some(());
+        fleet.eventually("it listens", || has("ready"));
+        fleet.cli(["kill", "--signal", "USR1", &task]).ok();
+        fleet.wait_for(&task, "done");
+        assert!(has("poked").is_some());
+        let task = fleet.show(&task)["task"].clone();
+        assert!(task["body"].as_str().unwrap().starts_with("exec sh -c "), "{task:#}");
+        assert!(task["title"].as_str().unwrap().starts_with("sh -c "), "{task:#}");
+        assert_eq!(fleet.cli(["run", "--", "sh", "-c", "kill -TERM $$"]).code, 143);
+        // What the shell does itself stays with it.
+        assert_eq!(fleet.cli(["run", "--", "cd", "/"]).code, 0);
+    }
 }
 
 #[test]

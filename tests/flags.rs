@@ -34,7 +34,7 @@ const GLOBAL: [&str; 6] = ["root", "board", "json", "color", "system", "user"];
 fn table() -> impl Iterator<Item = &'static Row> {
     let automation = automation::AUTOMATION.iter().chain(missions::MISSIONS).chain(schedules::SCHEDULES);
     let automation = automation.chain(triage::TRIAGE).chain(common::COMMON);
-    TABLE.iter().chain(daily::DAILY).chain(automation)
+    TABLE.iter().chain(daily::DAILY).chain(automation).chain(common::IN_COMMON.into_iter().flatten())
 }
 
 /// Every flag of every verb, as the binary itself completes them.

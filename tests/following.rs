@@ -128,7 +128,12 @@ fn a_log_is_shown_whole_or_its_tail_and_can_be_followed_to_the_end_of_the_run() 
     assert!(follower.lines.next().is_none(), "the run has ended");
     fleet.wait_for(&task, "done");
     assert_eq!(fleet.cli(["log", &task]).ok().stdout, "one\ntwo\nthree\n");
+    // `log` counts as that of `hermes kanban` does, `logs` as docker does.
     assert_eq!(fleet.cli(["log", &task, "--tail", "6"]).ok().stdout, "three\n");
+    assert_eq!(fleet.cli(["logs", &task, "--bytes", "6"]).ok().stdout, "three\n");
+    assert_eq!(fleet.cli(["logs", &task, "--tail", "2"]).ok().stdout, "two\nthree\n");
+    let nothing = fleet.cli(["logs", &task, "-n", "0"]).ok();
+    assert_eq!((nothing.stdout.as_str(), nothing.stderr.as_str()), ("", ""));
     assert_eq!(fleet.json(["log", &task, "--run", "1"])["ended"], true);
     fleet.cli(["log", &task, "--run", "99"]).refused(3, "no run 99");
 }

@@ -263,16 +263,10 @@ fn a_reload_takes_new_limits_and_refuses_a_broken_file_without_harm() {
 }
 
 #[test]
-fn a_stop_that_cannot_look_for_survivors_says_so_and_fails() {
+fn a_stop_looks_for_survivors_without_a_configuration_that_can_be_used() {
     let fleet = Fleet::boot();
     fleet.write_config("supervisor.toml", "[limits]\nmax_runing = 3\n");
-    let output = fleet.cli(["stop", "--kill", "--wait"]);
-    assert_eq!(output.code, 1, "{}", output.stderr);
-    assert!(
-        output.stderr.contains("it is unknown whether its last runs left processes"),
-        "{}",
-        output.stderr
-    );
-    assert!(output.stderr.contains("supervisor.toml:2 (max_runing)"), "{}", output.stderr);
+    let output = fleet.cli(["stop", "--kill", "--wait"]).ok();
+    assert!(!output.stderr.contains("unknown whether"), "{}", output.stderr);
     assert!(fleet.reap_daemon().success());
 }

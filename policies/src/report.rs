@@ -110,7 +110,12 @@ impl Report {
 
     /// Returns whether every layer is enforced that the policy asks for.
     pub fn is_whole(&self) -> bool {
-        !self.layers.iter().any(|entry| matches!(entry.state, State::Partial | State::Absent))
+        self.lacking().next().is_none()
+    }
+
+    /// Returns the layers that are not fully enforced.
+    pub fn lacking(&self) -> impl Iterator<Item = &LayerReport> {
+        self.layers.iter().filter(|entry| matches!(entry.state, State::Partial | State::Absent))
     }
 
     /// Returns one line fit for a status column, such as `default abi 7; partial: uid; absent: cgroup`.

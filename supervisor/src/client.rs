@@ -403,7 +403,11 @@ impl Client {
         if let Some(service) = &*reading {
             return Ok(Arc::clone(service));
         }
-        let service = self.service(Mode::Reading)?;
+        let (config, defect) = Config::to_read_with(self.root());
+        let service = Arc::new(Service::new(self.root().clone(), config, Mode::Reading));
+        if let Some(defect) = defect {
+            service.use_settings(Err(defect));
+        }
         *reading = Some(Arc::clone(&service));
         Ok(service)
     }

@@ -5,9 +5,13 @@ use std::io::{Read as _, Seek as _, Write as _};
 
 use serde::{Deserialize, Serialize};
 use shim::lock_file::LockFile;
+use shim::rundir::boottime_us;
 
 use crate::failure::Failure;
 use crate::paths::Root;
+
+/// How long a daemon may take until it answers, in microseconds.
+const STARTS_WITHIN_US: u64 = 10_000_000;
 
 /// As what a process owns a root.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,6 +96,17 @@ impl Owner {
         self.pid.filter(|_| self.state().is_some_and(|state| matches!(state, 'T' | 't')))
     }
 
+    /// Whether it began a moment ago: it has its lock before it opens its socket.
+    pub(crate) fn is_starting(self) -> bool {
+        let stat = self
+            .pid
+            .and_then(|pid| procfs::process::Process::new(pid).and_then(|process| process.stat()).ok());
+        stat.is_some_and(|stat| {
+            let begun = stat.starttime.saturating_mul(1_000_000) / procfs::ticks_per_second();
+            boottime_us().saturating_sub(begun) < STARTS_WITHIN_US
+        })
+    }
+
     /// The state of the process (`proc_pid_stat(5)`).
     fn state(self) -> Option<char> {
         let stat = procfs::process::Process::new(self.pid?).and_then(|process| process.stat()).ok()?;
@@ -123,11 +138,12 @@ mod tests {
 
     #[test]
     fn an_owner_that_has_ended_does_not_live() {
-        assert!(daemon(i32::try_from(std::process::id()).ok()).is_alive());
+        let own = daemon(i32::try_from(std::process::id()).ok());
+        assert!(own.is_alive() && own.is_starting());
         let mut ended = std::process::Command::new("true").spawn().unwrap();
         let pid = i32::try_from(ended.id()).ok();
         ended.wait().unwrap();
-        assert!(!daemon(pid).is_alive() && !daemon(None).is_alive());
+        assert!(!daemon(pid).is_alive() && !daemon(None).is_alive() && !daemon(None).is_starting());
     }
 
     #[test]

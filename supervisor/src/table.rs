@@ -28,7 +28,7 @@ macro_rules! table {
                     List => list::run,
                     Show => show::run,
                     Edit => edit::run,
-                    Assign,
+                    Assign => assign::run,
                     Reassign,
                     Assignees => pages::run,
                     Promote,
@@ -46,10 +46,10 @@ macro_rules! table {
                     DispatchFleet => dispatch_fleet::run,
                     Retry => matching::run,
                     Cancel => matching::run,
-                    Kill,
+                    Kill => matching::run,
                     Archive => matching::run,
-                    Unarchive,
-                    Reopen,
+                    Unarchive => matching::run,
+                    Reopen => matching::run,
                 }
             }
             "Runs" {

@@ -3,115 +3,67 @@
 use super::table::Proof::Lines;
 use super::table::Row;
 
+/// The rows of a verb that takes tasks by what they have in common. There are tasks in the status, and none of them has failed.
+macro_rules! in_common {
+    ($verb:literal, $status:literal, $more:literal) => {
+        &[
+            ($verb, "assignee", shown!($verb, $status, $more, " --assignee nobody")),
+            ($verb, "search", shown!($verb, $status, $more, " --search nothing")),
+            ($verb, "since", shown!($verb, $status, $more, " --since 2100-01-01")),
+            ($verb, "tenant", shown!($verb, $status, $more, " --tenant nobody")),
+            ($verb, "failed", shown!($verb, $status, $more, " --failed")),
+            (
+                $verb,
+                "status",
+                Lines(
+                    concat!($verb, $more, " --search e --dry-run"),
+                    concat!($verb, $more, " --search e --status scheduled --dry-run"),
+                ),
+            ),
+            (
+                $verb,
+                "dry-run",
+                Lines(
+                    concat!($verb, $more, " --status ", $status, " --yes"),
+                    concat!($verb, $more, " --status ", $status, " --yes --dry-run"),
+                ),
+            ),
+            (
+                $verb,
+                "yes",
+                Lines(
+                    concat!($verb, $more, " --status ", $status),
+                    concat!($verb, $more, " --status ", $status, " --yes"),
+                ),
+            ),
+        ]
+    };
+}
+
+/// What a filter changes of the tasks that are shown.
+macro_rules! shown {
+    ($verb:literal, $status:literal, $more:literal, $filter:literal) => {
+        Lines(
+            concat!($verb, $more, " --status ", $status, " --dry-run"),
+            concat!($verb, $more, " --status ", $status, $filter, " --dry-run"),
+        )
+    };
+}
+
+/// The rows of the verbs that take tasks by what they have in common.
+pub(super) const IN_COMMON: [&[Row]; 8] = [
+    in_common!("archive", "done", ""),
+    in_common!("assign", "ready", " --to carol"),
+    in_common!("cancel", "ready", ""),
+    in_common!("kill", "running", ""),
+    in_common!("reopen", "done", ""),
+    in_common!("retry", "done", ""),
+    in_common!("unarchive", "archived", ""),
+    in_common!("unblock", "blocked", ""),
+];
+
 pub(super) const COMMON: &[Row] = &[
-    (
-        "archive",
-        "assignee",
-        Lines("archive --status done --dry-run", "archive --status done --assignee nobody --dry-run"),
-    ),
-    (
-        "archive",
-        "search",
-        Lines("archive --status done --dry-run", "archive --status done --search nothing --dry-run"),
-    ),
-    (
-        "archive",
-        "since",
-        Lines("archive --status done --dry-run", "archive --status done --since 2100-01-01 --dry-run"),
-    ),
-    (
-        "archive",
-        "tenant",
-        Lines("archive --status done --dry-run", "archive --status done --tenant nobody --dry-run"),
-    ),
-    (
-        "archive",
-        "status",
-        Lines("archive --search e --dry-run", "archive --search e --status running --dry-run"),
-    ),
-    ("archive", "dry-run", Lines("archive --status done --yes", "archive --status done --yes --dry-run")),
-    ("archive", "yes", Lines("archive --status done", "archive --status done --yes")),
-    (
-        "cancel",
-        "assignee",
-        Lines("cancel --status ready --dry-run", "cancel --status ready --assignee nobody --dry-run"),
-    ),
-    (
-        "cancel",
-        "search",
-        Lines("cancel --status ready --dry-run", "cancel --status ready --search nothing --dry-run"),
-    ),
-    (
-        "cancel",
-        "since",
-        Lines("cancel --status ready --dry-run", "cancel --status ready --since 2100-01-01 --dry-run"),
-    ),
-    (
-        "cancel",
-        "tenant",
-        Lines("cancel --status ready --dry-run", "cancel --status ready --tenant nobody --dry-run"),
-    ),
-    (
-        "cancel",
-        "status",
-        Lines("cancel --search e --dry-run", "cancel --search e --status running --dry-run"),
-    ),
-    ("cancel", "dry-run", Lines("cancel --status ready --yes", "cancel --status ready --yes --dry-run")),
-    ("cancel", "yes", Lines("cancel --status ready", "cancel --status ready --yes")),
-    (
-        "retry",
-        "assignee",
-        Lines("retry --status done --dry-run", "retry --status done --assignee nobody --dry-run"),
-    ),
-    (
-        "retry",
-        "search",
-        Lines("retry --status done --dry-run", "retry --status done --search nothing --dry-run"),
-    ),
-    (
-        "retry",
-        "since",
-        Lines("retry --status done --dry-run", "retry --status done --since 2100-01-01 --dry-run"),
-    ),
-    (
-        "retry",
-        "tenant",
-        Lines("retry --status done --dry-run", "retry --status done --tenant nobody --dry-run"),
-    ),
-    ("retry", "status", Lines("retry --search e --dry-run", "retry --search e --status running --dry-run")),
-    ("retry", "dry-run", Lines("retry --status done --yes", "retry --status done --yes --dry-run")),
-    ("retry", "yes", Lines("retry --status done", "retry --status done --yes")),
-    (
-        "unblock",
-        "assignee",
-        Lines("unblock --status blocked --dry-run", "unblock --status blocked --assignee nobody --dry-run"),
-    ),
-    (
-        "unblock",
-        "search",
-        Lines("unblock --status blocked --dry-run", "unblock --status blocked --search nothing --dry-run"),
-    ),
-    (
-        "unblock",
-        "since",
-        Lines("unblock --status blocked --dry-run", "unblock --status blocked --since 2100-01-01 --dry-run"),
-    ),
-    (
-        "unblock",
-        "tenant",
-        Lines("unblock --status blocked --dry-run", "unblock --status blocked --tenant nobody --dry-run"),
-    ),
-    (
-        "unblock",
-        "status",
-        Lines("unblock --search e --dry-run", "unblock --search e --status scheduled --dry-run"),
-    ),
-    (
-        "unblock",
-        "dry-run",
-        Lines("unblock --status blocked --yes", "unblock --status blocked --yes --dry-run"),
-    ),
-    ("unblock", "yes", Lines("unblock --status blocked", "unblock --status blocked --yes")),
+    ("assign", "to", Lines("assign {ready} bob", "assign {ready} --to carol")),
     (
         "tenant edit",
         "assignee",

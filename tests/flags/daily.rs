@@ -121,7 +121,7 @@ pub(super) const DAILY: &[Row] = &[
     ("top", "tenant", TOP),
     ("logs", "follow", FOLLOW),
     ("logs", "run", FOLLOW),
-    ("logs", "tail", FOLLOW),
+    ("logs", "bytes", FOLLOW),
     ("logs", "lines", LOGS),
     ("logs", "since", LOGS),
     ("run", "assignee", Lines(RUN, "run -d --assignee bob true")),

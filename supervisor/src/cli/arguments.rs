@@ -5,8 +5,8 @@ use kernel::BoardName;
 
 use super::CommandLine;
 use super::{
-    answer, attach, attach_get, boards, call, chat, create, dashboard, dispatch, dispatch_fleet, doctor,
-    edit, follow, gc, lane, list, login, logs, manual, matching, mcp, mission, notify, pages, plugin,
+    answer, assign, attach, attach_get, boards, call, chat, create, dashboard, dispatch, dispatch_fleet,
+    doctor, edit, follow, gc, lane, list, login, logs, manual, matching, mcp, mission, notify, pages, plugin,
     profile, restore, run, run_demo, run_top, schedules, serve, service, show, stop, tenant, transfer,
     upgrade, wait,
 };

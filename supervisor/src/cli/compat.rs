@@ -3,8 +3,8 @@
 use std::ffi::{OsStr, OsString};
 
 /// Returns a command line in this program's words. `kanban` in front of the verb is dropped, the `--color` of
-/// `boards create` is the board's, not the terminal's, `attachments get` is one word, and `-9` and `-KILL` directly behind `kill`
-/// are its signal.
+/// `boards create` is the board's, not the terminal's, `attachments get` is one word, the `--tail` of `log` counts bytes, as that of
+/// `logs` counts lines, and `-9` and `-KILL` directly behind `kill` are its signal.
 pub(super) fn translated(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = words.into_iter().collect();
     let verb = first_verb(&words);
@@ -20,6 +20,16 @@ pub(super) fn translated(words: impl IntoIterator<Item = OsString>) -> Vec<OsStr
         && let Some(signal) = words.get(verb + 1).and_then(|word| signal(word))
     {
         words[verb + 1] = signal;
+    }
+    if words.get(verb).is_some_and(|word| word == "list" || word == "ls") {
+        as_json(&mut words, verb);
+    }
+    if words.get(verb).is_some_and(|word| word == "log") {
+        for word in words.iter_mut().skip(verb) {
+            if let Some(meant) = of_bytes(word) {
+                *word = meant;
+            }
+        }
     }
     let create =
         words.windows(2).position(|pair| pair[0] == "boards" && (pair[1] == "create" || pair[1] == "new"));
@@ -38,6 +48,24 @@ fn signal(word: &OsStr) -> Option<OsString> {
     let is_name =
         name.len() > 1 && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
     (is_number || is_name).then(|| format!("--signal={name}").into())
+}
+
+/// `--format json`, as docker and gh have it, is `--json`.
+fn as_json(words: &mut Vec<OsString>, from: usize) {
+    let is_pair = |pair: &[OsString]| {
+        pair.iter().map(OsString::as_os_str).eq([OsStr::new("--format"), OsStr::new("json")])
+    };
+    let rest = words.get(from..).unwrap_or_default();
+    if let Some(at) = rest.windows(2).position(is_pair) {
+        words.splice(from + at..from + at + 2, ["--json".into()]);
+    } else if let Some(at) = rest.iter().position(|word| word == "--format=json") {
+        words[from + at] = "--json".into();
+    }
+}
+
+fn of_bytes(word: &OsStr) -> Option<OsString> {
+    let value = word.to_str()?.strip_prefix("--tail")?;
+    (value.is_empty() || value.starts_with('=')).then(|| format!("--bytes{value}").into())
 }
 
 /// Where the first word stands that is neither an option nor the value of one.
@@ -82,6 +110,22 @@ mod tests {
         {
             assert_eq!(words(line), line);
         }
+    }
+
+    #[test]
+    fn the_tail_of_log_is_bytes_and_that_of_logs_is_lines() {
+        assert_eq!(words("supervisor log t_0123abcd --tail 6"), "supervisor log t_0123abcd --bytes 6");
+        assert_eq!(words("supervisor kanban log --tail=6 t_1"), "supervisor log --bytes=6 t_1");
+        for line in ["supervisor logs --tail 6 t_1", "supervisor create log --tail 6"] {
+            assert_eq!(words(line), line);
+        }
+    }
+
+    #[test]
+    fn the_format_json_of_a_list_is_json() {
+        assert_eq!(words("supervisor list --format json --why"), "supervisor list --json --why");
+        assert_eq!(words("supervisor ls --format=json"), "supervisor ls --json");
+        assert_eq!(words("supervisor list --format tsv"), "supervisor list --format tsv");
     }
 
     #[test]

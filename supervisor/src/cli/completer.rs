@@ -128,6 +128,8 @@ fn values_of(verb: &str, argument: &Arg) -> Option<Values> {
         "schedules show",
     ];
     match (verb, id) {
+        ("tenant edit" | "tenant rm" | "tenant show", "name") => Some(Values::Names(Named::Tenant)),
+        ("profile create", "lane") | ("swarm", "workers") => Some(Values::Names(Named::Assignee)),
         ("plugin check", "plugin") | ("plugin resume" | "plugin uninstall", "name") => {
             Some(Values::Names(Named::Plugin))
         }

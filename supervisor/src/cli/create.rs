@@ -1,5 +1,7 @@
 //! `create` at the command line: prints the id alone where a script asks for it.
 
+use kernel::Status;
+
 use crate::client::Client;
 use crate::command::Command as _;
 use crate::failure::Failure;
@@ -11,7 +13,14 @@ pub(super) async fn run(client: &Client, mut create: Create, output: Output) -> 
         return super::call(client, create, output).await;
     }
     create.localize(client.here())?;
-    let created = client.call(&create).await?;
+    let mut created = client.call(&create).await?;
+    let task = &created.task;
+    // What a script reads is one line; the first warning is that of the assignee.
+    if let Some(first) =
+        created.warnings.first_mut().filter(|_| task.assignee.is_none() && task.status != Status::Triage)
+    {
+        *first = format!("{} has no assignee, so nothing runs it", task.id);
+    }
     output.text(&format!("{}\n", created.task.id))?;
     output.warn(&created.warnings);
     Ok(0)

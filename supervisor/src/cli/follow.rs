@@ -129,15 +129,22 @@ fn tell(page: &EventPage, output: Output) -> Result<(), Failure> {
 }
 
 pub(super) async fn status(client: &Client, status: Status, output: Output) -> Result<u8, Failure> {
+    let nothing = || status.without_root(client.root(), client.board()).filter(|_| client.worker().is_none());
     if !status.watch {
-        return super::call(client, status, output).await;
+        return match nothing() {
+            Some(report) => output.reply::<Status>(&report),
+            None => super::call(client, status, output).await,
+        };
     }
     let interval = Duration::try_from_secs_f64(status.interval).map_err(|_| {
         Failure::usage(format!("{} is not a valid interval", status.interval))
             .hint("use a positive number of seconds, such as 0.5")
     })?;
     loop {
-        let report = client.call(&status).await?;
+        let report = match nothing() {
+            Some(report) => report,
+            None => client.call(&status).await?,
+        };
         if output.json() {
             output.value(&report)?;
         } else {

@@ -11,14 +11,17 @@ use crate::failure::Failure;
 /// A command that waits for a title and a body.
 const CREATE: &str = "create '…' --assignee shell --body '…'";
 const RUN: &str = "run -- …";
+/// The tasks that are not over.
+const OPEN: &str = "supervisor list --status triage,todo,scheduled,ready,running,review,blocked";
 
 /// A word that pueue, docker, gh, systemctl, kubectl or slurm has, and the commands that do what it does there. The task of the line
 /// stands where `{task}` does.
-const FOREIGN: [(&str, &[&str]); 44] = [
+const FOREIGN: [(&str, &[&str]); 49] = [
     ("add", &[CREATE, RUN]),
+    ("cat", &["logs {task}"]),
     ("clean", &["archive {task}", "gc"]),
     ("close", &["complete {task}"]),
-    ("delete", &["archive --rm {task}"]),
+    ("delete", &["archive {task} --rm {task}"]),
     ("describe", &["show {task}"]),
     ("disable", &["hold {task} --reason '…'"]),
     ("down", &["stop"]),
@@ -27,6 +30,7 @@ const FOREIGN: [(&str, &[&str]); 44] = [
     ("exec", &[RUN]),
     ("follow", &["logs {task} --follow"]),
     ("get", &["list", "show {task}"]),
+    ("group", &["tenant list", concat!("help ", "docs/configuration.md")]),
     ("history", &["runs {task}"]),
     ("info", &["show {task}", "status"]),
     ("inspect", &["show {task}"]),
@@ -36,12 +40,15 @@ const FOREIGN: [(&str, &[&str]); 44] = [
     ("journal", &["logs {task}"]),
     ("new", &[CREATE]),
     ("output", &["logs {task}"]),
+    ("parallel", &["status", concat!("help ", "docs/configuration.md")]),
     ("pause", &["hold {task} --reason '…'"]),
+    ("priority", &["edit {task} --priority 10"]),
     ("ps", &["status", "list --status running"]),
     ("queue", &["list"]),
     ("reload", &["service reload"]),
     ("remove", &["archive {task}"]),
     ("rerun", &["retry {task}"]),
+    ("reset-failed", &["retry --failed", "release --host"]),
     ("restart", &["retry {task}"]),
     ("resume", &["release {task}", "unblock {task}"]),
     ("rm", &["archive {task}"]),
@@ -61,14 +68,28 @@ const FOREIGN: [(&str, &[&str]); 44] = [
     ("why", &["show {task}", "diagnostics --task {task}"]),
 ];
 
+/// Two words of another program of which the first is a command of ours, and the commands that do it here.
+const PAIRS: [(&str, &str, &[&str]); 9] = [
+    ("run", "list", &["runs {task}", "list"]),
+    ("run", "ls", &["runs {task}", "list"]),
+    ("run", "rerun", &["retry {task}"]),
+    ("run", "view", &["show {task}", "logs {task}"]),
+    ("run", "watch", &["logs {task} --follow", "watch"]),
+    ("service", "restart", &["service reload", "stop"]),
+    ("service", "start", &["daemon"]),
+    ("service", "stop", &["stop"]),
+    ("status", "supervisor", &["status"]),
+];
+
 /// Commands of ours that take no task, and what does it to a task.
-const WITHOUT_TASK: [(&str, &str, &str); 2] = [
+const WITHOUT_TASK: [(&str, &str, &str); 3] = [
+    ("attach-get", "takes the number of a file alone, and not", "attachments {task}"),
     ("status", "shows the service, not the task", "show {task}"),
     ("stop", "stops the daemon, not the task", "cancel {task}"),
 ];
 
 /// Flags and values of other programs' commands, by the command of ours that they were given to, and what does the same here.
-const VALUES: [(&str, &str, &str); 13] = [
+const VALUES: [(&str, &str, &str); 18] = [
     ("approve", "--reason", "supervisor approve t_0123abcd 'what you looked at'"),
     ("create", "--title", "supervisor create 'what is to be done'"),
     (
@@ -76,15 +97,20 @@ const VALUES: [(&str, &str, &str); 13] = [
         "--since <ID>",
         "supervisor events --json prints the `cursor` to go on from; supervisor list --since 10m takes a time",
     ),
+    ("kill", "--all", "supervisor kill --status running"),
     ("list", "--failed", "supervisor list --status blocked --why"),
+    ("list", "--filter", "supervisor list --status running --tenant acme"),
+    ("list", "age", "supervisor list --sort created"),
     ("list", "failed", "supervisor list --status blocked --why"),
-    ("list", "json", "supervisor list --json"),
-    ("list", "open", "supervisor list --status triage,todo,scheduled,ready,running,review,blocked"),
+    ("list", "open", OPEN),
+    ("logs", "--timestamps", "supervisor tail t_0123abcd"),
+    ("run", "-i", "supervisor attach t_0123abcd"),
     ("schedule", "add", "supervisor schedules add --help"),
     ("schedule", "list", "supervisor schedules list"),
     ("schedule", "ls", "supervisor schedules list"),
     ("schedule", "show", "supervisor schedules list"),
     ("tail", "-n", "supervisor logs t_0123abcd --lines 20"),
+    ("wait", "--all", "supervisor list --status ready,running --quiet | xargs supervisor wait"),
     (
         "watch",
         "--since <ID>",
@@ -95,6 +121,12 @@ const VALUES: [(&str, &str, &str); 13] = [
 /// A command of ours as it is typed, for a task where one is known.
 fn filled(way: &str, task: Option<&str>) -> String {
     format!("supervisor {}", way.replace("{task}", task.unwrap_or("TASK")))
+}
+
+/// A command of ours for the task of a line, where it names one.
+pub(super) fn with_task(way: &str, words: &[OsString]) -> String {
+    let task = verb_and_rest(words).and_then(|(_, mut rest)| rest.find(|word| TaskId::in_full(word).is_ok()));
+    filled(way, task)
 }
 
 /// The verb of a line and the words behind it.
@@ -110,6 +142,20 @@ pub(super) fn answer(words: &[OsString]) -> Option<Failure> {
     let task = rest.find(|word| TaskId::in_full(word).is_ok());
     let ways: Vec<String> = ours.iter().map(|way| filled(way, task)).collect();
     Some(Failure::usage(format!("there is no command `{word}`")).hint(ways.join(", or ")))
+}
+
+/// What to say to a line that begins with a command of ours and means one of another program. Words behind `--` are the line's own.
+pub(super) fn pair(words: &[OsString]) -> Option<Failure> {
+    let (word, rest) = verb_and_rest(words)?;
+    let rest: Vec<&str> = rest.collect();
+    let (first, second, ours) =
+        PAIRS.iter().find(|(first, second, _)| *first == word && rest.first() == Some(second))?;
+    let task = rest.iter().copied().find(|word| TaskId::in_full(word).is_ok());
+    let mut ways: Vec<String> = ours.iter().map(|way| filled(way, task)).collect();
+    if *first == "run" {
+        ways.push(format!("for a program of that name: supervisor run -- {second} …"));
+    }
+    Some(Failure::usage(format!("there is no command `{first} {second}`")).hint(ways.join(", or ")))
 }
 
 /// What to say to a task behind a command that takes none: `stop TASK`, `status TASK`.
@@ -150,6 +196,9 @@ mod tests {
     /// Whether a hint is a line that can be typed, once `…` is replaced.
     fn require_understood(hint: &str) {
         let words = shlex::split(hint).unwrap();
+        if crate::cli::topics::asked(&words.iter().map(OsString::from).collect::<Vec<_>>()).is_some() {
+            return;
+        }
         match crate::cli::command().try_get_matches_from(&words) {
             Ok(_) => {}
             Err(error) => assert_eq!(error.kind(), ErrorKind::DisplayVersion, "{hint}: {error}"),
@@ -183,6 +232,7 @@ mod tests {
         for (line, hint) in [
             ("supervisor stop t_0123abcd", "supervisor cancel t_0123abcd"),
             ("supervisor status t_0123abcd", "supervisor show t_0123abcd"),
+            ("supervisor attach-get t_0123abcd 1", "supervisor attachments t_0123abcd"),
         ] {
             let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
             assert_eq!(without_task(&words).unwrap().hint.as_deref(), Some(hint), "{line}");
@@ -191,12 +241,40 @@ mod tests {
     }
 
     #[test]
+    fn two_words_of_another_program_lead_to_ours_and_behind_dashes_they_are_a_command() {
+        for (line, hint) in [
+            ("supervisor run view t_0123abcd", "supervisor show t_0123abcd, or supervisor logs t_0123abcd"),
+            ("supervisor run watch", "supervisor run -- watch …"),
+            ("supervisor service stop", "supervisor stop"),
+            ("supervisor --json status supervisor", "supervisor status"),
+        ] {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            let said = pair(&words).unwrap().hint.unwrap();
+            assert!(said.contains(hint), "{line}: {said}");
+        }
+        for line in ["supervisor run -- watch date", "supervisor run make", "supervisor service reload"] {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            assert!(pair(&words).is_none(), "{line}");
+        }
+        for (first, _, ours) in PAIRS {
+            assert!(crate::cli::command().find_subcommand(first).is_some(), "{first}");
+            for way in ours {
+                require_understood(&filled(way, Some("t_0123abcd")));
+            }
+        }
+    }
+
+    #[test]
     fn a_first_guess_at_a_flag_of_a_list_leads_to_ours() {
         for (line, hint) in [
             ("supervisor list --failed", "supervisor list --status blocked --why"),
             ("supervisor ls --status failed", "supervisor list --status blocked --why"),
-            ("supervisor list --format json", "supervisor list --json"),
-            ("supervisor list --status open", VALUES[6].2),
+            ("supervisor list --filter status=running", "supervisor list --status running --tenant acme"),
+            ("supervisor list --sort age", "supervisor list --sort created"),
+            ("supervisor kill --all", "supervisor kill --status running"),
+            ("supervisor logs --timestamps t_0123abcd", "supervisor tail t_0123abcd"),
+            ("supervisor run -it bash", "supervisor attach t_0123abcd"),
+            ("supervisor list --status open", OPEN),
             ("supervisor schedule list", "supervisor schedules list"),
             ("supervisor approve t_0123abcd --reason fine", VALUES[0].2),
             ("supervisor create --title x", "supervisor create 'what is to be done'"),

@@ -20,6 +20,11 @@ pub(super) fn page(name: &str) -> Option<&'static str> {
     PAGES.iter().find(|(known, _)| *known == own).map(|(_, text)| *text)
 }
 
+/// The names of the pages, such as `docs/lanes.md`.
+pub(super) fn names() -> impl Iterator<Item = String> {
+    PAGES.iter().map(|(name, _)| format!("docs/{name}"))
+}
+
 /// The commands that show the pages, a line each.
 pub(super) fn listed() -> String {
     let line = |(name, text): &(&str, &str)| {

@@ -1,9 +1,9 @@
 //! `logs`: what runs have written, of one task or of several, as it stands or until they have ended.
 
-use std::io::IsTerminal as _;
+use std::collections::BTreeSet;
 
 use futures_util::future::try_join_all;
-use kernel::{RunId, TaskId, Timestamp};
+use kernel::{RunId, Status, TaskId, Timestamp};
 
 use super::reading::{Begun, readable};
 use super::served::Served;
@@ -20,8 +20,6 @@ use crate::verbs::{Log, Logged, Runs, Show, own_task_if_none};
 
 /// How long one question waits at the daemon.
 const WAIT_SECONDS: u64 = 30;
-/// Who asks for fewer bytes may mean lines.
-const FEW_BYTES: u64 = 200;
 /// The same for a run that has not begun.
 const NOT_STARTED_SECONDS: u64 = 2;
 
@@ -49,12 +47,12 @@ pub(super) struct Logs {
     /// Which run [default: the latest that is no check]
     #[arg(long, value_name = "RUN")]
     run: Option<RunId>,
-    /// Only the last N lines
-    #[arg(long, short = 'n', value_name = "N")]
+    /// Only the last N lines; --tail is the same
+    #[arg(long, short = 'n', alias = "tail", value_name = "N")]
     lines: Option<u32>,
-    /// Only the last BYTES bytes, not lines: -n N is lines
-    #[arg(long, value_name = "BYTES", conflicts_with = "lines")]
-    tail: Option<u64>,
+    /// Only the last N bytes
+    #[arg(long, value_name = "N", conflicts_with = "lines")]
+    bytes: Option<u64>,
     /// All runs that have not ended before this time: 10m, 2h, 'yesterday', '2026-11-23 09:00'
     #[arg(long, value_name = "WHEN", conflicts_with = "run")]
     since: Option<Since>,
@@ -67,12 +65,17 @@ pub(super) async fn run(line: &CommandLine, mut logs: Logs) -> Result<u8, Failur
     let client = &line.client()?;
     own_task_if_none(&mut logs.task_ids, client.here())?;
     logs.task_ids = client.whole_ids(&logs.task_ids).await?;
-    if logs.tail.is_some_and(|bytes| bytes < FEW_BYTES) && std::io::stderr().is_terminal() {
-        complain("--tail counts bytes; -n 5 shows the last five lines.");
-    }
+    let mut seen = BTreeSet::new();
+    logs.task_ids.retain(|id| seen.insert(id.clone()));
     if logs.run.is_some() && logs.task_ids.len() > 1 {
         return Err(Failure::usage("--run means a run of one task, and several are named")
             .hint("name one task, or leave --run out"));
+    }
+    if logs.task_ids.len() > 1 {
+        // A name that is wrong is refused before anything is printed.
+        for task in &logs.task_ids {
+            client.call(&Log { task_id: Some(task.clone()), limit: Some(0), ..Log::default() }).await?;
+        }
     }
     let mut sources = sources(client, &logs).await?;
     if !logs.follow {
@@ -97,7 +100,7 @@ async fn sources(client: &Client, logs: &Logs) -> Result<Vec<Source>, Failure> {
         let log = Log {
             task_id: Some(task.clone()),
             run: logs.run,
-            tail: logs.tail,
+            tail: logs.bytes,
             lines: logs.lines,
             ..Log::default()
         };
@@ -203,7 +206,7 @@ impl Source {
     /// Says what a log that ends leaves open: that it is empty, and where that of the check is.
     fn tell(&mut self, piece: &Logged) {
         let (task, Some(run)) = (&piece.task_id, piece.run_id) else { return };
-        if !self.has_text {
+        if !self.has_text && piece.length == 0 {
             let until = if piece.ended { "" } else { " so far" };
             complain(&format!("Run {run} of {task} has written nothing{until}."));
         }
@@ -245,7 +248,12 @@ impl Source {
                 if !std::mem::replace(&mut has_told, true) {
                     complain(&format!("{task} has not started yet. Ctrl-C ends this command, not the task."));
                 }
-                waits.tell(&client.call(&Show { task_id: Some(task.clone()), ..Show::default() }).await?);
+                let shown = client.call(&Show { task_id: Some(task.clone()), ..Show::default() }).await?;
+                if shown.task.status == Status::Archived {
+                    complain(&archived(task));
+                    return Ok(Code::Failed.exit());
+                }
+                waits.tell(&shown);
                 continue;
             }
             self.log.wait = WAIT_SECONDS;
@@ -315,11 +323,19 @@ fn labelled(label: &str, text: &str, output: Output) -> String {
     text.lines().flat_map(|line| [label.as_str(), " ", line, "\n"]).collect()
 }
 
+/// Why a task that is followed does not go on.
+fn archived(task: &TaskId) -> String {
+    format!("{task} is archived and was not done: supervisor unarchive {task}")
+}
+
 /// The exit code after a run that has ended.
 async fn code(client: &Client, piece: &Logged) -> Result<u8, Failure> {
     let shown = client.call(&Show { task_id: Some(piece.task_id.clone()), ..Show::default() }).await?;
     let runs = Runs { task_id: Some(piece.task_id.clone()), ..Runs::default() };
     let (runs, _) = pages::all(client, &runs).await?;
     let run = runs.iter().find(|run| Some(run.id) == piece.run_id);
+    if shown.task.status == Status::Archived && !shown.task.is_done() {
+        complain(&archived(&piece.task_id));
+    }
     Ok(run.map_or_else(|| Code::Failed.exit(), |run| outcome::after_run(&shown, run)))
 }

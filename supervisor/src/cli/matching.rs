@@ -2,52 +2,89 @@
 
 use std::io::{IsTerminal as _, Write as _};
 
-use kernel::{Counted, Task, TaskId};
+use kernel::{Counted, Status, Task, TaskId};
 
 use super::pages;
 use crate::api::blocking;
 use crate::client::Client;
-use crate::command::Command as _;
+use crate::command::Command;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::terminal::complain;
-use crate::verbs::{Bulk, List, Listed, OnTasks};
+use crate::verbs::{List, Listed, Matching, OnTasks, Rows as _};
 
 /// How many tasks one request is about: it is one transaction, and others wait for its end.
 const PART: usize = 500;
 
+/// What a command line says of its tasks.
+pub(super) enum Said {
+    /// Their ids.
+    Ids,
+    /// What they have in common, and nothing is left to do: none matches, or they were only to be shown.
+    Nothing,
+    /// What they have in common: it is these.
+    Tasks(Vec<TaskId>),
+}
+
 pub(super) async fn run<V: OnTasks>(client: &Client, verb: V, output: Output) -> Result<u8, Failure> {
-    let (dry_run, yes) = (verb.matching().dry_run, verb.matching().yes);
-    let Some(list) = verb.matching().list() else {
-        if dry_run || yes {
-            return Err(Failure::usage("--dry-run and --yes are about tasks that have something in common")
-                .hint("name that with --status, --assignee, --tenant, --search or --since"));
-        }
-        return super::call(client, verb, output).await;
+    let ids = match said(client, verb.matching(), V::NAME, verb.of(), output).await? {
+        Said::Ids => return super::call(client, verb, output).await,
+        Said::Nothing => return Ok(0),
+        Said::Tasks(ids) => ids,
     };
-    let (tasks, _) = pages::all(client, &list).await?;
-    if dry_run {
-        return output.reply::<List>(&Listed::Rows(tasks));
-    }
-    if tasks.is_empty() {
-        complain("No task matches; nothing was done.");
-        return Ok(0);
-    }
-    if !yes {
-        ask::<V>(&tasks, output).await?;
-    }
-    let ids: Vec<TaskId> = tasks.into_iter().map(|task| task.id).collect();
-    let mut all = Bulk { results: Vec::new() };
+    let mut all = V::Reply::none();
     for part in ids.chunks(PART) {
         let mut verb = verb.about(part.to_vec());
         verb.localize(client.here())?;
-        all.results.extend(client.call(&verb).await?.results);
+        all.add(client.call(&verb).await?);
     }
     output.reply::<V>(&all)
 }
 
+/// The tasks of a command line that names none, once a person has agreed to what the verb does to them. Where it names no status, it
+/// means those in one of `of`.
+pub(super) async fn said(
+    client: &Client,
+    matching: &Matching,
+    verb: &str,
+    of: &[Status],
+    output: Output,
+) -> Result<Said, Failure> {
+    let (dry_run, yes) = (matching.dry_run, matching.yes);
+    let Some(list) = matching.list(of) else {
+        if dry_run || yes {
+            return Err(Failure::usage("--dry-run and --yes are about tasks that have something in common")
+                .hint("name that with --status, --assignee, --tenant, --search, --since or --failed"));
+        }
+        return Ok(Said::Ids);
+    };
+    let (mut tasks, _) = pages::all(client, &list).await?;
+    tasks.retain(|task| matching.takes(task));
+    if tasks.is_empty() && !(dry_run && output.json()) {
+        complain(&no_match(matching, of));
+        return Ok(Said::Nothing);
+    }
+    if dry_run {
+        output.reply::<List>(&Listed::Rows(tasks))?;
+        return Ok(Said::Nothing);
+    }
+    if !yes {
+        ask(&tasks, verb, output).await?;
+    }
+    Ok(Said::Tasks(tasks.into_iter().map(|task| task.id).collect()))
+}
+
+/// What to say where no task matches. Who named no status learns which were looked at.
+fn no_match(matching: &Matching, of: &[Status]) -> String {
+    if matching.names_status() || of.is_empty() {
+        return "No task matches; nothing was done.".to_owned();
+    }
+    let of: Vec<&str> = of.iter().map(|status| status.as_str()).collect();
+    format!("No task that is {} matches; nothing was done. --status means others.", of.join(", "))
+}
+
 /// Shows the tasks and asks whether they are meant. Without a terminal nobody can say so.
-async fn ask<V: OnTasks>(tasks: &[Task], output: Output) -> Result<(), Failure> {
+async fn ask(tasks: &[Task], verb: &str, output: Output) -> Result<(), Failure> {
     let count = Counted(tasks.len() as u64, "task");
     let terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal() && !output.json();
     if !terminal {
@@ -55,9 +92,9 @@ async fn ask<V: OnTasks>(tasks: &[Task], output: Output) -> Result<(), Failure> 
             .hint("see which with --dry-run, then say --yes"));
     }
     let mut screen = output.screen();
-    List::show(&Listed::Rows(tasks.to_vec()), &mut screen);
+    <List as Command>::show(&Listed::Rows(tasks.to_vec()), &mut screen);
     output.text(&screen.into_text())?;
-    drop(write!(std::io::stderr().lock(), "{} {count}? [y/N] ", V::NAME));
+    drop(write!(std::io::stderr().lock(), "{verb} {count}? [y/N] "));
     let answer = blocking("the terminal cannot be read", || {
         let mut answer = String::new();
         std::io::stdin().read_line(&mut answer).map(|_| answer)

@@ -2,6 +2,7 @@
 
 mod answer;
 mod arguments;
+mod assign;
 mod attach;
 mod attach_get;
 mod attach_terminal;
@@ -77,6 +78,7 @@ use crate::host::own_directory;
 use crate::invocation::WorkerSelf;
 use crate::output::Output;
 use crate::paths::Root;
+use crate::terminal::Colour;
 use crate::top::{self, Top};
 
 /// Parses the command line and runs it.
@@ -89,6 +91,11 @@ pub(crate) fn main() -> ExitCode {
         // Help that nobody reads to the end is no failure.
         drop(crate::terminal::print(&text));
         return ExitCode::SUCCESS;
+    }
+    if let Some(failure) = foreign::pair(&words) {
+        let json = words.iter().any(|word| word == "--json");
+        Output::new(json, Colour::Never).fail(&failure);
+        return ExitCode::from(failure.code.exit());
     }
     let parsed = matches(&words).and_then(|matches| {
         let mut cli = Cli::from_arg_matches(&matches)?;

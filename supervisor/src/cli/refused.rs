@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 
-use super::{compat, foreign};
+use super::{compat, foreign, topics};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::terminal::{Colour, print};
@@ -35,7 +35,10 @@ pub(super) fn answer(error: &Error, words: &[OsString]) -> ExitCode {
     }
     let failure = other_word(error, words).unwrap_or_else(|| {
         let failure = failure(&said(error, words), words);
-        match foreign::value(error, words) {
+        match foreign::value(error, words)
+            .map(str::to_owned)
+            .or_else(|| in_common(error, words).or_else(|| example(error, words)))
+        {
             Some(hint) => failure.hint(hint),
             None => failure,
         }
@@ -47,7 +50,7 @@ pub(super) fn answer(error: &Error, words: &[OsString]) -> ExitCode {
 /// The refusal of a word that is none of ours: with the command that does what another program has under it, or those whose
 /// names are most like it.
 fn other_word(error: &Error, words: &[OsString]) -> Option<Failure> {
-    if error.kind() == ErrorKind::UnknownArgument {
+    if matches!(error.kind(), ErrorKind::UnknownArgument | ErrorKind::ValueValidation) {
         return foreign::without_task(words);
     }
     if error.kind() != ErrorKind::InvalidSubcommand {
@@ -68,7 +71,13 @@ fn other_word(error: &Error, words: &[OsString]) -> Option<Failure> {
     };
     let like = like.iter().rev().filter(|like| is_like(word, like));
     let mut ways: Vec<String> = like.take(3).map(|word| format!("{name} {word}")).collect();
-    if ways.is_empty() && words.iter().any(|word| word == "help") {
+    let is_help = words.iter().any(|word| word == "help");
+    if is_help {
+        let topics = topics::names();
+        let topics = topics.filter(|topic| is_like(word, topic_word(topic)));
+        ways.splice(0..0, topics.take(3).map(|topic| format!("supervisor help {topic}")).collect::<Vec<_>>());
+    }
+    if ways.is_empty() && is_help {
         // Of `help` the parser knows no words that are like another one.
         let command = super::command();
         let known =
@@ -76,8 +85,46 @@ fn other_word(error: &Error, words: &[OsString]) -> Option<Failure> {
         ways.extend(known.take(3).map(|known| format!("supervisor help {known}")));
     }
     ways.push(format!("{name} --help"));
-    let failure = Failure::usage(format!("there is no command `{word}` of `{name}`"));
+    let failure = if is_help {
+        let topics = topics::names().filter(|topic| !topic.contains('/')).collect::<Vec<_>>().join(", ");
+        Failure::usage(format!("`{word}` is neither a command nor a topic; the topics are {topics}"))
+    } else {
+        Failure::usage(format!("there is no command `{word}` of `{name}`"))
+    };
     Some(failure.hint(ways.join(", or ")))
+}
+
+/// An example of what a verb was not given.
+fn example(error: &Error, words: &[OsString]) -> Option<String> {
+    let lacks = |argument: &str| matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::Strings(missing)) if missing.iter().any(|one| one.starts_with(argument)));
+    let is_hold = words.get(compat::first_verb(words)).is_some_and(|word| word == "hold");
+    (error.kind() == ErrorKind::MissingRequiredArgument && is_hold && lacks("--reason"))
+        .then(|| foreign::with_task("hold {task} --reason 'not before the release'", words))
+}
+
+/// What to say to a line without tasks, of a verb that takes them by what they have in common, too.
+fn in_common(error: &Error, words: &[OsString]) -> Option<String> {
+    if error.kind() != ErrorKind::MissingRequiredArgument {
+        return None;
+    }
+    let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg) else { return None };
+    let mut command = super::command();
+    let verb = meant(&mut command, words);
+    let takes = verb
+        .get_arguments()
+        .any(|argument| argument.get_id() == "dry_run" && argument.get_help_heading().is_some());
+    let lacks_tasks = missing.iter().any(|argument| argument.starts_with("<TASK>"));
+    (takes && lacks_tasks).then(|| {
+        format!(
+            "name tasks, or what they have in common: --status, --assignee, --tenant, --search, --since or --failed; {} --help",
+            verb.get_bin_name().unwrap_or("supervisor")
+        )
+    })
+}
+
+/// What of the name of a topic is typed first: a page of the documentation is meant without its directory.
+fn topic_word(topic: &str) -> &str {
+    topic.strip_prefix("docs/").unwrap_or(topic).trim_end_matches(".md")
 }
 
 /// Whether a word may be meant by another one: it begins so, or a letter in three differs at most. The parser's own measure finds a likeness
@@ -162,13 +209,26 @@ mod tests {
     }
 
     #[test]
+    fn who_names_no_task_learns_what_stands_in_the_place_of_tasks() {
+        for line in ["cancel --dry-run", "kill", "assign"] {
+            let words: Vec<OsString> =
+                ["supervisor"].into_iter().chain(line.split(' ')).map(OsString::from).collect();
+            let error = crate::cli::command().try_get_matches_from(&words).unwrap_err();
+            assert!(in_common(&error, &words).unwrap().contains("--tenant"), "{line}");
+        }
+        let words = ["supervisor", "promote", "--dry-run"].map(OsString::from);
+        let error = crate::cli::command().try_get_matches_from(&words).unwrap_err();
+        assert_eq!(in_common(&error, &words), None);
+    }
+
+    #[test]
     fn only_words_that_are_like_what_was_typed_are_offered() {
         let hint = |word: &str| {
             let words = ["supervisor", word].map(OsString::from);
             let error = crate::cli::command().try_get_matches_from(&words).unwrap_err();
             other_word(&error, &words).unwrap().hint.unwrap()
         };
-        for word in ["images", "pr", "group"] {
+        for word in ["images", "pr", "frob"] {
             assert_eq!(hint(word), "supervisor --help", "{word}");
         }
         assert!(hint("lsit").starts_with("supervisor list, or "), "{}", hint("lsit"));
@@ -176,7 +236,19 @@ mod tests {
         let words = ["supervisor", "help", "lanes"].map(OsString::from);
         let error = crate::cli::command().try_get_matches_from(&words).unwrap_err();
         let hint = other_word(&error, &words).unwrap().hint.unwrap();
-        assert!(hint.starts_with("supervisor help lane, or "), "{hint}");
+        assert!(hint.starts_with("supervisor help docs/lanes.md, or "), "{hint}");
+        for (word, way) in [
+            ("state", "supervisor help states"),
+            ("exit", "supervisor help exit-codes"),
+            ("config", "supervisor help docs/configuration.md"),
+            ("operations", "supervisor help docs/operations.md"),
+        ] {
+            let words = ["supervisor", "help", word].map(OsString::from);
+            let error = crate::cli::command().try_get_matches_from(&words).unwrap_err();
+            let failure = other_word(&error, &words).unwrap();
+            assert!(failure.hint.unwrap().starts_with(way), "{word}");
+            assert!(failure.message.contains("the topics are states, exit-codes"), "{}", failure.message);
+        }
     }
 
     #[test]

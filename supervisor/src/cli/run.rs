@@ -12,13 +12,25 @@ use crate::exit::Code;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::owner::OwnerLock;
-use crate::roster::nearest;
+use crate::paths::Root;
+use crate::roster::{Roster, nearest};
 use crate::terminal::{complain, cut};
 use crate::time::duration::WrittenDuration;
 use crate::verbs::{Assignees, Create, Events, Listed, Show, Shown};
 
 /// How long one question waits at the daemon. What a task waits for may change without an event of it.
 const WAIT_SECONDS: u64 = 2;
+/// The lane whose prompt is a script.
+const SHELL: &str = "shell";
+/// What a shell does itself: words of its grammar, and commands that are no programs everywhere, or act on the shell.
+const OF_SHELL: [&str; 62] = [
+    ".", ":", "[", "alias", "bg", "break", "builtin", "case", "cd", "command", "continue", "declare", "do",
+    "done", "echo", "elif", "else", "esac", "eval", "exec", "exit", "export", "false", "fc", "fg", "fi",
+    "for", "function", "getopts", "hash", "help", "history", "if", "in", "jobs", "kill", "let", "local",
+    "printf", "pwd", "read", "readonly", "return", "select", "set", "shift", "source", "test", "then",
+    "time", "times", "trap", "true", "type", "ulimit", "umask", "unalias", "unset", "until", "wait", "while",
+    "{",
+];
 /// The longest title that is made of a command.
 const TITLE: usize = 80;
 /// A command that was interrupted, as shells have it.
@@ -128,8 +140,15 @@ impl Run {
             Some(assignee) => assignee,
             None => Config::load(client.root())?.run.assignee,
         };
+        if self.command.iter().all(|word| word.trim().is_empty()) {
+            return Err(Failure::usage("the command is empty").hint("name one: supervisor run -- make test"));
+        }
+        let is_command = is_program(&self.command);
         let body = script(self.command)?;
         let title = self.title.unwrap_or_else(|| cut(body.trim().lines().next().unwrap_or_default(), TITLE));
+        // The command takes the place of the shell: a signal to the worker is one to the command.
+        let body =
+            if is_command && is_of_shell(client.root(), &assignee) { format!("exec {body}") } else { body };
         let workspace = if self.here { Some(here()?) } else { self.workspace };
         Ok(Create {
             title,
@@ -185,6 +204,21 @@ fn script(mut words: Vec<String>) -> Result<String, Failure> {
     })
 }
 
+/// Whether the prompts of an assignee are scripts for sh.
+fn is_of_shell(root: &Root, assignee: &Profile) -> bool {
+    let lane = |config: Config| Roster::load(root).lane_name(assignee, &config);
+    Config::load(root).is_ok_and(|config| lane(config).as_str() == SHELL)
+}
+
+/// Whether words are a program with its arguments, and no command of the shell itself.
+fn is_program(words: &[String]) -> bool {
+    let [program, _, ..] = words else { return false };
+    !program.is_empty()
+        && !program.starts_with('-')
+        && !program.contains('=')
+        && !OF_SHELL.contains(&program.as_str())
+}
+
 /// Shows what the runs of a task write until it does not go on by itself.
 async fn follow(client: &Client, task: &TaskId, output: Output) -> Result<Shown, Failure> {
     let show = Show { task_id: Some(task.clone()), ..Show::default() };
@@ -223,7 +257,10 @@ fn end(shown: &Shown, output: Output) -> Result<u8, Failure> {
     } else if code != 0 {
         let task = &shown.task;
         complain(&format!("{} {}{}", task.id, task.status, wait::ending(shown)));
-        let next = next(shown).map(|verb| format!("; supervisor {verb} {}", task.id)).unwrap_or_default();
+        let next = match task.open_question() {
+            Some(question) => format!("; {}", question.command(&task.id)),
+            None => next(shown).map(|verb| format!("; supervisor {verb} {}", task.id)).unwrap_or_default(),
+        };
         complain(&format!("supervisor show {}{next}", task.id));
     }
     Ok(code)
@@ -261,5 +298,18 @@ mod tests {
         assert_eq!(of(&["make", "-j4", "test"]), "make -j4 test");
         assert_eq!(of(&["echo", "a b", "$HOME", "it's"]), r#"echo 'a b' '$HOME' "it's""#);
         assert!(script(vec!["a".to_owned(), "b\0".to_owned()]).is_err());
+    }
+
+    #[test]
+    fn only_a_program_with_arguments_takes_the_place_of_the_shell() {
+        let is_program = |words: &[&str]| {
+            super::is_program(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
+        };
+        assert!(is_program(&["make", "test"]) && is_program(&["./nightly", "--full"]));
+        for words in
+            [&["ls -l"][..], &["cd", "/"], &["if", "true"], &["A=1", "make"], &["-x", "y"], &["", "y"]]
+        {
+            assert!(!is_program(words), "{words:?}");
+        }
     }
 }

@@ -1,20 +1,39 @@
-//! `show` at the command line: with --verbose what confined the last run stands below the rest.
+//! `show` at the command line: below the rest stand, with --verbose, what confined the last run, and how its worker is while one runs.
+
+use kernel::Status;
 
 use crate::client::Client;
 use crate::command::Command as _;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::verbs::{Show, show_sandbox};
+use crate::terminal::{Screen, printable};
+use crate::verbs::{self, Show, Shown, show_sandbox};
 
 pub(super) async fn run(client: &Client, mut show: Show, output: Output) -> Result<u8, Failure> {
-    if !show.verbose || output.json() {
+    if output.json() {
         return super::call(client, show, output).await;
     }
     show.localize(client.here())?;
     let shown = client.call(&show).await?;
     let mut screen = output.screen();
     Show::show(&shown, &mut screen);
-    show_sandbox(&shown, &mut screen);
+    if show.verbose {
+        show_sandbox(&shown, &mut screen);
+    }
+    // A worker knows of itself.
+    if shown.task.status == Status::Running && client.worker().is_none() {
+        show_worker(client, &shown, &mut screen).await;
+    }
     output.text(&screen.into_text())?;
     Ok(0)
+}
+
+/// How the worker of a task is now. Where the daemon does not say, the task is shown all the same.
+async fn show_worker(client: &Client, shown: &Shown, screen: &mut Screen) {
+    let asked = verbs::Status { tenant: shown.task.tenant.clone(), ..verbs::Status::default() };
+    let Ok(report) = client.call(&asked).await else { return };
+    if let Some(worker) = report.workers.iter().find(|worker| worker.run.task == shown.task.id) {
+        screen.heading("Worker");
+        screen.hanging("  ", &printable(&worker.told()));
+    }
 }

@@ -4,7 +4,6 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::client::Client;
-use crate::config::Config;
 use crate::daemon::StopMode;
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -30,13 +29,10 @@ pub(super) async fn run(client: &Client, stop: Stop, output: Output) -> Result<u
     };
     let left = match left {
         Ok(left) => left,
-        // The daemon has gone, and nothing says that its workers have.
+        // The board is missing or damaged. The way out of that begins with `stop`, which succeeds.
         Err(failure) => {
             complain(&format!("it is unknown whether its last runs left processes: {failure}"));
-            return Ok(match Obstacle::to_looking(client) {
-                Obstacle::Settings => Code::Failed.exit(),
-                Obstacle::Board => code,
-            });
+            return Ok(code);
         }
     };
     // A daemon that has come meanwhile has workers of its own.
@@ -47,24 +43,6 @@ pub(super) async fn run(client: &Client, stop: Stop, output: Output) -> Result<u
         complain(&format!("left: {} (run {}) has no proof of its end", worker.run.task, worker.run.run));
     }
     Ok(Code::Failed.exit())
-}
-
-/// Why nobody can look for what the daemon has left.
-enum Obstacle {
-    /// The settings cannot be used.
-    Settings,
-    /// The board is missing or damaged. The way out of that begins with `stop`, which succeeds.
-    Board,
-}
-
-impl Obstacle {
-    /// Finds out what has kept a command from reading the board.
-    fn to_looking(client: &Client) -> Self {
-        match Config::load(client.root()) {
-            Err(_) => Obstacle::Settings,
-            Ok(_) => Obstacle::Board,
-        }
-    }
 }
 
 /// Waits for the end of the daemon that has answered.

@@ -108,6 +108,12 @@ pub(super) fn asked(words: &[OsString]) -> Option<Cow<'static, str>> {
     topic.or_else(|| handbook::page(name)).map(Cow::Borrowed)
 }
 
+/// The names of all topics and pages, topics first.
+pub(super) fn names() -> impl Iterator<Item = String> {
+    let topics = TOPICS.iter().map(|topic| topic.name.to_owned());
+    topics.chain([PAGES.to_owned()]).chain(handbook::names())
+}
+
 /// The topics, a line each, for the help of the whole program.
 pub(super) fn listed() -> String {
     let line = |topic: &Topic| format!("  supervisor help {:<12}  {}\n", topic.name, topic.about);

@@ -29,13 +29,20 @@ impl Config {
             }
             Err(defect) => defect,
         };
-        let before = root.last_good_config();
-        let last = text_of(&before).ok().and_then(|text| Config::parse(&text, &before).ok());
-        match last.filter(|_| before.exists() && root.has_runs()) {
+        match last_good(root).filter(|_| root.has_runs()) {
             Some(config) => Ok((config.with_tenants(tenants()), Some(defect.kept_last()))),
             None if is_ending => Ok((Config::default().with_tenants(tenants()), Some(defect))),
             None => Err(unusable(&defect)),
         }
+    }
+
+    /// Reads the configuration for a command that changes nothing, which goes on without a file that cannot be used.
+    pub(crate) fn to_read_with(root: &Root) -> (Self, Option<Defect>) {
+        let (config, defect) = match read(root) {
+            Ok((_, config)) => (config, None),
+            Err(defect) => (last_good(root).unwrap_or_default(), Some(defect)),
+        };
+        (config.with_tenants(Tenants::read(&root.tenants_dir())), defect)
     }
 
     /// Reads the configuration of a root again, for a daemon that goes on with the last good one.
@@ -62,6 +69,13 @@ fn read(root: &Root) -> Result<(String, Config), Defect> {
     let text = text_of(&path).map_err(|e| Defect::unreadable(Subject::Settings, &path, &e))?;
     let config = Config::parse(&text, &path)?;
     Ok((text, config))
+}
+
+/// The configuration that a daemon could use last.
+fn last_good(root: &Root) -> Option<Config> {
+    let path = root.last_good_config();
+    let text = path.exists().then(|| text_of(&path).ok()).flatten()?;
+    Config::parse(&text, &path).ok()
 }
 
 fn unusable(defect: &Defect) -> Failure {

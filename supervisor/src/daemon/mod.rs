@@ -44,4 +44,5 @@ pub(crate) use run::files::{place_of, provide};
 pub(crate) use run::key::TaskKey;
 pub(crate) use run::live::{LiveRun, Phase};
 pub(crate) use run::provision::Provision;
+pub(crate) use run::troubles;
 pub(crate) use run::usable::{Presence, check as check_workspace};

@@ -21,7 +21,7 @@ use crate::paths::Root;
 use crate::terminal::Screen;
 
 /// The flags that name tasks otherwise than one by one.
-const OTHERWISE: [&str; 6] = ["rm", "status", "assignee", "tenant", "search", "since"];
+const OTHERWISE: [&str; 7] = ["rm", "status", "assignee", "tenant", "search", "since", "failed"];
 
 /// Archive tasks, or delete archived ones
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]

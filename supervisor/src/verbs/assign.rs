@@ -4,6 +4,7 @@ use kernel::{Task, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::matching::{FLAGS, Matching};
 use super::{obstacles, texts};
 use crate::api::{Audience, Call, Effect, Scope, Tool, Verb};
 use crate::command::Command;
@@ -17,13 +18,24 @@ use crate::terminal::Screen;
 Examples:
   supervisor assign t_0123abcd reviewer
   supervisor assign t_0123abcd shell
-  supervisor assign t_0123abcd none")]
+  supervisor assign t_0123abcd none
+  supervisor assign --assignee shell --tenant acme --to reviewer")]
 pub(crate) struct Assign {
     /// The task
-    pub(crate) task_id: TaskId,
+    #[arg(value_name = "TASK", required_unless_present_any = FLAGS, conflicts_with_all = FLAGS)]
+    #[schemars(required)]
+    pub(crate) task_id: Option<TaskId>,
     /// Who does it: a profile, or a lane such as `shell`; `none`, `-` or `null` for nobody
-    #[arg(value_name = "ASSIGNEE")]
-    pub(crate) profile: String,
+    #[arg(value_name = "ASSIGNEE", required_unless_present = "to", conflicts_with = "to")]
+    #[schemars(required)]
+    pub(crate) profile: Option<String>,
+    /// The same, where the tasks are meant by what they have in common
+    #[arg(long, value_name = "ASSIGNEE")]
+    #[serde(skip)]
+    pub(crate) to: Option<String>,
+    #[command(flatten)]
+    #[serde(skip)]
+    pub(crate) matching: Matching,
 }
 
 /// The reply: the task, and what will keep it from running.
@@ -45,8 +57,11 @@ impl Verb for Assign {
     type Reply = Assigned;
 
     async fn run(self, call: Call) -> Result<Assigned, Failure> {
-        let profile = texts::profile_or_nobody(&self.profile)?;
-        let task = call.write(move |board, actor| board.assign(&self.task_id, profile, actor)).await?;
+        let profile = self.profile.ok_or_else(|| {
+            Failure::usage("no assignee is named").hint("send a `profile`; `none` is nobody")
+        })?;
+        let (id, profile) = (texts::named(self.task_id)?, texts::profile_or_nobody(&profile)?);
+        let task = call.write(move |board, actor| board.assign(&id, profile, actor)).await?;
         let mut warnings = Vec::new();
         if let Some(assignee) = &task.assignee {
             warnings.extend(obstacles::unrunnable(assignee, task.policy.as_deref(), &call).await?);

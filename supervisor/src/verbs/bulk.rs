@@ -3,6 +3,7 @@
 use kernel::{Board, Handoff, Settled, TaskId};
 use serde::{Deserialize, Serialize};
 
+use super::matching::Rows;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::terminal::{Ink, Screen};
@@ -26,6 +27,11 @@ pub(crate) struct One {
 }
 
 impl One {
+    /// The row of a task of which a verb was asked alone.
+    pub(crate) fn of(id: TaskId, done: Result<kernel::Status, Failure>) -> Self {
+        row((id, done.map(|status| (status, None))))
+    }
+
     pub(crate) fn show(&self, verb: &str, screen: &mut Screen) {
         if let Some(error) = &self.error {
             let label = screen.paint(Ink::Red, "failed:");
@@ -53,6 +59,16 @@ pub(crate) struct Bulk {
     pub(crate) results: Vec<One>,
 }
 
+impl Rows for Bulk {
+    fn none() -> Self {
+        Bulk { results: Vec::new() }
+    }
+
+    fn add(&mut self, more: Self) {
+        self.results.extend(more.results);
+    }
+}
+
 impl Bulk {
     /// Takes a step for each task, each in a savepoint of its own.
     pub(crate) fn each(
@@ -69,7 +85,7 @@ impl Bulk {
         tasks: impl IntoIterator<Item = TaskId>,
         step: impl FnMut(&mut Board<'_>, &TaskId) -> Attempt,
     ) -> Self {
-        Bulk { results: attempts(board, tasks, step).into_iter().map(row).collect() }
+        Bulk { results: attempts(board, tasks, step).into_iter().map(tried).collect() }
     }
 
     /// Collects what became of each task. A single task that failed is a failure of the whole call.
@@ -78,7 +94,7 @@ impl Bulk {
             Some((_, Err(error))) if results.is_empty() => return Err(error),
             last => results.extend(last),
         }
-        Ok(Bulk { results: results.into_iter().map(row).collect() })
+        Ok(Bulk { results: results.into_iter().map(tried).collect() })
     }
 
     pub(crate) fn show(&self, verb: &str, screen: &mut Screen) {
@@ -105,8 +121,12 @@ fn attempts(
     tasks.into_iter().map(attempt).collect()
 }
 
-fn row((id, attempt): (TaskId, Attempt)) -> One {
-    match attempt.map_err(Failure::from) {
+fn tried((id, attempt): (TaskId, Attempt)) -> One {
+    row((id, attempt.map_err(Failure::from)))
+}
+
+fn row((id, attempt): (TaskId, Result<(kernel::Status, Option<String>), Failure>)) -> One {
+    match attempt {
         Ok((status, note)) => {
             One { id, ok: true, status: Some(status), note, error: None, hint: None, code: None }
         }

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bulk::{Bulk, One, outcome};
+use super::matching::{FLAGS, Matching, Rows, on_tasks};
 use crate::api::{Audience, Call, Effect, Verb, blocking};
 use crate::command::Command;
 use crate::exit::Code;
@@ -30,11 +31,12 @@ that takes messages gets HUP, INT, QUIT, TERM, USR1, USR2 and KILL, and no other
 Examples:
   supervisor kill t_0123abcd
   supervisor kill t_0123abcd t_4567cdef --reason 'it wrote to the wrong disk'
+  supervisor kill --tenant acme --dry-run
   supervisor kill --signal USR1 t_0123abcd
   supervisor kill -9 t_0123abcd   (the same as --signal 9)")]
 pub(crate) struct Kill {
     /// The tasks
-    #[arg(value_name = "TASK", required = true)]
+    #[arg(value_name = "TASK", required_unless_present_any = FLAGS, conflicts_with_all = FLAGS)]
     pub(crate) task_ids: Vec<TaskId>,
     /// Send only this signal: a name such as USR1 or SIGUSR1, or a number
     #[arg(long, short, value_name = "SIGNAL")]
@@ -42,7 +44,12 @@ pub(crate) struct Kill {
     /// Why; kept as a comment
     #[arg(long, value_name = "TEXT", conflicts_with = "signal")]
     pub(crate) reason: Option<String>,
+    #[command(flatten)]
+    #[serde(skip)]
+    pub(crate) matching: Matching,
 }
+
+on_tasks!(Kill, Running);
 
 /// A signal that a person names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -110,6 +117,16 @@ pub(crate) struct KilledOne {
 pub(crate) struct Killed {
     /// One entry per task, in the order given.
     pub(crate) results: Vec<KilledOne>,
+}
+
+impl Rows for Killed {
+    fn none() -> Self {
+        Killed { results: Vec::new() }
+    }
+
+    fn add(&mut self, more: Self) {
+        self.results.extend(more.results);
+    }
 }
 
 impl Verb for Kill {

@@ -1,9 +1,8 @@
 //! Tasks that a command means by what they have in common, instead of by their ids.
 
 use clap::builder::NonEmptyStringValueParser;
-use kernel::{Profile, Status, TaskId, Tenant};
+use kernel::{Profile, Status, Task, TaskId, Tenant};
 
-use super::bulk::Bulk;
 use super::list::List;
 use super::texts;
 use crate::command::Command;
@@ -33,6 +32,9 @@ pub(crate) struct Matching {
     /// All tasks that have changed since: 10m, 2h, 'yesterday', '2026-11-23 09:00'
     #[arg(long, value_name = "WHEN")]
     since: Option<Since>,
+    /// All tasks whose last attempt failed
+    #[arg(long)]
+    pub(crate) failed: bool,
     /// Print which tasks these are, and do nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -42,23 +44,48 @@ pub(crate) struct Matching {
 }
 
 /// The flags that say what tasks have in common.
-pub(super) const FLAGS: [&str; 5] = ["status", "assignee", "tenant", "search", "since"];
+pub(super) const FLAGS: [&str; 6] = ["status", "assignee", "tenant", "search", "since", "failed"];
 
 impl Matching {
-    /// The tasks as a list has them; none where nothing is said of them.
-    pub(crate) fn list(&self) -> Option<List> {
-        let Matching { status, assignee, tenant, search, since, .. } = self.clone();
+    /// The tasks as a list has them; none where nothing is said of them. Where no status is named, `of` are meant; of no status at all
+    /// are all tasks that are not archived.
+    pub(crate) fn list(&self, of: &[Status]) -> Option<List> {
+        let Matching { status, assignee, tenant, search, since, failed, .. } = self.clone();
         let is_said = !status.is_empty()
             || assignee.is_some()
             || tenant.is_some()
             || search.is_some()
-            || since.is_some();
+            || since.is_some()
+            || failed;
+        let status = if status.is_empty() { of.to_vec() } else { status };
         is_said.then(|| List { assignee, status, search, since, tenant, ..List::default() })
+    }
+
+    /// Whether the tasks are of named statuses.
+    pub(crate) fn names_status(&self) -> bool {
+        !self.status.is_empty()
+    }
+
+    /// Whether a task of the list is meant.
+    pub(crate) fn takes(&self, task: &Task) -> bool {
+        !self.failed || task.consecutive_failures > 0
     }
 }
 
+/// What became of tasks, one row each.
+pub(crate) trait Rows {
+    /// No rows yet.
+    fn none() -> Self;
+
+    /// Adds the rows of another reply.
+    fn add(&mut self, more: Self);
+}
+
 /// A verb about tasks that may be named by what they have in common.
-pub(crate) trait OnTasks: Command<Reply = Bulk> + Clone {
+pub(crate) trait OnTasks: Command<Reply: Rows> + Clone {
+    /// The statuses that are meant where none is named: those of tasks for which it does something that is wanted.
+    fn of(&self) -> &'static [Status];
+
     /// What is said of the tasks.
     fn matching(&self) -> &Matching;
 
@@ -66,10 +93,14 @@ pub(crate) trait OnTasks: Command<Reply = Bulk> + Clone {
     fn about(&self, tasks: Vec<TaskId>) -> Self;
 }
 
-/// Makes a verb with `task_ids` and `matching` one about tasks.
+/// Makes a verb with `task_ids` and `matching` one about tasks, of these statuses where none is named.
 macro_rules! on_tasks {
-    ($verb:ident) => {
+    ($verb:ident $(, $status:ident)*) => {
         impl super::matching::OnTasks for $verb {
+            fn of(&self) -> &'static [kernel::Status] {
+                &[$(kernel::Status::$status),*]
+            }
+
             fn matching(&self) -> &super::matching::Matching {
                 &self.matching
             }

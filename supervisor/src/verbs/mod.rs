@@ -123,7 +123,7 @@ pub(crate) use boards::{
     BoardLine, CreateBoard, EditBoard, ListBoards, line as board_line, require as require_board,
     tell as tell_board,
 };
-pub(crate) use bulk::Bulk;
+pub(crate) use bulk::{Bulk, One};
 pub(crate) use bulk_patch::BulkPatch;
 pub(crate) use cancel::Cancel;
 pub(crate) use chats::{CheckChat, ListChats};
@@ -159,7 +159,7 @@ pub(crate) use link::{Link, Unlink};
 pub(crate) use list::{Column, Format, List, ink as status_ink};
 pub(crate) use log::{Log, Logged};
 pub(crate) use markdown::Markdown;
-pub(crate) use matching::OnTasks;
+pub(crate) use matching::{Matching, OnTasks, Rows};
 pub(crate) use metrics::Metrics;
 pub(crate) use mission_control::{CancelMission, CreateMission, PauseMission, ResumeMission};
 pub(crate) use missions::{ListMissions, ShowMission};

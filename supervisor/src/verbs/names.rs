@@ -75,7 +75,9 @@ impl Verb for Names {
             }
             Named::Tenant => {
                 let from = begins.clone();
-                call.read(move |view| view.tenants_from(&from, MOST)).await?
+                let mut names = call.read(move |view| view.tenants_from(&from, MOST)).await?;
+                names.extend(call.service.config().tenants.names().map(|name| name.to_string()));
+                names
             }
             Named::Policy => call.service.roster().policies().names().map(str::to_owned).collect(),
             Named::Board => {

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bulk::{Bulk, shown};
+use super::matching::{FLAGS, Matching, on_tasks};
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
@@ -19,15 +20,21 @@ started or are done are named, not stopped.
 
 Examples:
   supervisor reopen t_0123abcd --reason 'the figures of May are missing'
-  supervisor reopen t_0123abcd t_4567cdef")]
+  supervisor reopen t_0123abcd t_4567cdef
+  supervisor reopen --tenant acme --since 1h --dry-run")]
 pub(crate) struct Reopen {
     /// The tasks
-    #[arg(value_name = "TASK", required = true)]
+    #[arg(value_name = "TASK", required_unless_present_any = FLAGS, conflicts_with_all = FLAGS)]
     pub(crate) task_ids: Vec<TaskId>,
     /// What to do again; kept as a comment for the worker
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
+    #[command(flatten)]
+    #[serde(skip)]
+    pub(crate) matching: Matching,
 }
+
+on_tasks!(Reopen, Done);
 
 impl Verb for Reopen {
     const NAME: &'static str = "reopen";

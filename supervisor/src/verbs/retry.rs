@@ -19,9 +19,13 @@ For tasks that gave up, were cancelled, are blocked, wait for another attempt, o
 are done. Their failures are forgotten, and the next worker reads the earlier
 attempts. A running task is taken back with `reclaim`.
 
+Of tasks by what they have in common, blocked ones are meant where --status says
+nothing: finished work is done again only where it is named so.
+
 Examples:
   supervisor retry t_0123abcd
   supervisor retry t_0123abcd t_4567cdef --reason 'the server is up again'
+  supervisor retry --failed --tenant acme --dry-run
   supervisor retry --status blocked --assignee shell --since 1d")]
 pub(crate) struct Retry {
     /// The tasks
@@ -35,7 +39,7 @@ pub(crate) struct Retry {
     pub(crate) matching: Matching,
 }
 
-on_tasks!(Retry);
+on_tasks!(Retry, Blocked);
 
 impl Verb for Retry {
     const NAME: &'static str = "retry";

@@ -1,6 +1,8 @@
 //! `status`: the daemon, its live workers, and what waits for what.
 
 mod health;
+mod measure;
+mod nothing;
 mod open;
 mod order;
 mod screen;
@@ -14,19 +16,19 @@ use kernel::{
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use shim::rundir::boottime_us;
 
 use self::health::Health;
+use self::measure::{daemon_line, measure};
 use self::open::{Open, orphan};
 use self::order::Order;
 use crate::api::{Audience, Call, Effect, OnBoard, Verb, blocking, require_own};
 use crate::command::Command;
 use crate::config::definitions::Defect;
-use crate::daemon::{Broken, Event, LiveRun, OwnerLink, PoolUse, Snapshot};
+use crate::daemon::{Broken, Event, LiveRun, OwnerLink, PoolUse};
 use crate::failure::Failure;
 use crate::host::socket_file::in_its_place;
-use crate::host::usage::{Sampler, Tree, Usage};
-use crate::owner::OwnerLock;
+use crate::host::usage::{Tree, Usage};
+use crate::owner::{Owner, OwnerLock};
 use crate::terminal::Screen;
 
 /// How long it is waited for: it reads what is in memory, and is asked when something is wrong.
@@ -44,9 +46,11 @@ const TREE: usize = 50;
 #[command(after_help = "\
 Exit code: 0 if all is well; 1 if the daemon runs and something keeps it from its
 work (nothing is started, a file of the configuration or a policy cannot be used, a
-lane is broken, the end of a run is unknown); 3 if no daemon runs.
+lane is broken, the end of a run is unknown); 3 if no daemon runs; 75 if the daemon
+is stopped or does not answer in time.
 
-Below a worker stand the layers of its sandbox if one is missing, and what holds it up.
+Below a worker stand the layers that its sandbox lacks beyond those that all lack, and
+what holds it up.
 
 Examples:
   supervisor status
@@ -153,6 +157,9 @@ pub(crate) struct StatusReport {
     /// Who holds the root where no daemon answers: one whose socket is gone, or that is starting or ending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) holder: Option<String>,
+    /// Whether it began a moment ago.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_starting: bool,
     /// What to do where something else has the place of its socket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) in_its_place: Option<String>,
@@ -201,6 +208,9 @@ pub(crate) struct StatusReport {
     /// Tasks that wait, and what for; at most 20.
     pub(crate) waiting: Vec<WaitingTask>,
     pub(crate) waiting_more: i64,
+    /// What was asked about and is nowhere.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) warnings: Vec<String>,
     pub(crate) now: Timestamp,
 }
 
@@ -233,6 +243,22 @@ impl StatusReport {
 }
 
 impl Status {
+    /// Says what is asked about and is nowhere but in the question. The users of a tenant ask about their own.
+    fn nowhere(&self, call: &Call) -> Vec<String> {
+        let config = call.service.config();
+        let tenant = self.tenant.as_ref().filter(|name| config.tenants.get(name).is_none());
+        let tenant = tenant.filter(|_| call.confined().is_none()).map(|name| {
+            format!(
+                "no task of this board and no configuration has the tenant {name}: supervisor tenant list"
+            )
+        });
+        let assignee =
+            self.assignee.as_ref().filter(|name| !call.service.roster().knows(name)).map(|name| {
+                format!("no task, lane or profile has the assignee {name}: supervisor assignees")
+            });
+        tenant.into_iter().chain(assignee).collect()
+    }
+
     /// How many workers of the tenant and the assignee that are asked about may run at once.
     fn slots(&self, call: &Call) -> usize {
         let config = call.service.config();
@@ -310,6 +336,7 @@ impl Verb for Status {
             let Some(why) = task.why else { continue };
             waiting.push(WaitingTask { board: board.clone(), task: task.id, title: task.title, why });
         }
+        let warnings = if counts.is_empty() { self.nowhere(&call) } else { Vec::new() };
         let told = i64::try_from(waiting.len()).unwrap_or(i64::MAX);
         let waiting_more = kernel::waiting_count(&counts).saturating_sub(told).max(0);
         let broken = snapshot.as_ref().map(|snapshot| snapshot.broken.clone()).unwrap_or_default();
@@ -327,11 +354,9 @@ impl Verb for Status {
         }
         order::sort(&mut workers, self.sort.unwrap_or(Order::Age));
         let root = call.service.root().dir().to_owned();
-        let holder = daemon
-            .is_none()
-            .then(|| OwnerLock::daemon(call.service.root()))
-            .flatten()
-            .map(|owner| owner.to_string());
+        let owner = daemon.is_none().then(|| OwnerLock::daemon(call.service.root())).flatten();
+        let is_starting = owner.is_some_and(Owner::is_starting);
+        let holder = owner.map(|owner| owner.to_string());
         let in_its_place = holder.as_ref().and_then(|_| in_its_place(&call.service.root().operator_socket()));
         let defects = call.service.defects();
         let unheld_policies = call.service.roster().policies().unheld().clone();
@@ -340,6 +365,7 @@ impl Verb for Status {
             troubles: Vec::new(),
             daemon,
             holder,
+            is_starting,
             in_its_place,
             root,
             board,
@@ -360,6 +386,7 @@ impl Verb for Status {
             asking: open.asking,
             waiting,
             waiting_more,
+            warnings,
             now,
         };
         let report = if call.confined().is_some() { report.of_tenant_alone() } else { report };
@@ -385,6 +412,10 @@ fn with_reports(mut live: Vec<LiveRun>, board: &BoardName, open: &Open) -> Vec<L
 impl Command for Status {
     fn show(reply: &StatusReport, screen: &mut Screen) {
         screen::show(reply, screen);
+    }
+
+    fn warnings(reply: &StatusReport) -> &[String] {
+        &reply.warnings
     }
 
     fn verdict(reply: &StatusReport) -> u8 {
@@ -426,40 +457,4 @@ pub(super) fn troubles(call: &Call) -> BTreeMap<kernel::BoardName, String> {
         Some((board.name().clone(), format!("{error} ({})", error.hint().unwrap_or_default())))
     };
     open.iter().filter_map(|board| trouble(board)).collect()
-}
-
-/// The daemon itself, without what depends on the question.
-fn daemon_line(snapshot: &Snapshot) -> DaemonLine {
-    let own = procfs::process::Process::myself().and_then(|process| process.stat()).ok();
-    let page = procfs::page_size();
-    let start_us =
-        own.as_ref().map(|stat| stat.starttime.saturating_mul(1_000_000) / procfs::ticks_per_second());
-    DaemonLine {
-        pid: std::process::id(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        uptime_seconds: start_us.map_or(0, |start| boottime_us().saturating_sub(start) / 1_000_000),
-        memory_bytes: own.map(|stat| stat.rss.saturating_mul(page)),
-        slots: 0,
-        taken: 0,
-        pools: snapshot.pools.clone(),
-        paused: snapshot.paused.clone(),
-        stopping: snapshot.stopping.clone(),
-        wakeups: snapshot.wakeups,
-        commits: 0,
-    }
-}
-
-fn measure(live: Vec<LiveRun>, now: Timestamp, tree: Option<usize>) -> Vec<WorkerLine> {
-    let sampler = Sampler::new();
-    let boottime = boottime_us();
-    live.into_iter()
-        .map(|run| WorkerLine {
-            age_seconds: (now.as_micros() - run.started_at.as_micros()).max(0).unsigned_abs() / 1_000_000,
-            left_seconds: run.deadline_us.map(|deadline| deadline.saturating_sub(boottime) / 1_000_000),
-            usage: sampler.usage(run.cgroup.as_deref(), run.pid),
-            last_note: None,
-            tree: tree.map(|most| sampler.tree(run.cgroup.as_deref(), run.pid, most)),
-            run,
-        })
-        .collect()
 }

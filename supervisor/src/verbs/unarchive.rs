@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use workspace::WorkspaceSpec;
 
 use super::bulk::{Bulk, shown};
+use super::matching::{FLAGS, Matching, on_tasks};
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
@@ -22,12 +23,18 @@ unlinked. A scratch workspace is created anew for the next run.
 
 Examples:
   supervisor unarchive t_0123abcd
-  supervisor unarchive t_0123abcd t_4567cdef --json")]
+  supervisor unarchive t_0123abcd t_4567cdef --json
+  supervisor unarchive --tenant acme --since 1h --dry-run")]
 pub(crate) struct Unarchive {
     /// The tasks
-    #[arg(value_name = "TASK", required = true)]
+    #[arg(value_name = "TASK", required_unless_present_any = FLAGS, conflicts_with_all = FLAGS)]
     pub(crate) task_ids: Vec<TaskId>,
+    #[command(flatten)]
+    #[serde(skip)]
+    pub(crate) matching: Matching,
 }
+
+on_tasks!(Unarchive, Archived);
 
 impl Verb for Unarchive {
     const NAME: &'static str = "unarchive";

@@ -17,6 +17,7 @@ use crate::daemon::run::key::TaskKey;
 use crate::daemon::run::report::Report;
 use crate::daemon::run::run_task::run_task;
 use crate::daemon::run::stopping::stop;
+use crate::daemon::run::troubles;
 use crate::failpoint;
 use crate::failure::Failure;
 use crate::host::service_link::ServiceLink;
@@ -109,6 +110,11 @@ fn in_a_line(dispatcher: &Dispatcher, service: &Service) -> String {
         if !rest.is_empty() {
             line = format!("{line} (and {} more)", rest.len());
         }
+    }
+    let roster = service.roster();
+    let of_host = troubles::of_host(roster.policies().unheld().keys(), service.unheard().keys());
+    for trouble in of_host.into_iter().chain(troubles::of_runs(dispatcher.phases())) {
+        line = format!("{line}; {trouble}");
     }
     line
 }

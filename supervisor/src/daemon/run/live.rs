@@ -1,5 +1,6 @@
 //! What is going on now: the live runs, as the owner loop knows them.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -75,6 +76,9 @@ pub(crate) struct LiveRun {
     /// Whether a layer of its sandbox is partial or absent.
     #[serde(default)]
     pub(crate) sandbox_lacks: bool,
+    /// Which those are, and how far each is enforced.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) lacks: BTreeSet<String>,
     /// What its agent says that it has used so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) spent: Option<Spent>,
@@ -107,6 +111,7 @@ impl LiveRun {
             cgroup: None,
             sandbox: None,
             sandbox_lacks: false,
+            lacks: BTreeSet::new(),
             spent: run.spent.clone(),
             egress: run.egress.clone(),
             note: None,

@@ -47,6 +47,7 @@ pub(super) mod stopping;
 mod surroundings;
 mod survivors;
 mod traces;
+pub(crate) mod troubles;
 mod unkillable;
 pub(super) mod unserved;
 pub(super) mod usable;

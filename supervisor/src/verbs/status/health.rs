@@ -4,7 +4,7 @@ use kernel::Counted;
 use serde::{Deserialize, Serialize};
 
 use super::StatusReport;
-use crate::daemon::Phase;
+use crate::daemon::troubles;
 
 /// How the service is. The exit codes are those of `systemctl status` as far as they mean the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,9 +47,6 @@ pub(super) fn of(report: &StatusReport) -> (Health, Vec<String>) {
     }
     let defects = Counted(report.defects.len() as u64, "file");
     add(!report.defects.is_empty(), &format!("{defects} of the configuration cannot be used"));
-    for policy in report.unheld_policies.keys() {
-        add(true, &format!("this host cannot enforce the policy {policy}"));
-    }
     for broken in &report.broken {
         add(true, &format!("{} does not work", broken.what));
     }
@@ -59,15 +56,8 @@ pub(super) fn of(report: &StatusReport) -> (Health, Vec<String>) {
     for cursor in &report.paused_plugins {
         add(true, &format!("the plugin {} is paused", cursor.plugin));
     }
-    for name in report.unheard.keys() {
-        add(true, &format!("{name} hears nothing"));
-    }
-    let in_phase = |phase| report.workers.iter().filter(|worker| worker.run.phase == phase).count() as u64;
-    let (unknown, settling) = (in_phase(Phase::Unknown), in_phase(Phase::Settling));
-    let unkillable = in_phase(Phase::Unkillable);
-    add(unkillable > 0, &format!("SIGKILL does not end {}", Counted(unkillable, "run")));
-    add(unknown > 0, &format!("the end of {} is unknown", Counted(unknown, "run")));
-    add(settling > 0, &format!("the end of {} is not recorded yet", Counted(settling, "run")));
+    troubles.extend(troubles::of_host(report.unheld_policies.keys(), report.unheard.keys()));
+    troubles.extend(troubles::of_runs(report.workers.iter().map(|worker| worker.run.phase)));
     let health = match (&report.daemon, troubles.is_empty()) {
         (None, _) => Health::NotRunning,
         (Some(_), true) => Health::Healthy,

@@ -1,12 +1,13 @@
 //! How `status` shows what it found.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use kernel::{AskingMission, Counted, Purpose, Timestamp, brief};
 
 use super::health::Health;
 use super::{StatusReport, WorkerLine};
-use crate::daemon::{Phase, PoolUse};
+use crate::daemon::{LiveRun, Phase, PoolUse};
 use crate::host::usage::{Seen, Tree};
 use crate::terminal::{Cell, Ink, Screen, cut, printable};
 use crate::time::duration::{in_column, processor};
@@ -150,6 +151,9 @@ fn show_daemon(reply: &StatusReport, screen: &mut Screen) {
     } else {
         let dot = screen.paint(Ink::Red, "○");
         let text = match &reply.holder {
+            Some(holder) if reply.is_starting && reply.in_its_place.is_none() => {
+                format!("{holder}, is starting; try again in a moment")
+            }
             Some(holder) => {
                 let missing = "it restores a missing socket, so try again in a moment";
                 let way = reply.in_its_place.as_deref().unwrap_or(missing);
@@ -187,6 +191,8 @@ const NARROW: [&str; 8] = ["TASK", "STATE", "AGE", "LEFT", "CPU", "MEM", "PROFIL
 
 fn show_workers(reply: &StatusReport, screen: &mut Screen) {
     let workers = || reply.workers.iter();
+    let common = common_lacks(&reply.workers);
+    let details = |worker: &WorkerLine| details(worker, &common);
     let wide: Vec<[Cell; 12]> = workers().map(|worker| worker_row(worker, reply.now)).collect();
     let without_title = wide.iter().cloned().map(|mut row| {
         row[11] = Cell::from("-".repeat(SHORTEST_TITLE));
@@ -194,20 +200,42 @@ fn show_workers(reply: &StatusReport, screen: &mut Screen) {
     });
     if screen.fits(&WIDE, &without_title.collect::<Vec<_>>()) {
         let rows = wide.into_iter().zip(workers()).map(|(row, worker)| (row, details(worker)));
-        return screen.list_with_details(WIDE, rows.collect());
+        screen.list_with_details(WIDE, rows.collect());
+        return show_lacks(&common, screen);
     }
     let rows = wide.into_iter().zip(workers()).map(|(row, worker)| {
         let [task, _, profile, _, _, state, age, left, cpu, memory, _, title] = row;
         ([task, state, age, left, cpu, memory, profile, title], details(worker))
     });
     screen.list_with_details(NARROW, rows.collect());
+    show_lacks(&common, screen);
 }
 
-/// What it said last, what its agent has used, which layers of its sandbox are missing, what holds it up, and its processes: a line where there is
+/// What the sandbox of every worker lacks: what the host cannot enforce is so for all of them.
+fn common_lacks(workers: &[WorkerLine]) -> BTreeSet<String> {
+    let mut known = workers.iter().map(|worker| &worker.run).filter(|run| run.sandbox.is_some());
+    let first: BTreeSet<String> = known.next().map(|run| run.lacks.clone()).unwrap_or_default();
+    known.fold(first, |common, run| common.intersection(&run.lacks).cloned().collect())
+}
+
+fn show_lacks(common: &BTreeSet<String>, screen: &mut Screen) {
+    if !common.is_empty() {
+        let lacks = common.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        screen.hanging("Each sandbox lacks: ", &printable(&format!("{lacks}; supervisor doctor says why")));
+    }
+}
+
+/// Whether a worker's sandbox lacks more than those of all do. A daemon of an earlier release does not say what it lacks.
+fn lacks_more(run: &LiveRun, common: &BTreeSet<String>) -> bool {
+    run.sandbox_lacks && (run.lacks.is_empty() || run.lacks.len() > common.len())
+}
+
+/// What it said last, what its agent has used, which layers of its sandbox are missing beyond those of all, what holds it up, and its processes: a line where there is
 /// something to say.
-fn details(worker: &WorkerLine) -> Vec<Vec<String>> {
+fn details(worker: &WorkerLine, common: &BTreeSet<String>) -> Vec<Vec<String>> {
     let run = &worker.run;
-    let sandbox = run.sandbox.as_ref().filter(|_| run.sandbox_lacks).map(|sandbox| format!("[{sandbox}]"));
+    let sandbox =
+        run.sandbox.as_ref().filter(|_| lacks_more(run, common)).map(|sandbox| format!("[{sandbox}]"));
     let spent = run.spent.as_ref().map(crate::verbs::amounts);
     let egress = run.egress.as_ref().map(crate::verbs::passed);
     let said = worker
@@ -233,6 +261,23 @@ fn processes(tree: &Tree) -> Vec<String> {
 }
 
 impl WorkerLine {
+    /// What `show` says of it, in a line.
+    pub(crate) fn told(&self) -> String {
+        let run = &self.run;
+        let (state, _) = self.state();
+        let pid = run.pid.map(|pid| format!("pid {pid}"));
+        let usage = self.usage.as_ref().map(|usage| {
+            let cpu = cpu_brief(Duration::from_micros(usage.cpu_us));
+            format!("CPU {cpu}, memory {}", bytes_brief(usage.memory_bytes))
+        });
+        let said = self
+            .last_note
+            .as_ref()
+            .map(|note| format!("“{}”", cut(note.lines().next().unwrap_or_default(), LONGEST_NOTE)));
+        let pieces = [Some(state.to_owned()), pid, usage, said, run.note.clone()];
+        pieces.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    }
+
     /// How far its run has come, in a word.
     pub(crate) fn state(&self) -> (&'static str, Ink) {
         worker_state(self.run.phase, self.run.purpose)
@@ -285,6 +330,26 @@ fn cpu_brief(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_every_sandbox_lacks_is_said_once_and_a_row_names_its_own_where_it_lacks_more() {
+        let worker = |lacks: &[&str]| -> WorkerLine {
+            let worker = serde_json::json!({
+                "board": "default", "task": "t_0123abcd", "title": "a", "run": 1, "profile": null, "tenant": null,
+                "phase": "running", "pid": 7, "started_at": 0, "deadline_us": null, "last_heartbeat_at": null,
+                "workspace": "scratch", "workspace_path": null, "cgroup": null, "sandbox": "default abi 7",
+                "sandbox_lacks": !lacks.is_empty(), "lacks": lacks, "note": null, "age_seconds": 1,
+                "left_seconds": null, "usage": null,
+            });
+            serde_json::from_value(worker).unwrap()
+        };
+        let workers = [worker(&["cgroup (partial)"]), worker(&["cgroup (partial)", "files (absent)"])];
+        let common = common_lacks(&workers);
+        assert_eq!(common.iter().collect::<Vec<_>>(), ["cgroup (partial)"]);
+        let named = workers.iter().map(|worker| lacks_more(&worker.run, &common));
+        assert_eq!(named.collect::<Vec<_>>(), [false, true]);
+        assert!(common_lacks(&[worker(&[]), worker(&["uid (absent)"])]).is_empty());
+    }
 
     #[test]
     fn the_page_names_every_state_of_a_worker() {

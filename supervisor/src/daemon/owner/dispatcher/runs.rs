@@ -84,6 +84,8 @@ impl Dispatcher {
             live.pid = Some(record.worker.pid);
             live.sandbox = Some(record.report.summary());
             live.sandbox_lacks = !record.report.is_whole();
+            live.lacks =
+                record.report.lacking().map(|entry| format!("{} ({})", entry.layer, entry.state)).collect();
             if live.phase == Phase::Starting {
                 live.phase = Phase::Running;
             }

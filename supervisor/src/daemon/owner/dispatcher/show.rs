@@ -64,6 +64,11 @@ impl Dispatcher {
         line
     }
 
+    /// How far each open run has come.
+    pub(in crate::daemon) fn phases(&self) -> impl Iterator<Item = Phase> {
+        self.slots.values().filter_map(|slot| slot.live.as_ref()).map(|live| live.phase)
+    }
+
     /// Why nothing is started, where nothing is.
     fn paused(&self) -> Option<String> {
         let disabled = (!self.config.dispatch.enabled).then(|| DISABLED.to_owned());

@@ -1,0 +1,48 @@
+//! `assign` at the command line: one task, or all that have something in common.
+
+use kernel::Status;
+
+use super::matching::{Said, said};
+use crate::api::Verb as _;
+use crate::client::Client;
+use crate::command::Command as _;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::verbs::{Assign, Bulk, Matching, One};
+
+/// The tasks that are meant where no status is named: those whose next run may be another's.
+const OF: [Status; 6] =
+    [Status::Triage, Status::Todo, Status::Scheduled, Status::Ready, Status::Review, Status::Blocked];
+
+pub(super) async fn run(client: &Client, mut verb: Assign, output: Output) -> Result<u8, Failure> {
+    if let Some(to) = verb.to.take() {
+        verb.profile = Some(to);
+    }
+    let ids = match said(client, &verb.matching, Assign::NAME, &OF, output).await? {
+        Said::Ids => return super::call(client, verb, output).await,
+        Said::Nothing => return Ok(0),
+        Said::Tasks(ids) => ids,
+    };
+    let (mut all, mut warnings) = (Bulk { results: Vec::new() }, Vec::new());
+    for id in ids {
+        let mut one = Assign { task_id: Some(id.clone()), matching: Matching::default(), ..verb.clone() };
+        one.localize(client.here())?;
+        let done = client.call(&one).await.map(|assigned| {
+            warnings.extend(assigned.warnings);
+            assigned.task.status
+        });
+        all.results.push(One::of(id, done));
+    }
+    // What is wrong with an assignee is so for all tasks.
+    warnings.sort();
+    warnings.dedup();
+    output.warn(&warnings);
+    if output.json() {
+        output.value(&all)?;
+    } else {
+        let mut screen = output.screen();
+        all.show("Assigned", &mut screen);
+        output.text(&screen.into_text())?;
+    }
+    Ok(all.verdict())
+}

@@ -1,0 +1,58 @@
+//! What is wrong beside the board, each in a few words: `status` and the line for the service manager say the same.
+
+use kernel::Counted;
+
+use super::live::Phase;
+
+/// What is wrong with runs that are open, by how far they have come.
+pub(crate) fn of_runs(phases: impl Iterator<Item = Phase>) -> Vec<String> {
+    let (mut unkillable, mut unknown, mut settling) = (0, 0, 0);
+    for phase in phases {
+        match phase {
+            Phase::Unkillable => unkillable += 1,
+            Phase::Unknown => unknown += 1,
+            Phase::Settling => settling += 1,
+            Phase::Starting | Phase::Running | Phase::Ending => {}
+        }
+    }
+    let runs = |count| Counted(count, "run");
+    let troubles = [
+        (unkillable, format!("SIGKILL does not end {}", runs(unkillable))),
+        (unknown, format!("the end of {} is unknown", runs(unknown))),
+        (settling, format!("the end of {} is not recorded yet", runs(settling))),
+    ];
+    troubles.into_iter().filter(|(count, _)| *count > 0).map(|(_, text)| text).collect()
+}
+
+/// What the host cannot enforce, and what of the configuration hears nothing, by their names.
+pub(crate) fn of_host<'a>(
+    unheld_policies: impl Iterator<Item = &'a String>,
+    unheard: impl Iterator<Item = &'a String>,
+) -> Vec<String> {
+    let unheld = unheld_policies.map(|policy| format!("this host cannot enforce the policy {policy}"));
+    unheld.chain(unheard.map(|name| format!("{name} hears nothing"))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_that_do_not_end_are_counted_by_what_keeps_them() {
+        let phases = [Phase::Running, Phase::Unknown, Phase::Unkillable, Phase::Unknown];
+        assert_eq!(
+            of_runs(phases.into_iter()),
+            ["SIGKILL does not end 1 run", "the end of 2 runs is unknown"]
+        );
+        assert_eq!(of_runs([Phase::Starting, Phase::Ending].into_iter()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn policies_and_chats_are_named() {
+        let (policy, chat) = ("strict".to_owned(), "telegram".to_owned());
+        assert_eq!(
+            of_host([&policy].into_iter(), [&chat].into_iter()),
+            ["this host cannot enforce the policy strict", "telegram hears nothing"]
+        );
+    }
+}

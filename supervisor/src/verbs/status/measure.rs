@@ -1,0 +1,45 @@
+//! What the daemon and its workers use, as the kernel counts it.
+
+use kernel::Timestamp;
+use shim::rundir::boottime_us;
+
+use super::{DaemonLine, WorkerLine};
+use crate::daemon::{LiveRun, Snapshot};
+use crate::host::usage::Sampler;
+
+/// The daemon itself, without what depends on the question.
+pub(super) fn daemon_line(snapshot: &Snapshot) -> DaemonLine {
+    let own = procfs::process::Process::myself().and_then(|process| process.stat()).ok();
+    let page = procfs::page_size();
+    let start_us =
+        own.as_ref().map(|stat| stat.starttime.saturating_mul(1_000_000) / procfs::ticks_per_second());
+    DaemonLine {
+        pid: std::process::id(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        uptime_seconds: start_us.map_or(0, |start| boottime_us().saturating_sub(start) / 1_000_000),
+        memory_bytes: own.map(|stat| stat.rss.saturating_mul(page)),
+        slots: 0,
+        taken: 0,
+        pools: snapshot.pools.clone(),
+        paused: snapshot.paused.clone(),
+        stopping: snapshot.stopping.clone(),
+        wakeups: snapshot.wakeups,
+        commits: 0,
+    }
+}
+
+/// What each run uses now.
+pub(super) fn measure(live: Vec<LiveRun>, now: Timestamp, tree: Option<usize>) -> Vec<WorkerLine> {
+    let sampler = Sampler::new();
+    let boottime = boottime_us();
+    live.into_iter()
+        .map(|run| WorkerLine {
+            age_seconds: (now.as_micros() - run.started_at.as_micros()).max(0).unsigned_abs() / 1_000_000,
+            left_seconds: run.deadline_us.map(|deadline| deadline.saturating_sub(boottime) / 1_000_000),
+            usage: sampler.usage(run.cgroup.as_deref(), run.pid),
+            last_note: None,
+            tree: tree.map(|most| sampler.tree(run.cgroup.as_deref(), run.pid, most)),
+            run,
+        })
+        .collect()
+}

@@ -1,0 +1,99 @@
+//! Verbs about all tasks that have something in common.
+
+use crate::daily::{GATED, begun};
+use crate::harness::Fleet;
+
+#[test]
+fn tasks_are_meant_by_what_they_have_in_common() {
+    let fleet = Fleet::offline();
+    let acme = fleet.create("an idea", "true", &["--tenant", "acme"]);
+    let other = fleet.create("other", "true", &[]);
+    let refused = fleet.cli(["cancel", "--status", "ready", "--tenant", "acme"]);
+    refused.refused(2, "1 task would be changed, and nobody is there to be asked");
+    let looked = fleet.cli(["cancel", "--status", "ready", "--dry-run"]).ok().stdout;
+    assert!(looked.contains(&acme) && looked.contains(&other), "{looked}");
+    assert_eq!(fleet.status_of(&acme), "ready");
+
+    fleet.cli(["cancel", "--tenant", "acme", "--yes"]).ok();
+
+    assert_eq!((fleet.status_of(&acme), fleet.status_of(&other)), ("blocked".to_owned(), "ready".to_owned()));
+    fleet.cli(["retry", "--assignee", "shell", "--status", "blocked", "-y"]).ok();
+    assert_eq!(fleet.status_of(&acme), "ready");
+    fleet.cli(["archive", "--search", "IDEA", "--since", "1h", "--yes"]).ok();
+    assert_eq!(
+        (fleet.status_of(&acme), fleet.status_of(&other)),
+        ("archived".to_owned(), "ready".to_owned())
+    );
+    let none = fleet.cli(["unblock", "--status", "blocked", "--yes"]).ok();
+    assert!(none.stderr.contains("No task matches"), "{none:?}");
+    fleet.cli(["cancel", "--yes", &other]).refused(2, "have something in common");
+    fleet.cli(["cancel", &other, "--status", "ready"]).refused(2, "");
+}
+
+#[test]
+fn finished_work_is_retried_by_what_it_has_in_common_only_where_its_status_is_named() {
+    let fleet = Fleet::boot();
+    let of_acme = |title: &str, body: &str, more: &[&str]| {
+        fleet.create(title, body, &[&["--tenant", "acme", "--max-retries", "1"], more].concat())
+    };
+    let done = of_acme("finished", "true", &[]);
+    let later = of_acme("later", "true", &["--not-before", "1000d"]);
+    let failed = of_acme("failed", "exit 3", &[]);
+    let asks = of_acme("asks", "supervisor block 'which one?'; sleep 100", &[]);
+    fleet.wait_for(&done, "done");
+    fleet.wait_for(&failed, "blocked");
+    fleet.wait_for(&asks, "blocked");
+    let ids = |args: &[&str]| {
+        let listed = fleet.json(args);
+        let mut ids: Vec<String> =
+            listed.as_array().unwrap().iter().map(|task| task["id"].as_str().unwrap().to_owned()).collect();
+        ids.sort();
+        ids
+    };
+    let mut blocked = [failed.clone(), asks.clone()];
+    blocked.sort();
+    assert_eq!(ids(&["retry", "--tenant", "acme", "--dry-run"]), blocked);
+    assert_eq!(ids(&["retry", "--failed", "--dry-run"]), [failed.clone()]);
+    assert_eq!(ids(&["retry", "--tenant", "acme", "--status", "done,scheduled", "--dry-run"]).len(), 2);
+
+    fleet.cli(["retry", "--failed", "-y"]).ok();
+
+    fleet
+        .eventually("it failed again", || (fleet.show(&failed)["runs"].as_array()?.len() == 2).then_some(()));
+    assert_eq!(fleet.show(&done)["runs"].as_array().unwrap().len(), 1);
+    assert_eq!(fleet.status_of(&later), "scheduled");
+    let none = fleet.cli(["retry", "--assignee", "nobody", "--dry-run"]).ok();
+    assert!(none.stderr.contains("No task that is blocked matches"), "{none:?}");
+}
+
+#[test]
+fn tasks_are_assigned_killed_reopened_and_brought_back_by_what_they_have_in_common() {
+    let fleet = Fleet::boot();
+    let (one, two) = (fleet.create("one", "true", &[]), fleet.create("two", "true", &[]));
+    let waits = fleet.create("waits", "true", &["--not-before", "1000d", "--tenant", "acme"]);
+    let slow = fleet.create("slow", GATED, &["--tenant", "acme"]);
+    begun(&fleet, &slow);
+    for id in [&one, &two] {
+        fleet.wait_for(id, "done");
+    }
+    let shown = fleet.cli(["kill", "--tenant", "acme", "--dry-run"]).ok().stdout;
+    assert!(shown.contains(&slow) && !shown.contains(&waits), "{shown}");
+    fleet.cli(["kill", "--tenant", "acme"]).refused(2, "1 task would be changed");
+    fleet.cli(["kill", "--tenant", "acme", "-y"]).ok();
+    fleet.wait_for(&slow, "blocked");
+    let assigned = fleet.cli(["assign", "--tenant", "acme", "--to", "bob", "--yes"]).ok();
+    assert_eq!(
+        assigned.stdout.lines().filter(|line| line.starts_with("Assigned t_")).count(),
+        2,
+        "{assigned:?}"
+    );
+    assert_eq!(assigned.stderr.matches("bob").count(), 1, "{assigned:?}");
+    assert_eq!(fleet.show(&waits)["task"]["assignee"], "bob");
+    fleet.cli(["archive", &one, &two]).ok();
+    fleet.cli(["unarchive", "--assignee", "shell", "-y"]).ok();
+    assert_eq!((fleet.status_of(&one), fleet.status_of(&two)), ("done".to_owned(), "done".to_owned()));
+    fleet.cli(["reopen", "--search", "one", "--yes", "--reason", "again"]).ok();
+    fleet.eventually("it ran again", || (fleet.show(&one)["runs"].as_array()?.len() == 2).then_some(()));
+    assert_eq!(fleet.show(&two)["runs"].as_array().unwrap().len(), 1);
+    fleet.cli(["kill", "--dry-run"]).refused(2, "what they have in common: --status");
+}
