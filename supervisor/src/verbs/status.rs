@@ -4,6 +4,7 @@ mod health;
 mod open;
 mod order;
 mod screen;
+mod worker;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,6 +20,7 @@ use shim::rundir::boottime_us;
 use self::health::Health;
 use self::open::{Open, orphan};
 use self::order::Order;
+pub(crate) use self::worker::WorkerHealth;
 use crate::api::{Audience, Call, Effect, OnBoard, Verb, blocking, require_own};
 use crate::command::Command;
 use crate::config::definitions::Defect;
@@ -115,12 +117,23 @@ pub(crate) struct WorkerLine {
     /// Until its deadline, in seconds.
     pub(crate) left_seconds: Option<u64>,
     pub(crate) usage: Option<Usage>,
+    /// How it is; a daemon of an earlier release does not say.
+    #[serde(default)]
+    pub(crate) health: WorkerHealth,
     /// What it said last with a heartbeat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) last_note: Option<String>,
     /// Its processes, where they were asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tree: Option<Tree>,
+}
+
+/// The room of a file system, in bytes.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Room {
+    pub(crate) total_bytes: u64,
+    /// What an ordinary user may still write.
+    pub(crate) free_bytes: u64,
 }
 
 /// A task that waits, and what for.
@@ -157,6 +170,9 @@ pub(crate) struct StatusReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) in_its_place: Option<String>,
     pub(crate) root: std::path::PathBuf,
+    /// The file system of the root.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) disk: Option<Room>,
     /// The board that was asked about.
     pub(crate) board: kernel::BoardName,
     /// The tenant that was asked about; none for all.
@@ -227,6 +243,7 @@ impl StatusReport {
             unheard: BTreeMap::new(),
             holder: None,
             in_its_place: None,
+            disk: None,
             ..self
         }
     }
@@ -321,12 +338,14 @@ impl Verb for Status {
         };
         let live = live.into_iter().filter(is_asked_about).collect();
         let tree = self.tree.then_some(TREE);
-        let mut workers = blocking("procfs could not be read", move || measure(live, now, tree)).await?;
+        let root = call.service.root().dir().to_owned();
+        let place = root.clone();
+        let look = move || (measure(live, now, tree), room(&place));
+        let (mut workers, disk) = blocking("procfs could not be read", look).await?;
         for worker in workers.iter_mut().filter(|worker| worker.run.board == board) {
             worker.last_note = open.notes.get(&worker.run.run).cloned();
         }
         order::sort(&mut workers, self.sort.unwrap_or(Order::Age));
-        let root = call.service.root().dir().to_owned();
         let holder = daemon
             .is_none()
             .then(|| OwnerLock::daemon(call.service.root()))
@@ -342,6 +361,7 @@ impl Verb for Status {
             holder,
             in_its_place,
             root,
+            disk,
             board,
             tenant: self.tenant,
             assignee: self.assignee,
@@ -452,14 +472,24 @@ fn daemon_line(snapshot: &Snapshot) -> DaemonLine {
 fn measure(live: Vec<LiveRun>, now: Timestamp, tree: Option<usize>) -> Vec<WorkerLine> {
     let sampler = Sampler::new();
     let boottime = boottime_us();
-    live.into_iter()
-        .map(|run| WorkerLine {
+    let line = |run: LiveRun| {
+        let left = run.deadline_us.map(|deadline| deadline.saturating_sub(boottime) / 1_000_000);
+        WorkerLine {
             age_seconds: (now.as_micros() - run.started_at.as_micros()).max(0).unsigned_abs() / 1_000_000,
-            left_seconds: run.deadline_us.map(|deadline| deadline.saturating_sub(boottime) / 1_000_000),
+            left_seconds: left,
             usage: sampler.usage(run.cgroup.as_deref(), run.pid),
+            health: WorkerHealth::of(&run, left, now),
             last_note: None,
             tree: tree.map(|most| sampler.tree(run.cgroup.as_deref(), run.pid, most)),
             run,
-        })
-        .collect()
+        }
+    };
+    live.into_iter().map(line).collect()
+}
+
+/// The room of the file system of a directory; none where it does not say.
+fn room(dir: &std::path::Path) -> Option<Room> {
+    let system = rustix::fs::statvfs(dir).ok()?;
+    let bytes = |blocks: u64| blocks.saturating_mul(system.f_frsize);
+    Some(Room { total_bytes: bytes(system.f_blocks), free_bytes: bytes(system.f_bavail) })
 }
