@@ -3,7 +3,7 @@
 import * as route from "../route.js";
 import { h, icon, put } from "../dom.js";
 import { mayNudge, nudge, nudging } from "../parts/nudge.js";
-import { changes, moves } from "./ondemand.js";
+import { bulk } from "./ondemand.js";
 
 /** The value of the filter that finds tasks without an assignee. */
 export const NOBODY = "-";
@@ -65,18 +65,8 @@ export class Toolbar {
 
   /** Shows the bar while tasks are selected. */
   select() {
-    const { store, selected, unselect } = this.board;
+    const { selected } = this.board;
     this.bar.hidden = selected.size === 0;
-    if (this.bar.hidden) return;
-    const ids = [...selected];
-    const title = ids.length === 1 ? ids[0] : `${ids.length} tasks`;
-    const act = (label, run) => h("button", { type: "button", class: "button small", onclick: run }, label);
-    put(this.bar, h("span", { class: "bulk-count", role: "status" }, `${ids.length} selected`),
-      act("Move to…", async () => { const all = await changes(); const to = await all.status(`Move ${title} to`); if (to && await all.move(store, ids, to)) unselect(); }),
-      act("Assign…", async () => { const all = await changes(); const to = await all.assignee(`Assign ${title}`); if (to !== null) await all.assign(store, ids, to); }),
-      act("Priority…", async () => { const all = await changes(); const to = await all.priority(`Priority of ${title}`); if (to !== null) await all.prioritize(store, ids, to); }),
-      act("Archive", async () => { if (await (await moves()).move(store, ids, "archived")) unselect(); }),
-      h("span", { class: "grow" }),
-      h("button", { type: "button", class: "button small quiet", onclick: unselect }, "Clear ", h("kbd", null, "Esc")));
+    if (!this.bar.hidden) bulk().then(({ fill }) => fill(this.bar, this.board));
   }
 }

@@ -4,7 +4,6 @@ import { Problem, call } from "../api.js";
 import * as live from "../live.js";
 import * as route from "../route.js";
 import { h, put, text } from "../dom.js";
-import { grave } from "../parts/health.js";
 import { problem } from "../toast.js";
 import { setWidth } from "../board/card.js";
 import { ColumnView } from "../board/column.js";
@@ -24,6 +23,8 @@ const WAITING = ["todo", "scheduled", "ready"];
 const RUNNING = 12;
 const ENDS = /complet|done|archiv|reopen|link|delet|promot/;
 const WIDE = "supervisor.columns";
+/** The words about a worker that a card shows. */
+const WORRYING = ["quiet", "overdue", "stuck"];
 
 class Board {
   /** @param {HTMLElement} main @param {import("../app.js").Context} context */
@@ -251,7 +252,7 @@ class Board {
     try {
       const { runs } = await call("GET", "/runs/live", { query: { tenant: this.now.tenant || null } });
       worrying.clear();
-      for (const run of runs) if (grave(run.health)) worrying.set(run.task, run.health);
+      for (const run of runs) if (WORRYING.includes(run.health)) worrying.set(run.task, run.health);
       for (const view of this.views) view.tick();
     } catch (error) { if (!(error instanceof Problem)) throw error; }
   }

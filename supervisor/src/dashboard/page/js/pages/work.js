@@ -113,7 +113,7 @@ export function mount(main) {
       failed = false;
       setClock(status.now);
       const sameSandbox = sharedSandbox(status.workers);
-      text(sandboxes, `The sandbox of each worker is partial: ${sameSandbox}`);
+      text(sandboxes, `The sandbox of each worker: ${sameSandbox}`);
       sandboxes.hidden = !sameSandbox;
       shown = await Promise.all(status.workers.map(async (/** @type {Worker} */ worker) => ({ ...worker, cpu: processors.share(worker), shownBoard: status.board, takesMessages: await takesMessages(worker.profile), sameSandbox: Boolean(sameSandbox) })));
       processors.forget(new Set(shown.map(keyOf)));

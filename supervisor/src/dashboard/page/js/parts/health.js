@@ -12,9 +12,6 @@ const GRAVE = {
 /** What the state says already. */
 const SAID = new Set(["starting", "ending"]);
 
-/** The words about a worker that somebody should look at; empty for others. @param {string | undefined} word */
-export const grave = (word) => (word && GRAVE[word] ? word : "");
-
 /** @returns {{element: HTMLElement, set: (worker: {health?: string, last_heartbeat_at: number | null}) => void}} */
 export function health() {
   const element = h("span", { class: "worker-health" });

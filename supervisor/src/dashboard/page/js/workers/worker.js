@@ -74,7 +74,7 @@ export function row(first) {
     { class: "worker", dataset: { task: first.task, run: first.run } },
     h("div", { class: "worker-cell worker-state" }, status, wellness.element, sandbox),
     h("div", { class: "worker-cell worker-task" }, h("div", { class: "worker-name" }, title, details), note),
-    h("div", { class: "worker-cell worker-who" }, icon("person"), profile, tenant, board),
+    h("div", { class: "worker-cell worker-who" }, h("span", { class: "worker-profile" }, icon("person"), profile), tenant, board),
     cpu.element, memory.element, tokens.element, cost.element, left.element, acts,
   );
   return {
