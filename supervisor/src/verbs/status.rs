@@ -1,5 +1,6 @@
 //! `status`: the daemon, its live workers, and what waits for what.
 
+mod disk;
 mod health;
 mod open;
 mod order;
@@ -17,6 +18,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use shim::rundir::boottime_us;
 
+use self::disk::Room;
 use self::health::Health;
 use self::open::{Open, orphan};
 use self::order::Order;
@@ -126,14 +128,6 @@ pub(crate) struct WorkerLine {
     /// Its processes, where they were asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tree: Option<Tree>,
-}
-
-/// The room of a file system, in bytes.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Room {
-    pub(crate) total_bytes: u64,
-    /// What an ordinary user may still write.
-    pub(crate) free_bytes: u64,
 }
 
 /// A task that waits, and what for.
@@ -337,11 +331,8 @@ impl Verb for Status {
             own.map(|run| orphan(&board, run, open.tasks.get(&run.task_id))).collect()
         };
         let live = live.into_iter().filter(is_asked_about).collect();
-        let tree = self.tree.then_some(TREE);
         let root = call.service.root().dir().to_owned();
-        let place = root.clone();
-        let look = move || (measure(live, now, tree), room(&place));
-        let (mut workers, disk) = blocking("procfs could not be read", look).await?;
+        let (mut workers, disk) = measured(root.clone(), live, now, self.tree.then_some(TREE)).await?;
         for worker in workers.iter_mut().filter(|worker| worker.run.board == board) {
             worker.last_note = open.notes.get(&worker.run.run).cloned();
         }
@@ -469,10 +460,20 @@ fn daemon_line(snapshot: &Snapshot) -> DaemonLine {
     }
 }
 
+/// What live runs use, and the room on the disk of the root.
+async fn measured(
+    root: std::path::PathBuf,
+    live: Vec<LiveRun>,
+    now: Timestamp,
+    tree: Option<usize>,
+) -> Result<(Vec<WorkerLine>, Option<Room>), Failure> {
+    blocking("procfs could not be read", move || (measure(live, now, tree), Room::of(&root))).await
+}
+
 fn measure(live: Vec<LiveRun>, now: Timestamp, tree: Option<usize>) -> Vec<WorkerLine> {
     let sampler = Sampler::new();
     let boottime = boottime_us();
-    let line = |run: LiveRun| {
+    let measured = |run: LiveRun| {
         let left = run.deadline_us.map(|deadline| deadline.saturating_sub(boottime) / 1_000_000);
         WorkerLine {
             age_seconds: (now.as_micros() - run.started_at.as_micros()).max(0).unsigned_abs() / 1_000_000,
@@ -484,12 +485,5 @@ fn measure(live: Vec<LiveRun>, now: Timestamp, tree: Option<usize>) -> Vec<Worke
             run,
         }
     };
-    live.into_iter().map(line).collect()
-}
-
-/// The room of the file system of a directory; none where it does not say.
-fn room(dir: &std::path::Path) -> Option<Room> {
-    let system = rustix::fs::statvfs(dir).ok()?;
-    let bytes = |blocks: u64| blocks.saturating_mul(system.f_frsize);
-    Some(Room { total_bytes: bytes(system.f_blocks), free_bytes: bytes(system.f_bavail) })
+    live.into_iter().map(measured).collect()
 }
