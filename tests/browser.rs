@@ -2,6 +2,7 @@
 //!
 //! Chromium and its driver are not small: `tests/run --browser` installs them and runs these. Elsewhere they are skips.
 
+mod begin;
 mod board;
 mod drawer;
 mod driver;

@@ -2,8 +2,10 @@
 
 use serde_json::{Value, json};
 
+use super::driver::Browser;
+use super::every_page::talks;
 use super::{fleet, visit, yard};
-use crate::harness::User;
+use crate::harness::{Repository, User};
 
 /// What would run where a text is taken for markup, for a link, for a style or for a script.
 const CORPUS: &[&str] = &[
@@ -24,6 +26,114 @@ const CORPUS: &[&str] = &[
     "<form action=javascript:window.pwned=15><button autofocus onfocus=window.pwned=16>x",
     "<base href=http://127.0.0.1:1/><meta http-equiv=refresh content=0;url=http://127.0.0.1:1/>",
 ];
+
+/// Opens a page, and looks whether anything that was written became a script, an attribute that runs one, or a way elsewhere.
+#[track_caller]
+fn stays_text(page: &Browser, origin: &str, path: &str, has: &str) {
+    page.open(&format!("{origin}{path}"));
+    page.wait("#connection[data-state=live]");
+    page.eventually(&format!("{path} shows {has}"), |page| {
+        // What is folded is there as well.
+        page.script("for (const one of document.querySelectorAll('details')) one.open = true", &[]);
+        page.text("body").is_some_and(|text| text.contains(has)).then_some(())
+    });
+    if path.contains("task=") {
+        page.eventually("all of the task is there", |page| {
+            (page.count("#drawer .skeleton, #drawer [aria-busy=true]") == 0).then_some(())
+        });
+    }
+    assert_eq!(page.script("return window.pwned ?? null", &[]), Value::Null, "{path}");
+    let places = page.script(
+        "return [...document.querySelectorAll('#main *, #drawer *, #top *')].filter(e => [...e.attributes].some(a =>
+             a.name.startsWith('on') || /^\\s*(javascript|data:text)/i.test(a.value) && a.name !== 'title' && !a.name.startsWith('aria'))
+             || ['SCRIPT', 'IFRAME', 'STYLE', 'BASE', 'META', 'OBJECT', 'EMBED', 'IMG'].includes(e.tagName)).map(e => e.outerHTML.slice(0, 200))",
+        &[],
+    );
+    assert_eq!(places, json!([]), "{path}");
+    assert_eq!(page.address(), format!("{origin}{path}"), "nothing leads away");
+}
+
+/// An image that runs a script where it is markup, with a number of its own.
+fn image(number: u32) -> String {
+    format!("<img src=x onerror=window.pwned={number}>")
+}
+
+#[test]
+fn nothing_in_names_notes_reasons_and_messages_is_executed() {
+    let Some(fleet) = fleet(User::current(), "") else { return };
+    let blocked = fleet.create("is blocked", "true", &["--triage", "--skill", &image(30)]);
+    fleet.cli(["block", &blocked, &image(31)]).ok();
+    let file = fleet.home().join("attached");
+    std::fs::write(&file, "text").unwrap();
+    fleet.give(&file);
+    fleet.cli(["attach", &blocked, file.to_str().unwrap(), "--name", &image(32)]).ok();
+    let beats =
+        fleet.create("beats", &format!("supervisor heartbeat --note '{}'; sleep 600", image(33)), &[]);
+    let mission = fleet.json(["mission", "create", &image(34), "--body", &image(35)])["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    fleet.cli(["mission", "pause", &mission, "--reason", &image(36)]).ok();
+    fleet.cli(["boards", "create", "other", "--name", &image(37)]).ok();
+    let checked = fleet.create(
+        "is checked",
+        "true",
+        &["--check", &format!("echo '{}'; false", image(38)), "--max-checks", "1"],
+    );
+    let talks = talks(&fleet);
+    fleet.cli(["steer", &talks, &image(39), "--timeout", "1s"]);
+    fleet.wait_for(&checked, "blocked");
+    fleet.wait_for(&beats, "running");
+
+    let page = visit(&fleet);
+    let origin = page.address().split("/board").next().unwrap().to_owned();
+    let shown = |path: &str, number: u32| stays_text(&page, &origin, path, &format!("pwned={number}"));
+    shown("/board", 31);
+    shown(&format!("/board?task={blocked}"), 30);
+    shown(&format!("/board?task={blocked}"), 32);
+    shown("/work", 33);
+    shown("/missions", 34);
+    shown(&format!("/missions/{mission}"), 36);
+    shown(&format!("/board?task={mission}"), 35);
+    shown("/board", 37);
+    shown("/board?board=other", 37);
+    shown(&format!("/board?task={checked}"), 38);
+    shown(&format!("/review/{checked}"), 38);
+    shown(&format!("/runs/{talks}/{}", fleet.show(&talks)["runs"][0]["id"]), 39);
+    page.is_content();
+}
+
+#[test]
+fn nothing_in_a_real_diff_is_executed() {
+    let Some(fleet) = fleet(User::current(), "") else { return };
+    let repository = Repository::new(&fleet, "code");
+    repository.write("before", &CORPUS.join("\n"));
+    repository.git(&["add", "-A"]);
+    repository.git(&["commit", "-qm", "before"]);
+    let script = format!(
+        "cp before lines; sed -i 's/pwned/Pwned/' before; echo hello > '{}'; git add -A; git commit -qm one; \
+         supervisor request-review --summary '{}'",
+        image(40),
+        image(41)
+    );
+    let task = fleet.create("changes", &script, &["--workspace", &repository.workspace()]);
+    fleet.wait_for(&task, "review");
+    let page = visit(&fleet);
+    let origin = page.address().split("/board").next().unwrap().to_owned();
+    let path = format!("/review/{task}");
+    stays_text(&page, &origin, &path, "pwned=40");
+    stays_text(&page, &origin, &path, "pwned=41");
+    stays_text(&page, &origin, &path, "<script>window.Pwned = 1</script>");
+    page.press("v");
+    page.wait(".diff-split");
+    page.click(".diff-pair .diff-number");
+    page.fill(".diff-files textarea", &image(42));
+    page.click(".diff-files form button.primary");
+    page.wait_text(".diff-comment", "pwned=42");
+    assert_eq!(page.script("return window.pwned ?? window.Pwned ?? null", &[]), Value::Null);
+    assert_eq!(page.count("#main img"), 0);
+    page.is_content();
+}
 
 #[test]
 fn nothing_that_is_written_on_a_board_is_executed() {

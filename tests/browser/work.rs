@@ -74,6 +74,53 @@ fn a_worker_is_shown_with_what_it_uses_and_the_time_it_has_left() {
 }
 
 #[test]
+fn how_a_worker_is_stands_in_its_row_and_on_its_card() {
+    let Some(fleet) = fleet(User::current(), "") else { return };
+    let (silent, lively) = (running(&fleet, "silent"), running(&fleet, "lively"));
+    // Eleven minutes without progress, as the board has it.
+    let board = rusqlite::Connection::open(fleet.root().join("boards/default/board.db")).unwrap();
+    board.busy_timeout(std::time::Duration::from_secs(10)).unwrap();
+    let back = "UPDATE task_runs SET last_heartbeat_at = \
+                (SELECT started_at FROM task_runs WHERE task_id = ?1) - 660000000 WHERE task_id = ?1";
+    assert_eq!(board.execute(back, [&silent]).unwrap(), 1);
+    drop(board);
+    let page = visit(&fleet);
+    page.wait_text(&format!("{} .card-wait.broken", card(&silent)), "quiet");
+    assert!(!page.text(&card(&lively)).unwrap().contains("quiet"));
+
+    page.go("/work");
+    let health = |task: &str| format!("{} .worker-health", row(task));
+    page.wait_text(&health(&lively), "healthy");
+    page.wait_text(&format!("{}.chip[data-kind=warn]", health(&silent)), "quiet");
+    let title = page.script("return document.querySelector(arguments[0]).title", &[health(&silent).into()]);
+    assert!(title.as_str().is_some_and(|title| title.starts_with("No progress for 11m")), "{title}");
+    page.is_content();
+}
+
+#[test]
+fn a_count_in_the_queue_leads_to_its_column() {
+    let Some(fleet) = fleet(User::current(), "") else { return };
+    let parked = fleet.create("parked", "true", &["--initial-status", "blocked"]);
+    let page = visit(&fleet);
+    for (path, link) in [("/work", ".stat-count"), ("/health", ".queue-count")] {
+        // So narrow that a column has to be scrolled to.
+        page.resize(700, 800);
+        page.go(path);
+        page.click(&format!("{link}[href*=blocked]"));
+        page.wait_address("/board?column=blocked", true);
+        page.wait(&card(&parked));
+        page.eventually("the column is in sight", |page| {
+            let there = page.script(
+                "const {left, right} = document.querySelector(arguments[0]).getBoundingClientRect(); return left >= 0 && right <= innerWidth",
+                &[super::column("blocked").into()],
+            );
+            (there == true).then_some(())
+        });
+    }
+    page.is_content();
+}
+
+#[test]
 fn a_task_that_waits_is_shown_with_the_reason() {
     let Some(fleet) = fleet(User::current(), "[limits]\nmax_running = 1\n") else { return };
     let first = running(&fleet, "takes the place");

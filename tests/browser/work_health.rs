@@ -35,6 +35,11 @@ fn the_host_promises_its_queues_and_its_rates_are_shown() {
         });
     }
     page.wait_text("section[aria-labelledby=spend-title]", "Usage");
+    page.wait_text(".disk-room", "free of");
+    let disk = &fleet.json(["status"])["disk"];
+    assert!(
+        disk["free_bytes"].as_u64() <= disk["total_bytes"].as_u64() && disk["total_bytes"].as_u64() > Some(0)
+    );
     page.is_content();
 }
 

@@ -115,6 +115,35 @@ fn what_a_terminal_shows_in_colours_has_them_and_no_codes() {
 }
 
 #[test]
+fn the_lines_of_an_agent_are_shown_in_words_and_as_they_were_written() {
+    let Some(fleet) = fleet(User::current(), "") else { return };
+    let mut lane: toml::Table = toml::from_str(AGENT).unwrap();
+    let said = r#"echo '{"type":"assistant","message":{"id":"a","model":"m","content":[{"type":"text","text":"I read the parser"}]}}'"#;
+    let agent = format!("{WORDS}{said}; sleep 600");
+    lane.insert("files".to_owned(), toml::Table::from_iter([("agent".to_owned(), agent.into())]).into());
+    fleet.lane("agent", &lane.to_string());
+    fleet.cli(["service", "reload"]).ok();
+    let task = fleet.json(["create", "reads", "--assignee", "agent", "--body", "x"])["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    fleet.wait_for(&task, "running");
+    let page = visit(&fleet);
+    page.go(&format!("/runs/{task}/1"));
+    page.wait_text(".log-rows", "I read the parser");
+    assert!(!page.text(".log-rows").unwrap().contains("\"type\""));
+    page.click_text(".log-ends button", "Raw");
+    page.wait_text(".log-rows", "\"type\":\"assistant\"");
+    page.wait(".log-ends button[aria-pressed=true]");
+    page.click_text(".log-ends button", "Raw");
+    page.eventually("it is in words again", |page| {
+        let text = page.text(".log-rows")?;
+        (text.contains("I read the parser") && !text.contains("\"type\"")).then_some(())
+    });
+    page.is_content();
+}
+
+#[test]
 fn a_log_of_50_mib_is_read_to_both_ends_and_searched_with_few_elements() {
     let Some(fleet) = fleet(User::current(), "") else { return };
     // A line has 64 bytes; the needle is in the first and in the last.

@@ -133,8 +133,10 @@ fn the_timeline_has_a_bar_for_each_run_and_zooms() {
     page.wait_text(".gantt-tip", "fails");
     page.script("document.activeElement.blur()", &[]);
 
+    // No more time is shown than these runs take.
+    assert_eq!(page.value("select[aria-label='Time shown']").as_deref(), Some("300"));
     page.press("+");
-    page.eventually("the time is shorter", |page| page.address().contains("span=1800").then_some(()));
+    page.eventually("the time is shorter", |page| page.address().contains("span=150").then_some(()));
     page.press("h");
     page.eventually("it is an earlier time", |page| page.address().contains("end=").then_some(()));
     page.press("0");

@@ -165,6 +165,55 @@ fn comments_on_lines_are_kept_changed_and_reach_the_next_run() {
 }
 
 #[test]
+fn a_comment_on_a_removed_line_is_beside_one_on_the_line_that_replaces_it() {
+    let Some(fleet) = fleet(User::current(), "") else { return };
+    let repository = forty(&fleet);
+    let script = "if supervisor context | grep -q 'long:1 (removed line): [k]eep it'; then supervisor complete --summary kept; \
+                  else sed -i '1s/.*/first line changed/' long; git commit -qam one; supervisor request-review --summary 'please look'; fi";
+    let task = fleet.create("changes one", script, &["--workspace", &repository.workspace()]);
+    fleet.wait_for(&task, "review");
+    let page = visit(&fleet);
+    page.go(&format!("/review/{task}"));
+    let line = |side: &str| format!(".diff-line[data-side={side}][data-line=\"1\"]");
+    let note = |side: &str| format!("{} + .diff-comment[data-side={side}]", line(side));
+    let write = |place: &str, text: &str| {
+        page.click(place);
+        page.fill(".diff-files textarea", text);
+        page.click(".diff-files form button.primary");
+    };
+
+    write(&format!("{} .diff-number", line("old")), "not this");
+    write(&format!("{} .diff-number:nth-child(2)", line("new")), "why?");
+    page.wait_text(&note("old"), "not this");
+    page.wait_text(&note("new"), "why?");
+    assert_eq!(page.count(".diff-comment"), 2);
+    // What is deleted leaves nothing, and takes nothing else along.
+    page.click(&format!("{} button", note("old")));
+    page.click(".diff-files form .push-start");
+    page.wait_gone(&note("old"));
+    assert_eq!(page.count(".diff-comment"), 1);
+    write(&format!("{} .diff-number", line("old")), "keep it");
+    page.wait_text(".verdict-written summary", "2 comments on lines");
+
+    // Side by side both stand below the pair, and each number leads to its own.
+    page.press("v");
+    page.wait(".diff-split");
+    assert_eq!(page.texts(".diff-comment p"), ["keep it", "why?"]);
+    page.click(".diff-pair[data-old=\"1\"] .diff-side:first-child .diff-number");
+    assert_eq!(page.value(".diff-files textarea").as_deref(), Some("keep it"));
+    page.click_text(".diff-files form button", "Cancel");
+    page.wait_gone(".diff-files form");
+    page.click(".verdict-written summary");
+    page.wait_text(".verdict-comments", "long:1 (removed line)");
+
+    page.script("document.activeElement.blur()", &[]);
+    page.press("R");
+    let shown = fleet.wait_for(&task, "done");
+    assert_eq!(shown["latest_summary"], "kept", "{shown:#}");
+    page.is_content();
+}
+
+#[test]
 fn two_siblings_are_compared_beside_each_other() {
     let Some(fleet) = fleet(User::current(), "") else { return };
     let repository = Repository::new(&fleet, "code");

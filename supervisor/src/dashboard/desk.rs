@@ -116,7 +116,9 @@ impl Desk {
                 }
                 pages::file(name, request.headers()).ok_or_else(absent)
             }
-            Way::Page if request.uri().path() == "/favicon.ico" => Err(absent()),
+            Way::Page if request.uri().path() == "/favicon.ico" => {
+                Err(absent().hint("the icon of the dashboard is /assets/icon.svg"))
+            }
             Way::Page if visit.sessions.is_empty() => Ok(to_the_link(request.uri().path_and_query())),
             Way::Page => pages::page(request.uri(), request.headers()).ok_or_else(absent),
         }
@@ -169,7 +171,7 @@ fn unsupported() -> Failure {
 }
 
 fn absent() -> Failure {
-    Failure::new(Code::NotFound, "the dashboard has no such file")
+    Failure::new(Code::NotFound, "the dashboard has no such file").hint("the dashboard begins at /board")
 }
 
 /// A refusal as a person reads it whose browser shows nothing else.

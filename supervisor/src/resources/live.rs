@@ -8,12 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::api::{Ask, Routes, written};
-use crate::daemon::Phase;
 use crate::failure::Failure;
-use crate::verbs::{self, WorkerLine};
-
-/// A worker without progress for so long is quiet, in seconds.
-const QUIET: u64 = 600;
+use crate::verbs::{self, WorkerHealth, WorkerLine};
 
 pub(super) fn mount(router: Routes) -> Routes {
     router.route("/api/v1/runs/live", get(live))
@@ -62,24 +58,6 @@ struct LiveWorker {
     health: WorkerHealth,
 }
 
-/// How a worker is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum WorkerHealth {
-    /// It is being started.
-    Starting,
-    /// It works.
-    Healthy,
-    /// It has shown no progress for 10 minutes.
-    Quiet,
-    /// Its time is over, and it is being ended.
-    Overdue,
-    /// It was asked to end, or has.
-    Ending,
-    /// Something keeps its end from the board, or its processes from ending.
-    Stuck,
-}
-
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LiveQuery {
@@ -107,8 +85,7 @@ async fn live(ask: Ask<LiveQuery>) -> Result<Response, Failure> {
 
 impl LiveWorker {
     fn of(worker: WorkerLine, lane: Option<String>, now: Timestamp) -> Self {
-        let WorkerLine { run, age_seconds, left_seconds, usage, last_note, tree: _ } = worker;
-        let health = health(run.phase, left_seconds, run.last_heartbeat_at.unwrap_or(run.started_at), now);
+        let WorkerLine { run, age_seconds, left_seconds, usage, health, last_note, tree: _ } = worker;
         let spent = run.spent.as_ref();
         LiveWorker {
             board: run.board,
@@ -134,32 +111,5 @@ impl LiveWorker {
             last_progress_at: run.last_heartbeat_at,
             health,
         }
-    }
-}
-
-fn health(phase: Phase, left: Option<u64>, progress: Timestamp, now: Timestamp) -> WorkerHealth {
-    match phase {
-        Phase::Starting => WorkerHealth::Starting,
-        Phase::Ending => WorkerHealth::Ending,
-        Phase::Settling | Phase::Unkillable | Phase::Unknown => WorkerHealth::Stuck,
-        Phase::Running if left == Some(0) => WorkerHealth::Overdue,
-        Phase::Running if now.since(progress).as_secs() >= QUIET => WorkerHealth::Quiet,
-        Phase::Running => WorkerHealth::Healthy,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_worker_is_quiet_without_progress_and_overdue_without_time() {
-        let at = Timestamp::from_secs;
-        let of = |phase, left, progress| health(phase, left, at(progress), at(10_000));
-        assert_eq!(of(Phase::Running, Some(5), 9_900), WorkerHealth::Healthy);
-        assert_eq!(of(Phase::Running, None, 9_400), WorkerHealth::Quiet);
-        assert_eq!(of(Phase::Running, Some(0), 9_400), WorkerHealth::Overdue);
-        assert_eq!(of(Phase::Ending, Some(0), 0), WorkerHealth::Ending);
-        assert_eq!(of(Phase::Unkillable, None, 9_999), WorkerHealth::Stuck);
     }
 }

@@ -19,10 +19,29 @@ const TEXT: usize = 8 << 10;
 pub(crate) struct LineComment {
     /// The file, from the top of the tree on.
     pub(crate) path: String,
-    /// The line, from 1 on: as the file is now.
+    /// The line, from 1 on: as the file is now, or as it was for a line that was removed.
     pub(crate) line: u32,
+    /// Whose line it is.
+    #[serde(default, skip_serializing_if = "Side::is_new")]
+    pub(crate) side: Side,
     /// What is to be changed there.
     pub(crate) text: String,
+}
+
+/// The file as it is after the change, or as it was before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Side {
+    #[default]
+    New,
+    Old,
+}
+
+impl Side {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_new(&self) -> bool {
+        *self == Side::New
+    }
 }
 
 impl FromStr for LineComment {
@@ -36,7 +55,8 @@ impl FromStr for LineComment {
             if let Some((line, text)) = rest.split_once(':')
                 && let Ok(line) = line.parse()
             {
-                return Ok(LineComment { path: said[..at].to_owned(), line, text: text.trim().to_owned() });
+                let (path, text) = (said[..at].to_owned(), text.trim().to_owned());
+                return Ok(LineComment { path, line, side: Side::New, text });
             }
             begins = at + 1;
         }
@@ -44,7 +64,7 @@ impl FromStr for LineComment {
     }
 }
 
-/// What has to change, with what is said of lines: `path:line: text`, one a line. Whatever follows a line end is set in, so that no text is taken
+/// What has to change, with what is said of lines: `path:line: text`, one a line; a line that was removed is said to be one. Whatever follows a line end is set in, so that no text is taken
 /// for the comment on another line.
 pub(super) fn joined(reason: Option<String>, comments: &[LineComment]) -> Result<Option<String>, Failure> {
     if comments.len() > MOST {
@@ -68,7 +88,7 @@ pub(super) fn joined(reason: Option<String>, comments: &[LineComment]) -> Result
 
 impl LineComment {
     fn told(&self) -> Result<String, Failure> {
-        let LineComment { path, line, text } = self;
+        let LineComment { path, line, side, text } = self;
         let wrong =
             |why: String, hint: &str| Failure::usage(format!("a comment on a line: {why}")).hint(hint);
         if path.trim().is_empty() || path.len() > PATH || path.chars().any(char::is_control) {
@@ -85,7 +105,8 @@ impl LineComment {
             return Err(wrong(why, "say what is to be changed there"));
         }
         let text = text.trim().lines().collect::<Vec<_>>().join("\n    ");
-        Ok(format!("{path}:{line}: {text}"))
+        let removed = if *side == Side::Old { " (removed line)" } else { "" };
+        Ok(format!("{path}:{line}{removed}: {text}"))
     }
 }
 
@@ -94,7 +115,7 @@ mod tests {
     use super::*;
 
     fn comment(path: &str, line: u32, text: &str) -> LineComment {
-        LineComment { path: path.to_owned(), line, text: text.to_owned() }
+        LineComment { path: path.to_owned(), line, side: Side::New, text: text.to_owned() }
     }
 
     #[test]
@@ -105,6 +126,15 @@ mod tests {
         assert_eq!(joined(None, &comments[..1]).unwrap().unwrap(), "src/a.rs:3: too long");
         assert_eq!(joined(Some("x".to_owned()), &[]).unwrap().unwrap(), "x");
         assert_eq!(joined(None, &[]).unwrap(), None);
+    }
+
+    #[test]
+    fn a_comment_on_a_removed_line_says_that_it_is_removed() {
+        let removed: LineComment =
+            serde_json::from_str(r#"{"path":"a.rs","line":2,"side":"old","text":"keep it"}"#).unwrap();
+        let comments = [removed, comment("a.rs", 2, "why?")];
+        let told = joined(None, &comments).unwrap().unwrap();
+        assert_eq!(told, "a.rs:2 (removed line): keep it\na.rs:2: why?");
     }
 
     #[test]

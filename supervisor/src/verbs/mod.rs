@@ -187,7 +187,7 @@ pub(crate) use show::{Show, Shown, show_sandbox};
 pub(crate) use spend::Spend;
 pub(crate) use spent::{amounts, passed};
 pub(crate) use stats::Stats;
-pub(crate) use status::{Status, StatusReport, WorkerLine};
+pub(crate) use status::{Status, StatusReport, WorkerHealth, WorkerLine};
 pub(crate) use steer::Steer;
 pub(crate) use stop::Stop;
 pub(crate) use swarm::Swarm;

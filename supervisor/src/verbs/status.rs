@@ -1,11 +1,13 @@
 //! `status`: the daemon, its live workers, and what waits for what.
 
+mod disk;
 mod health;
 mod measure;
 mod nothing;
 mod open;
 mod order;
 mod screen;
+mod worker;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,11 +19,13 @@ use kernel::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use self::disk::Room;
 use self::health::Health;
-use self::measure::{daemon_line, measure};
+use self::measure::{daemon_line, measured};
 use self::open::{Open, orphan};
 use self::order::Order;
-use crate::api::{Audience, Call, Effect, OnBoard, Verb, blocking, require_own};
+pub(crate) use self::worker::WorkerHealth;
+use crate::api::{Audience, Call, Effect, OnBoard, Verb, require_own};
 use crate::command::Command;
 use crate::config::definitions::Defect;
 use crate::daemon::{Broken, Event, LiveRun, OwnerLink, PoolUse};
@@ -119,6 +123,9 @@ pub(crate) struct WorkerLine {
     /// Until its deadline, in seconds.
     pub(crate) left_seconds: Option<u64>,
     pub(crate) usage: Option<Usage>,
+    /// How it is; a daemon of an earlier release does not say.
+    #[serde(default)]
+    pub(crate) health: WorkerHealth,
     /// What it said last with a heartbeat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) last_note: Option<String>,
@@ -164,6 +171,9 @@ pub(crate) struct StatusReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) in_its_place: Option<String>,
     pub(crate) root: std::path::PathBuf,
+    /// The file system of the root.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) disk: Option<Room>,
     /// The board that was asked about.
     pub(crate) board: kernel::BoardName,
     /// The tenant that was asked about; none for all.
@@ -237,6 +247,7 @@ impl StatusReport {
             unheard: BTreeMap::new(),
             holder: None,
             in_its_place: None,
+            disk: None,
             ..self
         }
     }
@@ -347,13 +358,12 @@ impl Verb for Status {
             own.map(|run| orphan(&board, run, open.tasks.get(&run.task_id))).collect()
         };
         let live = live.into_iter().filter(is_asked_about).collect();
-        let tree = self.tree.then_some(TREE);
-        let mut workers = blocking("procfs could not be read", move || measure(live, now, tree)).await?;
+        let root = call.service.root().dir().to_owned();
+        let (mut workers, disk) = measured(root.clone(), live, now, self.tree.then_some(TREE)).await?;
         for worker in workers.iter_mut().filter(|worker| worker.run.board == board) {
             worker.last_note = open.notes.get(&worker.run.run).cloned();
         }
         order::sort(&mut workers, self.sort.unwrap_or(Order::Age));
-        let root = call.service.root().dir().to_owned();
         let owner = daemon.is_none().then(|| OwnerLock::daemon(call.service.root())).flatten();
         let is_starting = owner.is_some_and(Owner::is_starting);
         let holder = owner.map(|owner| owner.to_string());
@@ -368,6 +378,7 @@ impl Verb for Status {
             is_starting,
             in_its_place,
             root,
+            disk,
             board,
             tenant: self.tenant,
             assignee: self.assignee,

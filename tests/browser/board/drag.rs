@@ -67,6 +67,50 @@ fn blocked_and_archived_ask_first_and_no_card_is_dragged_to_running() {
 }
 
 #[test]
+fn what_leaves_the_archive_goes_to_the_column_it_is_dropped_on() {
+    let Some(fleet) = fleet(User::current(), "") else { return };
+    let ideas = ["one", "two", "three"].map(|title| fleet.create(title, "true", &["--triage"]));
+    let finished = fleet.create("four", "true", &[]);
+    fleet.wait_for(&finished, "done");
+    for task in ideas.iter().chain([&finished]) {
+        fleet.cli(["archive", task]).ok();
+    }
+    let page = visit(&fleet);
+    page.click("[aria-label='Show archived tasks']");
+    page.wait(&card_in("archived", &ideas[0]));
+    // All of these columns stand at the end.
+    let drag = |task: &str, to: &str| {
+        page.script("document.querySelector('.columns').scrollLeft = 10000", &[]);
+        page.drag(&card(task), &column(to));
+    };
+
+    drag(&ideas[0], "blocked");
+    page.fill("dialog[open] input", "no money");
+    page.press(ENTER);
+    let shown = fleet.wait_for(&ideas[0], "blocked");
+    assert_eq!(shown["task"]["block_reason"], "no money", "{shown:#}");
+    page.wait(&card_in("blocked", &ideas[0]));
+
+    drag(&ideas[1], "done");
+    page.fill("dialog[open] textarea", "it was easy");
+    page.click("dialog[open] button.primary");
+    let shown = fleet.wait_for(&ideas[1], "done");
+    assert_eq!(shown["task"]["result"], "it was easy", "{shown:#}");
+
+    // Of several, one has the status already that the others still have to get.
+    for task in [&ideas[2], &finished] {
+        page.click_with(CONTROL, &format!("{} .card-head", card(task)));
+    }
+    drag(&ideas[2], "done");
+    page.click("dialog[open] button.primary");
+    for task in [&ideas[2], &finished] {
+        fleet.wait_for(task, "done");
+        page.wait(&card_in("done", task));
+    }
+    assert!(!page.sees("dialog[open]"), "nothing was refused");
+}
+
+#[test]
 fn the_selected_cards_go_along_and_what_ends_a_run_asks_first() {
     let Some(fleet) = fleet(User::current(), "") else { return };
     let runs = fleet.create("it runs", "sleep 600", &[]);

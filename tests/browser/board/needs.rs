@@ -83,6 +83,12 @@ fn a_review_is_peeked_at_approved_or_sent_back() {
     page.wait_gone("dialog[open]");
     page.wait(&format!("{} a[href^='/review/{good}']", need(&good)));
     page.click_text(&format!("{} button", need(&good)), "Approve");
+    page.wait_text("dialog[open] h2", "Approve \"good work\"?");
+    page.press(ESCAPE);
+    page.wait_gone("dialog[open]");
+    assert_eq!(fleet.status_of(&good), "review", "nothing is approved before it is confirmed");
+    page.click_text(&format!("{} button", need(&good)), "Approve");
+    page.click("dialog[open] button.primary");
     fleet.wait_for(&good, "done");
     page.wait_gone(&need(&good));
 

@@ -69,6 +69,25 @@ fn approvals_are_given_and_denied() {
 }
 
 #[test]
+fn an_approval_of_somebody_else_is_given_in_their_place_after_a_refusal() {
+    let Some(fleet) = fleet(User::current(), "") else { return };
+    let task = fleet.create("buy", "true", &["--require-approval", "--approver", "nobody-here"]);
+    fleet.wait_for(&task, "blocked");
+    let page = visit(&fleet);
+    open(&page, &task);
+    page.wait_text("#drawer .drawer-need", "approver nobody-here");
+    page.click_text("#drawer .drawer-need button", "Approve");
+    page.wait_text("#drawer .drawer-need", "may not decide");
+    assert_eq!(fleet.status_of(&task), "blocked");
+    page.click_text("#drawer .drawer-need button", "Approve in place of nobody-here");
+    fleet.wait_for(&task, "done");
+    let told = fleet.json(["events", "--task", &task, "--kind", "approval_granted"]);
+    assert_eq!(told["events"][0]["payload"]["overridden"], "nobody-here", "{told}");
+    page.wait_gone("#drawer .drawer-need");
+    page.is_content();
+}
+
+#[test]
 fn work_is_approved_or_sent_back_and_what_gave_up_is_tried_again() {
     let Some(fleet) = fleet(User::current(), "") else { return };
     let script = "supervisor context | grep -q 'too [s]hort' && { supervisor complete --summary longer; exit; }; \

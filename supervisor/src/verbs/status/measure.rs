@@ -1,10 +1,15 @@
 //! What the daemon and its workers use, as the kernel counts it.
 
+use std::path::PathBuf;
+
 use kernel::Timestamp;
 use shim::rundir::boottime_us;
 
-use super::{DaemonLine, WorkerLine};
+use super::disk::Room;
+use super::{DaemonLine, WorkerHealth, WorkerLine};
+use crate::api::blocking;
 use crate::daemon::{LiveRun, Snapshot};
+use crate::failure::Failure;
 use crate::host::usage::Sampler;
 
 /// The daemon itself, without what depends on the question.
@@ -28,18 +33,31 @@ pub(super) fn daemon_line(snapshot: &Snapshot) -> DaemonLine {
     }
 }
 
+/// What live runs use, and the room on the disk of the root.
+pub(super) async fn measured(
+    root: PathBuf,
+    live: Vec<LiveRun>,
+    now: Timestamp,
+    tree: Option<usize>,
+) -> Result<(Vec<WorkerLine>, Option<Room>), Failure> {
+    blocking("procfs could not be read", move || (measure(live, now, tree), Room::of(&root))).await
+}
+
 /// What each run uses now.
-pub(super) fn measure(live: Vec<LiveRun>, now: Timestamp, tree: Option<usize>) -> Vec<WorkerLine> {
+fn measure(live: Vec<LiveRun>, now: Timestamp, tree: Option<usize>) -> Vec<WorkerLine> {
     let sampler = Sampler::new();
     let boottime = boottime_us();
-    live.into_iter()
-        .map(|run| WorkerLine {
+    let measured = |run: LiveRun| {
+        let left = run.deadline_us.map(|deadline| deadline.saturating_sub(boottime) / 1_000_000);
+        WorkerLine {
             age_seconds: (now.as_micros() - run.started_at.as_micros()).max(0).unsigned_abs() / 1_000_000,
-            left_seconds: run.deadline_us.map(|deadline| deadline.saturating_sub(boottime) / 1_000_000),
+            left_seconds: left,
             usage: sampler.usage(run.cgroup.as_deref(), run.pid),
+            health: WorkerHealth::of(&run, left, now),
             last_note: None,
             tree: tree.map(|most| sampler.tree(run.cgroup.as_deref(), run.pid, most)),
             run,
-        })
-        .collect()
+        }
+    };
+    live.into_iter().map(measured).collect()
 }

@@ -23,6 +23,7 @@ impl Status {
             is_starting: false,
             in_its_place: None,
             root: root.dir().to_owned(),
+            disk: None,
             board: board.clone(),
             tenant: self.tenant.clone(),
             assignee: self.assignee.clone(),

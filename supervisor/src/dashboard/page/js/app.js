@@ -219,7 +219,7 @@ function connectionState() {
     button.setAttribute("aria-label", state === "connecting" ? "Connecting" : words[state]);
     button.lastElementChild.textContent = words[state];
     banner.hidden = state !== "lost";
-    if (state === "lost") put(banner, h("span", null, "The daemon does not answer, or this session was revoked. Run: ", h("code", null, "supervisor dashboard")),
+    if (state === "lost") put(banner, h("span", null, "The daemon does not answer. Run: ", h("code", null, "supervisor status")),
       h("button", { type: "button", class: "button small", onclick: live.retry }, "Try now"));
     if (state === "live" && (before === "lost" || before === "reconnecting")) announce("The connection is back");
     if (state !== "connecting") before = state;

@@ -2,7 +2,7 @@
 
 import { verb } from "./api.js";
 import * as live from "./live.js";
-import { state as route } from "./route.js";
+import { tenant } from "./route.js";
 
 /** The pause before a change is counted, in milliseconds: many come together. */
 const PAUSE = 500;
@@ -17,9 +17,9 @@ export function start(changed) {
   let timer = 0;
   const read = async () => {
     timer = 0;
-    const { tenant } = route().query;
+    const own = tenant();
     // The number is an aid: where it cannot be read, the connection of the page says why.
-    const stats = await verb("stats", tenant ? { tenant } : {}).catch(() => null);
+    const stats = await verb("stats", own ? { tenant: own } : {}).catch(() => null);
     const now = stats ? stats.by_status.review ?? 0 : reviews;
     if (now === reviews) return;
     reviews = now;

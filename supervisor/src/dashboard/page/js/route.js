@@ -35,6 +35,12 @@ function changed() {
   for (const listener of [...listeners]) listener(current, before);
 }
 
+/** What stands in the address for all tenants, where another one is configured. */
+export const ALL = "*";
+
+/** The tenant that the page is filtered by; undefined for all. @param {State} [of] @returns {string | undefined} */
+export const tenant = ({ query } = current) => (query.tenant && query.tenant !== ALL ? query.tenant : undefined);
+
 /** @param {string} path @param {Record<string, any>} query */
 function href(path, query) {
   const pairs = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "" && value !== false);

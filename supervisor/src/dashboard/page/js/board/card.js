@@ -4,7 +4,7 @@ import * as route from "../route.js";
 import { h, icon } from "../dom.js";
 import { now, short, stamp } from "../time.js";
 import { usd } from "../money.js";
-import { isBroken, waiting } from "./statuses.js";
+import { isBroken, waiting, worrying } from "./statuses.js";
 
 /** The heights of a card's parts in pixels at the usual size of text; board.css has the same. */
 const PART = { around: 20, head: 18, title: 18, wait: 19, foot: 27 };
@@ -64,6 +64,9 @@ function progress({ done, total }) {
     h("span", { "aria-hidden": "true" }, `${done}/${total}`), h("span", { class: "unseen" }, `${done} of ${total} children done`));
 }
 
+/** Whether its line stands out. @param {import("./store.js").Card} card */
+const isGrave = (card) => isBroken(card) || (card.status === "running" && worrying.has(card.id));
+
 /** Returns a card. @param {import("./store.js").Card} card */
 export function build(card) {
   const wait = waiting(card);
@@ -75,7 +78,7 @@ export function build(card) {
       h("span", { class: "age number", title: `Created ${stamp(card.created_at)}` }, short(now() - card.created_at)),
       h("input", { type: "checkbox", class: "card-check", tabindex: "-1", "aria-label": `Select ${words}` })),
     h("a", { class: "card-title", href: route.here({ task: card.id }), draggable: "false", tabindex: "-1", dir: "auto", title: long(card.title) ? card.title : null }, card.title),
-    wait ? h("div", { class: ["card-wait", isBroken(card) && "broken"], dir: "auto", title: wait }, wait) : null,
+    wait ? h("div", { class: ["card-wait", isGrave(card) && "broken"], dir: "auto", title: wait }, wait) : null,
     hasFoot(card) ? h("div", { class: "card-foot" },
       card.priority ? h("span", { class: "chip priority", dataset: { kind: card.priority > 0 ? "warn" : null }, title: `Priority ${card.priority}` }, h("span", { class: "unseen" }, "Priority "), `P${card.priority}`) : null,
       card.tenant ? h("span", { class: "chip", title: `Tenant ${card.tenant}` }, h("span", { class: "unseen" }, "Tenant "), h("span", { class: "cut" }, card.tenant)) : null,
@@ -94,4 +97,5 @@ export function tick(element, card) {
   const wait = element.querySelector(".card-wait");
   const why = waiting(card);
   if (wait && why && wait.textContent !== why) { wait.textContent = why; wait.title = why; }
+  wait?.classList.toggle("broken", isGrave(card));
 }

@@ -8,7 +8,7 @@ import { problem, toast } from "../toast.js";
 import { COLUMN } from "./statuses.js";
 
 /** @typedef {import("./store.js").Store} Store @typedef {import("./store.js").Card} Card */
-/** What became of a task. @typedef {{id: string, ok: boolean, error?: string, hint?: string, note?: string}} Result */
+/** What became of a task. @typedef {{id: string, ok: boolean, status?: string, error?: string, hint?: string, note?: string}} Result */
 
 /** The tasks of one request that changes many. */
 const AT_ONCE = 200;
@@ -85,8 +85,11 @@ async function send(cards, to, how) {
   const archived = cards.filter((card) => card.status === "archived");
   if (archived.length) {
     const back = await many("unarchive", { task_ids: archived.map((card) => card.id) }, archived);
-    const rest = cards.filter((card) => card.status !== "archived");
-    return [...back, ...(rest.length ? await send(rest, to, how) : [])];
+    const now = new Map(back.filter((one) => one.ok).map((one) => [one.id, one.status ?? ""]));
+    // Each gets back the status that it had; only what is not where it should be goes on.
+    const there = back.filter((one) => !one.ok || one.status === to);
+    const rest = cards.filter((card) => card.status !== "archived" || (now.has(card.id) && now.get(card.id) !== to)).map((card) => ({ ...card, status: now.get(card.id) ?? card.status }));
+    return [...there, ...(rest.length ? await send(rest, to, how) : [])];
   }
   if (to === "review") return many("request-review", { task_ids: ids }, cards);
   if (to === "scheduled") return many("schedule", { ids, ...(how.at ? { at: how.at } : {}) }, cards);

@@ -12,3 +12,5 @@ export const moves = () => later(import("./moves.js"));
 export const changes = async () => { const [asks, acts] = await Promise.all([choices(), moves()]); return { ...asks, ...acts }; };
 /** What a person says to a task that waits. */
 export const replies = () => later(import("./reply.js"));
+/** The bar for the selected tasks. */
+export const bulk = () => later(import("./bulk.js"));

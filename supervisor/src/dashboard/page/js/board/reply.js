@@ -1,7 +1,7 @@
 // What a person says to a task that waits: answers, approvals, denials, changes, another try.
 
 import { call, verb } from "../api.js";
-import { ask, sheet } from "../dialog.js";
+import { ask, confirm, sheet } from "../dialog.js";
 import { seenLines } from "../diff/hidden.js";
 import { command, copy, h } from "../dom.js";
 import { problem, toast } from "../toast.js";
@@ -25,8 +25,11 @@ async function say(store, card, step, done) {
 /** Sends an answer in words: another question that came up meanwhile is not answered by a number. @param {Store} store @param {Card} card @param {string} answer */
 export const answer = (store, card, answer) => say(store, card, () => verb("answer", { task_id: card.id, answer }), `Answered: ${answer}`);
 
-/** @param {Store} store @param {Card} card */
-export const approve = (store, card) => say(store, card, () => verb("approve", { task_id: card.id }), `Approved "${card.title}"`);
+/** Approves a task. A review is over with that, so it is asked first. @param {Store} store @param {Card} card */
+export async function approve(store, card) {
+  if (card.status === "review" && !(await confirm({ title: `Approve "${card.title}"?`, text: "The review is over, and the task is done.", action: "Approve" }))) return false;
+  return say(store, card, () => verb("approve", { task_id: card.id }), `Approved "${card.title}"`);
+}
 
 /** @param {Store} store @param {Card} card */
 export async function deny(store, card) {

@@ -25,6 +25,9 @@ export const COLUMNS = [
 /** @type {Record<string, Column>} */
 export const COLUMN = Object.fromEntries(COLUMNS.map((column) => [column.status, column]));
 
+/** The words about the workers of tasks that somebody should look at, by task. @type {Map<string, string>} */
+export const worrying = new Map();
+
 /** Whether a task waits for something that is broken. @param {import("./store.js").Card} card */
 export const isBroken = (card) => card.waits?.code === "environment" && card.status !== "running";
 
@@ -44,7 +47,7 @@ function words(card) {
 
 /** Returns why a task waits or how long it runs, in one line; empty where there is nothing to say. @param {import("./store.js").Card} card */
 export function waiting(card) {
-  if (card.status === "running") return card.started_at ? `Running for ${short(now() - card.started_at)}` : "Running";
+  if (card.status === "running") return [card.started_at ? `Running for ${short(now() - card.started_at)}` : "Running", worrying.get(card.id)].filter(Boolean).join(" · ");
   if (card.status === "done" || card.status === "archived") return "";
   return words(card);
 }

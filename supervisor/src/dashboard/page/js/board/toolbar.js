@@ -3,7 +3,7 @@
 import * as route from "../route.js";
 import { h, icon, put } from "../dom.js";
 import { mayNudge, nudge, nudging } from "../parts/nudge.js";
-import { changes, moves } from "./ondemand.js";
+import { bulk } from "./ondemand.js";
 
 /** The value of the filter that finds tasks without an assignee. */
 export const NOBODY = "-";
@@ -14,23 +14,23 @@ const TYPING = 150;
 /** Reads the filters from the URL; what it does not say is as the configuration has it. @param {route.State} state @param {{lane_by_profile: boolean, include_archived_by_default: boolean}} config @returns {Filters} */
 export function filters({ query }, config) {
   const flag = (name, otherwise) => (query[name] === undefined ? otherwise : query[name] === "1");
-  return { tenant: query.tenant ?? "", assignee: query.assignee ?? "", q: query.q ?? "", archived: flag("archived", config.include_archived_by_default), lanes: flag("lanes", config.lane_by_profile) };
+  return { tenant: route.tenant({ query }) ?? "", assignee: query.assignee ?? "", q: query.q ?? "", archived: flag("archived", config.include_archived_by_default), lanes: flag("lanes", config.lane_by_profile) };
 }
 
 export class Toolbar {
-  /** @param {{store: import("./store.js").Store, selected: Set<string>, unselect: () => void, create: () => void}} board */
+  /** @param {{store: import("./store.js").Store, selected: Set<string>, unselect: () => void, create: () => void, all: string | null}} board `all`: what says in the address that it is all tenants */
   constructor(board) {
     this.board = board;
     let timer = 0;
     this.search = h("input", { class: "input search", type: "search", placeholder: "Search", "aria-label": "Search tasks", "aria-keyshortcuts": "/", autocomplete: "off", spellcheck: "false", dir: "auto",
       oninput: () => { clearTimeout(timer); timer = setTimeout(() => route.set({ q: this.search.value || null }, { replace: true }), TYPING); },
       onkeydown: (event) => { if (event.key === "Escape") { event.stopPropagation(); if (this.search.value) { this.search.value = ""; route.set({ q: null }, { replace: true }); } else this.search.blur(); } } });
-    this.tenant = h("select", { class: "select", "aria-label": "Tenant", onchange: () => route.set({ tenant: this.tenant.value || null }) });
+    this.tenant = h("select", { class: "select", "aria-label": "Tenant", onchange: () => route.set({ tenant: this.tenant.value || board.all }) });
     this.assignee = h("select", { class: "select", "aria-label": "Assignee", onchange: () => route.set({ assignee: this.assignee.value || null }) });
     const flag = (name, label) => h("input", { type: "checkbox", onchange: (event) => route.set({ [name]: event.currentTarget.checked ? "1" : "0" }), "aria-label": label });
     this.archived = flag("archived", "Show archived tasks");
     this.lanes = flag("lanes", "Lanes by profile in Running");
-    this.clear = h("button", { type: "button", class: "button quiet small", hidden: true, onclick: () => { this.search.value = ""; route.set({ q: null, tenant: null, assignee: null }); } }, "Clear filters");
+    this.clear = h("button", { type: "button", class: "button quiet small", hidden: true, onclick: () => { this.search.value = ""; route.set({ q: null, tenant: board.all, assignee: null }); } }, "Clear filters");
     const nudges = h("button", { type: "button", class: "button nudge", title: "Check for tasks to start now", hidden: true, onclick: nudge }, icon("play"), "Nudge");
     nudging.then(() => { nudges.hidden = !mayNudge; });
     this.bar = h("div", { class: "bulk", role: "toolbar", "aria-label": "Selected tasks", hidden: true });
@@ -65,18 +65,8 @@ export class Toolbar {
 
   /** Shows the bar while tasks are selected. */
   select() {
-    const { store, selected, unselect } = this.board;
+    const { selected } = this.board;
     this.bar.hidden = selected.size === 0;
-    if (this.bar.hidden) return;
-    const ids = [...selected];
-    const title = ids.length === 1 ? ids[0] : `${ids.length} tasks`;
-    const act = (label, run) => h("button", { type: "button", class: "button small", onclick: run }, label);
-    put(this.bar, h("span", { class: "bulk-count", role: "status" }, `${ids.length} selected`),
-      act("Move to…", async () => { const all = await changes(); const to = await all.status(`Move ${title} to`); if (to && await all.move(store, ids, to)) unselect(); }),
-      act("Assign…", async () => { const all = await changes(); const to = await all.assignee(`Assign ${title}`); if (to !== null) await all.assign(store, ids, to); }),
-      act("Priority…", async () => { const all = await changes(); const to = await all.priority(`Priority of ${title}`); if (to !== null) await all.prioritize(store, ids, to); }),
-      act("Archive", async () => { if (await (await moves()).move(store, ids, "archived")) unselect(); }),
-      h("span", { class: "grow" }),
-      h("button", { type: "button", class: "button small quiet", onclick: unselect }, "Clear ", h("kbd", null, "Esc")));
+    if (!this.bar.hidden) bulk().then(({ fill }) => fill(this.bar, this.board));
   }
 }

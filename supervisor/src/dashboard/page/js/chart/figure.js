@@ -5,6 +5,8 @@ import { h, svg, text } from "../dom.js";
 const WIDTH = 240;
 const HEIGHT = 44;
 const KEPT = 180;
+/** So many values fill the width at least: the line begins at the left and gets denser. */
+const LEAST = 10;
 
 /**
  * @param {string} title
@@ -27,11 +29,10 @@ export function figure(title, write, { most = 1 } = {}) {
       values.push(next);
       if (values.length > KEPT) values.shift();
       const highest = Math.max(most, ...values);
-      const step = WIDTH / (KEPT - 1);
-      const from = WIDTH - (values.length - 1) * step;
-      const points = values.map((each, at) => `${(from + at * step).toFixed(1)},${(HEIGHT - 1 - (each / highest) * (HEIGHT - 4)).toFixed(1)}`);
+      const step = WIDTH / (Math.max(LEAST, values.length) - 1);
+      const points = values.map((each, at) => `${(at * step).toFixed(1)},${(HEIGHT - 1 - (each / highest) * (HEIGHT - 4)).toFixed(1)}`);
       line.setAttribute("points", points.join(" "));
-      area.setAttribute("points", `${from.toFixed(1)},${HEIGHT} ${points.join(" ")} ${WIDTH},${HEIGHT}`);
+      area.setAttribute("points", `0,${HEIGHT} ${points.join(" ")} ${((values.length - 1) * step).toFixed(1)},${HEIGHT}`);
       text(value, write(next));
       text(range, `most ${write(Math.max(...values))}`);
       drawing.setAttribute("aria-label", `${title}: now ${write(next)}, at least ${write(Math.min(...values))}, at most ${write(Math.max(...values))}`);

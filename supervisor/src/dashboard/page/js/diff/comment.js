@@ -2,22 +2,29 @@
 
 import { h } from "../dom.js";
 
+/** What stands below a line. @param {HTMLElement} row */
+function below(row) {
+  const found = [];
+  for (let next = row.nextElementSibling; next?.classList.contains("diff-comment"); next = next.nextElementSibling) found.push(next);
+  return found;
+}
+
 /**
- * Puts the field below a line.
+ * Puts the field below a line, in the place of the note there that it changes.
  * @param {HTMLElement} row
- * @param {{path: string, line: number, text: string, save: (text: string) => void}} of
+ * @param {{name: string, side: string, text: string, save: (text: string) => void}} of
  */
-export function editor(row, { path, line, text, save }) {
-  const open = row.nextElementSibling;
-  if (open?.classList.contains("diff-comment")) open.remove();
-  const field = /** @type {HTMLTextAreaElement} */ (h("textarea", { class: "textarea", rows: "3", "aria-label": `Comment on ${path}, line ${line}`, placeholder: "What has to change here? The next run reads it." }));
+export function editor(row, { name, side, text, save }) {
+  for (const each of below(row)) if (each.classList.contains("is-open") || /** @type {HTMLElement} */ (each).dataset.side === side) each.remove();
+  const field = /** @type {HTMLTextAreaElement} */ (h("textarea", { class: "textarea", rows: "3", "aria-label": `Comment on ${name}`, placeholder: "What has to change here? The next run reads it." }));
   field.value = text;
   const done = (/** @type {string} */ said) => {
     form.remove();
     save(said);
     row.focus({ preventScroll: true });
   };
-  const form = h("form", { class: "diff-comment is-open" }, field,
+  const form = h("form", { class: "diff-comment is-open", dataset: { side } },
+    side === "old" ? h("p", { class: "muted" }, "On the removed line") : null, field,
     h("div", { class: "actions" },
       text === "" ? null : h("button", { type: "button", class: "button quiet small push-start", onclick: () => done("") }, "Delete"),
       h("button", { type: "button", class: "button small", onclick: () => done(text) }, "Cancel"),
@@ -37,10 +44,7 @@ export function editor(row, { path, line, text, save }) {
   field.focus();
 }
 
-/** Puts the note below a line. @param {HTMLElement} row @param {{text: string, edit: () => void}} of */
-export function note(row, { text, edit }) {
-  const below = row.nextElementSibling;
-  if (below?.classList.contains("diff-comment")) below.remove();
-  if (text === "") return;
-  row.after(h("div", { class: "diff-comment" }, h("p", null, text), h("button", { type: "button", class: "button quiet small", onclick: edit }, "Edit")));
+/** Puts a note below a line, after those that are there. @param {HTMLElement} row @param {{side: string, text: string, edit: () => void}} of */
+export function note(row, { side, text, edit }) {
+  (below(row).at(-1) ?? row).after(h("div", { class: "diff-comment", dataset: { side } }, side === "old" ? h("span", { class: "chip" }, "removed line") : null, h("p", null, text), h("button", { type: "button", class: "button quiet small", onclick: edit }, "Edit")));
 }

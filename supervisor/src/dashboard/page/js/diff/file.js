@@ -3,6 +3,7 @@
 import { h, icon, put, text } from "../dom.js";
 import { counted } from "../parts/words.js";
 import { editor, note } from "./comment.js";
+import { named } from "./drafts.js";
 import { seen } from "./hidden.js";
 import { lines } from "./lines.js";
 import { lineCount } from "./model.js";
@@ -63,27 +64,25 @@ export function fileView(file, index, { mode, drafts, observer, of = "" }) {
     const own = drafts?.comments.filter((comment) => comment.path === file.path) ?? [];
     written.hidden = own.length === 0;
     text(written, counted(own.length, "comment"));
+    for (const before of body.querySelectorAll(".diff-comment:not(.is-open)")) before.remove();
     for (const comment of own) {
-      const row = rowAt(comment.line);
-      if (row) note(row, { text: comment.text, edit: () => write(row) });
+      const row = rowAt(comment);
+      if (row) note(row, { side: comment.side, text: comment.text, edit: () => write(row, comment) });
     }
   }
 
-  /** @param {number} line @returns {HTMLElement | null} */
-  const rowAt = (line) => body.querySelector(`.diff-line[data-line="${line}"]:not([data-kind="-"])`) ?? body.querySelector(`.diff-line[data-line="${line}"]`);
+  /** @param {import("./drafts.js").Place} place @returns {HTMLElement | null} */
+  const rowAt = ({ side, line }) => body.querySelector(`.diff-line[data-side="${side}"][data-line="${line}"]`) ?? (side === "old" ? body.querySelector(`.diff-line[data-old="${line}"]`) : null);
 
-  /** Opens the field for a comment on a line. @param {HTMLElement} row */
-  function write(row) {
+  /** Opens the field for a comment on a line, or on another place that is in its row. @param {HTMLElement} row @param {import("./drafts.js").Place} [place] */
+  function write(row, place = { side: row.dataset.side === "old" ? "old" : "new", line: Number(row.dataset.line) }) {
     if (!drafts) return;
-    const line = Number(row.dataset.line);
-    const before = drafts.at(file.path, line)?.text ?? "";
     editor(row, {
-      path: file.path,
-      line,
-      text: before,
+      name: named({ path: file.path, ...place }),
+      side: place.side,
+      text: drafts.at(file.path, place)?.text ?? "",
       save(said) {
-        drafts.set(file.path, line, said);
-        note(row, { text: said.trim(), edit: () => write(row) });
+        drafts.set(file.path, place, said);
         showNotes();
       },
     });
@@ -93,7 +92,8 @@ export function fileView(file, index, { mode, drafts, observer, of = "" }) {
     const target = /** @type {Element} */ (event.target);
     const row = target.closest(".diff-line");
     if (!(row instanceof HTMLElement)) return;
-    if (target.closest(".diff-number")) write(row);
+    const isLeft = row.dataset.old && target.closest(".diff-side") === row.firstElementChild;
+    if (target.closest(".diff-number")) write(row, isLeft ? { side: "old", line: Number(row.dataset.old) } : undefined);
     else if (getSelection()?.isCollapsed !== false) row.focus({ preventScroll: true });
   });
   // The place of the lines is kept until they are there.
@@ -110,6 +110,7 @@ export function fileView(file, index, { mode, drafts, observer, of = "" }) {
     get isOpen() {
       return isOpen;
     },
+    rowAt,
     /** Builds the lines again, in another form. */
     again() {
       if (!isBuilt) return;

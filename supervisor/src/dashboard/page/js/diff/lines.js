@@ -2,7 +2,7 @@
 
 import { h } from "../dom.js";
 import { seen } from "./hidden.js";
-import { changedParts, pairs, places } from "./model.js";
+import { changedParts, pairs, placeOf } from "./model.js";
 
 /** @typedef {import("./model.js").Line} Line @typedef {import("./model.js").File} File */
 
@@ -21,30 +21,29 @@ function code(line, part) {
 const number = (/** @type {number | null} */ value) => h("span", { class: "diff-number", "aria-hidden": "true" }, value === null ? "" : String(value));
 
 /** What screen readers say of a line. @param {Line} line */
-const spoken = (line) => `${SIGNS[line.kind]} line ${line.new ?? line.old}: ${line.text.trim() || "empty"}`.trim();
+const spoken = (line) => `${SIGNS[line.kind]} line ${placeOf(line).line}: ${line.text.trim() || "empty"}`.trim();
 
-/** @param {Line} line @param {[number, number] | undefined} part @param {number | null} at  The line that a comment names. */
-function unified(line, part, at) {
-  return h("div", { class: "diff-line", tabindex: "-1", role: "group", "aria-label": spoken(line), dataset: { kind: line.kind, line: at } },
+/** @param {Line} line @param {[number, number] | undefined} part */
+function unified(line, part) {
+  return h("div", { class: "diff-line", tabindex: "-1", role: "group", "aria-label": spoken(line), dataset: { kind: line.kind, ...placeOf(line) } },
     number(line.old), number(line.new), h("span", { class: "diff-sign", "aria-hidden": "true" }, line.kind), code(line, part));
 }
 
-/** @param {import("./model.js").Pair} pair @param {Map<Line, [number, number]>} parts @param {number | null} at */
-function split({ left, right }, parts, at) {
+/** Two lines beside each other. A comment is on the right one, and by the number of the left one on a line that was deleted. @param {import("./model.js").Pair} pair @param {Map<Line, [number, number]>} parts */
+function split({ left, right }, parts) {
   const side = (/** @type {Line | null} */ line, /** @type {"old" | "new"} */ of) =>
     h("div", { class: "diff-side", dataset: { kind: line ? line.kind : "none" } }, number(line ? line[of] : null), h("span", { class: "diff-sign", "aria-hidden": "true" }, line?.kind ?? ""), line ? code(line, parts.get(line)) : h("span", { class: "diff-code" }));
   const said = [left !== right && left ? spoken(left) : "", right ? spoken(right) : ""].filter(Boolean).join("; ");
-  return h("div", { class: "diff-line diff-pair", tabindex: "-1", role: "group", "aria-label": said, dataset: { line: at } }, side(left, "old"), side(right, "new"));
+  return h("div", { class: "diff-line diff-pair", tabindex: "-1", role: "group", "aria-label": said, dataset: { ...placeOf(/** @type {Line} */ (right ?? left)), old: left && left !== right && right ? left.old : null } }, side(left, "old"), side(right, "new"));
 }
 
 /** The lines of a file. @param {File} file @param {"unified" | "split"} mode @returns {HTMLElement} */
 export function lines(file, mode) {
   const hunks = file.hunks.map((hunk) => {
     const parts = changedParts(hunk);
-    const numbers = places(hunk);
     const rows = mode === "split"
-      ? pairs(hunk).map((pair) => split(pair, parts, numbers.get(/** @type {Line} */ (pair.right ?? pair.left)) ?? null))
-      : hunk.lines.map((line) => unified(line, parts.get(line), numbers.get(line) ?? null));
+      ? pairs(hunk).map((pair) => split(pair, parts))
+      : hunk.lines.map((line) => unified(line, parts.get(line)));
     const blocks = [];
     for (let at = 0; at < rows.length; at += BLOCK) {
       const block = h("div", { class: "diff-block" }, rows.slice(at, at + BLOCK));

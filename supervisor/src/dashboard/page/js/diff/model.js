@@ -72,13 +72,5 @@ export function changedParts(hunk) {
   return parts;
 }
 
-/** The line of the file as it is now that a comment on each line names: for a deleted one the line that follows it. @param {Hunk} hunk @returns {Map<Line, number>} */
-export function places(hunk) {
-  const found = new Map();
-  let next = 0;
-  for (const line of [...hunk.lines].reverse()) {
-    if (line.new !== null) next = line.new;
-    found.set(line, line.new ?? (next > 0 ? next : line.old ?? 1));
-  }
-  return found;
-}
+/** What a comment on a line names: the line as it is now, or as it was where it was deleted. @param {Line} line @returns {import("./drafts.js").Place} */
+export const placeOf = (line) => (line.kind === "-" ? { side: "old", line: line.old ?? 1 } : { side: "new", line: line.new ?? 1 });

@@ -6,10 +6,11 @@ import { ask } from "../parts/ask.js";
 import { counted } from "../parts/words.js";
 import { link } from "../route.js";
 import { problem, toast } from "../toast.js";
+import { named } from "./drafts.js";
 
 /**
  * @param {import("./drafts.js").Drafts} drafts
- * @param {{task: () => any, go: (path: string, line: number) => void, decided: () => void}} of
+ * @param {{task: () => any, go: (comment: import("./drafts.js").Comment) => void, decided: () => void}} of
  */
 export function verdictBar(drafts, { task, go, decided }) {
   const field = /** @type {HTMLTextAreaElement} */ (h("textarea", { class: "textarea", rows: "1", "aria-label": "Comment, or what has to change", placeholder: "Comment, or what has to change", oninput: () => drafts.say(field.value) }));
@@ -76,7 +77,7 @@ export function verdictBar(drafts, { task, go, decided }) {
       const { comments } = drafts;
       written.hidden = comments.length === 0;
       text(/** @type {Element} */ (written.firstElementChild), `${counted(comments.length, "comment")} on lines, not sent yet`);
-      put(list, comments.map((comment) => h("li", null, h("button", { type: "button", class: "link", onclick: () => go(comment.path, comment.line) }, `${comment.path}:${comment.line}`), " ", comment.text)));
+      put(list, comments.map((comment) => h("li", null, h("button", { type: "button", class: "link", onclick: () => go(comment) }, named(comment)), " ", comment.text)));
       const status = task()?.status;
       const isAsked = status === "review";
       over.hidden = !status || isAsked;

@@ -26,7 +26,7 @@ export function queues() {
       const next = JSON.stringify([status.counts, status.daemon?.pools, status.daemon?.taken, stats]);
       if (next === shape) return;
       shape = next;
-      put(counts, STATUSES.map((name) => h("li", null, h("a", { href: link("/board"), class: "queue-count" }, h("span", { class: "queue-number number" }, (status.counts[name] ?? 0).toLocaleString("en-US")), statusWord(name)))));
+      put(counts, STATUSES.map((name) => h("li", null, h("a", { href: link("/board", { column: name }), class: "queue-count" }, h("span", { class: "queue-number number" }, (status.counts[name] ?? 0).toLocaleString("en-US")), statusWord(name)))));
       put(oldest, stats.oldest_ready_age_seconds > 0 ? `The oldest ready task has waited ${duration(stats.oldest_ready_age_seconds)}.` : "No task is ready and waits.");
       const bars = [["slots", status.daemon?.taken ?? 0, status.daemon?.slots ?? 0], ...(status.daemon?.pools ?? []).map((/** @type {any} */ pool) => [`pool ${pool.name}`, pool.taken, pool.places])];
       put(pools, bars.map(([name, taken, places]) => {

@@ -1,5 +1,6 @@
 // The board: what needs a person, and a column per status.
 
+import { Problem, call } from "../api.js";
 import * as live from "../live.js";
 import * as route from "../route.js";
 import { h, put, text } from "../dom.js";
@@ -10,7 +11,7 @@ import { Cursor } from "../board/cursor.js";
 import { draggable } from "../board/drag.js";
 import { Needs } from "../board/needs.js";
 import { moves } from "../board/ondemand.js";
-import { COLUMNS, needed } from "../board/statuses.js";
+import { COLUMNS, needed, worrying } from "../board/statuses.js";
 import { Store, order } from "../board/store.js";
 import { NOBODY, Toolbar, filters } from "../board/toolbar.js";
 
@@ -22,6 +23,8 @@ const WAITING = ["todo", "scheduled", "ready"];
 const RUNNING = 12;
 const ENDS = /complet|done|archiv|reopen|link|delet|promot/;
 const WIDE = "supervisor.columns";
+/** The words about a worker that a card shows. */
+const WORRYING = ["quiet", "overdue", "stuck"];
 
 class Board {
   /** @param {HTMLElement} main @param {import("../app.js").Context} context */
@@ -41,6 +44,8 @@ class Board {
     /** @type {Set<string> | "all"} */
     this.dirty = "all";
     this.frame = 0;
+    /** The column that the address names, and while it is not shown yet. */
+    this.named = this.column = "";
     /** A task that was made or moved here and is not shown yet. */
     this.made = "";
     const made = {
@@ -50,10 +55,10 @@ class Board {
     };
     this.views = COLUMNS.map((column) => new ColumnView(column, made));
     this.needs = new Needs(this.store);
-    this.toolbar = new Toolbar({ store: this.store, selected: this.selected, unselect: () => this.unselect(), create: () => this.create("ready") });
+    this.toolbar = new Toolbar({ store: this.store, selected: this.selected, unselect: () => this.unselect(), create: () => this.create("ready"), all: context.config.default_tenant ? route.ALL : null });
     this.strip = h("nav", { class: "strip", "aria-label": "Columns" }, this.views.map((view) => {
       view.chip = h("span", { class: "number" }, "0");
-      return view.tab = h("button", { type: "button", class: "strip-one status", dataset: { status: view.column.status }, onclick: () => { view.wide = true; view.narrow(); view.element.scrollIntoView({ inline: "center", block: "nearest" }); } }, view.column.word, view.chip);
+      return view.tab = h("button", { type: "button", class: "strip-one status", dataset: { status: view.column.status }, onclick: () => this.aim(view) }, view.column.word, view.chip);
     }));
     this.columns = h("div", { class: "columns", "aria-busy": "true" }, this.views.map((view) => view.element));
     this.element = h("div", { class: "board" }, h("h1", { class: "unseen" }, "Board"), this.toolbar.element, this.needs.element, this.strip, this.columns);
@@ -72,10 +77,7 @@ class Board {
     this.observer.observe(this.columns);
     this.resize();
     this.timer = setInterval(() => this.tick(), TICK);
-    if (context.config.default_tenant && route.state().query.tenant === undefined && !defaulted) {
-      defaulted = true;
-      route.set({ tenant: context.config.default_tenant }, { replace: true });
-    }
+    this.settle();
     this.now = filters(route.state(), context.config);
     this.read();
     if (this.now.q) this.search();
@@ -89,18 +91,48 @@ class Board {
     this.first = true;
   }
 
+  /** Shows a column. @param {ColumnView} view */
+  aim(view) {
+    view.wide = true;
+    view.narrow();
+    view.element.scrollIntoView({ inline: "center", block: "nearest" });
+  }
+
+  /** Shows the column that the address names, and puts the keyboard there. */
+  aimed() {
+    const view = this.views.find((one) => one.column.status === this.column && !one.element.hidden);
+    if (!view) return;
+    this.column = "";
+    this.aim(view);
+    view.element.classList.add("fresh");
+    if (view.cards.length) this.cursor.note(view.cards[0].id, view.column.status);
+  }
+
+  /** An address that names no tenant is that of the configured one. Returns whether it was changed. */
+  settle() {
+    const { default_tenant: tenant } = this.context.config;
+    if (!tenant || route.state().query.tenant !== undefined) return false;
+    route.set({ tenant }, { replace: true });
+    return true;
+  }
+
   read() {
-    this.store.load({ tenant: this.now.tenant, archived: this.now.archived }).catch((error) => {
+    this.store.load({ tenant: this.now.tenant, archived: this.now.archived }).then(() => this.look()).catch((error) => {
       if (error.name !== "AbortError") problem(error);
     });
   }
 
   /** @param {route.State} state */
   update(state) {
+    // The change of the address comes back here.
+    if (this.settle()) return;
     const before = this.now;
     this.now = filters(state, this.context.config);
     if (before.tenant !== this.now.tenant || before.archived !== this.now.archived) this.read();
     if (before.q !== this.now.q) this.search();
+    const column = state.query.column ?? "";
+    if (column !== this.named) this.column = column;
+    this.named = column;
     this.later(null);
     this.opened = state.query.task ?? "";
     for (const view of this.views) view.list.refresh();
@@ -172,6 +204,7 @@ class Board {
       try { localStorage.setItem(WIDE, JSON.stringify(this.views.filter((view) => view.wide).map((view) => view.column.status))); } catch { /* storage is off: next time all are wide */ }
     }
     this.element.dataset.empty = String(store.loaded && store.cards.size === 0);
+    if (this.column && store.loaded) this.aimed();
     if (this.made && this.placed.has(this.made)) this.showMade(this.made);
     this.needs.set(waiting, store.loaded);
     this.toolbar.set(now);
@@ -210,6 +243,18 @@ class Board {
     if (shown(WAITING).length) this.store.refresh(WAITING);
     // What a run costs grows without an event, too.
     this.store.patch(shown(["running"]).slice(0, RUNNING));
+    this.look();
+  }
+
+  /** Asks how the workers of the tasks in sight are. */
+  async look() {
+    if (![...this.store.cards.values()].some((card) => card.status === "running")) return;
+    try {
+      const { runs } = await call("GET", "/runs/live", { query: { tenant: this.now.tenant || null } });
+      worrying.clear();
+      for (const run of runs) if (WORRYING.includes(run.health)) worrying.set(run.task, run.health);
+      for (const view of this.views) view.tick();
+    } catch (error) { if (!(error instanceof Problem)) throw error; }
   }
 
   /** @param {HTMLElement} element @param {import("../board/store.js").Card} card */
@@ -291,9 +336,6 @@ class Board {
     this.store.end();
   }
 }
-
-/** The configured tenant is chosen once; after that the person decides. */
-let defaulted = false;
 
 /** @param {HTMLElement} main @param {import("../app.js").Context} context */
 export function mount(main, context) {

@@ -4,7 +4,7 @@ import { verb } from "../api.js";
 import { h, put, text } from "../dom.js";
 import { pageKeys } from "../parts/pagekeys.js";
 import * as live from "../live.js";
-import { state as route } from "../route.js";
+import { tenant as chosenTenant } from "../route.js";
 import { duration } from "../time.js";
 import { problem } from "../toast.js";
 import { verbs } from "../drawer/server.js";
@@ -48,11 +48,11 @@ export function mount(main) {
     if (may.has("doctor")) host.read();
     return may;
   });
-  const spent = allowed.then((may) => (may.has("spend") ? used.read(route().query.tenant) : undefined));
+  const spent = allowed.then((may) => (may.has("spend") ? used.read(chosenTenant()) : undefined));
   let failed = false;
   let isClosed = false;
   const polled = repeat(async () => {
-    const { tenant } = route().query;
+    const tenant = chosenTenant();
     const own = tenant ? { tenant } : {};
     try {
       const may = await allowed;
@@ -67,6 +67,7 @@ export function mount(main) {
       held.update(Array.isArray(holds) ? holds : [], report.broken);
       wrong.update(diagnosed, report);
       queue.update(report, stats);
+      room.update(report);
       if (may.has("metrics")) await figures.update(report);
       await spent;
     } catch (error) {

@@ -4,7 +4,7 @@ import { Problem, verb } from "../api.js";
 import { h, put } from "../dom.js";
 import { pageKeys } from "../parts/pagekeys.js";
 import * as live from "../live.js";
-import { link, set, state as route } from "../route.js";
+import { link, set, state as route, tenant as chosenTenant } from "../route.js";
 import { ago } from "../time.js";
 import { usd } from "../money.js";
 import { problem } from "../toast.js";
@@ -29,7 +29,8 @@ function all(place) {
   put(place, page);
   let isClosed = false;
   async function read() {
-    const { tenant, all: isAll } = route().query;
+    const { all: isAll } = route().query;
+    const tenant = chosenTenant();
     let answer;
     try {
       answer = await verb("missions", { all: Boolean(isAll), ...(tenant ? { tenant } : {}) });

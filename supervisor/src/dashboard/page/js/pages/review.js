@@ -225,14 +225,14 @@ export function mount(main) {
     return true;
   }
 
-  /** @param {string} path @param {number} line */
-  function goTo(path, line) {
-    const index = views.findIndex((view) => view.file.path === path);
+  /** @param {import("../diff/drafts.js").Comment} comment */
+  function goTo(comment) {
+    const index = views.findIndex((view) => view.file.path === comment.path);
     if (index < 0) return;
     views[index].open(true);
     show(index);
-    const row = views[index].element.querySelector(`.diff-line[data-line="${line}"]`);
-    if (row instanceof HTMLElement) {
+    const row = views[index].rowAt(comment);
+    if (row) {
       row.scrollIntoView({ block: "center" });
       row.focus({ preventScroll: true });
     }

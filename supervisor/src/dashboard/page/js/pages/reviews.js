@@ -3,7 +3,7 @@
 import { verb } from "../api.js";
 import { h, icon, put, text } from "../dom.js";
 import * as live from "../live.js";
-import { here, link, state as route } from "../route.js";
+import { here, link, tenant as chosenTenant } from "../route.js";
 import { pageKeys } from "../parts/pagekeys.js";
 import { capital } from "../parts/reason.js";
 import { soon } from "../parts/soon.js";
@@ -38,7 +38,7 @@ export function mount(main) {
   put(main, page);
   let isClosed = false;
   async function read() {
-    const { tenant } = route().query;
+    const tenant = chosenTenant();
     const answer = await verb("list", { status: ["review"], why: true, page: true, limit: MOST, ...(tenant ? { tenant } : {}) });
     if (isClosed) return;
     const tasks = [...answer.tasks].sort((a, b) => Number(asksPerson(b)) - Number(asksPerson(a)) || b.priority - a.priority || a.updated_at - b.updated_at);

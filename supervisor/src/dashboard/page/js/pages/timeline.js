@@ -3,7 +3,7 @@
 import { h, put, text } from "../dom.js";
 import { pageKeys } from "../parts/pagekeys.js";
 import * as live from "../live.js";
-import { link, set, state as route } from "../route.js";
+import { link, set, state as route, tenant as chosenTenant } from "../route.js";
 import { at as clockAt, duration, stamp } from "../time.js";
 import { problem } from "../toast.js";
 import { state } from "../parts/state.js";
@@ -13,8 +13,10 @@ import { counted } from "../parts/words.js";
 import { chart } from "../timeline/chart.js";
 import { follow, inOrder, runsSince, wordOf } from "../timeline/runs.js";
 
-const SPANS = { 900: "15 minutes", 3600: "1 hour", 21600: "6 hours", 86400: "24 hours", 604800: "7 days", 2592000: "30 days" };
+const SPANS = { 300: "5 minutes", 900: "15 minutes", 3600: "1 hour", 21600: "6 hours", 86400: "24 hours", 604800: "7 days", 2592000: "30 days" };
 const SHORTEST = 60;
+/** In how much time runs are looked for at first, until there are some. */
+const FIRST = [3600, 86_400, 604_800];
 const LONGEST = 90 * 86_400;
 const LISTED = 500;
 /** More events than these at once are not followed one by one: all is read again. */
@@ -51,10 +53,13 @@ export function mount(main) {
   let isStale = false;
   let isClosed = false;
 
-  const length = () => {
+  /** The time that is shown while none is chosen: what the runs take, once they are known. */
+  let fitted = FIRST[0];
+  const chosen = () => {
     const wanted = Number(route().query.span);
-    return wanted >= SHORTEST && wanted <= LONGEST ? wanted : 3600;
+    return wanted >= SHORTEST && wanted <= LONGEST ? wanted : null;
   };
+  const length = () => chosen() ?? fitted;
   const now = () => known?.now ?? Date.now() / 1000;
   /** The time that is shown: up to now, unless another end is in the URL. */
   function bounds() {
@@ -63,10 +68,29 @@ export function mount(main) {
     return { from: to - length(), to, now: now() };
   }
 
+  /** Shows no more time than the runs that are known take. */
+  function fit() {
+    const { bars, now: at, since } = /** @type {NonNullable<typeof known>} */ (known);
+    const took = at - Math.min(...[...bars.values()].map((bar) => bar.from ?? since));
+    if (bars.size > 0) fitted = Object.keys(SPANS).map(Number).find((seconds) => seconds >= fitted || seconds * 0.95 >= took) ?? fitted;
+    else [fitted] = FIRST;
+    spell();
+  }
+
+  /** Names the time that is shown in the list of times. */
+  function spell() {
+    const seconds = String(length());
+    if (!(seconds in SPANS)) {
+      span.querySelector("[data-own]")?.remove();
+      span.prepend(h("option", { value: seconds, dataset: { own: "" } }, duration(length())));
+    }
+    span.value = seconds;
+  }
+
   /** @param {number} seconds @param {number | null} end */
   function show(seconds, end) {
     const wanted = Math.round(Math.max(SHORTEST, Math.min(LONGEST, seconds)));
-    set({ span: wanted === 3600 ? null : wanted, end: end === null || end >= now() ? null : Math.round(end) }, { replace: true });
+    set({ span: wanted, end: end === null || end >= now() ? null : Math.round(end) }, { replace: true });
   }
 
   /** @param {number} factor @param {number} share  Where the time stays, from 0 at the left to 1. */
@@ -88,13 +112,21 @@ export function mount(main) {
     aborter.abort();
     aborter = new AbortController();
     const { signal } = aborter;
-    const { tenant } = route().query;
-    const since = bounds().from;
+    const tenant = chosenTenant();
+    const isFirst = known === null && chosen() === null && !route().query.end;
     readings += 1;
     try {
-      const found = await runsSince(since, tenant, signal);
+      let since = bounds().from;
+      let found = await runsSince(since, tenant, signal);
+      for (const seconds of isFirst ? FIRST.slice(1) : []) {
+        if (found.bars.size > 0) break;
+        fitted = seconds;
+        since = found.now - seconds;
+        found = await runsSince(since, tenant, signal);
+      }
       if (isClosed || signal.aborted) return;
       known = { ...found, since, tenant };
+      if (isFirst) fit();
       isStale = false;
       draw();
     } finally {
@@ -175,15 +207,10 @@ export function mount(main) {
   return {
     update(/** @type {import("../route.js").State} */ current) {
       by.value = current.query.by === "task" ? "task" : "profile";
-      const seconds = String(length());
-      if (!(seconds in SPANS)) {
-        span.querySelector("[data-own]")?.remove();
-        span.prepend(h("option", { value: seconds, dataset: { own: "" } }, duration(length())));
-      }
-      span.value = seconds;
+      spell();
       for (const each of view.children) each.setAttribute("aria-pressed", String((/** @type {HTMLElement} */ (each).dataset.view ?? "chart") === (current.query.view ?? "chart")));
       draw();
-      if (!known || known.tenant !== current.query.tenant || bounds().from < known.since - 1) read().then(reveal, (error) => {
+      if (!known || known.tenant !== chosenTenant(current) || bounds().from < known.since - 1) read().then(reveal, (error) => {
         if (error.name === "AbortError") return;
         reveal();
         problem(error);

@@ -4,7 +4,7 @@ import { verb } from "../api.js";
 import { h, put, text } from "../dom.js";
 import { pageKeys } from "../parts/pagekeys.js";
 import * as live from "../live.js";
-import { go, here, link, set, state } from "../route.js";
+import { go, here, link, set, state, tenant as chosenTenant } from "../route.js";
 import { setClock } from "../time.js";
 import { problem, toast } from "../toast.js";
 import { handOff, kill, message } from "../parts/acts.js";
@@ -60,6 +60,9 @@ function showWaiting(list, status) {
   status.waiting_more > 0 ? h("li", { class: "waiting" }, h("a", { href: link("/board") }, `${counted(status.waiting_more, "more task")} on the board`)) : null);
 }
 
+/** The layers of the sandbox of all workers, where some are missing and the same ones for each; else null. @param {Worker[]} workers */
+const sharedSandbox = (workers) => (workers[0]?.sandbox && workers.every((one) => one.sandbox_lacks && one.sandbox === workers[0].sandbox) ? workers[0].sandbox : null);
+
 /** @param {HTMLElement} main */
 export function mount(main) {
   const glance = summary();
@@ -67,13 +70,14 @@ export function mount(main) {
   const order = h("select", { class: "select", "aria-label": "Order", onchange: () => set({ sort: order.value === "age" ? null : order.value }) },
     Object.entries(ORDERS).map(([value, label]) => h("option", { value }, label)));
   const list = h("ul", { class: "workers", "aria-label": "Live workers" });
+  const sandboxes = h("p", { class: "workers-sandbox", hidden: true });
   const heads = h("div", { class: "worker worker-heads", "aria-hidden": "true" },
     ["State", "Task and last note", "Profile", "CPU", "Memory", "Tokens", "Cost", "Time left", ""].map((head) => h("span", null, head)));
   const empty = h("div", { class: "empty", hidden: true });
   const waiting = h("ul", { class: "waitings" });
   const waits = h("section", { class: "work-section", "aria-labelledby": "waiting-title", hidden: true }, h("h2", { id: "waiting-title" }, "Waiting"), waiting);
   const workers = h("section", { class: "work-section", "aria-labelledby": "workers-title" },
-    h("div", { class: "section-head" }, h("h2", { id: "workers-title" }, "Workers", heading), order), heads, list, empty);
+    h("div", { class: "section-head" }, h("h2", { id: "workers-title" }, "Workers", heading), order), sandboxes, heads, list, empty);
   const page = h("div", { class: "page work-page" }, h("h1", { class: "unseen" }, "Work"), glance.element, workers, waits);
   const reveal = unshown(page);
   put(main, page);
@@ -101,14 +105,17 @@ export function mount(main) {
 
   const polled = repeat(async () => {
     try {
-      const { tenant } = state().query;
+      const tenant = chosenTenant();
       const [status, holds] = await Promise.all([
         verb("status", { sort: state().query.sort ?? "age", ...(tenant ? { tenant } : {}) }),
         verb("holds"),
       ]);
       failed = false;
       setClock(status.now);
-      shown = await Promise.all(status.workers.map(async (/** @type {Worker} */ worker) => ({ ...worker, cpu: processors.share(worker), shownBoard: status.board, takesMessages: await takesMessages(worker.profile) })));
+      const sameSandbox = sharedSandbox(status.workers);
+      text(sandboxes, `The sandbox of each worker: ${sameSandbox}`);
+      sandboxes.hidden = !sameSandbox;
+      shown = await Promise.all(status.workers.map(async (/** @type {Worker} */ worker) => ({ ...worker, cpu: processors.share(worker), shownBoard: status.board, takesMessages: await takesMessages(worker.profile), sameSandbox: Boolean(sameSandbox) })));
       processors.forget(new Set(shown.map(keyOf)));
       glance.update(status, Array.isArray(holds) ? holds : []);
       rows.set(shown);

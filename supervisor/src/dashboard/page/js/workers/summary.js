@@ -48,7 +48,7 @@ export function summary() {
       const share = daemon && daemon.slots > 0 ? daemon.taken / daemon.slots : 0;
       bar.set(share, slots.textContent ?? "", "plain");
       put(pools, (daemon?.pools ?? []).map((/** @type {any} */ pool) => h("span", { class: "chip", dataset: { kind: pool.places !== null && filling(pool.taken / Math.max(1, pool.places)) !== "plain" ? "warn" : null } }, `pool ${pool.name} ${pool.taken}/${pool.places ?? "?"}`)));
-      put(queue, QUEUE.map((name) => h("li", null, h("a", { href: link("/board"), class: "stat-count" }, statusWord(name), h("span", { class: counts[name] ? "number" : "number faint" }, String(counts[name] ?? 0))))));
+      put(queue, QUEUE.map((name) => h("li", null, h("a", { href: link("/board", { column: name }), class: "stat-count" }, statusWord(name), h("span", { class: counts[name] ? "number" : "number faint" }, String(counts[name] ?? 0))))));
       const name = inWords(status.broken ?? []);
       put(held, holds.length === 0 ? h("li", { class: "muted" }, "none") : holds.slice(0, 4).map((hold) =>
         h("li", { title: hold.reason }, h("span", { class: "chip", dataset: { kind: hold.kind === "manual" ? null : "warn" } }, hold.kind.replaceAll("_", " ")), h("span", { class: "stat-hold" }, `${name(hold)}, ${until(hold.until)}`))),

@@ -4,6 +4,7 @@ import { h, icon, text } from "../dom.js";
 import { here, link } from "../route.js";
 import { handOff, kill, message } from "../parts/acts.js";
 import { meter } from "../parts/meter.js";
+import { health } from "../parts/health.js";
 import { restate, state } from "../parts/state.js";
 import { bytesOr, countOr, durationOr, usdOr } from "../parts/words.js";
 import { sparkline } from "../chart/sparkline.js";
@@ -12,9 +13,10 @@ import { problem } from "../toast.js";
 /**
  * A worker as `status` has it, with its processor time since the last look.
  * @typedef {{board: string, task: string, title: string, run: number, purpose: string, profile: string | null, tenant: string | null, phase: string,
- *   pid: number | null, age_seconds: number, left_seconds: number | null, note: string | null, last_note?: string, sandbox: string | null, sandbox_lacks: boolean,
+ *   pid: number | null, age_seconds: number, left_seconds: number | null, note: string | null, last_note?: string, sandbox: string | null, sandbox_lacks: boolean, health: string,
  *   last_heartbeat_at: number | null, usage: {cpu_us: number, memory_bytes: number, processes: number} | null,
- *   spent?: {input_tokens: number, output_tokens: number, cost_micros: number | null, model?: string | null}, cpu: number | null, shownBoard: string, takesMessages: boolean}} Worker
+ *   spent?: {input_tokens: number, output_tokens: number, cost_micros: number | null, model?: string | null}, cpu: number | null, shownBoard: string, takesMessages: boolean,
+ *   sameSandbox: boolean}} Worker `sameSandbox`: whether the page says of all workers together what their sandbox lacks
  */
 
 /** The state of a worker, in a word. @param {Worker} worker */
@@ -55,6 +57,7 @@ export function row(first) {
   const bar = meter("Time left");
   left.element.append(bar);
   const sandbox = h("span", { class: "worker-sandbox" }, "partial sandbox");
+  const wellness = health();
   const act = (/** @type {(worker: any) => Promise<unknown>} */ run) => () => run(worker).catch(problem);
   const button = (/** @type {string} */ label, /** @type {string} */ key, /** @type {() => void} */ run) =>
     h("button", { type: "button", class: "button quiet small", onclick: run, "aria-label": `${label}: ${first.title}`, title: `${label} (${key})` }, label);
@@ -69,9 +72,9 @@ export function row(first) {
   const element = h(
     "li",
     { class: "worker", dataset: { task: first.task, run: first.run } },
-    h("div", { class: "worker-cell worker-state" }, status, sandbox),
+    h("div", { class: "worker-cell worker-state" }, status, wellness.element, sandbox),
     h("div", { class: "worker-cell worker-task" }, h("div", { class: "worker-name" }, title, details), note),
-    h("div", { class: "worker-cell worker-who" }, icon("person"), profile, tenant, board),
+    h("div", { class: "worker-cell worker-who" }, h("span", { class: "worker-profile" }, icon("person"), profile), tenant, board),
     cpu.element, memory.element, tokens.element, cost.element, left.element, acts,
   );
   return {
@@ -92,7 +95,8 @@ export function row(first) {
       text(/** @type {Element} */ (tenant.firstElementChild), next.tenant ?? "");
       board.hidden = !otherBoard(next);
       board.title = `Board ${next.board}`;
-      sandbox.hidden = !next.sandbox_lacks;
+      wellness.set(next);
+      sandbox.hidden = !next.sandbox_lacks || next.sameSandbox;
       sandbox.title = next.sandbox ?? "";
       text(cpu.content, next.cpu === null ? "–" : `${Math.round(next.cpu)}%`);
       if (next.cpu !== null) line.add(next.cpu);
