@@ -96,3 +96,40 @@ fn a_narrow_window_cuts_off_no_control() {
         assert_eq!(cut, json!([]), "{path}");
     }
 }
+
+/// The contrast of two colours of `#rrggbb`, as the rules for accessibility have it.
+fn contrast(one: &str, other: &str) -> f64 {
+    let light = |colour: &str| {
+        let part = |at: usize| {
+            let value = f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap()) / 255.0;
+            if value <= 0.039_28 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+        };
+        0.2126 * part(1) + 0.7152 * part(3) + 0.0722 * part(5)
+    };
+    let (one, other) = (light(one), light(other));
+    (one.max(other) + 0.05) / (one.min(other) + 0.05)
+}
+
+#[test]
+fn words_have_contrast_enough_under_the_pointer_and_on_what_is_selected() {
+    let css = include_str!("../../supervisor/src/dashboard/page/css/theme.css");
+    let dark = css.split(":root[data-theme=\"dark\"] {").nth(1).unwrap();
+    let light = css.split(":root[data-theme=\"light\"] {").nth(1).unwrap();
+    for theme in [dark, light] {
+        let value = |name: &str| {
+            let (_, rest) = theme.split_once(&format!("--color-{name}: ")).unwrap();
+            &rest[..7]
+        };
+        for (words, ground) in [
+            ("primary-foreground", "primary"),
+            ("primary-foreground", "primary-hover"),
+            ("faint", "accent-soft"),
+            ("muted-foreground", "accent-soft"),
+            ("accent", "accent-soft"),
+            ("status-archived", "accent-soft"),
+        ] {
+            let found = contrast(value(words), value(ground));
+            assert!(found >= 4.5, "{words} on {ground}: {found:.2}");
+        }
+    }
+}

@@ -36,6 +36,9 @@ fn no_route_answers_without_a_session() {
         let said = served.exchange("GET", path, &[], "");
         assert_eq!((said.status, said.header("location")), (303, Some(to)), "{path}: {said:?}");
     }
+    let icon = served.exchange("GET", "/favicon.ico", &[], "");
+    assert_eq!(icon.status, 404, "{icon:?}");
+    assert!(icon.body.contains("/assets/icon.svg") && !icon.body.contains("task"), "{icon:?}");
     // What a link needs, which has no data.
     for path in ["/open", "/assets/open.js", "/assets/open.css", "/assets/icon.svg"] {
         let said = served.exchange("GET", path, &[], "");
