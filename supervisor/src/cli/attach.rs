@@ -28,7 +28,7 @@ const FIRST_SECONDS: u64 = 1;
 
 pub(super) async fn run(client: &Client, verb: Attach, output: Output) -> Result<u8, Failure> {
     match verb.task_alone(client.here()) {
-        Some(task) => follow(client, task, output).await,
+        Some(task) => Box::pin(follow(client, task, output)).await,
         None => send_file(client, verb, output).await,
     }
 }
