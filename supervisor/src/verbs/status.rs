@@ -353,7 +353,6 @@ impl Verb for Status {
             worker.last_note = open.notes.get(&worker.run.run).cloned();
         }
         order::sort(&mut workers, self.sort.unwrap_or(Order::Age));
-        let root = call.service.root().dir().to_owned();
         let owner = daemon.is_none().then(|| OwnerLock::daemon(call.service.root())).flatten();
         let (is_starting, holder) =
             (owner.is_some_and(Owner::is_starting), owner.map(|owner| owner.to_string()));
@@ -367,7 +366,7 @@ impl Verb for Status {
             holder,
             is_starting,
             in_its_place,
-            root,
+            root: call.service.root().dir().to_owned(),
             board,
             tenant: self.tenant,
             assignee: self.assignee,
