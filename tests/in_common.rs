@@ -53,7 +53,7 @@ fn finished_work_is_retried_by_what_it_has_in_common_only_where_its_status_is_na
     let mut blocked = [failed.clone(), asks.clone()];
     blocked.sort();
     assert_eq!(ids(&["retry", "--tenant", "acme", "--dry-run"]), blocked);
-    assert_eq!(ids(&["retry", "--failed", "--dry-run"]), [failed.clone()]);
+    assert_eq!(ids(&["retry", "--failed", "--dry-run"]), std::slice::from_ref(&failed));
     assert_eq!(ids(&["retry", "--tenant", "acme", "--status", "done,scheduled", "--dry-run"]).len(), 2);
 
     fleet.cli(["retry", "--failed", "-y"]).ok();

@@ -384,7 +384,7 @@ impl Client {
             }
         };
         let service = match mode {
-            Mode::Reading => self.reader()?,
+            Mode::Reading => self.reader(),
             Mode::Offline | Mode::Daemon(_) => self.service(mode)?,
         };
         let request = self.request(parcel, request_id, None)?;
@@ -398,10 +398,10 @@ impl Client {
         Ok(Arc::new(Service::new(self.root().clone(), Config::load(self.root())?, mode)))
     }
 
-    fn reader(&self) -> Result<Arc<Service>, Failure> {
+    fn reader(&self) -> Arc<Service> {
         let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(service) = &*reading {
-            return Ok(Arc::clone(service));
+            return Arc::clone(service);
         }
         let (config, defect) = Config::to_read_with(self.root());
         let service = Arc::new(Service::new(self.root().clone(), config, Mode::Reading));
@@ -409,7 +409,7 @@ impl Client {
             service.use_settings(Err(defect));
         }
         *reading = Some(Arc::clone(&service));
-        Ok(service)
+        service
     }
 }
 

@@ -306,14 +306,13 @@ fn legal(id: &TaskId, from: State, change: Change) -> Result<State, Error> {
 fn illegal(id: &TaskId, from: State, change: Change) -> Error {
     let block = if let State::Blocked { kind } = from { Some(kind) } else { None };
     let status = from.status();
-    let hint = match change {
-        Change::Unarchived { .. } => {
-            format!("it is on the board: `supervisor show {id}` says what leads on")
-        }
-        Change::Reopened { .. } if status == Status::Blocked && block != Some(BlockKind::Approval) => {
-            format!("it is not done; try it again: `supervisor retry {id}`")
-        }
-        _ => way_on(id, status, block),
+    let goes_on_by_retry = status == Status::Blocked && block != Some(BlockKind::Approval);
+    let hint = if matches!(change, Change::Unarchived { .. }) {
+        format!("it is on the board: `supervisor show {id}` says what leads on")
+    } else if goes_on_by_retry && matches!(change, Change::Reopened { .. }) {
+        format!("it is not done; try it again: `supervisor retry {id}`")
+    } else {
+        way_on(id, status, block)
     };
     Error::Illegal { task: id.clone(), status, change: change.verb(), hint: Some(hint) }
 }

@@ -365,8 +365,8 @@ impl Verb for Status {
         }
         order::sort(&mut workers, self.sort.unwrap_or(Order::Age));
         let owner = daemon.is_none().then(|| OwnerLock::daemon(call.service.root())).flatten();
-        let is_starting = owner.is_some_and(Owner::is_starting);
-        let holder = owner.map(|owner| owner.to_string());
+        let (is_starting, holder) =
+            (owner.is_some_and(Owner::is_starting), owner.map(|owner| owner.to_string()));
         let in_its_place = holder.as_ref().and_then(|_| in_its_place(&call.service.root().operator_socket()));
         let defects = call.service.defects();
         let unheld_policies = call.service.roster().policies().unheld().clone();
