@@ -171,7 +171,7 @@ fn a_task_waits_for_less_pressure_or_for_a_host_that_accounts_it_and_says_so() {
     reload(&fleet, "[dispatch]\nmax_pressure = {}\n");
     fleet.wait_for(&task, "done");
     fleet.configure("[dispatch]\nmax_pressure = { cpu = 400 }\n");
-    fleet.cli(["service", "reload"]).refused(2, "dispatch.max_pressure.cpu = 400 is no percentage");
+    fleet.cli(["service", "reload"]).refused(2, "dispatch.max_pressure.cpu = 400 is not a percentage");
 }
 
 #[test]

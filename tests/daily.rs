@@ -350,7 +350,7 @@ fn a_task_is_named_by_the_beginning_of_its_id() {
         std::fs::write(&file, "x").unwrap();
         fleet.give(&file);
         fleet.cli(["attach", short, file.to_str().unwrap()]).ok();
-        fleet.cli(["attach", "nope"]).refused(2, "`nope` is no id of a task");
+        fleet.cli(["attach", "nope"]).refused(2, "`nope` is not a task id");
         fleet.cli(["show", "t_00000"]).refused(3, "no such task: t_00000");
         // Of 20 ids, two begin with the same of 16 digits.
         let is_shared = |short: &&str| ids.iter().filter(|id| id.starts_with(*short)).count() > 1;

@@ -121,8 +121,8 @@ fn an_edit_changes_what_runs_are_given_and_an_edit_of_nothing_is_refused() {
     let said = fleet.cli(["edit", &task, "--priority", "1"]).ok().stderr;
     assert!(!said.contains("warning"), "{said}");
     let said = fleet.cli(["create", "x", "--branch", "main"]).ok().stderr;
-    assert!(said.contains("the branch is kept with the task and changes nothing"), "{said}");
-    fleet.cli(["edit", &task]).refused(2, "nothing to change is named");
+    assert!(said.contains("the branch is stored but has no effect"), "{said}");
+    fleet.cli(["edit", &task]).refused(2, "nothing to change is given");
     fleet.cli(["edit", &task, "--policy", "no-such-policy"]).refused(2, "no-such-policy");
     fleet.cli(["edit", &task, "--workspace", "dir:relative"]).refused(2, "relative");
 }

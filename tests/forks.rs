@@ -167,7 +167,7 @@ fn what_cannot_be_forked_is_refused_with_what_to_do() {
     fleet.eventually("it is at work", || fleet.cli(["log", &busy]).stdout.contains("init").then_some(()));
     fleet.cli(["fork", &busy, "x"]).refused(4, "goes on, and its agent may be in the session");
     fleet.cli(["fork", &task, "x", "--run", "99"]).refused(4, "run 99 of");
-    fleet.cli(["fork", &task, " "]).refused(2, "a fork is to do something");
+    fleet.cli(["fork", &task, " "]).refused(2, "the fork has nothing to do");
     let plain = fleet.create("plain", "true", &[]);
     fleet.wait_for(&plain, "done");
     fleet.cli(["fork", &plain, "x"]).refused(4, "there is nothing to fork");

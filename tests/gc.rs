@@ -169,7 +169,7 @@ fn what_the_supervisor_did_not_make_stays_and_is_said() {
     assert!(why(&gone, &scratch(&fleet, &linked)).contains("symbolic link"));
     assert!(why(&gone, &base.join("backup")).contains("did not make it"));
     assert!(why(&gone, &base.join("t_00000000")).contains("no task of this board"));
-    assert!(why(&gone, &logs(&fleet, &noted).join("notes.txt")).contains("no log of a run"));
+    assert!(why(&gone, &logs(&fleet, &noted).join("notes.txt")).contains("not a log of a run"));
     if User::current() == User::Root {
         assert!(why(&gone, &scratch(&fleet, &foreign)).contains("belongs to uid 12345"));
         assert!(scratch(&fleet, &foreign).join("kept").exists());

@@ -72,7 +72,7 @@ fn the_help_shows_the_first_steps_and_the_exit_codes() {
     run, wait, dispatch, attach TASK, tail and logs --follow exit as the work did.
 
     Topics:
-      supervisor help states        the states of a task, and what leads out of each
+      supervisor help states        the states of a task, and how each one is left
       supervisor help exit-codes    what the exit codes of commands mean
       supervisor help times         how times and durations are written
       supervisor help ids           how tasks and runs are named

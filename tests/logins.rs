@@ -151,7 +151,7 @@ fn a_login_that_fails_keeps_nothing_and_says_so() {
         let mut interrupted = Terminal::run(&mut fleet.command(["login", "agent"]));
         interrupted.until("code: ");
         let second = fleet.cli(["login", "agent"]);
-        assert_eq!(second.code, 2, "this is no terminal: {second:?}");
+        assert_eq!(second.code, 2, "this is not a terminal: {second:?}");
         let mut second = Terminal::run(&mut fleet.command(["login", "agent"]));
         second.until("another login is under way");
         assert_eq!(second.end().code(), Some(75));

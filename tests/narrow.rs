@@ -84,7 +84,7 @@ fn a_duration_has_one_form_in_reasons_limits_and_tables() {
     let task = fleet.create("later", "true", &["--not-before", "2h", "--max-runtime", "2h"]);
     let why = fleet.show(&task)["why"]["text"].as_str().unwrap().to_owned();
     assert!(why.starts_with("starts in 1h 59m") || why == "starts in 2h", "{why}");
-    assert!(fleet.cli(["show", &task]).ok().stdout.contains("time limit 2h, as the task says"));
+    assert!(fleet.cli(["show", &task]).ok().stdout.contains("time limit 2h, set by the task"));
     fleet.cli(["profile", "create", "slow", "--lane", "shell"]).ok();
     let home = fleet.json(["profile", "show", "slow"])["profile"]["origin"].as_str().unwrap().to_owned();
     let file = std::fs::read_to_string(&home).unwrap();

@@ -115,7 +115,7 @@ wait"
     let [_, listed, script, path, content] = answers.as_slice() else { panic!("{told}") };
     let listed = listed["result"].to_string();
     assert!(listed.contains("kanban_assign") && !listed.contains("execute_code"), "{listed}");
-    assert!(script.to_string().contains("execute_code is no tool of an orchestrator"), "{script}");
+    assert!(script.to_string().contains("execute_code is not a tool of an orchestrator"), "{script}");
     assert!(path.to_string().contains("the daemon does not read kept.txt"), "{path}");
     assert_eq!(content["result"]["structuredContent"]["filename"], "plan.md", "{content}");
     let worker = run(&fleet, "hand", &text);

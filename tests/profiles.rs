@@ -320,7 +320,7 @@ fn a_profile_has_servers_of_tools_beside_the_boards_and_hosts_beside_its_lanes()
     assert_eq!(ran("ann"), "yes no boardargs gitargs");
     assert_eq!(ran("bob"), "no no boardargs");
     let unfit = fleet.json(["profile", "show", "eve"])["cannot_run"].as_str().unwrap().to_owned();
-    assert!(unfit.contains("the profile's `mcp_servers` change nothing"), "{unfit}");
+    assert!(unfit.contains("the profile's `mcp_servers` have no effect"), "{unfit}");
     let shown = fleet.cli(["profile", "show", "ann"]).ok().stdout;
     assert!(
         shown.contains("git (git-mcp -v)") && shown.contains(&format!("127.0.0.1:{}", own.port)),

@@ -309,7 +309,7 @@ fn a_schedule_is_added_changed_and_imported_from_files() {
     fleet.cli(["schedules", "import", "insta-fleet.yaml"]).refused(4, "exists already");
     fleet.cli(["schedules", "import", "insta-fleet.yaml", "--force"]).ok();
     write("rm.yaml", "schedule: \"0 * * * *\"\ncommand: rm -rf /\n");
-    fleet.cli(["schedules", "import", "rm.yaml"]).refused(2, "no command of a schedule");
+    fleet.cli(["schedules", "import", "rm.yaml"]).refused(2, "not a command of a schedule");
     let command = ["schedules", "add", "c", "--every", "1h", "--command", "dispatch-fleet a /srv"];
     fleet.cli(command).ok();
 }

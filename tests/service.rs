@@ -132,7 +132,7 @@ fn a_reload_is_announced_and_a_bad_configuration_fails_it() {
         "{}",
         refused.stderr
     );
-    assert!(refused.stderr.contains("the daemon goes on"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("the daemon continues"), "{}", refused.stderr);
     let notices = manager.until(&fleet, "STATUS=");
     assert!(notices.last().unwrap().contains("of 2 slots taken; "), "{notices:?}");
     assert!(notices.last().unwrap().contains("supervisor.toml"), "{notices:?}");

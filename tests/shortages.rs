@@ -142,7 +142,7 @@ fn a_shortage_that_lasts_is_told_by_the_task_that_waits_and_it_goes_on_by_itself
                     .then_some(shown)
             });
         let why = shown["why"]["text"].as_str().unwrap();
-        assert!(why.contains("waits for dispatch to go on"), "{what}: {why}");
+        assert!(why.contains("waits for dispatch to resume"), "{what}: {why}");
         assert_eq!(shown["runs"].as_array().unwrap().len(), 1, "one row for all tries: {shown:#}");
         assert_eq!(injector.disarm(), Seen::Failed, "{what}");
 

@@ -47,7 +47,7 @@ fn a_person_types_at_the_terminal_of_a_worker_leaves_it_and_comes_back() {
                       read line; echo \"got $line\"; stty size; read line; echo \"then $line\"";
         let (fleet, task) = begun(user, script);
         let mut screen = attach(&fleet, &task);
-        screen.shows("Ctrl-] leaves it alone");
+        screen.shows("Ctrl-] detaches");
         screen.shows("30 100");
         screen.shows("bold");
         screen.press("hello\r");
@@ -85,7 +85,7 @@ fn one_person_types_and_the_others_look() {
     first.shows("got one");
     let mut second = attach(&fleet, &task);
     second.shows("got one");
-    second.shows("types here: you see it");
+    second.shows("types here: you can watch");
     second.press("two\r");
     first.press("three\r");
     second.shows("got three");

@@ -48,7 +48,7 @@ fn the_most_specific_time_limit_holds_a_tenant_bounds_it_and_show_says_whose_it_
     }
     let task = asked(&["--assignee", "ann", "--tenant", "acme", "--max-runtime", "5h", "--triage"]);
     let shown = fleet.cli(["show", &task]).ok().stdout;
-    assert!(shown.contains("time limit 1h, the most that its tenant has"), "{shown}");
+    assert!(shown.contains("time limit 1h, the limit of its tenant"), "{shown}");
 }
 
 #[test]

@@ -124,9 +124,9 @@ fn the_terminal_is_given_back_when_a_signal_ends_or_stops_the_view() {
         assert!(screen.is_as_before(), "after a {stop}");
         screen.signal(Signal::SIGCONT);
         screen.press("?");
-        screen.shows("draw the screen anew");
+        screen.shows("redraw the screen");
         screen.press("x");
-        screen.loses("draw the screen anew");
+        screen.loses("redraw the screen");
         screen.shows("a\\u{202e}task");
     }
     screen.press("\x03");

@@ -179,7 +179,7 @@ fn what_a_release_would_adopt_is_told_run_by_run_board_by_board_and_file_by_file
     assert_eq!(other, told);
     // What is no release prints no record, whatever it prints and exits with.
     for other in ["/bin/true", "/bin/echo", "/bin/false"] {
-        check(&[other]).refused(1, "does not say what it would adopt");
+        check(&[other]).refused(1, "does not say what it would take over");
         let refused = check(&[other, "--json"]);
         assert!(refused.code == 1 && refused.json()["error"]["code"] == "failed", "{refused:?}");
     }

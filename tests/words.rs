@@ -163,7 +163,7 @@ fn a_time_that_is_over_is_refused_or_warned_of_and_nothing_is_taken_that_means_n
     for past in ["2020-01-01", "2020-01-01T00:00:00Z", "1000000000"] {
         let created = create(&["--not-before", past, "--json"]).ok().json();
         assert_eq!(created["status"], "ready");
-        assert!(created["warnings"].to_string().contains("is over already"), "{created:#}");
+        assert!(created["warnings"].to_string().contains("has already passed"), "{created:#}");
     }
     let created = create(&["--not-before", "2h", "--json"]).ok().json();
     assert_eq!(created["status"], "scheduled");

@@ -184,7 +184,7 @@ impl TryFrom<String> for HostRule {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        text.parse().map_err(|error: HostError| format!("`{text}` is no host of a policy: {error}"))
+        text.parse().map_err(|error: HostError| format!("`{text}` is not a host of a policy: {error}"))
     }
 }
 

@@ -38,7 +38,7 @@ pub(crate) struct Login<'a> {
     pub(crate) tenant: Option<&'a Tenant>,
 }
 
-/// What became of it.
+/// The outcome.
 #[derive(Debug)]
 pub(crate) struct LoggedIn {
     /// The files that are kept.

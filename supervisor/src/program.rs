@@ -289,7 +289,7 @@ impl Drop for Attended {
 }
 
 impl Prepared<'_> {
-    /// Runs it to its end.
+    /// Runs it until it ends.
     pub(crate) async fn run(self, input: &[u8]) -> Result<Ended, Failed> {
         self.run_unless(input, std::future::pending()).await
     }

@@ -270,7 +270,7 @@ fn the_tasks_of_a_thread_work_in_its_directory_beneath_those_of_the_file() {
         let refused = telegram.says(&fleet, 2, &format!("/kanban here {outside}"));
         assert!(refused.starts_with("Not done: the tasks of this chat work beneath"), "{outside}: {refused}");
     }
-    assert!(telegram.says(&fleet, 2, "/kanban here gone").contains("is no directory"));
+    assert!(telegram.says(&fleet, 2, "/kanban here gone").contains("is not a directory"));
     let site = work.join("site").display().to_string();
     assert_eq!(
         telegram.says(&fleet, 2, "/kanban here site"),

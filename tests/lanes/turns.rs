@@ -122,5 +122,5 @@ fn a_goal_with_a_check_ends_when_that_passes_and_one_without_asks_at_its_limit()
     let warned =
         fleet.json(["create", "x", "--assignee", "shell", "--goal-max-turns", "2", "--triage"])["warnings"]
             .to_string();
-    assert!(warned.contains("it has no goal (--goal)"), "{warned}");
+    assert!(warned.contains("the task has no goal (--goal)"), "{warned}");
 }

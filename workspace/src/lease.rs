@@ -126,7 +126,7 @@ fn share_above(
     Ok(above)
 }
 
-/// Returns who holds the lease on a directory, or nothing where it is free or the holder has not signed yet.
+/// Returns who owns the lease on a directory, or nothing if it is free or the owner has not signed yet.
 fn read_holder(path: &Path) -> Option<LeaseHolder> {
     // Half a record, written by a holder that is just signing, does not parse: the refusal then names nobody.
     serde_json::from_slice(&fs_err::read(path).ok()?).ok()

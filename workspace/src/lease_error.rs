@@ -1,4 +1,4 @@
-//! Who holds a lease, and why it was not had.
+//! Who owns a lease, and why it was refused.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::code::Code;
 
-/// Who holds a lease; written into the lease file, so that a refusal can name them.
+/// Who owns a lease; written into the lease file, so that a refusal can name them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 // Without a tag: the first form is the one that releases before the second have written.
 #[serde(untagged)]

@@ -286,7 +286,7 @@ fn found(opened: Result<File, BlobError>) -> Result<Option<File>, BlobError> {
     }
 }
 
-/// Whether nobody writes a draft any more: its writer holds its lock for as long as it lives.
+/// Whether nobody writes a draft any more: its writer owns its lock for as long as it lives.
 fn is_abandoned(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| file.try_lock().is_ok())
 }

@@ -93,10 +93,14 @@ pub(super) fn validate(question: &Question, kind: BlockKind) -> Result<(), Error
     for (at, choice) in question.choices.iter().enumerate() {
         limits::bytes("choices", choice, limits::WORD)?;
         if choice.trim().is_empty() || choice.chars().any(char::is_control) {
-            return Err(Error::invalid("choices", "one is empty or has more than a line", "use a few words"));
+            return Err(Error::invalid(
+                "choices",
+                "one is empty or has more than one line",
+                "use a few words",
+            ));
         }
         if question.choices[..at].iter().any(|other| other.to_lowercase() == choice.to_lowercase()) {
-            return Err(Error::invalid("choices", format!("`{choice}` is there twice"), "offer each once"));
+            return Err(Error::invalid("choices", format!("`{choice}` is given twice"), "offer each once"));
         }
     }
     Ok(())

@@ -228,7 +228,7 @@ impl Board<'_> {
     /// Denies a request that nobody has decided in its time.
     pub(super) fn deny_expired(&mut self, id: &TaskId) -> Result<(), Error> {
         let task = self.expect_task(id)?;
-        self.turn_down(&task, "nobody has approved it in its time", &Actor::system()).map(drop)
+        self.turn_down(&task, "nobody approved it in time", &Actor::system()).map(drop)
     }
 
     /// What a worker has asked for is answered, and its task goes on without it; another task goes to triage.
@@ -270,10 +270,7 @@ impl Board<'_> {
     fn may_decide(&self, task: &Task, actor: &Actor) -> Result<(), Error> {
         let hint = format!("{}; see `supervisor show {}`", self.approval_reason(task), task.id);
         if task.assignee.as_ref().is_some_and(|assignee| actor.works_as(assignee)) {
-            return Err(Error::forbidden(
-                format!("{} is to be done by {} itself", task.id, actor.name),
-                hint,
-            ));
+            return Err(Error::forbidden(format!("{} is assigned to {} itself", task.id, actor.name), hint));
         }
         let named = self.rule(task).approvers;
         let is_one = |approver: &String| actor.is_approver(approver);

@@ -142,7 +142,7 @@ fn a_request_that_nobody_decides_in_its_time_is_denied() {
 
     assert_eq!(bench.task(&gated).status, Status::Triage);
     assert_eq!(bench.task(&asked).status, Status::Ready);
-    assert!(last_comment(&bench, &asked).ends_with("nobody has approved it in its time"));
+    assert!(last_comment(&bench, &asked).ends_with("nobody approved it in time"));
     assert_eq!((bench.next_wake(), bench.wake()), (None, Vec::new()));
     let again = made(&bench, "spend").unwrap().id;
     approve(&bench, &again, alice()).unwrap();

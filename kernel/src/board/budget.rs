@@ -105,7 +105,7 @@ impl Board<'_> {
         for hold in self.holds()?.into_iter().filter(|hold| hold.kind == HoldKind::Budget) {
             let Some(payer) = payer_of(&hold) else { continue };
             if self.quotas.budgets.spent_on_day(&self.tx.day_of(&payer, &day.date)?).is_none() {
-                self.end_hold(&hold, "its budget is not spent any more", None, SYSTEM)?;
+                self.end_hold(&hold, "its budget is no longer spent", None, SYSTEM)?;
             }
         }
         for used in self.tx.uses_on(&day.date)? {

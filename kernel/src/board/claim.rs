@@ -142,7 +142,7 @@ impl Board<'_> {
             Ok(())
         } else {
             Err(Error::conflict(
-                format!("run {run} has ended, or is no external claim's"),
+                format!("run {run} has ended, or is not of an external claim"),
                 "claim the task again",
             ))
         }

@@ -48,7 +48,7 @@ impl Board<'_> {
             && task.creator_task == actor.run.as_ref().map(|own| own.task.clone());
         if !is_own {
             return Err(Error::forbidden(
-                format!("{id} is no question of this caller's"),
+                format!("{id} is not a question of this caller"),
                 "nothing was done",
             ));
         }

@@ -162,7 +162,7 @@ impl Board<'_> {
                 return Ok(id);
             }
         }
-        Err(Error::conflict("no free task id was found in 64 draws", "try again, or start another board"))
+        Err(Error::conflict("no free task id was found in 64 attempts", "try again, or start another board"))
     }
 }
 

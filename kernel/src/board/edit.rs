@@ -115,7 +115,7 @@ impl Board<'_> {
             && Label::parse(approver).name == name.as_str()
         {
             return Err(Error::conflict(
-                format!("{name} is the approver of {id}, and nobody approves their own work"),
+                format!("{name} is the approver of {id}, and nobody may approve their own work"),
                 "assign it to somebody else",
             ));
         }
@@ -144,7 +144,7 @@ impl Board<'_> {
         if edit.is_empty() {
             return Err(Error::invalid(
                 "edit",
-                format!("nothing to change is named for {id}"),
+                format!("nothing to change is given for {id}"),
                 "name what to change, such as `--title` or `--body`",
             ));
         }
@@ -161,7 +161,7 @@ impl Board<'_> {
         if edit.changes_check() && self.tx.proposal(id)?.is_some() {
             // What it returns would be applied before a check has run, and again after one that failed.
             return Err(Error::conflict(
-                format!("{id} makes a proposal, which is found valid or refused when it is returned"),
+                format!("{id} makes a proposal, which is validated when it is returned"),
                 "leave out the check: the tasks that come of it can have one",
             ));
         }

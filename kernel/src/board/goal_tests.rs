@@ -75,7 +75,11 @@ fn a_goal_with_a_check_is_reached_when_that_passes_and_each_failed_one_is_a_turn
     let bench = Bench::new();
     let id = bench.create(goal(checked("make test", None), Some(2))).id;
     let ended = turn(&bench, &id);
-    assert_eq!((ended.outcome, ended.status), (Outcome::Completed, Status::Review), "its check is to run");
+    assert_eq!(
+        (ended.outcome, ended.status),
+        (Outcome::Completed, Status::Review),
+        "its check has not run yet"
+    );
     let check = bench.start(&id);
     let failed = bench.finish(check, EndCause::Exited { code: 1 });
     assert_eq!((failed.outcome, failed.status), (Outcome::CheckFailed, Status::Ready));

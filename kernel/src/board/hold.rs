@@ -117,7 +117,11 @@ impl Board<'_> {
             return Err(Error::invalid("hold", "nothing is named", "name what is to be held"));
         }
         if new.until.is_some_and(|until| until <= self.now()) {
-            return Err(Error::invalid("until", "that is over", "name a moment in the future, such as 2h"));
+            return Err(Error::invalid(
+                "until",
+                "that time has passed",
+                "give a time in the future, such as 2h",
+            ));
         }
         Ok(())
     }

@@ -54,7 +54,7 @@ impl Board<'_> {
         }
         match self.listener(task)? {
             Ok(run) => {
-                let text = format!("A comment of {} on your task:\n\n{}", comment.author, comment.body);
+                let text = format!("A comment by {} on your task:\n\n{}", comment.author, comment.body);
                 let person = Actor::person(comment.author.clone());
                 self.queue_message(task, &run, &text, Some(comment.id), &person).map(drop)
             }

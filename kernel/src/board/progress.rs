@@ -75,7 +75,7 @@ impl Board<'_> {
     fn drop_part(&mut self, id: &TaskId, subject: &Task, reason: &str) -> Result<(), Error> {
         let part = self.part_of(id, subject)?;
         if part.id == subject.id || self.tx.proposal(id)?.is_some() {
-            return Err(Error::conflict(format!("{id} is no part of the plan"), "leave it out"));
+            return Err(Error::conflict(format!("{id} is not part of the plan"), "leave it out"));
         }
         if matches!(part.status, Status::Running | Status::Done | Status::Archived) {
             let why =
@@ -150,7 +150,7 @@ fn may_plan_anew(subject: &Task) -> Result<(), Error> {
     }
     if subject.approval.state.is_some() {
         return Err(Error::conflict(
-            format!("{id} asks for an approval, which holds for it alone"),
+            format!("{id} asks for an approval, which applies to it alone"),
             "answer `continue`, or `stop`",
         ));
     }

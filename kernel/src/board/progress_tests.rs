@@ -74,7 +74,7 @@ fn another_plan_drops_and_makes_tasks_at_once_or_not_at_all() {
     let new = |after: &[&TaskId]| json!([{ "name": "c", "title": "c", "body": "b", "after": after }]);
     for (drop, after, told) in [
         (vec![&other], vec![], "task of the mission"),
-        (vec![&id], vec![], "no part of the plan"),
+        (vec![&id], vec![], "not part of the plan"),
         (vec![&a], vec![&other], "task of the mission"),
     ] {
         let answer = json!({ "answer": "replan", "reason": "r", "drop": drop, "tasks": new(&after) });

@@ -128,8 +128,8 @@ impl Board<'_> {
             }
             Verdict::Complete(handoff) => self.apply(&proposal, handoff),
             Verdict::RequestReview(_) => Err(Error::conflict(
-                format!("{id} makes a proposal, which is found valid or refused when it is returned"),
-                format!("complete it with the metadata that is wanted: `supervisor context {id}`"),
+                format!("{id} makes a proposal, which is validated when it is returned"),
+                format!("complete it with the required metadata: `supervisor context {id}`"),
             )),
             Verdict::Approve
             | Verdict::RequestChanges { .. }
@@ -147,7 +147,7 @@ impl Board<'_> {
         }
         Err(Error::forbidden(
             format!("{} makes a proposal: its worker changes nothing else", own.task),
-            "return what is wanted with `supervisor complete --metadata`, or block with a question to a person",
+            "return the result with `supervisor complete --metadata`, or block with a question to a person",
         ))
     }
 

@@ -163,8 +163,8 @@ impl Board<'_> {
         if at <= self.now() {
             return Err(Error::invalid(
                 "at",
-                "that is over",
-                "name a moment in the future, such as 2h; a task that is to start now: `supervisor promote <task>`",
+                "that time has passed",
+                "give a time in the future, such as 2h; to start the task now: `supervisor promote <task>`",
             ));
         }
         self.keep_reason(id, "SCHEDULED", reason, actor)?;

@@ -73,8 +73,11 @@ impl Board<'_> {
         };
         if start.profile.is_some() && start.profile.as_ref() != profile {
             return Err(Error::conflict(
-                format!("{id} is no longer for {}", start.profile.as_ref().map_or("nobody", Profile::as_str)),
-                "look again at what is ready",
+                format!(
+                    "{id} is no longer assigned to {}",
+                    start.profile.as_ref().map_or("nobody", Profile::as_str)
+                ),
+                "list the ready tasks again",
             ));
         }
         let (tenant, account) = (task.tenant.as_ref(), start.account.as_deref());

@@ -22,7 +22,7 @@ impl Board<'_> {
     /// it, the verifier behind them, the synthesizer behind that. A known idempotency key returns the swarm that it names.
     pub fn swarm(&mut self, new: &NewSwarm, actor: &Actor) -> Result<Swarm, Error> {
         authority::person(actor, "start a swarm")?;
-        limits::filled("goal", &new.goal, "say what all of it is for")?;
+        limits::filled("goal", &new.goal, "say what the swarm is to achieve")?;
         // The blackboard's first entry names the goal, and is a comment.
         limits::bytes("goal", &new.goal, limits::SUMMARY)?;
         if new.workers.is_empty() || new.workers.len() > WORKERS {
@@ -64,7 +64,7 @@ impl Board<'_> {
             parents: worker_ids.clone(),
             body: Some(format!(
                 "Check what each worker has handed over, and what is on the blackboard. Complete with the metadata \
-                 {{\"gate\": \"pass\"}} when it bears out the goal; otherwise block, and say what is missing.{protocol}"
+                 {{\"gate\": \"pass\"}} when it meets the goal; otherwise block, and say what is missing.{protocol}"
             )),
             ..new.task(&new.verifier, "Verify what the swarm has done")
         };
@@ -72,7 +72,7 @@ impl Board<'_> {
         let synthesizer = NewTask {
             parents: vec![verifier_id.clone()],
             body: Some(format!(
-                "Make one result of what the workers have handed over and the verifier has let pass.{protocol}"
+                "Combine what the workers handed over and the verifier accepted into one result.{protocol}"
             )),
             ..new.task(&new.synthesizer, "Synthesize what the swarm has done")
         };

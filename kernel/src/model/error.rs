@@ -36,7 +36,7 @@ words! {
         Full => "full",
         /// The disk failed to read or write.
         Io => "io",
-        /// Another program holds the lock.
+        /// Another program owns the lock.
         Busy => "busy",
         /// The file does not hold what it should.
         Corrupt => "corrupt",

@@ -149,7 +149,7 @@ pub struct DueCommand {
 pub struct ScheduleTick {
     /// Its time.
     pub tick: Timestamp,
-    /// What became of it.
+    /// The outcome.
     pub outcome: TickOutcome,
     /// How many ticks before it were missed and made nothing.
     pub missed: u64,

@@ -15,7 +15,7 @@ pub struct NewSwarm {
     pub goal: String,
     /// Who works, side by side.
     pub workers: Vec<SwarmWorker>,
-    /// Who checks their work.
+    /// The profile that checks their work.
     pub verifier: Profile,
     /// Who makes one result of it.
     pub synthesizer: Profile,

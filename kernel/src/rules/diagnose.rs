@@ -269,7 +269,7 @@ impl Facts<'_> {
         let suspect = self.suspect;
         let is_of_mission = |hold: &&Hold| hold.kind == HoldKind::Limit && hold.name == suspect.mission();
         let hold = self.holds.iter().find(is_of_mission).filter(|_| suspect.status == Status::Ready)?;
-        let action = Remedy::command("let it have as much again", format!("answer {} 1", hold.name));
+        let action = Remedy::command("grant as much again", format!("answer {} 1", hold.name));
         Some(Diagnostic {
             severity: Severity::Error,
             title: format!("the mission {} is paused", hold.name),
@@ -331,7 +331,7 @@ impl Facts<'_> {
         Some(Diagnostic {
             severity: Severity::Error,
             title: format!("its time came {} min ago", late.as_secs() / 60),
-            detail: "a daemon starts due tasks; none does".to_owned(),
+            detail: "no daemon is running that would start it".to_owned(),
             actions: suggest(vec![Remedy::command("see whether one runs", "status")]),
             first_seen_at: at,
             ..self.lasting("overdue", json!({ "late_seconds": late.as_secs() }))

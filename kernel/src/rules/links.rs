@@ -67,7 +67,11 @@ pub(crate) fn too_many_parents(count: usize) -> Error {
 /// The refusal of more children than a task may have: as many as are promoted at once.
 pub(crate) fn too_many_children(parent: &TaskId) -> Error {
     let message = format!("{parent} has {} children, which is the limit", limits::CHILDREN);
-    Error::invalid("parents", message, "put a task between: let it wait for this one, and others for it")
+    Error::invalid(
+        "parents",
+        message,
+        "put a task in between that waits for this one, and let others wait for it",
+    )
 }
 
 /// Refuses a parent that will never be done: one that was archived unfinished, or whose open run leads there.
@@ -147,7 +151,7 @@ pub(crate) fn may_wait<'a>(
             };
             Err(Error::conflict(
                 format!(
-                    "{child} has been at work for {} s: it no longer waits by a link alone",
+                    "{child} has been at work for {} s: a link alone no longer makes it wait",
                     age.as_secs()
                 ),
                 way_out,

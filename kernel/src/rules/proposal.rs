@@ -104,7 +104,7 @@ impl ProposalKind {
     pub(crate) fn order(self) -> &'static str {
         match self {
             ProposalKind::Specify => {
-                "Write what the task below is to say, so that a worker who knows nothing else can do it. `title` and `assignee` may be left out."
+                "Specify the task below so that a worker who knows nothing else can do it. `title` and `assignee` may be left out."
             }
             ProposalKind::Decompose => {
                 "Divide the task below into tasks. `after` names those that have to be done before. The task itself waits for all of them; \
@@ -115,7 +115,7 @@ impl ProposalKind {
                  waits for all of them; `title`, `body` and `assignee` are what it says then, and may be left out. Name the profiles that there are \
                  wherever one fits. Only where none does, `profiles` asks for a new one: its tasks wait until a person has made it."
             }
-            ProposalKind::Route => "Say which profile is to do the task below.",
+            ProposalKind::Route => "Choose the profile for the task below.",
             ProposalKind::Progress => {
                 "Review the mission below by its facts: does it come to its goal? `continue` changes nothing. `stop` pauses it and asks a person. \
                  `replan` drops tasks that have not started (`drop`) and makes others (`tasks`), whose `after` may also name tasks of the mission by \
@@ -161,7 +161,7 @@ pub(crate) fn may_ask(kind: ProposalKind, subject: &Task) -> Result<(), Error> {
     // What it is divided into would do without approval what it asks for.
     if subject.approval.state.is_some() && matches!(kind, ProposalKind::Decompose | ProposalKind::Plan) {
         return Err(Error::conflict(
-            format!("{id} asks for an approval, which holds for it alone"),
+            format!("{id} asks for an approval, which applies to it alone"),
             "create the tasks yourself, each with the approval that it needs",
         ));
     }
@@ -172,7 +172,7 @@ pub(crate) fn may_ask(kind: ProposalKind, subject: &Task) -> Result<(), Error> {
     let (why, hint) = match kind {
         ProposalKind::Specify | ProposalKind::Decompose => (
             format!("{id} is {status}, not in triage"),
-            "create an idea with what is to be asked about: `supervisor create '…' --triage`".to_owned(),
+            "create an idea that describes it: `supervisor create '…' --triage`".to_owned(),
         ),
         ProposalKind::Plan => (
             format!("{id} is {status}: its tasks can be planned before it starts"),
@@ -235,7 +235,8 @@ pub(crate) fn refused(kind: ProposalKind, why: impl std::fmt::Display) -> Error 
 }
 
 fn parse<T: DeserializeOwned>(kind: ProposalKind, value: Value) -> Result<T, Error> {
-    serde_json::from_value(value).map_err(|error| refused(kind, format!("this is no {kind}: {error}")))
+    serde_json::from_value(value)
+        .map_err(|error| refused(kind, format!("this is not a valid {kind}: {error}")))
 }
 
 /// Reads a review: only another plan drops and makes tasks.
@@ -251,10 +252,13 @@ fn reviewed(said: Reviewed) -> Result<Proposed, Error> {
     }
     match answer {
         ReviewAnswer::Replan if changes == 0 => {
-            return Err(refused(kind, "another plan drops tasks or makes some; there is neither"));
+            return Err(refused(
+                kind,
+                "another plan has to drop tasks or create some; this one does neither",
+            ));
         }
         ReviewAnswer::Continue | ReviewAnswer::Stop if changes > 0 => {
-            return Err(refused(kind, format!("`{answer}` goes with no `drop` and no `tasks`")));
+            return Err(refused(kind, format!("`{answer}` takes neither `drop` nor `tasks`")));
         }
         ReviewAnswer::Replan | ReviewAnswer::Continue | ReviewAnswer::Stop => {}
     }
@@ -371,11 +375,11 @@ mod tests {
             (ProposalKind::Route, json!({ "assignee": "eve" }), "nobody is called eve"),
             (ProposalKind::Progress, json!({ "answer": "maybe", "reason": "r" }), "unknown variant `maybe`"),
             (ProposalKind::Progress, json!({ "answer": "stop", "reason": " " }), "reason"),
-            (ProposalKind::Progress, json!({ "answer": "replan", "reason": "r" }), "there is neither"),
+            (ProposalKind::Progress, json!({ "answer": "replan", "reason": "r" }), "does neither"),
             (
                 ProposalKind::Progress,
                 json!({ "answer": "stop", "reason": "r", "drop": ["t_00000003"] }),
-                "goes with no",
+                "takes neither",
             ),
         ] {
             let refused = said(kind, value).unwrap_err();

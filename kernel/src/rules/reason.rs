@@ -7,7 +7,7 @@ const LINE: usize = 300;
 
 /// What is known of a worker that the kernel's out-of-memory killer ended.
 pub(crate) const OUT_OF_MEMORY: &str =
-    "the kernel ended it for lack of memory: it met its limit, or the host had none left";
+    "the kernel ended it for lack of memory: it reached its limit, or the host had none left";
 
 /// What a signal did to a worker.
 pub(crate) fn by_signal(signal: i32, ending: &Ending) -> String {

@@ -266,7 +266,7 @@ fn by_cause(ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
             uncounted(Outcome::Reclaimed, again(tally), "it was claimed and never started", tally)
         }
         EndCause::RateLimited { until } => Decision {
-            error: Some(with_trouble("its service refused it for a while", ending)),
+            error: Some(with_trouble("its service refused requests for a while", ending)),
             review_at: Some(*until).filter(|_| tally.errand == Errand::Review),
             ..plain(Outcome::RateLimited, later(tally, *until, now), tally.failures)
         },
@@ -280,7 +280,7 @@ fn by_cause(ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
             uncounted(Outcome::SpawnFailed, again(tally), error, tally)
         }
         // A verdict: `implied`.
-        EndCause::OwnLimit(limit) => failed(Outcome::Unreported, &format!("it met its limit on {limit}")),
+        EndCause::OwnLimit(limit) => failed(Outcome::Unreported, &format!("it reached its limit on {limit}")),
         EndCause::Stopped(reason) => by_stop(*reason, ending, tally, now),
     }
 }
@@ -288,7 +288,8 @@ fn by_cause(ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
 /// What follows a turn that has not reached the goal: another one. It is no failure, and failures before it count on, unless it took so
 /// long that it has done something.
 fn next_turn(tally: Tally, goal: GoalTurns, now: Timestamp) -> Decision {
-    let error = format!("turn {} of {} ended without a verdict: it goes on", goal.turn(), goal.limit);
+    let error =
+        format!("turn {} of {} ended without a verdict: the next turn follows", goal.turn(), goal.limit);
     let (pause, then) = after_turn(tally, now);
     let failures = if tally.pace.is_earnest { 0 } else { tally.failures };
     Decision {
@@ -451,7 +452,7 @@ mod tests {
         assert_eq!(next.failures, 1, "it is no success");
         assert_eq!(
             (next.turn, next.error.as_deref()),
-            (Some(3), Some("turn 3 of 5 ended without a verdict: it goes on"))
+            (Some(3), Some("turn 3 of 5 ended without a verdict: the next turn follows"))
         );
     }
 

@@ -90,7 +90,7 @@ pub(crate) fn in_order(tasks: &[TemplateTask]) -> Result<Vec<&TemplateTask>, Err
     }
     for task in tasks {
         if let Some(missing) = task.after.iter().find(|name| !left.contains_key(name.as_str())) {
-            let why = format!("{:?} waits for {missing:?}, which is no task of it", task.name);
+            let why = format!("{:?} waits for {missing:?}, which is not one of its tasks", task.name);
             return Err(Error::invalid("parents", why, "name tasks of the same schedule"));
         }
     }

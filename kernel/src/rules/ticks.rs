@@ -93,7 +93,7 @@ impl Ticks {
         }
         if sources.is_empty() {
             let hint = "write cron = \"0 9 * * mon-fri\", every = \"15m\" or at = [\"07:00\"]";
-            return Err(Error::invalid("cron", "nothing says when it ticks", hint));
+            return Err(Error::invalid("cron", "it does not say when it ticks", hint));
         }
         if timing.start.zip(timing.end).is_some_and(|(start, end)| end < start) {
             return Err(Error::invalid("end", "it is before the start", "name a later time"));
@@ -232,7 +232,7 @@ fn cron(pattern: &str) -> Result<Cron, Error> {
 fn time(text: &str, zone: &TimeZone) -> Result<Source, Error> {
     let refuse = || {
         let hint = "write 07:00 for each day, mon 07:00 for each week, or 2026-12-24 18:00 for one day";
-        Error::invalid("at", format!("{:?} is no time", text.chars().take(80).collect::<String>()), hint)
+        Error::invalid("at", format!("{:?} is not a time", text.chars().take(80).collect::<String>()), hint)
     };
     let words: Vec<&str> = text.split_whitespace().collect();
     let (day, clock) = match words.as_slice() {

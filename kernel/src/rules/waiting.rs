@@ -89,7 +89,7 @@ pub(crate) fn of_task(task: &Task, known: &Known<'_>, now: Timestamp) -> Option<
         Status::Triage => Some(Waiting::new(
             WaitingCode::Triage,
             format!(
-                "waits until a person has specified it: `supervisor promote {}` then lets it go on",
+                "waits until a person has specified it: `supervisor promote {}` then releases it",
                 task.id
             ),
         )),
@@ -149,7 +149,7 @@ fn to_check(task: &Task, now: Timestamp) -> Waiting {
             let wait = brief(at.since(now));
             Waiting::new(WaitingCode::Check, format!("its check runs again in {wait}: {command}")).until(at)
         }
-        None => Waiting::new(WaitingCode::Check, format!("its check is to run: {command}")),
+        None => Waiting::new(WaitingCode::Check, format!("its check has not run yet: {command}")),
     }
 }
 

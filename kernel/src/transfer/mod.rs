@@ -1,4 +1,4 @@
-//! Boards that leave and boards that come: exports, backups, and the board of the established program.
+//! Exports, imports and backups of boards, and the import of a board of `hermes kanban`.
 
 pub(crate) mod adopt;
 pub(crate) mod backup;

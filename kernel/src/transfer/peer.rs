@@ -1,4 +1,4 @@
-//! The database of the established board program, read without touching it.
+//! The database of `hermes kanban`, read and never changed.
 
 use std::collections::BTreeMap;
 use std::fs;

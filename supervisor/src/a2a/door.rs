@@ -209,9 +209,9 @@ async fn rpc(
     let request: Request = match serde_json::from_slice(&body) {
         Ok(request) => request,
         Err(e) if e.is_data() => {
-            return refused(&Refusal::no_request(format!("it is no request of JSON-RPC: {e}")), &Value::Null);
+            return refused(&Refusal::no_request(format!("it is not a JSON-RPC request: {e}")), &Value::Null);
         }
-        Err(e) => return refused(&Refusal::unreadable(format!("it is no JSON: {e}")), &Value::Null),
+        Err(e) => return refused(&Refusal::unreadable(format!("it is not JSON: {e}")), &Value::Null),
     };
     let id = match &request.id {
         Some(id @ (Value::String(_) | Value::Number(_))) if request.jsonrpc == "2.0" => id.clone(),

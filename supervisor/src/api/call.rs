@@ -267,7 +267,7 @@ impl Call {
         Call { chat: Some(chat), ..self }
     }
 
-    /// The same, which counts for a worker until it has come to its end.
+    /// The same, which counts for a worker until it has finished.
     pub(super) fn counted(self, turn: Turn) -> Self {
         Call { turn: Some(turn), ..self }
     }

@@ -74,6 +74,6 @@ impl Call {
 }
 
 fn not_known() -> Failure {
-    Failure::new(Code::Conflict, "this request has begun before, and what came of it is not known (yet)")
-        .hint("look at what has become of it; where nothing has, ask for it anew")
+    Failure::new(Code::Conflict, "this request was started before, and its outcome is not known yet")
+        .hint("check whether it took effect; if not, send it again with a new request id")
 }

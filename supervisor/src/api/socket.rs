@@ -84,7 +84,7 @@ impl Switch {
     /// The request is none of version 13, or came over no connection.
     pub(crate) fn agree(self) -> Result<(Response, Switching), Failure> {
         let Some(key) = self.key else {
-            return Err(Failure::usage("this is no handshake of WebSocket version 13")
+            return Err(Failure::usage("this is not a handshake of WebSocket version 13")
                 .hint("send Sec-WebSocket-Version: 13 and a Sec-WebSocket-Key"));
         };
         let on_upgrade =

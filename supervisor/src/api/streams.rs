@@ -40,10 +40,10 @@ impl Streams {
         let mut open = self.lock();
         let (own, all) = (open.get(&key).copied().unwrap_or_default(), open.values().sum::<usize>());
         if own >= EACH {
-            return Err(refused(format!("{} has {EACH} streams open, the most of one caller", actor.name)));
+            return Err(refused(format!("{} has {EACH} streams open, the limit of one caller", actor.name)));
         }
         if own > 0 && all >= ALL {
-            return Err(refused(format!("{ALL} streams are open, the most of all callers")));
+            return Err(refused(format!("{ALL} streams are open, the limit of all callers")));
         }
         *open.entry(key.clone()).or_default() += 1;
         drop(open);

@@ -1,4 +1,4 @@
-//! Work that its caller need not wait for: in a task that comes to its end, or on a thread of its own.
+//! Work that its caller need not wait for: in a task that runs to completion, or on a thread of its own.
 
 use std::any::Any;
 use std::fmt;
@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use crate::failure::Failure;
 use crate::service::Service;
 
-/// Does work in a task of its own, which comes to its end also when nobody waits for it any more. An outcome that nobody takes is
+/// Does work in a task of its own, which finishes even if nobody waits for it any more. An outcome that nobody takes is
 /// dropped. `failing` says what has come to nothing where the work panics.
 pub(crate) async fn to_its_end<T: Send + 'static>(
     service: &Service,

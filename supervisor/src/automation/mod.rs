@@ -1,4 +1,4 @@
-//! What the supervisor does by itself beside running workers. The rows and the rules are the kernel's.
+//! What the supervisor does on its own besides running workers. The rows and the rules are the kernel's.
 
 pub(crate) mod chat;
 pub(crate) mod plugins;

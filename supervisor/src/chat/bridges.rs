@@ -100,8 +100,8 @@ async fn run(bridge: &Bridge, stop: &CancellationToken) -> Result<(), Undelivere
         Kind::Slack => slack::run(bridge, stop).await,
         Kind::Discord => discord::run(bridge, stop).await,
         Kind::Webhook => webhook::run(bridge, stop).await,
-        Kind::Command | Kind::Desktop | Kind::Ntfy | Kind::Email | Kind::Signal | Kind::Plugin => Err(
-            Undelivered::later(format!("nothing can be heard over the channel `{}`", bridge.chat.channel)),
-        ),
+        Kind::Command | Kind::Desktop | Kind::Ntfy | Kind::Email | Kind::Signal | Kind::Plugin => {
+            Err(Undelivered::later(format!("the channel `{}` cannot receive messages", bridge.chat.channel)))
+        }
     }
 }

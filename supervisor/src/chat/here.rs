@@ -60,7 +60,7 @@ pub(super) async fn here(asker: &Asker<'_>, words: &[String]) -> Result<String, 
             let (looked, found) = (path.clone(), path.display().to_string());
             let is_directory = move || looked.symlink_metadata().is_ok_and(|kind| kind.is_dir());
             if !crate::api::blocking("the directory was not looked at", is_directory).await? {
-                return Err(Failure::new(Code::NotFound, format!("{found} is no directory")));
+                return Err(Failure::new(Code::NotFound, format!("{found} is not a directory")));
             }
             asker.call(Here { path: Some(found.clone()) }).await?;
             Ok(format!("The tasks of this thread work in {found}"))

@@ -17,7 +17,7 @@ const STRANGERS: usize = 20;
 pub(super) enum Turn {
     /// It is answered.
     Answer,
-    /// It is refused, and the sender hears of it.
+    /// It is refused, and the sender is told so.
     Refuse,
     /// It is ignored.
     Ignore,

@@ -180,7 +180,7 @@ pub(super) fn help(may: May) -> String {
         }
     }
     lines.push("/kanban here  the directory in which the tasks of this thread work".to_owned());
-    lines.push("/schedules  what comes by itself".to_owned());
+    lines.push("/schedules  tasks that are created at set times".to_owned());
     lines.push("/help VERB  its arguments".to_owned());
     if may >= May::Mutate {
         lines.push("A reply to a question answers it: its number, or words.".to_owned());

@@ -69,7 +69,7 @@ async fn follow(client: &Client, task: TaskId, output: Output) -> Result<u8, Fai
             match keyboard.attach(client, (&task, run), &mut log, piece).await? {
                 Left::Alone => {
                     complain(&format!(
-                        "Left the terminal. Run {run} goes on; come back with: supervisor attach {task}"
+                        "Detached from the terminal. Run {run} continues; return with: supervisor attach {task}"
                     ));
                     return Ok(0);
                 }

@@ -77,7 +77,7 @@ impl Keyboard {
         first: Logged,
     ) -> Result<Left, Failure> {
         complain(&format!(
-            "This is the terminal of run {run}. What you type goes to its worker; Ctrl-] leaves it alone."
+            "This is the terminal of run {run}. What you type goes to its worker; Ctrl-] detaches."
         ));
         let mut signals = Signals::listen()?;
         let mut resized = signal(SignalKind::window_change())
@@ -193,7 +193,7 @@ impl<'a> Attached<'a> {
                 self.unsent.clear();
                 if self.typist.as_ref() != Some(&name) {
                     complain(&format!(
-                        "\r\n{} types here: you see it, and what you type is dropped.\r",
+                        "\r\n{} types here: you can watch, but what you type is dropped.\r",
                         printable(&name)
                     ));
                 }

@@ -85,7 +85,7 @@ Examples:
     Delete {
         /// The board
         slug: BoardName,
-        /// Said twice, it means the same
+        /// Accepted for compatibility; has no further effect
         #[arg(long, hide = true)]
         delete: bool,
     },

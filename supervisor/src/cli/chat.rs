@@ -5,7 +5,7 @@ use super::{CommandLine, call};
 use crate::failure::Failure;
 use crate::verbs::{CheckChat, ListChats};
 
-/// List and check the chats from which people direct the boards
+/// List and check the chats that control the boards
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 A chat is a file `chat.d/NAME.toml` of the configuration: the channel that it belongs to,
@@ -21,7 +21,7 @@ pub(super) struct Chat {
 
 #[derive(Clone, Debug, clap::Subcommand)]
 enum Verb {
-    /// List the chats, and how their bridges stand
+    /// List the chats, and the state of their bridges
     #[command(
         visible_alias = "ls",
         after_help = "\
@@ -30,7 +30,7 @@ Examples:
   supervisor chat list --json"
     )]
     List,
-    /// Ask the services of the chats whether they answer
+    /// Check whether the services of the chats respond
     #[command(after_help = "\
 Exit code: 0 if all can be used, else 1.
 

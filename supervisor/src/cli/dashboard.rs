@@ -13,7 +13,7 @@ use crate::output::Output;
 use crate::terminal::complain;
 use crate::verbs::{DashboardLink, DashboardSessions, OpenDashboard, RevokeDashboard, link_lasts};
 
-/// See and steer the fleet in a browser: print a link that works once
+/// Open the dashboard: print a one-time link for a browser
 #[derive(Clone, Debug, clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -95,7 +95,7 @@ async fn link(
     if !output.json() {
         complain(&format!("The link works once, within {}.", link_lasts()));
         if let Some(tunnel) = tunnel(&link, environment::text("SSH_CONNECTION").as_deref()) {
-            complain(&format!("On the computer that you come from, run first:  {tunnel}"));
+            complain(&format!("First run on your own computer:  {tunnel}"));
         }
     }
     Ok(code)

@@ -68,7 +68,7 @@ impl Found {
         for (seen, entry) in std::fs::read_dir(root).map_err(fail)?.enumerate() {
             if seen >= ENTRIES {
                 return Err(Failure::usage(format!("{} has more than {ENTRIES} entries", root.display()))
-                    .hint("divide it: name the directories of a fleet beneath several roots"));
+                    .hint("split it: put the directories of the fleet under several roots"));
             }
             let entry = entry.map_err(fail)?;
             let shown = entry.file_name().to_string_lossy().into_owned();

@@ -40,7 +40,7 @@ pub(super) struct Watch {
     since: Option<EventId>,
 }
 
-/// Follow the events of one task until it is over or waits for a person
+/// Follow the events of a task until it ends or waits for a person
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 It ends when `wait` would, and exits as that does: with 0 if the task is done.

@@ -46,7 +46,7 @@ Examples:
         /// The lane
         name: Profile,
     },
-    /// Look for what a lane needs on this host
+    /// Check whether this host has what a lane needs
     #[command(after_help = "\
 Examples:
   supervisor lane check codex")]

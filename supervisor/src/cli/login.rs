@@ -17,7 +17,7 @@ use crate::output::Output;
 use crate::terminal::printable;
 use crate::verbs::{NewLogin, On, Release};
 
-/// Log the program of a profile or a lane in
+/// Log in the program of a profile or a lane
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 login runs the login command of a lane's program at this terminal, under the policy
@@ -38,12 +38,12 @@ pub(super) struct Login {
     /// The tenant whose tasks the login is for [default: tasks without a tenant]
     #[arg(long, value_name = "NAME")]
     tenant: Option<Tenant>,
-    /// Forget what is kept of its homes, the login as well
+    /// Remove what is kept from its homes, including the login
     #[arg(long)]
     forget: bool,
 }
 
-/// What became of a login.
+/// The outcome of a login.
 #[derive(Debug, Serialize)]
 struct Outcome {
     name: Profile,

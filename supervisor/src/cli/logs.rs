@@ -23,12 +23,12 @@ const WAIT_SECONDS: u64 = 30;
 /// The same for a run that has not begun.
 const NOT_STARTED_SECONDS: u64 = 2;
 
-/// Show what the runs of tasks have written
+/// Show the output of runs
 #[derive(Clone, Debug, clap::Args)]
 #[command(
     alias = "log",
     after_help = "\
-Of each task the latest run is shown that is no check; a check is shown by its
+The latest run of each task is shown, checks excepted; a check is shown by its
 number. With several tasks or runs, each line begins with the task that wrote
 it. With --follow it exits as the run does: with 0 if the work is done, 5 if a
 person has to act, else the exit code of the command.
@@ -44,7 +44,7 @@ pub(super) struct Logs {
     /// The tasks
     #[arg(value_name = "TASK")]
     task_ids: Vec<TaskId>,
-    /// Which run [default: the latest that is no check]
+    /// Which run [default: the latest that is not a check]
     #[arg(long, value_name = "RUN")]
     run: Option<RunId>,
     /// Only the last N lines; --tail is the same
@@ -56,7 +56,7 @@ pub(super) struct Logs {
     /// All runs that have not ended before this time: 10m, 2h, 'yesterday', '2026-11-23 09:00'
     #[arg(long, value_name = "WHEN", conflicts_with = "run")]
     since: Option<Since>,
-    /// Go on until the runs have ended
+    /// Keep following until the runs end
     #[arg(long, short)]
     follow: bool,
 }

@@ -27,7 +27,7 @@ pub(super) struct MissionCommand {
 
 #[derive(Clone, Debug, clap::Subcommand)]
 enum Verb {
-    /// Create a mission: its first task, with limits for all that is made below it
+    /// Create a mission: its first task, with limits for all tasks below it
     Create(Box<CreateMission>),
     /// List the missions that are not over
     #[command(
@@ -41,7 +41,7 @@ Examples:
         /// Only those of this tenant
         #[arg(long, value_name = "NAME")]
         tenant: Option<Tenant>,
-        /// Include those that are done or cancelled
+        /// Include missions that are done or cancelled
         #[arg(long)]
         all: bool,
     },
@@ -55,9 +55,9 @@ Examples:
         #[arg(value_name = "TASK")]
         mission: TaskId,
     },
-    /// Have a profile plan the tasks of a mission
+    /// Ask a profile to plan the tasks of a mission
     Plan(PlanMission),
-    /// Have a profile review how a mission goes
+    /// Ask a profile to review the progress of a mission
     Review(ReviewMission),
     /// Pause a mission: nothing of it starts until it is resumed
     Pause(PauseMission),

@@ -7,7 +7,7 @@ use super::{CommandLine, call};
 use crate::failure::Failure;
 use crate::verbs::{NotifyDrop, NotifyList, NotifyOutbox, NotifyRetry, NotifyTest, WhichLetters};
 
-/// Test channels, and see to messages that were not delivered
+/// Test channels, and manage messages that were not delivered
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 The channels are tables of supervisor.toml: [notify.channels.NAME]. A message is tried again

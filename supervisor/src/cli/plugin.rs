@@ -38,7 +38,7 @@ pub(super) struct PluginCommand {
 
 #[derive(Clone, Debug, clap::Subcommand)]
 enum Verb {
-    /// List the plugins, and how their events go
+    /// List the plugins, and the state of their events
     #[command(
         visible_alias = "ls",
         after_help = "\
@@ -47,7 +47,7 @@ Examples:
   supervisor plugin list --json"
     )]
     List,
-    /// Write a plugin that works, to begin with, and a test of it
+    /// Write a working example plugin, and a test for it
     #[command(after_help = "\
 Examples:
   supervisor plugin create diary
@@ -55,14 +55,14 @@ Examples:
     Create {
         /// Its name
         name: PluginName,
-        /// In what it is written
+        /// The language it is written in
         #[arg(long, value_name = "LANGUAGE", value_enum, default_value_t)]
         language: Language,
         /// Where its directory is made [default: here]
         #[arg(long, value_name = "DIR")]
         directory: Option<PathBuf>,
     },
-    /// Call a plugin with made-up input, step by step, in a copy that is thrown away
+    /// Test a plugin step by step with sample input, in a temporary copy
     #[command(after_help = "\
 Exit code: 0 if each step worked, else 1. What a reply asks for is looked at and
 not done.
@@ -74,7 +74,7 @@ Examples:
         /// A plugin that is installed, or a path such as ./diary
         plugin: String,
     },
-    /// Copy a directory to the plugins, after it was shown what it may do
+    /// Install a plugin from a directory, after showing what it may do
     #[command(after_help = "\
 Examples:
   supervisor plugin install ./diary
@@ -92,7 +92,7 @@ Examples:
         #[arg(long)]
         force: bool,
     },
-    /// Give a plugin its events again that failed too often
+    /// Resume a plugin that was paused after repeated failures
     #[command(after_help = "\
 Examples:
   supervisor plugin resume diary
@@ -100,7 +100,7 @@ Examples:
     Resume {
         /// The plugin
         name: PluginName,
-        /// Leave out the event that it could not take
+        /// Skip the event that it failed to handle
         #[arg(long)]
         skip: bool,
     },
@@ -235,7 +235,7 @@ fn refuse_present(client: &Client, name: &PluginName, force: bool) -> Result<(),
 /// Shows what a plugin will be able to do, and asks.
 fn agreed(plugin: &Plugin, output: Output) -> Result<bool, Failure> {
     if output.json() || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
-        return Err(Failure::usage("`plugin install` asks first, and this is no terminal")
+        return Err(Failure::usage("`plugin install` asks first, and this is not a terminal")
             .hint("look at its plugin.toml, and give --yes"));
     }
     let failed = |e: std::io::Error| Failure::failed(format!("failed to ask: {e}"));

@@ -116,7 +116,7 @@ struct Create {
     /// What it is for, in one line
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
-    /// What its workers are there for: worker, orchestrator or reviewer [default: worker]
+    /// The role of its workers: worker, orchestrator or reviewer [default: worker]
     #[arg(long, value_name = "ROLE")]
     role: Option<WorkerRole>,
     /// The lane of its workers [default: worker.lane of the configuration]
@@ -137,7 +137,7 @@ struct Create {
     /// A host that its workers reach, where their policy has a proxy (repeatable)
     #[arg(long = "host", value_name = "HOST:PORT")]
     hosts: Vec<policies::HostRule>,
-    /// What is kept of the homes of its workers [default: login]
+    /// What to keep from the homes of its workers [default: login]
     #[arg(long, value_name = "WHAT")]
     home: Option<Home>,
     /// End a run after this time, where its task does not say: seconds, or 30s, 5m, 2h, 1d
@@ -146,13 +146,13 @@ struct Create {
     /// At most this many of its workers at once
     #[arg(long, value_name = "N")]
     max_running: Option<usize>,
-    /// A pool of which each of its workers needs a place (repeatable)
+    /// A pool in which each of its workers takes a place (repeatable)
     #[arg(long = "pool", value_name = "NAME")]
     pools: Vec<kernel::Pool>,
     /// A file with the text that its workers read before their task, or `-`
     #[arg(long, value_name = "FILE")]
     prompt_file: Option<PathBuf>,
-    /// As the plan of the mission of this task asks for it: with its description and its prompt
+    /// Use the description and the prompt that the plan of this task's mission proposes
     #[arg(long, value_name = "TASK", conflicts_with_all = ["description", "prompt_file"])]
     proposed_for: Option<TaskId>,
 }
@@ -289,10 +289,12 @@ async fn edit(client: &Client, name: Profile, output: Output) -> Result<u8, Fail
     let before = text_of(client, &name)?;
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
         let path = files::path_of(client.root(), &name);
-        return Err(Failure::usage("`profile edit` opens an editor, and this is no terminal").hint(format!(
-            "change {}, or replace it with `supervisor profile install FILE --name {name} --force`",
-            path.display()
-        )));
+        return Err(Failure::usage("`profile edit` opens an editor, and this is not a terminal").hint(
+            format!(
+                "change {}, or replace it with `supervisor profile install FILE --name {name} --force`",
+                path.display()
+            ),
+        ));
     }
     let text = before.clone();
     let after = blocking("failed to wait for the editor", move || edited(&text)).await??;

@@ -121,13 +121,13 @@ pub(super) async fn run(line: &CommandLine, run: Run) -> Result<u8, Failure> {
     tokio::select! {
         shown = follow(client, &task, output) => {
             // Whatever it is, the task is on the board, and its worker does not end with the daemon.
-            let goes_on = |failure: Failure| failure.hint(format!("{task} goes on. Follow it: supervisor logs -f {task}"));
+            let goes_on = |failure: Failure| failure.hint(format!("{task} continues. Follow it: supervisor logs -f {task}"));
             end(&shown.map_err(goes_on)?, output)
         }
         // What was asked for a moment ago is a read: nothing is lost with it.
         _ = tokio::signal::ctrl_c() => {
             complain(&format!(
-                "\n{task} goes on. Follow it: supervisor logs -f {task}\nEnd it: supervisor cancel {task}"
+                "\n{task} continues. Follow it: supervisor logs -f {task}\nEnd it: supervisor cancel {task}"
             ));
             Ok(INTERRUPTED)
         }

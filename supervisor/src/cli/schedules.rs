@@ -1,4 +1,4 @@
-//! `schedules` at the command line: what comes by itself, and when.
+//! `schedules` at the command line: tasks that are created at set times.
 
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
@@ -78,7 +78,7 @@ Examples:
         #[arg(long, value_name = "FILE")]
         file: Option<PathBuf>,
     },
-    /// Let the ticks of a schedule pass by
+    /// Pause a schedule: its ticks are skipped
     #[command(after_help = "\
 Examples:
   supervisor schedules pause brief")]
@@ -86,7 +86,7 @@ Examples:
         /// The schedule
         name: ScheduleName,
     },
-    /// Let a schedule that is paused go on with its next tick
+    /// Resume a paused schedule with its next tick
     #[command(after_help = "\
 Examples:
   supervisor schedules resume brief")]
@@ -124,7 +124,7 @@ Examples:
         /// A file [default: those of schedules.d]
         file: Option<PathBuf>,
     },
-    /// Import a schedule of the established program: a YAML file with a pattern and a command
+    /// Import a schedule of `hermes kanban`: a YAML file with a pattern and a command
     #[command(after_help = "\
 Examples:
   supervisor schedules import ~/.hermes/cron/insta-fleet.yaml")]
@@ -369,7 +369,7 @@ async fn edit(
             blocking("failed to wait for the editor", move || edited(&text)).await??
         }
         None => {
-            return Err(Failure::usage("`schedules edit` opens an editor, and this is no terminal")
+            return Err(Failure::usage("`schedules edit` opens an editor, and this is not a terminal")
                 .hint(format!("give the new text: supervisor schedules edit {name} --file FILE")));
         }
     };
@@ -404,7 +404,7 @@ async fn changed(client: &Client, name: ScheduleName, paused: bool, output: Outp
     output.text(&match next {
         _ if paused => format!("Paused {name}\n"),
         Some(at) => format!("Resumed {name}  next tick {}\n", timestamp::local(at)),
-        None => format!("Resumed {name}  no tick is to come\n"),
+        None => format!("Resumed {name}  there is no further tick\n"),
     })?;
     Ok(0)
 }

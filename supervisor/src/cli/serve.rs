@@ -40,7 +40,7 @@ pub(super) struct Daemon {
     /// How to write the log
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     pub(super) log_format: LogFormat,
-    /// Log more
+    /// Log more details
     #[arg(long, short)]
     pub(super) verbose: bool,
     /// Not needed: what is ready starts at once

@@ -17,7 +17,7 @@ impl Served {
         let has = client.worker().is_none() && OwnerLock::daemon(client.root()).is_some();
         if self.had && !has {
             complain(&format!(
-                "warning: no daemon serves {} any more. What runs goes on, and its end is recorded when one is started again: \
+                "warning: no daemon serves {} any more. Running workers continue, and their ends are recorded when one is started again: \
                  supervisor daemon",
                 client.root().dir().display()
             ));

@@ -40,7 +40,10 @@ pub(super) async fn run(client: &Client, stop: Stop, output: Output) -> Result<u
         return Ok(code);
     }
     for worker in &left.workers {
-        complain(&format!("left: {} (run {}) has no proof of its end", worker.run.task, worker.run.run));
+        complain(&format!(
+            "left: {} (run {}) has not been proved to have ended",
+            worker.run.task, worker.run.run
+        ));
     }
     Ok(Code::Failed.exit())
 }

@@ -23,7 +23,7 @@ use crate::verbs::{
 /// How many tasks one request is about: it is one transaction, and others wait for its end.
 const PART: usize = 500;
 
-/// List, show, create, edit and remove tenants, and what they use
+/// List, show, create, edit and remove tenants, and show their usage
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 A tenant is a namespace of tasks. A file `tenants.d/NAME.toml` of the configuration says

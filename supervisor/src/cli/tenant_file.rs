@@ -150,7 +150,7 @@ impl Changes<'_> {
             let inner = table.entry(key).or_insert_with(|| Table::new().into());
             let Some(inner) = inner.as_table_mut() else {
                 return Err(
-                    Failure::usage(format!("`{key}` is no table in the file")).hint("correct the file")
+                    Failure::usage(format!("`{key}` is not a table in the file")).hint("correct the file")
                 );
             };
             for (name, value) in pairs {

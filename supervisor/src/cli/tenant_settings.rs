@@ -34,7 +34,7 @@ pub(super) struct Settings {
     /// The policy of its tasks that name none
     #[arg(long, value_name = "NAME")]
     pub(super) policy: Option<String>,
-    /// Who does its tasks that name nobody: a profile or a lane
+    /// The assignee of its tasks that name none: a profile or a lane
     #[arg(long, value_name = "NAME")]
     pub(super) assignee: Option<Profile>,
     /// A limit of its own: BOUND=N (repeatable)

@@ -15,7 +15,7 @@ struct Topic {
 const TOPICS: [Topic; 5] = [
     Topic {
         name: "states",
-        about: "the states of a task, and what leads out of each",
+        about: "the states of a task, and how each one is left",
         text: "\
 triage     an idea that has to be specified      supervisor promote TASK
 todo       waits for other tasks                 supervisor promote TASK --force

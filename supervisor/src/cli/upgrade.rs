@@ -22,15 +22,15 @@ const LONGEST: u64 = 16 << 20;
 /// How much of what another program says on standard error is shown.
 const SHOWN: usize = 200;
 
-/// Say what another release would adopt
+/// Check what another release would take over
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 It changes nothing, and a daemon may run. It lists the runs that are not over, the
-boards and the configuration, and says of each whether the release can go on with
+boards and the configuration, and says of each whether the release can work with
 it: whether it reads the version of the run's directory, whether it knows the
 schema of the board or migrates it (an earlier release cannot read the board then),
-and which files of the configuration it refuses. The release that is asked looks
-itself: that of the given program, else of this one.
+and which files of the configuration it refuses. The release itself does the
+check: that of the given program, else this one.
 
 Exit code: 0 if all of it is adopted, 1 if not or if the program does not answer
 within a minute, 3 if there is no such program.
@@ -40,7 +40,7 @@ Examples:
   supervisor upgrade --check ./supervisor-new
   supervisor upgrade --check ./supervisor-new --json")]
 pub(super) struct Upgrade {
-    /// Look and change nothing; with a program, its release looks
+    /// Check and change nothing; with a program, that release checks
     #[arg(long, value_name = "NEW_BINARY", required = true, num_args = 0..=1)]
     #[expect(clippy::option_option, reason = "an option whose value may be left out")]
     check: Option<Option<PathBuf>>,
@@ -120,7 +120,7 @@ async fn start_of(stream: Option<impl AsyncRead + Unpin>) -> std::io::Result<Vec
 
 fn no_answer(line: &CommandLine, program: &Path, why: &str) -> Failure {
     let root = line.root().map(|root| root.dir().display().to_string()).unwrap_or_default();
-    Failure::failed(format!("{} does not say what it would adopt of {root}: {why}", program.display())).hint(
+    Failure::failed(format!("{} does not say what it would take over from {root}: {why}", program.display())).hint(
         "it is another program, or a release without `upgrade --check`: try it on a copy of the root that no \
          daemon serves",
     )

@@ -34,7 +34,7 @@ pub(super) struct Wait {
     /// The tasks
     #[arg(value_name = "TASK", required = true)]
     task_ids: Vec<TaskId>,
-    /// End with the first one that has ended, and its outcome
+    /// Return when the first of them ends, with its outcome
     #[arg(long)]
     any: bool,
     /// End after this time: seconds, or 30s, 5m, 2h, 1d

@@ -74,7 +74,7 @@ impl A2aConfig {
                 |uri: &Uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.query().is_none();
             if !uri.as_ref().is_some_and(|uri| is_http(uri) && uri.authority().is_some()) {
                 return Some(format!(
-                    "a2a.url = \"{url}\" is no address; write https://HOST or https://HOST/PATH"
+                    "a2a.url = \"{url}\" is not an address; write https://HOST or https://HOST/PATH"
                 ));
             }
         }
@@ -94,7 +94,7 @@ impl A2aConfig {
                     .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
             if !is_name {
                 return Some(format!(
-                    "a2a.senders.{name}: a name has small letters, digits and `-`, 32 at most"
+                    "a2a.senders.{name}: a name consists of lower-case letters, digits and `-`, 32 at most"
                 ));
             }
             let unknown = sender.profiles.iter().flatten().find(|profile| !self.profiles.contains(profile));
@@ -139,11 +139,11 @@ mod tests {
             ("profiles = ['writer']", Some("has no `listen`")),
             ("listen = '127.0.0.1:1'", Some("offers no profile")),
             ("listen = '127.0.0.1:1'\nprofiles = ['a']", Some("has no sender")),
-            ("listen = '127.0.0.1:1'\nurl = 'ftp://a'", Some("is no address")),
+            ("listen = '127.0.0.1:1'\nurl = 'ftp://a'", Some("is not an address")),
             ("per_minute = 0", Some("is 0")),
             (
                 "listen = '127.0.0.1:1'\nprofiles = ['a']\n[senders.A]\nsecret = 's'\ntenant = 't'",
-                Some("a name has small letters"),
+                Some("a name consists of lower-case letters"),
             ),
             (
                 "listen = '127.0.0.1:1'\nprofiles = ['a']\n[senders.b]\nsecret = 's'\ntenant = 't'\nprofiles = ['c']",

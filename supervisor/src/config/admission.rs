@@ -119,7 +119,7 @@ impl DispatchConfig {
     pub(super) fn unusable(&self) -> Option<String> {
         if let Some(load) = self.max_load.filter(|load| !(load.is_finite() && *load > 0.0)) {
             return Some(format!(
-                "dispatch.max_load = {load} is no load above 0, so nothing would ever start; write one such as 1.5, for each processor, or leave it out"
+                "dispatch.max_load = {load} is not above 0, so nothing would ever start; set a load such as 1.5, for each processor, or leave it out"
             ));
         }
         let is_wrong = |limit: &f64| !(*limit > 0.0 && *limit <= 100.0);
@@ -128,7 +128,7 @@ impl DispatchConfig {
         let (name, limit) = wrong?;
         let limit = limit.unwrap_or_default();
         Some(format!(
-            "dispatch.max_pressure.{name} = {limit} is no percentage above 0 and up to 100; write one such as 20, of the last ten seconds, or leave it out"
+            "dispatch.max_pressure.{name} = {limit} is not a percentage above 0 and up to 100; set one such as 20, of the last ten seconds, or leave it out"
         ))
     }
 }

@@ -280,7 +280,7 @@ impl Config {
         let at_least_one = "set it to 1 or more, or leave it out";
         if self.limits.max_running == Some(0) {
             return Some(format!(
-                "limits.max_running is 0, so nothing would ever run; {at_least_one}, or say enabled = false in [dispatch]"
+                "limits.max_running is 0, so nothing would ever run; {at_least_one}, or set enabled = false in [dispatch]"
             ));
         }
         let of_parts = self.dispatch.unusable().or_else(|| self.notify.unusable());
@@ -307,7 +307,7 @@ impl Config {
         }
         if self.dispatch.max_deaths > 0 && is_nothing(self.dispatch.death_window) {
             return Some(format!(
-                "dispatch.death_window is 0, so no two deaths would lie within it; {at_least_one}, or say max_deaths = 0 to have no such breaker"
+                "dispatch.death_window is 0, so no two failures could fall within it; {at_least_one}, or set max_deaths = 0 to disable this breaker"
             ));
         }
         let WorkerConfig { first_uid, uid_count, .. } = self.worker;

@@ -21,7 +21,7 @@ pub(crate) struct Endpoint(Uri);
 /// A text that names no collector.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "`{0}` is no address of a collector: write http://HOST:PORT; one beside it brings spans elsewhere, by TLS too"
+    "`{0}` is not the address of a collector: write http://HOST:PORT; a local collector can forward spans elsewhere, over TLS too"
 )]
 pub(crate) struct NoEndpoint(String);
 

@@ -110,7 +110,7 @@ pub(crate) struct TenantConfig {
     pub(crate) max_runtime: Option<WrittenDuration>,
     /// The policy of its tasks that name none.
     pub(crate) policy: Option<String>,
-    /// Who does its tasks that name nobody: a profile or a lane.
+    /// The assignee of its tasks that name none: a profile or a lane.
     pub(crate) assignee: Option<Profile>,
     /// What its runs may write and it may keep.
     pub(crate) quotas: QuotaConfig,
@@ -173,7 +173,7 @@ impl TenantConfig {
             return Some("max_runtime is 0, so every run would be ended at once; leave it out".to_owned());
         }
         if self.users.iter().any(|user| user.means(0, Some("root"))) {
-            return Some("users has root, who directs every tenant already; leave it out".to_owned());
+            return Some("users contains root, who already controls every tenant; leave it out".to_owned());
         }
         None
     }

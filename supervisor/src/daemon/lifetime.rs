@@ -1,4 +1,4 @@
-//! The daemon from its start to its end: lock, recovery, doors, loop, farewell.
+//! The life of the daemon: lock, recovery, doors, loop, shutdown.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -219,7 +219,7 @@ async fn close(context: &Context, root: &Root, served: &TaskTracker, managers: O
     let begun = context.service.begun();
     served.close();
     begun.close();
-    // Watchers may hang on to their connections; they see them closed when the process ends. A verb whose caller has gone comes to its end.
+    // Watchers may hang on to their connections; they see them closed when the process ends. A verb whose caller has gone still finishes.
     let all = async { tokio::join!(served.wait(), begun.wait()) };
     drop(tokio::time::timeout(FAREWELL, all).await);
     context.host.leave();

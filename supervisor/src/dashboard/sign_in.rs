@@ -84,7 +84,7 @@ fn refused(why: NotBegun) -> Failure {
         NotBegun::Occupied(owner) => {
             let whose = called(&owner);
             Failure::new(Code::Conflict, format!("this browser has a session as {whose}"))
-                .hint("go on only if you have asked for this link yourself: the session then ends")
+                .hint("continue only if you requested this link yourself: the present session then ends")
         }
         NotBegun::Failed(failure) => failure,
     }

@@ -114,7 +114,7 @@ fn not_offered(why: String) -> Finding {
 /// A chat whose service does not answer.
 fn deaf((name, line): &(String, Line)) -> Finding {
     let actions = vec![Remedy::command("see what fails", format!("chat check {name}")).suggested()];
-    let told = ("nothing is heard from it".to_owned(), line.last_error.clone().unwrap_or_default());
+    let told = ("it receives no messages".to_owned(), line.last_error.clone().unwrap_or_default());
     let mut diagnostic = now("chat_not_connected", Severity::Error, told, actions);
     if let Some(since) = line.since {
         diagnostic.first_seen_at = since;

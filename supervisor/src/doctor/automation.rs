@@ -47,7 +47,7 @@ fn chats(root: &Root, config: &Config, unheard: Option<&Unheard>) -> Vec<Check> 
                 Check::new(subject, Verdict::Ok, format!("it can be tried: supervisor chat check {name}"))
             }
             Some(why) => Check::new(subject, Verdict::Error, why)
-                .hint(format!("mend it, then: supervisor chat check {name}")),
+                .hint(format!("fix it, then: supervisor chat check {name}")),
         });
     }
     checks
@@ -70,7 +70,7 @@ fn plugins(root: &Root) -> Vec<Check> {
                 Check::new(subject, Verdict::Ok, format!("it can be tried: supervisor plugin check {name}"))
             }
             Some(why) => Check::new(subject, Verdict::Error, why)
-                .hint(format!("mend it, then: supervisor plugin check {name}")),
+                .hint(format!("fix it, then: supervisor plugin check {name}")),
         }
     };
     plugins.usable().map(check).collect()

@@ -20,7 +20,7 @@ pub(super) fn examine(root: &Root) -> Vec<Check> {
                 Check::new(subject, Verdict::Ok, format!("it can be tried: supervisor notify test {name}"))
             }
             Some(why) => Check::new(subject, Verdict::Error, why)
-                .hint(format!("mend it, then: supervisor notify test {name}")),
+                .hint(format!("fix it, then: supervisor notify test {name}")),
         }
     };
     config.notify.channels.iter().map(check).collect()
@@ -35,7 +35,7 @@ fn wrong(root: &Root, roster: &Roster, name: &str, channel: &Channel) -> Option<
     if let Some(program) = program(channel)
         && !program.is_file()
     {
-        return Some(format!("{} is no file", program.display()));
+        return Some(format!("{} is not a file", program.display()));
     }
     if let Some((plugin, sink)) = channel.sink() {
         let has = |found: &Plugin| {

@@ -51,7 +51,7 @@ fn of_run(path: &Path, runs: &[Run], before: Timestamp, sweep: Sweep) -> Fate {
     let number = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".log")?.parse().ok());
     let Ok(meta) = std::fs::symlink_metadata(path) else { return Fate::Absent };
     let Some(number) = number.map(RunId).filter(|_| meta.is_file()) else {
-        return Fate::Foreign("it is no log of a run".to_owned());
+        return Fate::Foreign("it is not a log of a run".to_owned());
     };
     let Some(run) = runs.iter().find(|run| run.id == number) else {
         return Fate::Foreign("its task has no such run".to_owned());

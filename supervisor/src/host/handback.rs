@@ -38,7 +38,7 @@ pub(crate) fn main() -> ExitCode {
     match done {
         Ok(moving) => {
             for group in moving {
-                tell(format_args!("{} does not stand still; its limits are not held", group.display()));
+                tell(format_args!("{} could not be frozen; its limits are not kept", group.display()));
             }
             ExitCode::SUCCESS
         }

@@ -118,7 +118,7 @@ fn require_socket_of(socket: &OwnedFd, path: &Path) -> Result<(), Failure> {
             (None, Some(name)) => (None, format!("@{}", String::from_utf8_lossy(name))),
             (None, None) => (None, "a socket without an address".to_owned()),
         },
-        None => (None, "what is no listening stream socket".to_owned()),
+        None => (None, "something that is not a listening stream socket".to_owned()),
     };
     if at.is_some_and(|at| resolved(&at) == resolved(path)) {
         return Ok(());
@@ -183,7 +183,7 @@ mod tests {
         let (near, _far) = std::os::unix::net::UnixStream::pair().unwrap();
         for socket in [OwnedFd::from(datagram), OwnedFd::from(near)] {
             let refused = require_socket_of(&socket, &path).unwrap_err();
-            assert!(refused.message.contains("what is no listening stream socket"), "{refused}");
+            assert!(refused.message.contains("something that is not a listening stream socket"), "{refused}");
         }
     }
 

@@ -34,7 +34,7 @@ fn trusted(dir: &Path, (owner, mode): (u32, u32), own: u32) -> Result<(), Failur
         return Err(Failure::new(
             Code::NotPermitted,
             format!(
-                "{shown} can be written to by every user (mode {:04o}), who could lead this command anywhere",
+                "{shown} can be written to by every user (mode {:04o}), who could redirect this command",
                 mode & 0o7777
             ),
         )

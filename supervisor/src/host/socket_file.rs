@@ -61,7 +61,7 @@ pub(crate) fn in_its_place(socket: &Path) -> Option<String> {
     let kind = socket.symlink_metadata().ok()?.file_type();
     let shown = socket.display();
     (!kind.is_socket())
-        .then(|| format!("{shown} is not a socket: move it away, and the daemon puts its own there"))
+        .then(|| format!("{shown} is not a socket: move it away, and the daemon creates its own"))
 }
 
 #[cfg(test)]

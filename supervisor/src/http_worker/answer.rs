@@ -274,7 +274,7 @@ mod tests {
             [b"{", b"[]", b"{}", b"{\"done\": {}}", b"{\"complete\": {}, \"block\": {}}", b"\xff"];
         for body in wrong {
             let failure = answered(200, &[JSON], &[body]).unwrap_err();
-            assert!(failure.message.contains("the answer of the service is no verdict"), "{failure}");
+            assert!(failure.message.contains("the answer of the service is not a verdict"), "{failure}");
         }
         let long = vec![b'x'; VERDICT_BYTES];
         let mut kept = Kept::new(Form::Json);

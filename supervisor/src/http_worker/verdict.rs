@@ -24,7 +24,7 @@ impl Verdict {
         let read = serde_path_to_error::deserialize(&mut json).map_err(|e| e.to_string());
         let read = read.and_then(|verdict| json.end().map(|()| verdict).map_err(|e| e.to_string()));
         read.map_err(|e| {
-            Failure::failed(format!("the answer of the service is no verdict: {e}"))
+            Failure::failed(format!("the answer of the service is not a verdict: {e}"))
                 .hint("`supervisor help docs/lanes/http.md` describes it, such as {\"complete\": {\"summary\": \"…\"}}")
         })
     }

@@ -32,7 +32,7 @@ impl TerminalFile {
             TerminalFile::Sized(text) => match size(&text) {
                 Some(size) => size,
                 None => {
-                    return wrong(format!("`{text}` is no size, such as \"120x40\": columns, then lines"));
+                    return wrong(format!("`{text}` is not a size such as \"120x40\": columns, then lines"));
                 }
             },
         };

@@ -45,7 +45,7 @@ impl TryFrom<i64> for Code {
 
     fn try_from(code: i64) -> Result<Self, String> {
         match u8::try_from(code) {
-            Ok(0) => Err("0 is no failure: `on_clean_exit` says what it means".to_owned()),
+            Ok(0) => Err("0 is not a failure: `on_clean_exit` says what it means".to_owned()),
             Ok(code) => Ok(Code(i32::from(code))),
             Err(_) => Err(format!("{code} is not an exit code; they are 1 to 255")),
         }

@@ -82,7 +82,7 @@ pub(crate) fn defect(servers: &ToolServers) -> Option<String> {
             && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
         if !is_name {
             return Some(format!(
-                "`{name}` is no name of a server: small letters, digits and `-`, 32 at most"
+                "`{name}` is not a name of a server: use lower-case letters, digits and `-`, 32 at most"
             ));
         }
         if name == SERVER {
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(read("docs", r#"{"url":"https://docs.example/mcp"}"#), None);
         for (name, text, why) in [
             ("board", r#"{"command":"x"}"#, "is the server of the board"),
-            ("A b", r#"{"command":"x"}"#, "no name of a server"),
+            ("A b", r#"{"command":"x"}"#, "not a name of a server"),
             ("a", r#"{"command":" "}"#, "a word is empty"),
             ("a", r#"{"command":"x","env":["A=sk-1"]}"#, "not the name of a variable"),
             ("a", r#"{"url":"file:///etc"}"#, "not the address"),

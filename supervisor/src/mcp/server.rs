@@ -26,7 +26,7 @@ kanban_show first. End the run with exactly one of kanban_complete, kanban_block
 exits without one has failed. An error says whether anything was changed and what to do next.";
 
 /// Why a caller has no scripts.
-const NO_SCRIPTS: &str = "execute_code is a tool of `supervisor mcp` inside a run: a script is confined as its run is, and here is no run";
+const NO_SCRIPTS: &str = "execute_code is a tool of `supervisor mcp` inside a run: a script is confined as its run is, and there is no run here";
 
 /// A server of one caller.
 #[derive(Clone, Debug)]

@@ -53,7 +53,7 @@ impl Socket {
             match self.0.next().await {
                 Some(Ok(Message::Text(text))) => {
                     return serde_json::from_str(text.as_str())
-                        .map_err(|_| Undelivered::later("the service sends what is no JSON"));
+                        .map_err(|_| Undelivered::later("the service sends something that is not JSON"));
                 }
                 // The library answers what asks for a sign of life with the next message out or in.
                 Some(Ok(Message::Ping(_))) => {

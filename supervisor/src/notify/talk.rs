@@ -80,7 +80,7 @@ impl<'a> Talk<'a> {
         let signature = webhook::signature(&secret, id, seconds, body);
         signature
             .map(Some)
-            .ok_or_else(|| Undelivered::Refused("the secret of the channel is no key".to_owned()))
+            .ok_or_else(|| Undelivered::Refused("the secret of the channel is not a key".to_owned()))
     }
 
     /// Calls a method of Slack as the bot, and returns the answer.

@@ -8,7 +8,7 @@
 //!   processes behind is a call that failed, and nothing else.
 //! * Events are given at least once and in order, after their commit. The queue of a plugin is the log itself; the board keeps how far it
 //!   has come. One that fails waits longer each time, and is paused in the end.
-//! * A plugin never hears of what plugins have done, so that none of them calls itself.
+//! * A plugin never gets events that plugins caused, so that none of them calls itself.
 
 mod asked;
 mod calls;

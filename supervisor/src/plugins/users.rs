@@ -40,7 +40,7 @@ pub(super) fn settle(service: &Service, plugin: &Plugin) -> Result<Option<Identi
         Some(_) | None => {
             let taken = taken(service);
             let free = (range.first..=range.last).find(|uid| !taken.contains(uid));
-            free.ok_or_else(|| Failure::failed("there is no user left for the plugin"))?
+            free.ok_or_else(|| Failure::failed("no user is left for the plugin"))?
         }
     };
     let identity = Some(Identity { uid, gid: uid });

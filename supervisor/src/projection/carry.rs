@@ -103,7 +103,10 @@ impl<'a> Carrier<'a> {
             self.note(told.map(drop), "the heartbeat", stage);
         }
         if more {
-            self.refuse(stage, "its own board has more rows than are read; the rest is not told".to_owned());
+            self.refuse(
+                stage,
+                "its own board has more rows than are read; the rest is not reported".to_owned(),
+            );
         }
         if self.refused.len() + self.more > before {
             // Before the verdict: after it the run says nothing any more.

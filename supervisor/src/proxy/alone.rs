@@ -27,7 +27,7 @@ pub(crate) struct Alone {
 }
 
 impl Alone {
-    /// Serves the proxy of a command under a policy, as soon as its keeper has a listening socket. `note` hears of what is refused.
+    /// Serves the proxy of a command under a policy, as soon as its keeper has a listening socket. `note` is called for what is refused.
     pub(crate) fn serve(
         policy: &Policy,
         keeper: PathBuf,

@@ -130,7 +130,7 @@ async fn ask(
     let said = |status, text: &str| Unanswered::Said(status, text.to_owned());
     if matches!(*request.method(), Method::TRACE | Method::CONNECT) {
         // The answer to TRACE repeats the request, with what the broker has added.
-        return Err(said(StatusCode::METHOD_NOT_ALLOWED, "a broker takes no such request"));
+        return Err(said(StatusCode::METHOD_NOT_ALLOWED, "a broker does not accept such a request"));
     }
     let path = request.uri().path_and_query().map_or("/", PathAndQuery::as_str);
     let asked = inside.map_or_else(|| brokered(path), |target| Some((target.clone(), path.to_owned())));

@@ -32,7 +32,7 @@ impl Unreached {
         match self {
             Self::Slow => (504, format!("did not answer within {} seconds", CONNECT.as_secs())),
             Self::Failed(error) => (502, format!("cannot be connected to: {error}")),
-            Self::Unknown | Self::Refused(_) => (502, "has no address that this host can find".to_owned()),
+            Self::Unknown | Self::Refused(_) => (502, "could not be resolved by this host".to_owned()),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::config::definitions::Defect;
 use crate::exit::Code;
 use crate::failure::Failure;
 
-/// Why nothing can be started for an assignee as things are.
+/// Why nothing can be started for an assignee at present.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CannotRun {
     /// Nothing here has this name. A worker from elsewhere may claim its tasks.

@@ -164,7 +164,7 @@ impl Roster {
     /// What an assignee stands for, in a task that names a policy or none.
     ///
     /// # Errors
-    /// Says why nothing can be started for it as things are. The one rule for the daemon, for what it shows, and for
+    /// Says why nothing can be started for it at present. The one rule for the daemon, for what it shows, and for
     /// commands without one.
     pub(crate) fn resolve(
         &self,
@@ -359,12 +359,12 @@ fn unfit(persona: &Persona, lane: &Lane) -> Option<&'static str> {
     }
     if persona.settings.role == WorkerRole::Orchestrator && !lane.hosts_orchestrators() {
         return Some(
-            "is not for orchestrators: it has no `orchestrator`, the words that take its program's own tools away",
+            "is not for orchestrators: it has no `orchestrator`, the arguments that disable its program's own tools",
         );
     }
     if !persona.settings.mcp_servers.is_empty() && !lane.takes_servers() {
         return Some(
-            "tells its program of no servers (it has no `tools`), so the profile's `mcp_servers` change nothing",
+            "passes no servers to its program (it has no `tools`), so the profile's `mcp_servers` have no effect",
         );
     }
     if persona.prompt.is_some() && !lane.takes_prompt() {

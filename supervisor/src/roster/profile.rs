@@ -210,7 +210,7 @@ mod tests {
             ("---\nlimits:\n  max_runtime: 0\n---\n", "/etc/ann.md:3 (max_runtime): it is 0"),
             ("---\nlimits:\n  idle_limit: 0\n---\n", "/etc/ann.md:3 (idle_limit): it is 0"),
             ("---\nlimits:\n  max_running: 0\n---\n", "/etc/ann.md:3 (max_running): it is 0"),
-            ("---\nhosts: ['*']\n---\n", "/etc/ann.md:2 (hosts): `*` is no host"),
+            ("---\nhosts: ['*']\n---\n", "/etc/ann.md:2 (hosts): `*` is not a host"),
             ("---\nmcp_servers: {board: {command: x}}\n---\n", "/etc/ann.md:2 (mcp_servers): `board` is"),
             ("---\nhome: mine\n---\n", "/etc/ann.md:2 (home): "),
             (

@@ -64,7 +64,7 @@ impl<K: Clone + Ord> Looks<K> {
         let turn = match tokio::time::timeout(TURN, self.turn(whose)).await {
             Ok(Some(turn)) => turn,
             Ok(None) => return Err("nobody looks any more".to_owned()),
-            Err(_) => return Err(format!("its turn did not come within {} s", TURN.as_secs())),
+            Err(_) => return Err(format!("it was not its turn within {} s", TURN.as_secs())),
         };
         let cancel = CancellationToken::new();
         let _given_up = cancel.clone().drop_guard();
@@ -184,7 +184,7 @@ mod tests {
         let cut = looks.look(&run(1), move |_| ends.recv()).await.unwrap_err();
         assert!(cut.contains("not done within 3 s"), "{cut}");
         let cut = looks.look(&run(1), |_| Ok(())).await.map(|_: Result<(), ()>| ()).unwrap_err();
-        assert!(cut.contains("its turn did not come"), "{cut}");
+        assert!(cut.contains("it was not its turn"), "{cut}");
         end.send(()).unwrap();
         assert!(!looks.was_cut_short(&run(1)));
         assert!(looks.note_cut_short(run(1)));

@@ -95,7 +95,7 @@ impl Service {
         let mut boards = self.boards.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.out.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone()) {
             return Err(Failure::new(Code::TryAgain, format!("the board `{name}` is being removed already"))
-                .hint("supervisor boards list shows what has become of it"));
+                .hint("supervisor boards list shows whether it is gone"));
         }
         let before =
             self.refused.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone(), failure);

@@ -26,7 +26,7 @@ impl WrittenDuration {
     }
 }
 
-/// A text that is not a duration.
+/// The error for a text that is not a duration.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "`{0}` is not a duration: write seconds or numbers with units, such as 90, 30s, 5m, 2h, 1h 30m or 1d"

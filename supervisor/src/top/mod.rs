@@ -39,7 +39,7 @@ use crate::terminal::signals::{Signalled, Signals};
 /// How many messages wait to be drawn: a person does not type faster, and who has more to say waits.
 const MESSAGES: usize = 64;
 
-/// Show the board on the whole terminal, and act on it by keys
+/// Show the board full-screen, and act on it with keys
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Tasks that need a person come first, then the live workers with their processor

@@ -1,4 +1,4 @@
-//! The attached files of the established program, copied for an import and never touched.
+//! The attached files of `hermes kanban`, copied for an import and never changed.
 //!
 //! Their paths come from its database, which its workers can write to: only a regular file beneath the directory of that
 //! database is read, and no symbolic link on the way to it is followed.

@@ -32,7 +32,7 @@ pub(crate) struct Approve {
     /// The task; inside a review, the task under review if none is named
     #[arg(skip)]
     pub(crate) task_id: Option<TaskId>,
-    /// What to say of it; kept as a comment.
+    /// A comment, kept with the task.
     #[arg(skip)]
     pub(crate) comment: Option<String>,
     /// More tasks
@@ -51,7 +51,7 @@ impl Verb for Approve {
     const AUDIENCE: Audience = Audience::Worker;
     const EFFECT: Effect = Effect::Write;
     const MEMBERS: bool = true;
-    const TOOL: Option<Tool> = Some(Tool { scope: Scope::Reviewer, about: "The review ends with it." });
+    const TOOL: Option<Tool> = Some(Tool { scope: Scope::Reviewer, about: "It ends the review." });
     type Reply = Bulk;
 
     fn default_to_own(&mut self, own: &TaskId) {

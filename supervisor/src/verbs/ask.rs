@@ -54,7 +54,7 @@ impl Verb for Ask {
     const EFFECT: Effect = Effect::Write;
     const TOOL: Option<Tool> = Some(Tool {
         scope: Scope::Worker,
-        about: "A person answers, which may take long: the run ends with it, and the next one reads the answer.",
+        about: "A person answers, which may take long: the call ends the run, and the next run reads the answer.",
     });
     type Reply = Bulk;
 

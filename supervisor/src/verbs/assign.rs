@@ -43,7 +43,7 @@ pub(crate) struct Assign {
 pub(crate) struct Assigned {
     #[serde(flatten)]
     pub(crate) task: Task,
-    /// What will keep the task from running as things are.
+    /// What currently keeps the task from running.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) warnings: Vec<String>,
 }

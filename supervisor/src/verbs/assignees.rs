@@ -40,7 +40,7 @@ pub(crate) struct AssigneeLine {
     pub(crate) name: String,
     /// Whether a lane or profile of this name exists here.
     pub(crate) on_disk: bool,
-    /// Why nothing runs its tasks as things are, where that is so. A worker does not hear it.
+    /// Why nothing runs its tasks at present, if so. Workers are not told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cannot_run: Option<String>,
     pub(crate) counts: BTreeMap<String, i64>,

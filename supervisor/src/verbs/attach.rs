@@ -26,7 +26,7 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::terminal::{Screen, printable};
 
-/// Attach a file to a task, or show what its agent does
+/// Attach a file to a task, or follow its agent
 #[derive(Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
@@ -36,7 +36,7 @@ in its context.
 With a task alone, what its agent writes is shown as it happens, over all attempts,
 until the task waits for somebody. In a terminal, a line that is typed is sent to the
 agent as by `steer`. Where its lane has a `terminal`, that is shown, and each key goes
-to it; Ctrl-] leaves it alone. With --json, an object a line: {\"run_id\": …, \"line\": \"…\"}, with
+to it; Ctrl-] detaches. With --json, an object a line: {\"run_id\": …, \"line\": \"…\"}, with
 what the agent wrote as it wrote it, without empty lines and the supervisor's own.
 
 Examples:
@@ -251,7 +251,7 @@ impl Command for Attach {
             None if here.worker().is_none() => {
                 let word = path.display();
                 return Err(Failure::usage(format!(
-                    "`{word}` is no id of a task, and a file needs a task before it"
+                    "`{word}` is not a task id, and a file needs a task before it"
                 ))
                 .hint(format!("for a file: supervisor attach t_0123abcd {word}")));
             }

@@ -1,4 +1,4 @@
-//! `attach-rm`: a file is taken off its task.
+//! `attach-rm`: removes a file from its task.
 
 use kernel::{Attachment, AttachmentId, Extent, Sweep};
 use schemars::JsonSchema;

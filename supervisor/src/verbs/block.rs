@@ -37,7 +37,7 @@ pub(crate) struct Block {
     /// The task; inside a run, the run's own task if none is named
     #[arg(skip)]
     pub(crate) task_id: Option<TaskId>,
-    /// Why it cannot go on
+    /// Why it cannot continue
     #[arg(skip)]
     pub(crate) reason: Option<String>,
     /// More tasks to block with the same reason
@@ -55,7 +55,7 @@ pub(crate) struct Block {
     /// Accept other answers too
     #[arg(long)]
     pub(crate) free_text: bool,
-    /// What the next run of the task is to know; it replaces earlier notes
+    /// Notes for the next run of the task; they replace earlier notes
     #[arg(long, value_name = "TEXT")]
     pub(crate) notes: Option<String>,
     /// Fail if this is not the task's open run
@@ -70,7 +70,7 @@ impl Verb for Block {
     const MEMBERS: bool = true;
     const TOOL: Option<Tool> = Some(Tool {
         scope: Scope::Worker,
-        about: "Call it when you cannot go on without somebody else; the run ends with it. A question with choices is answered fastest.",
+        about: "Call it when you cannot continue without somebody else; it ends the run. A question with choices is answered fastest.",
     });
     type Reply = Bulk;
 
@@ -153,7 +153,7 @@ impl Command for Block {
     shown!("Blocked");
 }
 
-/// What the reader should know of a task that waits for others: which, that they are done, or that nobody has named one.
+/// The note on a task that waits for others: which they are, that they are done, or that none is named.
 fn waits_for(id: &TaskId, open: &[TaskId], goes_on: bool) -> String {
     if !open.is_empty() {
         let named: Vec<&str> = open.iter().take(NAMED).map(TaskId::as_str).collect();

@@ -26,18 +26,18 @@ pub(crate) struct ListBoards {
     pub(crate) all: bool,
 }
 
-/// Makes a board that does not exist yet.
+/// Creates a board.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CreateBoard {
     /// Its name: a-z 0-9 _ -
     pub(crate) slug: BoardName,
-    /// What people say of it.
+    /// Its title and other details.
     #[serde(default)]
     pub(crate) details: Details,
 }
 
-/// Changes what people say of a board. What is left out stays.
+/// Changes the title and other details of a board. What is left out stays.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EditBoard {
@@ -67,7 +67,7 @@ pub(crate) struct BoardLine {
     total: i64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     error: Option<String>,
-    /// What was set and is of no use as things are.
+    /// What was set but has no effect at present.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }

@@ -15,7 +15,7 @@ pub(crate) struct One {
     /// Its status now, where it was done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) status: Option<kernel::Status>,
-    /// What else the reader should know.
+    /// Further notes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) note: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

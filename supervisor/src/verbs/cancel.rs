@@ -10,7 +10,7 @@ use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
 
-/// End tasks: their runs, or their wait for one
+/// Cancel tasks, whether they run or wait
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\

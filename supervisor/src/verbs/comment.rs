@@ -50,7 +50,7 @@ pub(crate) struct Commented {
     /// What came of each `@name` of a profile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) mentioned: Vec<Mention>,
-    /// What will keep the tasks of these profiles from running as things are.
+    /// What currently keeps the tasks of these profiles from running.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) warnings: Vec<String>,
 }

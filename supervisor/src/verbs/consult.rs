@@ -18,29 +18,29 @@ use crate::service::BoardHandle;
 use crate::terminal::{Screen, printable_lines};
 use crate::time::duration::WrittenDuration;
 
-/// How long an answer is waited for: clients of tools give up after ten minutes, and some earlier.
+/// How long to wait for an answer: clients of tools give up after ten minutes, and some earlier.
 const DEADLINE: &str = "5m";
-/// The longest that one may be.
+/// The longest timeout.
 const LONGEST: Duration = Duration::from_hours(1);
-/// How much of a question its task's title has, in characters.
+/// How many characters of a question become the title of its task.
 const TITLE: usize = 100;
 
 /// Ask another profile and wait for its answer
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[command(after_help = "\
-The question is a task of its own, which starts before all others, in slots of questions.
+The question is a task of its own, which starts before all others, in a question slot.
 Its summary is the answer. A run asks one question at a time; a worker that answers may
 ask in turn, and no further.
 
-Exit code: 75 if there is no answer in time. In a run, ask the same again to wait on; the
+Exit code: 75 if there is no answer in time. In a run, ask the same again to keep waiting; the
 question ends with the run. A person's question is archived.
 
 Examples:
   supervisor consult analyst 'which index would this query use?'
   supervisor consult analyst 'is the plan sound?' --timeout 2m --json")]
 pub(crate) struct Consult {
-    /// Who is asked: a profile, or a lane
+    /// The profile or lane to ask
     pub(crate) profile: Profile,
     /// The question: the body of the task
     pub(crate) question: String,
@@ -73,7 +73,7 @@ impl Verb for Consult {
     const EFFECT: Effect = Effect::Write;
     const TOOL: Option<Tool> = Some(Tool {
         scope: Scope::Worker,
-        about: "It returns the answer, after minutes perhaps; after 5 minutes without one, ask the same again to wait on. Ask for what you need to go on; give work away with kanban_create.",
+        about: "It returns the answer, possibly after minutes; after 5 minutes without one, ask the same question again to keep waiting. Ask for what you need to continue; delegate work with kanban_create.",
     });
     const HANG_UP: HangUp = HangUp::Ends;
     type Reply = Answer;
@@ -108,7 +108,7 @@ impl Verb for Consult {
         }
         if wait > LONGEST {
             return Err(Failure::usage("the timeout is longer than 1h")
-                .hint("use --timeout 1h at most; who asks the same question again waits on"));
+                .hint("use --timeout 1h at most; asking the same question again continues the wait"));
         }
         let is_of_run = call.actor.run.is_some();
         // Subscribed before the task is made, so that nothing falls between.
@@ -164,7 +164,7 @@ impl Verb for Consult {
             }
             if call.board()?.is_closing() || Instant::now() >= until {
                 let hint = if is_of_run {
-                    "its task goes on as long as this run: ask the same question again to wait on, or go on without the answer"
+                    "its task goes on as long as this run: ask the same question again to keep waiting, or continue without the answer"
                 } else {
                     let given_up = id.clone();
                     call.write_further(move |board, actor| board.drop_consult(&given_up, actor)).await?;
@@ -209,7 +209,7 @@ impl Drop for Asked {
     }
 }
 
-/// What came of a question, once something has.
+/// The outcome of a question, once there is one.
 fn answered(task: Task, completed: Option<Run>) -> Option<Result<Answer, Failure>> {
     let none = |what: String| {
         let hint = format!("see what happened: supervisor show {}", task.id);

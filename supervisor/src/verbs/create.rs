@@ -23,11 +23,12 @@ use crate::time::duration::WrittenDuration;
 use crate::time::timestamp::{self, When};
 
 /// A time that has come.
-const IS_OVER: &str = "the time not to start before is over already, so it delays nothing";
+const IS_OVER: &str = "the start time has already passed, so it delays nothing";
 /// A limit without a goal.
-const NO_GOAL: &str = "the limit of turns is kept with the task and changes nothing: it has no goal (--goal)";
+const NO_GOAL: &str = "the turn limit is stored but has no effect: the task has no goal (--goal)";
 /// A branch without a worktree.
-const NO_BRANCH: &str = "the branch is kept with the task and changes nothing: its workspace is no worktree (--workspace worktree)";
+const NO_BRANCH: &str =
+    "the branch is stored but has no effect: its workspace is not a worktree (--workspace worktree)";
 
 /// Create a task
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -51,7 +52,7 @@ Examples:
 pub(crate) struct Create {
     /// What to do, in one line
     pub(crate) title: String,
-    /// The task itself: the prompt of an agent, the script of the shell lane
+    /// The body: the prompt of an agent, or the script of the shell lane
     #[arg(long, value_name = "TEXT")]
     pub(crate) body: Option<String>,
     /// Read the body from a file, or from standard input with `-`
@@ -101,13 +102,13 @@ pub(crate) struct Create {
     /// Do not start before this time: 2h, '2026-11-23 09:00', 'tomorrow 9am', an RFC 3339 time, epoch seconds
     #[arg(long, value_name = "WHEN")]
     pub(crate) not_before: Option<When>,
-    /// Who requests it [default: the caller]
+    /// The requester [default: the caller]
     #[arg(long, value_name = "NAME")]
     pub(crate) created_by: Option<String>,
     /// A skill for the worker to load (repeatable)
     #[arg(long = "skill", value_name = "NAME")]
     pub(crate) skills: Vec<String>,
-    /// A pool of the configuration of which each run takes a place (repeatable)
+    /// A configured pool in which each run takes a place (repeatable)
     #[arg(long = "pool", value_name = "NAME")]
     // A daemon of an earlier release refuses what it does not know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -115,7 +116,7 @@ pub(crate) struct Create {
     /// Block the task after this many counted failures in a row; 0 and 1: after the first
     #[arg(long, value_name = "N")]
     pub(crate) max_retries: Option<u32>,
-    /// What proves the task done: a command for `sh -c`, run in the workspace when its worker is gone
+    /// The command that verifies the work, run with `sh -c` in the workspace after the worker has ended
     #[arg(long, value_name = "COMMAND")]
     pub(crate) check: Option<String>,
     /// Block the task after this many failed checks in a row [default: 3]
@@ -131,8 +132,8 @@ pub(crate) struct Create {
     /// [default: any person]
     #[arg(long, value_name = "NAME", requires = "require_approval")]
     pub(crate) approver: Option<String>,
-    /// What it does that needs approval: `spend`, `book`, `send_as_me`, `destructive`, or a class of `[approvals]`; it waits, goes on
-    /// or is refused as that says
+    /// The class of action that needs approval: `spend`, `book`, `send_as_me`, `destructive`, or a class of `[approvals]`; it waits, goes on
+    /// or is refused, as the class is configured
     #[arg(long, value_name = "CLASS")]
     pub(crate) approval_class: Option<ApprovalClass>,
     /// Continue turn by turn, in one session, until the check passes or the worker completes it
@@ -171,7 +172,7 @@ pub(crate) struct Created {
     pub(crate) task: Task,
     /// Whether the idempotency key named a task that was there already.
     pub(crate) existing: bool,
-    /// What will keep the task from running as things are.
+    /// What currently keeps the task from running.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) warnings: Vec<String>,
 }
@@ -244,7 +245,7 @@ impl Verb for Create {
     const MEMBERS: bool = true;
     const TOOL: Option<Tool> = Some(Tool {
         scope: Scope::Worker,
-        about: "It is worked on beside your task; link it if one has to wait for the other.",
+        about: "It runs in parallel with your task; link the two if one has to wait for the other.",
     });
     type Reply = Created;
 
@@ -285,7 +286,7 @@ impl Verb for Create {
 }
 
 impl Created {
-    /// Adds what will keep the task from running as things are.
+    /// Adds what currently keeps the task from running.
     pub(super) async fn warned(self, call: &Call) -> Self {
         let mut warnings = obstacles::of_task(&self.task, call).await;
         warnings.extend(self.warnings);

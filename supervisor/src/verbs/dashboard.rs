@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::terminal::{Cell, Screen};
 use crate::time::timestamp::local;
 
-/// Makes a link to the dashboard that works once
+/// Creates a one-time link to the dashboard
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct OpenDashboard {
@@ -167,7 +167,7 @@ impl Command for DashboardSessions {
     }
 }
 
-/// Ends sessions of the dashboard, and withdraws the links that nobody has followed
+/// Ends sessions of the dashboard, and revokes unused links
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct RevokeDashboard {
@@ -194,7 +194,7 @@ impl Verb for RevokeDashboard {
 
     async fn run(self, call: Call) -> Result<Revoked, Failure> {
         if self.all != self.sessions.is_empty() {
-            return Err(Failure::usage("name sessions, or say all of them")
+            return Err(Failure::usage("name sessions, or use --all")
                 .hint("supervisor dashboard sessions lists them; --all ends each of them"));
         }
         let is_open = is_open_to(&call);
@@ -203,7 +203,7 @@ impl Verb for RevokeDashboard {
         if let Some(missing) = self.sessions.iter().find(|id| !is_known(id)) {
             let printable: String = missing.chars().take(80).collect();
             return Err(Failure::new(Code::NotFound, format!("there is no session `{printable}`"))
-                .hint("supervisor dashboard sessions lists those that live"));
+                .hint("supervisor dashboard sessions lists the open ones"));
         }
         let (all, named, service) = (self.all, self.sessions, call.service);
         if all {

@@ -23,7 +23,7 @@ const ANSWERED: Duration = Duration::from_mins(1);
 /// The most marks behind a file of a summary.
 const MARKS: usize = 40;
 
-/// Show what the runs of a task have changed in git
+/// Show the changes that the runs of a task made in git
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
@@ -117,7 +117,7 @@ impl Command for Diff {
             reply.diff.files.iter().for_each(|file| show_file(file, screen));
         }
         if reply.diff.truncated {
-            screen.line(screen.paint(Ink::Yellow, "There is more than is shown."));
+            screen.line(screen.paint(Ink::Yellow, "Not everything is shown."));
         }
     }
 }

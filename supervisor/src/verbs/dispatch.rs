@@ -270,7 +270,7 @@ async fn plan(call: &Call, max: Option<usize>) -> Result<Dispatched, Failure> {
                     let turn = || {
                         kernel::Waiting::new(
                             WaitingCode::Turn,
-                            "waits for its turn: it starts after those before it",
+                            "waits for its turn: tasks before it start first",
                         )
                     };
                     let why = why.unwrap_or_else(turn);

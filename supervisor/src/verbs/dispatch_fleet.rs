@@ -26,7 +26,7 @@ use crate::time::timestamp::today;
 /// The title of a task where none is given.
 const TITLE: &str = "engage {directory}";
 
-/// Create a task for each subdirectory of a directory, once a tick
+/// Create a task for each subdirectory of a directory, once per tick
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[command(after_help = "\
@@ -45,7 +45,7 @@ Examples:
   supervisor dispatch-fleet shell ~/insta --title 'check {directory}' \\
       --body './check {tick}' --json")]
 pub(crate) struct DispatchFleet {
-    /// Who does it: a profile or a lane
+    /// The assignee: a profile or a lane
     pub(crate) profile: Profile,
     /// The directory above those of the fleet
     // `root` is the id of the global option.
@@ -67,7 +67,7 @@ pub(crate) struct DispatchFleet {
     #[arg(long, value_name = "NAME", conflicts_with = "tenant_from_directory")]
     #[serde(default)]
     pub(crate) tenant: Option<Tenant>,
-    /// The occasion: each directory has one task for each [default: the day]
+    /// The tick: each directory gets one task per tick [default: today's date]
     #[arg(long, value_name = "TICK")]
     #[serde(default)]
     pub(crate) tick: Option<Tick>,
@@ -142,7 +142,7 @@ pub(crate) struct FleetDispatched {
     existing: u64,
     refused: u64,
     directories: Vec<FleetLine>,
-    /// What will keep the tasks from running as things are, and what was left out.
+    /// What currently keeps the tasks from running, and what was left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) warnings: Vec<String>,
 }

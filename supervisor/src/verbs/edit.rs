@@ -73,7 +73,7 @@ pub(crate) struct Edit {
     #[arg(long, value_name = "DURATION")]
     #[serde(default)]
     pub(crate) max_runtime: Option<WrittenDuration>,
-    /// What proves the task done: a command for `sh -c`; an empty one for none
+    /// The command that verifies the work, run with `sh -c`; an empty one for none
     #[arg(long, value_name = "COMMAND")]
     #[serde(default)]
     pub(crate) check: Option<String>,
@@ -93,16 +93,16 @@ pub(crate) struct Edit {
     #[arg(long = "skill", value_name = "NAME")]
     #[serde(default)]
     pub(crate) skills: Option<Vec<String>>,
-    /// A pool of the configuration of which each run takes a place too (repeatable)
+    /// A configured pool in which each run also takes a place (repeatable)
     #[arg(long = "pool", value_name = "NAME")]
     // A daemon of an earlier release refuses what it does not know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) pools: Vec<Pool>,
-    /// A pool of which its runs take no place any more (repeatable)
+    /// A pool in which its runs no longer take a place (repeatable)
     #[arg(long = "remove-pool", value_name = "NAME")]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) removed_pools: Vec<Pool>,
-    /// Take none of the pools that it has named so far
+    /// Remove all pools that it names
     #[arg(long, conflicts_with = "removed_pools")]
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) clear_pools: bool,
@@ -119,7 +119,7 @@ pub(crate) struct Edited {
 }
 
 impl Edit {
-    /// What of it is kept and changes nothing as things are.
+    /// Which of it is stored but has no effect at present.
     pub(super) fn warnings(&self, call: &Call) -> Vec<String> {
         let mut warnings = obstacles::missing_skills(self.skills.as_deref().unwrap_or_default(), call);
         warnings.extend(obstacles::missing_pools(&self.pools.iter().cloned().collect(), None, call));

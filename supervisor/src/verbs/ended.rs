@@ -1,4 +1,4 @@
-//! How the process of a run ended and what it used, in words.
+//! How the process of a run ended and what it used, as text.
 
 use std::time::Duration;
 

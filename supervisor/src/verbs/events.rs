@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::terminal::{Ink, Screen, printable};
 use crate::time::timestamp;
 
-/// The longest that one call waits.
+/// The longest wait of one call.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
 /// The most events of one page.
@@ -162,7 +162,7 @@ impl Command for Events {
     }
 }
 
-/// Says that the log starts later than was asked for.
+/// Says that the log starts later than requested.
 pub(crate) fn starts_later(horizon: &Horizon) -> String {
     format!(
         "(the log starts after event {}: earlier ones were folded on {})",

@@ -15,7 +15,7 @@ use crate::terminal::{Ink, Screen, printable};
 /// The longest title that is made of a text.
 const TITLE: usize = 80;
 
-/// Begin a new task from the session of another
+/// Start a new task from the session of another
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[command(after_help = "\
@@ -31,13 +31,13 @@ Examples:
 pub(crate) struct Fork {
     /// The task whose session it is
     pub(crate) task_id: TaskId,
-    /// What the agent of the new task is to do
+    /// The instructions for the agent of the new task
     pub(crate) body: String,
     /// The run whose session it is [default: the last one that has a session]
     #[arg(long, value_name = "RUN")]
     #[serde(default)]
     pub(crate) run: Option<RunId>,
-    /// The title of the new task [default: the first line of what is to be done]
+    /// The title of the new task [default: the first line of the instructions]
     #[arg(long, value_name = "TEXT")]
     #[serde(default)]
     pub(crate) title: Option<String>,
@@ -74,7 +74,7 @@ impl Verb for Fork {
 
     async fn run(self, mut call: Call) -> Result<Created, Failure> {
         if self.body.trim().is_empty() {
-            return Err(Failure::usage("a fork is to do something")
+            return Err(Failure::usage("the fork has nothing to do")
                 .hint("say what: supervisor fork TASK 'now try …'"));
         }
         let (id, of, actor) = (self.task_id.clone(), self.run, call.actor.clone());

@@ -24,7 +24,7 @@ const DAY: Duration = Duration::from_hours(24);
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
 gc removes scratch workspaces of archived tasks, their worktrees if nothing would be
-lost, old logs, what was used long ago, and the remains of interrupted removals. It
+lost, old logs, old usage records, and the remains of interrupted removals. It
 keeps and reports what is in use, dirty, unmerged or not created by this program.
 
 Events are kept unless --event-retention-days is given: older ones are folded into
@@ -45,7 +45,7 @@ pub(crate) struct Gc {
     #[arg(long, value_name = "DAYS", default_value_t = 30)]
     #[serde(default = "month")]
     pub(crate) log_retention_days: u32,
-    /// Remove what was used longer ago than this from the ledger of `spend`
+    /// Remove usage older than this from the ledger of `spend`
     #[arg(long, value_name = "DAYS", default_value_t = 400)]
     #[serde(default = "year")]
     pub(crate) spend_retention_days: u32,

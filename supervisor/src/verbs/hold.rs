@@ -38,7 +38,7 @@ pub(crate) struct Hold {
     pub(crate) until: Option<When>,
 }
 
-/// What is held, where it is not a task.
+/// What is held, if it is not a task.
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(crate) struct On {

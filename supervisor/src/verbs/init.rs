@@ -1,4 +1,4 @@
-//! `init`: makes a board and says how to go on.
+//! `init`: creates a board and says what to do next.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -41,7 +41,7 @@ pub(crate) struct Type {
     #[arg(default_value = "", hide_default_value = true)]
     #[serde(default)]
     pub(crate) text: String,
-    /// Press the enter key after it
+    /// Press Enter afterwards
     #[arg(long)]
     #[serde(default)]
     pub(crate) enter: bool,
@@ -67,7 +67,7 @@ pub(crate) struct Size {
     pub(crate) columns: u16,
 }
 
-/// What became of it.
+/// The outcome.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Typed {
     pub(crate) task_id: TaskId,

@@ -1,4 +1,4 @@
-//! `kill`: a person ends a run at once, or sends its worker a signal.
+//! `kill`: ends a run at once, or sends its worker a signal.
 
 use std::fmt;
 use std::str::FromStr;
@@ -21,11 +21,11 @@ use crate::terminal::Screen;
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
-Without --signal it is `cancel` without the time to clean up: the worker and all that
+Without --signal it is `cancel` without time to clean up: the worker and everything that
 it has started get SIGKILL, and the task is blocked until `retry` or `archive`.
 
 With --signal the first process of the worker gets that signal, and nothing else is
-done: how the run ends, and what becomes of the task, is up to the worker. An agent
+done: how the run and the task continue is up to the worker. An agent
 that takes messages gets HUP, INT, QUIT, TERM, USR1, USR2 and KILL, and no other.
 
 Examples:
@@ -51,7 +51,7 @@ pub(crate) struct Kill {
 
 on_tasks!(Kill, Running);
 
-/// A signal that a person names.
+/// A signal, by name or number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
@@ -224,7 +224,7 @@ async fn deliver(call: &Call, run: RunId, signal: SignalName) -> Result<Result<i
 fn not_delivered(id: &TaskId, status: Status, why: &SignalError) -> kernel::Error {
     if matches!(why, SignalError::NotPassedOn { .. }) {
         return kernel::Error::Conflict {
-            message: format!("{id} gets no signal: {why}"),
+            message: format!("{id} cannot be signalled: {why}"),
             hint: Some(format!("name one of those, or end the run: `supervisor kill {id}`")),
         };
     }
@@ -237,7 +237,7 @@ fn not_running(id: &TaskId, status: Status) -> kernel::Error {
 
 fn no_worker(id: &TaskId, status: Status, why: &str) -> kernel::Error {
     kernel::Error::Conflict {
-        message: format!("{id} has no worker that gets a signal: {why}"),
+        message: format!("{id} has no worker to signal: {why}"),
         hint: Some(instead(id, status)),
     }
 }
@@ -246,7 +246,7 @@ fn no_worker(id: &TaskId, status: Status, why: &str) -> kernel::Error {
 fn instead(id: &TaskId, status: Status) -> String {
     let end = match status {
         Status::Todo | Status::Scheduled | Status::Ready => {
-            format!("; a task that waits is ended with `supervisor cancel {id}`")
+            format!("; to end a waiting task: `supervisor cancel {id}`")
         }
         Status::Blocked | Status::Triage | Status::Review | Status::Done => {
             format!("; `supervisor archive {id}` takes it off the board")

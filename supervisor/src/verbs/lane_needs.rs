@@ -28,7 +28,7 @@ pub(super) fn network(lane: &Lane, name: &str, policy: &Policy, stores: &SecretS
                 let detail =
                     format!("neither the lane nor the policy {name} names a host, so none is reached");
                 return Check::new("network", Verdict::Warning, detail).hint(
-                    "name those of its service: hosts = [\"api.example.org:443\"] in the file of the lane",
+                    "add those of its service: hosts = [\"api.example.org:443\"] in the file of the lane",
                 );
             }
             let hosts = named(&mut hosts.iter().map(ToString::to_string));
@@ -73,7 +73,7 @@ pub(super) fn brokers(lane: &Lane, name: &str, policy: &Policy, stores: &SecretS
         }
         if broker.optional && !broker.secret.is_there(stores) {
             let detail =
-                format!("none for {what}: there is no {place}, so the program needs a login of its own");
+                format!("none for {what}: {place} is missing, so the program needs a login of its own");
             return Check::new("broker", Verdict::Warning, detail).hint(hint(broker));
         }
         match broker.secret.fetch(&format!("the broker of {}", broker.host), stores) {
@@ -98,7 +98,7 @@ pub(super) fn login(lane: &Lane, name: &Profile, root: &Root) -> Option<Check> {
         return Some(Check::new("login", Verdict::Ok, format!("kept in {}", kept.join(", "))));
     }
     (lane.has_login() && !has_key).then(|| {
-        let check = Check::new("login", Verdict::Warning, "none is kept for the lane, and it has no key");
+        let check = Check::new("login", Verdict::Warning, "the lane has neither a stored login nor a key");
         check.hint(format!("supervisor login {name}; a profile of the lane may have a login of its own"))
     })
 }

@@ -97,7 +97,7 @@ impl Command for ListLanes {
     }
 }
 
-/// Looks for what a lane needs on this host.
+/// Checks whether this host has what a lane needs.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CheckLane {

@@ -178,7 +178,7 @@ impl Verb for List {
         let wanted = Wanted::by(&self);
         if self.search.is_some() && call.actor.kind == ActorKind::Worker {
             // It reads every task of the board.
-            return Err(Failure::new(Code::NotPermitted, "a worker does not search")
+            return Err(Failure::new(Code::NotPermitted, "a worker may not search")
                 .hint("list with a status or an assignee, and read the pages"));
         }
         let assignee = if self.mine {

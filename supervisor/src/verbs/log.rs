@@ -18,20 +18,20 @@ use crate::terminal::Screen;
 
 /// The most that one call returns.
 const PAGE: u64 = 1 << 20;
-/// The longest that one call waits.
+/// The longest wait of one call.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// The pause between two looks at the length of a file.
 const GROWTH: Duration = Duration::from_millis(50);
 /// The pause between two looks at a run whose end is announced to another process.
 const UNANNOUNCED: Duration = Duration::from_secs(1);
 
-/// Returns a piece of what a run has written
+/// Returns a part of the log of a run
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Log {
     /// The task
     pub(crate) task_id: Option<TaskId>,
-    /// Which run; the latest that is no check where none is named
+    /// Which run [default: the latest that is not a check]
     pub(crate) run: Option<RunId>,
     /// Start at this byte
     pub(crate) offset: Option<u64>,
@@ -85,7 +85,7 @@ pub(crate) struct Logged {
 }
 
 impl Logged {
-    /// What a task wrote that nobody has run.
+    /// The output of a task that has not run.
     fn of_no_run(task_id: TaskId) -> Self {
         Logged {
             task_id,
@@ -143,7 +143,7 @@ impl Verb for Log {
 }
 
 impl Log {
-    /// What there is now.
+    /// What has been written so far.
     async fn look(&self, call: &Call) -> Result<Logged, Failure> {
         let id = super::texts::named(self.task_id.clone())?;
         let actor = call.actor.clone();

@@ -31,7 +31,7 @@ pub(super) fn show(messages: &[Message], screen: &mut Screen) {
 fn became(message: &Message) -> String {
     match (message.state, message.reason.as_deref()) {
         (MessageState::Queued, _) => "not delivered yet".to_owned(),
-        (MessageState::Written, _) => "in the input of its agent, not confirmed".to_owned(),
+        (MessageState::Written, _) => "passed to its agent, not confirmed".to_owned(),
         (MessageState::Delivered, _) => "delivered".to_owned(),
         (MessageState::NotDelivered, why) => format!("not delivered: {}", why.unwrap_or("the run has ended")),
     }

@@ -15,7 +15,7 @@ use crate::service::{BoardHandle, Service};
 use crate::telemetry::Counts;
 use crate::terminal::Screen;
 
-/// Print counts for a monitoring system
+/// Print metrics for a monitoring system
 #[derive(Clone, Copy, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\

@@ -15,7 +15,7 @@ use crate::invocation::Invocation;
 use crate::terminal::Screen;
 use crate::time::duration::WrittenDuration;
 
-/// Create a mission: its first task, with limits for all that is made below it
+/// Create a mission: its first task, with limits for all tasks below it
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\

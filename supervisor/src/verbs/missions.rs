@@ -25,7 +25,7 @@ pub(crate) struct ListMissions {
     pub(crate) all: bool,
 }
 
-/// Shows a mission: its progress, its tasks, what it has used, and what of it waits for a person.
+/// Shows a mission: its progress, tasks and usage, and what waits for a person.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ShowMission {
@@ -83,7 +83,7 @@ impl Command for ListMissions {
         });
         screen.list(["MISSION", "STATE", "DONE", "COST", "TITLE"], rows);
         if reply.more {
-            screen.line("There are more, which are older.");
+            screen.line("There are more, older ones.");
         }
     }
 }
@@ -145,7 +145,7 @@ impl Command for ShowMission {
     }
 }
 
-/// What of a mission waits for a person.
+/// The parts of a mission that wait for a person.
 fn show_needs(reply: &MissionDetails, screen: &mut Screen) {
     let own = reply.mission.question.as_ref();
     let own = own.map(|question| (question, format!("supervisor answer {} 1", reply.mission.id)));
@@ -164,7 +164,7 @@ fn show_needs(reply: &MissionDetails, screen: &mut Screen) {
     }
 }
 
-/// The profiles that its plan asks for and nobody has made.
+/// The profiles that its plan asks for and that do not exist yet.
 fn show_profiles(reply: &MissionDetails, screen: &mut Screen) {
     if reply.profiles.is_empty() {
         return;
@@ -179,7 +179,7 @@ fn show_profiles(reply: &MissionDetails, screen: &mut Screen) {
     }
 }
 
-/// What the tasks have come to: their summaries, notes and files.
+/// The results of the tasks: summaries, notes and files.
 fn show_results(tasks: &[MissionTask], screen: &mut Screen) {
     let told =
         |task: &&MissionTask| task.summary.is_some() || task.notes.is_some() || !task.artifacts.is_empty();

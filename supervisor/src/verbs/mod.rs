@@ -230,7 +230,7 @@ macro_rules! of_the_api {
         fn groups() -> Vec<(&'static str, Vec<Entry>)> {
             vec![
                 $(($group, vec![$(Entry::of::<$verb>(),)*]),)*
-                ("Of the API alone", vec![$(Entry::of::<$hidden>(),)*]),
+                ("API only", vec![$(Entry::of::<$hidden>(),)*]),
             ]
         }
     };

@@ -8,7 +8,7 @@ use super::texts;
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::failure::Failure;
 
-/// Notes a tool that a script of the run has called
+/// Records a tool call of a script of the run
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NoteToolCall {
@@ -19,7 +19,7 @@ pub(crate) struct NoteToolCall {
     pub(crate) call: ToolCall,
 }
 
-/// That it is in the log.
+/// The confirmation that it is in the log.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ToolCallNoted {
     pub(crate) task_id: TaskId,

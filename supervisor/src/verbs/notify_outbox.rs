@@ -13,7 +13,7 @@ use crate::time::timestamp;
 /// How many messages are listed.
 const LISTED: u32 = 200;
 
-/// Lists the messages that wait to be delivered, and those that could not be
+/// Lists pending and undeliverable messages
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct NotifyOutbox {
@@ -55,7 +55,7 @@ impl WhichLetters {
     }
 }
 
-/// How many messages it was.
+/// The number of messages.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Count {
     pub(crate) messages: usize,

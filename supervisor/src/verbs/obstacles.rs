@@ -1,4 +1,4 @@
-//! What will keep a task from running as things are, as those hear it who create it or assign it.
+//! What currently keeps a task from running, for the replies of `create` and `assign`.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ pub(super) async fn of_task(task: &Task, call: &Call) -> Vec<String> {
         let id = &task.id;
         vec![match task.status {
             Status::Triage => {
-                format!("it waits in triage until somebody says what it means: supervisor specify {id}")
+                format!("it waits in triage until it is specified: supervisor specify {id}")
             }
             Status::Todo
             | Status::Scheduled
@@ -99,7 +99,7 @@ fn unreachable_approver(task: &Task, call: &Call) -> Option<String> {
     ))
 }
 
-/// What will keep a task of this assignee from running as things are.
+/// What currently keeps a task of this assignee from running.
 pub(super) async fn obstacle(
     assignee: &Profile,
     policy: Option<&str>,
@@ -131,7 +131,7 @@ fn no_session(assignee: Option<&Profile>, call: &Call) -> Option<String> {
     })
 }
 
-/// What of these skills no worker gets as things are.
+/// Which of these skills no worker gets at present.
 pub(super) fn missing_skills(skills: &[String], call: &Call) -> Vec<String> {
     let roster = call.service.roster();
     let missing = skills.iter().filter_map(|name| roster.skills().find(name).err());
@@ -152,7 +152,7 @@ pub(super) fn missing_pools(named: &BTreeSet<Pool>, assignee: Option<&Profile>, 
     found.iter().map(ToString::to_string).collect()
 }
 
-/// Why nothing runs the tasks of an assignee as things are.
+/// Why nothing runs the tasks of an assignee at present.
 pub(super) async fn unrunnable(
     assignee: &Profile,
     policy: Option<&str>,

@@ -23,7 +23,7 @@ pub(crate) trait Row: Serialize + for<'de> Deserialize<'de> {
     const ROWS: &'static str;
 }
 
-/// Rows alone, as scripts of the established board expect them, or a page of them.
+/// Rows alone, as scripts of `hermes kanban` expect them, or a page of them.
 #[derive(Debug)]
 pub(crate) enum Listed<T> {
     Rows(Vec<T>),

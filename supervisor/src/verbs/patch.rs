@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::terminal::Screen;
 use crate::time::duration::WrittenDuration;
 
-/// A change of a task. What is absent stays as it is.
+/// Changes a task. What is absent stays as it is.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Patch {
@@ -57,7 +57,7 @@ pub(crate) struct Patch {
     /// How long a run may take.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub(crate) max_runtime: Option<WrittenDuration>,
-    /// What proves it done: a command for `sh -c`; an empty text for none.
+    /// The command that verifies the work, run with `sh -c`; an empty text for none.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub(crate) check: Option<String>,
     /// Block the task after this many failed checks in a row.
@@ -142,7 +142,7 @@ impl Patch {
             return Err(Failure::usage(if self.reason.is_some() {
                 "a reason needs a status"
             } else {
-                "nothing to change is named"
+                "nothing to change is given"
             })
             .hint("name what to change, such as {\"title\": \"…\"} or {\"status\": \"done\"}"));
         }

@@ -52,7 +52,7 @@ pub(crate) struct Promotion {
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<kernel::Status>,
     reason: Option<String>,
-    /// What will keep it from running as things are.
+    /// What currently keeps it from running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     warning: Option<String>,
     error: Option<String>,

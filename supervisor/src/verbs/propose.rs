@@ -18,12 +18,12 @@ use super::{obstacles, texts};
 /// The most tasks of one request.
 const AT_ONCE: u32 = 100;
 
-/// Have a profile write what an idea in triage is to say
+/// Ask a profile to specify an idea in triage
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
 A task of the profile `specifier` ([triage] in supervisor.toml) returns title, text and
-assignee. When it is done, the idea says that and leaves triage.
+assignee. When it is done, the idea takes them over and leaves triage.
 
 Examples:
   supervisor specify t_0123abcd
@@ -35,15 +35,15 @@ pub(crate) struct Specify {
     /// All tasks in triage, 100 at a time
     #[arg(long, conflicts_with = "task_id")]
     pub(crate) all: bool,
-    /// Of all, only those of this tenant
+    /// With --all: only those of this tenant
     #[arg(long, value_name = "NAME", requires = "all")]
     pub(crate) tenant: Option<Tenant>,
-    /// Who asks [default: the caller]
+    /// The requester [default: the caller]
     #[arg(long, value_name = "NAME")]
     pub(crate) author: Option<String>,
 }
 
-/// Have a profile divide an idea in triage into tasks
+/// Ask a profile to split an idea in triage into tasks
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
@@ -60,15 +60,15 @@ pub(crate) struct Decompose {
     /// All tasks in triage, 100 at a time
     #[arg(long, conflicts_with = "task_id")]
     pub(crate) all: bool,
-    /// Of all, only those of this tenant
+    /// With --all: only those of this tenant
     #[arg(long, value_name = "NAME", requires = "all")]
     pub(crate) tenant: Option<Tenant>,
-    /// Who asks [default: the caller]
+    /// The requester [default: the caller]
     #[arg(long, value_name = "NAME")]
     pub(crate) author: Option<String>,
 }
 
-/// Have a profile plan the tasks of a mission
+/// Ask a profile to plan the tasks of a mission
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[command(after_help = "\
@@ -81,18 +81,18 @@ pub(crate) struct PlanMission {
     /// Any task of the mission
     #[arg(value_name = "TASK")]
     pub(crate) task_id: TaskId,
-    /// Who asks [default: the caller]
+    /// The requester [default: the caller]
     #[arg(long, value_name = "NAME")]
     #[serde(default)]
     pub(crate) author: Option<String>,
 }
 
-/// Have a profile review how a mission goes
+/// Ask a profile to review the progress of a mission
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[command(after_help = "\
 A task of the profile `overseer` ([triage] in supervisor.toml) reads the facts and answers:
-continue, another plan, or stop. `review_moves` and `review_idle` there have it asked by itself.
+continue, another plan, or stop. `review_moves` and `review_idle` there request reviews automatically.
 
 Examples:
   supervisor mission review t_0123abcd")]
@@ -127,7 +127,7 @@ pub(crate) struct Proposals {
     /// Who makes them.
     pub(crate) assignee: Profile,
     pub(crate) results: Vec<Asked>,
-    /// What will keep them from being made as things are.
+    /// What currently keeps them from being made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) warnings: Vec<String>,
 }
@@ -144,7 +144,7 @@ impl Wanted {
             (Some(task), false) => Ok(Wanted::One(task)),
             (None, true) => Ok(Wanted::AllInTriage(tenant)),
             (Some(_), true) => {
-                Err(Failure::usage("a task is named, and `all`").hint("leave out one of them"))
+                Err(Failure::usage("both a task and `all` are given").hint("leave out one of them"))
             }
             (None, false) => Err(Failure::usage("no task is named").hint("name one, or say `--all`")),
         }

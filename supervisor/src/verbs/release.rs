@@ -1,4 +1,4 @@
-//! `release`: what is held may start again.
+//! `release`: ends holds, so that their tasks may start again.
 
 use kernel::{HoldOn, HoldScope, TaskId, Tenant};
 use schemars::JsonSchema;
@@ -10,7 +10,7 @@ use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::{Screen, printable};
 
-/// Release holds early, including those of a rate limit and open breakers
+/// Release holds early, including rate limits and open breakers
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
@@ -56,7 +56,7 @@ pub(crate) struct Release {
     pub(crate) logged_in: Option<NewLogin>,
 }
 
-/// Whose login is new.
+/// The tenant whose login is new.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct NewLogin {

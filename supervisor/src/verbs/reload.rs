@@ -1,4 +1,4 @@
-//! `reload`: has the daemon read the configuration again.
+//! `reload`: tells the daemon to reload the configuration.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use crate::failure::Failure;
 use crate::roster::LooseName;
 use crate::service::Service;
 
-/// Has the daemon read the configuration again, as SIGHUP does
+/// Tells the daemon to reload the configuration, as SIGHUP does
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Reload {}
 
-/// What became of it.
+/// The outcome.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Reloaded {
     /// Whether a daemon has done it; without one, each command reads the configuration itself.

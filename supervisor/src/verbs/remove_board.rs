@@ -21,13 +21,13 @@ use crate::verbs::boards::require;
 /// How long the last readers of a board may take. Watchers leave at once.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Takes a board out of its root.
+/// Removes a board from its root.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RemoveBoard {
     /// The board.
     pub(crate) slug: BoardName,
-    /// Whether nothing of it is kept.
+    /// Whether its files are deleted as well.
     #[serde(default)]
     pub(crate) delete: bool,
 }
@@ -35,7 +35,7 @@ pub(crate) struct RemoveBoard {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Removed {
     pub(crate) slug: BoardName,
-    /// Whether nothing of it is kept.
+    /// Whether its files are deleted as well.
     pub(crate) deleted: bool,
     pub(crate) kept: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! `reopen`: a person puts what is done back into the queue.
+//! `reopen`: returns done tasks to the queue.
 
 use kernel::{Reopened, TaskId};
 use schemars::JsonSchema;
@@ -58,7 +58,7 @@ impl Command for Reopen {
     shown!("Reopened");
 }
 
-/// What the reader should know of children that do not wait any more.
+/// The note on children that no longer wait.
 pub(super) fn begun(reopened: &Reopened) -> Option<String> {
     let children: Vec<String> = reopened.begun.iter().map(ToString::to_string).collect();
     (!children.is_empty())

@@ -56,7 +56,7 @@ impl Verb for RequestReview {
     const MEMBERS: bool = true;
     const TOOL: Option<Tool> = Some(Tool {
         scope: Scope::Worker,
-        about: "Call it instead of kanban_complete when somebody has to look at the work first; the run ends with it.",
+        about: "Call it instead of kanban_complete when somebody has to review the work first; it ends the run.",
     });
     type Reply = Bulk;
 

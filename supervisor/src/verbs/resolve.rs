@@ -10,7 +10,7 @@ use crate::failure::Failure;
 /// How many tasks a refusal names.
 const NAMED: u32 = 4;
 
-/// Returns the whole ids of tasks that are named by the beginnings of their ids
+/// Resolves prefixes of task ids to whole ids
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Resolve {

@@ -61,7 +61,7 @@ pub(crate) enum StateType {
     Outcome,
 }
 
-/// Words of the established board for states that runs do not have here.
+/// Words of `hermes kanban` for states that runs do not have here.
 const FOREIGN: [&str; 5] = ["stale", "gave_up", "scheduled", "failed", "released"];
 
 /// The state in which runs are asked for.

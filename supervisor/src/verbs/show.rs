@@ -50,7 +50,7 @@ pub(crate) struct Show {
     pub(crate) verbose: bool,
 }
 
-/// What of a task there is more of than a reply has.
+/// Which lists of a task are longer than the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum More {

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::terminal::{Cell, Screen};
 use crate::time::since::Since;
 
-/// Show what was used by mission, tenant, account, profile or day
+/// Show usage by mission, tenant, account, profile or day
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\

@@ -62,7 +62,7 @@ pub(super) fn micros(text: &str) -> Result<u64, String> {
     let dollars = text.trim().trim_start_matches('$').parse::<f64>().ok();
     let dollars = dollars.filter(|dollars| (0.0..=1e9).contains(dollars));
     let dollars =
-        dollars.ok_or_else(|| "it is no amount of US dollars: write one such as 2.50".to_owned())?;
+        dollars.ok_or_else(|| "it is not an amount in US dollars: write one such as 2.50".to_owned())?;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is checked above")]
     let micros = (dollars * 1e6).round() as u64;
     Ok(micros)

@@ -10,7 +10,7 @@ use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::Screen;
 
-/// Count tasks by status and assignee, and what was used
+/// Show task counts by status and assignee, and usage
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\

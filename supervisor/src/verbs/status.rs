@@ -44,11 +44,11 @@ const TOLD: u32 = 20;
 /// How many processes of a run are shown.
 const TREE: usize = 50;
 
-/// Show whether all is well, live workers and waiting tasks
+/// Show the health, the live workers and the waiting tasks
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
-Exit code: 0 if all is well; 1 if the daemon runs and something keeps it from its
+Exit code: 0 if all is well; 1 if the daemon runs but cannot do part of its
 work (nothing is started, a file of the configuration or a policy cannot be used, a
 lane is broken, the end of a run is unknown); 3 if no daemon runs; 75 if the daemon
 is stopped or does not answer in time.

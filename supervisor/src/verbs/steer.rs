@@ -18,7 +18,7 @@ use crate::time::duration::WrittenDuration;
 
 /// How long the agent's confirmation is waited for.
 const TIMEOUT: &str = "5s";
-/// The longest that it may be.
+/// The maximum.
 const LONGEST: Duration = Duration::from_hours(1);
 
 /// Send a message to the agent of a running task
@@ -26,11 +26,11 @@ const LONGEST: Duration = Duration::from_hours(1);
 #[serde(deny_unknown_fields)]
 #[command(after_help = "\
 The agent reads it between two steps of its work, or as its next turn. It gets each
-message once, also where the daemon is restarted in between. What became of it is in
+message once, even if the daemon is restarted in between. Its delivery is shown in
 `supervisor show` and in the events of the task.
 
 Exit code: 4 if it was not delivered, because no agent is at work, its lane takes no
-messages, or the run has ended before.
+messages, or the run ended first.
 
 Examples:
   supervisor steer t_0123abcd 'leave the tests alone'

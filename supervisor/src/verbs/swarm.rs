@@ -30,13 +30,13 @@ Examples:
 pub(crate) struct Swarm {
     /// The common goal
     pub(crate) goal: String,
-    /// Who works: NAME, NAME:TITLE or NAME:TITLE:SKILL,SKILL (repeatable)
+    /// A worker: NAME, NAME:TITLE or NAME:TITLE:SKILL,SKILL (repeatable)
     #[arg(long = "worker", value_name = "NAME", required = true)]
     pub(crate) workers: Vec<WorkerSpec>,
-    /// Who checks their work
+    /// The profile that checks their work
     #[arg(long, value_name = "NAME")]
     pub(crate) verifier: Profile,
-    /// Who combines the results
+    /// The profile that combines the results
     #[arg(long, value_name = "NAME")]
     pub(crate) synthesizer: Profile,
     /// Its tenant
@@ -47,7 +47,7 @@ pub(crate) struct Swarm {
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "0", value_parser = texts::priority)]
     #[serde(default)]
     pub(crate) priority: i64,
-    /// Who requests it [default: the caller]
+    /// The requester [default: the caller]
     #[arg(long, value_name = "NAME")]
     #[serde(default)]
     pub(crate) created_by: Option<String>,
@@ -116,7 +116,7 @@ impl From<WorkerSpec> for String {
 pub(crate) struct Swarming {
     #[serde(flatten)]
     swarm: kernel::Swarm,
-    /// What will keep tasks of it from running as things are.
+    /// What currently keeps tasks of it from running.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }

@@ -202,7 +202,7 @@ pub(crate) fn show_tenant(line: &TenantLine, screen: &mut Screen) {
     row("tasks", pairs(&tasks));
 }
 
-/// Says what a tenant has and has used.
+/// Shows what a tenant has and has used.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TenantUsage {

@@ -28,7 +28,7 @@ impl TimeLimitLine {
         Some(TimeLimitLine { seconds, from: run.max_runtime_from, until })
     }
 
-    /// What the next run of a task would have as things are.
+    /// What the next run of a task would have at present.
     pub(super) fn of_next(call: &Call, task: &Task) -> Option<Self> {
         let performer = match task.status {
             Status::Review if task.unchecked_run.is_some() => Some(check_performer()),
@@ -48,11 +48,11 @@ impl TimeLimitLine {
     pub(super) fn words(&self) -> String {
         let by = match self.from {
             None => "",
-            Some(LimitSource::Task) => ", as the task says",
+            Some(LimitSource::Task) => ", set by the task",
             Some(LimitSource::Check) => ", as check.max_runtime says",
-            Some(LimitSource::Profile) => ", as its profile says",
-            Some(LimitSource::Lane) => ", as its lane says",
-            Some(LimitSource::Tenant) => ", the most that its tenant has",
+            Some(LimitSource::Profile) => ", set by its profile",
+            Some(LimitSource::Lane) => ", set by its lane",
+            Some(LimitSource::Tenant) => ", the limit of its tenant",
             Some(LimitSource::Configuration) => ", as worker.max_runtime says",
         };
         let until = self.until.map(|at| format!(" (until {})", timestamp::soon(at, SystemClock.now())));

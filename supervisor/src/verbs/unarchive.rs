@@ -1,4 +1,4 @@
-//! `unarchive`: a person brings archived tasks back.
+//! `unarchive`: brings archived tasks back.
 
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ impl Command for Unarchive {
     shown!("Unarchived");
 }
 
-/// What the reader should know of a scratch workspace that went with the archive.
+/// The note on a scratch workspace that was removed with the archive.
 fn lost(status: Status) -> String {
     let gone = "its scratch workspace was removed when it was archived";
     if status == Status::Done { gone.to_owned() } else { format!("{gone}: the next run gets a new one") }

@@ -18,7 +18,7 @@ fn goal_turn_tells_of_a_turn_that_another_one_follows() {
     let result_policy = OnCleanExit::TurnEnded { summary: None };
     let ending = Ending { result_policy, ..Ending::new(EndCause::Exited { code: 0 }) };
     bench.call(move |board| board.finish_run(run, ending)).unwrap();
-    insta::assert_snapshot!(told(&bench, "goal_turn"), @r#"its run: {"error":"turn 1 of 3 ended without a verdict: it goes on","exit_code":0,"failures":0,"max_turns":3,"outcome":"unreported","pid":null,"retry_at":null,"signal":null,"turn":1}"#);
+    insta::assert_snapshot!(told(&bench, "goal_turn"), @r#"its run: {"error":"turn 1 of 3 ended without a verdict: the next turn follows","exit_code":0,"failures":0,"max_turns":3,"outcome":"unreported","pid":null,"retry_at":null,"signal":null,"turn":1}"#);
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn stalled_tells_of_a_worker_that_shows_no_progress() {
 #[test]
 fn out_of_memory_tells_of_a_worker_that_is_too_big() {
     let told = ended(EndCause::OutOfMemory, "out_of_memory");
-    insta::assert_snapshot!(told, @r#"its run: {"error":"the kernel ended it for lack of memory: it met its limit, or the host had none left","exit_code":null,"failures":1,"outcome":"out_of_memory","pid":null,"retry_at":null,"signal":null}"#);
+    insta::assert_snapshot!(told, @r#"its run: {"error":"the kernel ended it for lack of memory: it reached its limit, or the host had none left","exit_code":null,"failures":1,"outcome":"out_of_memory","pid":null,"retry_at":null,"signal":null}"#);
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn spawn_failed_tells_of_a_worker_that_cannot_start() {
 fn rate_limited_tells_of_a_service_that_refuses() {
     let told =
         ended(EndCause::RateLimited { until: crate::Timestamp::from_secs(4_000_000_000) }, "rate_limited");
-    insta::assert_snapshot!(told, @r#"its run: {"error":"its service refused it for a while","exit_code":null,"failures":0,"outcome":"rate_limited","pid":null,"retry_at":"moment","signal":null}"#);
+    insta::assert_snapshot!(told, @r#"its run: {"error":"its service refused requests for a while","exit_code":null,"failures":0,"outcome":"rate_limited","pid":null,"retry_at":"moment","signal":null}"#);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use tokio::sync::Semaphore;
 
 /// The requests of one run that are worked on at a time: the others wait, without blocking other runs.
 const TURNS: usize = 2;
-/// A caller that was not heard of for so long is forgotten: its bucket is full again by then.
+/// A caller that has been silent for this long is forgotten: its bucket is full again by then.
 pub(super) const FORGOTTEN: Duration = Duration::from_mins(1);
 /// The seconds' worth of requests that may be made at once.
 const BURST: f64 = 10.0;

@@ -53,8 +53,8 @@ impl Bound {
 impl std::fmt::Display for Bound {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Bound::Each(most) => write!(f, "{most} connections are open, the most that one worker may have"),
-            Bound::All(most) => write!(f, "{most} connections are open, the most that there may be"),
+            Bound::Each(most) => write!(f, "{most} connections are open, the limit of one worker"),
+            Bound::All(most) => write!(f, "{most} connections are open, the limit of all workers"),
             Bound::Rate(rate) => write!(f, "more than {rate} connections a second were opened for too long"),
         }
     }

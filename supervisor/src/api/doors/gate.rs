@@ -129,7 +129,7 @@ pub(super) fn note(board: &BoardHandle, run: RunId, bound: &'static str) {
 #[derive(Debug)]
 pub(crate) struct Pass(Arc<Ticket>);
 
-/// What the verb of a worker's request counts for until it has come to its end, which its request may not wait for.
+/// What the verb of a worker's request counts for until it has finished, even if its request no longer waits for it.
 #[derive(Debug)]
 pub(crate) struct Turn {
     _turns: [Option<OwnedSemaphorePermit>; 2],
@@ -164,7 +164,7 @@ impl Pass {
         let long =
             self.0.gate.accounts().runs.get(&self.0.whose.run).map(|account| Arc::clone(&account.long));
         long.map(Semaphore::try_acquire_owned).transpose().map_err(|_| {
-            Failure::new(Code::TryAgain, "another request of this run waits for an answer")
+            Failure::new(Code::TryAgain, "another request of this run is waiting for an answer")
                 .hint("wait for that one: a run asks one question at a time")
         })
     }

@@ -261,7 +261,11 @@ mod tests {
                 "no kind of event `compleated`",
             ),
             ("p", "version = 1\nrun = ['p']\n[[events]]\nkinds = []", "name at least one"),
-            ("p", "version = 1\nrun = ['p']\n[[verbs]]\nname = 'A'\nabout = 'x'", "`A` is no name of a verb"),
+            (
+                "p",
+                "version = 1\nrun = ['p']\n[[verbs]]\nname = 'A'\nabout = 'x'",
+                "`A` is not a name of a verb",
+            ),
             (
                 "p",
                 "version = 1\nrun = ['p']\n[[verbs]]\nname = 'a'\nabout = ''",
@@ -270,12 +274,12 @@ mod tests {
             (
                 "p",
                 "version = 1\nrun = ['p']\n[[tools]]\nname = 'a-b'\nabout = 'x'",
-                "`a-b` is no name of a tool",
+                "`a-b` is not a name of a tool",
             ),
             (
                 "p",
                 "version = 1\nrun = ['p']\n[[tools]]\nname = 'a'\nabout = 'x'\ninput = { type = 'string' }",
-                "is no schema of an object",
+                "is not a schema of an object",
             ),
             (
                 "p",

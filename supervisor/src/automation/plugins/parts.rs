@@ -114,7 +114,7 @@ pub(super) fn unusable_tools(tools: &[PluginTool]) -> Option<String> {
             !is_object || size > SCHEMA
         })?;
         Some(format!(
-            "the input of the tool `{}` is no schema of an object, or has more than {SCHEMA} bytes",
+            "the input of the tool `{}` is not a schema of an object, or has more than {SCHEMA} bytes",
             wrong.name
         ))
     })
@@ -132,7 +132,9 @@ pub(super) fn unusable(what: &str, named: Vec<(&str, &str)>, joins: fn(u8) -> bo
     let mut seen = BTreeSet::new();
     named.into_iter().find_map(|(name, about)| {
         if !is_name(name) {
-            Some(format!("`{name}` is no name of a {what}: 1 to 32 lower-case letters, digits and joints"))
+            Some(format!(
+                "`{name}` is not a name of a {what}: 1 to 32 lower-case letters, digits and joiners"
+            ))
         } else if !seen.insert(name) {
             Some(format!("there are two {what}s `{name}`"))
         } else {

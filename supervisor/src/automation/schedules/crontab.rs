@@ -1,4 +1,4 @@
-//! Schedules of the established program: a YAML file with a pattern and a command, such as its `cron/insta-fleet.yaml`.
+//! Schedules of `hermes kanban`: a YAML file with a pattern and a command, such as its `cron/insta-fleet.yaml`.
 
 use std::path::Path;
 

@@ -23,7 +23,7 @@ pub(crate) struct TaskText {
     pub(crate) parents: Vec<String>,
     /// What to do, in one line; {date}, {time}, {tick} and {schedule} stand for those of the tick
     pub(crate) title: String,
-    /// The task itself: the prompt of an agent, the script of the shell lane
+    /// The body: the prompt of an agent, or the script of the shell lane
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) body: Option<String>,
     /// Who does it

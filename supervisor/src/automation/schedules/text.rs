@@ -154,7 +154,7 @@ impl Planned {
 
 /// Reads a point in time, in the zone of the schedule where it names no offset.
 fn moment(said: &str, zone: Option<&str>) -> Result<Timestamp, String> {
-    let refuse = || format!("`{said}` is no time: write '2026-12-01 09:00' or an RFC 3339 time");
+    let refuse = || format!("`{said}` is not a time: write '2026-12-01 09:00' or an RFC 3339 time");
     if let Ok(at) = said.parse::<jiff::Timestamp>() {
         return Ok(Timestamp::from_secs(at.as_second()));
     }
@@ -176,7 +176,7 @@ fn command(text: &str) -> Result<Vec<String>, (&'static str, String)> {
     let mut words: Vec<String> = words.iter().skip(called.count()).map(|word| with_home(word)).collect();
     if words.first().map(String::as_str) != Some("dispatch-fleet") {
         return Err(refuse(format!(
-            "`{text}` is no command of a schedule: write dispatch-fleet PROFILE DIRECTORY, or describe a [task]"
+            "`{text}` is not a command of a schedule: write dispatch-fleet PROFILE DIRECTORY, or describe a [task]"
         )));
     }
     let decided = ["--tick", "--root", "--board", "--json", "--dry-run", "--system", "--user"];

@@ -55,7 +55,7 @@ pub(super) async fn at_stop(client: &Client, manager: Manager, unit: &str) -> Re
         return Ok(0);
     }
     if !watch::ends_within(&process, limit).map_err(fail)? {
-        complain("the daemon does not stop: it is killed");
+        complain("the daemon does not stop, so it is killed");
         watch::signal(&process, Signal::KILL).map_err(fail)?;
         watch::ends_within(&process, FAREWELL).map_err(fail)?;
     }
@@ -76,7 +76,7 @@ pub(super) async fn after_stop(line: &CommandLine, manager: Manager, unit: &str)
         Ok(Some(Job::Restart | Job::Other) | None) => return Ok(0),
         Err(why) => {
             return Err(Failure::failed(format!("it is unknown whether {unit} is being stopped: {why}"))
-                .hint("workers that are left go on; the next daemon takes them over"));
+                .hint("remaining workers continue; the next daemon takes them over"));
         }
     }
     let root = line.root()?;

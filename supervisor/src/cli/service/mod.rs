@@ -63,12 +63,12 @@ Examples:
 Examples:
   supervisor service uninstall")]
     Uninstall,
-    /// Show how the service is
+    /// Show the status of the service
     #[command(after_help = "\
 Examples:
   supervisor service status")]
     Status,
-    /// Have the daemon read its configuration again
+    /// Tell the daemon to reload its configuration
     #[command(after_help = "\
 Examples:
   supervisor service reload")]
@@ -144,12 +144,12 @@ async fn reload(client: &Client, output: Output) -> Result<u8, Failure> {
         if output.json() {
             output.value(&reloaded)?;
         } else {
-            output.text("The daemon has read its configuration again.\n")?;
+            output.text("The daemon has reloaded its configuration.\n")?;
         }
         return Ok(0);
     };
     for defect in rest {
         complain(&format!("error: {defect}"));
     }
-    Err(Failure::usage(first.to_string()).hint(format!("the daemon goes on: {}", first.consequence())))
+    Err(Failure::usage(first.to_string()).hint(format!("the daemon continues: {}", first.consequence())))
 }

@@ -1,4 +1,4 @@
-//! What dispatch waits for when nothing will tell that it may go on: tried again by itself, more and more seldom.
+//! What dispatch waits for when nothing will tell that it may go on: it tries again, at growing intervals.
 //!
 //! Four things can stop starts: the host or the board (everything waits), an environment (what needs it waits, see
 //! [`Environment`]), starts of a tenant that have died at once (its tasks wait), and a task alone. Each of the first three is tried by one
@@ -314,7 +314,7 @@ impl Backoff {
     /// What every task waits for while nothing, or one task alone, is started.
     pub(in crate::daemon) fn obstacle(&self) -> Option<Waiting> {
         let pause = self.pause.as_ref()?;
-        let text = format!("waits for dispatch to go on: {}", pause.why);
+        let text = format!("waits for dispatch to resume: {}", pause.why);
         let waiting = Waiting::new(WaitingCode::Host, text);
         Some(match pause.until {
             Some(until) => waiting.until(until),

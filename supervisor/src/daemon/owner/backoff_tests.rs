@@ -31,7 +31,7 @@ fn a_pause_ends_with_one_probe_and_with_everything_when_that_works() {
     assert_eq!(backoff.allowance(), Allowance::Nothing);
     assert_eq!(backoff.nearest(), Some(at(1)));
     let told = backoff.obstacle().unwrap();
-    assert_eq!((told.text.as_str(), told.until), ("waits for dispatch to go on: disk full", Some(at(1))));
+    assert_eq!((told.text.as_str(), told.until), ("waits for dispatch to resume: disk full", Some(at(1))));
     assert!(backoff.expire(at(1)));
     assert_eq!(backoff.allowance(), Allowance::OneProbe);
     assert_eq!(backoff.nearest(), None);

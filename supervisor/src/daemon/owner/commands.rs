@@ -53,7 +53,7 @@ async fn note(
     submit(&board, move |board| board.settle_command(&command, failure.as_deref())).await
 }
 
-/// Runs one command to its end. An error says why it came to nothing.
+/// Runs one command until it ends. An error says why it failed.
 async fn execute(context: &Context, name: &BoardName, command: &DueCommand) -> Result<(), String> {
     let root = context.service.root();
     let mut process = tokio::process::Command::new("/proc/self/exe");

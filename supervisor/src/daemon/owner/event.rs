@@ -1,4 +1,4 @@
-//! Everything that the owner loop can hear of.
+//! The events of the owner loop.
 
 use std::collections::BTreeMap;
 

@@ -120,7 +120,7 @@ impl OwnerLink {
     ) -> Result<T, Failure> {
         let stopping = || {
             Failure::new(Code::TryAgain, "the daemon is stopping")
-                .hint("it answers again once it has ended and was started anew: supervisor daemon")
+                .hint("it answers again after it has ended and was restarted: supervisor daemon")
         };
         let (reply, answer) = oneshot::channel();
         self.events.send(question(reply)).await.map_err(|_| stopping())?;

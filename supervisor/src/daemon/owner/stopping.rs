@@ -125,7 +125,7 @@ impl StopPlan {
                 "ends now: no board that it serves has a worker".to_owned()
             }
             _ if *workers == 0 && self.left.is_empty() => "ends now: it has no workers".to_owned(),
-            _ if *workers == 0 => "ends now: it has no worker that it could wait for".to_owned(),
+            _ if *workers == 0 => "ends now: it has no worker to wait for".to_owned(),
             StopMode::Leave => format!("ends now and leaves its {counted} to the next daemon"),
             StopMode::Drain => {
                 let until = self.until.map(|at| format!(" until {}", crate::time::timestamp::soon(at, now)));
@@ -140,10 +140,10 @@ impl StopPlan {
         };
         let mut lines = vec![format!("The daemon (pid {pid}) {what}.")];
         if self.mode == StopMode::Leave && self.ending > 0 {
-            lines.push(format!("{} of them had been told to end before, and will.", self.ending));
+            lines.push(format!("{} of them were already told to end, and will.", self.ending));
         }
         if self.mode > self.asked && *workers > 0 {
-            lines.push("Its workers have been told to end already; that cannot be taken back.".to_owned());
+            lines.push("Its workers were already told to end; that cannot be undone.".to_owned());
         }
         if self.mode == StopMode::Drain && *workers > 0 {
             lines.push(
@@ -251,7 +251,7 @@ mod tests {
             "{drain:?}"
         );
         let late = plan(StopMode::Preempt, StopMode::Drain).lines(now);
-        assert!(late[1].contains("cannot be taken back"), "{late:?}");
+        assert!(late[1].contains("cannot be undone"), "{late:?}");
         let none = StopPlan { workers: 0, ..plan(StopMode::Drain, StopMode::Drain) }.lines(now);
         assert_eq!(none, ["The daemon (pid 7) ends now: it has no workers."]);
     }

@@ -67,7 +67,7 @@ pub(crate) fn merged(
     }
     Some(match (task.status, profile) {
         (Status::Review, Some(_)) if task.unchecked_run.is_some() => {
-            Waiting { text: format!("its check is to run: {}", answer.text), ..answer }
+            Waiting { text: format!("its check has not run yet: {}", answer.text), ..answer }
         }
         (Status::Review, Some(reviewer)) => {
             Waiting { text: format!("waits for a review by {reviewer}: {}", answer.text), ..answer }

@@ -31,7 +31,7 @@ pub(crate) enum Search {
     Founded,
     /// Something is not there.
     Unfounded(Failure),
-    /// It did not come to an end.
+    /// It has not ended.
     CutShort(String),
 }
 

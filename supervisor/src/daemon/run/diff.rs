@@ -131,10 +131,11 @@ fn left(
     cancel: &CancellationToken,
 ) -> Result<Look, Failure> {
     let gone = |why: &str| {
-        Failure::new(Code::NotFound, format!("the work of run {} is not there any more: {why}", last.run.id))
+        Failure::new(Code::NotFound, format!("the work of run {} no longer exists: {why}", last.run.id))
             .hint(format!("supervisor show {} has what was found at its end", task.id))
     };
-    let spec: WorkspaceSpec = task.workspace.parse().map_err(|_| gone("its workspace is no tree of git"))?;
+    let spec: WorkspaceSpec =
+        task.workspace.parse().map_err(|_| gone("its workspace is not a git working tree"))?;
     let (ground, tree) = match &spec {
         WorkspaceSpec::Worktree { repository: Some(repository) } => {
             let worktree = place::worktree(&spec, &task.id).map(|worktree| worktree.path());
@@ -142,7 +143,7 @@ fn left(
         }
         WorkspaceSpec::Directory(path) => (path.clone(), Some(path.clone())),
         WorkspaceSpec::Scratch | WorkspaceSpec::Worktree { repository: None } => {
-            return Err(gone("its workspace is no tree of git"));
+            return Err(gone("its workspace is not a git working tree"));
         }
     };
     let worked_there = |tree: &Path, run: &Run| run.workspace_path.as_deref() == tree.to_str();
@@ -180,11 +181,11 @@ fn nothing(wanted: &Wanted) -> Failure {
             (format!("{id} has no run {run}"), format!("supervisor runs {id}"))
         }
         Some(run) => (
-            format!("run {run} of {id} used no git repository, or what it used can be read no more"),
+            format!("run {run} of {id} used no git repository, or its repository can no longer be read"),
             format!("supervisor logs {id} {run}"),
         ),
         None => (
-            format!("no run of {id} used a git repository, or what they used can be read no more"),
+            format!("no run of {id} used a git repository, or their repositories can no longer be read"),
             "a task has one with --workspace worktree:/path/of/the/repository".to_owned(),
         ),
     };

@@ -1,4 +1,4 @@
-//! The wait for a person who decides about a run that cannot be ended as things are.
+//! The wait for a person who decides about a run that cannot be ended at present.
 
 use kernel::{ActorKind, EventFilter, EventId, EventKind, Run, StopReason, View};
 
@@ -91,7 +91,7 @@ pub(super) fn is_decided(board: &BoardHandle, run: &Run, since: EventId) -> Opti
     board.readers().with(|view| decided(view, run, since)).ok().flatten()
 }
 
-/// How the wait for a person came to its end.
+/// How the wait for a person ended.
 pub(super) enum Release {
     /// A person takes the task back, or has decided about it, in this way.
     Freed(StopReason),

@@ -10,7 +10,7 @@ use shim::rundir::{self, FailedStart, Straggler};
 
 use super::remains::Remains;
 
-/// What a run directory says once nobody holds its lock.
+/// What a run directory says once nobody owns its lock.
 #[derive(Debug)]
 pub(in crate::daemon) enum Proof {
     /// The run is over, and this is how it ended.

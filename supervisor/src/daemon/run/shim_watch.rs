@@ -54,7 +54,7 @@ pub(in crate::daemon) async fn watch_to_end(
             Err(error) => tracing::warn!(task = %key, %error, "watch_failed"),
         }
         if pause == RETRY {
-            let why = "the run's lock is held, and its shim cannot be watched".to_owned();
+            let why = "the run's lock is taken, and its shim cannot be watched".to_owned();
             context.tell(key, Report::Delayed(Phase::Settling, why)).await;
         }
         tokio::time::sleep(pause).await;

@@ -139,7 +139,7 @@ impl Traces for OnHost {
     fn remains(&mut self) -> Result<Remains, String> {
         match (&self.dir, &self.pid) {
             (Some(dir), Some(pid)) => remains::prove(dir, pid, &self.mark()?),
-            _ => Err("nobody has said which process the shim was".to_owned()),
+            _ => Err("it is not recorded which process the shim was".to_owned()),
         }
     }
 

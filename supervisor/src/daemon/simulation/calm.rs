@@ -1,4 +1,4 @@
-//! Starvation: what can start is started, and where nothing bad happens any more everything comes to its end.
+//! Starvation: what can start is started, and once fault injection stops everything finishes.
 
 use kernel::{BoardName, Filter, Status, Task, Timestamp};
 

@@ -10,7 +10,7 @@
 //!   desk      a daemon: the real dispatcher, with its queues, timer and errands
 //!   people    what persons do, at any time; workers  what workers write, at any time
 //!   ledger    what was acknowledged
-//!   checks    the invariants after each step; truth  of each `why`; calm  that everything comes to its end
+//!   checks    the invariants after each step; truth  of each `why`; calm  that everything finishes
 //!   world     all of these, one step after the other
 //!   hazard    what may go wrong
 //!   plant     faults that are planted, to see that they are found

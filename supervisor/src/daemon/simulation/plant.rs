@@ -21,9 +21,9 @@ pub(super) enum Plant {
     WriteAfterTheEnd,
     /// A task says that it waits for a slot.
     LieAboutWhy,
-    /// The owner loop does not hear of some commits.
+    /// The owner loop misses some commits.
     LoseCommits,
-    /// The owner loop does not hear of some ends.
+    /// The owner loop misses some ends.
     LoseEnds,
     /// The timer is not armed.
     LoseTimer,

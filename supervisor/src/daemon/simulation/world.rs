@@ -22,7 +22,7 @@ use crate::daemon::owner::stopping::StopMode;
 
 /// So often everything is checked.
 const THOROUGHLY: u64 = 500;
-/// So often nothing bad happens any more until everything has come to its end.
+/// How often fault injection stops until everything has finished.
 const CALM: u64 = 3000;
 
 /// A world.
@@ -266,7 +266,7 @@ impl World {
         format!("the clock is set by {} s", by / 1_000_000)
     }
 
-    /// Nothing bad happens any more, and everything that can comes to its end.
+    /// Fault injection has stopped, and everything that can finish does.
     fn calm(&mut self) -> Result<(), Fault> {
         self.hazards = Hazards::new();
         self.bench.fill(0);

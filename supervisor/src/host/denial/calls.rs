@@ -79,7 +79,7 @@ pub(super) fn network(policy: &Policy, line: &str) -> Option<Denial> {
         }
         // Names are asked for over UDP. What has that and finds none has no name service, or not that name.
         Mode::Ports if named && network.udp => return None,
-        Mode::Ports if named => denied("a question for the address of a name", "[network] udp = true"),
+        Mode::Ports if named => denied("a DNS query", "[network] udp = true"),
         Mode::Ports => {
             return more("a connection to a port", "connect_tcp", &network.connect_tcp, port(line));
         }

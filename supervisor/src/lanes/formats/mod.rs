@@ -172,7 +172,7 @@ impl TryFrom<String> for Format {
 /// What a worker has said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Said {
-    /// How it came to its end.
+    /// How it ended.
     pub(super) finish: Finish,
     /// Its final message.
     pub(super) message: Option<String>,
@@ -182,12 +182,12 @@ pub(super) struct Said {
     pub(super) spent: Spent,
 }
 
-/// How a worker came to its end, as it says.
+/// How a worker ended, in its own words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Finish {
     /// It did what it could.
     Well,
-    /// It did not come to an end of its own.
+    /// It did not end by itself.
     #[default]
     Unsaid,
     /// Something kept it from going on.

@@ -42,7 +42,7 @@ pub(super) const NAME: &str = "execute_code";
 /// The longest that a script may take, and the default.
 const LONGEST: u64 = 120;
 /// Why an orchestrator has no scripts.
-const NO_WORK: &str = "execute_code is no tool of an orchestrator: it divides work and does none of it";
+const NO_WORK: &str = "execute_code is not a tool of an orchestrator: it divides work and does none of it";
 /// The longest script, in bytes.
 const CODE: usize = 1 << 20;
 

@@ -43,7 +43,7 @@ fn plain(error: &lettre::transport::smtp::Error) -> String {
 
 fn message(sending: &Sending<'_>, to: &str) -> Result<Message, Undelivered> {
     let mailbox = |what: &str, text: &str| {
-        text.parse::<Mailbox>().map_err(|_| Undelivered::later(format!("`{what}` is no address of mail")))
+        text.parse::<Mailbox>().map_err(|_| Undelivered::later(format!("`{what}` is not a mail address")))
     };
     let host = sending.wire.host();
     Message::builder()
@@ -61,7 +61,7 @@ fn transport(
     password: Option<String>,
     extra: Option<PathBuf>,
 ) -> Result<Transport, Undelivered> {
-    let uri: Uri = sending.wire.base().parse().map_err(|_| Undelivered::later("`url` is no address"))?;
+    let uri: Uri = sending.wire.base().parse().map_err(|_| Undelivered::later("`url` is not an address"))?;
     let host = sending.wire.host();
     let is_wrapped = uri.scheme_str() == Some("smtps");
     let is_own = matches!(host.as_str(), "127.0.0.1" | "::1" | "localhost");

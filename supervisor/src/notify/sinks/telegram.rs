@@ -39,9 +39,10 @@ pub(in crate::notify) fn address(
     let token = wire.need_secret(trail)?;
     let is_token = |c: char| c.is_ascii_alphanumeric() || matches!(c, ':' | '_' | '-');
     if !token.chars().all(is_token) || HeaderValue::from_str(&token).is_err() {
-        return Err(
-            trail.failed("secret", Undelivered::later("the secret is no token of a bot: it is 123456:ABC…"))
-        );
+        return Err(trail.failed(
+            "secret",
+            Undelivered::later("the secret is not a bot token; write one such as 123456:ABC…"),
+        ));
     }
     Ok(format!("{}/bot{token}/{method}", wire.base()))
 }

@@ -24,7 +24,7 @@ const KEYS: [(&str, &str); 13] = [
     ("t", "only the tasks of a tenant"),
     ("/", "only tasks with a text in the title or the body"),
     ("Esc", "all tasks again"),
-    ("Ctrl-L", "draw the screen anew"),
+    ("Ctrl-L", "redraw the screen"),
     ("Ctrl-Z", "stop; `fg` continues"),
     ("q Ctrl-C", "quit"),
 ];

@@ -58,7 +58,7 @@ impl Pieces {
         self.spans.push(Span::styled(shown(text), self.look.style(ink)));
     }
 
-    /// Adds a text that nobody overlooks.
+    /// Adds a text that stands out.
     pub(super) fn alarm(&mut self, text: &str) {
         let style = self.look.style(Ink::Yellow).add_modifier(Modifier::REVERSED);
         self.spans.push(Span::styled(shown(text), style));

@@ -23,7 +23,7 @@ use crate::service::Service;
 use crate::terminal::{Cell, Screen, printable};
 use crate::time::timestamp;
 
-/// List the plugins: what they get, what they may ask for, and how their events go
+/// List the plugins: their events, what they may request, and the state of delivery
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ListPlugins {

@@ -11,7 +11,7 @@ use crate::automation::schedules::{Planned, path_of, text_of, with_pause};
 use crate::exit::Code;
 use crate::failure::Failure;
 
-/// Pauses a schedule, or has it go on.
+/// Pauses or resumes a schedule.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PauseSchedule {

@@ -10,7 +10,7 @@ use crate::automation::schedules::{path_of, remove};
 use crate::config::definitions::Found;
 use crate::failure::Failure;
 
-/// Removes a schedule: its file, and what its board knows of its ticks.
+/// Removes a schedule: its file, and the ticks that its board has recorded.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RemoveSchedule {
@@ -44,7 +44,7 @@ impl Verb for RemoveSchedule {
             if board.is_none() && path.symlink_metadata().is_err() {
                 return Err(unknown(&service, &name));
             }
-            // It is open before the files are read again, so that it hears of that.
+            // It is open before the files are read again, so that it is told.
             let board = board.filter(|board| service.root().board(board).exists());
             let board = board.map(|board| service.board(&board)).transpose()?;
             remove(service.root(), &name)?;

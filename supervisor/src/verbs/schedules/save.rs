@@ -44,7 +44,7 @@ pub(crate) struct Saved {
     pub(crate) paused: bool,
     /// Its next tick.
     pub(crate) next: Option<Timestamp>,
-    /// What will keep it from ticking as things are.
+    /// What currently keeps it from ticking.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) warnings: Vec<String>,
 }
@@ -115,14 +115,14 @@ pub(super) fn save(
         warnings: {
             let mut warnings = warnings(service, &planned.text);
             if next.is_none() && !planned.spec.paused {
-                warnings.push("no tick is to come: all its times are over".to_owned());
+                warnings.push("there is no further tick: all its times are over".to_owned());
             }
             warnings
         },
     })
 }
 
-/// What will keep the tasks of a schedule from running as things are.
+/// What currently keeps the tasks of a schedule from running.
 fn warnings(service: &Service, said: &ScheduleText) -> Vec<String> {
     let mut warnings = Vec::new();
     if service.daemon().is_none() {
@@ -132,7 +132,7 @@ fn warnings(service: &Service, said: &ScheduleText) -> Vec<String> {
     for text in titles.chain(&said.command) {
         for word in kernel::unknown_placeholders(text) {
             warnings.push(format!(
-                "{{{word}}} is filled in by no tick: {{date}}, {{time}}, {{tick}} and {{schedule}} are"
+                "{{{word}}} is not replaced by a tick: only {{date}}, {{time}}, {{tick}} and {{schedule}} are"
             ));
         }
     }
@@ -160,7 +160,7 @@ impl Command for SaveSchedule {
         let next = match reply.next {
             Some(at) => format!("next tick {}", timestamp::local(at)),
             None if reply.paused => "paused".to_owned(),
-            None => "no tick is to come".to_owned(),
+            None => "there is no further tick".to_owned(),
         };
         screen.line(format!("Saved {}  {next}", reply.name));
     }

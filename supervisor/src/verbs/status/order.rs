@@ -13,7 +13,7 @@ use super::WorkerLine;
 pub(crate) enum Order {
     /// Those that run longest first.
     Age,
-    /// Those that are ended soonest first.
+    /// Those with the nearest deadline first.
     Left,
     /// Those that have used the most processor time first.
     Cpu,

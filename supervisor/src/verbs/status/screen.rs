@@ -64,7 +64,7 @@ pub(super) fn show(reply: &StatusReport, screen: &mut Screen) {
         }
     }
     if !reply.unheard.is_empty() {
-        screen.heading("Not heard");
+        screen.heading("Chats that receive nothing");
         for (name, why) in &reply.unheard {
             screen.hanging(&format!("{}: ", printable(name)), &printable(why));
         }

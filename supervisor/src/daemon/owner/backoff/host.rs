@@ -64,7 +64,7 @@ pub(in crate::daemon) struct Died {
     pub(in crate::daemon) tenant: Option<Tenant>,
     /// How long its command ran; none where it was never started.
     pub(in crate::daemon) lived: Option<Duration>,
-    /// When it ended, by its shim: a slow disk has the daemon hear of it later.
+    /// When it ended, by its shim: on a slow disk the daemon learns of it later.
     pub(in crate::daemon) at: Timestamp,
 }
 
@@ -115,8 +115,7 @@ impl HostBreakers {
     pub(super) fn refusal(&self, tenant: Option<&Tenant>, is_tried: bool) -> Option<Waiting> {
         let open = self.of.get(&tenant.cloned())?.open.as_ref()?;
         let release = kept::release(&open.board, &HoldOn::host(tenant));
-        let text =
-            format!("waits for dispatch to go on: {}; `{release}` has it go on at once", open.wait.why);
+        let text = format!("waits for dispatch to resume: {}; `{release}` resumes it at once", open.wait.why);
         match open.wait.until {
             Some(until) => Some(Waiting::new(WaitingCode::Host, text).until(until)),
             None if open.probe.is_none() && !is_tried => None,

@@ -27,7 +27,7 @@ impl Dispatcher {
                 (Some(Phase::Unkillable), note) => waiting(WaitingCode::Unkillable, note.unwrap_or_default()),
                 (Some(Phase::Settling), Some(note)) => waiting(
                     WaitingCode::Stuck,
-                    format!("its run cannot be ended yet, and is tried again: {note}"),
+                    format!("its run cannot be ended yet, and will be tried again: {note}"),
                 ),
                 (Some(Phase::Ending), Some(note)) => waiting(WaitingCode::Ending, note),
                 (Some(Phase::Ending | Phase::Settling), None) => {
@@ -39,7 +39,7 @@ impl Dispatcher {
             };
         }
         room.refusal(claim).map_or_else(
-            || waiting(WaitingCode::Turn, "waits for its turn: those before it are started first".to_owned()),
+            || waiting(WaitingCode::Turn, "waits for its turn: tasks before it start first".to_owned()),
             |refusal| *refusal.why,
         )
     }

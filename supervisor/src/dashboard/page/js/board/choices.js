@@ -22,7 +22,7 @@ export async function assignee(title) {
 /** Asks for a priority. @param {string} title */
 export async function priority(title) {
   const words = { 10: "urgent", 5: "high", 1: "above the usual", 0: "usual", "-5": "low" };
-  const chosen = await pick({ title, placeholder: "A whole number; a higher one goes first", items: ["10", "5", "1", "0", "-5"].map((value) => ({ value, label: value, hint: words[value] })), other: (typed) => (/^-?\d{1,9}$/.test(typed) ? { value: String(Number(typed)), label: String(Number(typed)) } : null) });
+  const chosen = await pick({ title, placeholder: "A whole number; higher priorities start first", items: ["10", "5", "1", "0", "-5"].map((value) => ({ value, label: value, hint: words[value] })), other: (typed) => (/^-?\d{1,9}$/.test(typed) ? { value: String(Number(typed)), label: String(Number(typed)) } : null) });
   return chosen === null ? null : Number(chosen);
 }
 

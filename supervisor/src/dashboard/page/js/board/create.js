@@ -56,7 +56,7 @@ export function form({ status, tenant, assignees, close, made }) {
   const drawParents = () => put(chips, [...parents].map(([parent, words]) => h("span", { class: "chip", title: parent }, h("span", { class: "cut", dir: "auto" }, words),
     h("button", { type: "button", class: "icon-button small", "aria-label": `Remove the parent ${words}`, onclick: () => { parents.delete(parent); drawParents(); } }, icon("close")))),
     h("button", { type: "button", class: "button small quiet", onclick: async () => {
-      const chosen = await (await choices()).task("Parent: what has to be done before", new Set(parents.keys()));
+      const chosen = await (await choices()).task("Parent: a task that has to be done first", new Set(parents.keys()));
       if (chosen) { parents.set(chosen.id, chosen.title); drawParents(); }
       title.focus();
     } }, icon("plus"), "Parent"));
@@ -91,10 +91,10 @@ export function form({ status, tenant, assignees, close, made }) {
   } },
     title,
     when ? field("when", "Starts at", when, "`2h`, `tomorrow 09:00` or `2026-12-24 09:00`") : null,
-    field("assignee", "Assignee", who, "A lane, such as `shell`, or a profile. With nobody it waits."),
+    field("assignee", "Assignee", who, "A lane, such as `shell`, or a profile. Without one it waits."),
     field("body", "Description", details, "What the worker gets: Markdown, or for `shell` the script."),
     h("div", { class: "field" }, chips, h("p", { class: "field-hint" }, "It starts when its parents are done.")),
-    field("priority", "Priority", priority, "A higher one goes first."),
+    field("priority", "Priority", priority, "Higher priorities start first."),
     field("workspace", "Workspace", workspace, "`scratch`: an empty directory. `dir:/path`: that one. `worktree:/repository`: a branch of its own."),
     field("skills", "Skills", skills, "What the agent loads, separated by commas."),
     people, h("datalist", { id: id("places") }, ["scratch", "dir:/", "worktree:/"].map((value) => h("option", { value }))),

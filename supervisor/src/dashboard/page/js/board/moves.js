@@ -35,11 +35,11 @@ async function details(cards, to) {
     return reason === null ? null : { reason };
   }
   if (to === "scheduled") {
-    const at = await ask({ title: `Schedule ${named(cards)}`, text, label: "When (empty: until somebody unblocks it)", action: "Schedule", placeholder: "2h, tomorrow 09:00, 2026-12-24" });
+    const at = await ask({ title: `Schedule ${named(cards)}`, text, label: "When (empty: until it is unblocked)", action: "Schedule", placeholder: "2h, tomorrow 09:00, 2026-12-24" });
     return at === null ? null : { at };
   }
   if (to === "done" && cards.length === 1) {
-    const result = await ask({ title: `Mark ${named(cards)} as done?`, text, label: "Result (optional)", action: "Mark as done", multiline: true, placeholder: "What came of it" });
+    const result = await ask({ title: `Mark ${named(cards)} as done?`, text, label: "Result (optional)", action: "Mark as done", multiline: true, placeholder: "The outcome of the work" });
     return result === null ? null : { result };
   }
   const sure = column.drop === "confirm" || text
@@ -119,7 +119,7 @@ export async function move(store, ids, to) {
   const cards = known(store, ids).filter((card) => card.status !== to);
   if (!cards.length) return true;
   if (COLUMN[to].drop === "none") {
-    toast("The daemon starts tasks itself", { kind: "info", hint: "A task runs once it is ready and there is a place for it.", action: mayNudge ? { label: "Nudge", run: nudge } : undefined });
+    toast("The daemon starts tasks itself", { kind: "info", hint: "A task runs once it is ready and a slot is free.", action: mayNudge ? { label: "Nudge", run: nudge } : undefined });
     return false;
   }
   const how = await details(cards, to);

@@ -16,10 +16,10 @@ export const COLUMNS = [
   { status: "scheduled", word: "Scheduled", drop: "time", create: true, empty: "Tasks that start at a time" },
   { status: "ready", word: "Ready", drop: "move", create: true, wide: true, empty: "Tasks that may start" },
   { status: "running", word: "Running", drop: "none", create: false, wide: true, empty: "Tasks with a live worker" },
-  { status: "review", word: "Review", drop: "review", create: false, empty: "Work to look at" },
+  { status: "review", word: "Review", drop: "review", create: false, empty: "Work that waits for a review" },
   { status: "blocked", word: "Blocked", drop: "reason", create: true, empty: "Tasks that wait for a person" },
   { status: "done", word: "Done", drop: "confirm", create: false, wide: true, empty: "Finished tasks" },
-  { status: "archived", word: "Archived", drop: "confirm", create: false, empty: "Tasks out of sight" },
+  { status: "archived", word: "Archived", drop: "confirm", create: false, empty: "Hidden tasks" },
 ];
 
 /** @type {Record<string, Column>} */

@@ -61,7 +61,7 @@ export function logPanel(task, run, on = {}) {
     },
     lost(error) {
       note.hidden = error === null;
-      if (error !== null) text(note, `The log is not followed for now: ${error.message}. It goes on by itself.`);
+      if (error !== null) text(note, `The log cannot be followed at the moment: ${error.message}. It resumes automatically.`);
     },
     ended() {
       describe();
@@ -90,7 +90,7 @@ export function logPanel(task, run, on = {}) {
     follow.setAttribute("aria-pressed", String(isFollowed));
     element.classList.toggle("is-followed", isFollowed && !source.isEnded);
     empty.hidden = store.count > 0;
-    text(empty, source.isEnded ? "The run has written nothing." : "Nothing has been written yet.");
+    text(empty, source.isEnded ? "The run has no output." : "Nothing has been written yet.");
     showFound();
   }
 

@@ -21,7 +21,7 @@ function all(place) {
   const empty = h("div", { class: "empty", hidden: true }, h("p", { class: "empty-title" }, "No missions"),
     h("p", { class: "muted" }, "A mission is a goal: its tasks share limits, and are shown, paused and cancelled as one."), h("button", { type: "button", class: "button primary", onclick: () => create().catch(problem) }, "New mission"));
   const over = /** @type {HTMLInputElement} */ (h("input", { type: "checkbox", onchange: () => set({ all: over.checked || null }) }));
-  const more = h("p", { class: "muted", hidden: true }, "There are more, which are older.");
+  const more = h("p", { class: "muted", hidden: true }, "There are more, older ones.");
   const page = h("div", { class: "page" },
     h("div", { class: "page-head" }, h("h1", null, "Missions"), h("span", { class: "push" }), h("label", { class: "check" }, over, "Done and cancelled"), h("button", { type: "button", class: "button", onclick: () => create().catch(problem) }, "New mission")),
     list, empty, more);
