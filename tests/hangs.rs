@@ -63,9 +63,7 @@ fn a_daemon_that_hangs_is_named_by_status_with_the_way_out() {
     let Some(frozen) = Frozen::of(pid) else { return skip("a daemon that hangs: needs root and cgroup2") };
 
     // A long answer is waited for only as long as the daemon gives any.
-    let attached =
-        fleet.cli(["attach", &task, file.to_str().unwrap()]).refused(75, "has not answered within 30s");
-    assert!(attached.stderr.contains("check before you repeat it"), "{}", attached.stderr);
+    fleet.cli(["attach", &task, file.to_str().unwrap()]).refused(75, "has not answered within 30s");
     let refused = fleet.cli(["status"]).refused(75, &format!("`kill -9 {pid}` ends it"));
 
     drop(frozen);
