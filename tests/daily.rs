@@ -125,7 +125,7 @@ fn an_interrupted_run_goes_on_and_says_how_to_end_it() {
     let (code, _, said) = ended(running);
     assert_eq!(code, 130, "{said}");
     for way in
-        [format!("supervisor logs -f {task}"), format!("{task} goes on"), "End it: supervisor ".to_owned()]
+        [format!("supervisor logs -f {task}"), format!("{task} continues"), "End it: supervisor ".to_owned()]
     {
         assert!(said.contains(&way), "{said}");
     }

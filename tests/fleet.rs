@@ -95,6 +95,13 @@ fn what_is_chosen_and_said_decides_what_is_created() {
     assert_eq!(fleet.show(task_of(&one, "other"))["task"]["tenant"], "acme");
     let own = dispatch(&fleet, &root, &["--match", "o*", "--tick", "8", "--tenant-from-directory"]);
     assert_eq!(fleet.show(task_of(&own, "other"))["task"]["tenant"], "other");
+    let later = dispatch(&fleet, &root, &["--tick", "9", "--jitter", "6d"]);
+    let starts = ["acct-1", "acct-2", "other"].map(|name| {
+        let task = &fleet.show(task_of(&later, name))["task"];
+        assert_eq!(task["status"], "scheduled", "{task}");
+        task["not_before"].as_i64().unwrap()
+    });
+    assert!(starts[0] != starts[1] && starts[1] != starts[2], "each has a time of its own: {starts:?}");
     let shown = root.display().to_string();
     fleet.cli(["dispatch-fleet", "shell", &shown, "--limit", "2"]).refused(2, "has 3 directories");
     fleet.cli(["dispatch-fleet", "shell", &shown, "--tick", "a/b"]).refused(2, "tick");

@@ -78,6 +78,7 @@ pub(super) const DAILY: &[Row] = &[
     ("dispatch-fleet", "body", FLEET),
     ("dispatch-fleet", "body-file", FLEET),
     ("dispatch-fleet", "dry-run", FLEET),
+    ("dispatch-fleet", "jitter", FLEET),
     ("dispatch-fleet", "limit", FLEET),
     ("dispatch-fleet", "match", FLEET),
     ("dispatch-fleet", "max-runtime", FLEET),

@@ -60,7 +60,7 @@ fn work_is_done_and_its_children_go_on_only_when_its_check_has_passed() {
     assert_eq!(bench.task(&child).status, Status::Todo);
     assert!(kinds(&bench, &id).ends_with(&["check_pending".to_owned()]));
     let why = bench.readers.with(|view| view.waiting(&id)).unwrap().unwrap();
-    assert_eq!((why.code, why.text.as_str()), (WaitingCode::Check, "its check is to run: cargo test"));
+    assert_eq!((why.code, why.text.as_str()), (WaitingCode::Check, "its check has not run yet: cargo test"));
     let candidates = offered(&bench);
     assert_eq!((&candidates[0].task, candidates[0].assignee.as_str(), candidates.len()), (&id, "sh", 1));
     bench.check();

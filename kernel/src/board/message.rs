@@ -252,7 +252,7 @@ mod tests {
             .unwrap();
         let messages = bench.readers.with(|view| view.messages(&id, 10)).unwrap();
         assert_eq!(messages.len(), 1);
-        assert_eq!(messages[0].body, "A comment of alice on your task:\n\nlook at the tests");
+        assert_eq!(messages[0].body, "A comment by alice on your task:\n\nlook at the tests");
         assert!(messages[0].comment_id.is_some());
     }
 
