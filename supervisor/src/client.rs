@@ -117,7 +117,6 @@ impl Client {
         self.send(&parcel, verb, within).await
     }
 
-    /// The whole ids of tasks.
     pub(crate) async fn whole_ids(&self, ids: &[TaskId]) -> Result<Vec<TaskId>, Failure> {
         if self.worker().is_some() {
             return Ok(ids.to_vec());
@@ -160,7 +159,6 @@ impl Client {
         read::<V>(&body)
     }
 
-    /// What a verb was answered.
     async fn reply(&self, answer: Answer, parcel: &Parcel, verb: &str) -> Result<Bytes, Failure> {
         if answer.status.is_success() {
             return Ok(answer.body);
@@ -413,7 +411,6 @@ impl Client {
     }
 }
 
-/// The reply of a verb.
 fn read<V: Verb>(body: &[u8]) -> Result<V::Reply, Failure> {
     serde_json::from_slice(body).map_err(|e| {
         Failure::failed(format!("the reply to `{}` cannot be read: {e}", V::NAME))

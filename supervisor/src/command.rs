@@ -10,7 +10,6 @@ use crate::terminal::Screen;
 pub(crate) enum Side {
     /// In a process of the caller, with its rights.
     Caller,
-    /// In the daemon.
     Daemon,
 }
 

@@ -33,7 +33,6 @@ pub(crate) enum Role {
 /// The record in the lock: who owns the root. It is read by messages and by waits; that the root is owned is known by the lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Owner {
-    /// As what.
     pub(crate) role: Role,
     /// Its pid; none where it could not be written down.
     pub(crate) pid: Option<i32>,

@@ -112,7 +112,6 @@ impl Root {
         &self.state
     }
 
-    /// The configuration file.
     pub(crate) fn config_file(&self) -> PathBuf {
         self.config.join("supervisor.toml")
     }
@@ -155,7 +154,6 @@ impl Root {
         self.config.join("skills.d")
     }
 
-    /// All boards.
     pub(crate) fn boards(&self) -> PathBuf {
         self.state.join("boards")
     }
@@ -195,12 +193,10 @@ impl Root {
         self.state.join("runs").join(board.as_str())
     }
 
-    /// The log of one run.
     pub(crate) fn log(&self, board: &BoardName, task: &TaskId, run: RunId) -> PathBuf {
         self.logs(board).join(task.as_str()).join(format!("{run}.log"))
     }
 
-    /// All logs of a board.
     pub(crate) fn logs(&self, board: &BoardName) -> PathBuf {
         self.state.join("logs").join(board.as_str())
     }
@@ -276,7 +272,6 @@ impl Root {
         self.state.join("last-good.toml")
     }
 
-    /// The operator's socket.
     pub(crate) fn operator_socket(&self) -> PathBuf {
         self.runtime.join("supervisor.sock")
     }
@@ -286,7 +281,6 @@ impl Root {
         self.runtime.join("tenants.sock")
     }
 
-    /// The doors of all runs.
     pub(crate) fn run_doors(&self) -> PathBuf {
         self.runtime.join("doors")
     }

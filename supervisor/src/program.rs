@@ -59,7 +59,6 @@ pub(crate) struct Program<'a> {
 pub(crate) enum Flood {
     /// The rest is thrown away.
     Cut,
-    /// It is ended.
     End,
 }
 

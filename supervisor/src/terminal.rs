@@ -116,12 +116,10 @@ impl Screen {
         Screen { text: String::new(), width: usize::MAX, colour: true }
     }
 
-    /// Whether to colour.
     pub(crate) fn is_coloured(&self) -> bool {
         self.colour
     }
 
-    /// The text in an ink.
     pub(crate) fn paint(&self, ink: Ink, text: &str) -> String {
         if !self.colour || text.is_empty() {
             return text.to_owned();

@@ -61,7 +61,6 @@ struct Known {
     digests: Vec<([u8; 32], String)>,
 }
 
-/// All senders.
 #[derive(Debug, Default)]
 pub(super) struct Senders {
     known: Mutex<Option<Known>>,

@@ -161,7 +161,6 @@ pub(crate) trait Verb: Serialize + DeserializeOwned + JsonSchema + Send + Sync +
         ANSWER
     }
 
-    /// Does it.
     fn run(self, call: Call) -> impl Future<Output = Result<Self::Reply, Failure>> + Send;
 }
 
@@ -236,7 +235,6 @@ pub(crate) struct Call {
     name: BoardName,
     /// That board; none for a verb that is about the root.
     board: Option<Arc<BoardHandle>>,
-    /// Who calls.
     pub(crate) actor: Actor,
     /// The id of the request, where the caller may repeat it.
     id: Option<RequestId>,

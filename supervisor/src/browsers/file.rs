@@ -14,7 +14,6 @@ use crate::failure::Failure;
 /// The version of the form: another one is not read, and its sessions begin anew.
 const VERSION: u32 = 1;
 
-/// What is kept.
 #[derive(Debug)]
 pub(super) struct Kept {
     pub(super) cookie_name: String,
@@ -82,7 +81,6 @@ impl Kept {
         !self.end(|session| session.is_over(now)).is_empty()
     }
 
-    /// Ends sessions, and returns which.
     pub(super) fn end(&mut self, which: impl Fn(&Session) -> bool) -> Vec<SessionId> {
         let ended: Vec<Arc<Session>> = self.sessions.extract_if(.., |session| which(session)).collect();
         for session in &ended {

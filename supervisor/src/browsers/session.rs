@@ -28,7 +28,6 @@ pub(crate) struct Owner {
     pub(crate) is_member: bool,
 }
 
-/// A session.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) id: SessionId,

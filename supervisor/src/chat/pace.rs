@@ -15,11 +15,9 @@ const STRANGERS: usize = 20;
 /// What becomes of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// It is answered.
     Answer,
     /// It is refused, and the sender is told so.
     Refuse,
-    /// It is ignored.
     Ignore,
 }
 

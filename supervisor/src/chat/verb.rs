@@ -54,7 +54,6 @@ impl Asker<'_> {
         id.parse().map_err(|e: kernel::ParseError| Failure::usage(format!("the id of the message: {e}")))
     }
 
-    /// A call of a verb.
     pub(super) async fn call_of<V: Verb>(&self) -> Result<Call, Failure> {
         let actor = self.actor();
         if !Entry::of::<V>().admits(&actor) {

@@ -16,7 +16,6 @@ use crate::roster::Roster;
 use crate::terminal::printable;
 use crate::verbs::List;
 
-/// What was forgotten.
 #[derive(Debug)]
 pub(super) struct Forgotten {
     /// Whether anything was kept.

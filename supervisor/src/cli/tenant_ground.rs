@@ -97,7 +97,6 @@ fn require_no_link(path: &Path) -> Result<(), Failure> {
         .hint(format!("name the directory itself: {}", real.display())))
 }
 
-/// The user that is named.
 fn known(name: &UserName) -> Result<Login, Failure> {
     login(name).ok_or_else(|| {
         Failure::new(Code::NotFound, format!("this host knows no user `{name}`"))

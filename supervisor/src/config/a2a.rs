@@ -8,7 +8,6 @@ use kernel::{BoardName, Profile, Tenant};
 use policies::Secret;
 use serde::Deserialize;
 
-/// The most senders.
 const MOST_SENDERS: usize = 100;
 
 /// What is offered, and to whom. `listen` is read when a daemon starts, the rest is reloaded on SIGHUP.
@@ -27,7 +26,6 @@ pub(crate) struct A2aConfig {
     pub(crate) senders: BTreeMap<String, A2aSender>,
 }
 
-/// One sender.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct A2aSender {

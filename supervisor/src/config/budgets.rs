@@ -9,7 +9,6 @@ use serde::{Deserialize, Deserializer, de};
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct BudgetsConfig {
-    /// Of each run.
     per_run: BudgetConfig,
     /// Of each tenant on a day.
     per_tenant: BudgetConfig,
@@ -21,7 +20,6 @@ pub(super) struct BudgetsConfig {
     accounts: BTreeMap<String, BudgetConfig>,
 }
 
-/// One budget.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct BudgetConfig {

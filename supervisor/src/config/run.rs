@@ -7,7 +7,6 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct RunConfig {
-    /// Who does it.
     pub(crate) assignee: Profile,
 }
 

@@ -12,7 +12,6 @@ use crate::time::duration::WrittenDuration;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct RuntimeConfig {
-    /// Of each tenant.
     per_tenant: Option<WrittenDuration>,
     /// Of single tenants, before `per_tenant`.
     tenants: BTreeMap<Tenant, WrittenDuration>,

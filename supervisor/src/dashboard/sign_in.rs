@@ -97,7 +97,6 @@ fn called(owner: &Owner) -> String {
     }
 }
 
-/// Says whose a session is.
 pub(super) fn describe(session: &Session) -> Response {
     axum::Json(description(session)).into_response()
 }

@@ -15,7 +15,6 @@ use crate::failure::Failure;
 use crate::roster::LooseName;
 use crate::service::BRIDGE;
 
-/// Finds it.
 pub(super) async fn wrong(call: &Call) -> Result<Vec<Finding>, Failure> {
     let mut found: Vec<Finding> = call.service.defects().iter().map(defective).collect();
     found.extend(call.service.roster().loose_names(&call.service.config()).iter().map(loose));

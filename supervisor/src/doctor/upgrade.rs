@@ -14,7 +14,6 @@ use crate::paths::Root;
 /// What this release would adopt.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Adoption {
-    /// Whether all of it.
     pub(crate) ok: bool,
     /// The release that reports it.
     pub(crate) version: String,
@@ -22,7 +21,6 @@ pub(crate) struct Adoption {
     pub(crate) run_directories: Versions,
     /// Runs that are not over.
     pub(crate) runs: Vec<RunFound>,
-    /// The boards.
     pub(crate) boards: Vec<BoardFound>,
     /// The configuration, file by file where something is wrong.
     pub(crate) configuration: Vec<Check>,
@@ -53,7 +51,6 @@ pub(crate) struct RunFound {
     pub(crate) why: Option<String>,
 }
 
-/// A board.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct BoardFound {
     pub(crate) board: BoardName,

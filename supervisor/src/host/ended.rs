@@ -24,7 +24,6 @@ pub(crate) enum EndError {
     /// It could not be tried.
     #[error("{what}")]
     Failed {
-        /// On what.
         what: String,
         /// The cause.
         #[source]

@@ -24,7 +24,6 @@ pub(crate) struct KeptHome {
     dir: PathBuf,
 }
 
-/// A file that is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KeptFile {
     pub(crate) bytes: Vec<u8>,

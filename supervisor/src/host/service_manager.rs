@@ -8,7 +8,6 @@ use std::process::Command;
 pub(crate) enum Manager {
     /// The host's.
     System,
-    /// That of this user.
     User,
 }
 

@@ -16,7 +16,6 @@ pub(crate) enum SignalError {
     Ended,
     #[error("{signal} would not reach its agent, whose session takes {}", names(&Conversation::SIGNALS))]
     NotPassedOn {
-        /// The signal.
         signal: String,
     },
     #[error("its run directory cannot be read")]

@@ -8,10 +8,8 @@ use super::formats::Format;
 use super::lane::Prompt;
 use super::sessions::Wrong;
 
-/// The usual size.
 const USUAL: TerminalSize = TerminalSize { rows: 24, columns: 80 };
 
-/// `terminal` of the file.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "it is true, or a size as \"120x40\": columns, then lines")]
 pub(super) enum TerminalFile {

@@ -222,7 +222,6 @@ impl Lane {
         self.stdout
     }
 
-    /// The names of its files.
     pub(super) fn file_names(&self) -> impl Iterator<Item = &PathBuf> {
         self.files.keys()
     }

@@ -25,7 +25,6 @@ use super::variable::{is_reserved, is_variable};
 use crate::config::definitions::{Defect, Subject};
 use crate::time::duration::WrittenDuration;
 
-/// The file of a lane.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LaneFile {

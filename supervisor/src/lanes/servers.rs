@@ -16,7 +16,6 @@ const MOST_WORDS: usize = 32;
 /// The servers of a profile, by their names.
 pub(crate) type ToolServers = BTreeMap<String, ToolServer>;
 
-/// A server of tools.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "ServerFile", untagged)]
 pub(crate) enum ToolServer {
@@ -122,7 +121,6 @@ impl ToolServer {
         }
     }
 
-    /// How it is shown.
     pub(crate) fn shown(&self) -> String {
         match self {
             ToolServer::Local(LocalServer { command, args, .. }) => {

@@ -84,7 +84,6 @@ impl ServiceFile {
 }
 
 impl Service {
-    /// The text of `{service}`.
     pub(super) fn text(&self) -> String {
         serde_json::json!(self).to_string()
     }

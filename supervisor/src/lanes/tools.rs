@@ -38,7 +38,6 @@ pub(crate) enum Form {
 pub(crate) struct Launch {
     /// The path of this program, or its name where it is found by that.
     program: String,
-    /// Its arguments.
     arguments: Vec<String>,
     /// The variables that it needs from the environment of the agent program.
     variables: Vec<&'static str>,

@@ -26,9 +26,7 @@ type Calling = Pin<Box<dyn Future<Output = CallToolResult> + Send>>;
 pub(super) struct Listed {
     /// The name of the verb.
     pub(super) verb: &'static str,
-    /// How it is listed.
     pub(super) tool: Tool,
-    /// Calls it.
     pub(super) call: fn(Arc<Board>, JsonObject) -> Calling,
 }
 

@@ -53,7 +53,6 @@ pub(super) struct Answer {
 }
 
 impl Post {
-    /// A body of JSON.
     pub(super) fn json(url: String, body: &Value) -> Self {
         let kind = (header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let body = body.to_string().into_bytes();

@@ -31,7 +31,6 @@ struct Pace {
     sent: VecDeque<Timestamp>,
 }
 
-/// What there is to do.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Plan {
     /// At most one group of each channel that is free.

@@ -75,7 +75,6 @@ impl Socket {
         }
     }
 
-    /// Sends a message.
     pub(crate) async fn send(&mut self, message: &Value) -> Result<(), Undelivered> {
         let sending = self.0.send(Message::text(message.to_string()));
         match tokio::time::timeout(LIMIT, sending).await {

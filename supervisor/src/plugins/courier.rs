@@ -32,7 +32,6 @@ const TROUBLE: Duration = Duration::from_secs(30);
 /// What the label of a plugin begins with, as it stands at the events that it has caused.
 const PLUGINS: &str = "system:plugin:";
 
-/// A plugin on a board.
 type Line = (BoardName, PluginName);
 
 /// An event that is to be given to a plugin.

@@ -31,7 +31,6 @@ pub(crate) struct Reply {
 pub(super) struct Request {
     /// The verb of the API.
     pub(super) verb: String,
-    /// Its request.
     pub(super) body: Value,
 }
 

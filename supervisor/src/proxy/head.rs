@@ -32,7 +32,6 @@ pub(super) struct Request {
 /// What is asked for.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A tunnel.
     Tunnel,
     /// One request in the clear: its head, as the server is to see it.
     Clear(Vec<u8>),
@@ -83,7 +82,6 @@ impl HeadError {
     }
 }
 
-/// Reads a request.
 pub(super) async fn read(client: &mut (impl AsyncRead + Unpin)) -> Result<Request, HeadError> {
     whole(client, parse).await
 }

@@ -22,7 +22,6 @@ const FRESH: Duration = Duration::from_secs(1);
 /// Why a request is not let through.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum NotTaken {
-    /// This budget is spent.
     Spent(SpentBudget),
     /// What the run and its payers have used could never be read. Another try may succeed after [`FRESH`].
     Unknown,

@@ -7,7 +7,6 @@ use crate::api::Verb;
 use crate::service::details::Details;
 use crate::verbs as v;
 
-/// What makes a schema.
 type Make = fn() -> Schema;
 
 /// One method of one path.
@@ -40,7 +39,6 @@ pub(super) enum Body {
 /// What comes back.
 #[derive(Debug)]
 pub(super) enum Reply {
-    /// What the verb replies.
     OfVerb,
     Json(Make),
     /// Of this media type.

@@ -38,7 +38,6 @@ pub(crate) enum CannotRun {
     /// A skill of its profile does not exist, or cannot be used.
     SkillMissing {
         profile: Profile,
-        /// Which, and why.
         why: String,
     },
     /// The file of its lane cannot be used.

@@ -82,7 +82,6 @@ pub(crate) struct Resolved<'a> {
     pub(crate) hosts: Cow<'a, BTreeSet<HostRule>>,
     /// The skills of its profile.
     pub(crate) skills: Vec<&'a Skill>,
-    /// The name of their policy.
     pub(crate) policy_name: String,
     /// What they may touch, without what their lane adds.
     pub(crate) policy: &'a Policy,
@@ -293,7 +292,6 @@ impl Roster {
         }
     }
 
-    /// The skills that there are.
     pub(crate) fn skills(&self) -> &SkillRegistry {
         &self.skills
     }
@@ -304,7 +302,6 @@ impl Roster {
         profiles.filter(|(_, found)| !matches!(found, Found::Absent))
     }
 
-    /// The lanes.
     pub(crate) fn lanes(&self) -> &Lanes {
         &self.lanes
     }

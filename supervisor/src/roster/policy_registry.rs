@@ -71,7 +71,6 @@ impl PolicyRegistry {
         PolicyRegistry { unheld, ..self }
     }
 
-    /// The names of all policies.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.defined.names()
     }

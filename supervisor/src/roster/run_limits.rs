@@ -24,7 +24,6 @@ pub(crate) struct RunLimits {
 }
 
 impl RunLimits {
-    /// The limits of the configuration.
     pub(super) fn of(config: &Config) -> Self {
         let limit = config.worker.max_runtime.duration();
         RunLimits {

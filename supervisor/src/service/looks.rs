@@ -18,7 +18,6 @@ const TURN: Duration = Duration::from_secs(15);
 /// The runs that are remembered because a look was cut short. One that is forgotten is looked at and warned of once more.
 const REMEMBERED: usize = 1000;
 
-/// A run of a board.
 pub(crate) type RunOfBoard = (BoardName, RunId);
 
 /// The looks that are under way, on behalf of runs where nothing else is said.

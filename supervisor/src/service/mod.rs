@@ -95,7 +95,6 @@ impl BoardHandle {
         self.id
     }
 
-    /// The board's name.
     pub(crate) fn name(&self) -> &BoardName {
         &self.name
     }

@@ -21,7 +21,6 @@ pub(crate) use self::export::Exporter;
 /// How many runs wait for the collector; what is more is dropped. A span has about 1 KiB, and a run five.
 const WAITING: usize = 1024;
 
-/// The run of a board.
 type RunKey = (BoardId, RunId);
 
 /// What is known of the start of a live run beside its row.

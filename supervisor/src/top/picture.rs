@@ -141,7 +141,6 @@ pub(super) struct Load {
 pub(super) struct Row {
     pub(super) id: TaskId,
     pub(super) kind: Kind,
-    /// Its state in a word.
     pub(super) word: &'static str,
     pub(super) ink: Ink,
     pub(super) who: String,

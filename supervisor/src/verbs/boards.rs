@@ -48,7 +48,6 @@ pub(crate) struct EditBoard {
     pub(crate) details: Details,
 }
 
-/// One board.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct BoardLine {
     pub(crate) slug: String,

@@ -24,9 +24,7 @@ use crate::time::timestamp::{self, When};
 
 /// A time that has come.
 const IS_OVER: &str = "the start time has already passed, so it delays nothing";
-/// A limit without a goal.
 const NO_GOAL: &str = "the turn limit is stored but has no effect: the task has no goal (--goal)";
-/// A branch without a worktree.
 const NO_BRANCH: &str =
     "the branch is stored but has no effect: its workspace is not a worktree (--workspace worktree)";
 

@@ -22,7 +22,6 @@ pub(crate) struct OpenDashboard {
     pub(crate) own_browser: bool,
 }
 
-/// A link.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Link {
     /// The address, with the code behind `#`, which browsers send to nobody.
@@ -180,7 +179,6 @@ pub(crate) struct RevokeDashboard {
 /// What was ended.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Revoked {
-    /// The sessions.
     pub(crate) sessions: Vec<String>,
 }
 

@@ -228,7 +228,6 @@ impl DispatchFleet {
         text + rest
     }
 
-    /// The task of a directory.
     fn task(&self, directory: &str, tick: &Tick) -> Result<NewFleetTask, Failure> {
         let named: Tenant = directory.parse().map_err(|e: kernel::ParseError| {
             Failure::usage(format!("the directory's name: {e}"))

@@ -28,7 +28,6 @@ pub(crate) struct ListLanes {
     pub(crate) name: Option<Profile>,
 }
 
-/// One lane.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct NamedLane {
     pub(crate) name: String,

@@ -29,7 +29,6 @@ Examples:
   supervisor --system metrics | promtool check metrics")]
 pub(crate) struct Metrics {}
 
-/// What was measured.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Measured {
     pub(crate) families: Vec<Family>,

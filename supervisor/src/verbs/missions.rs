@@ -33,7 +33,6 @@ pub(crate) struct ShowMission {
     pub(crate) mission: TaskId,
 }
 
-/// The missions.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Missions {
     missions: Vec<Mission>,

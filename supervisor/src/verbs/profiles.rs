@@ -24,7 +24,6 @@ pub(crate) struct ListProfiles {
     pub(crate) name: Option<Profile>,
 }
 
-/// One profile.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct NamedProfile {
     pub(crate) name: String,

@@ -31,7 +31,6 @@ pub(crate) struct RequestChanges {
     /// The task; inside a review, the task under review if none is named
     #[arg(skip)]
     pub(crate) task_id: Option<TaskId>,
-    /// What has to change.
     #[arg(skip)]
     pub(crate) reason: Option<String>,
     /// What has to change in a line of a file (repeatable); the reason may then be left out

@@ -33,7 +33,6 @@ pub(crate) struct ListTenants {
     pub(crate) name: Option<Tenant>,
 }
 
-/// One tenant.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct TenantLine {
     pub(crate) name: String,
@@ -172,7 +171,6 @@ pub(crate) fn is_open(status: &str) -> bool {
     !matches!(status, "done" | "archived")
 }
 
-/// Shows one tenant.
 pub(crate) fn show_tenant(line: &TenantLine, screen: &mut Screen) {
     let mut row = |label: &str, text: String| {
         if !text.is_empty() {

@@ -288,7 +288,6 @@ fn remove(socket: &Path) {
     }
 }
 
-/// Which file a socket is.
 fn file(socket: &Path) -> Option<(u64, u64)> {
     let meta = std::fs::symlink_metadata(socket).ok()?;
     Some((meta.dev(), meta.ino()))

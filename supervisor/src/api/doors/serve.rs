@@ -42,7 +42,6 @@ const NOTED: Duration = Duration::from_mins(1);
 /// Whose door it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
-    /// The operator's.
     Operator,
     /// That of the users of tenants.
     Member,

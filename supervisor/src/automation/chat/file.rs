@@ -128,7 +128,6 @@ impl ChatFile {
         None
     }
 
-    /// The sender with an id.
     pub(crate) fn sender(&self, id: &str) -> Option<&Sender> {
         self.senders.iter().find(|sender| sender.id == id)
     }

@@ -103,7 +103,6 @@ pub(crate) struct Manifest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Events {
-    /// Their kinds.
     pub(crate) kinds: Vec<String>,
 }
 

@@ -21,7 +21,6 @@ pub(crate) struct Schedules {
 
 /// What a board has to know of the schedules.
 pub(crate) struct OfBoard {
-    /// Those that are its own.
     pub(crate) defined: Vec<(ScheduleName, ScheduleSpec)>,
     /// Those that it keeps as they are, because their files cannot be used.
     pub(crate) kept: BTreeSet<ScheduleName>,

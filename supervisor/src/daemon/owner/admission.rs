@@ -26,7 +26,6 @@ pub(crate) struct Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
-    /// What a task asks for.
     pub(crate) fn by(task: &'a Task) -> Self {
         Asked { policy: task.policy.as_deref(), workspace: &task.workspace, pools: &task.pools }
     }

@@ -65,7 +65,6 @@ pub(in crate::daemon) enum Allowance {
 /// An environment that is broken, for a person.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Broken {
-    /// What it is.
     pub(crate) what: String,
     /// What it said when it was last tried.
     pub(crate) why: String,

@@ -85,7 +85,6 @@ impl OwnerLink {
         self.bells.clone()
     }
 
-    /// The calls of plugins.
     pub(crate) fn plugins(&self) -> &Calls {
         &self.plugins
     }

@@ -22,7 +22,6 @@ pub(crate) enum StopMode {
 }
 
 impl StopMode {
-    /// Whether it ends what works.
     pub(in crate::daemon) fn ends_workers(self) -> bool {
         match self {
             StopMode::Leave | StopMode::Drain => false,
@@ -65,9 +64,7 @@ pub(in crate::daemon) fn sharper_mode(before: Option<StopMode>) -> StopMode {
 /// A run that the daemon can neither end nor wait for: it is left as it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Left {
-    /// The task.
     pub(crate) task: TaskId,
-    /// The run.
     pub(crate) run: RunId,
     /// What is known of it.
     pub(crate) note: String,
@@ -93,9 +90,7 @@ impl Left {
 pub(crate) struct StopPlan {
     /// The daemon's pid.
     pub(crate) pid: u32,
-    /// How it stops.
     pub(crate) mode: StopMode,
-    /// What was asked for.
     pub(crate) asked: StopMode,
     /// How many workers it has.
     pub(crate) workers: usize,

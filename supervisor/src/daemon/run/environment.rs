@@ -163,7 +163,6 @@ impl Needs {
         self.policy.clone()
     }
 
-    /// All of it.
     pub(in crate::daemon) fn all(&self) -> [&Environment; 5] {
         [&self.program, &self.secrets, &self.policy, &self.place, &Environment::Root]
     }

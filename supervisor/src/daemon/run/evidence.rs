@@ -16,7 +16,6 @@ use crate::host::job;
 /// Where a run began that works in a tree of git.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::daemon) struct Begun {
-    /// The tree.
     tree: PathBuf,
     /// The repository, where that is elsewhere.
     repository: Option<PathBuf>,
@@ -25,7 +24,6 @@ pub(in crate::daemon) struct Begun {
 }
 
 impl Begun {
-    /// The tree.
     pub(super) fn tree(&self) -> &Path {
         &self.tree
     }

@@ -14,7 +14,6 @@ use crate::host::job::{Cause, JobFailure};
 /// Where the fault of a failed start lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::daemon) enum Fault {
-    /// In the task.
     Task,
     /// In what the task says, so that no other try can do better.
     Definition,

@@ -46,7 +46,6 @@ pub(crate) struct LiveRun {
     /// The task's title.
     pub(crate) title: String,
     pub(crate) run: RunId,
-    /// What it is for.
     #[serde(default)]
     pub(crate) purpose: Purpose,
     /// How many questions deep its task is, where it is that of one.

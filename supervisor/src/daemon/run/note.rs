@@ -56,7 +56,6 @@ impl Note {
         Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
     }
 
-    /// Writes it.
     pub(super) fn write(&self, dir: &Path) -> std::io::Result<()> {
         write_json(dir, FILE, self)
     }

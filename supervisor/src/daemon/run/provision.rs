@@ -28,7 +28,6 @@ pub(crate) struct Given {
 }
 
 impl Provision {
-    /// That of a board.
     pub(crate) async fn of(service: &Arc<Service>, board: &BoardHandle) -> Result<Self, Failure> {
         let workspaces = service.root().workspaces(board.name());
         if !nix::unistd::geteuid().is_root() {

@@ -24,7 +24,6 @@ pub(in crate::daemon) enum Remains {
     Nothing,
     /// Nobody can tell: the processes that were found, in words, and one of them to wait for.
     Unknown {
-        /// What was found.
         found: String,
         /// A process whose end is worth another look.
         watch: Option<i32>,

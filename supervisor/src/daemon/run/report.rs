@@ -20,7 +20,6 @@ const BOUND: usize = 256;
 pub(crate) enum Report {
     /// It is claimed and its row is there.
     Claimed(Box<LiveRun>),
-    /// Its shim is there.
     Launched(ShimHandle),
     /// The worker's command has been started; since when, where that is news. What an earlier daemon knew is only shown.
     Started(Box<StartedRecord>, Option<Timestamp>),

@@ -123,7 +123,6 @@ fn free(dir: BorrowedFd<'_>) -> io::Result<u64> {
 struct Copy<'a> {
     /// Whose files are copied.
     owner: u32,
-    /// Whose the copies are.
     identity: Option<Identity>,
     moved: Option<&'a Moved>,
     bounds: Bounds,

@@ -29,11 +29,9 @@ pub(in crate::daemon) enum Stage {
     MakeSocket,
     /// Finding what of other roots stays closed to it.
     FindRoots,
-    /// Making the run directory.
     MakeRunDirectory,
     /// Making the authority that certifies the hosts of its brokers.
     MakeAuthority,
-    /// Starting the shim.
     StartShim,
 }
 

@@ -10,7 +10,6 @@ const SHOWN: usize = 30;
 pub(super) struct Fault {
     /// Which invariant does not hold.
     pub(super) broken: Invariant,
-    /// What was seen.
     pub(super) seen: String,
 }
 

@@ -11,7 +11,6 @@ pub(super) enum Hazard {
     Reboots,
     /// Daemons are asked to stop.
     Stops,
-    /// The disk is full.
     FullDisk,
     /// Somebody sets the clock.
     Clock,
@@ -19,7 +18,6 @@ pub(super) enum Hazard {
     Settings,
     /// Shims and workers are killed, and run directories vanish.
     Kills,
-    /// Starts fail.
     FailedStarts,
     /// Workers write.
     Workers,

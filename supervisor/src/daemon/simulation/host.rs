@@ -8,14 +8,12 @@ use shim::rundir::{Cause, ExitRecord, FailedStart, Step, StopReason, StopRequest
 use super::dice::Dice;
 use super::hazard::{Hazard, Hazards};
 
-/// The life of a shim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ShimLife {
     /// There is none yet.
     None,
     /// It was started, and has not come to its lock.
     Coming,
-    /// It has the lock.
     Locked,
     /// It has said who it is.
     Named,
@@ -86,7 +84,6 @@ impl HostRun {
     }
 }
 
-/// The host.
 #[derive(Debug, Default)]
 pub(super) struct Host {
     runs: BTreeMap<RunId, HostRun>,

@@ -25,7 +25,6 @@ const THOROUGHLY: u64 = 500;
 /// How often fault injection stops until everything has finished.
 const CALM: u64 = 3000;
 
-/// A world.
 pub(super) struct World {
     dice: Dice,
     bench: Bench,

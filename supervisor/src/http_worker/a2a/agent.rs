@@ -74,7 +74,6 @@ impl Agent {
         Err(Failure::failed("the agent has answered a message with neither a task nor a message"))
     }
 
-    /// Calls a method.
     pub(super) async fn call(&self, method: &str, params: Value) -> Result<Value, Failure> {
         let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         let order = Order {

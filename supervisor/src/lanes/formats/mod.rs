@@ -214,9 +214,7 @@ pub(super) enum Reset {
 /// A limit that a lane sets for the work of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OwnLimit {
-    /// On its turns.
     Turns,
-    /// On its cost.
     Cost,
 }
 

@@ -11,7 +11,6 @@ use crate::notify::trail::{Trail, Undelivered};
 pub(in crate::notify) struct Said<'a> {
     /// Whether it says that the message was not taken.
     pub(in crate::notify) is_refusal: bool,
-    /// Why.
     pub(in crate::notify) why: Option<&'a str>,
     /// The pause that it asks for, in seconds.
     pub(in crate::notify) after: Option<f64>,

@@ -12,7 +12,6 @@ use crate::top::peek::Said;
 
 /// The widest that a dialog is.
 const WIDEST: u16 = 100;
-/// What the keys do.
 const KEYS: [(&str, &str); 13] = [
     ("j k arrows", "move; g and G go to the ends, Tab to the next group"),
     ("Enter", "the log of the latest run, as it is written"),

@@ -13,7 +13,6 @@ pub(in crate::top) enum Look {
 }
 
 impl Look {
-    /// The style of an ink.
     pub(super) fn style(self, ink: Ink) -> Style {
         let colour = match ink {
             Ink::Bold => return Style::new().add_modifier(Modifier::BOLD),

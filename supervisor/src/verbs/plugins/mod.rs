@@ -31,7 +31,6 @@ pub(crate) struct ListPlugins {
     pub(crate) name: Option<PluginName>,
 }
 
-/// One plugin.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct PluginLine {
     pub(crate) name: String,

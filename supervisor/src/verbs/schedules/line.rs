@@ -21,7 +21,6 @@ pub(crate) struct TickTask {
     pub(crate) status: Option<Status>,
 }
 
-/// One schedule.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ScheduleLine {
     pub(crate) name: String,
@@ -36,7 +35,6 @@ pub(crate) struct ScheduleLine {
     pub(crate) next: Option<Timestamp>,
     /// What became of its latest tick.
     pub(crate) last: Option<ScheduleTick>,
-    /// The tasks of that tick.
     pub(crate) tasks: Vec<TickTask>,
     /// How many ticks wait for the tasks of earlier ones.
     pub(crate) queued: u64,

@@ -16,7 +16,6 @@ pub(super) struct Open {
     pub(super) runs: Vec<Run>,
     /// What their workers said last.
     pub(super) notes: BTreeMap<RunId, String>,
-    /// The titles of their tasks.
     pub(super) titles: BTreeMap<TaskId, String>,
     /// Their tasks, where no daemon knows them.
     pub(super) tasks: BTreeMap<TaskId, Task>,

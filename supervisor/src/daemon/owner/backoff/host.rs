@@ -60,7 +60,6 @@ struct Open {
 /// A run that has failed.
 #[derive(Clone, Debug)]
 pub(in crate::daemon) struct Died {
-    /// Whose it was.
     pub(in crate::daemon) tenant: Option<Tenant>,
     /// How long its command ran; none where it was never started.
     pub(in crate::daemon) lived: Option<Duration>,

@@ -14,7 +14,6 @@ pub(super) enum Look {
     Due,
     /// It shows the board as it is.
     Done,
-    /// It is under way.
     UnderWay,
     /// It is under way, and the board has changed since.
     Overtaken,
