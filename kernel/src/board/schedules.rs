@@ -76,11 +76,6 @@ impl Board<'_> {
         })
     }
 
-    /// Forgets a schedule and its ticks. Its tasks stay.
-    pub fn forget_schedule(&mut self, name: &ScheduleName) -> Result<(), Error> {
-        self.tx.delete_schedule(name)
-    }
-
     /// Notes that the command of a tick was carried out, or why it failed. One that is noted already stays as it is.
     pub fn settle_command(&mut self, command: &DueCommand, failure: Option<&str>) -> Result<(), Error> {
         let Some(schedule) = self.tx.find_schedule(&command.schedule)? else { return Ok(()) };

@@ -15,9 +15,7 @@ pub(crate) enum SignalError {
     #[error("its worker has ended")]
     Ended,
     #[error("{signal} would not reach its agent, whose session takes {}", names(&Conversation::SIGNALS))]
-    NotPassedOn {
-        signal: String,
-    },
+    NotPassedOn { signal: String },
     #[error("its run directory cannot be read")]
     RunDir(#[source] RunDirError),
     #[error("the signal was not delivered")]

@@ -36,10 +36,7 @@ pub(crate) enum CannotRun {
         why: String,
     },
     /// A skill of its profile does not exist, or cannot be used.
-    SkillMissing {
-        profile: Profile,
-        why: String,
-    },
+    SkillMissing { profile: Profile, why: String },
     /// The file of its lane cannot be used.
     LaneDisabled {
         lane: Profile,

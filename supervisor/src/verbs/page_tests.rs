@@ -1,4 +1,4 @@
-//! The table of verbs in `docs/api.md` is written from the registry. `WRITE_DOCS=1` writes it anew.
+//! The table of verbs and the kinds of events in `docs/api.md` are written from the code. `WRITE_DOCS=1` writes them anew.
 
 use super::groups;
 use crate::api::{Audience, Effect, Entry};
@@ -40,19 +40,33 @@ fn page() -> String {
     text + "\n"
 }
 
-#[test]
-fn the_table_of_verbs_in_the_manual_is_that_of_the_registry() {
+/// The same for the kinds of events.
+const KINDS: (&str, &str) =
+    ("<!-- kinds: written from kernel/src/model/event.rs -->\n", "<!-- end of kinds -->\n");
+
+/// Compares what stands between two fences of the page, or writes it.
+fn stands_between(fences: (&str, &str), expected: &str) {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/api.md");
     let manual = std::fs::read_to_string(path).unwrap();
-    let (before, rest) = manual.split_once(FENCES.0).unwrap();
-    let (written, after) = rest.split_once(FENCES.1).unwrap();
-    let expected = page();
+    let (before, rest) = manual.split_once(fences.0).unwrap();
+    let (written, after) = rest.split_once(fences.1).unwrap();
     if std::env::var_os("WRITE_DOCS").is_some() {
-        std::fs::write(path, [before, FENCES.0, &expected, FENCES.1, after].concat()).unwrap();
+        std::fs::write(path, [before, fences.0, expected, fences.1, after].concat()).unwrap();
         return;
     }
     assert_eq!(
         written, expected,
-        "docs/api.md: write the table anew with `WRITE_DOCS=1 cargo nextest run -p supervisor the_table_of_verbs`"
+        "docs/api.md: write it anew with `WRITE_DOCS=1 cargo nextest run -p supervisor --test-threads 1 page_tests`"
     );
+}
+
+#[test]
+fn the_table_of_verbs_in_the_manual_is_that_of_the_registry() {
+    stands_between(FENCES, &page());
+}
+
+#[test]
+fn the_kinds_of_events_in_the_manual_are_all_that_there_are() {
+    let kinds: Vec<String> = kernel::EventKind::ALL.iter().map(|kind| format!("`{kind}`")).collect();
+    stands_between(KINDS, &(kinds.join(", ") + "\n"));
 }

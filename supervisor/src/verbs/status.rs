@@ -318,8 +318,7 @@ impl Verb for Status {
                 let (tenant, assignee) = (tenant.as_ref(), assignee.as_ref());
                 let counts = view.tasks_by_status(tenant, assignee)?;
                 let is_spent = |hold: &Hold| hold.kind == HoldKind::Budget && !hold.is_over(asked_at);
-                let spent = view.holds()?.into_iter().filter(is_spent);
-                let spent: Vec<Hold> = spent.collect();
+                let spent: Vec<Hold> = view.holds()?.into_iter().filter(is_spent).collect();
                 let open = Open::read(view, is_alone, (tenant, assignee), &actor)?;
                 let mail = view.mail(&actor)?.into_iter().filter(|mail| mail.is_in_trouble(asked_at));
                 let mail: Vec<Mail> = mail.collect();
