@@ -161,9 +161,7 @@ fn the_users_of_a_tenant_see_and_direct_its_tasks() {
     let used = json_by(&fleet, ANN, &["tenant", "usage", "acme"]);
     // The cancelled task has a row in `runs` too, of no worker.
     assert_eq!(used["total"]["runs"], 2);
-    assert!(
-        used["total"]["cpu_us"].as_u64() > Some(0) && used["total"]["peak_memory_bytes"].as_u64() > Some(0)
-    );
+    assert!(used["total"]["cpu_us"].as_u64() > Some(0), "{used}");
 }
 
 /// Lines about a task.

@@ -54,7 +54,7 @@ fn a_person_types_at_the_terminal_of_a_worker_leaves_it_and_comes_back() {
         screen.shows("got hello");
         screen.shows("25 90");
         screen.press("\x1d");
-        screen.shows("Left the terminal. Run 1 goes on");
+        screen.shows("Detached from the terminal. Run 1 continues");
         assert!(screen.end().success());
         assert_eq!(fleet.status_of(&task), "running");
         let who = fleet.eventually("it is recorded", || told(&fleet, &task, "terminal_typed").pop());
@@ -273,7 +273,7 @@ fn what_was_drawn_below_the_cursor_is_gone_when_a_person_leaves() {
     let mut screen = attach(&fleet, &task);
     screen.shows("-- the foot --");
     screen.press("\x1d");
-    screen.shows("Left the terminal. Run 1 goes on");
+    screen.shows("Detached from the terminal. Run 1 continues");
     screen.loses("-- the foot --");
     assert!(screen.end().success());
 }

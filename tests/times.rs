@@ -75,9 +75,7 @@ fn a_run_that_meets_the_bound_of_its_tenant_is_ended_and_its_event_says_whose_li
 fn a_bound_of_nothing_is_refused_by_its_name() {
     let fleet = Fleet::offline();
     fleet.write_config("supervisor.toml", "[runtime]\ntenants = { acme = 0 }\n");
-    let refused = fleet.cli(["list"]);
-    assert_eq!(refused.code, 2, "{}", refused.stderr);
-    assert!(refused.stderr.contains("runtime.tenants.acme is 0"), "{}", refused.stderr);
+    fleet.cli(["create", "x"]).refused(2, "runtime.tenants.acme is 0");
 }
 
 #[test]

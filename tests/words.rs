@@ -170,8 +170,8 @@ fn a_time_that_is_over_is_refused_or_warned_of_and_nothing_is_taken_that_means_n
     assert!(!created["warnings"].to_string().contains("is over"), "{created:#}");
     let task = created["id"].as_str().unwrap();
     for at in ["2020-01-01", "0"] {
-        fleet.cli(["schedule", task, "--at", at]).refused(2, "at: that is over");
-        fleet.cli(["hold", task, "--reason", "r", "--until", at]).refused(2, "until: that is over");
+        fleet.cli(["schedule", task, "--at", at]).refused(2, "at: that time has passed");
+        fleet.cli(["hold", task, "--reason", "r", "--until", at]).refused(2, "until: that time has passed");
     }
     assert_eq!(fleet.status_of(task), "scheduled");
     create(&["--triage", "--initial-status", "blocked"]).refused(2, "in triage or blocked, not both");

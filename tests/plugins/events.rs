@@ -9,7 +9,8 @@ use super::{checked, installed, kept, line, written};
 use crate::harness::{Fleet, User};
 
 /// A plugin that keeps the ids of the events that it gets, one a line.
-const KEEPS: &str = r#"sed 's/.*"task_id":"\([^"]*\)".*/\1/' >> "$PLUGIN_STATE/tasks"; echo >> "$PLUGIN_STATE/tasks"; echo '{}'"#;
+const KEEPS: &str =
+    r#"id=$(sed 's/.*"task_id":"\([^"]*\)".*/\1/'); echo "$id" >> "$PLUGIN_STATE/tasks"; echo '{}'"#;
 /// It wants to hear of new tasks.
 const CREATED: &str = "[[events]]\nkinds = ['created']";
 

@@ -440,7 +440,7 @@ fn the_help_names_the_keys() {
     │ t           only the tasks of a tenant                                       │
     │ /           only tasks with a text in the title or the body                  │
     │ Esc         all tasks again                                                  │
-    │ Ctrl-L      draw the screen anew                                             │
+    │ Ctrl-L      redraw the screen                                                │
     │ Ctrl-Z      stop; `fg` continues                                             │
     │ q Ctrl-C    quit                                                             │
     │                                                                              │

