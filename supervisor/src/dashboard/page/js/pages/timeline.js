@@ -39,7 +39,8 @@ export function mount(main) {
   const page = h("div", { class: "page timeline-page" },
     h("div", { class: "page-head" }, h("h1", null, "Timeline"), period, h("span", { class: "push" }), by, span,
       h("div", { class: "timeline-moves" }, small("Earlier (h)", "←", () => pan(-0.5)), small("Later (l)", "→", () => pan(0.5)), small("Zoom in (+)", "+", () => zoom(0.5, 0.5)), small("Zoom out (-)", "−", () => zoom(2, 0.5)), nowButton), view),
-    gantt.element, table, empty, h("div", { class: "timeline-foot" }, legend, note));
+    // Above the bars: below them it would move with each run that begins.
+    legend, gantt.element, table, empty, note);
   const reveal = waiting(page);
   put(main, page);
 
