@@ -121,6 +121,7 @@ pub use rules::context::{Context, ContextLimits, PlaceOf};
 pub use rules::diagnose::{Diagnosed, Diagnostic, Severity};
 pub use rules::links::AtWork;
 pub use rules::mention::{MENTIONS, mentioned};
+pub use rules::notice::APPROVAL_CHOICES;
 pub use rules::remedy::Remedy;
 pub use rules::retry::counts;
 pub use rules::template::{check_schedule, ticks_ahead, unknown_placeholders};

@@ -2,6 +2,7 @@
 
 mod automation;
 mod listing;
+pub(crate) mod private_file;
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt, PermissionsExt};

@@ -141,6 +141,9 @@ fn a_reply_to_a_request_approves_or_denies_it_and_other_words_are_a_comment() {
     let (hotel, reply) = request(1, "hotel");
     let commented = telegram.says_with(&fleet, 1, "how many nights?", &reply);
     assert!(commented.ends_with("The task still waits: reply 1 to approve it, 2 to deny it."), "{commented}");
+    for doubtful in ["1 night or two?", "ok, who asked for it?"] {
+        assert!(telegram.says_with(&fleet, 1, doubtful, &reply).contains("The task still waits"));
+    }
     assert_eq!(fleet.status_of(&hotel), "blocked");
     let approved = telegram.says_with(&fleet, 1, "Approve: two nights", &reply);
     assert!(approved.starts_with(&format!("Approved {hotel}")), "{approved}");

@@ -17,7 +17,7 @@ const TITLE: usize = 200;
 const CHOICE: usize = 120;
 
 /// The answers to a request for an approval, in the order of their numbers.
-const APPROVAL: [&str; 2] = ["approve", "deny"];
+pub const APPROVAL_CHOICES: [&str; 2] = ["approve", "deny"];
 
 /// Returns the kind of message that an event becomes, given where it took its task; none for most events.
 pub(crate) fn kind_of(kind: EventKind, to: Option<State>) -> Option<NoticeKind> {
@@ -88,7 +88,7 @@ pub(crate) fn notice(
         | NoticeKind::Test => error,
     };
     let choices = match (kind, question) {
-        (NoticeKind::Approval, _) => APPROVAL.map(str::to_owned).to_vec(),
+        (NoticeKind::Approval, _) => APPROVAL_CHOICES.map(str::to_owned).to_vec(),
         (_, Some(question)) => question.choices.clone(),
         (_, None) => Vec::new(),
     };

@@ -12,7 +12,7 @@ use super::files::with_end;
 
 /// How long a statement waits for another program's lock.
 pub(super) const BUSY: Duration = Duration::from_secs(5);
-/// In bytes. The log grows by this much at once. Whoever opens the board next reads at most this much in vain.
+/// How much the log grows at once, in bytes. The next process that opens the board reads at most this many zeros.
 const ROOM: u64 = 1024 * 1024;
 /// In bytes. The log of a board that takes a few commits is as long as they are.
 const SHORT: u64 = 128 * 1024;

@@ -1,6 +1,5 @@
 //! The sessions of a root on disk: digests of their secrets, in a file that nobody but the daemon's user reads.
 
-use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::secret;
 use super::session::{Owner, Session, SessionId};
 use crate::failure::Failure;
+use crate::paths::private_file;
 
 /// The version of the form: another one is not read, and its sessions begin anew.
 const VERSION: u32 = 1;
@@ -126,15 +126,9 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
-/// Writes the file. What reads it meanwhile, or after a crash, has the old one or the new one.
+/// Writes the file.
 pub(super) fn write(path: &Path, text: &[u8]) -> Result<(), Failure> {
-    let fail = |e: std::io::Error| Failure::file("write", path, &e);
-    let dir = path.parent().unwrap_or(Path::new("/"));
-    // A temporary file of this crate has the mode 0600.
-    let mut draft = tempfile::NamedTempFile::new_in(dir).map_err(fail)?;
-    draft.write_all(text).map_err(fail)?;
-    draft.as_file().sync_all().map_err(fail)?;
-    draft.persist(path).map(drop).map_err(|e| fail(e.error))
+    private_file::write(path, text).map_err(|e| Failure::file("write", path, &e))
 }
 
 #[cfg(test)]

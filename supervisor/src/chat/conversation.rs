@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Address, Profile, TaskId};
+use kernel::{APPROVAL_CHOICES, Address, Profile, Question, TaskId};
 use tokio::time::Instant;
 
 use super::here::place;
@@ -143,18 +143,12 @@ fn choose_board(asker: &mut Asker<'_>, words: &mut Vec<String>) -> Result<(), Fa
         asker.board = name.parse().map_err(|e: kernel::ParseError| Failure::usage(e.to_string()))?;
         words.drain(..2);
     }
-    if asker.chat.reaches(asker.sender, &asker.board) {
-        return Ok(());
-    }
-    Err(Failure::new(
-        Code::NotPermitted,
-        format!("{} does not reach the board {} from this chat", asker.sender.name, asker.board),
-    ))
+    asker.require_reach(&asker.board)
 }
 
 /// A reply to a message about a task: the answer to its question, or a comment.
 async fn about(asker: &Asker<'_>, message: &str) -> Result<String, Failure> {
-    permit_own_board(asker)?;
+    asker.require_reach(&asker.board)?;
     permit(asker, May::Mutate, "answer")?;
     let call = asker.call_of::<Answer>().await?;
     let (actor, address, message) = (asker.actor(), asker.address(), message.to_owned());
@@ -188,7 +182,7 @@ async fn about(asker: &Asker<'_>, message: &str) -> Result<String, Failure> {
 
 /// A number: the answer to the one question or request that is open here.
 async fn number(asker: &Asker<'_>) -> Result<String, Failure> {
-    permit_own_board(asker)?;
+    asker.require_reach(&asker.board)?;
     permit(asker, May::Mutate, "answer")?;
     let call = asker.call_of::<Answer>().await?;
     let (actor, address) = (asker.actor(), asker.address());
@@ -219,19 +213,23 @@ async fn number(asker: &Asker<'_>) -> Result<String, Failure> {
 /// A reply to a request for an approval: approves or denies it, by its number or in words; anything else is a comment.
 async fn decide(asker: &Asker<'_>, task: &TaskId) -> Result<String, Failure> {
     let said = text(asker);
+    let choices = Question { choices: APPROVAL_CHOICES.map(str::to_owned).to_vec(), ..Question::default() };
     let (word, rest) = said.split_once(char::is_whitespace).unwrap_or((&said, ""));
+    // A number means a choice only where it is all that is said: "1 night?" is a question.
+    let word = word.trim_end_matches([':', ',', '.']);
+    let by_word = || choices.resolve(word).filter(|_| word.parse::<usize>().is_err());
     let rest = Some(rest.trim()).filter(|rest| !rest.is_empty()).map(str::to_owned);
-    match word.trim_end_matches(['.', '!', ':', ',']).to_lowercase().as_str() {
-        "1" | "approve" | "approved" | "yes" | "ok" => {
+    match choices.resolve(&said).or_else(by_word).as_deref() {
+        Some("approve") => {
             permit(asker, May::Approve, "approve")?;
             asker.shown(Approve { task_id: Some(task.clone()), comment: rest, ..Approve::default() }).await
         }
-        "2" | "deny" | "denied" | "no" => {
+        Some("deny") => {
             permit(asker, May::Approve, "deny")?;
             let reason = rest.or_else(|| Some("denied in the chat".to_owned()));
             asker.shown(Deny { task_ids: vec![task.clone()], reason }).await
         }
-        _ => {
+        Some(_) | None => {
             let said = comment(asker, task).await?;
             Ok(format!("{said}\nThe task still waits: reply 1 to approve it, 2 to deny it."))
         }
@@ -260,14 +258,6 @@ fn is_main(asker: &Asker<'_>) -> bool {
     })
 }
 
-fn permit_own_board(asker: &Asker<'_>) -> Result<(), Failure> {
-    if asker.chat.reaches(asker.sender, &asker.board) {
-        return Ok(());
-    }
-    let name = &asker.sender.name;
-    Err(Failure::new(Code::NotPermitted, format!("{name} does not reach the board {}", asker.board)))
-}
-
 fn which<'a>(tasks: impl Iterator<Item = &'a TaskId>) -> Failure {
     let named: Vec<&str> = tasks.map(TaskId::as_str).collect();
     Failure::new(Code::Conflict, format!("several tasks ask: {}", named.join(", ")))
@@ -281,7 +271,7 @@ async fn mention(asker: &Asker<'_>) -> Result<Option<String>, Failure> {
     if kernel::mentioned(&asker.heard.text, known).is_empty() {
         return Ok(None);
     }
-    permit_own_board(asker)?;
+    asker.require_reach(&asker.board)?;
     permit(asker, May::Mutate, "@mention")?;
     let workspace = place(asker).await?.map(|path| format!("dir:{path}"));
     asker.shown(Mentioning { text: text(asker), workspace }).await.map(Some)

@@ -16,7 +16,7 @@ const STRANGERS: usize = 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     Answer,
-    /// It is refused, and the sender is told so.
+    /// It is refused, with a reply.
     Refuse,
     Ignore,
 }

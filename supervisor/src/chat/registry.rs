@@ -149,6 +149,10 @@ pub(super) async fn schedules(asker: &Asker<'_>, words: &[String]) -> Result<Str
         }
         ["rm", name] => {
             permit(asker, May::Approve, "rm")?;
+            let found = asker.call(ListSchedules { name: Some(named(name)?) }).await?;
+            if let Some(board) = found.iter().find_map(|line| line.board.as_ref()) {
+                asker.require_reach(board)?;
+            }
             let removed = asker.call(RemoveSchedule { name: named(name)? }).await?;
             Ok(format!("Removed {}", removed.name))
         }

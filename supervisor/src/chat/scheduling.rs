@@ -5,9 +5,8 @@ use kernel::{Missed, Overlap, Profile, ScheduleName};
 
 use super::here::place;
 use super::verb::{Asker, parsed};
-use crate::automation::schedules::{ScheduleText, TaskText};
+use crate::automation::schedules::{ScheduleText, TaskText, TimesText};
 use crate::failure::Failure;
-use crate::time::duration::WrittenDuration;
 use crate::verbs::{SaveSchedule, of_address};
 
 /// What `/schedules add` takes.
@@ -23,18 +22,8 @@ use crate::verbs::{SaveSchedule, of_address};
 struct Add {
     /// Its name
     name: ScheduleName,
-    /// When: minute, hour, day of the month, month, day of the week
-    #[arg(long, value_name = "PATTERN")]
-    cron: Option<String>,
-    /// When: a period such as 15m
-    #[arg(long, value_name = "DURATION")]
-    every: Option<WrittenDuration>,
-    /// When: 07:00, 'mon 07:00' or '2026-12-24 18:00' (repeatable)
-    #[arg(long, value_name = "TIME")]
-    at: Vec<String>,
-    /// The zone of these times, such as Europe/Berlin
-    #[arg(long, value_name = "ZONE")]
-    time_zone: Option<String>,
+    #[command(flatten)]
+    times: TimesText,
     /// What becomes of missed ticks: skip, once or all
     #[arg(long, value_name = "RULE", default_value = "once")]
     missed: Missed,
@@ -65,10 +54,10 @@ pub(super) async fn add(asker: &Asker<'_>, words: &[String]) -> Result<String, F
         ..TaskText::default()
     };
     let schedule = ScheduleText {
-        cron: add.cron,
-        every: add.every,
-        at: add.at,
-        time_zone: add.time_zone,
+        cron: add.times.cron,
+        every: add.times.every,
+        at: add.times.at,
+        time_zone: add.times.time_zone,
         missed: add.missed,
         overlap: add.overlap,
         board: Some(asker.board.clone()),

@@ -48,6 +48,18 @@ impl Asker<'_> {
         self.heard.address(&self.chat.channel)
     }
 
+    /// Refuses a board that the sender does not reach from this chat.
+    pub(super) fn require_reach(&self, board: &BoardName) -> Result<(), Failure> {
+        if self.chat.reaches(self.sender, board) {
+            return Ok(());
+        }
+        let name = &self.sender.name;
+        Err(Failure::new(
+            Code::NotPermitted,
+            format!("{name} does not reach the board {board} from this chat"),
+        ))
+    }
+
     /// The id of the request: that of the message, so that one that is sent again acts once.
     fn request_id(&self) -> Result<RequestId, Failure> {
         let id = format!("chat/{}/{}", self.name, self.heard.id);

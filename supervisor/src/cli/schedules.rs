@@ -10,7 +10,7 @@ use super::edit::edited;
 use super::restore::refuse_worker;
 use super::{CommandLine, call};
 use crate::api::blocking;
-use crate::automation::schedules::{Planned, ScheduleText, TaskText, imported, path_of, text_of};
+use crate::automation::schedules::{Planned, ScheduleText, TaskText, TimesText, imported, path_of, text_of};
 use crate::client::Client;
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -158,18 +158,8 @@ struct Add {
     /// What it is for, in one line
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
-    /// When: minute, hour, day of the month, month, day of the week
-    #[arg(long, value_name = "PATTERN")]
-    cron: Option<String>,
-    /// When: a period such as 15m
-    #[arg(long, value_name = "DURATION")]
-    every: Option<WrittenDuration>,
-    /// When: 07:00, 'mon 07:00' or '2026-12-24 18:00' (repeatable)
-    #[arg(long, value_name = "TIME")]
-    at: Vec<String>,
-    /// The zone of these times, such as Europe/Berlin [default: that of the host]
-    #[arg(long, value_name = "ZONE")]
-    time_zone: Option<String>,
+    #[command(flatten)]
+    times: TimesText,
     /// Start the tasks up to this much later than the tick
     #[arg(long, value_name = "DURATION")]
     jitter: Option<WrittenDuration>,
@@ -333,10 +323,10 @@ impl Add {
         });
         Ok(ScheduleText {
             description: self.description,
-            cron: self.cron,
-            every: self.every,
-            at: self.at,
-            time_zone: self.time_zone,
+            cron: self.times.cron,
+            every: self.times.every,
+            at: self.times.at,
+            time_zone: self.times.time_zone,
             jitter: self.jitter,
             start: self.start,
             end: self.end,

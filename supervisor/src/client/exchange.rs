@@ -68,7 +68,7 @@ async fn talk(
     Ok(Answer { status, body })
 }
 
-/// Whether whoever listens answers anything at all in time.
+/// Returns whether the listener answers at all within this time.
 pub(super) async fn answers(address: &Address, within: Duration) -> bool {
     let request = Request::get("/").header(header::HOST, "supervisor").body(Full::new(Bytes::new()));
     let Ok(request) = request else { return true };

@@ -1,13 +1,12 @@
 //! The file of the configuration, read by a command, by a daemon at its start, and again.
 
-use std::io::Write as _;
 use std::path::Path;
 
 use super::definitions::{Defect, Subject};
 use super::tenants::Tenants;
 use super::{Config, settings};
 use crate::failure::Failure;
-use crate::paths::Root;
+use crate::paths::{Root, private_file};
 
 impl Config {
     /// Reads the configuration of a root, for a program that cannot go on without it.
@@ -89,14 +88,7 @@ fn remember(root: &Root, text: &str) {
     if path.exists() && text_of(&path).is_ok_and(|before| before == text) {
         return;
     }
-    let kept = || {
-        // A temporary file of this crate has the mode 0600.
-        let mut draft = tempfile::NamedTempFile::new_in(root.dir())?;
-        draft.write_all(text.as_bytes())?;
-        draft.as_file().sync_all()?;
-        draft.persist(&path).map_err(|e| e.error).map(drop)
-    };
-    if let Err(error) = kept() {
+    if let Err(error) = private_file::write(&path, text.as_bytes()) {
         tracing::warn!(path = %path.display(), %error, "configuration_not_kept");
     }
 }

@@ -84,7 +84,7 @@ fn left_out(key: &str, value: &Value) -> String {
             "what a worker may touch is said by its policy, and which tools its program has by its lane"
         }
         "mcpServers" | "mcp_servers" => {
-            "tool servers are set by whoever decides what workers may reach: write `mcp_servers` into the profile"
+            "tool servers extend what a worker can reach, so the profile names them: add `mcp_servers` to it"
         }
         "temperature" | "max_turns" | "maxTurns" => {
             "the command of its lane says it, where its program has such an option"

@@ -58,7 +58,7 @@ pub(crate) enum Mode {
     Reading,
     /// The process holds the root's lock and writes, but runs no worker.
     Offline,
-    /// The daemon: writes, and its owner loop is told of each commit.
+    /// The daemon: writes, and notifies its owner loop of each commit.
     Daemon(Arc<dyn Listener>),
 }
 

@@ -7,9 +7,11 @@ mod registry;
 mod span;
 mod task_text;
 mod text;
+mod times_text;
 
 pub(crate) use self::crontab::imported;
 pub(crate) use self::files::{path_of, remove, text_of, with_pause, write};
 pub(crate) use self::registry::{OfBoard, Schedules};
 pub(crate) use self::task_text::TaskText;
 pub(crate) use self::text::{Planned, ScheduleText};
+pub(crate) use self::times_text::TimesText;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::BoardName;
-use shim::rundir::{LockState, RunDir, StopReason, StopRequest, VERSION};
+use shim::rundir::{LockState, RunDir, RunDirError, StopReason, StopRequest, VERSION};
 
 use super::context::Context;
 use super::key::TaskKey;
@@ -26,7 +26,10 @@ pub(in crate::daemon) async fn end_all(context: &Arc<Context>, reason: StopReaso
     let mut ends = tokio::task::JoinSet::new();
     for board in context.service.refusals().into_keys() {
         let Ok(entries) = std::fs::read_dir(context.host.root.runs(&board)) else { continue };
-        for path in entries.flatten().map(|entry| entry.path()) {
+        // A name with a dot is that of a removal that was cut short: no shim can find its directory any more.
+        let entries =
+            entries.flatten().filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."));
+        for path in entries.map(|entry| entry.path()) {
             let (context, board) = (Arc::clone(context), board.clone());
             ends.spawn(async move { (end(&context, board, path.clone(), (reason, grace)).await, path) });
         }
@@ -51,7 +54,12 @@ async fn end(
     path: PathBuf,
     (reason, grace): (StopReason, Duration),
 ) -> Result<(), String> {
-    let dir = RunDir::open(&path).map_err(|e| crate::failure::with_causes(&e))?;
+    let dir = match RunDir::open(&path) {
+        Ok(dir) => dir,
+        // Nothing that it names is this root's.
+        Err(RunDirError::Copied { .. }) => return Ok(()),
+        Err(error) => return Err(crate::failure::with_causes(&error)),
+    };
     if let LockState::Held = dir.lock_state().map_err(|e| crate::failure::with_causes(&e))? {
         let task = dir.spec().map_err(|e| crate::failure::with_causes(&e))?.task;
         let key = TaskKey { board, task: task.parse().map_err(|e: kernel::ParseError| e.to_string())? };
