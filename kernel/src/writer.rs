@@ -119,6 +119,7 @@ pub struct Writer {
 }
 
 struct Shared {
+    /// Not bounded by itself: what is queued waits for a reply that its caller bounds, or is one of the few notes that a run may leave.
     queue: Mutex<Option<Sender<Box<dyn Job>>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     presence: Arc<Presence>,

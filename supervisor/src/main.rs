@@ -18,6 +18,7 @@ mod demo;
 mod diagnosis;
 mod doctor;
 mod environment;
+mod executable;
 mod exit;
 mod failpoint;
 mod failure;

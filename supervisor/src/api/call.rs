@@ -17,7 +17,7 @@ use super::doors::Turn;
 use super::work::{blocking, to_its_end};
 use crate::exit::Code;
 use crate::failure::Failure;
-use crate::service::{BoardHandle, Service};
+use crate::service::{BoardHandle, Service, stopped};
 use crate::short_ids;
 
 /// How long a client waits for most verbs: what they do takes milliseconds, and a host under load much longer.
@@ -418,7 +418,7 @@ impl Call {
             job(board, &actor)
         };
         writer.submit_once(request, job, move |result| drop(done.send(result)));
-        reply.await.map_err(lost)?.map_err(Failure::from)
+        reply.await.map_err(stopped)?.map_err(Failure::from)
     }
 
     /// Runs a job that follows the write whose reply is kept: a repeat of the request runs it again.
@@ -426,27 +426,18 @@ impl Call {
         &self,
         job: impl FnOnce(&mut Board<'_>, &Actor) -> Result<T, kernel::Error> + Send + 'static,
     ) -> Result<T, Failure> {
-        let writer = self.board()?.writer()?;
-        let actor = self.actor.clone();
-        let (done, reply) = tokio::sync::oneshot::channel();
-        // The receiver lives in this function: a failed send means that the caller has gone, and the write stands.
-        let named = Arc::clone(&self.named);
+        let (named, actor) = (Arc::clone(&self.named), self.actor.clone());
         let job = move |board: &mut Board<'_>| {
             require_seen(board, &named, &actor)?;
             job(board, &actor)
         };
-        writer.submit(job, move |result| drop(done.send(result)));
-        reply.await.map_err(lost)?.map_err(Failure::from)
+        self.board()?.write(job).await
     }
 }
 
 /// Refuses tasks that a tenant's user names and that are not the tenant's: to it they do not exist.
 fn require_seen(view: &View<'_>, named: &[TaskId], actor: &Actor) -> Result<(), kernel::Error> {
     named.iter().try_for_each(|id| view.task_for(id, actor).map(drop))
-}
-
-fn lost(_: tokio::sync::oneshot::error::RecvError) -> Failure {
-    Failure::new(Code::TryAgain, "the board's writer has stopped")
 }
 
 /// The key of a request, or of one of its steps.

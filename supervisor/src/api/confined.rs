@@ -40,6 +40,13 @@ pub(crate) fn require_own(tenant: &Tenant, named: Option<&Tenant>) -> Result<(),
     }
 }
 
+/// Makes a request about a tenant mean the caller's, and refuses one that names another.
+pub(crate) fn confine_to(tenant: &Tenant, named: &mut Option<Tenant>) -> Result<(), Failure> {
+    require_own(tenant, named.as_ref())?;
+    *named = Some(tenant.clone());
+    Ok(())
+}
+
 /// Refuses what is for operators.
 pub(crate) fn not_for_members(what: &str) -> Failure {
     Failure::new(Code::NotPermitted, format!("{what} is for operators, and this user is one of a tenant's"))

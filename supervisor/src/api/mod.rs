@@ -20,7 +20,7 @@ mod work;
 
 pub(crate) use ask::{Answered, Ask, Given, Id, Whole, answered, mount_exchange, mount_verb, written};
 pub(crate) use call::{ANSWERED, Audience, Call, Effect, Entry, HangUp, OnBoard, Parcel, Scope, Tool, Verb};
-pub(crate) use confined::{not_for_members, require_own};
+pub(crate) use confined::{confine_to, not_for_members, require_own};
 pub(crate) use doors::{
     Bell, Doorway, Listeners, Pass, RunDoors, Sockets, Streamed, WorkersRuntime, attend_browsers,
     raise_descriptors,

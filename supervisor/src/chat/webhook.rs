@@ -20,7 +20,7 @@ use crate::verbs::ListChats;
 
 /// The path, before the name of the chat.
 const PATH: &str = "/api/v1/chat/";
-/// How many messages of one chat wait.
+/// How many messages of one chat wait: enough for people who type at once. The sender of a further one is refused, and sends it again.
 const WAITING: usize = 16;
 /// How old a signature may be, and how far the clock of its writer may be ahead.
 const AGE: i64 = 5 * 60;

@@ -18,6 +18,7 @@ mod dispatch;
 mod dispatch_fleet;
 mod doctor;
 mod edit;
+mod editor;
 mod extension;
 mod follow;
 mod foreign;

@@ -1,15 +1,13 @@
 //! `profile` at the command line: who workers can be. Its files are written by this process, with the rights of its user.
 
-use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use kernel::{Profile, ProposedProfile, TaskId, WorkerRole};
 use serde::Serialize;
 
-use super::edit::edited;
+use super::editor;
 use super::restore::refuse_worker;
 use super::{CommandLine, call};
-use crate::api::blocking;
 use crate::client::Client;
 use crate::config::Config;
 use crate::exit::Code;
@@ -287,7 +285,7 @@ async fn show(client: &Client, name: Profile, output: Output) -> Result<u8, Fail
 
 async fn edit(client: &Client, name: Profile, output: Output) -> Result<u8, Failure> {
     let before = text_of(client, &name)?;
-    if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+    if !editor::has_terminal() {
         let path = files::path_of(client.root(), &name);
         return Err(Failure::usage("`profile edit` opens an editor, and this is not a terminal").hint(
             format!(
@@ -296,25 +294,13 @@ async fn edit(client: &Client, name: Profile, output: Output) -> Result<u8, Fail
             ),
         ));
     }
-    let text = before.clone();
-    let after = blocking("failed to wait for the editor", move || edited(&text)).await??;
-    if after == before {
-        return Err(Failure::usage("nothing was changed").hint("the profile is as it was"));
-    }
+    let after = editor::edited(before, ".md").await?;
     let kept = after.clone();
     written(client, ("Changed", name.clone(), &after), Vec::new(), output).await.map_err(|failure| {
-        let Some(draft) = keep_draft(&name, &kept) else { return failure };
+        let Some(draft) = editor::keep_draft(name.as_str(), ".md", &kept) else { return failure };
         let shown = draft.display();
         failure.hint(format!("your text is in {shown}: correct it, then `supervisor profile install {shown} --name {name} --force`"))
     })
-}
-
-/// Keeps a text that was refused, for this user alone.
-fn keep_draft(name: &Profile, text: &str) -> Option<PathBuf> {
-    use std::io::Write as _;
-    let mut file = tempfile::Builder::new().prefix(&format!("{name}-")).suffix(".md").tempfile().ok()?;
-    file.write_all(text.as_bytes()).ok()?;
-    file.keep().ok().map(|(_, path)| path)
 }
 
 /// The text of a profile that there is.

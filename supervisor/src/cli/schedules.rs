@@ -1,15 +1,13 @@
 //! `schedules` at the command line: tasks that are created at set times.
 
-use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use kernel::{Clock as _, Missed, Overlap, Pool, Profile, ScheduleName, SystemClock, Tenant};
 use serde::Serialize;
 
-use super::edit::edited;
+use super::editor;
 use super::restore::refuse_worker;
 use super::{CommandLine, call};
-use crate::api::blocking;
 use crate::automation::schedules::{Planned, ScheduleText, TaskText, TimesText, imported, path_of, text_of};
 use crate::client::Client;
 use crate::exit::Code;
@@ -354,34 +352,20 @@ async fn edit(
     })?;
     let after = match file {
         Some(file) => read_text(&file)?,
-        None if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() => {
-            let text = before.clone();
-            blocking("failed to wait for the editor", move || edited(&text)).await??
-        }
+        None if editor::has_terminal() => editor::edited(before, ".toml").await?,
         None => {
             return Err(Failure::usage("`schedules edit` opens an editor, and this is not a terminal")
                 .hint(format!("give the new text: supervisor schedules edit {name} --file FILE")));
         }
     };
-    if after == before {
-        return Err(Failure::usage("nothing was changed").hint("the schedule is as it was"));
-    }
     let kept = after.clone();
     let saved = call(client, SaveSchedule { name, schedule: None, text: Some(after), replace: true }, output);
-    saved.await.map_err(|failure| match keep_draft(&kept) {
+    saved.await.map_err(|failure| match editor::keep_draft("schedule", ".toml", &kept) {
         Some(path) => {
             failure.hint(format!("your text is in {}: correct it, and give it with --file", path.display()))
         }
         None => failure,
     })
-}
-
-/// Keeps a text that was refused, for this user alone.
-fn keep_draft(text: &str) -> Option<PathBuf> {
-    use std::io::Write as _;
-    let mut file = tempfile::Builder::new().prefix("schedule-").suffix(".toml").tempfile().ok()?;
-    file.write_all(text.as_bytes()).ok()?;
-    file.keep().ok().map(|(_, path)| path)
 }
 
 async fn changed(client: &Client, name: ScheduleName, paused: bool, output: Output) -> Result<u8, Failure> {

@@ -12,7 +12,8 @@ impl Config {
     /// Reads the configuration of a root, for a program that cannot go on without it.
     pub(crate) fn load(root: &Root) -> Result<Self, Failure> {
         let path = root.config_file();
-        let text = text_of(&path).map_err(|e| Failure::file("read", &path, &e))?;
+        let text =
+            settings::read_if_any(&path).map_err(|e| Failure::file("read", &path, &e))?.unwrap_or_default();
         let config = Config::parse(&text, &path).map_err(|defect| unusable(&defect))?;
         Ok(config.with_tenants(Tenants::read(&root.tenants_dir())))
     }
@@ -65,7 +66,9 @@ impl Config {
 
 fn read(root: &Root) -> Result<(String, Config), Defect> {
     let path = root.config_file();
-    let text = text_of(&path).map_err(|e| Defect::unreadable(Subject::Settings, &path, &e))?;
+    let text = settings::read_if_any(&path)
+        .map_err(|e| Defect::unreadable(Subject::Settings, &path, &e))?
+        .unwrap_or_default();
     let config = Config::parse(&text, &path)?;
     Ok((text, config))
 }
@@ -73,7 +76,7 @@ fn read(root: &Root) -> Result<(String, Config), Defect> {
 /// The configuration that a daemon could use last.
 fn last_good(root: &Root) -> Option<Config> {
     let path = root.last_good_config();
-    let text = path.exists().then(|| text_of(&path).ok()).flatten()?;
+    let text = settings::read_if_any(&path).ok().flatten()?;
     Config::parse(&text, &path).ok()
 }
 
@@ -85,18 +88,10 @@ fn unusable(defect: &Defect) -> Failure {
 /// Keeps the text of a configuration that can be used, for a daemon that comes when it no longer can. Without it that one does not start.
 fn remember(root: &Root, text: &str) {
     let path = root.last_good_config();
-    if path.exists() && text_of(&path).is_ok_and(|before| before == text) {
+    if settings::read_if_any(&path).is_ok_and(|before| before.as_deref() == Some(text)) {
         return;
     }
     if let Err(error) = private_file::write(&path, text.as_bytes()) {
         tracing::warn!(path = %path.display(), %error, "configuration_not_kept");
-    }
-}
-
-/// The text of the file, empty where there is none.
-fn text_of(path: &Path) -> std::io::Result<String> {
-    match settings::read(path) {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
-        read => read,
     }
 }

@@ -27,3 +27,11 @@ pub(crate) fn read(path: &Path) -> Result<String> {
     }
     Ok(text)
 }
+
+/// Reads a file of settings that need not be there.
+pub(crate) fn read_if_any(path: &Path) -> Result<Option<String>> {
+    match read(path) {
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+        read => read.map(Some),
+    }
+}

@@ -7,7 +7,6 @@ mod calls;
 
 use std::fs::File;
 use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use nix::unistd::{AccessFlags, access};
@@ -16,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use shim::rundir::RunSpec;
 
 use super::home::home_of;
+use crate::executable::{self, is_program};
 
 /// How much of the end of a log is read, in bytes.
 const TAIL: u64 = 16 << 10;
@@ -252,17 +252,9 @@ impl<'a> Look<'a> {
     }
 }
 
-fn is_program(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-}
-
-/// Returns the program that the first line of a script names (execve(2)); of `env`, the one that it looks up is not known.
+/// Returns the program that interprets a script; of `env`, the one that it looks up is not known.
 fn interpreter(script: &Path) -> Option<PathBuf> {
-    let mut start = [0_u8; 256];
-    let length = File::open(script).ok()?.read(&mut start).ok()?;
-    let line = start.get(..length)?.strip_prefix(b"#!")?;
-    let line = std::str::from_utf8(line.split(|byte| *byte == b'\n').next()?).ok()?;
-    let path = PathBuf::from(line.split_whitespace().next()?);
+    let path = PathBuf::from(executable::interpreter(script)?.first()?);
     path.is_absolute().then_some(path)
 }
 
@@ -313,6 +305,8 @@ fn missing_program(line: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     #[test]

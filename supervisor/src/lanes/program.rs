@@ -1,14 +1,9 @@
 //! The program of a lane on this host: where it is found, and what runs it where it is a script.
 
-use std::fs::File;
-use std::io::Read as _;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use crate::config::settings;
-
-/// The longest first line of a script that the kernel reads (execve(2)).
-const FIRST_LINE: u64 = 255;
+use crate::executable::{self, is_program};
 
 /// Finds a program as execvp(3) does: a word with a slash is a path, any other is looked for in these directories.
 pub(crate) fn find(program: &str, dirs: &[PathBuf]) -> Option<PathBuf> {
@@ -18,24 +13,14 @@ pub(crate) fn find(program: &str, dirs: &[PathBuf]) -> Option<PathBuf> {
     dirs.iter().filter(|dir| dir.is_absolute()).map(|dir| dir.join(program)).find(|path| is_program(path))
 }
 
-fn is_program(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-}
-
 /// The interpreter that the first line of a script names; behind `env` the program that this looks for.
 pub(crate) fn interpreter(path: &Path) -> Option<String> {
-    let mut head = Vec::new();
-    // Where somebody has put a FIFO there meanwhile, the open itself would wait.
-    let file = File::options().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path).ok()?;
-    file.metadata().ok().filter(|meta| meta.is_file())?;
-    file.take(FIRST_LINE).read_to_end(&mut head).ok()?;
-    let line = head.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
-    let mut words = std::str::from_utf8(line).ok()?.split_ascii_whitespace();
-    let first = words.next()?;
+    let words = executable::interpreter(path)?;
+    let (first, rest) = words.split_first()?;
     if !first.ends_with("/env") {
-        return Some(first.to_owned());
+        return Some(first.clone());
     }
-    words.find(|word| !word.starts_with('-') && !word.contains('=')).map(str::to_owned)
+    rest.iter().find(|word| !word.starts_with('-') && !word.contains('=')).cloned()
 }
 
 /// The directories that a lane has to name as `install`, so that it has a program with all that it needs, and as little else as can be
@@ -75,6 +60,8 @@ fn python_environment(program: &Path) -> Option<(PathBuf, Option<PathBuf>)> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Board, BoardName, Clock as _, Crowd, Letter, LetterId, SystemClock, Timestamp};
+use kernel::{BoardName, Clock as _, Crowd, Letter, LetterId, SystemClock, Timestamp};
 use rand::RngExt as _;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -20,6 +20,7 @@ use crate::failure::Failure;
 use crate::plugins::Calls;
 use crate::service::{BoardHandle, Service};
 use crate::steps::Step;
+use crate::time::wait::sleep_if_due;
 
 /// How many messages go into one digest.
 const DIGEST: u32 = 200;
@@ -90,7 +91,7 @@ pub(crate) async fn deliver(service: Arc<Service>, calls: Calls, stop: Cancellat
                     Err(error) => tracing::error!(%error, "delivery_failed"),
                 }
             }
-            () = sleep(rest) => {}
+            () = sleep_if_due(rest) => {}
         }
     }
 }
@@ -99,15 +100,6 @@ pub(crate) async fn deliver(service: Arc<Service>, calls: Calls, stop: Cancellat
 async fn farewell(stop: CancellationToken) {
     stop.cancelled().await;
     tokio::time::sleep(FAREWELL).await;
-}
-
-/// Sleeps so long; without an end where there is nothing to wait for.
-async fn sleep(rest: Option<Duration>) {
-    match rest {
-        // The least is what the clock of the runtime can tell apart.
-        Some(rest) => tokio::time::sleep(rest.max(Duration::from_millis(1))).await,
-        None => std::future::pending().await,
-    }
 }
 
 /// What waits on all boards that are served.
@@ -165,7 +157,7 @@ async fn carry_on(
     match sent {
         Ok(message) => {
             tracing::debug!(channel = name, messages = ids.len(), id = %parcel.id, "notified");
-            write(&board, move |board| board.letters_delivered(&ids, message.as_deref())).await?;
+            board.write(move |board| board.letters_delivered(&ids, message.as_deref())).await?;
             Ok(None)
         }
         Err(error) => keep_failure(&board, channel, &parcel, ids, error).await,
@@ -188,7 +180,7 @@ async fn take(
     } else if digest_above.is_some_and(|most| letters.len() > most as usize) {
         letters.retain(|letter| letter.digest.is_none());
         let ids: Vec<LetterId> = letters.iter().map(|letter| letter.id).collect();
-        write(board, move |board| board.bind_letters(&ids)).await?;
+        board.write(move |board| board.bind_letters(&ids)).await?;
     } else {
         letters.truncate(1);
     }
@@ -217,7 +209,7 @@ async fn keep_failure(
     } else if first.attempts == 0 {
         tracing::warn!(channel = %name, task = %first.task_id, error = %why, "channel_fails");
     }
-    write(board, move |board| board.letters_failed(&ids, &why, next)).await?;
+    board.write(move |board| board.letters_failed(&ids, &why, next)).await?;
     Ok(after)
 }
 
@@ -228,16 +220,6 @@ fn is_too_old(first: &Letter, channel: &Channel, now: Timestamp) -> bool {
 /// Between three and five quarters of a pause: those who fail together do not come back together.
 fn jittered(pause: Duration) -> Duration {
     pause.mul_f64(rand::rng().random_range(0.75..1.25))
-}
-
-async fn write(
-    board: &Arc<BoardHandle>,
-    job: impl FnOnce(&mut Board<'_>) -> Result<(), kernel::Error> + Send + 'static,
-) -> Result<(), Failure> {
-    let (done, reply) = tokio::sync::oneshot::channel();
-    board.writer()?.submit(job, move |result| drop(done.send(result)));
-    let gone = |_| Failure::failed("the writer of the board has ended");
-    reply.await.map_err(gone)?.map_err(Failure::from)
 }
 
 /// Sends a test message over a channel, and says what came of each step.

@@ -20,6 +20,7 @@ use crate::automation::plugins::Plugin;
 use crate::failpoint;
 use crate::failure::Failure;
 use crate::service::{BoardHandle, Service};
+use crate::time::wait::sleep_if_due;
 
 /// How many events are looked at, at once.
 const LOOK: u32 = 50;
@@ -100,17 +101,8 @@ pub(crate) async fn deliver(service: Arc<Service>, calls: Calls, stop: Cancellat
                 }
                 Err(error) => tracing::error!(%error, "plugin_call_failed"),
             },
-            () = sleep(rest) => {}
+            () = sleep_if_due(rest) => {}
         }
-    }
-}
-
-/// Sleeps so long; without an end where there is nothing to wait for.
-async fn sleep(rest: Option<Duration>) {
-    match rest {
-        // The least is what the clock of the runtime can tell apart.
-        Some(rest) => tokio::time::sleep(rest.max(Duration::from_millis(1))).await,
-        None => std::future::pending().await,
     }
 }
 
@@ -214,7 +206,7 @@ async fn give(service: &Arc<Service>, calls: &Calls, due: Due) -> Result<(), Fai
     failpoint::pass("after-plugin");
     let (name, id) = (plugin.name.clone(), event.id);
     let Err(failure) = outcome else {
-        return write(&board, move |board| board.plugin_handled(&name, id)).await;
+        return board.write(move |board| board.plugin_handled(&name, id)).await;
     };
     let attempts = cursor.attempts.saturating_add(1);
     let next = (attempts < plugin.manifest.tries)
@@ -226,7 +218,7 @@ async fn give(service: &Arc<Service>, calls: &Calls, due: Due) -> Result<(), Fai
         tracing::warn!(plugin = %name, board = %board_name, event = %id, attempts, %error, "plugin_failed");
     }
     let why = failure.message;
-    write(&board, move |board| board.plugin_failed(&name, &why, next)).await
+    board.write(move |board| board.plugin_failed(&name, &why, next)).await
 }
 
 async fn handle(
@@ -247,14 +239,4 @@ async fn handle(
 fn pause(first: Duration, attempts: u32) -> Duration {
     let doubled = first.saturating_mul(2_u32.saturating_pow(attempts.min(20)));
     doubled.min(PAUSE).mul_f64(rand::rng().random_range(0.75..1.25))
-}
-
-async fn write(
-    board: &BoardHandle,
-    job: impl FnOnce(&mut kernel::Board<'_>) -> Result<(), kernel::Error> + Send + 'static,
-) -> Result<(), Failure> {
-    let (done, reply) = tokio::sync::oneshot::channel();
-    board.writer()?.submit(job, move |result| drop(done.send(result)));
-    let gone = |_| Failure::failed("the writer of the board has ended");
-    reply.await.map_err(gone)?.map_err(Failure::from)
 }

@@ -21,11 +21,7 @@ pub(crate) fn path_of(root: &Root, name: &Profile) -> PathBuf {
 /// The text of the file of a profile; none where there is no file.
 pub(crate) fn text_of(root: &Root, name: &Profile) -> Result<Option<String>, Failure> {
     let path = path_of(root, name);
-    match settings::read(&path) {
-        Ok(text) => Ok(Some(text)),
-        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
-        Err(e) => Err(Failure::file("read", &path, &e)),
-    }
+    settings::read_if_any(&path).map_err(|e| Failure::file("read", &path, &e))
 }
 
 /// Checks the text of a profile. A text that cannot be used is never written.

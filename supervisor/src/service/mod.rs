@@ -8,6 +8,7 @@ pub(crate) mod leases;
 mod looks;
 mod out;
 mod wholeness;
+mod writing;
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,6 +29,7 @@ pub(crate) use self::beside::BRIDGE;
 use self::keyboards::Keyboards;
 use self::leases::ExternalLeases;
 use self::looks::Looks;
+pub(crate) use self::writing::stopped;
 use crate::automation::chat::Desk;
 use crate::automation::plugins::Plugins;
 use crate::automation::schedules::Schedules;

@@ -3,4 +3,5 @@
 pub(crate) mod duration;
 pub(crate) mod since;
 pub(crate) mod timestamp;
+pub(crate) mod wait;
 mod written;

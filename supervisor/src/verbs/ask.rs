@@ -87,8 +87,7 @@ impl Verb for Ask {
 
 impl Command for Ask {
     fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
-        self.task_id = Some(texts::own_task(self.task_id.take(), here)?);
-        Ok(())
+        texts::default_to_own_task(&mut self.task_id, here)
     }
 
     shown!("Asked for");

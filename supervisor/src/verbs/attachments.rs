@@ -76,8 +76,7 @@ impl Verb for Attachments {
 
 impl Command for Attachments {
     fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
-        self.task_id = Some(texts::own_task(self.task_id.take(), here)?);
-        Ok(())
+        texts::default_to_own_task(&mut self.task_id, here)
     }
 
     fn show(reply: &Vec<Kept>, screen: &mut Screen) {

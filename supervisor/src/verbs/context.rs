@@ -56,8 +56,7 @@ impl Verb for Context {
 
 impl Command for Context {
     fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
-        self.task_id = Some(texts::own_task(self.task_id.take(), here)?);
-        Ok(())
+        texts::default_to_own_task(&mut self.task_id, here)
     }
 
     fn show(reply: &Contextual, screen: &mut Screen) {

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{creator, obstacles, of_tenant, texts};
-use crate::api::{Audience, Call, Effect, Scope, Tool, Verb, not_for_members, require_own};
+use crate::api::{Audience, Call, Effect, Scope, Tool, Verb, confine_to, not_for_members};
 use crate::command::Command;
 use crate::daemon::{Presence, check_workspace};
 use crate::exit::Code;
@@ -248,8 +248,7 @@ impl Verb for Create {
     type Reply = Created;
 
     fn confine(&mut self, tenant: &Tenant) -> Result<(), Failure> {
-        require_own(tenant, self.tenant.as_ref())?;
-        self.tenant = Some(tenant.clone());
+        confine_to(tenant, &mut self.tenant)?;
         self.created_by = None;
         if self.notify.as_deref().is_some_and(|channel| channel != "none") {
             return Err(not_for_members("a channel of messages"));

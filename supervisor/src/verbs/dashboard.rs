@@ -4,7 +4,7 @@ use kernel::{Tenant, Timestamp, brief};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::{Audience, Call, Effect, OnBoard, Verb, blocking, require_own};
+use crate::api::{Audience, Call, Effect, OnBoard, Verb, blocking, confine_to};
 use crate::browsers::{self, CODE_LIFETIME, Offer, Owner, Session};
 use crate::command::Command;
 use crate::exit::Code;
@@ -45,9 +45,7 @@ impl Verb for OpenDashboard {
     type Reply = Link;
 
     fn confine(&mut self, tenant: &Tenant) -> Result<(), Failure> {
-        require_own(tenant, self.tenant.as_ref())?;
-        self.tenant = Some(tenant.clone());
-        Ok(())
+        confine_to(tenant, &mut self.tenant)
     }
 
     async fn run(self, call: Call) -> Result<Link, Failure> {

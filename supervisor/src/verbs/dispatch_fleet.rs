@@ -13,7 +13,7 @@ use workspace::WorkspaceSpec;
 
 use super::fleet_root::Above;
 use super::{creator, obstacles, of_tenant, texts};
-use crate::api::{Audience, Call, Effect, Verb, blocking, require_own};
+use crate::api::{Audience, Call, Effect, Verb, blocking, confine_to};
 use crate::command::Command;
 use crate::daemon::check_workspace;
 use crate::exit::Code;
@@ -304,8 +304,7 @@ impl Verb for DispatchFleet {
     }
 
     fn confine(&mut self, tenant: &Tenant) -> Result<(), Failure> {
-        require_own(tenant, self.tenant.as_ref())?;
-        self.tenant = Some(tenant.clone());
+        confine_to(tenant, &mut self.tenant)?;
         of_tenant::require_no_policy(self.policy.as_ref())
     }
 

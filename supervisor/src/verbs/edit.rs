@@ -192,7 +192,7 @@ impl Verb for Edit {
 
 impl Command for Edit {
     fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
-        self.task_id = Some(texts::own_task(self.task_id.take(), here)?);
+        texts::default_to_own_task(&mut self.task_id, here)?;
         if let Some(path) = self.body_file.take() {
             self.body = Some(texts::read_text(&path)?);
         }

@@ -6,7 +6,7 @@ use kernel::{Event, EventFilter, EventId, EventKind, Horizon, Profile, TaskId, T
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::{ANSWERED, Audience, Call, Effect, Verb, require_own};
+use crate::api::{ANSWERED, Audience, Call, Effect, Verb, confine_to};
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::{Ink, Screen, printable};
@@ -93,9 +93,7 @@ impl Verb for Events {
     }
 
     fn confine(&mut self, tenant: &Tenant) -> Result<(), Failure> {
-        require_own(tenant, self.tenant.as_ref())?;
-        self.tenant = Some(tenant.clone());
-        Ok(())
+        confine_to(tenant, &mut self.tenant)
     }
 
     async fn run(self, call: Call) -> Result<EventPage, Failure> {

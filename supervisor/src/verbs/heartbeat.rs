@@ -61,8 +61,7 @@ async fn note_for_shim(call: &Call, run: &Run) -> Result<(), Failure> {
 
 impl Command for Heartbeat {
     fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
-        self.task_id = Some(texts::own_task(self.task_id.take(), here)?);
-        Ok(())
+        texts::default_to_own_task(&mut self.task_id, here)
     }
 
     fn show(reply: &Run, screen: &mut Screen) {

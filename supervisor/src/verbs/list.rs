@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::one_or_many::{self, OneOrMany};
 use super::pages::{self, Listed, Row, Wanted, pages};
 use super::{cursor, texts};
-use crate::api::{Audience, Call, Effect, Scope, Tool, Verb, require_own};
+use crate::api::{Audience, Call, Effect, Scope, Tool, Verb, confine_to};
 use crate::command::{Command, Side};
 use crate::diagnosis::why;
 use crate::exit::Code;
@@ -169,9 +169,7 @@ impl Verb for List {
     type Reply = Listed<Task>;
 
     fn confine(&mut self, tenant: &Tenant) -> Result<(), Failure> {
-        require_own(tenant, self.tenant.as_ref())?;
-        self.tenant = Some(tenant.clone());
-        Ok(())
+        confine_to(tenant, &mut self.tenant)
     }
 
     async fn run(self, call: Call) -> Result<Listed<Task>, Failure> {

@@ -135,8 +135,7 @@ impl Verb for Promote {
 
 impl Command for Promote {
     fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
-        self.task_id = Some(texts::own_task(self.task_id.take(), here)?);
-        Ok(())
+        texts::default_to_own_task(&mut self.task_id, here)
     }
 
     fn show(reply: &Promoted, screen: &mut Screen) {

@@ -4,7 +4,7 @@ use kernel::{Board, Filter, Profile, ProposalKind, Status, TaskId, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::{Audience, Call, Effect, Verb, require_own};
+use crate::api::{Audience, Call, Effect, Verb, confine_to};
 use crate::automation::proposals::Maker;
 use crate::command::Command;
 use crate::config::triage::TriageConfig;
@@ -246,8 +246,7 @@ macro_rules! over_triage {
             type Reply = Proposals;
 
             fn confine(&mut self, tenant: &Tenant) -> Result<(), Failure> {
-                require_own(tenant, self.tenant.as_ref())?;
-                self.tenant = Some(tenant.clone());
+                confine_to(tenant, &mut self.tenant)?;
                 self.author = None;
                 Ok(())
             }
@@ -260,10 +259,7 @@ macro_rules! over_triage {
 
         impl Command for $verb {
             fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
-                if !self.all {
-                    self.task_id = Some(texts::own_task(self.task_id.take(), here)?);
-                }
-                Ok(())
+                if self.all { Ok(()) } else { texts::default_to_own_task(&mut self.task_id, here) }
             }
 
             fn show(reply: &Proposals, screen: &mut Screen) {

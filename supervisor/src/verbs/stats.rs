@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::spent;
-use crate::api::{Audience, Call, Effect, Verb, require_own};
+use crate::api::{Audience, Call, Effect, Verb, confine_to};
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::Screen;
@@ -34,9 +34,7 @@ impl Verb for Stats {
     type Reply = BoardStats;
 
     fn confine(&mut self, tenant: &Tenant) -> Result<(), Failure> {
-        require_own(tenant, self.tenant.as_ref())?;
-        self.tenant = Some(tenant.clone());
-        Ok(())
+        confine_to(tenant, &mut self.tenant)
     }
 
     async fn run(self, call: Call) -> Result<BoardStats, Failure> {

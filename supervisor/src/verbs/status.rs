@@ -25,7 +25,7 @@ use self::measure::{daemon_line, measured};
 use self::open::{Open, orphan};
 use self::order::Order;
 pub(crate) use self::worker::WorkerHealth;
-use crate::api::{Audience, Call, Effect, OnBoard, Verb, require_own};
+use crate::api::{Audience, Call, Effect, OnBoard, Verb, confine_to};
 use crate::command::Command;
 use crate::config::definitions::Defect;
 use crate::daemon::{Broken, Event, LiveRun, OwnerLink, PoolUse};
@@ -297,9 +297,7 @@ impl Verb for Status {
     }
 
     fn confine(&mut self, tenant: &Tenant) -> Result<(), Failure> {
-        require_own(tenant, self.tenant.as_ref())?;
-        self.tenant = Some(tenant.clone());
-        Ok(())
+        confine_to(tenant, &mut self.tenant)
     }
 
     async fn run(self, call: Call) -> Result<StatusReport, Failure> {

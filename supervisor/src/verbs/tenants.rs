@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::spent::bytes_brief;
-use crate::api::{Audience, Call, Effect, Verb, blocking, require_own};
+use crate::api::{Audience, Call, Effect, Verb, blocking, confine_to, require_own};
 use crate::command::Command;
 use crate::config::tenants::TenantConfig;
 use crate::exit::Code;
@@ -111,9 +111,7 @@ impl Verb for ListTenants {
     type Reply = Vec<TenantLine>;
 
     fn confine(&mut self, tenant: &Tenant) -> Result<(), Failure> {
-        require_own(tenant, self.name.as_ref())?;
-        self.name = Some(tenant.clone());
-        Ok(())
+        confine_to(tenant, &mut self.name)
     }
 
     async fn run(self, call: Call) -> Result<Vec<TenantLine>, Failure> {

@@ -171,6 +171,12 @@ pub(super) fn named(task: Option<TaskId>) -> Result<TaskId, Failure> {
     task.ok_or_else(|| Failure::usage("no task is named").hint("name a task, such as t_0123abcd"))
 }
 
+/// Makes a request that names no task mean the run's own.
+pub(super) fn default_to_own_task(task: &mut Option<TaskId>, here: &Invocation) -> Result<(), Failure> {
+    *task = Some(own_task(task.take(), here)?);
+    Ok(())
+}
+
 /// The task that was named, or the run's own.
 pub(super) fn own_task(named: Option<TaskId>, here: &Invocation) -> Result<TaskId, Failure> {
     named.or_else(|| here.worker().map(|worker| worker.task.clone())).ok_or_else(|| {

@@ -20,11 +20,7 @@ pub(crate) fn path_of(root: &Root, name: &ScheduleName) -> PathBuf {
 /// The text of the file of a schedule; none where there is no file.
 pub(crate) fn text_of(root: &Root, name: &ScheduleName) -> Result<Option<String>, Failure> {
     let path = path_of(root, name);
-    match settings::read(&path) {
-        Ok(text) => Ok(Some(text)),
-        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
-        Err(e) => Err(Failure::file("read", &path, &e)),
-    }
+    settings::read_if_any(&path).map_err(|e| Failure::file("read", &path, &e))
 }
 
 /// Writes the file of a schedule, unless its text cannot be used. Whatever reads it meanwhile has the old text or the new one.

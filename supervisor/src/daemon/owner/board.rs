@@ -8,7 +8,7 @@ use kernel::{BoardName, Clock as _, Timestamp};
 use super::backoff::Kept;
 use super::event::Event;
 use super::link::OwnerLink;
-use crate::daemon::run::context::{Context, submit};
+use crate::daemon::run::context::Context;
 use crate::daemon::run::key::TaskKey;
 
 /// How long the reply of a request is kept for a repeat; a client gives up after a minute.
@@ -19,7 +19,7 @@ pub(in crate::daemon) fn wake_board(context: &Arc<Context>, link: &OwnerLink, na
     let (shared, link) = (Arc::clone(context), link.clone());
     context.tasks.spawn(async move {
         let woken = match shared.service.board(&name) {
-            Ok(board) => submit(&board, |board| board.wake_due()).await,
+            Ok(board) => board.write(|board| board.wake_due()).await,
             Err(failure) => Err(failure),
         };
         link.send(Event::Woken(name, woken.map(drop))).await;
@@ -31,7 +31,7 @@ pub(in crate::daemon) fn note_nonspawnable(context: &Arc<Context>, key: TaskKey,
     let shared = Arc::clone(context);
     context.tasks.spawn(async move {
         let noted = match shared.service.board(&key.board) {
-            Ok(board) => submit(&board, move |board| board.note_nonspawnable(&key.task, &why)).await,
+            Ok(board) => board.write(move |board| board.note_nonspawnable(&key.task, &why)).await,
             Err(failure) => Err(failure),
         };
         if let Err(error) = noted {
@@ -84,7 +84,7 @@ pub(in crate::daemon) fn forget_old_requests(context: &Arc<Context>, boards: &[B
         let shared = Arc::clone(context);
         context.tasks.spawn(async move {
             let forgotten = match shared.service.board(&name) {
-                Ok(board) => submit(&board, move |board| board.forget_requests(before)).await,
+                Ok(board) => board.write(move |board| board.forget_requests(before)).await,
                 Err(failure) => Err(failure),
             };
             if let Err(error) = forgotten {

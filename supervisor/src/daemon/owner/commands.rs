@@ -10,7 +10,7 @@ use std::time::Duration;
 use kernel::{BoardName, DueCommand, View};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-use crate::daemon::run::context::{Context, submit};
+use crate::daemon::run::context::Context;
 use crate::failure::Failure;
 
 /// How many commands of one board are begun at once.
@@ -50,7 +50,7 @@ async fn note(
     failure: Option<String>,
 ) -> Result<(), Failure> {
     let board = context.service.board(name)?;
-    submit(&board, move |board| board.settle_command(&command, failure.as_deref())).await
+    board.write(move |board| board.settle_command(&command, failure.as_deref())).await
 }
 
 /// Runs one command until it ends. An error says why it failed.

@@ -7,7 +7,7 @@ use kernel::{Candidate, ContextLimits, Purpose, Run, Task};
 use rand::Rng as _;
 use tokio_util::sync::CancellationToken;
 
-use super::context::{Context, submit};
+use super::context::Context;
 use super::files;
 use super::order::Order;
 use super::provision::Provision;
@@ -87,30 +87,33 @@ pub(super) async fn claim(
     let board_name = board.name().clone();
     let workplaces = context.service.workplaces();
     let current = Arc::clone(&config);
-    let claimed = submit(board, move |board| {
-        let task = board.expect_task(&id)?;
-        let limit = limits.time_limit(&task, &current);
-        let deadline = Duration::from_micros(shim::rundir::boottime_us()) + limit.limit;
-        let start = kernel::Start { max_runtime: Some(limit), deadline_boottime: Some(deadline), ..start };
-        let run = board.start_run(&id, start)?;
-        let given = provision.give(board, (&id, &candidate.workspace))?;
-        let log = logs.log(&board_name, &id, run.id);
-        board.record_log_path(run.id, &log.display().to_string())?;
-        // Recorded with the claim where it is known: a second commit would take as long again.
-        if let Some(place) = &given.place {
-            board.record_workspace(run.id, place)?;
-        }
-        let run = kernel::Run { workspace_path: given.place.map(|place| place.path), ..run };
-        let task = board.expect_task(&id)?;
-        let files_dir = logs.run_files(&board_name, run.id);
-        let place = |file: &kernel::Attachment| Some(files::place_of(&files_dir, file).display().to_string());
-        let context = board.context(&id, ContextLimits::default(), &place)?.text;
-        let resume = if resumes { resume(board, &run, &place)? } else { None };
-        let files = board.files_of_run(&id)?;
-        // All that is needed is read here: a claim that is committed must not fail afterwards.
-        Ok(ClaimedTask { run, task, context, resume, files, own_uid: given.own_uid, deadline })
-    })
-    .await?;
+    let claimed = board
+        .write(move |board| {
+            let task = board.expect_task(&id)?;
+            let limit = limits.time_limit(&task, &current);
+            let deadline = Duration::from_micros(shim::rundir::boottime_us()) + limit.limit;
+            let start =
+                kernel::Start { max_runtime: Some(limit), deadline_boottime: Some(deadline), ..start };
+            let run = board.start_run(&id, start)?;
+            let given = provision.give(board, (&id, &candidate.workspace))?;
+            let log = logs.log(&board_name, &id, run.id);
+            board.record_log_path(run.id, &log.display().to_string())?;
+            // Recorded with the claim where it is known: a second commit would take as long again.
+            if let Some(place) = &given.place {
+                board.record_workspace(run.id, place)?;
+            }
+            let run = kernel::Run { workspace_path: given.place.map(|place| place.path), ..run };
+            let task = board.expect_task(&id)?;
+            let files_dir = logs.run_files(&board_name, run.id);
+            let place =
+                |file: &kernel::Attachment| Some(files::place_of(&files_dir, file).display().to_string());
+            let context = board.context(&id, ContextLimits::default(), &place)?.text;
+            let resume = if resumes { resume(board, &run, &place)? } else { None };
+            let files = board.files_of_run(&id)?;
+            // All that is needed is read here: a claim that is committed must not fail afterwards.
+            Ok(ClaimedTask { run, task, context, resume, files, own_uid: given.own_uid, deadline })
+        })
+        .await?;
     let is_fork = claimed.resume.as_ref().is_some_and(|resume| matches!(resume.next, Next::Fork(_)));
     let lane = if is_fork { lane.forking() } else { lane };
     let skills = pinned(&claimed.task, of_profile, roster);

@@ -13,10 +13,8 @@ use super::order::Host;
 use super::report::{Report, Reports};
 use super::starts::Starts;
 use crate::config::Tuning;
-use crate::exit::Code;
-use crate::failure::Failure;
 use crate::plugins::Calls;
-use crate::service::{BoardHandle, Service};
+use crate::service::Service;
 use crate::telemetry::Tracer;
 
 /// How long a settled fact waits for a board that cannot be written, between tries.
@@ -53,17 +51,4 @@ impl Context {
     pub(in crate::daemon) async fn tell(&self, key: &TaskKey, report: Report) {
         self.reports.tell(key, report).await;
     }
-}
-
-/// Runs a job in the writer's next transaction.
-pub(in crate::daemon) async fn submit<T: Send + 'static>(
-    board: &BoardHandle,
-    job: impl FnOnce(&mut kernel::Board<'_>) -> Result<T, kernel::Error> + Send + 'static,
-) -> Result<T, Failure> {
-    let (done, reply) = tokio::sync::oneshot::channel();
-    board.writer()?.submit(job, move |result| drop(done.send(result)));
-    reply
-        .await
-        .map_err(|_| Failure::new(Code::TryAgain, "the board's writer has stopped"))?
-        .map_err(Failure::from)
 }

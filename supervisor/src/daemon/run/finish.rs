@@ -13,7 +13,7 @@ use shim::rundir::RunDir;
 use shim::shortage::unless_short;
 
 use super::artifacts::{self, Taken};
-use super::context::{Context, RETRY, submit};
+use super::context::{Context, RETRY};
 use super::evidence;
 use super::key::TaskKey;
 use super::live::Phase;
@@ -66,7 +66,7 @@ pub(super) async fn finish(
         let (id, ending) = (run.id, ending.clone());
         let (taken, records) = (Arc::clone(&taken), Arc::clone(&records));
         // Together: a daemon that dies before this takes the files again, and one that dies after it has them.
-        let told = submit(board, move |board| {
+        let told = board.write(move |board| {
             board.record_messages(id, &records.news)?;
             board.end_run(id, &ending, &taken.handed)
         });

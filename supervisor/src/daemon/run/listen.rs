@@ -14,7 +14,7 @@ use shim::rundir::{RunDir, StopReason, StopRequest, VERSION};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use super::context::{Context, submit};
+use super::context::Context;
 use super::key::TaskKey;
 use super::messages;
 use super::note::Note;
@@ -79,7 +79,7 @@ async fn listen(
             pause = Duration::from_secs(length / BYTES).clamp(PAUSE, LONGEST);
             if spent != known {
                 known = spent.clone();
-                let recorded = submit(board, move |board| board.record_spent(run, &spent)).await;
+                let recorded = board.write(move |board| board.record_spent(run, &spent)).await;
                 if let Err(error) = recorded {
                     tracing::debug!(task = %key, %run, %error, "usage_not_recorded");
                 }

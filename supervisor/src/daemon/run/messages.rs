@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use shim::rundir::{Letter, MessagesRecord, Receipt, RunDir, RunDirError};
 use shim::shortage::unless_short;
 
-use super::context::{Context, RETRY, submit};
+use super::context::{Context, RETRY};
 use super::key::TaskKey;
 use crate::failpoint;
 use crate::failure::{Failure, with_causes};
@@ -73,7 +73,7 @@ async fn pass_on(
     }
     if record != done.told {
         let news = news_of(&record);
-        submit(board, move |board| board.record_messages(run, &news)).await?;
+        board.write(move |board| board.record_messages(run, &news)).await?;
         done.told = record;
     }
     Ok(())

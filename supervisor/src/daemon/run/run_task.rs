@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::attempt::{Attempt, Terms};
 use super::claim::claim;
 use super::conclude::{conclude, fail_to_start};
-use super::context::{Context, RETRY, submit};
+use super::context::{Context, RETRY};
 use super::fault::LaunchError;
 use super::key::TaskKey;
 use super::launch::{self, Launch};
@@ -168,7 +168,7 @@ async fn record_workspace(board: &BoardHandle, run: &Run, launch: &Launch) {
     if run.workspace_path.as_ref() == Some(&place.path) {
         return;
     }
-    let recorded = submit(board, move |board| board.record_workspace(id, &place)).await;
+    let recorded = board.write(move |board| board.record_workspace(id, &place)).await;
     if let Err(error) = recorded {
         tracing::warn!(run = %id, %error, "workspace_not_recorded");
     }

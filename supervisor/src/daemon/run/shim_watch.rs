@@ -6,7 +6,7 @@ use std::time::Duration;
 use kernel::{Clock, Run, SystemClock, Timestamp};
 use shim::rundir::{LockState, RunDir, StartedRecord, StopRequest};
 
-use super::context::{Context, RETRY, submit};
+use super::context::{Context, RETRY};
 use super::key::TaskKey;
 use super::listen;
 use super::live::{Phase, ShimHandle};
@@ -109,7 +109,7 @@ pub(in crate::daemon) async fn tell_started(
     let id = run.id;
     let pid = record.worker.pid;
     let report = serde_json::to_value(&record.report).unwrap_or_default();
-    let recorded = submit(board, move |board| board.record_spawned(id, pid, &report)).await;
+    let recorded = board.write(move |board| board.record_spawned(id, pid, &report)).await;
     match recorded {
         Ok(is_first) => {
             failpoint::pass("after-started");

@@ -4,7 +4,7 @@ use kernel::{Counted, Run, RunId};
 use shim::rundir::{RunDir, Straggler, UnkillableRecord, boottime_us};
 use shim::stuck::Stuck;
 
-use super::context::{Context, submit};
+use super::context::Context;
 use super::key::TaskKey;
 use super::live::Phase;
 use super::report::Report;
@@ -31,7 +31,7 @@ pub(super) async fn note(board: &BoardHandle, key: &TaskKey, run: RunId, process
     let processes: Vec<kernel::Straggler> =
         processes.iter().take(UnkillableRecord::NAMED).map(told).collect();
     let left = processes.clone();
-    match submit(board, move |board| board.note_unkillable(run, &left)).await {
+    match board.write(move |board| board.note_unkillable(run, &left)).await {
         Ok(true) => tracing::error!(task = %key, %run, ?processes, "unkillable"),
         Ok(false) => {}
         Err(error) => tracing::warn!(task = %key, %run, %error, ?processes, "unkillable_not_noted"),

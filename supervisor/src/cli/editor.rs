@@ -1,0 +1,55 @@
+//! Texts that a person changes in an editor.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::api::blocking;
+use crate::environment;
+use crate::failure::Failure;
+
+/// Whether an editor can be shown.
+pub(super) fn has_terminal() -> bool {
+    std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+}
+
+/// Opens a text in the editor of the environment, as a file with this suffix, and returns what it was changed to. A text that comes back
+/// unchanged is an error.
+pub(super) async fn edited(before: String, suffix: &'static str) -> Result<String, Failure> {
+    let after = {
+        let before = before.clone();
+        blocking("failed to wait for the editor", move || run_editor(&before, suffix)).await??
+    };
+    if after == before {
+        return Err(
+            Failure::usage("nothing was changed").hint("save the text in the editor before you leave it")
+        );
+    }
+    Ok(after)
+}
+
+fn run_editor(text: &str, suffix: &str) -> Result<String, Failure> {
+    let failed = |e: &std::io::Error| Failure::failed(format!("the text cannot be edited: {e}"));
+    let mut file = tempfile::Builder::new().suffix(suffix).tempfile().map_err(|e| failed(&e))?;
+    file.write_all(text.as_bytes()).map_err(|e| failed(&e))?;
+    let editor =
+        ["VISUAL", "EDITOR"].into_iter().find_map(environment::text).unwrap_or_else(|| "vi".to_owned());
+    // As git does: the variable may hold arguments, so a shell takes it apart.
+    let status = Command::new("/bin/sh")
+        .args(["-c", &format!("{editor} \"$@\""), "editor"])
+        .arg(file.path())
+        .status()
+        .map_err(|e| failed(&e))?;
+    if !status.success() {
+        return Err(Failure::failed(format!("the editor `{editor}` ended with {status}"))
+            .hint("nothing was changed; set EDITOR to another one"));
+    }
+    std::fs::read_to_string(file.path()).map_err(|e| failed(&e))
+}
+
+/// Keeps a text that was refused in a file that only this user reads.
+pub(super) fn keep_draft(name: &str, suffix: &str, text: &str) -> Option<PathBuf> {
+    let mut file = tempfile::Builder::new().prefix(&format!("{name}-")).suffix(suffix).tempfile().ok()?;
+    file.write_all(text.as_bytes()).ok()?;
+    file.keep().ok().map(|(_, path)| path)
+}

@@ -1,0 +1,28 @@
+//! A write to a board that is waited for.
+
+use kernel::{Board, Error};
+use tokio::sync::oneshot;
+
+use super::BoardHandle;
+use crate::exit::Code;
+use crate::failure::Failure;
+
+impl BoardHandle {
+    /// Runs a job in the writer's next transaction, and waits for its commit. The write stands where the caller does not wait so long.
+    ///
+    /// # Errors
+    /// What the job, the commit or the writer failed with.
+    pub(crate) async fn write<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut Board<'_>) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Failure> {
+        let (done, reply) = oneshot::channel();
+        self.writer()?.submit(job, move |result| drop(done.send(result)));
+        reply.await.map_err(stopped)?.map_err(Failure::from)
+    }
+}
+
+/// The failure of a write whose reply never comes.
+pub(crate) fn stopped(_: oneshot::error::RecvError) -> Failure {
+    Failure::new(Code::TryAgain, "the board's writer has stopped")
+}
