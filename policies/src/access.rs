@@ -3,7 +3,7 @@
 /// What may be done with a granted path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Access {
-    /// Read.
+    /// Read files and list directories.
     Read,
     /// Read and execute.
     Execute,

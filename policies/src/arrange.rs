@@ -42,14 +42,14 @@ pub enum Arrange {
     Show {
         /// Where.
         at: PathBuf,
-        /// What.
+        /// Its path on the host.
         source: PathBuf,
     },
     /// Shows a file or directory for reading and writing.
     Lend {
         /// Where.
         at: PathBuf,
-        /// What.
+        /// Its path on the host.
         source: PathBuf,
     },
     /// Shows a symbolic link, in an empty directory of an earlier step.

@@ -44,7 +44,7 @@ pub enum Standing {
 pub struct Held {
     /// Where it is seen from the path: elsewhere than it is named, where a mount shows it a second time.
     pub at: PathBuf,
-    /// The place.
+    /// The place, by its own path.
     pub place: PathBuf,
 }
 

@@ -31,7 +31,7 @@ pub struct Denial {
 pub struct Homes {
     /// That of the worker's user, or the one that the policy names.
     pub own: Option<PathBuf>,
-    /// Those of others.
+    /// The homes of other users.
     pub others: Vec<PathBuf>,
 }
 

@@ -54,7 +54,7 @@ pub enum PolicyError {
         origin: PathBuf,
         /// The line, counted from 1.
         line: usize,
-        /// The key.
+        /// The key that grants it.
         key: &'static str,
     },
     /// The policy grants a place that is closed to every worker.
@@ -63,7 +63,7 @@ pub enum PolicyError {
         origin: PathBuf,
         /// The line, counted from 1.
         line: usize,
-        /// The key.
+        /// The key that grants it.
         key: &'static str,
         /// The granted path.
         path: PathBuf,

@@ -37,9 +37,9 @@ enum Named {
 /// What a worker asks its proxy for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Target {
-    /// Which host.
+    /// By name or by address.
     pub host: Host,
-    /// Which of its ports.
+    /// The TCP port.
     pub port: u16,
 }
 

@@ -19,7 +19,7 @@ const BUILTIN: &str = "builtin:";
 pub struct Source {
     /// The file, for errors. Its name without the ending is that of the policy.
     pub origin: PathBuf,
-    /// The text.
+    /// The TOML of this one file.
     pub text: String,
 }
 

@@ -32,9 +32,9 @@ pub struct NamespaceError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PidNamespace {
-    /// By its privileges.
+    /// It has `CAP_SYS_ADMIN`.
     Privileged,
-    /// By a user namespace.
+    /// The process makes a user namespace first.
     UserNamespace,
 }
 

@@ -89,7 +89,7 @@ pub enum PlanError {
     /// A loopback interface of the run's own cannot be had.
     #[error("make a loopback interface for the run, as the policy {policy} asks for: {why}")]
     Loopback { policy: String, why: &'static str },
-    /// There is no proxy.
+    /// The policy asks for a proxy, and nothing offers one here.
     #[error("reach the proxy that the policy {policy} leaves open: only a run of the daemon has one")]
     NoProxy { policy: String },
     /// The listening socket of the proxy could not be handed to anybody.

@@ -16,10 +16,10 @@ pub struct Report {
     pub layers: Vec<LayerReport>,
 }
 
-/// One layer of a [`Report`].
+/// How much of one layer is enforced, and why not all of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LayerReport {
-    /// Which layer.
+    /// One of the layers that a policy can ask for.
     pub layer: Layer,
     /// How far it is enforced.
     pub state: State,
@@ -71,7 +71,7 @@ pub enum Layer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// All of it.
+    /// Everything that the policy asks of the layer is enforced.
     Enforced,
     /// Some of it.
     Partial,

@@ -142,7 +142,7 @@ enum Why {
 pub struct SecretValue(OsString);
 
 impl SecretValue {
-    /// Returns the bytes.
+    /// Returns the value, which has no zero byte.
     pub fn bytes(&self) -> &[u8] {
         self.0.as_bytes()
     }

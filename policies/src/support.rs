@@ -40,7 +40,7 @@ pub struct Support {
 pub enum View {
     /// With the caller's privileges.
     Privileged,
-    /// With a user namespace.
+    /// Inside a user namespace.
     UserNamespace,
     /// It cannot.
     Unavailable {

@@ -24,7 +24,7 @@ pub enum ArtifactError {
     /// Something else than a regular file is there.
     #[error("it is not a file")]
     NotAFile,
-    /// It is too large.
+    /// The file is larger than what is kept of one artifact.
     #[error("it has more than {limit} bytes")]
     TooLarge {
         /// The most that it may have.

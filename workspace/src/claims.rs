@@ -29,7 +29,7 @@ pub struct Claims {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unfounded {
-    /// A file.
+    /// A file is named that is not in the workspace.
     File {
         /// Its path, as it was named.
         path: PathBuf,

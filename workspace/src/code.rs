@@ -10,7 +10,7 @@ pub enum Code {
     WorkspaceKindUnknown,
     /// A scratch workspace was named with a path.
     WorkspaceScratchPath,
-    /// A path is empty.
+    /// `dir:` or `worktree:` without a path.
     WorkspacePathEmpty,
     /// A path is not absolute.
     WorkspacePathRelative,
@@ -78,7 +78,7 @@ pub enum Code {
     WorktreeDirty,
     /// The worktree has commits that are nowhere else.
     WorktreeUnmerged,
-    /// The worktree is locked.
+    /// `git worktree lock` was used on it.
     WorktreeLocked,
     /// The worktree cannot be read.
     WorktreeUnreadable,

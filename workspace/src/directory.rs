@@ -82,7 +82,7 @@ pub fn prepare(path: &Path) -> Result<Prepared, DirectoryError> {
 pub struct Ground {
     /// The directory.
     pub path: PathBuf,
-    /// Its owner.
+    /// The user and group that the directory has.
     pub owner: Owner,
 }
 

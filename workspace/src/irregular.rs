@@ -24,7 +24,7 @@ const DOT_GIT: &[u8] = b".git";
 pub struct Irregular {
     /// Where it is.
     pub path: PathBuf,
-    /// What it is.
+    /// What lies there in the place of a regular file.
     pub kind: IrregularKind,
 }
 

@@ -56,7 +56,7 @@ pub enum Job {
     },
     /// See [`Worktree::prepare`].
     PrepareWorktree {
-        /// The worktree.
+        /// Where the job works.
         worktree: Worktree,
         /// Where a new branch starts.
         base: Base,
@@ -65,7 +65,7 @@ pub enum Job {
     },
     /// See [`Worktree::seal`].
     SealWorktree {
-        /// The worktree.
+        /// Where the job works.
         worktree: Worktree,
     },
     /// See [`crate::remove_tree`]. Run it as the worker's user first; on [`Removal::Emptied`] once more as the owner of `base`.
@@ -84,21 +84,21 @@ pub enum Job {
     },
     /// See [`Worktree::remove`].
     RemoveWorktree {
-        /// The worktree.
+        /// Where the job works.
         worktree: Worktree,
         /// What may be lost.
         loss: Loss,
     },
     /// See [`Worktree::judge`].
     JudgeWorktree {
-        /// The worktree.
+        /// Where the job works.
         worktree: Worktree,
         /// What may be lost.
         loss: Loss,
     },
     /// See [`Worktree::status`].
     Inspect {
-        /// The worktree.
+        /// Where the job works.
         worktree: Worktree,
     },
     /// See [`repository::standing`].
@@ -126,7 +126,7 @@ pub enum Job {
     ReadTip {
         /// The repository.
         path: PathBuf,
-        /// The branch.
+        /// The short name of the branch: `main`.
         branch: String,
     },
     /// Reads the commit at HEAD of a working tree.
@@ -196,13 +196,13 @@ pub enum Outcome {
     Standing(Standing),
     /// A repository is there.
     Provided(Head),
-    /// A commit.
+    /// The reply to a commit.
     Committed(Committed),
     /// The commit at HEAD, in hex, if there is one.
     Head(Option<String>),
     /// What has happened in a working tree.
     Evidence(repository::Evidence),
-    /// What differs.
+    /// The reply to a diff.
     Diff(Diff),
     /// What a worker has named first of what is not there.
     Unfounded(Option<Unfounded>),

@@ -18,7 +18,7 @@ pub enum LeaseHolder {
         board: String,
         /// The run's number on that board.
         run: i64,
-        /// The task.
+        /// The id of the task that has the lease, where its record could be read.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         task: Option<String>,
     },

@@ -45,7 +45,7 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Made {
-    /// It is new.
+    /// The workspace was made for this run.
     Created,
     /// It was there, with whatever an earlier run left in it.
     Reused,
@@ -123,14 +123,14 @@ pub enum Shown {
     Show {
         /// Where.
         at: PathBuf,
-        /// What.
+        /// Its path on the host.
         source: PathBuf,
     },
     /// A file or directory, to be read and written.
     Lend {
         /// Where.
         at: PathBuf,
-        /// What.
+        /// Its path on the host.
         source: PathBuf,
     },
     /// A symbolic link in such an empty directory.

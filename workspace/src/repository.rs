@@ -46,7 +46,7 @@ pub struct Head {
     pub files: usize,
 }
 
-/// One commit.
+/// A commit that was made of what lay in a worktree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Committed {
     /// The commit, in hex.

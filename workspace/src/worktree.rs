@@ -44,7 +44,7 @@ pub struct Worktree {
     /// Where worktrees are kept; `<repository>/.worktrees` if not given.
     #[serde(default)]
     pub worktrees: Option<PathBuf>,
-    /// The worktree's name.
+    /// The name that git has for the worktree (`.git/worktrees/NAME`).
     pub id: Name,
 }
 

@@ -95,7 +95,7 @@ impl fmt::Display for Flaw {
 /// An attachment that is not whole.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lack {
-    /// The attachment.
+    /// As the board knows it.
     pub file: Attachment,
     /// What is wrong with its bytes.
     pub flaw: Flaw,
@@ -119,14 +119,14 @@ pub struct Unswept {
 pub enum Extent {
     /// All, and drafts that nobody writes any more.
     All,
-    /// These.
+    /// Those with one of these digests.
     Only(BTreeSet<Digest>),
 }
 
 /// Whether a sweep removes what it finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sweep {
-    /// It does.
+    /// Removes what no row names.
     Remove,
     /// It only says what it would remove.
     Look,
@@ -145,7 +145,7 @@ impl Blobs {
         Self { dir: path.with_file_name(DIRECTORY) }
     }
 
-    /// Returns the directory.
+    /// Where the files lie, beneath the directory of the board.
     pub fn directory(&self) -> &Path {
         &self.dir
     }

@@ -21,7 +21,7 @@ use crate::store::tasks::Standing;
 /// A task that was done and is to be done again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reopened {
-    /// The task.
+    /// The task after the step.
     pub task: Task,
     /// Its children that have begun: they go on with the result that it had.
     pub begun: Vec<TaskId>,

@@ -20,9 +20,9 @@ use crate::store::runs::{Lease, NewRun};
 /// A task and the run that was opened on it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claimed {
-    /// The task.
+    /// The task, which is `running`.
     pub task: Task,
-    /// The run.
+    /// The run that was opened for it.
     pub run: Run,
 }
 

@@ -27,7 +27,7 @@ use crate::store::tasks::Birth;
 /// A task, new or known by its idempotency key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Created {
-    /// The task.
+    /// The task that was created, or the one that the idempotency key had created before.
     pub task: Task,
     /// Whether its idempotency key had named it before; then nothing was made.
     pub existing: bool,

@@ -19,11 +19,11 @@ use crate::store::fields::Field;
 /// What to change; what is none stays.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Edit {
-    /// The title.
+    /// What to do, in one line.
     pub title: Option<String>,
-    /// The body.
+    /// What to do, at length.
     pub body: Option<String>,
-    /// The priority.
+    /// The highest starts first.
     pub priority: Option<i64>,
     /// The failures in a row that block it.
     pub max_retries: Option<u32>,
@@ -33,7 +33,7 @@ pub struct Edit {
     pub summary: Option<String>,
     /// The metadata of its last completed run.
     pub metadata: Option<Value>,
-    /// Whose it is.
+    /// The tenant that it is to belong to.
     pub tenant: Option<Tenant>,
     /// How long a run may take.
     pub max_runtime: Option<Duration>,

@@ -16,7 +16,7 @@ use crate::rules::authority;
 pub struct Fork {
     /// The run whose session it begins from; the last one that has named a session where none is named.
     pub run: Option<RunId>,
-    /// Its title.
+    /// The title of the new task.
     pub title: String,
     /// What its agent is to do.
     pub body: String,

@@ -50,7 +50,7 @@ impl Board<'_> {
         Ok(())
     }
 
-    /// Defines one schedule.
+    /// Adds a schedule, or replaces its definition.
     pub fn define_schedule(&mut self, name: &ScheduleName, spec: &ScheduleSpec) -> Result<(), Error> {
         let ticks = validate(name, spec)?;
         let now = self.now();
@@ -321,7 +321,7 @@ impl View<'_> {
         self.tx.count_queued(name)
     }
 
-    /// Returns a schedule.
+    /// Returns the schedule of this name, as it was defined last.
     pub fn find_schedule(&self, name: &ScheduleName) -> Result<Option<Schedule>, Error> {
         self.tx.find_schedule(name)
     }

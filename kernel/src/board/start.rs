@@ -47,7 +47,7 @@ pub struct Start {
 pub struct Placement {
     /// The directory.
     pub path: String,
-    /// The branch.
+    /// The branch of a worktree, by its short name.
     pub branch: Option<String>,
     /// The user its worker runs as.
     pub worker_uid: Option<u32>,

@@ -189,7 +189,7 @@ impl View<'_> {
         self.task(id)?.ok_or_else(|| Error::missing("task", id))
     }
 
-    /// Returns one page of tasks.
+    /// Returns the tasks that a filter names, at most one page of them.
     pub fn tasks(&self, filter: &Filter) -> Result<Page, Error> {
         let (tasks, next) = self.tx.page_of_tasks(filter)?;
         Ok(Page { tasks, next })

@@ -36,9 +36,9 @@ words! {
 /// The run that a worker speaks for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunRef {
-    /// The run.
+    /// The open run that the worker acts for.
     pub run: RunId,
-    /// Its task.
+    /// The task of that run.
     pub task: TaskId,
 }
 
@@ -104,7 +104,7 @@ impl Actor {
 pub struct Label<'a> {
     /// Its kind; none of a bare name.
     pub kind: Option<ActorKind>,
-    /// Its name.
+    /// The name behind the kind: `ann` of `person:ann`.
     pub name: &'a str,
 }
 

@@ -188,7 +188,7 @@ impl Budget {
 /// All budgets. What is absent is not limited.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Budgets {
-    /// Of each run.
+    /// What one run may use.
     pub per_run: Budget,
     /// Of each tenant on a day.
     pub per_tenant: Budget,

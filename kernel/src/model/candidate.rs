@@ -8,13 +8,13 @@ use crate::model::id::{Pool, Profile, TaskId, Tenant};
 /// A task that may be started.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
-    /// The task.
+    /// The task, which waits for a worker.
     pub task: TaskId,
     /// Who is to work on it.
     pub assignee: Profile,
-    /// Its tenant.
+    /// The tenant whose caps it counts under.
     pub tenant: Option<Tenant>,
-    /// Its priority.
+    /// The highest starts first.
     pub priority: i64,
     /// Its age.
     pub created_at: Timestamp,
@@ -25,7 +25,7 @@ pub struct Candidate {
     pub line: String,
     /// The pools that it names.
     pub pools: BTreeSet<Pool>,
-    /// Its policy.
+    /// The policy that the task itself asks for.
     pub policy: Option<String>,
     /// The mission that it belongs to, where it is not the first task of one.
     pub mission: Option<String>,
@@ -66,7 +66,7 @@ pub enum Answer {
 /// How far the reason reaches that keeps a task from starting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// This task.
+    /// Only this task.
     Task,
     /// The tasks of its line.
     Line,

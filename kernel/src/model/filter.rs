@@ -95,7 +95,7 @@ impl Default for Filter {
 /// One page of tasks.
 #[derive(Clone, Debug)]
 pub struct Page {
-    /// The tasks.
+    /// At most as many as the filter asks for, in its order.
     pub tasks: Vec<Task>,
     /// Where the next page starts; none when this is the last.
     pub next: Option<String>,
@@ -125,7 +125,7 @@ pub struct EventFilter {
 /// Some of the rows of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Excerpt<T> {
-    /// The rows.
+    /// At most as many as were asked for.
     pub rows: Vec<T>,
     /// Whether there are more, beyond the end from which they were counted.
     pub more: bool,

@@ -243,7 +243,7 @@ impl Hold {
         name == Some(self.name.as_str()) && self.within.reaches(target.tenant)
     }
 
-    /// Returns what it is on.
+    /// Returns its scope, with the name of what is held.
     pub fn on(&self) -> HoldOn {
         HoldOn { scope: self.scope, name: self.name.clone() }
     }

@@ -215,7 +215,7 @@ words! {
 /// Something that the sandbox of a run denied it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Denied {
-    /// The policy.
+    /// The name of the policy that denied it.
     pub policy: String,
     /// The act, such as `executing /home/ann/.cargo/bin/cargo`.
     pub act: String,
@@ -271,7 +271,7 @@ pub struct HostEgress {
 /// Everything that is known about the end of a run.
 #[derive(Clone, Debug)]
 pub struct Ending {
-    /// What ended it.
+    /// What ended the run: its own exit, a limit, a person.
     pub cause: EndCause,
     /// What a clean exit means in its lane.
     pub result_policy: OnCleanExit,
@@ -350,7 +350,7 @@ impl Ending {
 /// What the end of a run did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finished {
-    /// The task.
+    /// The task that the run was of.
     pub task: TaskId,
     /// Where the task went.
     pub status: Status,

@@ -31,7 +31,7 @@ pub struct ProjectedTask {
     pub title: String,
     /// What is to be done.
     pub body: Option<String>,
-    /// Who does it.
+    /// The profile, by its name.
     pub assignee: Option<String>,
     /// Its namespace.
     pub tenant: Option<String>,
@@ -86,7 +86,7 @@ pub struct ProjectedCard {
     pub title: String,
     /// What is to be done.
     pub body: Option<String>,
-    /// Who is to do it.
+    /// The profile, by its name.
     pub assignee: Option<String>,
     /// Its namespace.
     pub tenant: Option<String>,

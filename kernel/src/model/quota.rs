@@ -42,7 +42,7 @@ words! {
 }
 
 impl Bound {
-    /// Returns the default limit.
+    /// Returns the limit where the configuration sets none, in the unit of the bound.
     pub fn default_limit(self) -> u64 {
         self.row().0
     }
@@ -99,7 +99,7 @@ impl Default for Quotas {
 }
 
 impl Quotas {
-    /// Returns a limit.
+    /// Returns the most that a bound allows, in the unit of that bound.
     pub fn limit(&self, bound: Bound) -> u64 {
         self.limits.iter().find(|(known, _)| *known == bound).map_or(0, |(_, limit)| *limit)
     }

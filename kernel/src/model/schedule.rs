@@ -121,7 +121,7 @@ pub struct ScheduleSpec {
 /// A schedule as it stands on a board.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schedule {
-    /// Its name.
+    /// The name of its file, without `.toml`.
     pub name: ScheduleName,
     /// As it is defined.
     pub spec: ScheduleSpec,
@@ -136,9 +136,9 @@ pub struct Schedule {
 /// A command that a tick has to carry out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DueCommand {
-    /// The schedule.
+    /// The schedule that the tick is of.
     pub schedule: ScheduleName,
-    /// The tick.
+    /// When the tick was due.
     pub tick: Timestamp,
     /// Its words, with those of the tick.
     pub words: Vec<String>,
@@ -147,7 +147,7 @@ pub struct DueCommand {
 /// What became of a tick.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScheduleTick {
-    /// Its time.
+    /// When the tick was due.
     pub tick: Timestamp,
     /// The outcome.
     pub outcome: TickOutcome,

@@ -30,7 +30,7 @@ pub struct Spent {
 /// What the counters of tokens have counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Counters {
-    /// This run.
+    /// What this run has used.
     #[default]
     OfRun,
     /// All of the session so far, also in earlier runs.

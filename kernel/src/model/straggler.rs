@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub struct Straggler {
     /// Its id.
     pub pid: i32,
-    /// Its name.
+    /// The name of the program, at most 15 bytes (`/proc/PID/comm`).
     pub name: String,
     /// Its state as the kernel has it, mostly `D`.
     pub state: char,

@@ -31,10 +31,10 @@ pub struct NewSwarm {
     pub channel: Option<String>,
 }
 
-/// One of a swarm's workers.
+/// A worker of a swarm: its task is a prerequisite of the verifier's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SwarmWorker {
-    /// Who works.
+    /// The assignee of its task.
     pub profile: Profile,
     /// Its part; the goal where none is named.
     pub title: Option<String>,

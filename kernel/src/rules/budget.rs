@@ -8,7 +8,7 @@ use crate::model::figures::Dollars;
 pub struct SpentBudget {
     /// Whose; none for that of the run itself.
     pub payer: Option<Payer>,
-    /// What it is of.
+    /// Which of the amounts is spent.
     pub amount: Amount,
     /// The key that sets it, such as `budgets.per_run.requests`.
     pub key: String,

@@ -21,15 +21,15 @@ use crate::model::task::Task;
 /// The byte caps of a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContextLimits {
-    /// Of the body.
+    /// Of the body of the task, in bytes.
     pub body: usize,
-    /// Of each comment.
+    /// Of each comment, in bytes.
     pub comment: usize,
     /// Of each summary, error and piece of metadata.
     pub field: usize,
     /// How many earlier attempts are told; the latest ones.
     pub attempts: usize,
-    /// Of all of it.
+    /// Of the whole context, in bytes.
     pub total: usize,
 }
 

@@ -26,7 +26,6 @@ impl Open {
     /// How much of a parent's title is shown, in characters.
     const TITLE: usize = 40;
 
-    /// Adds a parent.
     pub(crate) fn add(&mut self, parent: &TaskId, status: Status, title: &str) {
         if self.named.len() == Self::NAMED {
             self.more += 1;

@@ -29,7 +29,6 @@ pub(crate) struct Copy {
 }
 
 impl Copy {
-    /// Opens it.
     pub(crate) fn open(path: &Path) -> Result<Self, OpenError> {
         Ok(Self { conn: open::foreign_writer(path)?, path: path.to_owned() })
     }

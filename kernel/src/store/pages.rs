@@ -74,7 +74,6 @@ fn size_of_texts(task: &Task) -> usize {
 enum Statuses {
     /// All but the archived.
     Live,
-    /// Those in one status.
     In(Status),
 }
 

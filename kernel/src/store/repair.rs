@@ -41,7 +41,7 @@ pub enum Repair {
 /// What a rebuilt board lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// The table.
+    /// The table in which rows were lost.
     pub table: String,
     /// What of it, in words.
     pub what: String,

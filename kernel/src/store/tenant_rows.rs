@@ -12,9 +12,7 @@ use crate::model::cell::Cell;
 use crate::model::error::Error;
 use crate::model::id::{Digest, Tenant};
 
-/// Its tasks.
 const TASKS: &str = "(SELECT id FROM tasks WHERE tenant = ?1)";
-/// The runs of its tasks.
 const RUNS: &str = "(SELECT r.id FROM task_runs r JOIN tasks t ON t.id = r.task_id WHERE t.tenant = ?1)";
 /// The missions of its tasks, which are named after the tasks that they began with.
 const MISSIONS: &str = "(SELECT id FROM tasks WHERE tenant = ?1 UNION \

@@ -50,7 +50,7 @@ pub struct Adopted {
 /// A file that the other program keeps for a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerFile {
-    /// Its id.
+    /// The id that the attachment has on this board.
     pub id: AttachmentId,
     /// Its name, as it can be here.
     pub filename: String,

@@ -34,7 +34,7 @@ impl LockFile {
         }
     }
 
-    /// The file.
+    /// The file whose lock is held. Its content is the record of who holds it.
     pub fn file(&mut self) -> &mut File {
         &mut self.0
     }

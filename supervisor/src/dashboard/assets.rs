@@ -35,7 +35,6 @@ pub(super) struct Asset {
 }
 
 impl Asset {
-    /// One with these bytes.
     pub(super) fn new(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
         let key = key(&Sha256::digest(&bytes).into());

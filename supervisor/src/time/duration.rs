@@ -15,7 +15,6 @@ use super::written::Written;
 pub(crate) struct WrittenDuration(Duration);
 
 impl WrittenDuration {
-    /// Returns a duration of `seconds`.
     pub(crate) const fn from_secs(seconds: u64) -> Self {
         WrittenDuration(Duration::from_secs(seconds))
     }

@@ -27,7 +27,7 @@ const WITH_RENAMES: usize = 500;
 /// Lines around a change.
 const CONTEXT: u32 = 3;
 
-/// What a diff is of.
+/// Between what changes are looked for, and how closely.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DiffOf {
@@ -68,14 +68,14 @@ pub struct Diff {
     pub warnings: Vec<String>,
 }
 
-/// A file that differs.
+/// The changes of one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileDiff {
     /// Its path, from the top of the tree on; of one that is gone, where it was.
     pub path: String,
     /// Where it was before, of one that was renamed.
     pub old_path: Option<String>,
-    /// How it differs.
+    /// Whether it was added, changed, removed or renamed.
     pub status: FileStatus,
     /// Its kind and whether it may be executed, before and now as git writes them in octal, where that differs: `100644 => 100755`.
     #[serde(default)]
@@ -123,11 +123,11 @@ impl FileStatus {
 pub struct Hunk {
     /// Which lines it is, as `git diff` says it: `@@ -1,4 +1,5 @@ fn main()`.
     pub header: String,
-    /// The lines.
+    /// The lines of the hunk, in the order of the file.
     pub lines: Vec<Line>,
 }
 
-/// A line.
+/// A line of a hunk: kept, added or removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Line {
     /// Whether it came, went, or stayed.

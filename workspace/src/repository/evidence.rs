@@ -45,7 +45,7 @@ pub struct Evidence {
     pub changed: Vec<ChangedPath>,
 }
 
-/// A commit in a line.
+/// A commit of the run: its id and the first line of its message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommitLine {
     /// The commit, in hex.
@@ -67,7 +67,7 @@ pub struct ChangedPath {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PathChange {
-    /// It is new.
+    /// The file was not there at the start of the run.
     Added,
     /// It has another content, kind or mode.
     Modified,

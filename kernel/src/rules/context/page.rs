@@ -11,7 +11,6 @@ const NOTICE: usize = 1024;
 /// What is given room before what, the most important first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rank {
-    /// What the task is.
     Task,
     /// The last word of people and other workers, and how the last attempt ended.
     Latest,

@@ -15,7 +15,7 @@ const ERROR_BYTES: usize = 2048;
 /// A step on the way to the command that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedStart {
-    /// The step.
+    /// The step at which the start failed.
     pub step: Step,
     /// What went wrong, with its causes.
     pub error: String,
@@ -53,7 +53,7 @@ pub enum Step {
     Confine,
     /// Making the policy concrete for this run.
     Plan,
-    /// Applying it.
+    /// Applying the policy to the process itself.
     Apply,
     /// Entering the directory in which the command starts.
     Cwd,

@@ -44,7 +44,7 @@ pub struct Letter {
     pub number: u32,
     /// Its name, a UUID, by which an agent confirms it.
     pub id: String,
-    /// The text.
+    /// The message, as the worker reads it.
     pub text: String,
 }
 

@@ -92,7 +92,7 @@ pub enum Cause {
 /// `overdue`: the daemon has killed the shim, which did not do what was due.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OverdueRecord {
-    /// The version of the record.
+    /// The format of the record.
     pub version: u32,
     /// Why the shim was to end the run.
     pub cause: Cause,
@@ -218,7 +218,7 @@ pub struct Straggler {
 /// `unkillable`: what the shim still waits for; the run's claim stays as long as it does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnkillableRecord {
-    /// The version of the record.
+    /// The format of the record.
     pub version: u32,
     /// When these were first seen, in microseconds of `CLOCK_BOOTTIME`.
     pub at_us: u64,

@@ -34,7 +34,7 @@ pub struct RunSpec {
     pub version: u32,
     /// The board's UUID.
     pub board: String,
-    /// The name of the board.
+    /// The name that the board had when the run started.
     pub board_name: String,
     /// The id of the task.
     pub task: String,

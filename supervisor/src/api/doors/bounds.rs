@@ -18,7 +18,6 @@ pub(crate) enum Group {
 /// How many connections a door has at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bounds {
-    /// In all.
     pub(super) all: usize,
     /// Of one group.
     pub(super) each: usize,

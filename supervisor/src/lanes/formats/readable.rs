@@ -162,7 +162,6 @@ pub(super) fn codex(line: &Value) -> Vec<Readable> {
     read.into_iter().collect()
 }
 
-/// A line of `codex-app-server`.
 pub(super) fn codex_app_server(line: &Value) -> Vec<Readable> {
     let item = &line["params"]["item"];
     let method = line["method"].as_str().unwrap_or_default();
@@ -187,7 +186,6 @@ pub(super) fn codex_app_server(line: &Value) -> Vec<Readable> {
     read.into_iter().collect()
 }
 
-/// A line of `acp`.
 pub(super) fn acp(line: &Value) -> Vec<Readable> {
     let update = &line["params"]["update"];
     let read = match update["sessionUpdate"].as_str().unwrap_or_default() {

@@ -63,7 +63,6 @@ impl Pieces {
         self.spans.push(Span::styled(shown(text), style));
     }
 
-    /// The line.
     pub(super) fn line(self) -> Line<'static> {
         Line::from(self.spans)
     }
