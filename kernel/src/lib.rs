@@ -77,6 +77,7 @@ pub use model::letter::{Address, Crowd, Heads, Letter, LetterState, Letters, Mai
 pub use model::limits;
 pub use model::log::{Folded, Horizon};
 pub use model::message::{Message, MessageNews, MessageState};
+pub use model::missing::Missing;
 pub use model::mission::{
     AskingMission, Mission, MissionCaps, MissionDetails, MissionFile, MissionLimit, MissionLimits,
     MissionState, MissionTask, MissionUse, Share,

@@ -11,6 +11,7 @@ use crate::model::counted::Counted;
 use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::id::{Digest, TaskId};
+use crate::model::missing::Missing;
 use crate::model::status::Status;
 use crate::model::task::Task;
 use crate::model::verdict::Verdict;
@@ -83,7 +84,7 @@ impl Board<'_> {
         let by = actor.label();
         self.append(&task, None, EventKind::Deleted, payload, &by)?;
         if !self.tx.delete_task(id)? {
-            return Err(Error::missing("task", id));
+            return Err(Error::missing(Missing::Task, id));
         }
         for child in children {
             self.reevaluate(&child, &by)?;

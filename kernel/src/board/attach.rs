@@ -9,6 +9,7 @@ use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::id::{AttachmentId, TaskId};
 use crate::model::limits;
+use crate::model::missing::Missing;
 use crate::model::note::{Attachment, NewAttachment};
 use crate::model::quota::Bound;
 use crate::model::task::Task;
@@ -34,10 +35,14 @@ impl Board<'_> {
     /// Forgets a file of a task. Returns what it was: what no other one holds is for the caller to sweep.
     pub fn detach_file(&mut self, number: AttachmentId, actor: &Actor) -> Result<Attachment, Error> {
         authority::person(actor, "remove an attachment")?;
-        let file = self.attachment(number)?.ok_or_else(|| Error::missing("attachment", number))?;
+        let file = self.attachment(number)?.ok_or_else(|| Error::missing(Missing::Attachment, number))?;
         // A file of a task that the caller does not see is not there for it either.
         let task = self.task_for(&file.task_id, actor).map_err(|error| {
-            if matches!(error, Error::NotFound { .. }) { Error::missing("attachment", number) } else { error }
+            if matches!(error, Error::NotFound { .. }) {
+                Error::missing(Missing::Attachment, number)
+            } else {
+                error
+            }
         })?;
         self.tx.delete_attachment(number)?;
         let payload = json!({ "attachment": number, "filename": file.filename });
@@ -67,7 +72,7 @@ impl Board<'_> {
         }
         let run = origin.run.or(task.current_run_id);
         self.append(task, run, EventKind::Attached, payload, label)?;
-        self.attachment(number)?.ok_or_else(|| Error::missing("attachment", number))
+        self.attachment(number)?.ok_or_else(|| Error::missing(Missing::Attachment, number))
     }
 }
 

@@ -12,6 +12,7 @@ use crate::model::event::EventKind;
 use crate::model::fleet;
 use crate::model::id::{Pool, TaskId, Tenant};
 use crate::model::limits;
+use crate::model::missing::Missing;
 use crate::model::outcome::BlockKind;
 use crate::model::quota::Bound;
 use crate::model::state::{Change, Gate, State};
@@ -129,7 +130,7 @@ impl Board<'_> {
             tenant = Some(new.tenant.clone());
         }
         for parent in &new.parents {
-            let parent = self.task(parent)?.ok_or_else(|| Error::missing("parent task", parent))?;
+            let parent = self.task(parent)?.ok_or_else(|| Error::missing(Missing::Parent, parent))?;
             authority::may_see(actor, &parent)?;
             match &tenant {
                 None => tenant = Some(parent.tenant),

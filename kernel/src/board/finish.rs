@@ -8,6 +8,7 @@ use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::filter::EventFilter;
 use crate::model::id::{RunId, TaskId};
+use crate::model::missing::Missing;
 use crate::model::outcome::{BlockKind, Denied, Ending, Finished, Outcome};
 use crate::model::run::Run;
 use crate::model::state::{Change, Then};
@@ -34,7 +35,7 @@ impl Board<'_> {
     pub fn finish_run(&mut self, id: RunId, ending: Ending) -> Result<Finished, Error> {
         let run = self.expect_run(id)?;
         if run.ended_at.is_some() {
-            let first = self.tx.finished_run(id)?.ok_or_else(|| Error::missing("end of run", id))?;
+            let first = self.tx.finished_run(id)?.ok_or_else(|| Error::missing(Missing::EndOfRun, id))?;
             return Ok(Finished { already_finished: true, ..first });
         }
         let from = self.standing(&run.task_id)?;

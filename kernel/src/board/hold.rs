@@ -13,6 +13,7 @@ use crate::model::event::EventKind;
 use crate::model::hold::{Hold, HoldKind, HoldOn, HoldScope, NewHold, Stance, Target, Within};
 use crate::model::id::{RunId, TaskId, Tenant};
 use crate::model::limits;
+use crate::model::missing::Missing;
 use crate::model::outcome::{EndCause, Ending, Outcome, Siblings};
 use crate::model::quota::Bound;
 use crate::model::run::Run;
@@ -132,7 +133,7 @@ impl Board<'_> {
             .holds()?
             .into_iter()
             .find(|hold| hold.on() == *on && hold.kind == new.kind && hold.within == *by.within);
-        let hold = placed.ok_or_else(|| Error::missing("hold", on))?;
+        let hold = placed.ok_or_else(|| Error::missing(Missing::Hold, on))?;
         self.tell_hold(EventKind::Held, &hold, by.run, json!({}), by.label)?;
         Ok(hold)
     }
@@ -338,5 +339,5 @@ fn held_by(run: &Run, kind: HoldKind) -> HoldOn {
 }
 
 fn task_of(on: &HoldOn) -> Result<TaskId, Error> {
-    on.name.parse().map_err(|_| Error::missing("task", &on.name))
+    on.name.parse().map_err(|_| Error::missing(Missing::Task, &on.name))
 }

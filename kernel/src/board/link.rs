@@ -9,6 +9,7 @@ use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::id::TaskId;
 use crate::model::limits;
+use crate::model::missing::Missing;
 use crate::model::outcome::StopReason;
 use crate::model::quota::Bound;
 use crate::model::run::Run;
@@ -67,7 +68,7 @@ impl Board<'_> {
         let below = self.task_for(child, actor)?;
         authority::may_link(actor, &below)?;
         if !self.tx.delete_link(parent, child)? {
-            return Err(Error::missing("link", format!("{parent} → {child}")));
+            return Err(Error::missing(Missing::Link, format!("{parent} → {child}")));
         }
         self.charge(actor, Cost::one(Bound::Links))?;
         let payload = json!({ "parent": parent, "child": child });

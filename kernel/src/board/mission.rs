@@ -12,6 +12,7 @@ use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::hold::{Hold, HoldKind, HoldOn, HoldScope, NewHold, Within};
 use crate::model::id::{Profile, TaskId};
+use crate::model::missing::Missing;
 use crate::model::mission::{MissionLimit, MissionLimits};
 use crate::model::proposal::Proposal;
 use crate::model::run::Run;
@@ -59,7 +60,7 @@ impl Board<'_> {
     /// Counts what a run has used since that was counted last, and pauses its mission where nothing is left for another one.
     pub(super) fn charge_mission(&self, run: &Run, time: Duration, cost_micros: u64) -> Result<(), Error> {
         let Some(name) = self.tx.mission_of(&run.task_id)? else {
-            return Err(Error::missing("task", &run.task_id));
+            return Err(Error::missing(Missing::Task, &run.task_id));
         };
         let Some(used) = self.tx.add_to_mission(&name, time, cost_micros)? else {
             return Ok(());

@@ -10,6 +10,7 @@ use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::hold::{Hold, HoldKind, HoldOn, HoldScope, NewHold};
 use crate::model::id::TaskId;
+use crate::model::missing::Missing;
 use crate::model::mission::MissionCaps;
 use crate::model::outcome::BlockKind;
 use crate::model::status::Status;
@@ -62,7 +63,8 @@ impl Board<'_> {
     /// Puts a person's task into the mission that it names by any task of it, and counts it there.
     pub(super) fn join_named_mission(&self, new: &mut NewTask, actor: &Actor) -> Result<(), Error> {
         let Some(named) = &new.lineage.mission else { return Ok(()) };
-        let first = self.mission_of(&named.parse().map_err(|_| Error::missing("mission", named))?, actor)?;
+        let first =
+            self.mission_of(&named.parse().map_err(|_| Error::missing(Missing::Mission, named))?, actor)?;
         if first.status == Status::Archived {
             return Err(Error::conflict(
                 format!("the mission {} is over: its first task is archived", first.id),

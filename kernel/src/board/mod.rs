@@ -13,6 +13,7 @@ use crate::model::entropy::Entropy;
 use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::id::{RunId, TaskId};
+use crate::model::missing::Missing;
 use crate::model::outcome::BlockKind;
 use crate::model::quota::Quotas;
 use crate::model::state::{Change, State};
@@ -156,12 +157,12 @@ impl<'a> Board<'a> {
     }
 
     fn standing(&self, id: &TaskId) -> Result<Standing, Error> {
-        self.tx.standing(id)?.ok_or_else(|| Error::missing("task", id))
+        self.tx.standing(id)?.ok_or_else(|| Error::missing(Missing::Task, id))
     }
 
     /// Returns a task and where it stands, in one read.
     fn stands(&self, id: &TaskId) -> Result<(Task, Standing), Error> {
-        self.tx.find_task_standing(id)?.ok_or_else(|| Error::missing("task", id))
+        self.tx.find_task_standing(id)?.ok_or_else(|| Error::missing(Missing::Task, id))
     }
 
     /// Returns a task to a person who may see it; `what` is what a worker may not do.

@@ -13,6 +13,7 @@ use crate::model::event::EventKind;
 use crate::model::id::TaskId;
 use crate::model::letter::Address;
 use crate::model::limits;
+use crate::model::missing::Missing;
 use crate::model::status::Status;
 use crate::model::subscription::{Subscription, SubscriptionKey};
 use crate::model::task::Task;
@@ -113,7 +114,10 @@ fn payload(key: &SubscriptionKey) -> serde_json::Value {
 
 fn unknown(key: &SubscriptionKey) -> Error {
     let thread = if key.thread_id.is_empty() { String::new() } else { format!(", thread {}", key.thread_id) };
-    Error::missing("subscription", format!("{} for {} {}{thread}", key.task_id, key.platform, key.chat_id))
+    Error::missing(
+        Missing::Subscription,
+        format!("{} for {} {}{thread}", key.task_id, key.platform, key.chat_id),
+    )
 }
 
 #[cfg(test)]

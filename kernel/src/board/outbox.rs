@@ -12,6 +12,7 @@ use crate::model::event::EventKind;
 use crate::model::id::{EventId, LetterId, TaskId};
 use crate::model::letter::{Address, Crowd, Heads, Letter, LetterState, Letters, Mail, NoticeKind};
 use crate::model::limits;
+use crate::model::missing::Missing;
 use crate::model::state::State;
 use crate::model::task::Task;
 use crate::model::verdict::Question;
@@ -261,7 +262,7 @@ impl Board<'_> {
     fn require_letter(&self, which: &Letters) -> Result<(), Error> {
         let Some(id) = which.id else { return Ok(()) };
         let found = self.tx.list_letters(&Letters { limit: 1, ..which.clone() })?;
-        if found.is_empty() { Err(Error::missing("message", id)) } else { Ok(()) }
+        if found.is_empty() { Err(Error::missing(Missing::Message, id)) } else { Ok(()) }
     }
 }
 

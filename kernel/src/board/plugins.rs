@@ -8,6 +8,7 @@ use crate::model::actor::Actor;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::{EventId, PluginName};
+use crate::model::missing::Missing;
 use crate::model::plugin::PluginCursor;
 use crate::rules::authority;
 
@@ -62,9 +63,9 @@ impl Board<'_> {
     ) -> Result<PluginCursor, Error> {
         authority::person(actor, "resume a plugin")?;
         let cursor = self.tx.plugin_cursor(plugin)?;
-        let cursor = cursor.ok_or_else(|| Error::missing("events of the plugin", plugin))?;
+        let cursor = cursor.ok_or_else(|| Error::missing(Missing::PluginEvents, plugin))?;
         let last = self.tx.last_event()?;
         self.tx.advance_plugin(plugin, past.unwrap_or(cursor.event).min(last))?;
-        self.tx.plugin_cursor(plugin)?.ok_or_else(|| Error::missing("events of the plugin", plugin))
+        self.tx.plugin_cursor(plugin)?.ok_or_else(|| Error::missing(Missing::PluginEvents, plugin))
     }
 }

@@ -13,6 +13,7 @@ use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::figures::{Dollars, brief};
 use crate::model::id::TaskId;
+use crate::model::missing::Missing;
 use crate::model::proposal::{NewProposal, Proposal, ReviewAnswer, ReviewTerms};
 use crate::model::status::Status;
 use crate::model::task::Task;
@@ -91,7 +92,7 @@ impl Board<'_> {
     fn part_of(&self, id: &TaskId, subject: &Task) -> Result<Task, Error> {
         // To a reviewer, a task of another mission does not exist.
         let part = self.task(id)?.filter(|part| part.mission() == subject.mission());
-        part.ok_or_else(|| Error::missing("task of the mission", id))
+        part.ok_or_else(|| Error::missing(Missing::TaskOfMission, id))
     }
 }
 

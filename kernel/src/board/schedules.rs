@@ -11,6 +11,7 @@ use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::id::{ScheduleName, TaskId};
+use crate::model::missing::Missing;
 use crate::model::schedule::{DueCommand, Overlap, Schedule, ScheduleSpec, ScheduleTick, TickOutcome};
 use crate::model::task::Origin;
 use crate::rules::authority;
@@ -93,7 +94,7 @@ impl Board<'_> {
     /// Makes the tasks of a schedule now, whatever is open of it. The ticks of its own stay as they are.
     pub fn run_schedule(&mut self, name: &ScheduleName, actor: &Actor) -> Result<ScheduleTick, Error> {
         authority::person(actor, "run a schedule")?;
-        let schedule = self.tx.find_schedule(name)?.ok_or_else(|| Error::missing("schedule", name))?;
+        let schedule = self.tx.find_schedule(name)?.ok_or_else(|| Error::missing(Missing::Schedule, name))?;
         let ticks = validate(name, &schedule.spec)?;
         let at = self.now();
         let tick = if schedule.spec.command.is_some() {

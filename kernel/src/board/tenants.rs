@@ -8,6 +8,7 @@ use crate::blobs::Blobs;
 use crate::model::clock::Day;
 use crate::model::error::Error;
 use crate::model::id::Tenant;
+use crate::model::missing::Missing;
 use crate::model::tenant_use::{RunsUse, TenantUse};
 use crate::transfer::export::{self, Exported, Portion};
 
@@ -55,7 +56,7 @@ impl View<'_> {
         out: &mut dyn Write,
     ) -> Result<Exported, Error> {
         if !self.has_tenant(tenant)? {
-            return Err(Error::missing("tenant", tenant));
+            return Err(Error::missing(Missing::Tenant, tenant));
         }
         export::export(self.tx, blobs, &Portion::Tenant(tenant), out)
     }

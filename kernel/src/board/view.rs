@@ -20,6 +20,7 @@ use crate::model::id::{
 };
 use crate::model::limits::{self, Room};
 use crate::model::message::Message;
+use crate::model::missing::Missing;
 use crate::model::note::{Attachment, Comment, Event};
 use crate::model::outcome::Egress;
 use crate::model::request::Request;
@@ -186,7 +187,7 @@ impl View<'_> {
     /// # Errors
     /// [`Error::NotFound`] when there is none.
     pub fn expect_task(&self, id: &TaskId) -> Result<Task, Error> {
-        self.task(id)?.ok_or_else(|| Error::missing("task", id))
+        self.task(id)?.ok_or_else(|| Error::missing(Missing::Task, id))
     }
 
     /// Returns the tasks that a filter names, at most one page of them.
@@ -255,7 +256,7 @@ impl View<'_> {
     /// # Errors
     /// [`Error::NotFound`] when there is none.
     pub fn expect_run(&self, id: RunId) -> Result<Run, Error> {
-        self.run(id)?.ok_or_else(|| Error::missing("run", id))
+        self.run(id)?.ok_or_else(|| Error::missing(Missing::Run, id))
     }
 
     /// Returns events, oldest first.

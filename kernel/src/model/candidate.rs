@@ -35,13 +35,13 @@ pub struct Candidate {
 
 /// The tasks of one tenant, or of none, for one profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Lane {
+pub(crate) struct Group {
     pub(crate) tenant: Option<Tenant>,
     /// The assignee, or the reviewer.
     pub(crate) profile: Profile,
 }
 
-/// Where candidates of one lane come from, each in the order in which they should start.
+/// Where candidates of one group come from, each in the order in which they should start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     /// The ready tasks of a line; of those that are in none for the empty one.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::model::id::TaskId;
+use crate::model::missing::Missing;
 use crate::model::parse_error::ParseError;
 use crate::model::status::Status;
 use crate::model::words::words;
@@ -61,7 +62,7 @@ pub(crate) const COMMIT: &str = "commit";
 pub enum Error {
     /// There is no such thing, or the caller may not know of it.
     #[error("no such {what}: {id}")]
-    NotFound { what: &'static str, id: String },
+    NotFound { what: Missing, id: String },
     /// The state of the board does not allow it.
     #[error("{message}")]
     Conflict { message: String, hint: Option<String> },
@@ -113,13 +114,7 @@ impl Error {
     /// Returns what the reader can do next.
     pub fn hint(&self) -> Option<String> {
         let text = match self {
-            Error::NotFound { what, .. } => match *what {
-                what if what.ends_with("task") => "see `supervisor list`",
-                "subscription" => "see `supervisor notify-list`",
-                "attachment" => "see `supervisor attachments <task>`",
-                "link" => "`supervisor show <task>` lists parents and children; the parent is named first",
-                _ => return None,
-            },
+            Error::NotFound { what, .. } => what.hint()?,
             Error::Conflict { hint, .. }
             | Error::Illegal { hint, .. }
             | Error::Invalid { hint, .. }
@@ -149,7 +144,7 @@ impl Error {
         Some(text.to_owned())
     }
 
-    pub(crate) fn missing(what: &'static str, id: impl std::fmt::Display) -> Self {
+    pub(crate) fn missing(what: Missing, id: impl std::fmt::Display) -> Self {
         Error::NotFound { what, id: id.to_string() }
     }
 

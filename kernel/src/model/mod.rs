@@ -20,6 +20,7 @@ pub(crate) mod letter;
 pub mod limits;
 pub(crate) mod log;
 pub(crate) mod message;
+pub(crate) mod missing;
 pub(crate) mod mission;
 pub(crate) mod note;
 pub(crate) mod outcome;

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::model::candidate::{Accounts, Answer, Candidate, Lane, Reach, Source};
+use crate::model::candidate::{Accounts, Answer, Candidate, Group, Reach, Source};
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::hold::{Hold, HoldScope, Stance, Within};
@@ -19,11 +19,11 @@ pub(crate) struct Offer<'a> {
     /// The holds that have not ended.
     pub(crate) holds: Vec<Hold>,
     /// The pairs of tenant and assignee with ready tasks.
-    pub(crate) ready: Vec<Lane>,
+    pub(crate) ready: Vec<Group>,
     /// The pairs of tenant and reviewer with tasks in review.
-    pub(crate) reviews: Vec<Lane>,
+    pub(crate) reviews: Vec<Group>,
     /// The tenants with work that waits for its check, with who runs it.
-    pub(crate) checks: Vec<Lane>,
+    pub(crate) checks: Vec<Group>,
     /// The open runs of each tenant.
     pub(crate) running: Vec<(Option<Tenant>, u32)>,
     /// The account of each profile that has one.
@@ -31,9 +31,9 @@ pub(crate) struct Offer<'a> {
     pub(crate) now: Timestamp,
 }
 
-/// Reads the candidates of a lane's source that follow one of them, at most as many as it says.
+/// Reads the candidates of a group's source that follow one of them, at most as many as it says.
 pub(crate) type ReadPage<'a> =
-    dyn FnMut(&Lane, &Source, Option<&Candidate>, usize) -> Result<Vec<Candidate>, Error> + 'a;
+    dyn FnMut(&Group, &Source, Option<&Candidate>, usize) -> Result<Vec<Candidate>, Error> + 'a;
 
 /// Offers candidates in the order in which they should start, until nothing more can.
 pub(crate) fn offer(
@@ -43,20 +43,20 @@ pub(crate) fn offer(
 ) -> Result<(), Error> {
     let holds = Closed::of(on.holds, on.now);
     let mut tenants: BTreeMap<Option<Tenant>, TenantQueue> = BTreeMap::new();
-    let mut add = |lane: &Lane, sources: &[Source]| {
-        if !holds.lane(lane, on.accounts) {
-            let queue = tenants.entry(lane.tenant.clone()).or_default();
-            queue.sources.extend(sources.iter().map(|source| Stream::new(lane, source.clone())));
+    let mut add = |group: &Group, sources: &[Source]| {
+        if !holds.group(group, on.accounts) {
+            let queue = tenants.entry(group.tenant.clone()).or_default();
+            queue.sources.extend(sources.iter().map(|source| Stream::new(group, source.clone())));
         }
     };
-    for lane in &on.ready {
-        add(lane, &[Source::Line(String::new()), Source::Heads]);
+    for group in &on.ready {
+        add(group, &[Source::Line(String::new()), Source::Heads]);
     }
-    for lane in &on.reviews {
-        add(lane, &[Source::Reviews]);
+    for group in &on.reviews {
+        add(group, &[Source::Reviews]);
     }
-    for lane in &on.checks {
-        add(lane, &[Source::Checks]);
+    for group in &on.checks {
+        add(group, &[Source::Checks]);
     }
     for (tenant, load) in on.running {
         if let Some(queue) = tenants.get_mut(&tenant) {
@@ -82,7 +82,7 @@ pub(crate) fn offer(
             Answer::Left(Reach::Line) => queue.close(source, &candidate),
             Answer::Left(Reach::Profile) => {
                 for queue in tenants.values_mut() {
-                    queue.sources.retain(|source| source.lane.profile != candidate.assignee);
+                    queue.sources.retain(|source| source.group.profile != candidate.assignee);
                     queue.find_next(read)?;
                 }
                 continue;
@@ -106,8 +106,8 @@ pub(crate) fn not_held(
 ) -> Vec<Candidate> {
     let closed = Closed::of(holds, now);
     let is_held = |candidate: &Candidate| {
-        let lane = Lane { tenant: candidate.tenant.clone(), profile: candidate.assignee.clone() };
-        closed.task(candidate) || closed.lane(&lane, accounts)
+        let group = Group { tenant: candidate.tenant.clone(), profile: candidate.assignee.clone() };
+        closed.task(candidate) || closed.group(&group, accounts)
     };
     candidates.into_iter().filter(|candidate| !is_held(candidate)).collect()
 }
@@ -143,9 +143,9 @@ impl TenantQueue {
     fn pass(&mut self, at: usize, candidate: &Candidate) {
         let Some(source) = self.sources.get(at) else { return };
         if source.source == Source::Heads {
-            let lane = source.lane.clone();
+            let group = source.group.clone();
             let behind = Source::Line(candidate.line.clone());
-            self.sources.push(Stream { after: Some(candidate.clone()), ..Stream::new(&lane, behind) });
+            self.sources.push(Stream { after: Some(candidate.clone()), ..Stream::new(&group, behind) });
         }
     }
 
@@ -165,7 +165,7 @@ impl TenantQueue {
 
 /// The candidates of one source, read page by page.
 struct Stream {
-    lane: Lane,
+    group: Group,
     source: Source,
     waiting: VecDeque<Candidate>,
     /// The last one that was read.
@@ -176,9 +176,9 @@ struct Stream {
 }
 
 impl Stream {
-    fn new(lane: &Lane, source: Source) -> Self {
+    fn new(group: &Group, source: Source) -> Self {
         Self {
-            lane: lane.clone(),
+            group: group.clone(),
             source,
             waiting: VecDeque::new(),
             after: None,
@@ -195,7 +195,7 @@ impl Stream {
     /// Reads on where nothing is left of the last page.
     fn fill(&mut self, read: &mut ReadPage<'_>) -> Result<(), Error> {
         while self.waiting.is_empty() && !self.ended {
-            let page = read(&self.lane, &self.source, self.after.as_ref(), PAGE)?;
+            let page = read(&self.group, &self.source, self.after.as_ref(), PAGE)?;
             self.ended = page.len() < PAGE;
             if let Some(last) = page.last() {
                 self.after = Some(last.clone());
@@ -240,10 +240,10 @@ impl Closed {
         self.tasks.contains(id) || self.missions.contains(candidate.mission.as_deref().unwrap_or(id))
     }
 
-    fn lane(&self, lane: &Lane, accounts: &Accounts) -> bool {
-        let tenant = lane.tenant.as_ref();
-        let account = accounts.get(&lane.profile);
-        self.profiles.contains(lane.profile.as_str())
+    fn group(&self, group: &Group, accounts: &Accounts) -> bool {
+        let tenant = group.tenant.as_ref();
+        let account = accounts.get(&group.profile);
+        self.profiles.contains(group.profile.as_str())
             || tenant.is_some_and(|tenant| self.tenants.contains(tenant.as_str()))
             || self.accounts.iter().any(|(name, within)| Some(name) == account && within.reaches(tenant))
     }

@@ -3,6 +3,7 @@
 use crate::model::actor::{Actor, ActorKind, RunRef, WorkerRole};
 use crate::model::error::Error;
 use crate::model::id::{RunId, TaskId, Tenant};
+use crate::model::missing::Missing;
 use crate::model::mission::MissionLimits;
 use crate::model::outcome::StopReason;
 use crate::model::run::{Holder, Purpose, Run};
@@ -13,7 +14,7 @@ use crate::rules::turns;
 /// Refuses a caller that does not see this tenant: to it, the task does not exist.
 pub(crate) fn may_see(actor: &Actor, task: &Task) -> Result<(), Error> {
     let limited = actor.kind == ActorKind::Worker || actor.tenant.is_some();
-    if limited && actor.tenant != task.tenant { Err(Error::missing("task", &task.id)) } else { Ok(()) }
+    if limited && actor.tenant != task.tenant { Err(Error::missing(Missing::Task, &task.id)) } else { Ok(()) }
 }
 
 /// Returns the run that a worker speaks for; none for any other caller.

@@ -1,6 +1,6 @@
-//! When schedules tick: the times of one, and which of them are to be made at a moment.
+//! When schedules tick: the times of one, and which of them are to be made at one time.
 //!
-//! Times of the calendar are those of the schedule's zone. A time that a change of clocks leaves out is the first moment after the
+//! Times of the calendar are those of the schedule's zone. A time that a change of clocks leaves out is the first time after the
 //! change for `at` and for a pattern with a fixed hour and minute, and none for any other pattern; a time that a change repeats is
 //! the first of both for the former, and both for the latter (croner, as Vixie cron).
 
@@ -27,7 +27,7 @@ const COUNTED: u64 = 10_000;
 const TIMES: usize = 100;
 /// The longest period, in seconds: ten years.
 const LONGEST: u64 = 10 * 366 * 86_400;
-/// The first moment after another one.
+/// The first time after another one.
 const NEXT: Duration = Duration::from_micros(1);
 
 /// The times at which a schedule ticks.
@@ -43,7 +43,7 @@ pub(crate) struct Ticks {
 #[derive(Debug)]
 enum Source {
     Cron(Box<Cron>),
-    /// Every so many microseconds from a moment on.
+    /// Every so many microseconds from a time on.
     Every {
         from: i64,
         period: i64,
@@ -101,17 +101,17 @@ impl Ticks {
         Ok(Self { zone, sources, start: timing.start, end: timing.end })
     }
 
-    /// Returns the first tick after a moment.
-    pub(crate) fn after(&self, moment: Timestamp) -> Option<Timestamp> {
-        let moment = self.start.map_or(moment, |start| moment.max(before(start)));
-        let next = self.sources.iter().filter_map(|source| source.after(moment, &self.zone)).min()?;
+    /// Returns the first tick after a time.
+    pub(crate) fn after(&self, time: Timestamp) -> Option<Timestamp> {
+        let time = self.start.map_or(time, |start| time.max(before(start)));
+        let next = self.sources.iter().filter_map(|source| source.after(time, &self.zone)).min()?;
         self.end.is_none_or(|end| next <= end).then_some(next)
     }
 
-    /// Returns the latest tick that is not after a moment.
-    pub(crate) fn latest(&self, moment: Timestamp) -> Option<Timestamp> {
-        let moment = self.end.map_or(moment, |end| moment.min(end));
-        let last = self.sources.iter().filter_map(|source| source.latest(moment, &self.zone)).max()?;
+    /// Returns the latest tick that is not after a time.
+    pub(crate) fn latest(&self, time: Timestamp) -> Option<Timestamp> {
+        let time = self.end.map_or(time, |end| time.min(end));
+        let last = self.sources.iter().filter_map(|source| source.latest(time, &self.zone)).max()?;
         self.start.is_none_or(|start| last >= start).then_some(last)
     }
 
@@ -140,39 +140,39 @@ impl Ticks {
         due
     }
 
-    /// Returns a moment in the schedule's zone.
+    /// Returns a time in the schedule's zone.
     pub(crate) fn zoned(&self, at: Timestamp) -> Zoned {
         zoned(at, &self.zone)
     }
 }
 
 impl Source {
-    fn after(&self, moment: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
+    fn after(&self, time: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
         match self {
             Source::Cron(cron) => {
-                let found = cron.find_next_occurrence(&zoned(moment, zone), false).ok()?;
-                Some(instant(&found)).filter(|tick| *tick > moment)
+                let found = cron.find_next_occurrence(&zoned(time, zone), false).ok()?;
+                Some(instant(&found)).filter(|tick| *tick > time)
             }
             Source::Every { from, period } => {
-                let gone = moment.as_micros().saturating_sub(*from).div_euclid(*period);
+                let gone = time.as_micros().saturating_sub(*from).div_euclid(*period);
                 let periods = gone.saturating_add(1).max(0);
                 Some(Timestamp::from_micros(from.saturating_add(periods.saturating_mul(*period))))
             }
-            Source::Once(at) => Some(*at).filter(|at| *at > moment),
+            Source::Once(at) => Some(*at).filter(|at| *at > time),
         }
     }
 
-    fn latest(&self, moment: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
+    fn latest(&self, time: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
         match self {
             Source::Cron(cron) => {
-                let found = cron.find_previous_occurrence(&zoned(moment, zone), true).ok()?;
-                Some(instant(&found)).filter(|tick| *tick <= moment)
+                let found = cron.find_previous_occurrence(&zoned(time, zone), true).ok()?;
+                Some(instant(&found)).filter(|tick| *tick <= time)
             }
             Source::Every { from, period } => {
-                let gone = moment.as_micros().checked_sub(*from)?.div_euclid(*period);
+                let gone = time.as_micros().checked_sub(*from)?.div_euclid(*period);
                 (gone >= 0).then(|| Timestamp::from_micros(from.saturating_add(gone * period)))
             }
-            Source::Once(at) => Some(*at).filter(|at| *at <= moment),
+            Source::Once(at) => Some(*at).filter(|at| *at <= time),
         }
     }
 }
@@ -198,8 +198,8 @@ fn instant(zoned: &Zoned) -> Timestamp {
     Timestamp::from_secs(zoned.timestamp().as_second())
 }
 
-fn before(moment: Timestamp) -> Timestamp {
-    Timestamp::from_micros(moment.as_micros().saturating_sub(i64::try_from(NEXT.as_micros()).unwrap_or(1)))
+fn before(time: Timestamp) -> Timestamp {
+    Timestamp::from_micros(time.as_micros().saturating_sub(i64::try_from(NEXT.as_micros()).unwrap_or(1)))
 }
 
 fn zone(name: Option<&str>) -> Result<TimeZone, Error> {

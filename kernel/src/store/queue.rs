@@ -8,7 +8,7 @@ use super::convert::{StoredTenant, json, text_or_none};
 use super::delays::PAUSES;
 use super::statement::Statement as _;
 use super::tx::Tx;
-use crate::model::candidate::{Candidate, Lane, Source};
+use crate::model::candidate::{Candidate, Group, Source};
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::{Profile, TaskId, Tenant};
@@ -53,21 +53,21 @@ impl Tx<'_> {
         )
     }
 
-    /// Returns the lane with ready tasks that follows `after`, or the first one.
-    pub(crate) fn next_ready_lane(&self, after: Option<&Lane>) -> Result<Option<Lane>, Error> {
+    /// Returns the group with ready tasks that follows `after`, or the first one.
+    pub(crate) fn next_ready_group(&self, after: Option<&Group>) -> Result<Option<Group>, Error> {
         self.conn.find(
             "look for ready tasks",
             "SELECT tenant, assignee FROM tasks INDEXED BY tasks_ready WHERE status = 'ready' AND assignee IS NOT NULL \
              AND (tenant, assignee) > (?1, ?2) ORDER BY tenant, assignee LIMIT 1",
             place_of(after),
-            lane,
+            group,
         )
     }
 
-    /// Lists up to `limit` candidates of a lane that follow `after`.
+    /// Lists up to `limit` candidates of a group that follow `after`.
     pub(crate) fn page_of_candidates(
         &self,
-        lane: &Lane,
+        group: &Group,
         source: &Source,
         after: Option<&Candidate>,
         limit: usize,
@@ -99,8 +99,8 @@ impl Tx<'_> {
                 Source::Reviews | Source::Checks => &now,
                 Source::Line(_) | Source::Heads => &place,
             };
-            let tenant = StoredTenant(lane.tenant.as_ref());
-            let params = params![tenant, lane.profile, third, after.0, after.1, after.2, left];
+            let tenant = StoredTenant(group.tenant.as_ref());
+            let params = params![tenant, group.profile, third, after.0, after.1, after.2, left];
             found.extend(self.conn.list::<_, Vec<_>>("list what may start", &sql, params, candidate)?);
         }
         Ok(found)
@@ -122,14 +122,14 @@ impl Tx<'_> {
             })
     }
 
-    /// Returns the lane of a reviewer with tasks in review that follows `after`, or the first one.
-    pub(crate) fn next_review_lane(&self, after: Option<&Lane>) -> Result<Option<Lane>, Error> {
+    /// Returns the group of a reviewer with tasks in review that follows `after`, or the first one.
+    pub(crate) fn next_review_group(&self, after: Option<&Group>) -> Result<Option<Group>, Error> {
         self.conn.find(
             "look for tasks in review",
             "SELECT tenant, reviewer FROM tasks INDEXED BY tasks_review WHERE status = 'review' \
              AND reviewer IS NOT NULL AND unchecked_run IS NULL AND (tenant, reviewer) > (?1, ?2) ORDER BY tenant, reviewer LIMIT 1",
             place_of(after),
-            lane,
+            group,
         )
     }
 
@@ -200,14 +200,14 @@ impl Tx<'_> {
     }
 }
 
-/// What a lane is compared by; before the first one stands nobody, for no profile has an empty name.
-fn place_of(after: Option<&Lane>) -> (StoredTenant<'_>, &str) {
-    let tenant = after.and_then(|lane| lane.tenant.as_ref());
-    (StoredTenant(tenant), after.map_or("", |lane| lane.profile.as_str()))
+/// What a group is compared by; before the first one stands nobody, for no profile has an empty name.
+fn place_of(after: Option<&Group>) -> (StoredTenant<'_>, &str) {
+    let tenant = after.and_then(|group| group.tenant.as_ref());
+    (StoredTenant(tenant), after.map_or("", |group| group.profile.as_str()))
 }
 
-fn lane(row: &Row<'_>) -> rusqlite::Result<Lane> {
-    Ok(Lane { tenant: text_or_none(row, 0)?, profile: row.get(1)? })
+fn group(row: &Row<'_>) -> rusqlite::Result<Group> {
+    Ok(Group { tenant: text_or_none(row, 0)?, profile: row.get(1)? })
 }
 
 fn candidate(row: &Row<'_>) -> rusqlite::Result<Candidate> {

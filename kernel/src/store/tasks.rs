@@ -12,6 +12,7 @@ use super::tx::Tx;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::{RunId, TaskId, Tenant};
+use crate::model::missing::Missing;
 use crate::model::outcome::{ApprovalState, BlockKind};
 use crate::model::state::State;
 use crate::model::status::{Status, WasDone};
@@ -313,7 +314,7 @@ impl Tx<'_> {
         let sql = "SELECT worker_uid FROM tasks WHERE id = ?1";
         self.conn
             .find("read the user of the task", sql, [id], |row| row.get(0))?
-            .ok_or_else(|| Error::missing("task", id))
+            .ok_or_else(|| Error::missing(Missing::Task, id))
     }
 
     pub(crate) fn is_uid_taken(&self, uid: u32) -> Result<bool, Error> {

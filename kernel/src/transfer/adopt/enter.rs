@@ -8,6 +8,7 @@ use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::id::{RunId, TaskId};
+use crate::model::missing::Missing;
 use crate::model::outcome::{BlockKind, Outcome};
 use crate::model::state::{Change, Gate, InitialState, State, Then};
 use crate::rules::transition::next;
@@ -98,7 +99,7 @@ pub(super) fn enter(
     notes: &mut Notes,
 ) -> Result<(), Error> {
     let (changes, why) = way(tx, id, row, notes)?;
-    let task = tx.find_task(id)?.ok_or_else(|| Error::missing("task", id))?;
+    let task = tx.find_task(id)?.ok_or_else(|| Error::missing(Missing::Task, id))?;
     let mut state = None;
     for (at, change) in changes.iter().enumerate() {
         state =
