@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{Board, Record, Settled, verdict, way_on};
-use crate::model::actor::{Actor, ActorKind};
+use crate::model::actor::{Actor, ActorKind, Label};
 use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::id::{Profile, RunId, TaskId};
@@ -39,7 +39,7 @@ impl Board<'_> {
         }
         let work_by = self.author(&task, actor)?;
         if let Some(reviewer) = &reviewer
-            && (work_by == format!("worker:{reviewer}") || task.assignee.as_ref() == Some(reviewer))
+            && (Label::parse(&work_by).is_worker(reviewer) || task.assignee.as_ref() == Some(reviewer))
         {
             return Err(Error::invalid(
                 "reviewer",

@@ -80,6 +80,6 @@ impl View<'_> {
 }
 
 /// Returns how many of these tasks are neither running nor over.
-pub fn waiting_count(counts: &BTreeMap<String, i64>) -> i64 {
-    WAITING.iter().filter_map(|status| counts.get(status.as_str())).sum()
+pub fn waiting_count(counts: &BTreeMap<Status, i64>) -> i64 {
+    WAITING.iter().filter_map(|status| counts.get(status)).sum()
 }

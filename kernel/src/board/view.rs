@@ -26,6 +26,7 @@ use crate::model::outcome::Egress;
 use crate::model::request::Request;
 use crate::model::run::Run;
 use crate::model::state::Gate;
+use crate::model::status::Status;
 use crate::model::task::Task;
 use crate::rules::readiness::{Waits, gate};
 use crate::store::tx::Tx;
@@ -47,9 +48,9 @@ impl fmt::Debug for View<'_> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stats {
     /// By status; absent means none.
-    pub by_status: BTreeMap<String, i64>,
+    pub by_status: BTreeMap<Status, i64>,
     /// By assignee and status: the first [`limits::REPLY_ROWS`] names.
-    pub by_assignee: BTreeMap<String, BTreeMap<String, i64>>,
+    pub by_assignee: BTreeMap<String, BTreeMap<Status, i64>>,
     /// What is not all here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more: Vec<String>,
@@ -71,7 +72,7 @@ pub struct Assignee {
     /// The name.
     pub name: String,
     /// Its tasks by status.
-    pub counts: BTreeMap<String, i64>,
+    pub counts: BTreeMap<Status, i64>,
 }
 
 /// Declares reads of which the store knows all: each is named after what it returns, and asks one query.
@@ -357,7 +358,7 @@ impl View<'_> {
         &self,
         tenant: Option<&Tenant>,
         assignee: Option<&Profile>,
-    ) -> Result<BTreeMap<String, i64>, Error> {
+    ) -> Result<BTreeMap<Status, i64>, Error> {
         Ok(self.tx.count_by_status(tenant, assignee)?.into_iter().collect())
     }
 
@@ -372,7 +373,7 @@ impl View<'_> {
         after: &str,
         names: usize,
     ) -> Result<Vec<Assignee>, Error> {
-        let mut by_name: BTreeMap<String, BTreeMap<String, i64>> = BTreeMap::new();
+        let mut by_name: BTreeMap<String, BTreeMap<Status, i64>> = BTreeMap::new();
         for (name, status, count) in self.tx.count_by_assignee(tenant, after, names)? {
             *by_name.entry(name).or_default().entry(status).or_default() += count;
         }

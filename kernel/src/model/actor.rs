@@ -116,6 +116,10 @@ impl<'a> Label<'a> {
             None => Self { kind: None, name: text },
         }
     }
+
+    pub(crate) fn is_worker(self, profile: &Profile) -> bool {
+        self.kind == Some(ActorKind::Worker) && self.name == profile.as_str()
+    }
 }
 
 impl std::fmt::Display for Label<'_> {

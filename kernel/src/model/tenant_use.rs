@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::model::status::Status;
+
 /// What runs have used together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunsUse {
@@ -44,7 +46,7 @@ impl RunsUse {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TenantUse {
     /// How many tasks are in which status.
-    pub tasks: BTreeMap<String, i64>,
+    pub tasks: BTreeMap<Status, i64>,
     /// What all runs have used.
     pub total: RunsUse,
     /// The same of the runs that began on each day of the host's calendar, the latest days.

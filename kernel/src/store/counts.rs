@@ -7,6 +7,7 @@ use super::statement::Statement as _;
 use super::tx::Tx;
 use crate::model::error::Error;
 use crate::model::id::{Profile, Tenant};
+use crate::model::status::Status;
 
 /// What the triggers keep, out of the tasks themselves.
 const COUNTED: &str =
@@ -34,7 +35,7 @@ impl Tx<'_> {
         &self,
         tenant: Option<&Tenant>,
         assignee: Option<&Profile>,
-    ) -> Result<Vec<(String, i64)>, Error> {
+    ) -> Result<Vec<(Status, i64)>, Error> {
         let sql = match (tenant, assignee) {
             (None, None) => "SELECT status, sum(tasks) FROM task_counts WHERE tasks <> 0 GROUP BY 1",
             (None, Some(_)) => {
@@ -64,7 +65,7 @@ impl Tx<'_> {
         tenant: Option<&Tenant>,
         after: &str,
         names: usize,
-    ) -> Result<Vec<(String, String, i64)>, Error> {
+    ) -> Result<Vec<(String, Status, i64)>, Error> {
         let sql = match tenant {
             None => {
                 "SELECT assignee, status, tasks FROM task_counts WHERE tasks <> 0 AND assignee IN (\

@@ -106,7 +106,7 @@ fn a_run_changes_the_scheduling_and_the_limits_of_itself_alone() {
         // setpriority, sched_setscheduler, sched_setaffinity, sched_setattr, ioprio_set, prlimit64.
         let call = |pid: &str| {
             [
-                format!("syscall(141,0,{pid},5)"),
+                format!("syscall(141,0,{pid},19)"),
                 format!("my $p=pack('i',0); syscall(144,{pid},3,$p)"),
                 format!("my $m=pack('Q',1); syscall(203,{pid},8,$m)"),
                 format!("my $a=pack('LLQiLQQQ',48,3,0,19,0,0,0,0); syscall(314,{pid},$a,0)"),

@@ -55,6 +55,6 @@ async fn total(asker: &Asker<'_>, list: &List) -> Result<Option<u64>, Failure> {
         if statuses.is_empty() { archived || *status != Status::Archived } else { statuses.contains(status) }
     };
     let counted = Status::ALL.iter().filter(|status| is_listed(status));
-    let counted = counted.filter_map(|status| counts.get(status.as_str()));
+    let counted = counted.filter_map(|status| counts.get(status));
     Ok(Some(counted.map(|count| count.unsigned_abs()).sum()))
 }

@@ -228,7 +228,7 @@ async fn remove(client: &Client, name: Tenant, cancel: bool, output: Output) -> 
         let client = Client::new(client.root().clone(), board.clone(), None);
         let stats = client.call(&Stats { tenant: Some(name.clone()) }).await?;
         let open: i64 =
-            stats.by_status.iter().filter(|(status, _)| is_open(status)).map(|(_, count)| count).sum();
+            stats.by_status.iter().filter(|(status, _)| is_open(**status)).map(|(_, count)| count).sum();
         if open == 0 {
             continue;
         }

@@ -39,7 +39,7 @@ pub(super) struct BoardPage {
     columns: Vec<Column>,
     /// On the first page, how many tasks there are by status, of the tenant and the assignee that were named.
     #[serde(skip_serializing_if = "Option::is_none")]
-    counts: Option<BTreeMap<String, i64>>,
+    counts: Option<BTreeMap<Status, i64>>,
     /// On the first page those of the whole board, on a later one those of its tasks.
     tenants: BTreeSet<String>,
     assignees: BTreeSet<String>,
@@ -237,7 +237,7 @@ fn fill_in(columns: &mut Vec<Column>, is_archive_shown: bool) {
 async fn counted(
     call: &Call,
     (tenant, assignee): (Option<Tenant>, Option<Profile>),
-) -> Result<BTreeMap<String, i64>, Failure> {
+) -> Result<BTreeMap<Status, i64>, Failure> {
     let tenant = call.confined().cloned().or(tenant);
     call.read(move |view| view.tasks_by_status(tenant.as_ref(), assignee.as_ref())).await
 }

@@ -86,8 +86,7 @@ impl Feed {
         let mut sections: Vec<(Section, Vec<Row>, Total)> =
             Section::ALL.map(|section| (section, Vec::new(), Total::Exactly(0))).into();
         for part in PARTS {
-            let count: i64 =
-                part.statuses.iter().filter_map(|status| report.counts.get(status.as_str())).sum();
+            let count: i64 = part.statuses.iter().filter_map(|status| report.counts.get(status)).sum();
             if count == 0 {
                 continue;
             }

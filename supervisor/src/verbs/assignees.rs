@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kernel::Status;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -43,7 +44,7 @@ pub(crate) struct AssigneeLine {
     /// Why nothing runs its tasks at present, if so. Workers are not told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cannot_run: Option<String>,
-    pub(crate) counts: BTreeMap<String, i64>,
+    pub(crate) counts: BTreeMap<Status, i64>,
 }
 
 impl Row for AssigneeLine {

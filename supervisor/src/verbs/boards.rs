@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kernel::{BoardName, Readers, SystemClock};
+use kernel::{BoardName, Readers, Status, SystemClock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use workspace::WorkspaceSpec;
@@ -62,7 +62,7 @@ pub(crate) struct BoardLine {
     pub(crate) db_path: PathBuf,
     /// Whether the caller means this board.
     pub(crate) is_current: bool,
-    counts: BTreeMap<String, i64>,
+    counts: BTreeMap<Status, i64>,
     total: i64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     error: Option<String>,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use kernel::{TaskId, Tenant};
+use kernel::{Status, TaskId, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +22,7 @@ pub(crate) struct BulkPatch {
     pub(crate) ids: Vec<TaskId>,
     /// `done`, `blocked`, `ready`, `todo`, `triage` or `archived`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) status: Option<String>,
+    pub(crate) status: Option<Status>,
     /// The same as the status `archived`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) archive: Option<bool>,
@@ -48,8 +48,7 @@ impl BulkPatch {
     fn patch(self) -> Result<Patch, Failure> {
         let status = match (self.status, self.archive) {
             (status, None | Some(false)) => status,
-            (None, Some(true)) => Some("archived".to_owned()),
-            (Some(status), Some(true)) if status == "archived" => Some(status),
+            (None | Some(Status::Archived), Some(true)) => Some(Status::Archived),
             (Some(status), Some(true)) => {
                 return Err(Failure::usage(format!(
                     "`archive` and the status `{status}` exclude each other"

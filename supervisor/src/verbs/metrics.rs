@@ -146,7 +146,9 @@ fn measure(service: &Service, snapshot: Option<&Snapshot>) -> Result<Measured, F
             board.readers().with(|view| Ok((view.tasks_by_status(None, None)?, view.last_event()?)));
         let Ok((counts, last)) = counted else { continue };
         well += 1;
-        tasks.extend(counts.iter().map(|(status, n)| Sample::of([("board", name), ("status", status)], *n)));
+        tasks.extend(
+            counts.iter().map(|(status, n)| Sample::of([("board", name), ("status", status.as_str())], *n)),
+        );
         events.push(Sample::of([("board", name)], last.get()));
         commits.push(Sample::of([("board", name)], board.commits()));
         automatic.count(name, board, last.get());

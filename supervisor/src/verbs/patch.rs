@@ -23,7 +23,7 @@ pub(crate) struct Patch {
     pub(crate) task_id: Option<TaskId>,
     /// `done`, `blocked`, `ready`, `todo`, `triage` or `archived`.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
-    pub(crate) status: Option<String>,
+    pub(crate) status: Option<Status>,
     /// The profile; an empty text or null for nobody.
     #[serde(deserialize_with = "nobody", skip_serializing_if = "Option::is_none")]
     pub(crate) assignee: Option<String>,
@@ -90,7 +90,7 @@ pub(super) fn nobody<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Optio
 impl Patch {
     /// Takes out what `edit` changes. What goes with the end of the work stays.
     fn edit(&mut self) -> Edit {
-        let handoff = self.status.as_deref() == Some("done");
+        let handoff = self.status == Some(Status::Done);
         Edit {
             task_id: None,
             title: self.title.take(),
@@ -124,14 +124,11 @@ struct Assigned(Option<Profile>);
 pub(super) struct Plan {
     edit: Option<kernel::Edit>,
     assignee: Option<Assigned>,
-    status: Option<String>,
+    status: Option<Status>,
     reason: Option<String>,
     handoff: Handoff,
     warnings: Vec<String>,
 }
-
-/// The statuses that a patch may ask for.
-const STATUSES: [&str; 6] = ["done", "blocked", "ready", "todo", "triage", "archived"];
 
 impl Patch {
     /// Refuses what makes no sense, and looks for what is named.
@@ -146,7 +143,9 @@ impl Patch {
             })
             .hint("name what to change, such as {\"title\": \"…\"} or {\"status\": \"done\"}"));
         }
-        if self.reason.is_some() && !matches!(self.status.as_deref(), Some("blocked" | "ready" | "todo")) {
+        if self.reason.is_some()
+            && !matches!(self.status, Some(Status::Blocked | Status::Ready | Status::Todo))
+        {
             return Err(Failure::usage("a reason is kept only with the status blocked, ready or todo")
                 .hint("add a comment instead: POST /api/v1/tasks/{id}/comments"));
         }
@@ -156,7 +155,7 @@ impl Patch {
             Some("") => Some(Assigned(None)),
             Some(name) => Some(Assigned(texts::profile_or_nobody(name)?)),
         };
-        if let Some(status) = self.status.as_deref().filter(|status| !STATUSES.contains(status)) {
+        if let Some(status @ (Status::Scheduled | Status::Running | Status::Review)) = self.status {
             return Err(Failure::usage(format!("a task cannot be moved to `{status}` this way"))
                 .hint("status is one of done, blocked, ready, todo, triage, archived"));
         }
@@ -189,11 +188,11 @@ impl Plan {
         if let Some(Assigned(assignee)) = &self.assignee {
             board.assign(id, assignee.clone(), actor)?;
         }
-        match self.status.as_deref() {
-            Some("done") => {
+        match self.status {
+            Some(Status::Done) => {
                 board.complete(id, self.handoff.clone(), None, actor)?;
             }
-            Some("blocked") => {
+            Some(Status::Blocked) => {
                 let reason = self.reason.clone();
                 board.block(
                     id,
@@ -202,14 +201,16 @@ impl Plan {
                     actor,
                 )?;
             }
-            Some("triage") => {
+            Some(Status::Triage) => {
                 board.move_task(id, Destination::Triage, actor)?;
             }
-            Some(asked @ ("ready" | "todo")) => queue(board, id, asked, self.reason.as_deref(), actor)?,
-            Some("archived") => {
+            Some(asked @ (Status::Ready | Status::Todo)) => {
+                queue(board, id, asked, self.reason.as_deref(), actor)?
+            }
+            Some(Status::Archived) => {
                 board.archive(id, Detach::Refuse, actor)?;
             }
-            Some(_) | None => {}
+            Some(Status::Scheduled | Status::Running | Status::Review) | None => {}
         }
         board.expect_task(id)
     }
@@ -224,7 +225,7 @@ impl Verb for Patch {
 
     /// What is open to the users of tenants as verbs of their own: `edit`, `assign`, `block`, `promote`, `unblock`, `archive`.
     fn confine(&mut self, tenant: &Tenant) -> Result<(), Failure> {
-        if self.status.as_deref() == Some("done") {
+        if self.status == Some(Status::Done) {
             return Err(not_for_members("the status `done` of a task"));
         }
         self.clone().edit().confine(tenant)
@@ -257,14 +258,14 @@ impl Command for Patch {
 fn queue(
     board: &mut Board<'_>,
     id: &TaskId,
-    asked: &str,
+    asked: Status,
     reason: Option<&str>,
     actor: &Actor,
 ) -> Result<(), kernel::Error> {
     let refuse =
         |message: String, hint: &str| kernel::Error::Conflict { message, hint: Some(hint.to_owned()) };
     let before = board.expect_task(id)?.status;
-    if before.as_str() == asked {
+    if before == asked {
         return Err(refuse(format!("{id} is already {before}"), "nothing was changed"));
     }
     let now = match before {
@@ -285,7 +286,7 @@ fn queue(
         | Status::Done
         | Status::Archived => board.move_task(id, Destination::Queue, actor)?.task.status,
     };
-    if now.as_str() == asked || now == Status::Running {
+    if now == asked || now == Status::Running {
         return Ok(());
     }
     Err(refuse(

@@ -50,13 +50,13 @@ impl Command for Stats {
         }
         screen.table(
             ["STATUS", "TASKS"],
-            reply.by_status.iter().map(|(status, n)| [status.clone(), n.to_string()]),
+            reply.by_status.iter().map(|(status, n)| [status.to_string(), n.to_string()]),
         );
         let rows: Vec<[String; 3]> = reply
             .by_assignee
             .iter()
             .flat_map(|(name, counts)| {
-                counts.iter().map(move |(status, n)| [name.clone(), status.clone(), n.to_string()])
+                counts.iter().map(move |(status, n)| [name.clone(), status.to_string(), n.to_string()])
             })
             .collect();
         if !rows.is_empty() {

@@ -190,7 +190,7 @@ pub(crate) struct StatusReport {
     pub(crate) board_troubles: BTreeMap<kernel::BoardName, String>,
     pub(crate) workers: Vec<WorkerLine>,
     /// How many tasks of the board are in which status.
-    pub(crate) counts: BTreeMap<String, i64>,
+    pub(crate) counts: BTreeMap<kernel::Status, i64>,
     /// Files of the configuration that cannot be used.
     pub(crate) defects: Vec<Defect>,
     /// Policies that this host cannot hold, and why: tasks under them wait. Known to a daemon.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use kernel::{Budget, Budgets, Dollars, RunsUse, TaskId, Tenant, TenantUse, brief};
+use kernel::{Budget, Budgets, Dollars, RunsUse, Status, TaskId, Tenant, TenantUse, brief};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -56,11 +56,11 @@ pub(crate) struct TenantLine {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) budget: BTreeMap<String, String>,
     /// How many of its tasks are in which status on the board that was asked about.
-    pub(crate) tasks: BTreeMap<String, i64>,
+    pub(crate) tasks: BTreeMap<Status, i64>,
 }
 
 impl TenantLine {
-    fn of(name: &Tenant, call: &Call, tasks: BTreeMap<String, i64>) -> Self {
+    fn of(name: &Tenant, call: &Call, tasks: BTreeMap<Status, i64>) -> Self {
         let config = call.service.config();
         let line = TenantLine {
             name: name.to_string(),
@@ -151,7 +151,7 @@ impl Command for ListTenants {
         }
         let rows = reply.iter().map(|line| {
             let open: i64 =
-                line.tasks.iter().filter(|(status, _)| is_open(status)).map(|(_, count)| count).sum();
+                line.tasks.iter().filter(|(status, _)| is_open(**status)).map(|(_, count)| count).sum();
             [
                 Cell::from(line.name.clone()),
                 Cell::from(open.to_string()),
@@ -165,8 +165,8 @@ impl Command for ListTenants {
 }
 
 /// Whether a task in a status may still start, or runs.
-pub(crate) fn is_open(status: &str) -> bool {
-    !matches!(status, "done" | "archived")
+pub(crate) fn is_open(status: Status) -> bool {
+    !matches!(status, Status::Done | Status::Archived)
 }
 
 pub(crate) fn show_tenant(line: &TenantLine, screen: &mut Screen) {
@@ -179,7 +179,7 @@ pub(crate) fn show_tenant(line: &TenantLine, screen: &mut Screen) {
         pairs.iter().map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>().join(", ")
     };
     let pools = line.pools.iter().map(|(name, count)| (name.clone(), *count as u64)).collect();
-    let tasks = line.tasks.iter().map(|(name, count)| (name.clone(), count.unsigned_abs())).collect();
+    let tasks = line.tasks.iter().map(|(status, count)| (status.to_string(), count.unsigned_abs())).collect();
     row("tenant", line.name.clone());
     row("file", line.file.as_ref().map(|file| file.display().to_string()).unwrap_or_default());
     row("directory", line.root.as_ref().map(|root| root.display().to_string()).unwrap_or_default());

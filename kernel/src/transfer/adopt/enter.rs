@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::words::{Notes, moment};
-use crate::model::actor::Actor;
+use crate::model::actor::{Actor, ActorKind, Label};
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::event::EventKind;
@@ -125,7 +125,8 @@ pub(super) fn enter(
     let work_by = if state == State::Review {
         // The worker of the last run, else the assignee: the one who may not approve it.
         let worker = tx.runs_of(id)?.last().and_then(|run| run.profile.clone()).or(task.assignee);
-        Some(format!("worker:{}", worker.as_ref().map_or("unknown", |worker| worker.as_str())))
+        let name = worker.as_ref().map_or("unknown", |worker| worker.as_str());
+        Some(Label { kind: Some(ActorKind::Worker), name }.to_string())
     } else {
         None
     };

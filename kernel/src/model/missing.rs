@@ -1,0 +1,60 @@
+//! What a caller has named that is not there.
+
+use crate::model::words::words;
+
+words! {
+    /// What a caller has named that is not there, or that it may not know of.
+    "thing that is missing"
+    Missing {
+        /// A task.
+        Task => "task",
+        /// A task that was to be a prerequisite.
+        Parent => "parent task",
+        /// A task of the tree of a mission.
+        TaskOfMission => "task of the mission",
+        /// The first task of a mission.
+        Mission => "mission",
+        /// A run.
+        Run => "run",
+        /// The record that a run has ended.
+        EndOfRun => "end of run",
+        /// A hold.
+        Hold => "hold",
+        /// A message of the outbox.
+        Message => "message",
+        /// The place of a plugin in the events.
+        PluginEvents => "events of the plugin",
+        /// A tenant.
+        Tenant => "tenant",
+        /// A subscription of a chat to a task.
+        Subscription => "subscription",
+        /// An attachment.
+        Attachment => "attachment",
+        /// A link between two tasks.
+        Link => "link",
+        /// A schedule.
+        Schedule => "schedule",
+    }
+}
+
+impl Missing {
+    /// Returns how to find out what there is.
+    pub(crate) fn hint(self) -> Option<&'static str> {
+        match self {
+            Missing::Task | Missing::Parent => Some("see `supervisor list`"),
+            Missing::TaskOfMission | Missing::Mission => Some("see `supervisor mission list`"),
+            Missing::Schedule => Some("see `supervisor schedules list`"),
+            Missing::Subscription => Some("see `supervisor notify-list`"),
+            Missing::Attachment => Some("see `supervisor attachments TASK`"),
+            Missing::Link => {
+                Some("`supervisor show TASK` lists parents and children; the parent is named first")
+            }
+            Missing::Run
+            | Missing::EndOfRun
+            | Missing::Hold
+            | Missing::Message
+            | Missing::PluginEvents
+            | Missing::Tenant => None,
+        }
+    }
+}
