@@ -1,10 +1,9 @@
-//! What a person sees: width, colour, tables, views of the whole terminal. Nothing else writes to standard output.
+//! What a person sees: width, colour, tables, views of the whole terminal.
 
 use kernel::Counted;
-use std::io::{IsTerminal, Write as _};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::io::IsTerminal;
 
-use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+use unicode_width::UnicodeWidthStr as _;
 
 pub(crate) mod choose;
 mod escapes;
@@ -14,13 +13,17 @@ mod fuzz_tests;
 pub(crate) mod raw;
 mod safe;
 pub(crate) mod signals;
+mod streams;
 mod table;
+mod wrapping;
 
-use safe::guarded;
+use wrapping::wrap_after;
 
 pub(crate) use escapes::{AS_BEFORE, Drawn, FIRST_SCREEN, plain};
 pub(crate) use safe::{LogWriter, json, printable, printable_lines, printable_output, without_styles};
+pub(crate) use streams::{complain, print, reader_is_gone};
 pub(crate) use table::Cell;
+pub(crate) use wrapping::{cut, wrap};
 
 /// When to colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -243,87 +246,6 @@ fn page(text: String, rows: usize) -> String {
     let kept = rows - 2;
     let page: String = text.split_inclusive('\n').take(kept).collect();
     format!("{page}… {}\n", Counted(lines - kept, "more line"))
-}
-
-/// Text as long as fits a width, with an ellipsis where something was left out.
-pub(crate) fn cut(text: &str, width: usize) -> String {
-    if text.width() <= width {
-        return text.to_owned();
-    }
-    let mut short = String::new();
-    let mut taken = 1;
-    for c in text.chars() {
-        taken += c.width().unwrap_or(0);
-        if taken > width {
-            break;
-        }
-        short.push(c);
-    }
-    short.push('…');
-    short
-}
-
-/// The lines of a text, broken between words so that each fits a width. A longer word is broken where the line ends.
-pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
-    wrap_after(text, width, width)
-}
-
-/// The same with a first line of another width. One of no width is empty.
-fn wrap_after(text: &str, first: usize, rest: usize) -> Vec<String> {
-    let mut lines = Vec::new();
-    let (mut line, mut taken) = (String::new(), 0);
-    let mut width = first;
-    let begins = text.split(' ').next().map_or(0, |word| word.width());
-    if begins > first && (first == 0 || begins <= rest) {
-        lines.push(String::new());
-        width = rest;
-    }
-    for word in text.split(' ') {
-        if taken > 0 && taken + 1 + word.width() > width {
-            lines.push(std::mem::take(&mut line));
-            (taken, width) = (0, rest);
-        } else if taken > 0 {
-            line.push(' ');
-            taken += 1;
-        }
-        for c in word.chars() {
-            let wide = c.width().unwrap_or(0);
-            if taken + wide > width {
-                lines.push(std::mem::take(&mut line));
-                (taken, width) = (0, rest);
-            }
-            line.push(c);
-            taken += wide;
-        }
-    }
-    lines.push(line);
-    lines
-}
-
-/// Writes to standard output, where no text of others can drive a terminal. A reader that has gone away ends the output quietly, as other tools do.
-pub(crate) fn print(text: &str) -> std::io::Result<()> {
-    let mut out = std::io::stdout().lock();
-    match out.write_all(guarded(text).as_bytes()).and_then(|()| out.flush()) {
-        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => {
-            READER_IS_GONE.store(true, Ordering::Relaxed);
-            Ok(())
-        }
-        other => other,
-    }
-}
-
-static READER_IS_GONE: AtomicBool = AtomicBool::new(false);
-
-/// Whether nobody reads standard output any more: what only shows something is over then.
-pub(crate) fn reader_is_gone() -> bool {
-    READER_IS_GONE.load(Ordering::Relaxed)
-}
-
-/// Writes a line to standard error, in one piece so that the log of a run cannot put other output into it. There is
-/// nowhere left to report a failure of that.
-pub(crate) fn complain(text: &str) {
-    let line = format!("{}\n", guarded(text));
-    drop(std::io::stderr().lock().write_all(line.as_bytes()));
 }
 
 #[cfg(test)]

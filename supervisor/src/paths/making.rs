@@ -1,0 +1,156 @@
+//! The directories of a root, made with their modes, and whether sockets and workers can use them.
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt, PermissionsExt};
+use std::path::Path;
+
+use kernel::{BoardId, RunId};
+
+use super::Root;
+use crate::failure::Failure;
+
+/// The longest path that fits a `sockaddr_un` with its terminating zero (`unix(7)`).
+const SOCKET_PATH_LIMIT: usize = 107;
+/// Runs are numbered from 1 on each board: a path is refused that is too long for a number with as many digits.
+const DIGITS: RunId = RunId(999_999_999);
+
+impl Root {
+    /// Makes the directories with their modes. Directories that exist keep their owner.
+    pub(crate) fn create(&self) -> Result<(), Failure> {
+        for dir in [&self.state, &self.runtime] {
+            // One that exists is somebody's choice and keeps its mode; `check_reachable` says when it cannot work.
+            if !dir.is_dir() {
+                make_dir(dir, 0o711)?;
+            }
+        }
+        make_dir(&self.run_doors(), 0o711)?;
+        // What is not there cannot be hidden from workers. Where it may not be made, nobody's settings are in it either.
+        if !self.config.is_dir() {
+            drop(make_dir(&self.config, 0o755));
+        }
+        for (name, mode) in [
+            ("boards", 0o700),
+            ("runs", 0o700),
+            ("logs", 0o700),
+            ("leases", 0o700),
+            ("kept", 0o700),
+            ("workspaces", 0o711),
+            ("homes", 0o711),
+            ("sessions", 0o711),
+            ("bin", 0o711),
+        ] {
+            make_dir(&self.state.join(name), mode)?;
+        }
+        Ok(())
+    }
+
+    /// The same root by its real path: policies grant places, and a place behind a link could be moved.
+    pub(crate) fn canonical(&self) -> Result<Self, Failure> {
+        let real =
+            |dir: &Path| dir.canonicalize().map_err(|e| Failure::file("resolve the directory", dir, &e));
+        let config = if self.config.exists() { real(&self.config)? } else { self.config.clone() };
+        Ok(Root { state: real(&self.state)?, runtime: real(&self.runtime)?, config })
+    }
+
+    /// Refuses a root that the system cannot serve: socket paths too long, or closed to workers of other uids.
+    pub(crate) fn check_reachable(&self) -> Result<(), Failure> {
+        let socket = self.run_door(BoardId(uuid::Uuid::nil()), DIGITS);
+        let length = socket.as_os_str().len();
+        if length > SOCKET_PATH_LIMIT {
+            return Err(Failure::usage(format!(
+                "the root is too deep: the socket path {} has {length} bytes, and Linux allows {SOCKET_PATH_LIMIT}",
+                socket.display()
+            ))
+            .hint("choose a shorter directory with --root DIR"));
+        }
+        if !nix::unistd::geteuid().is_root() {
+            return Ok(());
+        }
+        for dir in self.state.ancestors().chain(self.runtime.ancestors()) {
+            let Ok(meta) = std::fs::metadata(dir) else { continue };
+            if meta.permissions().mode() & 0o001 == 0 {
+                return Err(Failure::usage(format!(
+                    "workers run as other users and cannot reach the root {}: {} is closed to them (mode {:04o}, uid {})",
+                    self.state.display(),
+                    dir.display(),
+                    meta.permissions().mode() & 0o7777,
+                    meta.uid()
+                ))
+                .hint(format!("chmod o+x {}, or choose another root with --root DIR", dir.display())));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Makes one directory (and its parents) with `mode`; one that exists and is more open is closed to it.
+pub(crate) fn make_dir(dir: &Path, mode: u32) -> Result<(), Failure> {
+    let fail = |e: std::io::Error| {
+        let failure = Failure::file("make the directory", dir, &e);
+        if failure.hint.is_some() { failure } else { failure.hint("choose another root with --root DIR") }
+    };
+    let closed = |meta: &std::fs::Metadata| meta.permissions().mode() & 0o777 & !mode == 0;
+    if std::fs::metadata(dir).is_ok_and(|meta| meta.is_dir() && closed(&meta)) {
+        return Ok(());
+    }
+    // With its mode from the start: what somebody opens or makes in it before a later chmod would stay.
+    let create = || DirBuilder::new().mode(mode).create(dir);
+    let outcome = match (create(), dir.parent()) {
+        (Err(e), Some(parent)) if e.kind() == std::io::ErrorKind::NotFound => {
+            std::fs::create_dir_all(parent).map_err(fail)?;
+            create()
+        }
+        (outcome, _) => outcome,
+    };
+    let is_new = outcome.is_ok();
+    match outcome {
+        Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists || !dir.is_dir() => return Err(fail(e)),
+        Ok(()) | Err(_) => {}
+    }
+    let now = std::fs::metadata(dir).map_err(fail)?;
+    // The umask may have taken some of it away.
+    if !closed(&now) || (is_new && now.permissions().mode() & 0o777 != mode) {
+        std::fs::set_permissions(dir, std::fs::Permissions::from_mode(mode)).map_err(fail)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::RootChoice;
+    use super::*;
+
+    #[test]
+    fn a_root_too_deep_for_a_socket_is_refused_with_its_length() {
+        let choice =
+            RootChoice { root: Some(format!("/{}", "d".repeat(120)).into()), ..RootChoice::default() };
+        let failure = choice.resolve(|_| None).unwrap().check_reachable().unwrap_err();
+        assert!(failure.message.contains("107"), "{failure}");
+        assert!(failure.hint.is_some());
+    }
+
+    #[test]
+    fn a_root_that_workers_cannot_go_through_is_refused_with_the_way_out() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let root = dir.path().join("r");
+        let choice = RootChoice { root: Some(root.clone()), ..RootChoice::default() };
+        let resolved = choice.resolve(|_| None).unwrap();
+        resolved.create().unwrap();
+        resolved.check_reachable().unwrap();
+        for closed in [root.clone(), root.join("run")] {
+            let open = std::fs::metadata(&closed).unwrap().permissions();
+            std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o700)).unwrap();
+            // An ordinary user's workers have its own uid.
+            let is_root = nix::unistd::geteuid().is_root();
+            match resolved.check_reachable() {
+                Ok(()) => assert!(!is_root, "{} is closed", closed.display()),
+                Err(failure) => {
+                    assert!(failure.message.contains(&closed.display().to_string()), "{failure}");
+                    assert!(failure.hint.is_some_and(|hint| hint.contains("chmod o+x")));
+                }
+            }
+            std::fs::set_permissions(&closed, open).unwrap();
+        }
+    }
+}
