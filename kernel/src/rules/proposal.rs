@@ -35,7 +35,7 @@ struct Specification {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Division {
-    tasks: Vec<Part>,
+    tasks: Vec<ProposedTask>,
     title: Option<String>,
     body: Option<String>,
     assignee: Option<Profile>,
@@ -44,7 +44,7 @@ struct Division {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Planned {
-    tasks: Vec<Part>,
+    tasks: Vec<ProposedTask>,
     title: Option<String>,
     body: Option<String>,
     assignee: Option<Profile>,
@@ -54,7 +54,7 @@ struct Planned {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Part {
+struct ProposedTask {
     name: String,
     title: String,
     body: String,
@@ -71,7 +71,7 @@ struct Reviewed {
     #[serde(default)]
     drop: Vec<TaskId>,
     #[serde(default)]
-    tasks: Vec<Part>,
+    tasks: Vec<ProposedTask>,
 }
 
 #[derive(Deserialize)]
@@ -266,7 +266,7 @@ fn reviewed(said: Reviewed) -> Result<Proposed, Error> {
     Ok(Proposed { tasks: parts(kind, tasks)?, review, ..Proposed::default() })
 }
 
-fn parts(kind: ProposalKind, parts: Vec<Part>) -> Result<Vec<TemplateTask>, Error> {
+fn parts(kind: ProposalKind, parts: Vec<ProposedTask>) -> Result<Vec<TemplateTask>, Error> {
     if parts.is_empty() {
         return Ok(Vec::new());
     }
@@ -275,7 +275,7 @@ fn parts(kind: ProposalKind, parts: Vec<Part>) -> Result<Vec<TemplateTask>, Erro
     }
     let tasks: Vec<TemplateTask> = parts
         .into_iter()
-        .map(|Part { name, title, body, assignee, after }| {
+        .map(|ProposedTask { name, title, body, assignee, after }| {
             let after: BTreeSet<String> = after.into_iter().collect();
             // Another plan of a mission goes on from tasks that are there.
             let known = |name: &String| kind == ProposalKind::Progress && TaskId::in_full(name).is_ok();

@@ -1,6 +1,6 @@
-//! The signs of life for the service manager (`WatchdogSec=`): one each time that every part of the daemon has moved since the last.
+//! The signs of life for the service manager (`WatchdogSec=`): one each time that every component of the daemon has moved since the last.
 //!
-//! Each part is asked for a small thing that only a part which moves can do. An idle daemon has no other way to tell that it
+//! Each component is asked for a small thing that only a component which moves can do. An idle daemon has no other way to tell that it
 //! is not stuck. Without a manager that waits for signs nothing is asked.
 
 use std::collections::BTreeSet;
@@ -32,7 +32,7 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// What must move for a sign of life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Part {
+enum Component {
     /// Decides about events.
     OwnerLoop,
     /// Commit to the boards.
@@ -43,15 +43,16 @@ enum Part {
     Door,
 }
 
-impl Part {
-    const ALL: [Part; 4] = [Part::OwnerLoop, Part::Writers, Part::Reaper, Part::Door];
+impl Component {
+    const ALL: [Component; 4] =
+        [Component::OwnerLoop, Component::Writers, Component::Reaper, Component::Door];
 
     fn word(self) -> &'static str {
         match self {
-            Part::OwnerLoop => "the owner loop",
-            Part::Writers => "a board's writer",
-            Part::Reaper => "the reaper",
-            Part::Door => "the operator's door",
+            Component::OwnerLoop => "the owner loop",
+            Component::Writers => "a board's writer",
+            Component::Reaper => "the reaper",
+            Component::Door => "the operator's door",
         }
     }
 }
@@ -59,13 +60,13 @@ impl Part {
 /// What the watchdog finds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Sign {
-    /// Each part has moved since the last one.
+    /// Each component has moved since the last one.
     Life,
     /// These have not moved for half the time in which a sign must come.
-    Late(BTreeSet<Part>),
+    Late(BTreeSet<Component>),
 }
 
-/// What asks the parts.
+/// What asks the components.
 #[derive(Debug)]
 struct Parts {
     link: OwnerLink,
@@ -83,41 +84,41 @@ pub(super) fn start(
     let Some(interval) = ServiceLink::watchdog() else { return Ok(None) };
     // Made once: where descriptors run out, the daemon waits for some and is not stuck.
     let ripple = readable(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?)?;
-    let parts = Arc::new(Parts { link: link.clone(), service: Arc::clone(service), ripple, bell });
+    let components = Arc::new(Parts { link: link.clone(), service: Arc::clone(service), ripple, bell });
     let notices = ServiceLink::find();
     let watch = watch(
         interval,
-        move |part| {
-            let parts = Arc::clone(&parts);
-            async move { parts.moved(part).await }
+        move |component| {
+            let components = Arc::clone(&components);
+            async move { components.moved(component).await }
         },
         move |sign| match sign {
             Sign::Life => notices.alive(),
             Sign::Late(still) => {
-                let parts = still.into_iter().map(Part::word).collect::<Vec<_>>().join(", ");
-                tracing::error!(parts, "not_moving");
+                let components = still.into_iter().map(Component::word).collect::<Vec<_>>().join(", ");
+                tracing::error!(components, "not_moving");
             }
         },
     );
     Ok(Some(AbortOnDropHandle::new(tokio::spawn(watch))))
 }
 
-/// Asks all parts again and again. `ask` returns when a part has moved.
+/// Asks all components again and again. `ask` returns when a component has moved.
 async fn watch<F: Future<Output = ()> + Send + 'static>(
     interval: Duration,
-    ask: impl Fn(Part) -> F,
+    ask: impl Fn(Component) -> F,
     tell: impl Fn(Sign),
 ) -> Infallible {
     loop {
         let mut asked = JoinSet::new();
-        for part in Part::ALL {
-            let moved = ask(part);
+        for component in Component::ALL {
+            let moved = ask(component);
             asked.spawn(async move {
                 moved.await;
-                part
+                component
             });
         }
-        let mut still = BTreeSet::from(Part::ALL);
+        let mut still = BTreeSet::from(Component::ALL);
         if tokio::time::timeout(interval / 2, all_moved(&mut asked, &mut still)).await.is_err() {
             tell(Sign::Late(still.clone()));
             all_moved(&mut asked, &mut still).await;
@@ -128,11 +129,11 @@ async fn watch<F: Future<Output = ()> + Send + 'static>(
 }
 
 /// Returns when none is left that has not moved. Cancel-safe: who has moved is no longer in `still`.
-async fn all_moved(asked: &mut JoinSet<Part>, still: &mut BTreeSet<Part>) {
+async fn all_moved(asked: &mut JoinSet<Component>, still: &mut BTreeSet<Component>) {
     while !still.is_empty() {
         match asked.join_next().await {
-            Some(Ok(part)) => {
-                still.remove(&part);
+            Some(Ok(component)) => {
+                still.remove(&component);
             }
             // What has panicked has not moved.
             Some(Err(_)) => {}
@@ -142,18 +143,18 @@ async fn all_moved(asked: &mut JoinSet<Part>, still: &mut BTreeSet<Part>) {
 }
 
 impl Parts {
-    /// Returns when a part has moved.
-    async fn moved(&self, part: Part) {
-        let moved = match part {
-            Part::OwnerLoop => self.link.ask(Event::Beat).await.is_ok(),
-            Part::Writers => {
+    /// Returns when a component has moved.
+    async fn moved(&self, component: Component) {
+        let moved = match component {
+            Component::OwnerLoop => self.link.ask(Event::Beat).await.is_ok(),
+            Component::Writers => {
                 for board in self.service.served() {
                     writer_moved(&board).await;
                 }
                 true
             }
-            Part::Reaper => self.reaps().await.is_ok(),
-            Part::Door => {
+            Component::Reaper => self.reaps().await.is_ok(),
+            Component::Door => {
                 self.answers().await;
                 true
             }
@@ -215,12 +216,12 @@ mod tests {
 
     const INTERVAL: Duration = Duration::from_secs(30);
 
-    /// The signs of ten intervals, in which one part at most is stuck.
-    async fn signs(stuck: Option<Part>) -> Vec<Sign> {
+    /// The signs of ten intervals, in which one component at most is stuck.
+    async fn signs(stuck: Option<Component>) -> Vec<Sign> {
         let signs = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&signs);
-        let ask = move |part| async move {
-            if Some(part) == stuck {
+        let ask = move |component| async move {
+            if Some(component) == stuck {
                 pending::<()>().await;
             }
         };
@@ -237,7 +238,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_part_that_is_stuck_ends_the_signs_and_is_named() {
-        for stuck in Part::ALL {
+        for stuck in Component::ALL {
             assert_eq!(signs(Some(stuck)).await, [Sign::Late(BTreeSet::from([stuck]))]);
         }
     }
@@ -245,10 +246,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_part_that_panics_has_not_moved() {
         let (told, mut tells) = tokio::sync::mpsc::unbounded_channel();
-        let ask = |part| async move { assert!(part != Part::Reaper, "a fault") };
+        let ask = |component| async move { assert!(component != Component::Reaper, "a fault") };
         let watch = watch(INTERVAL, ask, move |sign| drop(told.send(sign)));
         tokio::time::timeout(INTERVAL * 10, watch).await.unwrap_err();
-        assert_eq!(tells.recv().await, Some(Sign::Late(BTreeSet::from([Part::Reaper]))));
+        assert_eq!(tells.recv().await, Some(Sign::Late(BTreeSet::from([Component::Reaper]))));
         assert_eq!(tells.recv().await, None);
     }
 }

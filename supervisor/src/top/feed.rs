@@ -85,12 +85,12 @@ impl Feed {
         let cpu = self.cpu(&report);
         let mut sections: Vec<(Section, Vec<Row>, Total)> =
             Section::ALL.map(|section| (section, Vec::new(), Total::Exactly(0))).into();
-        for part in PARTS {
-            let count: i64 = part.statuses.iter().filter_map(|status| report.counts.get(status)).sum();
+        for wanted in QUERIES {
+            let count: i64 = wanted.statuses.iter().filter_map(|status| report.counts.get(status)).sum();
             if count == 0 {
                 continue;
             }
-            let (tasks, has_more) = self.list(&part, query).await?;
+            let (tasks, has_more) = self.list(&wanted, query).await?;
             let read = tasks.len();
             for task in tasks {
                 let worker = worker_of(&report, &task.id);
@@ -101,7 +101,7 @@ impl Feed {
                 *total = total.and(1);
             }
             // Those that were not read are of the section that most of them belong to.
-            let (_, _, total) = &mut sections[part.section as usize];
+            let (_, _, total) = &mut sections[wanted.section as usize];
             let all = u64::try_from(count).unwrap_or_default();
             *total = match (has_more, &query.search) {
                 (false, _) => *total,
@@ -139,13 +139,13 @@ impl Feed {
         })
     }
 
-    async fn list(&self, part: &Part, query: &Query) -> Result<(Vec<Task>, bool), Failure> {
+    async fn list(&self, wanted: &SectionQuery, query: &Query) -> Result<(Vec<Task>, bool), Failure> {
         let list = List {
-            status: part.statuses.to_vec(),
+            status: wanted.statuses.to_vec(),
             tenant: query.tenant.clone(),
             search: query.search.clone(),
-            sort: Some(part.sort),
-            limit: Some(query.limit(part.section)),
+            sort: Some(wanted.sort),
+            limit: Some(query.limit(wanted.section)),
             why: true,
             page: true,
             ..List::default()
@@ -176,26 +176,26 @@ impl Feed {
 }
 
 /// One question for tasks.
-struct Part {
+struct SectionQuery {
     section: Section,
     statuses: &'static [TaskStatus],
     sort: Sort,
 }
 
-const fn part(section: Section, statuses: &'static [TaskStatus], sort: Sort) -> Part {
-    Part { section, statuses, sort }
+const fn query(section: Section, statuses: &'static [TaskStatus], sort: Sort) -> SectionQuery {
+    SectionQuery { section, statuses, sort }
 }
 
 /// What is asked for, in this order.
-const PARTS: [Part; 7] = [
+const QUERIES: [SectionQuery; 7] = [
     // The latest first: what a person was asked just now comes before what was left for later.
-    part(Section::Person, &[TaskStatus::Blocked, TaskStatus::Triage], Sort::Updated),
-    part(Section::Running, &[TaskStatus::Running], Sort::Priority),
-    part(Section::Review, &[TaskStatus::Review], Sort::Updated),
-    part(Section::Ready, &[TaskStatus::Ready], Sort::Priority),
-    part(Section::Scheduled, &[TaskStatus::Scheduled], Sort::Priority),
-    part(Section::Todo, &[TaskStatus::Todo], Sort::Priority),
-    part(Section::Done, &[TaskStatus::Done], Sort::Updated),
+    query(Section::Person, &[TaskStatus::Blocked, TaskStatus::Triage], Sort::Updated),
+    query(Section::Running, &[TaskStatus::Running], Sort::Priority),
+    query(Section::Review, &[TaskStatus::Review], Sort::Updated),
+    query(Section::Ready, &[TaskStatus::Ready], Sort::Priority),
+    query(Section::Scheduled, &[TaskStatus::Scheduled], Sort::Priority),
+    query(Section::Todo, &[TaskStatus::Todo], Sort::Priority),
+    query(Section::Done, &[TaskStatus::Done], Sort::Updated),
 ];
 
 fn worker_of<'a>(report: &'a StatusReport, task: &TaskId) -> Option<&'a WorkerLine> {
