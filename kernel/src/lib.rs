@@ -45,7 +45,7 @@ mod testing;
 mod writer_tests;
 
 pub use blobs::{BlobError, Blobs, Draft, Extent, Flaw, Lack, Published, Sealed, Sweep, Swept, Unswept};
-pub use board::replay::Difference;
+pub use board::replay::{Difference, Replay};
 pub use board::sight::waiting_count;
 pub use board::view::{Assignee, Stats, View};
 pub use board::{

@@ -108,3 +108,33 @@ fn a_step_whose_commit_fails_leaves_the_log_as_it_was() {
     assert_eq!(fold(&bench, soon(&bench), 100).unwrap().events, 2);
     bench.check();
 }
+
+#[test]
+fn a_replay_that_goes_on_sees_each_change_and_begins_anew_after_what_was_folded_before_it_was_played() {
+    let bench = Bench::new();
+    let mut replay = crate::Replay::default();
+    let first = bench.ready();
+    let mut goes_on = |when: &str| {
+        let found = bench.readers.with(|view| view.replay_on(&mut replay)).unwrap();
+        assert_eq!(found, [], "{when}");
+    };
+    goes_on("at first");
+    bench.ready();
+    goes_on("with one more");
+    bench.ready();
+    fold(&bench, soon(&bench), 100).unwrap();
+    goes_on("after what it has not played was folded");
+    let gone = first.clone();
+    bench
+        .call(move |board| {
+            board.archive(&gone, Detach::Refuse, &alice())?;
+            board.delete(&gone, &alice())
+        })
+        .unwrap();
+    goes_on("after one was deleted");
+    let lost = bench.ready();
+    goes_on("with one that will be lost");
+    bench.call(move |board| board.tx.delete_task(&lost)).unwrap();
+    let found = bench.readers.with(|view| view.replay_on(&mut replay)).unwrap();
+    assert!(matches!(found[..], [crate::Difference::Missing { .. }]), "{found:?}");
+}

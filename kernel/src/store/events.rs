@@ -121,17 +121,19 @@ impl Tx<'_> {
         self.conn.value("read the last event", "SELECT max(ifnull((SELECT max(id) FROM task_events), 0), ifnull((SELECT event_id FROM event_horizon), 0))", [])
     }
 
-    /// Hands every step of the log to `each`, oldest first.
+    /// Hands every step of the log after an event to `each`, oldest first.
     pub(crate) fn each_step(
         &self,
+        since: EventId,
         mut each: impl FnMut(EventId, TaskId, Logged) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let sql = format!(
-            "SELECT id, task_id, change FROM task_events WHERE change IS NOT NULL OR kind = '{}' ORDER BY id",
+            "SELECT id, task_id, change FROM task_events \
+             WHERE id > ?1 AND (change IS NOT NULL OR kind = '{}') ORDER BY id",
             EventKind::Deleted
         );
         let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, json(row, "change")?));
-        self.conn.scan("read the log", &sql, [], read, |(id, task, change)| {
+        self.conn.scan("read the log", &sql, [since], read, |(id, task, change)| {
             each(id, task, change.map_or(Logged::Deleted, Logged::Moved))
         })
     }

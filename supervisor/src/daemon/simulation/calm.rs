@@ -2,6 +2,7 @@
 
 use kernel::{BoardName, Filter, Status, Task, Timestamp};
 
+use super::bench::Bench;
 use super::desk::{Desk, Move};
 use super::fault::{Fault, Invariant};
 use super::host::WorkerLife;
@@ -79,7 +80,7 @@ pub(super) fn next(desk: &mut Desk, on: &mut Ground<'_>) -> Result<Rest, Fault> 
         return Ok(moves.swap_remove(at));
     }
     check_quiet(desk, on)?;
-    let unsettled: Vec<Task> = tasks(on).into_iter().filter(|task| !is_settled(task)).collect();
+    let unsettled: Vec<Task> = tasks(on.bench).into_iter().filter(|task| !is_settled(task)).collect();
     if unsettled.is_empty() {
         return Ok(Rest::Over);
     }
@@ -91,7 +92,7 @@ pub(super) fn next(desk: &mut Desk, on: &mut Ground<'_>) -> Result<Rest, Fault> 
         Ok(Rest::Until(at))
     } else {
         let Some(first) = unsettled.first() else { return Ok(Rest::Over) };
-        let why = told(desk, &first.id, on).and_then(|task| task.why);
+        let why = told(desk, std::slice::from_ref(first), on).pop().and_then(|task| task.why);
         let seen = format!("{} stays {}, and waits for {why:?}", first.id, first.status);
         Err(Fault::new(Invariant::NoStarvation, seen))
     }
@@ -99,13 +100,10 @@ pub(super) fn next(desk: &mut Desk, on: &mut Ground<'_>) -> Result<Rest, Fault> 
 
 /// What is left where a calm does not end.
 pub(super) fn left(desk: &mut Desk, on: &mut Ground<'_>) -> Fault {
-    let unsettled: Vec<Task> = tasks(on).into_iter().filter(|task| !is_settled(task)).collect();
-    let said: Vec<String> = unsettled
-        .iter()
-        .map(|task| {
-            let why = told(desk, &task.id, on).and_then(|task| task.why).map(|why| why.text);
-            format!("{} is {}: {why:?}", task.id, task.status)
-        })
+    let unsettled: Vec<Task> = tasks(on.bench).into_iter().filter(|task| !is_settled(task)).collect();
+    let said: Vec<String> = told(desk, &unsettled, on)
+        .into_iter()
+        .map(|task| format!("{} is {}: {:?}", task.id, task.status, task.why.map(|why| why.text)))
         .collect();
     Fault::new(Invariant::NoStarvation, format!("after {REST} calm steps: {}", said.join("; ")))
 }
@@ -114,8 +112,9 @@ fn is_alive(run: Option<kernel::RunId>, on: &Ground<'_>) -> bool {
     run.and_then(|run| on.host.get(run)).is_some_and(|run| run.worker == WorkerLife::Alive)
 }
 
-fn tasks(on: &Ground<'_>) -> Vec<Task> {
-    on.bench.read(|view| view.tasks(&Filter { limit: 1000, ..Filter::default() })).tasks
+/// The tasks of the board that are not archived.
+pub(super) fn tasks(bench: &Bench) -> Vec<Task> {
+    bench.read(|view| view.tasks(&Filter { limit: 1000, ..Filter::default() })).tasks
 }
 
 /// Whether a task waits for people, or is over.

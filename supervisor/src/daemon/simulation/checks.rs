@@ -1,13 +1,13 @@
 //! The invariants that are checked after each step: what has changed is looked at, and nothing else.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use kernel::{Holder, Run, RunId, TaskId};
+use kernel::{EventFilter, EventId, Holder, Replay, Run, RunId, TaskId};
 
 use super::bench::Bench;
 use super::fault::{Fault, Invariant};
 use super::host::{Host, HostRun, WorkerLife};
-use super::ledger::{Ledger, Speaker};
+use super::ledger::{Ledger, Speaker, Told};
 
 /// Checks what can have changed with a commit: which runs are open, and how others have ended.
 pub(super) fn after_commit(bench: &Bench, host: &Host, ledger: &mut Ledger) -> Result<(), Fault> {
@@ -130,6 +130,66 @@ pub(super) fn after_words(bench: &Bench, ledger: &Ledger) -> Result<(), Fault> {
     }
 }
 
+/// Checks what was acknowledged of all that the events after one name. Returns the last event.
+pub(super) fn of_events(bench: &Bench, ledger: &Ledger, since: EventId) -> Result<EventId, Fault> {
+    let filter = EventFilter { since, ..EventFilter::default() };
+    let events = bench.read(|view| view.events(&filter));
+    for task in events.iter().filter_map(|event| event.task_id.as_ref()).collect::<BTreeSet<_>>() {
+        if let Some(told) = ledger.tasks.get(task) {
+            of_task(bench, ledger, (task, told))?;
+        }
+    }
+    for run in events.iter().filter_map(|event| event.run_id).collect::<BTreeSet<_>>() {
+        of_run(bench, ledger, run)?;
+    }
+    Ok(events.last().map_or(since, |event| event.id))
+}
+
+/// Checks that the log, as far as it goes now, leads to the board.
+pub(super) fn of_replay(bench: &Bench, replay: &mut Replay) -> Result<(), Fault> {
+    let differences = bench.read(|view| view.replay_on(replay));
+    if differences.is_empty() {
+        return Ok(());
+    }
+    Err(Fault::new(Invariant::ReplayEqual, format!("{differences:?}")))
+}
+
+/// Checks what was acknowledged of one task.
+fn of_task(bench: &Bench, ledger: &Ledger, (id, told): (&TaskId, &Told)) -> Result<(), Fault> {
+    let lost = |seen: String| Err(Fault::new(Invariant::NothingLost, seen));
+    let Some(task) = bench.read(|view| view.task(id)) else {
+        if ledger.deleted.contains(id) {
+            return Ok(());
+        }
+        return lost(format!("{id} is gone"));
+    };
+    if task.title != told.title {
+        return lost(format!("the title of {id} is `{}`, not `{}`", task.title, told.title));
+    }
+    let comments = bench.read(|view| view.comments(id));
+    for text in &told.comments {
+        match comments.iter().filter(|comment| comment.body == *text).count() {
+            1 => {}
+            0 => return lost(format!("`{text}` on {id} is gone")),
+            more => {
+                let seen = format!("`{text}` is there {more} times on {id}");
+                return Err(Fault::new(Invariant::NothingTwice, seen));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Checks that a run which has ended has not ended otherwise since.
+fn of_run(bench: &Bench, ledger: &Ledger, run: RunId) -> Result<(), Fault> {
+    let Some(outcome) = ledger.ended.get(&run) else { return Ok(()) };
+    if bench.read(|view| view.run(run)).is_some_and(|now| now.outcome != Some(*outcome)) {
+        let seen = format!("run {run} has not ended as {outcome} any more");
+        return Err(Fault::new(Invariant::NothingTwice, seen));
+    }
+    Ok(())
+}
+
 /// Checks everything that was ever acknowledged, the log and the file.
 pub(super) fn thoroughly(bench: &Bench, ledger: &Ledger) -> Result<(), Fault> {
     let lost = |seen: String| Err(Fault::new(Invariant::NothingLost, seen));
@@ -137,47 +197,19 @@ pub(super) fn thoroughly(bench: &Bench, ledger: &Ledger) -> Result<(), Fault> {
     if newest < bench.acknowledged {
         return lost(format!("event {} was acknowledged, and the last one is {newest}", bench.acknowledged));
     }
-    for (id, told) in &ledger.tasks {
-        let Some(task) = bench.read(|view| view.task(id)) else {
-            if ledger.deleted.contains(id) {
-                continue;
-            }
-            return lost(format!("{id} is gone"));
-        };
-        if task.title != told.title {
-            return lost(format!("the title of {id} is `{}`, not `{}`", task.title, told.title));
-        }
-        let comments = bench.read(|view| view.comments(id));
-        for text in &told.comments {
-            match comments.iter().filter(|comment| comment.body == *text).count() {
-                1 => {}
-                0 => return lost(format!("`{text}` on {id} is gone")),
-                more => {
-                    let seen = format!("`{text}` is there {more} times on {id}");
-                    return Err(Fault::new(Invariant::NothingTwice, seen));
-                }
-            }
-        }
+    for one in &ledger.tasks {
+        of_task(bench, ledger, one)?;
     }
     let titles =
         bench.read(|view| view.tasks(&kernel::Filter { limit: 10_000, ..kernel::Filter::default() })).tasks;
-    let mut seen = std::collections::BTreeSet::new();
+    let mut seen = BTreeSet::new();
     if let Some(twin) = titles.iter().find(|task| !seen.insert(task.title.as_str())) {
         return Err(Fault::new(Invariant::NothingTwice, format!("`{}` is there twice", twin.title)));
     }
-    for (run, outcome) in &ledger.ended {
-        let now = bench.read(|view| view.run(*run));
-        if now.is_some_and(|now| now.outcome != Some(*outcome)) {
-            return Err(Fault::new(
-                Invariant::NothingTwice,
-                format!("run {run} has not ended as {outcome} any more"),
-            ));
-        }
+    for run in ledger.ended.keys() {
+        of_run(bench, ledger, *run)?;
     }
-    let differences = bench.read(|view| view.replay());
-    if !differences.is_empty() {
-        return Err(Fault::new(Invariant::ReplayEqual, format!("{differences:?}")));
-    }
+    of_replay(bench, &mut Replay::default())?;
     let faults = bench.faults();
     if !faults.is_empty() {
         return Err(Fault::new(Invariant::ReplayEqual, faults.join("; ")));

@@ -45,6 +45,8 @@ pub(super) struct Ground<'a> {
 /// What is made once: a lane cannot be had without files, nor a process without a host.
 pub(super) struct Fixtures {
     pub(super) roster: Arc<Roster>,
+    /// Which profiles share an account: no setting of a simulation changes it.
+    pub(super) accounts: kernel::Accounts,
     pub(super) silent: RunDir,
     pub(super) process: Arc<Watched>,
 }

@@ -11,6 +11,7 @@ use super::hazard::{self, Hazard, Hazards};
 use super::life::Fixtures;
 use super::plant::Plant;
 use super::world::World;
+use crate::config::Config;
 use crate::host::watch::Watched;
 use crate::paths::RootChoice;
 use crate::roster::Roster;
@@ -46,7 +47,9 @@ impl Bed {
         let own = i32::try_from(std::process::id()).unwrap();
         let process = Arc::new(Watched::open(own).unwrap());
         drop(entered);
-        let fixtures = Arc::new(Fixtures { roster: Arc::new(Roster::load(&root)), silent, process });
+        let roster = Arc::new(Roster::load(&root));
+        let accounts = roster.accounts(&Config::default());
+        let fixtures = Arc::new(Fixtures { roster, accounts, silent, process });
         Bed { fixtures, _directory: directory, _runtime: runtime }
     }
 

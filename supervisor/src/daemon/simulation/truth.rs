@@ -1,8 +1,9 @@
 //! Whether what a task is said to wait for is so: the production's answer, compared with what the simulator knows.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kernel::{BoardName, Status, Task, TaskId, Timestamp, Waiting, WaitingCode};
+use kernel::{BoardName, Profile, Status, Task, Timestamp, Waiting, WaitingCode};
 use tokio::sync::oneshot;
 
 use super::desk::Desk;
@@ -14,23 +15,34 @@ use crate::daemon::owner::event::Event;
 use crate::daemon::owner::why::{Performer, left_open, merged};
 use crate::daemon::run::key::TaskKey;
 
-/// Checks one task. Where nothing is under way, nothing may be said to be under way.
-pub(super) fn of_task(desk: &mut Desk, id: &TaskId, on: &mut Ground<'_>) -> Result<(), Fault> {
-    let Some(task) = told(desk, id, on) else { return Ok(()) };
+/// Checks every task. Where nothing is under way, nothing may be said to be under way. Returns when the first of what is waited for is
+/// over, where that has a time.
+pub(super) fn of_all(
+    desk: &mut Desk,
+    tasks: &[Task],
+    on: &mut Ground<'_>,
+) -> Result<Option<Timestamp>, Fault> {
+    let mut over: Option<Timestamp> = None;
     // Where the board cannot be written, the daemon waits before it looks again, also for what is due.
     let is_quiet = desk.is_quiet(on) && desk.snapshot(on).paused.is_none();
-    let found = match &task.why {
-        None if silent(task.status) => Ok(()),
-        None => Err("it says nothing".to_owned()),
-        Some(why) if why.text.trim().is_empty() || why.text.contains('\n') => {
-            Err("that is no line".to_owned())
-        }
-        Some(why) => judge(desk, &task, why, (is_quiet, on)),
-    };
-    found.map_err(|seen| {
-        let why = task.why.as_ref().map(|why| (why.code, why.text.clone(), why.until));
-        Fault::new(Invariant::TrueWhy, format!("{id} is {} and waits for {why:?}: {seen}", task.status))
-    })
+    for task in told(desk, tasks, on) {
+        let found = match &task.why {
+            None if silent(task.status) => Ok(()),
+            None => Err("it says nothing".to_owned()),
+            Some(why) if why.text.trim().is_empty() || why.text.contains('\n') => {
+                Err("that is no line".to_owned())
+            }
+            Some(why) => judge(desk, &task, why, (is_quiet, on)),
+        };
+        found.map_err(|seen| {
+            let why = task.why.as_ref().map(|why| (why.code, why.text.clone(), why.until));
+            let seen = format!("{} is {} and waits for {why:?}: {seen}", task.id, task.status);
+            Fault::new(Invariant::TrueWhy, seen)
+        })?;
+        let until = task.why.as_ref().and_then(|why| why.until).into_iter().chain(task.not_before);
+        over = over.into_iter().chain(until.filter(|until| *until > on.bench.now())).min();
+    }
+    Ok(over)
 }
 
 /// What may be silent: it runs, or is over.
@@ -38,36 +50,48 @@ fn silent(status: Status) -> bool {
     matches!(status, Status::Running | Status::Done | Status::Archived)
 }
 
-/// A task with what it waits for, as every surface shows it.
-pub(super) fn told(desk: &mut Desk, id: &TaskId, on: &mut Ground<'_>) -> Option<Task> {
+/// Tasks with what they wait for, as every surface shows it.
+pub(super) fn told(desk: &mut Desk, tasks: &[Task], on: &mut Ground<'_>) -> Vec<Task> {
     let (roster, config) = (&*on.fixtures.roster, Arc::clone(&on.config));
     let config = &*config;
-    let accounts = roster.accounts(config);
-    let mut task = on.bench.read(|view| {
-        let Some(task) = view.task(id)? else { return Ok(None) };
-        let why = view.waiting_all(std::slice::from_ref(&task), &accounts)?.pop().flatten();
-        Ok(Some(Task { why, ..task }))
-    })?;
-    if let Some(Performer(profile)) = left_open(&task) {
-        let key = TaskKey { board: BoardName::default(), task: id.clone() };
-        let who = (task.tenant.clone(), profile.clone());
-        let claim = Claim::new(key, who, Asked::by(&task), (roster, config));
-        let is_running = task.status == Status::Running;
+    let whys = on.bench.read(|view| view.waiting_all(tasks, &on.fixtures.accounts));
+    let mut tasks: Vec<Task> =
+        tasks.iter().zip(whys).map(|(task, why)| Task { why, ..task.clone() }).collect();
+    let open: Vec<(usize, Option<Profile>)> = tasks
+        .iter()
+        .enumerate()
+        .filter_map(|(at, task)| left_open(task).map(|Performer(profile)| (at, profile)))
+        .collect();
+    let claim = |(at, profile): &(usize, Option<Profile>)| {
+        let task = &tasks[*at];
+        let key = TaskKey { board: BoardName::default(), task: task.id.clone() };
+        Claim::new(key, (task.tenant.clone(), profile.clone()), Asked::by(task), (roster, config))
+    };
+    let claims = open.iter().map(claim).collect();
+    let mut answers = if open.is_empty() {
+        BTreeMap::new()
+    } else {
+        let (reply, mut answer) = oneshot::channel();
+        desk.hear(Event::Why(claims, reply), on);
+        answer.try_recv().unwrap_or_default()
+    };
+    for (at, profile) in open {
+        let task = &mut tasks[at];
         let cannot_run = profile
             .as_ref()
-            .filter(|_| !is_running)
-            .and_then(|profile| roster.resolve(profile, task.policy.as_deref(), config).err());
-        let (reply, mut answer) = oneshot::channel();
-        desk.hear(Event::Why(vec![claim], reply), on);
-        let answer = answer.try_recv().ok().and_then(|mut told| told.remove(id));
-        if let Some(why) = merged(&task, profile.as_ref(), cannot_run.as_ref(), answer) {
+            .filter(|_| task.status != Status::Running)
+            .and_then(|profile| on.fixtures.roster.resolve(profile, task.policy.as_deref(), config).err());
+        let answer = answers.remove(&task.id);
+        if let Some(why) = merged(task, profile.as_ref(), cannot_run.as_ref(), answer) {
             task.why = Some(why);
         }
     }
-    if on.plant == Some(Plant::LieAboutWhy) && task.why.is_some() {
-        task.why = Some(Waiting::new(WaitingCode::Slot, "waits for a slot: 3 of 3 are taken"));
+    if on.plant == Some(Plant::LieAboutWhy) {
+        for task in tasks.iter_mut().filter(|task| task.why.is_some()) {
+            task.why = Some(Waiting::new(WaitingCode::Slot, "waits for a slot: 3 of 3 are taken"));
+        }
     }
-    Some(task)
+    tasks
 }
 
 fn judge(desk: &Desk, task: &Task, why: &Waiting, (is_quiet, on): (bool, &Ground<'_>)) -> Result<(), String> {

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::Timestamp;
+use kernel::{EventId, Replay, Task, Timestamp};
 
 use super::bench::{Bench, Death};
 use super::calm::{self, Rest};
 use super::checks;
-use super::desk::Desk;
+use super::desk::{Desk, Move};
 use super::dice::Dice;
 use super::fault::{Fault, Trail};
 use super::hazard::{Hazard, Hazards};
@@ -20,7 +20,7 @@ use super::{people, truth, workers};
 use crate::config::Config;
 use crate::daemon::owner::stopping::StopMode;
 
-/// So often everything is checked.
+/// How often everything that was ever acknowledged is checked, and the file.
 const THOROUGHLY: u64 = 500;
 /// How often fault injection stops until everything has finished.
 const CALM: u64 = 3000;
@@ -37,7 +37,16 @@ pub(super) struct World {
     /// What may go wrong now, and what may at other times.
     hazards: Hazards,
     at_other_times: Hazards,
+    /// Where the log has led, and the last event that was looked at.
+    replay: Replay,
+    seen: EventId,
+    /// The tasks of the board, where it has not changed since they were read.
+    tasks: Option<Vec<Task>>,
+    /// Whether the owner loop has decided anything since waits were looked at, whether nothing was under way then, and when the first of
+    /// them is over.
+    stirred: bool,
     was_quiet: bool,
+    over: Option<Timestamp>,
     pub(super) trail: Trail,
 }
 
@@ -67,7 +76,12 @@ impl World {
             plant,
             at_other_times: hazards.clone(),
             hazards,
+            replay: Replay::default(),
+            seen: EventId(0),
+            tasks: None,
+            stirred: false,
             was_quiet: false,
+            over: None,
             trail: Trail::default(),
         }
     }
@@ -105,12 +119,16 @@ impl World {
                 self.bench.crash();
             }
             checks::thoroughly(&self.bench, &self.ledger)?;
+            (self.replay, self.tasks) = (Replay::default(), None);
         } else if finished {
             self.desk = None;
             self.trail.note("the daemon ends");
         }
         if self.bench.take_changed() {
             checks::after_commit(&self.bench, &self.host, &mut self.ledger)?;
+            self.tasks = None;
+            self.seen = checks::of_events(&self.bench, &self.ledger, self.seen)?;
+            checks::of_replay(&self.bench, &mut self.replay)?;
             let is_lost = self.plant == Some(Plant::LoseCommits) && self.dice.one_in(3);
             if let Some(desk) = self.desk.as_mut().filter(|_| !is_lost) {
                 desk.board_changed();
@@ -134,21 +152,31 @@ impl World {
         (self.desk.as_mut(), ground, &mut self.ledger)
     }
 
-    /// Checks one task that waits, and a moment in which nothing is under way.
+    /// Checks what each task waits for, and in a moment in which nothing is under way that nothing could be. Where neither the owner
+    /// loop has decided anything nor the board has changed, all is as it was until the first wait is over.
     fn look_at_waits(&mut self) -> Result<(), Fault> {
-        let (Some(desk), mut on, ledger) = self.ground() else { return Ok(()) };
-        if let Some(id) = ledger.task(on.dice.below(64)).filter(|_| on.dice.one_in(2)) {
-            truth::of_task(desk, &id, &mut on)?;
+        let is_over = self.over.is_some_and(|over| over <= self.bench.now());
+        let is_known = self.tasks.is_some() && !self.stirred && !is_over;
+        let (desk, on, _) = self.ground();
+        let is_quiet = desk.is_some_and(|desk| desk.is_quiet(&on));
+        let was_quiet = std::mem::replace(&mut self.was_quiet, is_quiet);
+        if is_known && (was_quiet || !is_quiet) {
+            return Ok(());
         }
-        let is_quiet = desk.is_quiet(&on);
-        let check = is_quiet && !self.was_quiet;
-        self.was_quiet = is_quiet;
-        if check
-            && let (Some(desk), mut on, _) = self.ground()
-            && !desk.is_stopping
-        {
+        self.stirred = false;
+        let tasks = self.tasks.take().unwrap_or_else(|| calm::tasks(&self.bench));
+        let checked = self.look_at(&tasks);
+        self.tasks = Some(tasks);
+        checked
+    }
+
+    fn look_at(&mut self, tasks: &[Task]) -> Result<(), Fault> {
+        let (Some(desk), mut on, _) = self.ground() else { return Ok(()) };
+        let over = truth::of_all(desk, tasks, &mut on)?;
+        if desk.is_quiet(&on) && !desk.is_stopping {
             calm::check_quiet(desk, &mut on)?;
         }
+        self.over = over;
         Ok(())
     }
 
@@ -177,6 +205,7 @@ impl World {
     fn begin(&mut self) -> String {
         let (_, mut on, _) = self.ground();
         let desk = Desk::start(&mut on);
+        self.stirred = true;
         let said = format!("a daemon starts, with {} runs", desk.lives.len());
         self.desk = Some(desk);
         said
@@ -189,7 +218,12 @@ impl World {
         let moves = desk.as_ref().map(|desk| desk.moves(&on)).unwrap_or_default();
         let at = on.dice.below((on_host.len() + moves.len()).max(1));
         if let (Some(step), Some(desk)) = (moves.get(at), desk) {
-            return desk.advance(*step, &mut on, &mut ledger.freed);
+            let runs = desk.lives.len();
+            let said = desk.advance(*step, &mut on, &mut ledger.freed);
+            // Of the rest the owner loop hears by its next event.
+            let has_changed = *step == Move::Decide || desk.lives.len() != runs;
+            self.stirred |= has_changed;
+            return said;
         }
         let Some(run) = on_host.get(at - moves.len().min(at)) else { return "nothing happens".to_owned() };
         let clock = Arc::clone(&on.bench.clock);
@@ -209,6 +243,7 @@ impl World {
         if !self.hazards.contains(&hazard) {
             return "nothing happens".to_owned();
         }
+        self.stirred = true;
         match (hazard, &mut self.desk) {
             (Hazard::Deaths, _) => self.kill_daemon(),
             (Hazard::FullDisk, _) if self.dice.one_in(2) && !self.bench.is_full() => {
@@ -278,6 +313,7 @@ impl World {
                 self.settle()?;
                 continue;
             }
+            self.stirred = true;
             let (Some(desk), mut on, ledger) = self.ground() else { continue };
             let next = calm::next(desk, &mut on)?;
             if let Rest::Over = next {
