@@ -75,3 +75,34 @@ fn an_input_that_has_ended_the_process_is_in_the_corpus_until_it_is_read() {
     second.close();
     assert_eq!(kept(corpus.path()), Vec::<Vec<u8>>::new());
 }
+
+/// The Rust files beneath a directory, but for what was built.
+fn sources(directory: &Path, into: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() && !path.ends_with("target") {
+            sources(&path, into);
+        } else if path.ends_with("fuzz_tests.rs") {
+            into.push(path);
+        }
+    }
+}
+
+#[test]
+fn each_target_has_a_corpus() {
+    let fuzz = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = Vec::new();
+    sources(&fuzz.join("../.."), &mut files);
+    let mut targets = Vec::new();
+    for file in files {
+        let text = fs::read_to_string(file).unwrap();
+        let named = text.split("fuzz::Target::new(\"").skip(1);
+        targets.extend(named.filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())));
+    }
+    assert!(targets.len() > 15, "{targets:?}");
+    let has_inputs = |target: &String| {
+        fs::read_dir(fuzz.join("corpus").join(target)).is_ok_and(|mut inputs| inputs.next().is_some())
+    };
+    targets.retain(|target| !has_inputs(target));
+    assert_eq!(targets, Vec::<String>::new(), "commit an input of each to tests/fuzz/corpus");
+}
