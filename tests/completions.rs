@@ -115,16 +115,50 @@ fn fish_completes_them() {
     }
 }
 
+/// What is offered for the last of some words, a candidate a line, and what is said beside it.
+fn offered(fleet: &Fleet, root: &str, words: &[&str]) -> (String, String) {
+    let mut command = fleet.command(["--"]);
+    command.env("SUPERVISOR_COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", (words.len() + 2).to_string());
+    command.args(["supervisor", "--root", root]).args(words);
+    let output = command.output().unwrap();
+    (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn runs_files_accounts_and_missions_are_offered_where_they_are_meant() {
+    let fleet = Fleet::offline();
+    fleet.lane("billed", "argv = [\"/bin/true\"]\naccount = \"invoices\"\n");
+    fleet.start();
+    let task = fleet.create("has a run and a file", "true", &[]);
+    let other = fleet.create("has another", "true", &[]);
+    let mission = fleet.json(["mission", "create", "find out", "--assignee", "nobody"]);
+    let mission = mission["id"].as_str().unwrap();
+    let run = |task: &str| fleet.wait_for(task, "done")["runs"][0]["id"].to_string();
+    let (mine, others) = (run(&task), run(&other));
+    std::fs::write(fleet.home().join("figures.csv"), "1").unwrap();
+    let file = fleet.json(["attach", &task, "figures.csv"])["id"].to_string();
+    let root = fleet.root().display().to_string();
+    let offers = |words: &[&str]| {
+        let (names, said) = offered(&fleet, &root, words);
+        assert_eq!(said, "");
+        // Bash gets a byte between candidates, and a space behind a word that is whole.
+        let names = names.split(['\u{b}', '\n']).map(|name| name.trim().to_owned());
+        names.filter(|name| !name.starts_with('-')).collect::<Vec<_>>()
+    };
+    assert_eq!(offers(&["logs", &task, "--run", ""]), [mine.as_str()]);
+    assert_eq!(offers(&["diff", &other, "--run", ""]), [others.as_str()]);
+    assert_eq!(offers(&["attachments", "get", ""]), [file.as_str()]);
+    assert_eq!(offers(&["attach-rm", ""]), [file.as_str()]);
+    assert_eq!(offers(&["release", "--account", "inv"]), ["invoices"]);
+    assert_eq!(offers(&["mission", "show", "t_"]), [mission]);
+    assert_eq!(offers(&["create", "x", "--mission", "t_"]), [mission]);
+    assert_eq!(offers(&["show", "t_"]).len(), 3);
+}
+
 #[test]
 fn a_completion_is_silent_where_nothing_can_be_asked() {
     let fleet = Fleet::offline();
-    let complete = |root: &str, words: &[&str]| {
-        let mut command = fleet.command(["--"]);
-        command.env("SUPERVISOR_COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", (words.len() + 2).to_string());
-        command.args(["supervisor", "--root", root]).args(words);
-        let output = command.output().unwrap();
-        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
-    };
+    let complete = |root: &str, words: &[&str]| offered(&fleet, root, words);
     let root = fleet.root().display().to_string();
     let task = fleet.json(["create", "offline"])["id"].as_str().unwrap().to_owned();
     assert_eq!(complete(&root, &["show", "t_"]), (task, String::new()), "read without a daemon");

@@ -318,6 +318,12 @@ impl Fleet {
         self.with_daemon(|child| i32::try_from(child.id()).unwrap())
     }
 
+    /// The daemon's pid, where one was started that nobody has seen end.
+    pub(crate) fn daemon(&self) -> Option<i32> {
+        let daemon = self.daemon.lock().unwrap_or_else(PoisonError::into_inner);
+        daemon.as_ref().map(|child| i32::try_from(child.id()).unwrap())
+    }
+
     /// Sends a signal to the daemon.
     pub(crate) fn signal(&self, signal: Signal) {
         kill(Pid::from_raw(self.daemon_pid()), signal).unwrap();

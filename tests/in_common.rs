@@ -97,3 +97,44 @@ fn tasks_are_assigned_killed_reopened_and_brought_back_by_what_they_have_in_comm
     assert_eq!(fleet.show(&two)["runs"].as_array().unwrap().len(), 1);
     fleet.cli(["kill", "--dry-run"]).refused(2, "what they have in common: --status");
 }
+
+#[test]
+fn tasks_are_held_released_and_promoted_by_what_they_have_in_common() {
+    let fleet = Fleet::offline();
+    let idea = fleet.create("an idea", "true", &["--triage", "--tenant", "acme"]);
+    let acme = fleet.create("deploys", "true", &["--tenant", "acme"]);
+    let other = fleet.create("deploys elsewhere", "true", &[]);
+    let held = || {
+        let holds = fleet.json(["holds"]);
+        let names = holds.as_array().unwrap().iter().map(|hold| hold["name"].as_str().unwrap().to_owned());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    };
+    let hold = ["hold", "--search", "deploys", "--tenant", "acme", "--reason", "not today"];
+    fleet.cli(hold).refused(2, "1 task would be changed, and nobody is there to be asked");
+    let shown = fleet.cli([&hold[..], &["--dry-run"]].concat()).ok().stdout;
+    assert!(shown.contains(&acme) && !shown.contains(&other), "{shown}");
+    assert_eq!(held(), Vec::<String>::new());
+    fleet.cli([&hold[..], &["--yes"]].concat()).ok();
+    assert_eq!(held(), std::slice::from_ref(&acme), "the task and not its tenant");
+    fleet.cli(["hold", "--status", "ready", "--profile", "shell", "--reason", "r"]).refused(2, "");
+    fleet
+        .cli(["hold", "--tenant", "acme", "--reason", "r", "--dry-run"])
+        .refused(2, "have something in common");
+
+    // Of all that match, only what is held is released.
+    let shown = fleet.cli(["release", "--assignee", "shell", "--dry-run"]).ok().stdout;
+    assert!(shown.contains(&acme) && !shown.contains(&other), "{shown}");
+    fleet.cli(["release", "--assignee", "shell", "-y"]).ok();
+    assert_eq!(held(), Vec::<String>::new());
+    let none = fleet.cli(["release", "--assignee", "shell", "-y"]).ok();
+    assert!(none.stderr.contains("No task matches"), "{none:?}");
+
+    let shown = fleet.cli(["promote", "--tenant", "acme", "--dry-run"]).ok().stdout;
+    assert!(shown.contains(&idea) && !shown.contains(&acme), "{shown}");
+    assert_eq!(fleet.status_of(&idea), "triage");
+    let promoted = fleet.cli(["promote", "--tenant", "acme", "-y"]).ok().stdout;
+    assert!(promoted.contains(&format!("Promoted {idea}")), "{promoted}");
+    assert_eq!(fleet.status_of(&idea), "ready");
+}

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::harness::{Fleet, Process};
+use crate::harness::{Fleet, Output, Process, cgroup};
 use crate::journal::{Attempts, Journal, Line, entries};
 
 /// Which promise is broken.
@@ -66,7 +66,7 @@ pub(crate) fn of_runs(journal: &Journal, fleet: &Fleet, tasks: &[String], attemp
     if !overlaps.is_empty() {
         faults.push(Fault::new(Broken::Duplicated, format!("ran twice at once: {overlaps:?}")));
     }
-    let History { runs, outcomes, faults: ended_twice } = History::of(fleet);
+    let History { runs, outcomes, faults: ended_twice } = History::of(&asking(fleet));
     faults.extend(ended_twice);
     for id in tasks {
         let mine: Vec<&Line> = lines.iter().filter(|line| &line.task == id).collect();
@@ -131,9 +131,52 @@ fn of_task(
     faults
 }
 
+/// How a checker asks the program about a board.
+pub(crate) type Ask<'a> = dyn Fn(&[&str]) -> Output + 'a;
+
+/// Asks the program over the root of a fleet.
+pub(crate) fn asking(fleet: &Fleet) -> impl Fn(&[&str]) -> Output {
+    move |args| fleet.cli(args)
+}
+
+/// What holds after any trouble, whatever the tasks are: waits until nothing of a run is left beside its log and its workspace; no
+/// run has ended twice, no task is said to have one that is under way, the database is whole, and its log leads to the same states.
+#[track_caller]
+pub(crate) fn invariants_hold(fleet: &Fleet) {
+    nothing_is_left(fleet);
+    let faults = at_rest(&asking(fleet));
+    assert!(faults.is_empty(), "{}", in_lines(&faults));
+}
+
+/// Waits until nothing of any run is left beside its logs and workspaces.
+#[track_caller]
+pub(crate) fn nothing_is_left(fleet: &Fleet) {
+    let group = cgroup(&fleet.root());
+    fleet.eventually("no run directory, home, cgroup or process of a run is left", || {
+        left_over(fleet, group.as_deref()).is_empty().then_some(())
+    });
+}
+
+/// What breaks an invariant of a board none of whose runs is under way.
+pub(crate) fn at_rest(ask: &Ask<'_>) -> Vec<Fault> {
+    let mut faults = History::of(ask).faults;
+    let listed = ask(&["list", "--archived", "--limit", "5000", "--json"]).ok().json();
+    let listed = listed.as_array().or_else(|| listed["tasks"].as_array()).unwrap();
+    // What an external worker has claimed goes on elsewhere.
+    let goes_on = |task: &&Value| task["status"] == "running" || !task["current_run_id"].is_null();
+    for task in listed.iter().filter(|task| task["claim_expires"].is_null()).filter(goes_on) {
+        faults.push(Fault::new(Broken::Wrong, format!("it is said to have a run: {task:#}")));
+    }
+    faults.extend(of_report(&ask(&["doctor", "--replay", "--json"]).json()));
+    faults
+}
+
 /// Whether the database is whole, and its log leads to the same states.
 pub(crate) fn of_board(fleet: &Fleet) -> Vec<Fault> {
-    let report = fleet.cli(["doctor", "--replay", "--json"]).json();
+    of_report(&fleet.cli(["doctor", "--replay", "--json"]).json())
+}
+
+fn of_report(report: &Value) -> Vec<Fault> {
     let checks = report["checks"].as_array().unwrap();
     let failed = ["board default", "replay default", "attachments default"].into_iter().filter_map(|name| {
         let check = checks.iter().find(|check| check["check"] == name);
@@ -154,11 +197,12 @@ pub(crate) struct History {
 }
 
 impl History {
-    pub(crate) fn of(fleet: &Fleet) -> Self {
+    pub(crate) fn of(ask: &Ask<'_>) -> Self {
         let mut history = History { runs: BTreeMap::new(), outcomes: BTreeMap::new(), faults: Vec::new() };
         let mut since = 0;
         loop {
-            let page = fleet.json(["events", "--since", &since.to_string(), "--limit", "1000"]);
+            let page =
+                ask(&["events", "--since", &since.to_string(), "--limit", "1000", "--json"]).ok().json();
             let events = page["events"].as_array().unwrap();
             for event in events {
                 history.take(event);
@@ -197,8 +241,8 @@ pub(crate) fn left_over(fleet: &Fleet, group: Option<&Path>) -> Vec<String> {
     let waits = |path: &PathBuf| path.to_string_lossy().contains("/spare.");
     left.extend(group.map(entries).into_iter().flatten().filter(|path| path.is_dir() && !waits(path)));
     let mut left: Vec<String> = left.iter().map(|path| path.display().to_string()).collect();
-    let daemon = fleet.daemon_pid();
-    let is_own = |process: &&Process| process.pid == daemon || process.mentions("__shim --wait");
+    let daemon = fleet.daemon();
+    let is_own = |process: &&Process| Some(process.pid) == daemon || process.mentions("__shim --wait");
     let processes = fleet.processes();
     let strays = processes.iter().filter(|process| !is_own(process));
     left.extend(strays.map(|process| format!("process {} ({})", process.pid, process.command)));

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::harness::{Fleet, cgroup};
-use crate::invariants::{faults, in_lines, left_over, of_runs};
+use crate::harness::Fleet;
+use crate::invariants::{faults, in_lines, of_runs};
 
 /// The policy of workers that keep a journal: the default one, and the place of the journal.
 const DEFAULT_POLICY: &str = include_str!("../policies/src/presets/default.toml");
@@ -145,15 +145,6 @@ impl Journal {
         let faults = of_runs(self, fleet, tasks, attempts);
         assert!(faults.is_empty(), "{}", in_lines(&faults));
     }
-}
-
-/// Waits until nothing of any run is left beside its logs and workspaces.
-#[track_caller]
-pub(crate) fn nothing_is_left(fleet: &Fleet) {
-    let group = cgroup(&fleet.root());
-    fleet.eventually("no run directory, home, cgroup or process of a run is left", || {
-        left_over(fleet, group.as_deref()).is_empty().then_some(())
-    });
 }
 
 pub(crate) fn entries(dir: &Path) -> Vec<PathBuf> {

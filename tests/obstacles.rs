@@ -89,7 +89,11 @@ fn a_daemon_with_workers_to_look_after_goes_on_with_the_last_good_settings() {
     assert_eq!(status.code, 1, "{status:?}");
     assert!(status.stdout.contains("garbage"), "{status:?}");
     assert_eq!(fleet.status_of(&task), "running");
-    fleet.cli(["cancel", &task]).ok();
+    // The verbs of every day need the file as little as the daemon does.
+    let ran = fleet.cli(["run", "--", "echo", "meanwhile"]).ok();
+    assert_eq!(ran.stdout, "meanwhile\n");
+    assert!(ran.stderr.contains("garbage") && ran.stderr.contains("it is `shell`"), "{ran:?}");
+    fleet.cli(["kill", &task]).ok();
     fleet.wait_for(&task, "blocked");
     // Without a worker the file is what counts.
     fleet.cli(["stop"]).ok();

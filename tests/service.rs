@@ -11,8 +11,10 @@ use nix::sys::signal::Signal;
 use serde_json::json;
 
 use crate::harness::{Fleet, Output, User};
-use crate::http::Http;
-use crate::journal::of_task;
+use crate::http::{Http, free_port};
+use crate::invariants::invariants_hold;
+use crate::journal::{Attempts, Journal, PATIENT, of_task};
+use crate::plugins::installed;
 
 /// The time in which a sign of life must come, in the tests.
 const WATCHDOG: Duration = Duration::from_millis(800);
@@ -23,17 +25,23 @@ struct Manager {
 }
 
 impl Manager {
+    /// Listens in the home of a fleet.
+    fn listen(fleet: &Fleet) -> Self {
+        let socket = UnixDatagram::bind(fleet.home().join("notify")).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        Manager { socket }
+    }
+
     /// Starts the daemon of a fleet with further variables.
     fn start(fleet: &Fleet, variables: &[String]) -> Self {
+        let manager = Manager::listen(fleet);
         let path = fleet.home().join("notify");
-        let socket = UnixDatagram::bind(&path).unwrap();
-        socket.set_nonblocking(true).unwrap();
         let mut command = Command::new("env");
         // A thread that a test keeps must not be the only one.
         command.arg(format!("NOTIFY_SOCKET={}", path.display())).arg("TOKIO_WORKER_THREADS=4");
         command.args(variables).arg(fleet.binary()).arg("--root").arg(fleet.root()).arg("daemon");
         fleet.start_by(&mut command);
-        Manager { socket }
+        manager
     }
 
     /// The next notice, where one has come.
@@ -74,10 +82,13 @@ fn a_daemon_of_which_one_part_hangs_gives_no_sign_of_life() {
             format!("WATCHDOG_USEC={}", WATCHDOG.as_micros()),
             format!("SUPERVISOR_HANG_POINT={point}@{}", hangs.display()),
         ];
+        let journal = Journal::of(&fleet, 1, "");
+        let task = fleet.create("does not notice", &Journal::script(PATIENT), &[]);
         let manager = Manager::start(&fleet, &variables);
         for _ in 0..3 {
             manager.until(&fleet, "WATCHDOG=1");
         }
+        fleet.eventually("its worker has begun", || (journal.begun() == 1).then_some(()));
 
         std::fs::write(&hangs, "").unwrap();
         fleet.eventually(&format!("{point}: the log names what hangs"), || {
@@ -96,7 +107,46 @@ fn a_daemon_of_which_one_part_hangs_gives_no_sign_of_life() {
         });
         std::fs::remove_file(&hangs).unwrap();
         manager.until(&fleet, "WATCHDOG=1");
+        journal.let_go();
+        fleet.wait_for(&task, "done");
+        journal.audit(&fleet, &[task], Attempts::One);
+        invariants_hold(&fleet);
     }
+}
+
+#[test]
+fn a_daemon_that_starts_is_said_to_and_is_ready_when_its_doors_are_open() {
+    let fleet = Fleet::offline();
+    fleet.json(["init"]);
+    let hangs = fleet.home().join("hangs");
+    std::fs::write(&hangs, "").unwrap();
+    let manager = Manager::listen(&fleet);
+    let launch = || {
+        let log = std::fs::File::options().create(true).append(true).open(fleet.log_file()).unwrap();
+        let mut command = fleet.command(["daemon"]);
+        command.env("NOTIFY_SOCKET", fleet.home().join("notify"));
+        command.env("SUPERVISOR_HANG_POINT", format!("before-doors@{}", hangs.display()));
+        fleet.adopt(command.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap());
+    };
+    launch();
+
+    let said = fleet.eventually("status says that it is starting", || {
+        let said = fleet.cli(["status"]);
+        // One that has hung for ten seconds by now does not start any more.
+        if said.stdout.contains("owns this root") {
+            fleet.kill_daemon();
+            launch();
+        }
+        said.stdout.contains("is starting; try again in a moment").then_some(said)
+    });
+
+    assert_eq!(said.code, 3, "{said:?}");
+    let early: Vec<String> = std::iter::from_fn(|| manager.next()).collect();
+    assert_eq!(early, Vec::<String>::new(), "nothing is ready");
+    std::fs::remove_file(&hangs).unwrap();
+    manager.until(&fleet, "READY=1");
+    manager.until(&fleet, "STATUS=0 of ");
+    assert_eq!(fleet.cli(["status"]).code, 0);
 }
 
 #[test]
@@ -108,6 +158,39 @@ fn a_daemon_without_a_watchdog_gives_no_sign_of_life() {
     fleet.wait_for(&task, "done");
     let signs = std::iter::from_fn(|| manager.next()).filter(|notice| notice.contains("WATCHDOG"));
     assert_eq!(signs.count(), 0);
+}
+
+#[test]
+fn the_line_for_the_manager_names_paused_plugins_and_channels_that_take_nothing_as_status_does() {
+    let fleet = Fleet::offline();
+    let channel = format!(
+        "[notify]\ndefault = 'ops'\n[notify.channels.ops]\nkind = 'webhook'\nurl = 'http://127.0.0.1:{}/hook'\n\
+         retry_first = 0\nretry_longest = 0\ngive_up_after = 1\n",
+        free_port()
+    );
+    fleet.configure(&channel);
+    let manager = Manager::start(&fleet, &[]);
+    installed(&fleet, "unlucky", "tries = 1\n[[events]]\nkinds = ['created']", "exit 3");
+    let task = fleet.create("told of", "true", &[]);
+    fleet.wait_for(&task, "done");
+
+    let troubles = ["the channel ops does not take its messages", "the plugin unlucky is paused"];
+    let notices = manager.until(&fleet, &troubles.join("; "));
+
+    assert!(notices.last().unwrap().starts_with("STATUS=0 of "), "{notices:?}");
+    let status = fleet.cli(["status"]);
+    assert_eq!(status.code, 1, "{status:?}");
+    let said = status.stdout.replace("\n  ", " ");
+    for trouble in troubles {
+        assert!(said.contains(trouble), "{said}");
+    }
+    fleet.cli(["notify", "drop", "--channel", "ops"]).ok();
+    fleet.cli(["plugin", "resume", "unlucky", "--skip"]).ok();
+    fleet.eventually("the manager hears that it is over", || {
+        let last =
+            std::iter::from_fn(|| manager.next()).filter(|notice| notice.starts_with("STATUS=")).last();
+        last.filter(|notice| troubles.iter().all(|trouble| !notice.contains(trouble)))
+    });
 }
 
 #[test]

@@ -51,11 +51,12 @@ macro_rules! shown {
 }
 
 /// The rows of the verbs that take tasks by what they have in common.
-pub(super) const IN_COMMON: [&[Row]; 8] = [
+pub(super) const IN_COMMON: [&[Row]; 9] = [
     in_common!("archive", "done", ""),
     in_common!("assign", "ready", " --to carol"),
     in_common!("cancel", "ready", ""),
     in_common!("kill", "running", ""),
+    in_common!("promote", "triage", ""),
     in_common!("reopen", "done", ""),
     in_common!("retry", "done", ""),
     in_common!("unarchive", "archived", ""),
@@ -63,6 +64,43 @@ pub(super) const IN_COMMON: [&[Row]; 8] = [
 ];
 
 pub(super) const COMMON: &[Row] = &[
+    ("hold", "assignee", shown!("hold", "ready", " --reason r", " --assignee nobody")),
+    ("hold", "dry-run", Lines("hold --reason r --status ready", "hold --reason r --status ready --dry-run")),
+    ("hold", "failed", shown!("hold", "ready", " --reason r", " --failed")),
+    ("hold", "search", shown!("hold", "ready", " --reason r", " --search nothing")),
+    ("hold", "since", shown!("hold", "ready", " --reason r", " --since 2100-01-01")),
+    (
+        "hold",
+        "status",
+        Lines(
+            "hold --reason r --search e --dry-run",
+            "hold --reason r --search e --status scheduled --dry-run",
+        ),
+    ),
+    ("hold", "yes", Lines("hold --reason r --status ready", "hold --reason r --status ready --yes")),
+    (
+        "release",
+        "assignee",
+        Lines("release --search e --dry-run", "release --search e --assignee nobody --dry-run"),
+    ),
+    ("release", "dry-run", Lines("release --search e", "release --search e --dry-run")),
+    ("release", "failed", Lines("release --search e --dry-run", "release --search e --failed --dry-run")),
+    (
+        "release",
+        "search",
+        Lines("release --since 1d --dry-run", "release --since 1d --search nothing --dry-run"),
+    ),
+    (
+        "release",
+        "since",
+        Lines("release --search e --dry-run", "release --search e --since 2100-01-01 --dry-run"),
+    ),
+    (
+        "release",
+        "status",
+        Lines("release --search e --dry-run", "release --search e --status done --dry-run"),
+    ),
+    ("release", "yes", Lines("release --search e", "release --search e --yes")),
     ("assign", "to", Lines("assign {ready} bob", "assign {ready} --to carol")),
     (
         "tenant edit",

@@ -342,7 +342,6 @@ pub(super) const TABLE: &[Row] = &[
             "notify-unsubscribe {told} --platform p --chat-id 1 --thread-id 7",
         ),
     ),
-    ("promote", "dry-run", Lines("promote {triage}", "promote {triage} --dry-run")),
     ("promote", "force", Lines("promote {todo}", "promote {todo} --force")),
     ("promote", "ids", Lines("promote {triage}", "promote {triage} --ids {scheduled}")),
     ("reassign", "reason", Lines("reassign {ready} ann", "reassign {ready} ann --reason r")),

@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::{Arg, Command, FromArgMatches as _};
 use clap_complete::engine::ValueCompleter;
 use clap_complete::{ArgValueCompleter, CompleteEnv, CompletionCandidate, PathCompleter};
+use kernel::TaskId;
 use nix::sys::signal::Signal;
 
 use super::completion_script::VARIABLE;
@@ -38,7 +39,16 @@ pub(super) fn answer() -> Option<ExitCode> {
 
 /// The command line, in which values that name something are completed with what there is.
 fn asking() -> Command {
-    completed(with_plugins(command()), "")
+    completed(with_plugins(with_verbs_of_attachments(command())), "")
+}
+
+/// A command in which `attachments get` and `attachments rm` are commands: elsewhere they are read as `attach-get` and `attach-rm`.
+fn with_verbs_of_attachments(command: Command) -> Command {
+    let of_verb =
+        |verb: &str, name: &'static str| command.find_subcommand(verb).cloned().map(|verb| verb.name(name));
+    let added: Vec<Command> =
+        [of_verb("attach-get", "get"), of_verb("attach-rm", "rm")].into_iter().flatten().collect();
+    command.mut_subcommand("attachments", |attachments| attachments.subcommands(added))
 }
 
 /// A command with those that plugins add.
@@ -137,6 +147,7 @@ fn values_of(verb: &str, argument: &Arg) -> Option<Values> {
         ("attach", "words") => Some(Values::TaskThenFile),
         ("run", "command") | ("complete" | "request-review", "artifacts") => Some(Values::Files),
         ("kill", "signal") => Some(Values::Signals),
+        ("mission plan" | "mission review", "task_id") => Some(Values::Names(Named::Mission)),
         ("boards create", _) => None,
         (_, "slug") => Some(Values::Names(Named::Board)),
         (verb, "name") if names_profile.contains(&verb) => Some(Values::Names(Named::Assignee)),
@@ -154,6 +165,10 @@ fn named_by(argument: &Arg) -> Option<Named> {
         ("policy", _) => Some(Named::Policy),
         ("channel" | "notify", _) => Some(Named::Channel),
         ("assignee" | "reviewer" | "profile", _) => Some(Named::Assignee),
+        ("account", _) => Some(Named::Account),
+        ("mission", _) => Some(Named::Mission),
+        ("attachment_id", _) => Some(Named::Attachment),
+        (_, Some("RUN")) => Some(Named::Run),
         ("task_id" | "task_ids" | "parent_id" | "child_id" | "parents", _)
         | (_, Some("TASK" | "TASK/COMMENT" | "TASK/REASON")) => Some(Named::Task),
         _ => None,
@@ -172,7 +187,16 @@ fn candidates(of: Named, begun: &OsStr) -> Vec<CompletionCandidate> {
             line.global.board = None;
         }
         let client = line.client().ok()?;
-        tokio::time::timeout(WITHIN, client.call(&Names { of, begins })).await.ok()?.ok()
+        let asked = async {
+            let task = match task_before() {
+                Some(task) if matches!(of, Named::Run | Named::Attachment) => {
+                    client.whole_ids(&[task]).await.ok()?.pop()
+                }
+                Some(_) | None => None,
+            };
+            client.call(&Names { of, begins, task }).await.ok()
+        };
+        tokio::time::timeout(WITHIN, asked).await.ok()?
     });
     runtime.shutdown_background();
     let names = found.into_iter().flat_map(|found| found.names);
@@ -182,6 +206,12 @@ fn candidates(of: Named, begun: &OsStr) -> Vec<CompletionCandidate> {
         CompletionCandidate::new(name.name).help(about)
     };
     names.map(candidate).collect()
+}
+
+/// The first task that the command line names: its runs are meant.
+fn task_before() -> Option<TaskId> {
+    let words = std::env::args().skip_while(|word| word != "--").skip(2);
+    words.filter(|word| word.starts_with("t_")).find_map(|word| word.parse().ok())
 }
 
 /// The global options of the command line that is completed, as far as they are there.

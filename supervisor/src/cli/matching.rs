@@ -1,8 +1,9 @@
 //! A verb about all tasks that have something in common: it shows them, asks, and then goes through them.
 
+use std::collections::BTreeSet;
 use std::io::{IsTerminal as _, Write as _};
 
-use kernel::{Counted, Status, Task, TaskId};
+use kernel::{Counted, HoldScope, Status, Task, TaskId};
 
 use super::pages;
 use crate::api::blocking;
@@ -11,7 +12,7 @@ use crate::command::Command;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::terminal::complain;
-use crate::verbs::{List, Listed, Matching, OnTasks, Rows as _};
+use crate::verbs::{Holds, List, Listed, Matching, OnTasks, Rows as _};
 
 /// How many tasks one request is about: it is one transaction, and others wait for its end.
 const PART: usize = 500;
@@ -27,7 +28,7 @@ pub(super) enum Said {
 }
 
 pub(super) async fn run<V: OnTasks>(client: &Client, verb: V, output: Output) -> Result<u8, Failure> {
-    let ids = match said(client, verb.matching(), V::NAME, verb.of(), output).await? {
+    let ids = match said(client, &verb.matching(), V::NAME, verb.of(), output).await? {
         Said::Ids => return super::call(client, verb, output).await,
         Said::Nothing => return Ok(0),
         Said::Tasks(ids) => ids,
@@ -60,6 +61,10 @@ pub(super) async fn said(
     };
     let (mut tasks, _) = pages::all(client, &list).await?;
     tasks.retain(|task| matching.takes(task));
+    if matching.held {
+        let held = held(client).await?;
+        tasks.retain(|task| held.contains(task.id.as_str()));
+    }
     if tasks.is_empty() && !(dry_run && output.json()) {
         complain(&no_match(matching, of));
         return Ok(Said::Nothing);
@@ -72,6 +77,12 @@ pub(super) async fn said(
         ask(&tasks, verb, output).await?;
     }
     Ok(Said::Tasks(tasks.into_iter().map(|task| task.id).collect()))
+}
+
+/// The ids of tasks that are held themselves.
+async fn held(client: &Client) -> Result<BTreeSet<String>, Failure> {
+    let holds = client.call(&Holds {}).await?.into_iter();
+    Ok(holds.filter(|hold| hold.scope == HoldScope::Task).map(|hold| hold.name).collect())
 }
 
 /// What to say where no task matches. Who named no status learns which were looked at.

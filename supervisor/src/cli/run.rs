@@ -98,7 +98,7 @@ pub(super) async fn run(line: &CommandLine, run: Run) -> Result<u8, Failure> {
             .hint("create the task with `supervisor create`, and link it if yours has to wait for it"));
     }
     let detach = run.detach;
-    let mut new = run.into_new_task(client)?;
+    let mut new = run.into_new_task(client, output)?;
     if detach {
         new.quiet = !output.json();
         return create::run(client, new, output).await;
@@ -135,10 +135,10 @@ pub(super) async fn run(line: &CommandLine, run: Run) -> Result<u8, Failure> {
 }
 
 impl Run {
-    fn into_new_task(self, client: &Client) -> Result<Create, Failure> {
+    fn into_new_task(self, client: &Client, output: Output) -> Result<Create, Failure> {
         let assignee = match self.assignee {
             Some(assignee) => assignee,
-            None => Config::load(client.root())?.run.assignee,
+            None => default_assignee(client.root(), output),
         };
         if self.command.iter().all(|word| word.trim().is_empty()) {
             return Err(Failure::usage("the command is empty").hint("name one: supervisor run -- make test"));
@@ -164,6 +164,16 @@ impl Run {
             ..Create::default()
         })
     }
+}
+
+/// Who does it where nobody is named. A file that cannot be used is the daemon's trouble and not the command's: it goes on with the last one
+/// that could.
+fn default_assignee(root: &Root, output: Output) -> Profile {
+    let (config, defect) = Config::to_read_with(root);
+    if let Some(defect) = defect {
+        output.warn(&[format!("{defect}; without --assignee it is `{}`", config.run.assignee)]);
+    }
+    config.run.assignee
 }
 
 /// Refuses an assignee that nothing here has: what nobody runs would be waited for without an end.
@@ -207,7 +217,7 @@ fn script(mut words: Vec<String>) -> Result<String, Failure> {
 /// Whether the prompts of an assignee are scripts for sh.
 fn is_of_shell(root: &Root, assignee: &Profile) -> bool {
     let lane = |config: Config| Roster::load(root).lane_name(assignee, &config);
-    Config::load(root).is_ok_and(|config| lane(config).as_str() == SHELL)
+    lane(Config::to_read_with(root).0).as_str() == SHELL
 }
 
 /// Whether words are a program with its arguments, and no command of the shell itself.

@@ -32,6 +32,7 @@ use crate::api::{
 use crate::config::definitions::Defect;
 use crate::config::{Config, Tuning};
 use crate::exit::Code;
+use crate::failpoint;
 use crate::failure::Failure;
 use crate::host::cgroup::Cgroups;
 use crate::host::controllers::Handed;
@@ -89,6 +90,7 @@ pub(crate) async fn run(
     let served = doorway.tasks.clone();
     let operator = operator_socket(&root, extent)?;
     let is_managers = operator.is_managers();
+    failpoint::pass("before-doors");
     let (listeners, bell) = Listeners::bind(&root, sockets_of_runs(&support), operator)?;
     let doors = Arc::new(RunDoors::new(&root, &doorway, &workers)?);
     let spares = spares_of(extent, cgroups.as_ref().ok());

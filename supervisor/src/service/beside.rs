@@ -1,9 +1,9 @@
 //! What a service has beside its boards: looks into workspaces, chats, and browsers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
 
-use kernel::Tenant;
+use kernel::{BoardName, Tenant};
 
 use super::Service;
 use super::looks::Looks;
@@ -49,6 +49,22 @@ impl Service {
             unheard.insert(BRIDGE.to_owned(), why);
         }
         unheard
+    }
+
+    /// What is wrong with the channels and plugins of a board, in words.
+    pub(crate) fn set_silent(&self, board: &BoardName, troubles: Vec<String>) {
+        let mut silent = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
+        if troubles.is_empty() {
+            silent.remove(board);
+        } else {
+            silent.insert(board.clone(), troubles);
+        }
+    }
+
+    /// What is wrong with channels and plugins of any board, each once.
+    pub(crate) fn silent(&self) -> BTreeSet<String> {
+        let silent = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
+        silent.values().flatten().cloned().collect()
     }
 
     /// The links and sessions of browsers.

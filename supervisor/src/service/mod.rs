@@ -168,6 +168,8 @@ pub(crate) struct Service {
     chats: Desk,
     browsers: Browsers,
     bridge_trouble: Mutex<Option<String>>,
+    /// What is wrong with channels and plugins, by board.
+    silent: Mutex<BTreeMap<BoardName, Vec<String>>>,
     mail: Arc<Notify>,
     news: Arc<Notify>,
 }
@@ -196,6 +198,7 @@ impl Service {
             diffs: Looks::default(),
             chats: Desk::default(),
             bridge_trouble: Mutex::default(),
+            silent: Mutex::default(),
             mail: Arc::default(),
             news: Arc::default(),
         }

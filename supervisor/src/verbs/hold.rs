@@ -1,9 +1,10 @@
 //! `hold`: tasks, or all tasks of a profile, a tenant, an account or a mission, that are not to start for a while.
 
-use kernel::{ActorKind, HoldKind, HoldOn, HoldScope, NewHold, Profile, TaskId, Tenant};
+use kernel::{ActorKind, HoldKind, HoldOn, HoldScope, NewHold, Profile, Status, TaskId, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::matching::{COMMON_FLAGS, Common, Matching, OnTasks};
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
@@ -17,19 +18,26 @@ use crate::time::timestamp::{self, When};
 Running tasks continue. Inside a run, with nothing named, the hold says until when a service refuses the worker's
 account. The worker then exits with 75, and its task is tried again when the hold ends.
 
+Of tasks by what they have in common, those that wait to start are meant where --status
+says nothing, each is held by itself, and --tenant says whose they are.
+
 Examples:
   supervisor hold t_0123abcd --reason 'not before the release' --until 2h
   supervisor hold --profile reviewer --reason 'its model is being replaced'
   supervisor hold --account main --reason 'the invoice is open' --until 1d
   supervisor hold --mission t_0123abcd --reason 'wrong direction'
+  supervisor hold --search deploy --reason 'not today' --dry-run
   supervisor hold --until 15m --reason '429'   (inside a run)")]
 pub(crate) struct Hold {
     /// The tasks
-    #[arg(value_name = "TASK", num_args = 0..)]
+    #[arg(value_name = "TASK", num_args = 0.., conflicts_with_all = COMMON_FLAGS)]
     pub(crate) task_ids: Vec<TaskId>,
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) on: On,
+    #[command(flatten)]
+    #[serde(skip)]
+    pub(crate) matching: HoldMatching,
     /// Why
     #[arg(long, value_name = "TEXT", required = true)]
     pub(crate) reason: String,
@@ -38,21 +46,56 @@ pub(crate) struct Hold {
     pub(crate) until: Option<When>,
 }
 
+/// Tasks to hold or to release by what they have in common; `--tenant` is among what is held.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Instead of tasks by their ids")]
+pub(crate) struct HoldMatching {
+    #[command(flatten)]
+    common: Common,
+    /// Print which tasks these are, and do nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not ask
+    #[arg(long, short)]
+    yes: bool,
+}
+
+impl HoldMatching {
+    /// The tasks, of the tenant that is named.
+    pub(super) fn of(&self, on: &On) -> Matching {
+        self.common.of(on.tenant.as_ref(), (self.dry_run, self.yes))
+    }
+}
+
+impl OnTasks for Hold {
+    fn of(&self) -> &'static [Status] {
+        &[Status::Todo, Status::Scheduled, Status::Ready, Status::Review]
+    }
+
+    fn matching(&self) -> Matching {
+        self.matching.of(&self.on)
+    }
+
+    fn about(&self, task_ids: Vec<TaskId>) -> Self {
+        Hold { task_ids, on: On::default(), ..self.clone() }
+    }
+}
+
 /// What is held, if it is not a task.
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(crate) struct On {
     /// All tasks of this assignee
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", conflicts_with_all = COMMON_FLAGS)]
     pub(crate) profile: Option<Profile>,
     /// All tasks of this tenant
     #[arg(long, value_name = "NAME")]
     pub(crate) tenant: Option<Tenant>,
     /// All tasks of the lanes that share this account
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", conflicts_with_all = COMMON_FLAGS)]
     pub(crate) account: Option<String>,
     /// The mission of this task: the task that a person made, and all that workers made below it
-    #[arg(long, value_name = "TASK")]
+    #[arg(long, value_name = "TASK", conflicts_with_all = COMMON_FLAGS)]
     pub(crate) mission: Option<TaskId>,
 }
 
@@ -85,8 +128,9 @@ impl Verb for Hold {
                 .await;
         }
         if call.actor.kind != ActorKind::Worker {
-            return Err(Failure::usage("nothing to hold is named")
-                .hint("name tasks, or --profile, --tenant, --account or --mission"));
+            return Err(Failure::usage("nothing to hold is named").hint(
+                "name tasks, what they have in common, or --profile, --tenant, --account or --mission",
+            ));
         }
         let until = until
             .ok_or_else(|| Failure::usage("the hold has no end").hint("add --until, such as --until 15m"))?;

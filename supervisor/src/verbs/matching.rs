@@ -8,10 +8,10 @@ use super::texts;
 use crate::command::Command;
 use crate::time::since::Since;
 
-/// What the tasks have in common, and what to do with the answer.
+/// What tasks have in common, but for their tenant.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Instead of tasks by their ids")]
-pub(crate) struct Matching {
+pub(crate) struct Common {
     /// All tasks in these statuses, separated by commas
     #[arg(
         long,
@@ -23,9 +23,6 @@ pub(crate) struct Matching {
     /// All tasks of this assignee
     #[arg(long, value_name = "NAME")]
     assignee: Option<Profile>,
-    /// All tasks of this tenant
-    #[arg(long, value_name = "NAME")]
-    tenant: Option<Tenant>,
     /// All tasks with this text in the title or the body
     #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
     search: Option<String>,
@@ -34,7 +31,21 @@ pub(crate) struct Matching {
     since: Option<Since>,
     /// All tasks whose last attempt failed
     #[arg(long)]
-    pub(crate) failed: bool,
+    failed: bool,
+}
+
+/// What the tasks have in common, and what to do with the answer.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Instead of tasks by their ids")]
+pub(crate) struct Matching {
+    #[command(flatten)]
+    common: Common,
+    /// All tasks of this tenant
+    #[arg(long, value_name = "NAME")]
+    tenant: Option<Tenant>,
+    /// Only tasks that are held themselves
+    #[arg(skip)]
+    pub(crate) held: bool,
     /// Print which tasks these are, and do nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -45,30 +56,46 @@ pub(crate) struct Matching {
 
 /// The flags that say what tasks have in common.
 pub(super) const FLAGS: [&str; 6] = ["status", "assignee", "tenant", "search", "since", "failed"];
+/// The same but for `--tenant`, which is more than a filter to some verbs.
+pub(super) const COMMON_FLAGS: [&str; 5] = ["status", "assignee", "search", "since", "failed"];
+
+impl Common {
+    /// Whether anything is said of the tasks.
+    fn is_said(&self) -> bool {
+        let Common { status, assignee, search, since, failed } = self;
+        !status.is_empty() || assignee.is_some() || search.is_some() || since.is_some() || *failed
+    }
+
+    /// The same for the tasks of a tenant, with what to do with the answer. Where nothing else is said of them, the tenant is no filter.
+    pub(super) fn of(&self, tenant: Option<&Tenant>, (dry_run, yes): (bool, bool)) -> Matching {
+        Matching::new(self.clone(), tenant.filter(|_| self.is_said()).cloned(), (dry_run, yes))
+    }
+}
 
 impl Matching {
+    /// What is said of tasks, and what to do with the answer.
+    pub(super) fn new(common: Common, tenant: Option<Tenant>, (dry_run, yes): (bool, bool)) -> Self {
+        Matching { common, tenant, held: false, dry_run, yes }
+    }
+
     /// The tasks as a list has them; none where nothing is said of them. Where no status is named, `of` are meant; of no status at all
     /// are all tasks that are not archived.
     pub(crate) fn list(&self, of: &[Status]) -> Option<List> {
-        let Matching { status, assignee, tenant, search, since, failed, .. } = self.clone();
-        let is_said = !status.is_empty()
-            || assignee.is_some()
-            || tenant.is_some()
-            || search.is_some()
-            || since.is_some()
-            || failed;
+        let is_said = self.common.is_said() || self.tenant.is_some();
+        let Matching { common, tenant, .. } = self.clone();
+        let Common { status, assignee, search, since, .. } = common;
         let status = if status.is_empty() { of.to_vec() } else { status };
         is_said.then(|| List { assignee, status, search, since, tenant, ..List::default() })
     }
 
     /// Whether the tasks are of named statuses.
     pub(crate) fn names_status(&self) -> bool {
-        !self.status.is_empty()
+        !self.common.status.is_empty()
     }
 
     /// Whether a task of the list is meant.
     pub(crate) fn takes(&self, task: &Task) -> bool {
-        !self.failed || task.consecutive_failures > 0
+        !self.common.failed || task.consecutive_failures > 0
     }
 }
 
@@ -81,13 +108,23 @@ pub(crate) trait Rows {
     fn add(&mut self, more: Self);
 }
 
+impl<T> Rows for Vec<T> {
+    fn none() -> Self {
+        Vec::new()
+    }
+
+    fn add(&mut self, more: Self) {
+        self.extend(more);
+    }
+}
+
 /// A verb about tasks that may be named by what they have in common.
 pub(crate) trait OnTasks: Command<Reply: Rows> + Clone {
     /// The statuses that are meant where none is named: those of tasks for which it does something that is wanted.
     fn of(&self) -> &'static [Status];
 
     /// What is said of the tasks.
-    fn matching(&self) -> &Matching;
+    fn matching(&self) -> Matching;
 
     /// The same request about these tasks.
     fn about(&self, tasks: Vec<TaskId>) -> Self;
@@ -101,8 +138,8 @@ macro_rules! on_tasks {
                 &[$(kernel::Status::$status),*]
             }
 
-            fn matching(&self) -> &super::matching::Matching {
-                &self.matching
+            fn matching(&self) -> super::matching::Matching {
+                self.matching.clone()
             }
 
             fn about(&self, task_ids: Vec<kernel::TaskId>) -> Self {

@@ -41,7 +41,8 @@ pub(crate) struct Missions {
     more: bool,
 }
 
-fn is_over(state: MissionState) -> bool {
+/// Whether nothing of a mission goes on any more.
+pub(super) fn is_over(state: MissionState) -> bool {
     match state {
         MissionState::Done | MissionState::Cancelled => true,
         MissionState::Active | MissionState::Waiting | MissionState::Paused => false,

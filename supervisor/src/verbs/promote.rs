@@ -1,10 +1,11 @@
 //! `promote`: a person lets tasks leave triage, or go on at once.
 
-use kernel::{Board, Force, Status, TaskId};
+use kernel::{Board, Force, Status, TaskId, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bulk::{Bulk, One};
+use super::matching::{Common, FLAGS, Matching, OnTasks, Rows};
 use super::{obstacles, texts};
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
@@ -19,19 +20,23 @@ use crate::terminal::Screen;
 #[command(after_help = "\
 A scheduled or blocked task becomes ready at once.
 
+Of tasks by what they have in common, those in triage are meant where --status says
+nothing.
+
 Examples:
   supervisor promote t_0123abcd 'specified with the customer'
   supervisor promote t_0123abcd --ids t_4567cdef t_89abcdef
-  supervisor promote t_0123abcd --force --dry-run")]
+  supervisor promote t_0123abcd --force --dry-run
+  supervisor promote --assignee claude --dry-run")]
 pub(crate) struct Promote {
     /// The task
-    #[arg(required = true)]
+    #[arg(required_unless_present_any = FLAGS, conflicts_with_all = FLAGS)]
     pub(crate) task_id: Option<TaskId>,
     /// Why
     #[arg(value_name = "REASON", num_args = 0..)]
     pub(crate) reason: Vec<String>,
     /// More tasks
-    #[arg(long, value_name = "TASK", num_args = 1..)]
+    #[arg(long, value_name = "TASK", num_args = 1.., conflicts_with_all = FLAGS)]
     pub(crate) ids: Vec<TaskId>,
     /// Unlink parents that are not done
     #[arg(long)]
@@ -39,6 +44,41 @@ pub(crate) struct Promote {
     /// Print the result, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+    #[command(flatten)]
+    #[serde(skip)]
+    pub(crate) matching: PromoteMatching,
+}
+
+/// Tasks to promote by what they have in common; `--dry-run` is the verb's own.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Instead of tasks by their ids")]
+pub(crate) struct PromoteMatching {
+    #[command(flatten)]
+    common: Common,
+    /// All tasks of this tenant
+    #[arg(long, value_name = "NAME")]
+    tenant: Option<Tenant>,
+    /// Do not ask
+    #[arg(long, short)]
+    yes: bool,
+}
+
+impl OnTasks for Promote {
+    fn of(&self) -> &'static [Status] {
+        &[Status::Triage]
+    }
+
+    fn matching(&self) -> Matching {
+        let PromoteMatching { common, tenant, yes } = &self.matching;
+        // Of tasks by their ids, the verb itself tells what it would do.
+        let dry_run = self.dry_run && self.task_id.is_none();
+        Matching::new(common.clone(), tenant.clone(), (dry_run, *yes))
+    }
+
+    fn about(&self, tasks: Vec<TaskId>) -> Self {
+        let mut tasks = tasks.into_iter();
+        Promote { task_id: tasks.next(), ids: tasks.collect(), ..self.clone() }
+    }
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -68,6 +108,23 @@ pub(crate) struct Promotion {
 pub(crate) enum Promoted {
     One(Box<Promotion>),
     Many(Vec<Promotion>),
+}
+
+impl Rows for Promoted {
+    fn none() -> Self {
+        Promoted::Many(Vec::new())
+    }
+
+    fn add(&mut self, more: Self) {
+        let mut all: Vec<Promotion> = Vec::new();
+        for part in [std::mem::replace(self, Promoted::none()), more] {
+            match part {
+                Promoted::One(one) => all.push(*one),
+                Promoted::Many(many) => all.extend(many),
+            }
+        }
+        *self = Promoted::Many(all);
+    }
 }
 
 impl Promoted {

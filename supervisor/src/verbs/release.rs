@@ -1,10 +1,11 @@
 //! `release`: ends holds, so that their tasks may start again.
 
-use kernel::{HoldOn, HoldScope, TaskId, Tenant};
+use kernel::{HoldOn, HoldScope, Status, TaskId, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::hold::On;
+use super::hold::{HoldMatching, On};
+use super::matching::{COMMON_FLAGS, Matching, OnTasks};
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
@@ -17,6 +18,9 @@ use crate::terminal::{Screen, printable};
 A mission that was paused at a limit may have as much again when it is released, and
 a tenant or an account whose budget of the day is spent as much again for today.
 
+Of tasks by what they have in common, those are meant that are held themselves, and
+--tenant says whose they are.
+
 Exit code: 4 if anything named is not held; nothing is released then.
 
 Examples:
@@ -25,23 +29,27 @@ Examples:
   supervisor release --account main --reason 'the invoice is paid'
   supervisor release --tenant acme --reason 'today it may cost twice as much'
   supervisor release --mission t_0123abcd
+  supervisor release --assignee claude --search deploy --yes
   supervisor release --environment program:claude/default
   supervisor release --host
   supervisor release --host-of acme")]
 pub(crate) struct Release {
     /// The tasks
-    #[arg(value_name = "TASK", num_args = 0..)]
+    #[arg(value_name = "TASK", num_args = 0.., conflicts_with_all = COMMON_FLAGS)]
     pub(crate) task_ids: Vec<TaskId>,
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) on: On,
+    #[command(flatten)]
+    #[serde(skip)]
+    pub(crate) matching: HoldMatching,
     /// What has failed to start too often, as `status` and `holds` name it: it is tried at once
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", conflicts_with_all = COMMON_FLAGS)]
     // A daemon of an earlier release refuses what it does not know.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) environment: Option<String>,
     /// The host, where too many starts have died at once: dispatch goes on, for all tenants
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = COMMON_FLAGS)]
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) host: bool,
     /// The same for one tenant alone
@@ -54,6 +62,23 @@ pub(crate) struct Release {
     /// Only holds for a login that was not accepted, of this tenant; nothing may be held then. A person has logged in.
     #[arg(skip)]
     pub(crate) logged_in: Option<NewLogin>,
+}
+
+impl OnTasks for Release {
+    fn of(&self) -> &'static [Status] {
+        &[]
+    }
+
+    fn matching(&self) -> Matching {
+        // What is not held cannot be released.
+        let mut matching = self.matching.of(&self.on);
+        matching.held = true;
+        matching
+    }
+
+    fn about(&self, task_ids: Vec<TaskId>) -> Self {
+        Release { task_ids, on: On::default(), ..self.clone() }
+    }
 }
 
 /// The tenant whose login is new.
@@ -76,7 +101,7 @@ impl Verb for Release {
         named.extend(self.host_of.map(|tenant| HoldOn::host(Some(&tenant))));
         if named.is_empty() && !self.host {
             return Err(Failure::usage("nothing to release is named").hint(
-                "name tasks, or --profile, --tenant, --account, --mission, --environment, --host or --host-of; `supervisor holds` lists what is held",
+                "name tasks, what they have in common, or --profile, --tenant, --account, --mission, --environment, --host or --host-of; `supervisor holds` lists what is held",
             ));
         }
         let (reason, logged_in, host) = (self.reason, self.logged_in, self.host);

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use kernel::{
     AskingMission, BoardName, Clock as _, Hold, HoldKind, HoldScope, Holder, Mail, PluginCursor, Profile,
-    Tenant, Timestamp, View,
+    Tenant, Timestamp,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,7 @@ pub(crate) use self::worker::WorkerHealth;
 use crate::api::{Audience, Call, Effect, OnBoard, Verb, confine_to};
 use crate::command::Command;
 use crate::config::definitions::Defect;
-use crate::daemon::{Broken, Event, LiveRun, OwnerLink, PoolUse};
+use crate::daemon::{Broken, Event, LiveRun, OwnerLink, PoolUse, troubles};
 use crate::failure::Failure;
 use crate::host::socket_file::in_its_place;
 use crate::host::usage::{Tree, Usage};
@@ -318,13 +318,12 @@ impl Verb for Status {
                 let is_spent = |hold: &Hold| hold.kind == HoldKind::Budget && !hold.is_over(asked_at);
                 let spent: Vec<Hold> = view.holds()?.into_iter().filter(is_spent).collect();
                 let open = Open::read(view, is_alone, (tenant, assignee), &actor)?;
-                let mail = view.mail(&actor)?.into_iter().filter(|mail| mail.is_in_trouble(asked_at));
-                let mail: Vec<Mail> = mail.collect();
-                Ok((counts, open, view.waiting_tasks(tenant, assignee, TOLD)?, (spent, mail, paused(view)?)))
+                let silent = (troubles::failing(view, &actor)?, troubles::paused(view)?);
+                Ok((counts, open, view.waiting_tasks(tenant, assignee, TOLD)?, (spent, silent)))
             })
             .await;
         // The reply has what is wrong with the board, and what the daemon knows all the same.
-        let (counts, open, told, (spent_budgets, failing_channels, paused_plugins)) =
+        let (counts, open, told, (spent_budgets, (failing_channels, paused_plugins))) =
             unless_troubled(read, board_trouble.as_ref())?;
         let now = kernel::SystemClock.now();
         let commits = call.board().map(|board| board.commits()).unwrap_or_default();
@@ -429,13 +428,6 @@ impl Command for Status {
     fn verdict(reply: &StatusReport) -> u8 {
         reply.health.exit()
     }
-}
-
-/// The plugins that get no more events.
-fn paused(view: &View<'_>) -> Result<Vec<PluginCursor>, kernel::Error> {
-    let mut cursors = view.plugin_cursors()?;
-    cursors.retain(|cursor| cursor.paused_at.is_some());
-    Ok(cursors)
 }
 
 /// What was read of a board; nothing where the board is in trouble and could not be read.

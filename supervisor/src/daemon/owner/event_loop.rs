@@ -113,7 +113,8 @@ fn in_a_line(dispatcher: &Dispatcher, service: &Service) -> String {
     }
     let roster = service.roster();
     let of_host = troubles::of_host(roster.policies().unheld().keys(), service.unheard().keys());
-    for trouble in of_host.into_iter().chain(troubles::of_runs(dispatcher.phases())) {
+    let of_runs = troubles::of_runs(dispatcher.phases());
+    for trouble in of_host.into_iter().chain(service.silent()).chain(of_runs) {
         line = format!("{line}; {trouble}");
     }
     line

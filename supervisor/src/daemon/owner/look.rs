@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::{
-    Answer, BoardName, Candidate, HoldKind, ProposalKind, Reach, TaskId, Timestamp, View, WaitingCode,
+    Actor, Answer, BoardName, Candidate, HoldKind, ProposalKind, Reach, TaskId, Timestamp, View, WaitingCode,
 };
 
 use super::action::BoardWork;
@@ -17,6 +17,7 @@ use super::room::Room;
 use super::routing;
 use crate::config::Config;
 use crate::daemon::run::context::Context;
+use crate::daemon::run::troubles;
 use crate::failure::Failure;
 use crate::lanes::check_performer;
 use crate::roster::Roster;
@@ -145,6 +146,8 @@ pub(in crate::daemon) fn read_board(
             let read = board.readers().with(|view| {
                 // First: what may start next must find them taken.
                 board.external_leases().follow(shared.service.root(), &name, view)?;
+                let (failing, paused) = (troubles::failing(view, &Actor::system())?, troubles::paused(view)?);
+                shared.service.set_silent(&name, troubles::of_messages(failing.iter(), paused.iter()));
                 Ok((commands::due(view)?, work(view, &name, &mut room, &roster, noted)?))
             });
             let (due, work) = read.map_err(Failure::from)?;

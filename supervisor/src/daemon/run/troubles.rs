@@ -1,6 +1,6 @@
 //! What is wrong beside the board, each in a few words: `status` and the line for the service manager say the same.
 
-use kernel::Counted;
+use kernel::{Actor, Counted, Mail, PluginCursor, View};
 
 use super::live::Phase;
 
@@ -31,6 +31,29 @@ pub(crate) fn of_host<'a>(
 ) -> Vec<String> {
     let unheld = unheld_policies.map(|policy| format!("this host cannot enforce the policy {policy}"));
     unheld.chain(unheard.map(|name| format!("{name} hears nothing"))).collect()
+}
+
+/// The channels that do not take their messages, and the plugins that get no more events.
+pub(crate) fn of_messages<'a>(
+    failing: impl Iterator<Item = &'a Mail>,
+    paused: impl Iterator<Item = &'a PluginCursor>,
+) -> Vec<String> {
+    let failing = failing.map(|mail| format!("the channel {} does not take its messages", mail.channel));
+    failing.chain(paused.map(|cursor| format!("the plugin {} is paused", cursor.plugin))).collect()
+}
+
+/// The channels of a board that somebody has to look at, as far as a caller may see them.
+pub(crate) fn failing(view: &View<'_>, actor: &Actor) -> Result<Vec<Mail>, kernel::Error> {
+    let mut mail = view.mail(actor)?;
+    mail.retain(|mail| mail.is_in_trouble(view.now()));
+    Ok(mail)
+}
+
+/// The plugins that get no more events of a board.
+pub(crate) fn paused(view: &View<'_>) -> Result<Vec<PluginCursor>, kernel::Error> {
+    let mut cursors = view.plugin_cursors()?;
+    cursors.retain(|cursor| cursor.paused_at.is_some());
+    Ok(cursors)
 }
 
 #[cfg(test)]

@@ -50,12 +50,7 @@ pub(super) fn of(report: &StatusReport) -> (Health, Vec<String>) {
     for broken in &report.broken {
         add(true, &format!("{} does not work", broken.what));
     }
-    for mail in &report.failing_channels {
-        add(true, &format!("the channel {} does not take its messages", mail.channel));
-    }
-    for cursor in &report.paused_plugins {
-        add(true, &format!("the plugin {} is paused", cursor.plugin));
-    }
+    troubles.extend(troubles::of_messages(report.failing_channels.iter(), report.paused_plugins.iter()));
     troubles.extend(troubles::of_host(report.unheld_policies.keys(), report.unheard.keys()));
     troubles.extend(troubles::of_runs(report.workers.iter().map(|worker| worker.run.phase)));
     let health = match (&report.daemon, troubles.is_empty()) {
