@@ -12,7 +12,8 @@ use nix::unistd::Pid;
 use serde_json::{Value, json};
 
 use crate::harness::{Fleet, User, skip};
-use crate::journal::{Attempts, Journal, PATIENT, nothing_is_left, outcomes, records};
+use crate::invariants::invariants_hold;
+use crate::journal::{Attempts, Journal, PATIENT, outcomes, records};
 use crate::survivors::start_without_cgroups;
 
 /// The one run that has begun: its directory, and what its shim says of itself.
@@ -81,7 +82,7 @@ fn a_pid_that_was_given_to_somebody_else_is_neither_adopted_nor_signalled() {
             stranger.wait().unwrap();
         }
         journal.audit(&fleet, &tasks, Attempts::Many);
-        nothing_is_left(&fleet);
+        invariants_hold(&fleet);
     }
 }
 
@@ -110,7 +111,7 @@ fn a_board_that_another_program_locks_loses_no_end_and_is_read_meanwhile() {
     let shown = fleet.wait_for(&tasks[0], "done");
     assert_eq!(outcomes(&shown), ["completed"], "{shown:#}");
     journal.audit(&fleet, &tasks, Attempts::One);
-    nothing_is_left(&fleet);
+    invariants_hold(&fleet);
 }
 
 #[test]
@@ -151,7 +152,7 @@ fn a_daemon_whose_clock_since_boot_has_jumped_ends_no_run_and_counts_no_time_bel
         let run = &shown["runs"][0];
         assert!(run["ended_at"].as_u64() >= run["started_at"].as_u64(), "{shown:#}");
         journal.audit(&fleet, &[task, other], Attempts::One);
-        nothing_is_left(&fleet);
+        invariants_hold(&fleet);
     }
 }
 
@@ -183,7 +184,7 @@ fn a_worker_that_takes_all_memory_fails_alone() {
     assert_eq!(fleet.daemon_pid(), daemon);
     fleet.wait_for(&patient, "done");
     journal.audit(&fleet, &[tasks.to_vec(), vec![patient]].concat(), Attempts::Many);
-    nothing_is_left(&fleet);
+    invariants_hold(&fleet);
 }
 
 #[test]
@@ -228,7 +229,7 @@ fn what_always_fails_is_given_up_after_its_limit_and_stays_so() {
     }
     assert_eq!(fleet.status_of(&works), "done");
     assert!(fleet.cli(["doctor", "--replay"]).stdout.contains("the event log matches the board"));
-    nothing_is_left(&fleet);
+    invariants_hold(&fleet);
 }
 
 #[test]
@@ -254,5 +255,5 @@ fn a_daemon_that_is_killed_while_it_drains_loses_nothing() {
     });
     journal.audit(&fleet, &all, Attempts::One);
     assert_eq!(json!(journal.begun()), json!(11));
-    nothing_is_left(&fleet);
+    invariants_hold(&fleet);
 }

@@ -1,4 +1,4 @@
-//! The table of chaos in docs/testing.md is whole, and every test that it names exists.
+//! The table of chaos in docs/testing.md is whole, and every test that it names exists and ends with the checker of the invariants.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,6 +27,57 @@ fn sources(dir: &Path, into: &mut Vec<PathBuf>) {
             into.push(path);
         }
     }
+}
+
+/// The checkers of `tests/invariants.rs`: of a root, and of one that only its own mount namespace shows.
+const CHECKERS: [&str; 2] = ["invariants_hold(", "at_rest("];
+
+/// The text of a function of a file at its left margin, with its body.
+fn function<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let start = text.find(&format!("fn {name}("))?;
+    let end = text[start..].find("\n}\n")?;
+    Some(&text[start..start + end])
+}
+
+/// Whether a function ends with a checker, or calls one of its file that does.
+fn is_checked(text: &str, name: &str) -> bool {
+    let Some(body) = function(text, name).and_then(|found| found.split_once('{')).map(|(_, body)| body)
+    else {
+        return false;
+    };
+    let words = body.split(|letter: char| !(letter.is_alphanumeric() || letter == '_'));
+    let is_other = |word: &&str| *word != name && body.contains(&format!("{word}("));
+    CHECKERS.iter().any(|checker| body.contains(checker))
+        || words.filter(is_other).any(|word| is_checked(text, word))
+}
+
+/// The tests whose checker is a script's, and what that script says of it.
+fn script_of(module: &str) -> Option<(PathBuf, &'static str)> {
+    (module == "systemd").then(|| (house().join("tests/systemd/checks"), "check 'the invariants hold' sound"))
+}
+
+#[test]
+fn each_kind_of_chaos_ends_with_the_checker_of_the_invariants() {
+    let page = fs::read_to_string(house().join("docs/testing.md")).unwrap();
+    let mut unchecked = Vec::new();
+    for (number, tests) in rows(&page) {
+        // Tests of one crate have no root with a board.
+        let whole = tests.iter().filter(|test| !test.starts_with("kernel::") && !test.starts_with("shim::"));
+        let whole: Vec<_> = whole.collect();
+        assert!(!whole.is_empty(), "row {number} has no test with a daemon");
+        for test in whole {
+            let (module, name) = test.split_once("::").unwrap();
+            let text = |path: &Path| fs::read_to_string(path).unwrap();
+            let is_checked = match script_of(module) {
+                Some((script, line)) => text(&script).contains(line),
+                None => is_checked(&text(&house().join(format!("tests/{module}.rs"))), name),
+            };
+            if !is_checked {
+                unchecked.push(format!("{number}: {test}"));
+            }
+        }
+    }
+    assert!(unchecked.is_empty(), "{}", unchecked.join("\n"));
 }
 
 #[test]

@@ -10,7 +10,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::harness::{Fleet, User, binary, skip};
-use crate::journal::{Attempts, Journal, nothing_is_left, records};
+use crate::invariants::invariants_hold;
+use crate::journal::{Attempts, Journal, PATIENT, records};
 
 /// The named points, each with the passage at which the daemon dies, so that it dies some times on the way.
 const POINTS: [&str; 14] = [
@@ -97,7 +98,7 @@ fn settle(fleet: &Fleet, journal: &Journal, tasks: &[String], attempts: Attempts
     fleet.start();
     fleet.eventually("all tasks are done", || all_done(fleet, journal, tasks.len()).then_some(()));
     journal.audit(fleet, tasks, attempts);
-    nothing_is_left(fleet);
+    invariants_hold(fleet);
 }
 
 #[test]
@@ -142,7 +143,7 @@ fn a_daemon_that_dies_at_its_first_claim_has_that_task_run_once() {
     fleet.start();
     fleet.eventually("the task is done", || all_done(&fleet, &journal, 1).then_some(()));
     journal.audit(&fleet, &tasks, Attempts::One);
-    nothing_is_left(&fleet);
+    invariants_hold(&fleet);
 }
 
 #[test]
@@ -241,16 +242,22 @@ fn a_shim_that_comes_after_its_run_was_taken_back_runs_nothing() {
         (&shown["runs"][0]["outcome"], &shown["runs"][0]["spawned_at"]),
         (&"reclaimed".into(), &().into())
     );
-    nothing_is_left(&fleet);
+    invariants_hold(&fleet);
 }
 
 #[test]
 fn a_second_daemon_refuses_and_names_the_first_and_a_killed_first_is_no_obstacle() {
-    let fleet = Fleet::boot();
+    let fleet = Fleet::offline();
+    let journal = Journal::of(&fleet, 1, "");
+    let tasks = create(&fleet, 2, &Journal::script(PATIENT));
+    fleet.start();
     let first = fleet.daemon_pid();
     fleet.cli(["daemon"]).refused(4, &format!("a daemon, pid {first}"));
+    fleet.eventually("a worker has begun", || (journal.begun() == 1).then_some(()));
     fleet.restart();
     fleet.cli(["daemon"]).refused(4, &format!("a daemon, pid {}", fleet.daemon_pid()));
+    journal.let_go();
+    settle(&fleet, &journal, &tasks, Attempts::One);
 }
 
 #[test]
@@ -288,7 +295,7 @@ fn a_run_of_another_boot_is_lost_and_costs_nothing() {
     assert_eq!(shown["runs"][0]["outcome"], "lost", "{shown:#}");
     assert_eq!(shown["task"]["consecutive_failures"], 0);
     journal.audit(&fleet, &tasks, Attempts::Many);
-    nothing_is_left(&fleet);
+    invariants_hold(&fleet);
 }
 
 fn ticks(pid: u32) -> u64 {
@@ -348,7 +355,7 @@ fn without_a_cgroup_a_killed_shim_holds_its_claim_until_a_person_takes_it_back()
 
     let shown = fleet.wait_for(&tasks[0], "done");
     assert_eq!(shown["runs"][0]["outcome"], "reclaimed", "{shown:#}");
-    nothing_is_left(&fleet);
+    invariants_hold(&fleet);
 }
 
 #[test]
@@ -383,7 +390,7 @@ fn what_was_asked_of_a_run_before_its_shim_was_killed_does_not_free_it() {
         fleet.cli(["reclaim", &tasks[0]]);
         (fleet.status_of(&tasks[0]) == "archived").then_some(())
     });
-    nothing_is_left(&fleet);
+    invariants_hold(&fleet);
 }
 
 /// Copies a directory of plain files and directories.

@@ -6,7 +6,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::harness::{Fleet, User};
-use crate::journal::{Journal, nothing_is_left, of_task, outcomes, records};
+use crate::invariants::invariants_hold;
+use crate::journal::{Journal, of_task, outcomes, records};
 
 #[test]
 fn a_run_whose_shim_has_left_a_damaged_record_is_shown_until_a_person_ends_it() {
@@ -50,6 +51,6 @@ fn a_run_whose_shim_has_left_a_damaged_record_is_shown_until_a_person_ends_it() 
         assert_eq!(outcomes(&done), ["reclaimed", "completed"], "{done:#}");
         let told: Vec<String> = journal.lines().into_iter().map(|line| line.what).collect();
         assert_eq!(told, ["start", "start", "end"]);
-        nothing_is_left(&fleet);
+        invariants_hold(&fleet);
     }
 }

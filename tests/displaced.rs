@@ -5,6 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::harness::{Fleet, User};
+use crate::invariants::invariants_hold;
 
 fn board(fleet: &Fleet) -> PathBuf {
     fleet.root().join("boards/default/board.db")
@@ -70,6 +71,9 @@ fn beside_another_file_in_its_place_a_board_refuses_writes() {
 fn a_board_that_is_cut_off_refuses_writes_and_status_says_so() {
     for length in [0, 8192] {
         let fleet = Fleet::boot();
+        let before = fleet.create("before", "true", &[]);
+        fleet.wait_for(&before, "done");
+        fleet.json(["backup", "good.db"]);
         let worker = fleet.create("works", "sleep 600", &[]);
         fleet.wait_for(&worker, "running");
         fs::File::options().write(true).open(board(&fleet)).unwrap().set_len(length).unwrap();
@@ -79,6 +83,12 @@ fn a_board_that_is_cut_off_refuses_writes_and_status_says_so() {
         let status = fleet.json(["status"]);
         assert!(status["board_trouble"].as_str().unwrap().contains("was cut off"), "{status:#}");
         assert_eq!(status["workers"].as_array().unwrap().len(), 1, "{status:#}");
+        // The backup knows nothing of the worker.
+        assert!(fleet.stop(&["--kill"]).success());
+        fleet.json(["restore", "good.db"]);
+        fleet.start();
+        assert_eq!(fleet.status_of(&before), "done");
+        invariants_hold(&fleet);
     }
 }
 

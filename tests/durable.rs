@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::harness::Fleet;
+use crate::invariants::invariants_hold;
 
 fn titles(fleet: &Fleet) -> Vec<String> {
     let listed = fleet.json(["list", "--sort", "created"]);
@@ -120,6 +121,7 @@ fn a_damaged_board_is_not_served_and_the_others_are() {
     fleet.stop(&["--wait"]);
     fleet.json(["restore", "good.db"]);
     assert_eq!(titles(&fleet).len(), 20);
+    invariants_hold(&fleet);
 }
 
 #[test]
@@ -165,7 +167,9 @@ fn doctor_names_what_is_damaged_and_repair_keeps_the_evidence() {
     let evidence = detail.rsplit(' ').next().unwrap();
     assert!(fs::metadata(evidence).is_ok(), "{detail}");
     fleet.start();
-    fleet.json(["create", "goes on"]);
+    let task = fleet.create("goes on", "true", &[]);
+    fleet.wait_for(&task, "done");
+    invariants_hold(&fleet);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::harness::{Fleet, User, skip};
+use crate::invariants::invariants_hold;
 use crate::journal::outcomes;
 
 /// The environments that `status` says are broken.
@@ -93,6 +94,7 @@ fn a_lane_whose_program_is_missing_holds_up_its_own_tasks_alone_and_goes_on_when
             nothing_counted(&fleet.show(task));
         }
         assert_eq!(broken(&fleet), Vec::<String>::new());
+        invariants_hold(&fleet);
     }
 }
 

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use crate::harness::Fleet;
 use crate::http::{Answer, Http};
 use crate::injector::{Calls, Injector, Seen, Whom};
-use crate::journal::{Attempts, Journal, nothing_is_left};
+use crate::invariants::invariants_hold;
+use crate::journal::{Attempts, Journal};
 
 /// The files of a board that carry what is written. Its shared memory is never made durable.
 const BOARD: [&str; 2] = ["/board.db", "/board.db-wal"];
@@ -153,6 +154,7 @@ fn each_write_fails(errno: Errno) {
     fleet.wait_for(&patient, "done");
     let begun = journal.lines().iter().filter(|line| line.task == patient && line.what == "start").count();
     assert_eq!(begun, 1);
+    invariants_hold(&fleet);
 }
 
 /// Checks that a refusal says what the matter is, and no more than is known.
@@ -212,7 +214,7 @@ fn each_run_goes_on(whom: Whom, errno: Errno, calls: Calls, step: usize, paths: 
     fleet.start();
     assert_eq!(fleet.json(["doctor", "--replay"])["ok"], true);
     journal.audit(&fleet, &tasks, attempts);
-    nothing_is_left(&fleet);
+    invariants_hold(&fleet);
 }
 
 #[test]

@@ -4,7 +4,8 @@
 use std::process::Command;
 
 use crate::harness::{Fleet, User, skip};
-use crate::journal::{Attempts, Journal, PATIENT, nothing_is_left, records};
+use crate::invariants::invariants_hold;
+use crate::journal::{Attempts, Journal, PATIENT, records};
 
 /// Starts a daemon of the earlier release. False where none was built.
 fn start_former(fleet: &Fleet) -> bool {
@@ -64,6 +65,6 @@ fn shims_of_an_earlier_release_are_taken_over_and_their_ends_are_read() {
             fleet.wait_for(task, "done");
         }
         journal.audit(&fleet, &tasks, Attempts::One);
-        nothing_is_left(&fleet);
+        invariants_hold(&fleet);
     }
 }

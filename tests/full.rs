@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use crate::harness::{Fleet, Output, User, skip};
+use crate::invariants::{at_rest, in_lines};
 
 /// A small file system that only commands run through it see.
 struct Small {
@@ -58,6 +59,20 @@ impl Small {
     fn fill(&self, fleet: &Fleet) {
         let script = "dd if=/dev/zero of=$1/filler bs=4096 2>/dev/null; true";
         Output::of(&mut self.command(fleet, "sh", &["-c", script, "sh", self.mount.to_str().unwrap()])).ok();
+    }
+
+    /// The processes that have its mount point in their command line or environment.
+    fn processes(&self) -> Vec<String> {
+        let mount = self.mount.to_str().unwrap().as_bytes();
+        let mentions = |path: PathBuf| {
+            fs::read(path).is_ok_and(|text| text.windows(mount.len()).any(|part| part == mount))
+        };
+        let all = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+        let found = all.filter(|dir| {
+            let is_keeper = dir.ends_with(self.keeper.id().to_string());
+            !is_keeper && ["cmdline", "environ"].iter().any(|file| mentions(dir.join(file)))
+        });
+        found.map(|dir| fs::read_to_string(dir.join("cmdline")).unwrap_or_default()).collect()
     }
 
     /// Gives the room back.
@@ -154,4 +169,10 @@ fn a_daemon_on_a_full_disk_refuses_keeps_its_workers_and_goes_on_when_there_is_r
     assert_eq!(show()["latest_summary"], "went");
     small.cli(&fleet, &["stop", "--kill"]).ok();
     assert!(daemon.wait().unwrap().success());
+    assert_eq!(in_lines(&at_rest(&|args: &[&str]| small.cli(&fleet, args))), "");
+    let script = "find \"$1/runs/default\" \"$1/homes/default\" -mindepth 1";
+    let left =
+        Output::of(&mut small.command(&fleet, "sh", &["-c", script, "sh", small.mount.to_str().unwrap()]));
+    assert_eq!(left.stdout, "", "{}", left.stderr);
+    assert_eq!(small.processes(), Vec::<String>::new());
 }

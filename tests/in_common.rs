@@ -111,12 +111,12 @@ fn tasks_are_held_released_and_promoted_by_what_they_have_in_common() {
         names.sort();
         names
     };
-    let hold = ["hold", "--search", "deploys", "--tenant", "acme", "--reason", "not today"];
-    fleet.cli(hold).refused(2, "1 task would be changed, and nobody is there to be asked");
-    let shown = fleet.cli([&hold[..], &["--dry-run"]].concat()).ok().stdout;
+    let asked = ["hold", "--search", "deploys", "--tenant", "acme", "--reason", "not today"];
+    fleet.cli(asked).refused(2, "1 task would be changed, and nobody is there to be asked");
+    let shown = fleet.cli([&asked[..], &["--dry-run"]].concat()).ok().stdout;
     assert!(shown.contains(&acme) && !shown.contains(&other), "{shown}");
     assert_eq!(held(), Vec::<String>::new());
-    fleet.cli([&hold[..], &["--yes"]].concat()).ok();
+    fleet.cli([&asked[..], &["--yes"]].concat()).ok();
     assert_eq!(held(), std::slice::from_ref(&acme), "the task and not its tenant");
     fleet.cli(["hold", "--status", "ready", "--profile", "shell", "--reason", "r"]).refused(2, "");
     fleet

@@ -5,7 +5,8 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::harness::{Fleet, User, cgroup, skip};
-use crate::journal::{nothing_is_left, of_task, outcomes, records};
+use crate::invariants::invariants_hold;
+use crate::journal::{of_task, outcomes, records};
 
 /// Whether the daemon's runs get the controller of memory.
 fn has_memory(fleet: &Fleet) -> bool {
@@ -122,5 +123,5 @@ fn a_run_whose_limit_cannot_be_set_again_is_ended_and_its_task_keeps_its_attempt
     assert_eq!((&shown["task"]["status"], outcomes(&shown)), (&json!("running"), vec!["open"]));
     fleet.cli(["archive", &free]).ok();
     fleet.wait_for(&free, "archived");
-    nothing_is_left(&fleet);
+    invariants_hold(&fleet);
 }

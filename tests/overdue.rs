@@ -7,7 +7,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::harness::{Fleet, User};
-use crate::journal::{nothing_is_left, of_task, records};
+use crate::invariants::invariants_hold;
+use crate::journal::{of_task, records};
 
 /// A worker that ignores TERM, with a child of its own, and its shim.
 fn begun(fleet: &Fleet, flags: &[&str]) -> (String, Pid) {
@@ -49,7 +50,7 @@ fn a_shim_that_is_stopped_is_woken_when_its_run_is_to_end() {
 
         let shown = fleet.wait_for(&task, "archived");
         assert_eq!(shown["runs"][0]["outcome"], "cancelled", "{shown:#}");
-        nothing_is_left(&fleet);
+        invariants_hold(&fleet);
     }
 }
 
@@ -72,6 +73,6 @@ fn a_shim_that_somebody_keeps_stopped_is_ended_and_its_run_ends_as_it_was_to_end
         });
 
         assert_eq!(shown["runs"][0]["outcome"], outcome, "{shown:#}");
-        nothing_is_left(&fleet);
+        invariants_hold(&fleet);
     }
 }

@@ -13,9 +13,10 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::harness::{Fleet, User, binary, skip};
+use crate::harness::{Fleet, Output, User, binary, skip};
 use crate::http::Http;
-use crate::journal::{Attempts, Journal, PATIENT, nothing_is_left, of_task, outcomes, records};
+use crate::invariants::{at_rest, in_lines, invariants_hold, nothing_is_left};
+use crate::journal::{Attempts, Journal, PATIENT, of_task, outcomes, records};
 
 /// Creates many tasks over one connection each: quicker than a process each.
 fn post(fleet: &Fleet, count: usize, script: &str) -> Vec<String> {
@@ -60,7 +61,7 @@ fn a_deadline_ends_stubborn_daemons_of_a_worker_before_the_task_is_tried_again()
 
         timed_out_before_it_completed(&shown);
         journal.audit(&fleet, &[task], Attempts::Many);
-        nothing_is_left(&fleet);
+        invariants_hold(&fleet);
     }
 }
 
@@ -74,7 +75,7 @@ fn a_worker_that_stopped_itself_is_ended_at_its_deadline() {
     let shown = fleet.wait_for(&task, "done");
     timed_out_before_it_completed(&shown);
     journal.audit(&fleet, &[task], Attempts::Many);
-    nothing_is_left(&fleet);
+    invariants_hold(&fleet);
 }
 
 #[test]
@@ -95,7 +96,7 @@ fn a_worker_that_forks_without_end_is_ended_whole_and_holds_up_nobody() {
     fleet.cli(["archive", &task]).ok();
     let shown = fleet.wait_for(&task, "archived");
     assert_eq!(outcomes(&shown).len(), 1, "{shown:#}");
-    nothing_is_left(&fleet);
+    invariants_hold(&fleet);
 }
 
 #[test]
@@ -113,17 +114,18 @@ fn a_flood_of_output_is_cut_and_holds_up_nobody() {
     fleet.cli(["archive", &task]).ok();
     fleet.wait_for(&task, "archived");
     assert!(fs::metadata(log).unwrap().len() <= 100_000);
-    nothing_is_left(&fleet);
+    invariants_hold(&fleet);
 }
 
 #[test]
-fn twenty_workers_are_left_killed_and_drained_and_each_task_is_done_in_the_end() {
+fn fifty_workers_are_left_killed_and_drained_and_each_task_is_done_in_the_end() {
+    const WORKERS: usize = 50;
     let fleet = Fleet::offline();
-    let journal = Journal::of(&fleet, 20, "grace = 1\n");
+    let journal = Journal::of(&fleet, WORKERS, "grace = 1\n");
     fleet.start();
-    let tasks = post(&fleet, 20, &Journal::script(PATIENT));
+    let tasks = post(&fleet, WORKERS, &Journal::script(PATIENT));
     let begun = |n: usize| fleet.eventually("all have begun", || (journal.begun() == n).then_some(()));
-    begun(20);
+    begun(WORKERS);
 
     // Left, and adopted: nothing begins again.
     assert!(fleet.stop(&["--leave"]).success());
@@ -131,15 +133,15 @@ fn twenty_workers_are_left_killed_and_drained_and_each_task_is_done_in_the_end()
     fleet.eventually("all are adopted", || {
         let status = fleet.json(["status"]);
         let workers = status["workers"].as_array().unwrap();
-        (workers.len() == 20 && workers.iter().all(|worker| worker["phase"] == "running")).then_some(())
+        (workers.len() == WORKERS && workers.iter().all(|worker| worker["phase"] == "running")).then_some(())
     });
-    assert_eq!(journal.begun(), 20);
+    assert_eq!(journal.begun(), WORKERS);
 
     // Killed: gone, and ready again.
     assert!(fleet.stop(&["--kill"]).success());
     assert!(fleet.processes().is_empty(), "{:#?}", fleet.processes());
     fleet.start();
-    begun(40);
+    begun(2 * WORKERS);
 
     // Drained, and asked twice.
     fleet.signal(Signal::SIGTERM);
@@ -148,14 +150,14 @@ fn twenty_workers_are_left_killed_and_drained_and_each_task_is_done_in_the_end()
     assert!(fleet.reap_daemon().success());
     assert!(fleet.processes().is_empty(), "{:#?}", fleet.processes());
     fleet.start();
-    begun(60);
+    begun(3 * WORKERS);
 
     journal.let_go();
     done(&fleet, &journal, &tasks);
     journal.audit(&fleet, &tasks, Attempts::Many);
     let listed = fleet.json(["list"]);
     assert!(listed.as_array().unwrap().iter().all(|task| task["consecutive_failures"] == 0));
-    nothing_is_left(&fleet);
+    invariants_hold(&fleet);
 }
 
 #[test]
@@ -180,7 +182,7 @@ fn a_worker_that_lingers_after_its_verdict_is_ended_before_the_next_task_begins(
     // The second began after the first had ended, not after its verdict.
     let at = |value: &Value| value.as_f64().unwrap();
     assert!(at(&shown["runs"][0]["started_at"]) >= at(&first["runs"][0]["ended_at"]));
-    nothing_is_left(&fleet);
+    invariants_hold(&fleet);
 }
 
 #[test]
@@ -217,13 +219,13 @@ fn a_thousand_tasks_leave_nothing_behind() {
     };
     let mut tasks = post(&fleet, 100, &Journal::script("true"));
     done(&fleet, &journal, &tasks);
-    nothing_is_left(&fleet);
+    invariants_hold(&fleet);
     let before = open();
 
     tasks.extend(post(&fleet, count - tasks.len(), &Journal::script("true")));
     done(&fleet, &journal, &tasks);
 
-    nothing_is_left(&fleet);
+    invariants_hold(&fleet);
     let rest = || (open().len() <= before.len()).then_some(());
     fleet.eventually(&format!("no descriptor is left open beside {before:#?}"), rest);
     journal.audit(&fleet, &tasks, Attempts::One);
@@ -242,7 +244,7 @@ fn a_daemon_short_of_descriptors_costs_no_task_an_attempt() {
     let tasks = create(&fleet, 40, &Journal::script("sleep 0.3"));
     done(&fleet, &journal, &tasks);
     journal.audit(&fleet, &tasks, Attempts::One);
-    nothing_is_left(&fleet);
+    invariants_hold(&fleet);
 }
 
 #[test]
@@ -339,6 +341,15 @@ fn a_full_disk_pauses_dispatch_and_loses_nothing() {
         fleet.json(["status"])["daemon"]["paused"].is_null().then_some(())
     });
     nothing_is_left(&fleet);
+    // The board is where the daemon has mounted it.
+    let beside_the_daemon = |args: &[&str]| {
+        let mut command = Command::new("nsenter");
+        command.args(["--target", &fleet.daemon_pid().to_string(), "--mount", "--", binary(), "--root"]);
+        command.arg(fleet.root()).args(args);
+        fleet.dress(&mut command);
+        Output::of(&mut command)
+    };
+    assert_eq!(in_lines(&at_rest(&beside_the_daemon)), "");
 }
 
 #[test]

@@ -9,7 +9,8 @@ use serde_json::json;
 use crate::harness::Fleet;
 use crate::http::Http;
 use crate::injector::{Injector, Seen};
-use crate::journal::nothing_is_left;
+use crate::invariants::invariants_hold;
+
 use crate::steps::Step;
 
 /// Makes a task that may fail once, and returns its id. One attempt that counted would block it.
@@ -90,7 +91,7 @@ fn each_call_fails(part: &str, spare: Spare) {
     assert!(failed >= steps.len(), "{failed} calls have failed of {} kinds", steps.len());
     injector.kill(&fleet);
     fleet.start();
-    nothing_is_left(&fleet);
+    invariants_hold(&fleet);
 }
 
 #[test]
@@ -153,6 +154,6 @@ fn a_shortage_that_lasts_is_told_by_the_task_that_waits_and_it_goes_on_by_itself
         assert_eq!(outcomes, ["reclaimed", "completed"], "{what}: {shown:#}");
         injector.kill(&fleet);
         fleet.start();
-        nothing_is_left(&fleet);
+        invariants_hold(&fleet);
     }
 }

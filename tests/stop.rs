@@ -4,6 +4,7 @@ use nix::sys::signal::Signal;
 use serde_json::json;
 
 use crate::harness::{Fleet, User};
+use crate::invariants::invariants_hold;
 use crate::journal::of_task;
 
 /// A script that leaves a stubborn child behind and goes on until it is ended.
@@ -191,6 +192,7 @@ fn sigterm_drains_and_a_second_one_ends_the_workers() {
     );
     assert_eq!(shown["task"]["consecutive_failures"], 0, "what the operator does counts against no task");
     assert!(fleet.processes().is_empty(), "{:#?}", fleet.processes());
+    invariants_hold(&fleet);
 }
 
 #[test]

@@ -9,7 +9,8 @@ use nix::unistd::Pid;
 use serde_json::Value;
 
 use crate::harness::{Fleet, User, binary, skip};
-use crate::journal::{Attempts, Journal, PATIENT, nothing_is_left, of_task, outcomes, records};
+use crate::invariants::invariants_hold;
+use crate::journal::{Attempts, Journal, PATIENT, of_task, outcomes, records};
 
 /// Leaves the session, ignores TERM, and goes on.
 const STRAY: &str = "setsid sh -c 'trap \"\" TERM; exec sleep 600' &";
@@ -92,7 +93,7 @@ fn without_a_cgroup_a_killed_shim_takes_all_that_its_worker_started_along() {
         let shown = fleet.wait_for(&task, "done");
         assert_eq!(outcomes(&shown), ["lost", "completed"], "{shown:#}");
         journal.audit(&fleet, &[task], Attempts::Many);
-        nothing_is_left(&fleet);
+        invariants_hold(&fleet);
     }
 }
 
@@ -161,7 +162,7 @@ fn where_nothing_holds_them_together_survivors_are_shown_and_ended_before_the_ta
     let shown = fleet.wait_for(&task, "done");
     assert_eq!(outcomes(&shown), ["reclaimed", "completed"], "{shown:#}");
     nothing_ran_twice(&journal, &task);
-    nothing_is_left(&fleet);
+    invariants_hold(&fleet);
 }
 
 /// Looks at what the runs of a task that was taken back themselves have recorded.
@@ -205,7 +206,7 @@ fn every_stop_of_a_daemon_with_survivors_ends() {
         unknown(&fleet, if lives { "(sleep)" } else { "None with the run's mark is left" });
         fleet.cli(["block", &task, "enough"]).ok();
         fleet.wait_for(&task, "blocked");
-        nothing_is_left(&fleet);
+        invariants_hold(&fleet);
     }
 }
 
@@ -231,7 +232,7 @@ fn a_run_whose_directory_was_taken_away_is_not_taken_for_dead() {
         let shown = fleet.wait_for(&task, "done");
         assert_eq!(outcomes(&shown), ["reclaimed", "completed"], "{shown:#}");
         nothing_ran_twice(&journal, &task);
-        nothing_is_left(&fleet);
+        invariants_hold(&fleet);
     }
 }
 
@@ -248,7 +249,7 @@ fn a_run_that_ends_without_its_directory_is_lost_and_never_said_not_to_have_star
         let shown = fleet.wait_for(&task, "done");
         assert_eq!(outcomes(&shown), ["lost", "completed"], "{shown:#}");
         journal.audit(&fleet, &[task], Attempts::Many);
-        nothing_is_left(&fleet);
+        invariants_hold(&fleet);
     }
 }
 
@@ -399,7 +400,7 @@ fn a_daemon_on_a_copied_root_leaves_the_workers_of_the_original_alone_and_says_w
             let shown = fleet.wait_for(task, "done");
             assert_eq!(outcomes(&shown), ["completed"], "{shown:#}");
         }
-        nothing_is_left(&fleet);
+        invariants_hold(&fleet);
     }
 }
 
@@ -435,5 +436,5 @@ fn a_process_that_only_shares_the_session_of_a_dead_worker_holds_its_task_until_
 
     fleet.wait_for(&task, "done");
     kill(Pid::from_raw(bare), Signal::SIGKILL).unwrap();
-    nothing_is_left(&fleet);
+    invariants_hold(&fleet);
 }

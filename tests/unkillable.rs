@@ -15,7 +15,8 @@ use nix::unistd::Pid;
 use serde_json::Value;
 
 use crate::harness::{Fleet, User, mount_fuse};
-use crate::journal::{Attempts, Journal, nothing_is_left, outcomes, records};
+use crate::invariants::invariants_hold;
+use crate::journal::{Attempts, Journal, outcomes, records};
 use crate::survivors::start_without_cgroups;
 
 /// The header of a request: length, opcode and number, and more (`linux/fuse.h`, `struct fuse_in_header`).
@@ -169,7 +170,7 @@ fn what_cannot_be_killed_keeps_its_claim_and_its_run_ends_when_it_has_ended() {
         assert_eq!(outcomes(&shown).len(), 2, "{shown:#}");
         assert_eq!(begun(&journal, &task), 2);
         journal.audit(&fleet, &[other], Attempts::Many);
-        nothing_is_left(&fleet);
+        invariants_hold(&fleet);
     }
 }
 
@@ -200,7 +201,7 @@ fn what_cannot_be_killed_keeps_its_claim_also_without_its_shim() {
         let shown = fleet.wait_for(&task, "done");
         assert_eq!(outcomes(&shown), ["lost", "completed"], "{shown:#}");
         journal.audit(&fleet, &[task], Attempts::Many);
-        nothing_is_left(&fleet);
+        invariants_hold(&fleet);
     }
 }
 

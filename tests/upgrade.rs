@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::harness::Fleet;
-use crate::journal::{nothing_is_left, records};
+use crate::invariants::invariants_hold;
+use crate::journal::records;
 
 /// Changes a record of a run directory.
 fn edit(dir: &Path, name: &str, change: impl FnOnce(&mut Value)) {
@@ -113,7 +114,7 @@ fn a_live_run_of_version_1_is_adopted_and_its_end_is_read_from_its_record() {
         (&shown["runs"][0]["outcome"], &shown["latest_summary"]),
         (&json!("completed"), &json!("from before"))
     );
-    nothing_is_left(&fleet);
+    invariants_hold(&fleet);
 }
 
 #[test]
@@ -124,7 +125,7 @@ fn the_rules_that_a_run_of_version_1_began_with_hold_at_its_end() {
     let shown = fleet.wait_for(&id, "scheduled");
     assert_eq!(shown["runs"][0]["outcome"], "rate_limited", "{shown:#}");
     assert_eq!(shown["task"]["consecutive_failures"], 0, "{shown:#}");
-    nothing_is_left(&fleet);
+    invariants_hold(&fleet);
 }
 
 #[test]
@@ -154,7 +155,7 @@ fn a_run_of_a_newer_release_is_shown_and_neither_lost_nor_run_again() {
     fleet.cli(["reclaim", &id]).ok();
     let shown = fleet.wait_for(&id, "done");
     assert_eq!(shown["runs"][0]["outcome"], "reclaimed", "{shown:#}");
-    nothing_is_left(&fleet);
+    invariants_hold(&fleet);
 }
 
 #[test]

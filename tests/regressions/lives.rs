@@ -6,7 +6,8 @@ use std::process::Command;
 use serde_json::json;
 
 use crate::harness::{Fleet, User, binary, skip};
-use crate::journal::{Attempts, Journal, PATIENT, nothing_is_left, of_task, outcomes, records};
+use crate::invariants::invariants_hold;
+use crate::journal::{Attempts, Journal, PATIENT, of_task, outcomes, records};
 
 /// Runs forty workers that end at the same moment, and returns each task with the code that it ended with.
 fn forty_that_end(fleet: &Fleet, code: fn(i64) -> i64) -> Vec<(String, i64)> {
@@ -81,7 +82,7 @@ fn a_process_that_a_run_is_mistaken_for_is_never_signalled() {
     bystander.kill().unwrap();
     bystander.wait().unwrap();
     fleet.wait_for(&task, "done");
-    nothing_is_left(&fleet);
+    invariants_hold(&fleet);
 }
 
 #[test]
@@ -105,7 +106,7 @@ fn a_task_that_is_blocked_and_let_go_under_its_worker_never_has_two() {
     let lines: Vec<String> = journal.lines().into_iter().map(|line| line.what).collect();
     // The second would have met the first in its workspace.
     assert_eq!(lines, ["start", "stubborn", "start", "end"]);
-    nothing_is_left(&fleet);
+    invariants_hold(&fleet);
 }
 
 #[test]
@@ -149,5 +150,5 @@ fn another_host_name_changes_nothing_for_a_worker_that_lives() {
     let shown = fleet.wait_for(&task, "done");
     assert_eq!(outcomes(&shown), ["completed"]);
     journal.audit(&fleet, &[task], Attempts::One);
-    nothing_is_left(&fleet);
+    invariants_hold(&fleet);
 }

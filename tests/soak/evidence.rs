@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::harness::Fleet;
-use crate::invariants::{Broken, Fault, History};
+use crate::invariants::{Broken, Fault, History, asking};
 use crate::journal::{Journal, Line};
 
 /// Compares them. Of the runs that were killed nobody knows how far they came.
 pub(super) fn faults(journal: &Journal, fleet: &Fleet, killed: &BTreeSet<i64>) -> Vec<Fault> {
     let lines = journal.lines();
-    let outcomes = History::of(fleet).outcomes;
+    let outcomes = History::of(&asking(fleet)).outcomes;
     let mut of_run = BTreeMap::<i64, BTreeSet<&str>>::new();
     for line in &lines {
         of_run.entry(line.run).or_default().insert(&line.what);

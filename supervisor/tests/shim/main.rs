@@ -343,6 +343,22 @@ fn a_shim_that_waits_ends_when_there_will_be_no_run() {
 }
 
 #[test]
+fn a_line_of_a_hundred_megabytes_without_an_end_fills_the_log_up_to_its_cap_and_takes_no_memory() {
+    let run = Run::new(&Host::Bare);
+    run.write(&json!({"argv": ["sh", "-c", "head -c 100000000 /dev/zero | tr '\\0' x; echo $$ > leader; until [ -e go ]; do :; done"],
+        "log_cap": 100_000, "stdout_cap": 50_000}));
+    let shim = run.start();
+    run.told("leader");
+    let private = shim.private_kib();
+    assert!(private < 4096, "{private} KiB");
+    fs::write(run.workspace().join("go"), "").unwrap();
+    assert_eq!(shim.ends().code(), Some(0));
+    let log = fs::read_to_string(run.log()).unwrap();
+    assert!(log.len() <= 100_000 && log.starts_with("xxx") && log.contains("bytes left out]"));
+    assert_eq!(run.exit()["stdout"]["written"], 100_000_000);
+}
+
+#[test]
 fn a_flood_fills_the_log_up_to_its_cap_and_takes_no_memory() {
     let run = Run::new(&Host::Bare);
     run.write(&json!({"argv": ["sh", "-c", "echo first; yes | head -c 30000000; echo last; echo $$ > leader; until [ -e go ]; do :; done"],
