@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use crate::testing::{Bench, alice, titled};
 use crate::{
-    Actor, Archived, Clock as _, Detach, EventFilter, FailPoints, Filter, Handoff, ManualClock, Missed,
-    NewTask, Overlap, Profile, ScheduleName, ScheduleSpec, SeededEntropy, Status, StorageKind, Task,
-    TemplateTask, TickOutcome, Timestamp, Timing, WriterOptions,
+    Actor, Archived, Clock as _, Detach, EndCause, EventFilter, FailPoints, Filter, Handoff, ManualClock,
+    Missed, NewTask, Overlap, Profile, ScheduleName, ScheduleSpec, SeededEntropy, Status, StopReason,
+    StorageKind, Task, TemplateTask, TickOutcome, Timestamp, Timing, WriterOptions,
 };
 
 /// Midnight of 2026-11-02 in UTC, a Monday.
@@ -175,6 +175,27 @@ fn a_tick_that_replaces_archives_the_earlier_tasks_and_says_why() {
 }
 
 #[test]
+fn a_tick_that_replaces_waits_until_the_run_that_it_ends_has_ended_and_the_latest_of_several_is_made() {
+    let bench = bench(&hourly(Overlap::Replace));
+    after(&bench, HOUR);
+    let first = tasks(&bench).remove(0).id;
+    let run = bench.start(&first);
+
+    after(&bench, HOUR);
+    after(&bench, HOUR);
+
+    assert_eq!(tasks(&bench).len(), 1, "its run has not ended");
+    assert_eq!(outcomes(&bench), [TickOutcome::Made, TickOutcome::Skipped, TickOutcome::Queued]);
+    bench.finish(run, EndCause::Stopped(StopReason::Verdict));
+    assert_eq!(bench.next_wake(), Some(bench.clock.now()), "the end of the run wakes the board");
+    bench.wake();
+    let made = tasks(&bench);
+    assert_eq!([made[0].status, made[1].status], [Status::Archived, Status::Ready]);
+    assert_eq!(made[1].origin.tick, Some(MONDAY.after(3 * HOUR)));
+    bench.check();
+}
+
+#[test]
 fn missed_ticks_become_what_the_schedule_says() {
     let made = |missed: Missed| {
         let bench = bench(&ScheduleSpec { missed, ..hourly(Overlap::Replace) });
@@ -212,8 +233,8 @@ fn the_ticks_of_a_command_wait_for_each_other_or_are_skipped_as_the_schedule_say
     let (carried_out, told) = due(Overlap::Queue);
     assert_eq!((carried_out, told), (vec![at(1), at(2), at(3)], vec![TickOutcome::Made; 3]));
     let (carried_out, told) = due(Overlap::Skip);
-    assert_eq!((carried_out, told.len()), (vec![at(1)], 3));
-    assert_eq!(told[1], TickOutcome::Skipped);
+    assert_eq!((carried_out, told.len()), (vec![at(1), at(2)], 3));
+    assert_eq!(told[2], TickOutcome::Skipped);
 
     let spec = ScheduleSpec {
         tasks: Vec::new(),
@@ -222,6 +243,24 @@ fn the_ticks_of_a_command_wait_for_each_other_or_are_skipped_as_the_schedule_say
     };
     let refused = crate::check_schedule(&name("s"), &spec).unwrap_err();
     assert!(refused.to_string().contains("overlap"), "{refused}");
+}
+
+#[test]
+fn a_daemon_that_dies_before_it_has_noted_the_end_of_a_command_loses_no_later_tick() {
+    let command = Some(["dispatch-fleet", "shell", "/fleet"].map(str::to_owned).to_vec());
+    let bench = bench(&ScheduleSpec { tasks: Vec::new(), command, ..hourly(Overlap::Skip) });
+    after(&bench, HOUR);
+    let due = || bench.readers.with(|view| view.due_commands(8)).unwrap();
+    assert_eq!(due().len(), 1, "it is carried out, and nobody notes it");
+
+    after(&bench, HOUR);
+
+    for hours in 1..=2 {
+        let command = due().remove(0);
+        assert_eq!(command.tick, MONDAY.after(hours * HOUR));
+        bench.call(move |board| board.settle_command(&command, None)).unwrap();
+    }
+    assert_eq!(outcomes(&bench), [TickOutcome::Made; 2]);
 }
 
 #[test]

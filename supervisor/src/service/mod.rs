@@ -171,6 +171,7 @@ pub(crate) struct Service {
     /// What is wrong with channels and plugins, by board.
     silent: Mutex<BTreeMap<BoardName, Vec<String>>>,
     mail: Arc<Notify>,
+    resting: Mutex<BTreeMap<String, kernel::Timestamp>>,
     news: Arc<Notify>,
 }
 
@@ -200,6 +201,7 @@ impl Service {
             bridge_trouble: Mutex::default(),
             silent: Mutex::default(),
             mail: Arc::default(),
+            resting: Mutex::default(),
             news: Arc::default(),
         }
     }

@@ -1,6 +1,6 @@
 //! What is wrong beside the board, each in a few words: `status` and the line for the service manager say the same.
 
-use kernel::{Actor, Counted, Mail, PluginCursor, View};
+use kernel::{Actor, Counted, Mail, PluginCursor, Timestamp, View};
 
 use super::live::Phase;
 
@@ -33,19 +33,21 @@ pub(crate) fn of_host<'a>(
     unheld.chain(unheard.map(|name| format!("{name} hears nothing"))).collect()
 }
 
-/// The channels that do not take their messages, and the plugins that get no more events.
+/// The channels that have not taken their messages for long, and the plugins that get no more events.
 pub(crate) fn of_messages<'a>(
     failing: impl Iterator<Item = &'a Mail>,
     paused: impl Iterator<Item = &'a PluginCursor>,
+    now: Timestamp,
 ) -> Vec<String> {
+    let failing = failing.filter(|mail| mail.is_in_trouble(now));
     let failing = failing.map(|mail| format!("the channel {} does not take its messages", mail.channel));
     failing.chain(paused.map(|cursor| format!("the plugin {} is paused", cursor.plugin))).collect()
 }
 
-/// The channels of a board that somebody has to look at, as far as a caller may see them.
+/// The channels of a board that have not taken a message, as far as a caller may see them.
 pub(crate) fn failing(view: &View<'_>, actor: &Actor) -> Result<Vec<Mail>, kernel::Error> {
     let mut mail = view.mail(actor)?;
-    mail.retain(|mail| mail.is_in_trouble(view.now()));
+    mail.retain(Mail::fails);
     Ok(mail)
 }
 

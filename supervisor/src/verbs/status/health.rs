@@ -50,7 +50,9 @@ pub(super) fn of(report: &StatusReport) -> (Health, Vec<String>) {
     for broken in &report.broken {
         add(true, &format!("{} does not work", broken.what));
     }
-    troubles.extend(troubles::of_messages(report.failing_channels.iter(), report.paused_plugins.iter()));
+    let messages =
+        troubles::of_messages(report.failing_channels.iter(), report.paused_plugins.iter(), report.now);
+    troubles.extend(messages);
     troubles.extend(troubles::of_host(report.unheld_policies.keys(), report.unheard.keys()));
     troubles.extend(troubles::of_runs(report.workers.iter().map(|worker| worker.run.phase)));
     let health = match (&report.daemon, troubles.is_empty()) {
