@@ -4,6 +4,8 @@
 //! turn as well.
 
 mod dialects;
+mod equipped;
+mod mended;
 mod programs;
 mod provider;
 
@@ -13,6 +15,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
+use self::equipped::{directs, has_its_skill};
+use self::mended::mends_a_test_with_a_key_that_it_never_has;
 use self::programs::Program;
 use self::provider::{Act, Provider};
 use crate::harness::Fleet;
@@ -35,13 +39,30 @@ struct Stage {
 impl Stage {
     /// Begins a task whose model plays a script. None where the host lacks what it needs.
     fn open(program: &Program, script: &[Act]) -> Option<Self> {
+        Self::open_as(program, program.lane, script)
+    }
+
+    /// The same for a profile in the lane of the program: `lead` is an orchestrator, and `tidier` has a skill.
+    fn open_as(program: &Program, assignee: &str, script: &[Act]) -> Option<Self> {
         if !programs::leave_the_network() {
             return None;
         }
         let provider = Provider::play(script);
         let fleet = program.fleet(provider.port(), IDLE_LIMIT)?;
+        let lead = format!(
+            "---\nrole: orchestrator\nlane: {}\npolicy: orchestrate\nskills: [board-orchestrator]\n---\nYou direct.\n",
+            program.lane
+        );
+        fleet.write_config("profiles.d/lead.md", &lead);
+        fleet.write_config(
+            "profiles.d/tidier.md",
+            &format!("---\nlane: {}\nskills: [tidy]\n---\n", program.lane),
+        );
+        let skill = "---\nname: tidy\ndescription: How the zebra house is tidied\n---\nBegin at the top.\n";
+        std::fs::create_dir_all(fleet.root().join("skills.d/tidy")).unwrap();
+        fleet.write_config("skills.d/tidy/SKILL.md", skill);
         fleet.start();
-        let task = create(&fleet, program.lane);
+        let task = create(&fleet, assignee);
         Some(Stage { fleet, provider, lane: program.lane, task })
     }
 
@@ -91,7 +112,9 @@ impl Stage {
     fn signal(&self, signal: Signal) {
         let marker = format!("SUPERVISOR_TASK={}", self.task);
         let workers = self.fleet.processes_with(&marker);
-        let workers: Vec<_> = workers.iter().filter(|process| !process.command.contains("__")).collect();
+        // Those of the supervisor itself, such as `supervisor __kanban`, are not of the program.
+        let is_own = |command: &str| command.split(' ').nth(1).is_some_and(|word| word.starts_with("__"));
+        let workers: Vec<_> = workers.iter().filter(|process| !is_own(&process.command)).collect();
         assert!(!workers.is_empty());
         for worker in workers {
             // It may have ended with its parent.
@@ -248,8 +271,11 @@ fn has_no_login(program: &Program) {
 #[track_caller]
 fn is_held(program: &Program, status: u16, retry_after: Option<u32>) -> Option<i64> {
     let stage = Stage::open(program, &[Act::Refuse { status, retry_after }])?;
-    let is_told =
-        if status == 429 && retry_after.is_none() { program.tells_refusals } else { program.tells_limits };
+    let is_told = match (status, retry_after) {
+        (429, None) => program.tells_refusals,
+        (429, Some(_)) => program.tells_limits,
+        _ => program.tells_outages,
+    };
     if !is_told {
         stage.gives_up();
         return None;
@@ -425,7 +451,7 @@ macro_rules! scenes {
         mod $module {
             use super::programs::$program as PROGRAM;
 
-            scenes!(@ works, is_counted, is_refused_a_tool, lies, has_no_login, meets_a_limit_with_a_reset,
+            scenes!(@ works, has_its_skill, is_counted, is_refused_a_tool, lies, has_no_login, meets_a_limit_with_a_reset,
                 meets_a_limit_without_a_reset, meets_an_outage, is_cut_off, hangs, crashes, is_terminated, is_reclaimed $(, $more)*);
         }
     };
@@ -437,10 +463,10 @@ macro_rules! scenes {
     };
 }
 
-scenes!(CLAUDE: claude, is_steered_in_the_middle_of_a_turn, is_resumed, is_forked);
-scenes!(CODEX: codex, is_resumed, is_forked);
+scenes!(CLAUDE: claude, mends_a_test_with_a_key_that_it_never_has, directs, is_steered_in_the_middle_of_a_turn, is_resumed, is_forked);
+scenes!(CODEX: codex, mends_a_test_with_a_key_that_it_never_has, directs, is_resumed, is_forked);
 scenes!(CODEX_SESSION: codex_session, is_steered_in_the_middle_of_a_turn);
-scenes!(GEMINI: gemini, is_resumed);
+scenes!(GEMINI: gemini, mends_a_test_with_a_key_that_it_never_has, directs, is_resumed);
 scenes!(GEMINI_SESSION: gemini_session, is_steered_in_the_middle_of_a_turn);
-scenes!(OPENCODE: opencode, is_resumed);
-scenes!(HERMES: hermes, works_on_its_own_board);
+scenes!(OPENCODE: opencode, mends_a_test_with_a_key_that_it_never_has, directs, is_resumed);
+scenes!(HERMES: hermes, directs, is_resumed, works_on_its_own_board);

@@ -14,11 +14,11 @@ fn program(at: &Path, text: &str) {
     fs::set_permissions(at, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// Dispatches where the home of root is another directory; none where this host lets nobody mount.
-fn dispatched_in(fleet: &Fleet, home: &Path) -> Option<Output> {
+/// Runs a command line where the home of root is another directory; none where this host lets nobody mount.
+fn run_in(fleet: &Fleet, home: &Path, words: &str) -> Option<Output> {
     let root_home = nix::unistd::User::from_uid(nix::unistd::Uid::from_raw(0)).unwrap().unwrap().dir;
     let script = format!(
-        "mount --bind {} {} && exec {} --root {} dispatch",
+        "mount --bind {} {} && exec {} --root {} {words}",
         home.display(),
         root_home.display(),
         binary(),
@@ -63,7 +63,7 @@ fn an_agent_of_npm_works_and_a_check_by_cargo_passes_without_a_line_about_either
     let tenants = [&create[..], &["--tenant", "other"]].concat();
     let tenants = fleet.json(tenants.as_slice())["id"].as_str().unwrap().to_owned();
 
-    let Some(output) = dispatched_in(&fleet, &home) else {
+    let Some(output) = run_in(&fleet, &home, "dispatch") else {
         return skip("programs beneath a home: this host lets nobody mount");
     };
 
@@ -74,4 +74,11 @@ fn an_agent_of_npm_works_and_a_check_by_cargo_passes_without_a_line_about_either
     // What is the supervisor's user's is not a tenant's.
     let shown = fleet.show(&tenants);
     assert_ne!(shown["task"]["status"], "done", "{shown:#}");
+    // Nor does its creator hear that it is there.
+    let warned = |more: &str| {
+        run_in(&fleet, &home, &format!("create x --assignee npm --triage {more}")).unwrap().ok().stderr
+    };
+    assert!(!warned("").contains("agent-of-npm"), "{}", warned(""));
+    let words = "the program `agent-of-npm` of the lane npm was not found";
+    assert!(warned("--tenant other").contains(words), "{}", warned("--tenant other"));
 }

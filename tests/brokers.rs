@@ -1,9 +1,11 @@
 //! Brokers: a worker asks its service in the clear at its proxy, and never has the key that the service gets.
 
 pub(crate) mod provider;
+mod refusals;
 mod tunnels;
 
 use std::fs::{self, File};
+use std::ops::Range;
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -70,7 +72,7 @@ fn has(bytes: &[u8], word: &str) -> bool {
 }
 
 /// The files beneath a directory, but for that of the secrets, that have a word.
-fn files_with(dir: &Path, word: &str) -> Vec<PathBuf> {
+pub(crate) fn files_with(dir: &Path, word: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let (path, kind) = (entry.path(), entry.file_type().unwrap());
@@ -89,7 +91,8 @@ fn process_has(pid: i32, word: &str) -> bool {
     if has(&at("cmdline"), word) || has(&at("environ"), word) {
         return true;
     }
-    let Ok(memory) = File::open(format!("/proc/{pid}/mem")) else { return false };
+    let open = |file: &str| File::open(format!("/proc/{pid}/{file}"));
+    let (Ok(memory), Ok(pages)) = (open("mem"), open("pagemap")) else { return false };
     String::from_utf8_lossy(&at("maps")).lines().any(|line| {
         // What is mapped from a file and cannot be written is that file.
         let is_own = |rest: &str| rest.starts_with("rw") || (rest.starts_with('r') && !rest.contains('/'));
@@ -97,15 +100,31 @@ fn process_has(pid: i32, word: &str) -> bool {
         let ends = range.and_then(|range| range.split_once('-'));
         let Some((start, end)) = ends else { return false };
         let number = |text| u64::from_str_radix(text, 16).unwrap();
-        let (start, end) = (number(start), number(end));
-        let mut bytes = vec![0; usize::try_from(end - start).unwrap()];
+        range_has((&memory, &pages), number(start)..number(end), word)
+    })
+}
+
+/// Whether a range of addresses has a word. What was never written is left out: some programs reserve more than a host has.
+fn range_has((memory, pages): (&File, &File), range: Range<u64>, word: &str) -> bool {
+    const PAGE: u64 = 4096;
+    const PIECE: usize = 256 * 4096;
+    range.clone().step_by(PIECE).any(|start| {
+        let end = (start + PIECE as u64).min(range.end);
+        let mut entries = vec![0; usize::try_from((end - start) / PAGE * 8).unwrap()];
+        // Whether a page is in memory or swapped out: bits 63 and 62 of its entry (proc_pid_pagemap(5)).
+        let is_there = pages.read_at(&mut entries, start / PAGE * 8);
+        let is_there =
+            is_there.is_ok_and(|length| entries[..length].chunks(8).any(|entry| entry[7] & 0xc0 != 0));
+        // A word may begin in the piece before.
+        let from = (start - word.len() as u64).max(range.start);
+        let mut bytes = vec![0; usize::try_from(end - from).unwrap()];
         // What cannot be read is the kernel's.
-        memory.read_at(&mut bytes, start).is_ok_and(|length| has(&bytes[..length], word))
+        is_there && memory.read_at(&mut bytes, from).is_ok_and(|length| has(&bytes[..length], word))
     })
 }
 
 /// The processes of the fleet, but for its daemon, that have a word.
-fn processes_with(fleet: &Fleet, word: &str) -> Vec<String> {
+pub(crate) fn processes_with(fleet: &Fleet, word: &str) -> Vec<String> {
     let daemon = fleet.daemon_pid();
     let all = fleet.processes().into_iter().filter(|process| process.pid != daemon);
     all.filter(|process| process_has(process.pid, word)).map(|process| process.command).collect()

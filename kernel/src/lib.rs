@@ -91,6 +91,7 @@ pub use model::outcome::{
 pub use model::parse_error::ParseError;
 pub use model::plugin::PluginCursor;
 pub use model::price::{Price, Prices};
+pub use model::projected_use::ProjectedUse;
 pub use model::projection::{
     Projected, ProjectedCard, ProjectedComment, ProjectedEnd, ProjectedRemark, ProjectedTask, ProjectedWork,
     Projection,

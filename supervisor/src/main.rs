@@ -65,7 +65,7 @@ fn main() -> ExitCode {
         Some("__request") => http_worker::main(arguments),
         Some("__kanban") => projection::main(arguments),
         Some("__a2a") => http_worker::a2a_main(arguments),
-        Some("__turn_end") => turn_end::main(),
+        Some("__turn_end") => turn_end::main(arguments),
         Some("__script") => mcp::script_main(arguments),
         Some("__probe") => demo::probe_main(arguments),
         _ => cli::main(),

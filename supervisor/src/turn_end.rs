@@ -1,15 +1,17 @@
-//! `supervisor __turn_end`: what an agent program asks, by a hook of its own configuration, when its model ends a turn. A turn that ends without
+//! `supervisor __turn_end [FORM]`: what an agent program asks, by a hook of its own configuration, when its model ends a turn. A turn that ends without
 //! a verdict goes on, with a word about how to report.
 //!
 //! It runs in the run, confined like the program that asks. It lets go where anything is not as expected, where the program itself says that it goes on
 //! because of a hook, and after [`REMINDERS`] in a run, whatever the program says: no run becomes endless by it.
 
+use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use clap::ValueEnum as _;
 use kernel::Purpose;
 use serde::Deserialize;
 
@@ -29,7 +31,7 @@ const INPUT_BYTES: u64 = 1 << 20;
 /// The file in the home of the run that counts: a byte for each reminder.
 const COUNT: &str = ".turn-ends";
 
-/// What Claude Code says of a turn that ends.
+/// What Claude Code, Codex and Gemini CLI say of a turn that ends.
 #[derive(Deserialize)]
 struct Turn {
     /// Whether it goes on because of a hook already.
@@ -37,7 +39,9 @@ struct Turn {
     stop_hook_active: bool,
 }
 
-pub(crate) fn main() -> ExitCode {
+/// Answers the hook of a program whose model has the board's tools under the names of a form. Without one that is Claude Code.
+pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let form = arguments.next().and_then(|word| Form::from_str(word.to_str()?, false).ok());
     let mut text = String::new();
     let read = std::io::stdin().lock().take(INPUT_BYTES).read_to_string(&mut text);
     let turn: Option<Turn> = read.ok().and_then(|_| serde_json::from_str(&text).ok());
@@ -45,7 +49,7 @@ pub(crate) fn main() -> ExitCode {
     let (Some(Turn { stop_hook_active: false }), Some(home)) = (turn, home) else { return ExitCode::SUCCESS };
     if is_reported() == Some(false) && counted(Path::new(&home)) {
         let purpose = environment::text("SUPERVISOR_PURPOSE").and_then(|word| word.parse().ok());
-        let reason = reminder(purpose.unwrap_or(Purpose::Work), Form::Claude);
+        let reason = reminder(purpose.unwrap_or(Purpose::Work), form.unwrap_or(Form::Claude));
         let answer = serde_json::json!({ "decision": "block", "reason": reason });
         // Who does not read the answer ends its turn.
         drop(print(&format!("{answer}\n")));

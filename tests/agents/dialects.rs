@@ -153,6 +153,15 @@ impl Dialect {
         })
     }
 
+    /// The tools that a request offers, by name; those that the service itself would run, such as a search, by their kind.
+    pub(super) fn offered(self, body: &Value) -> Vec<String> {
+        let named = self.tools(body);
+        let all = body["tools"].as_array().into_iter().flatten();
+        let is_named = |tool: &&Value| tool["name"].is_string() || tool["function"].is_object();
+        let others = all.filter(|tool| !is_named(tool) && tool["functionDeclarations"].is_null());
+        named.into_iter().chain(others.map(ToString::to_string)).collect()
+    }
+
     /// The names of the tools that a request offers.
     fn tools(self, body: &Value) -> Vec<String> {
         let empty = Vec::new();

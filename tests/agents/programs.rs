@@ -7,6 +7,7 @@ use std::process::Command;
 
 use toml::{Table, Value};
 
+use crate::brokers::provider::written;
 use crate::harness::{Fleet, skip};
 
 /// The program of a built-in lane.
@@ -30,8 +31,10 @@ pub(super) struct Program {
     pub(super) hears_at_once: bool,
     /// Whether its output says that its login is not accepted,
     pub(super) tells_login: bool,
-    /// that its service refuses it for a while or fails,
+    /// that its service refuses it until a time,
     pub(super) tells_limits: bool,
+    /// that it fails,
+    pub(super) tells_outages: bool,
     /// that it refuses it without a word about when to come again,
     pub(super) tells_refusals: bool,
     /// and what it has used.
@@ -49,6 +52,7 @@ pub(super) const CLAUDE: Program = Program {
     hears_at_once: true,
     tells_login: true,
     tells_limits: true,
+    tells_outages: true,
     tells_refusals: true,
     tells_usage: true,
 };
@@ -67,6 +71,7 @@ pub(super) const CODEX: Program = Program {
     hears_at_once: true,
     tells_login: true,
     tells_limits: true,
+    tells_outages: true,
     tells_refusals: true,
     tells_usage: true,
 };
@@ -98,6 +103,7 @@ pub(super) const GEMINI: Program = Program {
     hears_at_once: true,
     tells_login: true,
     tells_limits: true,
+    tells_outages: true,
     tells_refusals: true,
     tells_usage: true,
 };
@@ -131,6 +137,7 @@ pub(super) const OPENCODE: Program = Program {
     // It asks again and again, and writes nothing.
     tells_login: true,
     tells_limits: false,
+    tells_outages: false,
     tells_refusals: false,
     tells_usage: true,
 };
@@ -147,11 +154,12 @@ pub(super) const HERMES: Program = Program {
     words: None,
     session: None,
     hears_at_once: true,
-    // It writes text for people, and has an exit code for one case.
-    tells_login: false,
+    tells_login: true,
+    // It waits for as long as it is told to, and writes nothing.
     tells_limits: false,
+    tells_outages: true,
     tells_refusals: true,
-    tells_usage: false,
+    tells_usage: true,
 };
 
 /// The value of every key. It is none.
@@ -166,7 +174,9 @@ fn installed() -> PathBuf {
 impl Program {
     /// Whether it asks a hook of its configuration when a turn ends.
     pub(super) fn has_hook(&self) -> bool {
-        self.lane == CLAUDE.lane
+        // The app server of Codex has no option to trust it.
+        let is_app_server = self.lane == CODEX.lane && self.session.is_some();
+        [CLAUDE.lane, CODEX.lane, GEMINI.lane].contains(&self.lane) && !is_app_server
     }
 
     /// The directories that its lane names as `install`: none, with a word about it, where it is not installed.
@@ -231,6 +241,40 @@ impl Program {
             argv.splice(2..2, [Value::from("-c"), text(setting)]);
             lane.insert("argv".to_owned(), argv.into());
         }
+        fleet.lane(self.lane, &lane.to_string());
+        Some(fleet)
+    }
+}
+
+/// The key of a broker. It is nowhere by chance.
+pub(super) const KEY_OF_BROKER: &str = "sk-9b3e72a4-Never-Of-An-Agent";
+
+impl Program {
+    /// A root with the built-in lane of this program, whose broker asks a provider with a key, as a newcomer writes it: nothing else is said of it
+    /// but where the program is, and which authority the provider of the test has.
+    pub(super) fn fleet_by_broker(&self, port: u16, ca: &str) -> Option<Fleet> {
+        let install = self.install()?;
+        let fleet = Fleet::offline();
+        let ca = written(ca, &fleet.home());
+        fs::set_permissions(&ca, fs::Permissions::from_mode(0o644)).unwrap();
+        fleet.configure(&format!("[proxy]\nca = {:?}", ca.to_str().unwrap()));
+        fleet.write_config("secrets/the-key", KEY_OF_BROKER);
+        let key = fleet.root().join("secrets/the-key");
+        fs::set_permissions(key, fs::Permissions::from_mode(0o600)).unwrap();
+        let built_in = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("src/lanes/builtin")
+            .join(format!("{}.toml", self.lane));
+        let built_in: Table = toml::from_str(&fs::read_to_string(built_in).unwrap()).unwrap();
+        let mut broker = built_in["broker"][0].as_table().unwrap().clone();
+        broker.insert("host".to_owned(), format!("127.0.0.1:{port}").into());
+        broker.insert("secret".to_owned(), "the-key".into());
+        let install: Vec<Value> = install.iter().map(|dir| dir.display().to_string().into()).collect();
+        let lane = Table::from_iter([
+            ("extends".to_owned(), self.lane.into()),
+            ("model".to_owned(), self.model.into()),
+            ("install".to_owned(), install.into()),
+            ("broker".to_owned(), Value::Array(vec![broker.into()])),
+        ]);
         fleet.lane(self.lane, &lane.to_string());
         Some(fleet)
     }

@@ -7,9 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::Value;
 
 use super::dialects::Dialect;
+use crate::brokers::provider::certified;
 
 /// What the provider answers at one point of a script.
 #[derive(Clone, Debug)]
@@ -33,10 +35,14 @@ pub(crate) enum Act {
 /// A request for an answer of the model.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
+    /// Its head: the request line and its headers.
+    pub(crate) head: String,
     /// How many results of tools it had.
     pub(crate) results: usize,
     /// The text of its body.
     pub(crate) body: String,
+    /// The tools that it offered to the model.
+    pub(crate) tools: Vec<String>,
 }
 
 /// How long the provider waits for the rest of a request, and how long an agent may take over its answer.
@@ -59,6 +65,16 @@ struct Seen {
 impl Provider {
     /// Plays a script: the act of as many results of tools as a request has, or the last.
     pub(crate) fn play(script: &[Act]) -> Self {
+        Self::play_in(script, None)
+    }
+
+    /// The same for requests in TLS. Returns the certificate of its authority, too.
+    pub(crate) fn play_in_tls(script: &[Act]) -> (Self, String) {
+        let (config, ca) = certified();
+        (Self::play_in(script, Some(config)), ca)
+    }
+
+    fn play_in(script: &[Act], tls: Option<Arc<ServerConfig>>) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let (seen, script) = (Arc::<Seen>::default(), Arc::<[Act]>::from(script));
@@ -66,9 +82,9 @@ impl Provider {
         // It ends with the process of the test, as do its threads.
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (seen, script) = (Arc::clone(&shared), Arc::clone(&script));
+                let (seen, script, tls) = (Arc::clone(&shared), Arc::clone(&script), tls.clone());
                 // An agent that breaks its connection is no fault of the provider.
-                thread::spawn(move || drop(serve(stream, &script, &seen)));
+                thread::spawn(move || drop(serve(stream, tls, &script, &seen)));
             }
         });
         Provider { port, seen }
@@ -90,23 +106,44 @@ impl Provider {
     }
 }
 
+/// A connection, in TLS or not.
+trait Connection: Read + Write {}
+
+impl<T: Read + Write> Connection for T {}
+
 struct Request {
+    head: String,
     method: String,
     path: String,
     body: Vec<u8>,
 }
 
 /// Answers one request and closes the connection.
-fn serve(mut stream: TcpStream, script: &[Act], seen: &Seen) -> std::io::Result<()> {
+fn serve(
+    stream: TcpStream,
+    tls: Option<Arc<ServerConfig>>,
+    script: &[Act],
+    seen: &Seen,
+) -> std::io::Result<()> {
     stream.set_read_timeout(Some(STEP))?;
     stream.set_write_timeout(Some(STEP))?;
-    let Some(request) = receive(&mut stream)? else { return Ok(()) };
+    match tls {
+        Some(config) => {
+            let server = ServerConnection::new(config).map_err(std::io::Error::other)?;
+            play(&mut StreamOwned::new(server, stream), script, seen)
+        }
+        None => play(&mut { stream }, script, seen),
+    }
+}
+
+fn play(stream: &mut dyn Connection, script: &[Act], seen: &Seen) -> std::io::Result<()> {
+    let Some(request) = receive(stream)? else { return Ok(()) };
     let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
     // Codex asks for a WebSocket at the same path before.
     let dialect = Dialect::of(&request.path).filter(|_| request.method == "POST");
     let Some(dialect) = dialect else {
         seen.others.lock().unwrap_or_else(PoisonError::into_inner).push(request.path.clone());
-        return answer(&mut stream, 404, "application/json", "", r#"{"error":{"message":"no such thing"}}"#);
+        return answer(stream, 404, "application/json", "", r#"{"error":{"message":"no such thing"}}"#);
     };
     let results = dialect.results(&body);
     let text = String::from_utf8_lossy(&request.body).into_owned();
@@ -116,22 +153,27 @@ fn serve(mut stream: TcpStream, script: &[Act], seen: &Seen) -> std::io::Result<
     } else {
         act
     };
-    seen.asked.lock().unwrap_or_else(PoisonError::into_inner).push(Asked { results, body: text });
+    seen.asked.lock().unwrap_or_else(PoisonError::into_inner).push(Asked {
+        head: request.head,
+        results,
+        body: text,
+        tools: dialect.offered(&body),
+    });
     let kind = dialect.content_type(&request.path, &body);
     match act {
-        Act::Say(text) => answer(&mut stream, 200, kind, "", &dialect.say(&request.path, &body, text)),
+        Act::Say(text) => answer(stream, 200, kind, "", &dialect.say(&request.path, &body, text)),
         Act::Run(command) => match dialect.run(&request.path, &body, &command, results) {
-            Some(text) => answer(&mut stream, 200, kind, "", &text),
+            Some(text) => answer(stream, 200, kind, "", &text),
             // Beside its work an agent asks for a title and the like, without tools.
-            None => answer(&mut stream, 200, kind, "", &dialect.say(&request.path, &body, "A small task")),
+            None => answer(stream, 200, kind, "", &dialect.say(&request.path, &body, "A small task")),
         },
         Act::Call(tool, input) => match dialect.call(&request.path, &body, (tool, &input), results) {
-            Some(text) => answer(&mut stream, 200, kind, "", &text),
-            None => answer(&mut stream, 200, kind, "", &dialect.say(&request.path, &body, "A small task")),
+            Some(text) => answer(stream, 200, kind, "", &text),
+            None => answer(stream, 200, kind, "", &dialect.say(&request.path, &body, "A small task")),
         },
         Act::Refuse { status, retry_after } => {
             let head = retry_after.map(|seconds| format!("retry-after: {seconds}\r\n")).unwrap_or_default();
-            answer(&mut stream, status, "application/json", &head, &dialect.error(status))
+            answer(stream, status, "application/json", &head, &dialect.error(status))
         }
         Act::RunIfHeard(..) | Act::Hang => {
             // Until the agent gives up.
@@ -151,7 +193,13 @@ fn serve(mut stream: TcpStream, script: &[Act], seen: &Seen) -> std::io::Result<
     }
 }
 
-fn answer(stream: &mut TcpStream, status: u16, kind: &str, head: &str, body: &str) -> std::io::Result<()> {
+fn answer(
+    stream: &mut dyn Connection,
+    status: u16,
+    kind: &str,
+    head: &str,
+    body: &str,
+) -> std::io::Result<()> {
     let length = body.len();
     write!(
         stream,
@@ -160,9 +208,9 @@ fn answer(stream: &mut TcpStream, status: u16, kind: &str, head: &str, body: &st
 }
 
 /// Reads a request to its end; none where the connection is closed before there is one.
-fn receive(stream: &mut TcpStream) -> std::io::Result<Option<Request>> {
+fn receive(stream: &mut dyn Connection) -> std::io::Result<Option<Request>> {
     let mut bytes = Vec::new();
-    let (head, method, path, length, is_chunked) = loop {
+    let (end, method, path, length, is_chunked) = loop {
         if !more(stream, &mut bytes)? {
             return Ok(None);
         }
@@ -184,13 +232,14 @@ fn receive(stream: &mut TcpStream) -> std::io::Result<Option<Request>> {
             Err(_) => return Ok(None),
         }
     };
-    let mut body = bytes.split_off(head);
+    let mut body = bytes.split_off(end);
+    let head = String::from_utf8_lossy(&bytes).into_owned();
     if is_chunked {
         let mut whole = Vec::new();
         loop {
             match httparse::parse_chunk_size(&body) {
                 Ok(httparse::Status::Complete((_, 0))) => {
-                    return Ok(Some(Request { method, path, body: whole }));
+                    return Ok(Some(Request { head, method, path, body: whole }));
                 }
                 Ok(httparse::Status::Complete((at, size))) => {
                     let end = at + usize::try_from(size).unwrap_or(usize::MAX);
@@ -216,10 +265,10 @@ fn receive(stream: &mut TcpStream) -> std::io::Result<Option<Request>> {
             return Ok(None);
         }
     }
-    Ok(Some(Request { method, path, body }))
+    Ok(Some(Request { head, method, path, body }))
 }
 
-fn more(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> std::io::Result<bool> {
+fn more(stream: &mut dyn Connection, bytes: &mut Vec<u8>) -> std::io::Result<bool> {
     let mut piece = [0; 16 * 1024];
     let read = stream.read(&mut piece)?;
     bytes.extend_from_slice(&piece[..read]);

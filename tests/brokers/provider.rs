@@ -140,6 +140,11 @@ fn answer(mut stream: Stream, asked: &Mutex<Vec<String>>, endless: &AtomicUsize)
                 endless.fetch_add(1 << 16, Ordering::AcqRel);
             }
         }
+        status if status.starts_with("/status/") => {
+            let status = status.trim_start_matches("/status/");
+            let head = format!("HTTP/1.1 {status} Told\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+            stream.write_all(head.as_bytes())?;
+        }
         "/elsewhere" => stream.write_all(
             b"HTTP/1.1 307 Temporary Redirect\r\nLocation: https://evil.example/\r\nContent-Length: 0\r\nKeep-Alive: timeout=5\r\n\r\n",
         )?,

@@ -10,15 +10,15 @@ fn create(fleet: &Fleet, lane: &str, more: &[&str]) -> String {
     fleet.json(words)["id"].as_str().unwrap().to_owned()
 }
 
-/// Finds the hook where Claude Code would, and runs it as that does when a turn ends.
+/// Finds the hook where the program of its lane would, in its settings or among its arguments, and runs it as that does when a turn ends.
 const HOOK: &str = r#"read_prompt > /dev/null
-settings=$(printf '%s\n' "$@" | grep 'settings.json')
-command=$(grep -o '"command":"[^"]*"' "$settings" | cut -d '"' -f 4)
+command=$({ cat "$HOME/settings.json" "$HOME/.gemini/settings.json" 2> /dev/null; printf '%s\n' "$@"; } |
+    grep -o 'command"*[:=]"[^"]*"' | grep -o -m 1 'supervisor __turn_end[ a-z]*')
 stop() { printf '{"hook_event_name":"Stop","session_id":"s-1","stop_hook_active":%s}' "$1" | sh -c "$command"; }
 "#;
 
 #[test]
-fn a_turn_of_claude_that_ends_without_a_verdict_goes_on_twice_at_most() {
+fn a_turn_that_ends_without_a_verdict_goes_on_twice_at_most() {
     for user in User::all() {
         let fleet = stand_ins(user, |one| {
             format!(
@@ -29,15 +29,19 @@ fn a_turn_of_claude_that_ends_without_a_verdict_goes_on_twice_at_most() {
                 one.well
             )
         });
-        let task = create(&fleet, "claude", &[]);
-        let shown = fleet.wait_for(&task, "done");
-        let said = shown["latest_summary"].as_str().unwrap();
-        assert_eq!(said.matches("\"decision\":\"block\"").count(), 2, "{said}");
-        assert!(
-            said.contains("This run has no verdict yet.") && said.contains("mcp__board__kanban_complete"),
-            "{said}"
-        );
-        assert_eq!(shown["runs"][0]["metadata"]["let_go"], "", "{shown:#}");
+        let hooked = [
+            ("claude", "`mcp__board__kanban_complete`"),
+            ("codex", "`kanban_complete`"),
+            ("gemini", "`mcp_board_kanban_complete`"),
+        ];
+        for (lane, tool) in hooked {
+            let task = create(&fleet, lane, &[]);
+            let shown = fleet.wait_for(&task, "done");
+            let said = shown["latest_summary"].as_str().unwrap();
+            assert_eq!(said.matches("\"decision\":\"block\"").count(), 2, "{lane}: {said}");
+            assert!(said.contains("This run has no verdict yet.") && said.contains(tool), "{lane}: {said}");
+            assert_eq!(shown["runs"][0]["metadata"]["let_go"], "", "{lane}: {shown:#}");
+        }
     }
 }
 

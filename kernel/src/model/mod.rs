@@ -27,6 +27,7 @@ pub(crate) mod outcome;
 pub(crate) mod parse_error;
 pub(crate) mod plugin;
 pub(crate) mod price;
+pub(crate) mod projected_use;
 pub(crate) mod projection;
 pub(crate) mod proposal;
 pub(crate) mod quota;

@@ -41,6 +41,7 @@ pub(crate) mod pages;
 mod plugins;
 pub(crate) mod presence;
 mod progress;
+pub(crate) mod projected_use;
 pub(crate) mod projection;
 mod proposals;
 pub(crate) mod queue;

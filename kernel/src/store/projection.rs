@@ -159,7 +159,7 @@ pub(crate) fn look(projection: &mut Projection) -> Result<ProjectedWork, OpenErr
 }
 
 /// Nothing of the file's own is run: no function that its schema names, and no trigger, because nothing is written.
-fn prepare(conn: &Connection) -> rusqlite::Result<()> {
+pub(super) fn prepare(conn: &Connection) -> rusqlite::Result<()> {
     conn.busy_timeout(std::time::Duration::from_millis(BUSY_MS))?;
     conn.pragma_update(None, "trusted_schema", false)
 }
@@ -346,7 +346,7 @@ fn writable(path: &Path) -> rusqlite::Result<Connection> {
 }
 
 /// A text of a row, bounded.
-fn text(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<String>> {
+pub(super) fn text(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<String>> {
     let text = match row.get_ref(at)? {
         ValueRef::Text(bytes) => {
             String::from_utf8_lossy(bytes.get(..bytes.len().min(TEXT)).unwrap_or_default()).into_owned()
@@ -358,7 +358,7 @@ fn text(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<String>> {
     Ok(Some(text.replace('\0', "\u{fffd}")))
 }
 
-fn number(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<i64>> {
+pub(super) fn number(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<i64>> {
     Ok(match row.get_ref(at)? {
         ValueRef::Integer(number) => Some(number),
         ValueRef::Null | ValueRef::Real(_) | ValueRef::Text(_) | ValueRef::Blob(_) => None,

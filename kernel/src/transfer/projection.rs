@@ -6,9 +6,10 @@
 
 use std::path::Path;
 
+use crate::model::projected_use::ProjectedUse;
 use crate::model::projection::{Projected, ProjectedWork, Projection};
 use crate::store::open_error::OpenError;
-use crate::store::projection;
+use crate::store::{projected_use, projection};
 
 impl Projection {
     /// Makes the database at `path`, in a directory that is there.
@@ -41,5 +42,15 @@ impl Projection {
     /// It cannot be written.
     pub fn reopen(&mut self) -> Result<(), OpenError> {
         projection::reopen(self)
+    }
+}
+
+impl ProjectedUse {
+    /// Reads what the conversations in the database at `path` have used so far.
+    ///
+    /// # Errors
+    /// It is not there, or cannot be read.
+    pub fn read(path: &Path) -> Result<Self, OpenError> {
+        projected_use::read(path)
     }
 }

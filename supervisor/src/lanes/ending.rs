@@ -6,7 +6,8 @@
 //! 2. the shim ended the run: out of memory, at its deadline, on request, or because it wrote nothing for too long, unless it waited for
 //!    its service then: what its words say of that counts as in 4, 5 and 7;
 //! 3. the command was never executed, or the session in which it was to go on is gone;
-//! 4. its service refuses it for a while: exit code 75, a code of its lane, or its own words in the format of its lane;
+//! 4. its service refuses it for a while: exit code 75, a code of its lane, its own words in the format of its lane, or, where it has none
+//!    and has failed or stalled, what its service has answered to its broker last;
 //! 5. its service does not accept its login: likewise;
 //! 6. it met a limit that its lane has set for its work: likewise;
 //! 7. its service fails: likewise. It is tried again as after a rate limit, soon;
@@ -19,6 +20,7 @@ use kernel::{EndCause, Ending, OnCleanExit, Purpose, Siblings, Spent, Timestamp}
 use serde::{Deserialize, Serialize};
 use shim::rundir::{Cause, ExitRecord, Stdout, StopReason};
 
+use super::answers::{Answer, Refusal, Services};
 use super::exit_codes::ExitCodes;
 use super::formats::{Finish, Format, OwnLimit, Reset, Said};
 use super::lane::{CleanExit, Lane, RateLimit};
@@ -69,6 +71,9 @@ pub(crate) struct EndingRules {
     /// The model that its program was to use.
     #[serde(default)]
     model: Option<String>,
+    /// The services that it asks by a broker.
+    #[serde(default, skip_serializing_if = "Services::is_empty")]
+    services: Services,
 }
 
 impl EndingRules {
@@ -90,6 +95,7 @@ impl EndingRules {
             terminal: lane.terminal.is_some(),
             is_fork: lane.sessions.is_forking && resumed.is_some(),
             model: lane.model.clone(),
+            services: Services::of(lane),
         }
     }
 
@@ -103,9 +109,14 @@ impl EndingRules {
         said
     }
 
-    /// Whether there is something to hear before the end.
+    /// Whether there is something to hear before the end, of its agent or of its service.
     pub(crate) fn is_heard(&self) -> bool {
-        self.stdout.is_heard()
+        self.stdout.is_heard() || !self.services.is_empty()
+    }
+
+    /// For how long its agent has asked its service again, and got nothing but refusals.
+    pub(crate) fn refused_for(&self, answers: &[Answer]) -> Option<Duration> {
+        self.services.refused_for(answers)
     }
 
     /// How long its service may refuse a worker that tries again.
@@ -140,6 +151,7 @@ pub(crate) fn read_ending(
     record: &ExitRecord,
     stdout: &Stdout,
     rules: &EndingRules,
+    answers: &[Answer],
     ended_at: Timestamp,
 ) -> Ending {
     let mut said = match &record.cause {
@@ -148,6 +160,11 @@ pub(crate) fn read_ending(
     };
     if rules.terminal {
         said.message = said.message.map(|text| plain(&text)).filter(|text| !text.is_empty());
+    }
+    let refusal = rules.services.refusal(answers).filter(|_| is_cut_short(record, said.finish));
+    if let Some(Refusal { finish, trouble }) = refusal {
+        said.finish = finish;
+        said.trouble.get_or_insert(trouble);
     }
     let mut ending = Ending::new(cause(record, rules, &said, ended_at));
     if said.finish == Finish::Well && said.spent.denials > 0 {
@@ -212,6 +229,20 @@ pub(crate) fn told_to_end(cause: &Cause) -> Option<EndCause> {
     }
 }
 
+/// Whether a run has failed or stalled, or was ended because its service refuses it, and its agent has not said why.
+fn is_cut_short(record: &ExitRecord, said: Finish) -> bool {
+    let is_unsaid = match said {
+        Finish::Well | Finish::Unsaid | Finish::Failed => true,
+        Finish::RateLimited(_) | Finish::NotLoggedIn | Finish::Unavailable | Finish::OwnLimit(_) => false,
+    };
+    let is_short = match record.cause {
+        Cause::Exited => record.code.is_some_and(|code| code != 0),
+        Cause::Stopped { reason: StopReason::Stalled | StopReason::Refused } => true,
+        Cause::Stopped { .. } | Cause::Deadline | Cause::SpawnFailed(_) => false,
+    };
+    is_unsaid && is_short
+}
+
 /// Whether an agent has said last that its service refuses it or fails.
 fn waits_for_service(said: Finish) -> bool {
     match said {
@@ -267,7 +298,7 @@ fn rank(finish: Finish) -> u8 {
 /// The end of a worker that was ended because its service refused it for too long.
 fn refused(record: &ExitRecord, rules: &EndingRules, said: Finish, ended_at: Timestamp) -> EndCause {
     match own_end(record, rules, said, ended_at) {
-        limited @ EndCause::RateLimited { .. } => limited,
+        told @ (EndCause::RateLimited { .. } | EndCause::NotLoggedIn { .. }) => told,
         _ => EndCause::RateLimited { until: ended_at.after(Duration::from_secs(rules.rate_limit_pause)) },
     }
 }
@@ -318,7 +349,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         std::fs::write(place.path().join("stdout"), stdout).unwrap();
         let stdout = RunDir::open(place.path()).unwrap().stdout(record).unwrap();
-        read_ending(record, &stdout, rules, END)
+        read_ending(record, &stdout, rules, &[], END)
     }
 
     #[test]

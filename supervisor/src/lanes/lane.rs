@@ -168,6 +168,8 @@ impl Lane {
         let mut lane = Lane { model: model.map(str::to_owned), servers: servers.clone(), ..self.clone() };
         if role == WorkerRole::Orchestrator {
             lane.argv.push(lane.orchestrator.clone());
+            // Without the tool that loads them they are part of its prompt.
+            lane.skills = None;
         }
         lane
     }

@@ -4,6 +4,7 @@
 //! 2. [`Lane::prompt_text`] makes the prompt, [`Lane::start`] the command, its environment and what it may read;
 //! 3. [`read_ending`] makes the report to the board from the exit record and the standard output.
 
+mod answers;
 mod at_home;
 mod builtin;
 mod check;
@@ -34,6 +35,7 @@ mod template;
 mod tools;
 mod variable;
 
+pub(crate) use self::answers::Answer;
 pub(crate) use self::at_home::search_path;
 pub(crate) use self::check::performer as check_performer;
 pub(crate) use self::description::Description;
@@ -41,7 +43,7 @@ pub(crate) use self::ending::{
     EndingRules, LONGEST_LIMIT, SoFar, not_before, read_ending, read_so_far, told_to_end,
 };
 pub(crate) use self::facts::{Facts, Places};
-pub(crate) use self::formats::{Format, shown};
+pub(crate) use self::formats::{Format, shown, usage_line};
 pub(crate) use self::lane::Lane;
 pub(crate) use self::prompt::{Terms, reminder};
 pub(crate) use self::registry::Lanes;

@@ -11,6 +11,7 @@
 //! it has ended. What the board refuses is written back into the thread of the task, where the model reads it, and said at the end.
 
 mod carry;
+mod conversations;
 mod facts;
 
 use std::ffi::OsString;
@@ -26,6 +27,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::MissedTickBehavior;
 
 use self::carry::{Carrier, Stage};
+use self::conversations::Conversations;
 use crate::client::Client;
 use crate::environment;
 use crate::failure::Failure;
@@ -68,6 +70,8 @@ async fn work(words: &[OsString]) -> Result<u8, Failure> {
     let unmade = |e| Failure::failed(format!("its board cannot be made: {e}"));
     let board = Projection::make(&path, &task).map_err(unmade)?;
     let failed = |e: io::Error| Failure::failed(format!("failed to start: {e}"));
+    let conversations = Conversations::prepare()
+        .map_err(|e| Failure::failed(format!("the database of its conversations cannot be linked: {e}")))?;
     // The program gets the signal as well; this process lives to tell what the program has done.
     let mut ended = signal(SignalKind::terminate()).map_err(failed)?;
     let started = Command::new(program).args(rest).env(DATABASE, &path).env(TASK, &task.own.id).spawn();
@@ -81,6 +85,9 @@ async fn work(words: &[OsString]) -> Result<u8, Failure> {
     let mut carrier = Carrier::new(&client, board, &task);
     let status = follow(&mut child, &mut ended, &mut carrier).await.map_err(failed)?;
     carrier.look(Stage::Over).await;
+    if let Some(line) = conversations.used(code(status)) {
+        drop(print(&format!("\n{line}\n")));
+    }
     let refused = carrier.refused();
     if !refused.is_empty() {
         // The last words of the run.

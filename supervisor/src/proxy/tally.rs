@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use kernel::{Denied, Egress, HostEgress, SpentBudget, Timestamp};
 use policies::Policy;
 use tokio::sync::Notify;
 
 use super::verdict::Refusal;
+use crate::lanes::Answer;
 
 /// How many hosts that a run was refused are events. More are counted only: a worker can make up any number of names.
 const NOTED: usize = 20;
@@ -38,6 +40,17 @@ pub(super) struct Line {
     received: AtomicU64,
     /// When it can be asked again, as it has said last.
     opens: Mutex<Option<Timestamp>>,
+    /// What it has answered last, if it was asked by a broker.
+    last: Mutex<Option<Last>>,
+}
+
+/// An answer of a host.
+#[derive(Clone, Copy, Debug)]
+struct Last {
+    status: u16,
+    opens: Option<Timestamp>,
+    at: Instant,
+    refusing_since: Option<Instant>,
 }
 
 #[derive(Debug, Default)]
@@ -65,16 +78,29 @@ impl Line {
         self.received.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Counts an answer of the host that refuses the request. `opens` is when the host can be asked again, if it says so.
+    /// Counts an answer of the host. `opens` is when the host can be asked again, if it says so.
     pub(super) fn answered(&self, status: u16, opens: Option<Timestamp>) {
         if opens.is_some() || (200..400).contains(&status) {
             *self.opens.lock().unwrap_or_else(PoisonError::into_inner) = opens;
         }
+        self.remember(status, opens);
         match status {
             429 => drop(self.throttled.fetch_add(1, Ordering::Relaxed)),
             401 | 403 => drop(self.unauthorized.fetch_add(1, Ordering::Relaxed)),
             _ => {}
         }
+    }
+
+    /// What the host has answered last. What it refuses of the request alone, such as a path that it does not know, begins no refusals and ends none.
+    fn remember(&self, status: u16, opens: Option<Timestamp>) {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let (at, before) = (Instant::now(), last.and_then(|last| last.refusing_since));
+        let refusing_since = match status {
+            401 | 403 | 408 | 429 | 500.. => before.or(Some(at)),
+            400..500 => before,
+            _ => None,
+        };
+        *last = Some(Last { status, opens, at, refusing_since });
     }
 
     fn add(&self, counted: &HostEgress) {
@@ -145,6 +171,17 @@ impl Tally {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let opens = |line: &Arc<Line>| *line.opens.lock().unwrap_or_else(PoisonError::into_inner);
         lines.values().filter_map(opens).max()
+    }
+
+    /// What each host has answered last that was asked by a broker.
+    pub(super) fn answers(&self) -> Vec<Answer> {
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let answer = |(host, line): (&String, &Arc<Line>)| {
+            let Last { status, opens, at, refusing_since } =
+                (*line.last.lock().unwrap_or_else(PoisonError::into_inner))?;
+            Some(Answer { host: host.clone(), status, opens, at, refusing_since })
+        };
+        lines.iter().filter_map(answer).collect()
     }
 
     /// What was refused last.

@@ -23,6 +23,7 @@ use super::tally::Tally;
 use super::terms::{Keys, Terms};
 use super::tls::Trust;
 use crate::failure::Failure;
+use crate::lanes::Answer;
 use crate::service::BoardHandle;
 
 /// How many connections a run may have at once. More of them wait in its queue, in the kernel.
@@ -190,6 +191,11 @@ impl WaysOut {
     /// When a service that has refused a run can be asked again, as far as it has said so.
     pub(crate) fn opens(&self, key: Key) -> Option<Timestamp> {
         self.ways().get(&key)?.tally.opens()
+    }
+
+    /// What the hosts of the brokers of a run have answered last.
+    pub(crate) fn answers(&self, key: Key) -> Vec<Answer> {
+        self.ways().get(&key).map(|way| way.tally.answers()).unwrap_or_default()
     }
 
     /// What the proxy of a run refused last.

@@ -110,7 +110,7 @@ impl Resolved<'_> {
         (is_known && program::find(&program, &dirs()).is_none()).then_some(program)
     }
 
-    /// Why nothing runs for want of the program, where it is known to be nowhere. `home` is that of the supervisor's user. Looks at files:
+    /// Why nothing runs for want of the program, where it is known to be nowhere. `home` is that in which it is looked for as well. Looks at files:
     /// blocking.
     pub(crate) fn without_program(&self, home: Option<&Path>) -> Option<String> {
         let lane = &self.lane_name;

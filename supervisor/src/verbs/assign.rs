@@ -64,7 +64,8 @@ impl Verb for Assign {
         let task = call.write(move |board, actor| board.assign(&id, profile, actor)).await?;
         let mut warnings = Vec::new();
         if let Some(assignee) = &task.assignee {
-            warnings.extend(obstacles::unrunnable(assignee, task.policy.as_deref(), &call).await?);
+            warnings
+                .extend(obstacles::unrunnable(assignee, task.policy.as_deref(), Some(&task), &call).await?);
             warnings.extend(obstacles::without_board_skill(assignee, &call));
             warnings.extend(obstacles::without_body(&task, &call));
         }

@@ -89,7 +89,7 @@ impl Verb for Assignees {
         if call.actor.kind != kernel::ActorKind::Worker {
             for line in rows.iter_mut().filter(|line| line.on_disk) {
                 let Ok(assignee) = line.name.parse() else { continue };
-                line.cannot_run = obstacles::unrunnable(&assignee, None, &call).await?;
+                line.cannot_run = obstacles::unrunnable(&assignee, None, None, &call).await?;
             }
         }
         let last = rows.last().map(|line| line.name.as_str()).unwrap_or_default();

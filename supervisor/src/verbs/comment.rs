@@ -114,7 +114,7 @@ impl Verb for Comment {
             .await?;
         super::steer::ring(&call, &task);
         for Mention { profile, .. } in comment.mentioned.iter().filter(|one| one.task.is_some()) {
-            comment.warnings.extend(obstacles::unrunnable(profile, None, &call).await?);
+            comment.warnings.extend(obstacles::unrunnable(profile, None, None, &call).await?);
         }
         Ok(comment)
     }

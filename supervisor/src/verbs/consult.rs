@@ -96,7 +96,7 @@ impl Verb for Consult {
             // Somebody may claim it in time.
             Err(CannotRun::Pull { .. }) => {}
             Ok(_) => {
-                if let Some(why) = obstacles::unrunnable(&self.profile, None, &call).await? {
+                if let Some(why) = obstacles::unrunnable(&self.profile, None, None, &call).await? {
                     return Err(Failure::new(Code::Conflict, format!("nobody would answer: {why}")));
                 }
             }

@@ -335,7 +335,7 @@ impl Verb for DispatchFleet {
         let tick = self.tick.clone().unwrap_or_else(today);
         let mut reply =
             FleetDispatched::none(self.profile.clone(), self.root.clone(), tick.clone(), self.dry_run);
-        reply.warnings.extend(obstacles::obstacle(&self.profile, self.policy.as_deref(), &call).await?);
+        reply.warnings.extend(obstacles::obstacle(&self.profile, self.policy.as_deref(), None, &call).await?);
         let channel = creator::channel(&call, self.notify.as_deref())?;
         let mut tasks = Vec::new();
         for (directory, task) in self.tasks(&tick, &call).await? {

@@ -6,7 +6,7 @@ use kernel::{ActorKind, Label, Pool, Profile, Status, Task};
 
 use crate::api::{Call, blocking, person};
 use crate::failure::Failure;
-use crate::host::home::home_of;
+use crate::host::home::{home_for, home_of};
 use crate::roster::{CannotRun, LooseName, unread};
 
 /// Whether a lane or a profile has a name.
@@ -17,7 +17,7 @@ pub(super) fn is_lane(name: &str, call: &Call) -> bool {
 /// What stands in the way of a task that is on the board by now: that cannot be looked for is no failure of its creation.
 pub(super) async fn of_task(task: &Task, call: &Call) -> Vec<String> {
     let mut warnings = if let Some(assignee) = &task.assignee {
-        match obstacle(assignee, task.policy.as_deref(), call).await {
+        match obstacle(assignee, task.policy.as_deref(), Some(task), call).await {
             Ok(found) => Vec::from_iter(found),
             Err(failure) => vec![failure.message],
         }
@@ -99,10 +99,11 @@ fn unreachable_approver(task: &Task, call: &Call) -> Option<String> {
     ))
 }
 
-/// What currently keeps a task of this assignee from running.
+/// What currently keeps a task of this assignee from running, where it is known which.
 pub(super) async fn obstacle(
     assignee: &Profile,
     policy: Option<&str>,
+    task: Option<&Task>,
     call: &Call,
 ) -> Result<Option<String>, Failure> {
     let resolved = call.service.roster().resolve(assignee, policy, &call.service.config()).map(drop);
@@ -110,7 +111,7 @@ pub(super) async fn obstacle(
         // Its tasks are meant to wait for somebody who claims them.
         return Ok(None);
     }
-    let found = unrunnable(assignee, policy, call).await?;
+    let found = unrunnable(assignee, policy, task, call).await?;
     let no_daemon = || {
         let text = "no daemon is running, so nothing runs it yet: supervisor daemon, or supervisor dispatch";
         call.service.daemon().is_none().then(|| text.to_owned())
@@ -152,14 +153,16 @@ pub(super) fn missing_pools(named: &BTreeSet<Pool>, assignee: Option<&Profile>, 
     found.iter().map(ToString::to_string).collect()
 }
 
-/// Why nothing runs the tasks of an assignee at present.
+/// Why nothing runs the tasks of an assignee at present, or this one.
 pub(super) async fn unrunnable(
     assignee: &Profile,
     policy: Option<&str>,
+    task: Option<&Task>,
     call: &Call,
 ) -> Result<Option<String>, Failure> {
     let (roster, config) = (call.service.roster(), call.service.config());
     let (assignee, policy, root) = (assignee.clone(), policy.map(str::to_owned), call.service.root().clone());
+    let task = task.cloned();
     // A directory of programs may be one that does not answer.
     blocking("failed to look for its program", move || {
         match roster.resolve(&assignee, policy.as_deref(), &config) {
@@ -169,7 +172,10 @@ pub(super) async fn unrunnable(
                 None => why.warning(),
             }),
             Err(why) => Some(why.warning()),
-            Ok(resolved) => resolved.without_program(home_of(None).as_deref()),
+            Ok(resolved) => {
+                let home = task.as_ref().map_or_else(|| home_of(None), home_for);
+                resolved.without_program(home.as_deref())
+            }
         }
     })
     .await

@@ -183,7 +183,8 @@ impl Verb for Promote {
             let id = one.task_id.clone();
             let task = call.read(move |view| view.expect_task(&id)).await?;
             if let Some(assignee) = &task.assignee {
-                one.warning = obstacles::unrunnable(assignee, task.policy.as_deref(), &call).await?;
+                one.warning =
+                    obstacles::unrunnable(assignee, task.policy.as_deref(), Some(&task), &call).await?;
             }
         }
         Ok(promoted)

@@ -167,7 +167,7 @@ async fn ask(
             .hint(format!("name one as `{key}` in [triage] of supervisor.toml"))
     })?;
     let assignee = maker.assignee.clone();
-    let warnings = obstacles::unrunnable(&assignee, None, &call).await?.into_iter().collect();
+    let warnings = obstacles::unrunnable(&assignee, None, None, &call).await?.into_iter().collect();
     let results = call
         .write(move |board, actor| {
             let (tasks, is_single) = match wanted {

@@ -134,7 +134,7 @@ impl Verb for Swarm {
         profiles.dedup();
         let mut warnings = Vec::new();
         for profile in profiles {
-            warnings.extend(obstacles::obstacle(profile, None, &call).await?);
+            warnings.extend(obstacles::obstacle(profile, None, None, &call).await?);
         }
         warnings.dedup();
         for worker in &self.workers {

@@ -94,7 +94,8 @@ pub(super) async fn conclude(
     // A request made before it was shown expected the worker to be ended.
     let mut shown_at: Option<EventId> = None;
     let ending = loop {
-        let mut asked = known.clone();
+        let answers = context.host.ways.answers((board.id(), run.id));
+        let mut asked = Known { answers, ..known.clone() };
         let proof = tokio::task::spawn_blocking(move || (traces::prove(&mut asked), asked)).await;
         let why = match proof {
             Ok((proof, learnt)) => {
@@ -175,6 +176,7 @@ fn known_of(context: &Context, board: &BoardHandle, run: Run, shim: Shim) -> Kno
         run,
         was_prepared,
         shim,
+        answers: Vec::new(),
     }
 }
 

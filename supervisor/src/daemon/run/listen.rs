@@ -86,9 +86,11 @@ async fn listen(
             }
             refused_since = is_refused.then(|| refused_since.unwrap_or_else(Instant::now));
         }
-        let limit = rules.retry_limit();
-        if let (Some(since), Some(limit)) = (refused_since, limit)
-            && since.elapsed() >= limit
+        // What its service has answered is known of an agent that writes nothing of it, too.
+        let answered = rules.refused_for(&context.host.ways.answers((board.id(), run)));
+        let refused_for = refused_since.map(|since| since.elapsed()).max(answered);
+        if let (Some(refused_for), Some(limit)) = (refused_for, rules.retry_limit())
+            && refused_for >= limit
         {
             tracing::info!(task = %key, %run, "refused_for_too_long");
             end(context, key, (&dir, watched)).await;

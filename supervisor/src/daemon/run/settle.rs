@@ -9,6 +9,7 @@ use kernel::{EndCause, Ending, Run};
 use shim::rundir::{self, FailedStart, Straggler};
 
 use super::remains::Remains;
+use crate::lanes::Answer;
 
 /// What a run directory says once nobody owns its lock.
 #[derive(Debug)]
@@ -46,6 +47,8 @@ pub(in crate::daemon) struct Known {
     pub(in crate::daemon) was_prepared: bool,
     /// How its shim went, as far as this daemon knows.
     pub(in crate::daemon) shim: Shim,
+    /// What hosts have answered last to what it has asked by brokers.
+    pub(in crate::daemon) answers: Vec<Answer>,
 }
 
 /// What this daemon saw of a run's shim.

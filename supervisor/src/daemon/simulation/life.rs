@@ -339,6 +339,7 @@ impl Life {
             was_prepared: learnt.worker_pid.is_some(),
             shim: self.shim,
             run: learnt,
+            answers: Vec::new(),
         };
         let id = known.run.id;
         let instead = Self::of_another(id, on);

@@ -41,7 +41,7 @@ impl HostTraces<'_> {
 
     fn ending(&self, record: &ExitRecord) -> Ending {
         let stdout = self.silent.stdout(record).unwrap();
-        read_ending(record, &stdout, &EndingRules::default(), self.clock.now())
+        read_ending(record, &stdout, &EndingRules::default(), &[], self.clock.now())
     }
 }
 

@@ -12,12 +12,15 @@ mod events;
 #[cfg(test)]
 mod fuzz_tests;
 mod gemini;
+mod hermes;
 mod opencode_jsonl;
 mod readable;
 mod service;
 mod text;
 
+pub(crate) use self::hermes::usage_line;
 pub(crate) use self::readable::{Readable, shown};
+pub(super) use self::service::by_status;
 
 use std::fmt;
 use std::time::Duration;
@@ -36,7 +39,7 @@ const TROUBLE_BYTES: usize = 300;
 const NAME_BYTES: usize = 128;
 
 /// The formats that there are: the name in a lane's file, and the function that reads it. A new one is a file and a line here.
-static FORMATS: [Reader; 8] = [
+static FORMATS: [Reader; 9] = [
     Reader { name: "text", read: text::read, refused: None, readable: None },
     Reader {
         name: "claude-stream-json",
@@ -69,6 +72,7 @@ static FORMATS: [Reader; 8] = [
         refused: Some(never),
         readable: Some(readable::gemini),
     },
+    Reader { name: "hermes", read: hermes::read, refused: None, readable: None },
     Reader { name: "gemini-json", read: gemini::read_document, refused: None, readable: None },
 ];
 
@@ -278,7 +282,7 @@ mod tests {
             b"{\"type\":\"result\",\"type\":\"result\"}",
             b"{\"type\":\"nothing\",\"usage\":{\"input_tokens\":-1}}",
         ];
-        for reader in FORMATS.iter().filter(|reader| reader.name != "text") {
+        for reader in FORMATS.iter().filter(|reader| !["text", "hermes"].contains(&reader.name)) {
             for output in hostile {
                 let told = said(reader.name, output);
                 assert_eq!(told, Said::default(), "{}: {}", reader.name, String::from_utf8_lossy(output));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Finish, Reset};
 
 /// How a run ended that its service has answered so for the last time.
-pub(super) fn by_status(status: u64, reset: Option<Reset>) -> Finish {
+pub(in crate::lanes) fn by_status(status: u64, reset: Option<Reset>) -> Finish {
     match status {
         401 | 403 => Finish::NotLoggedIn,
         // One request too many, or too many of everybody.

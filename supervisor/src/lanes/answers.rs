@@ -1,0 +1,118 @@
+//! What the service of a lane has answered to a run last, as the proxy has seen it: an agent that asks again and again, and writes nothing of
+//! that, has not said that it is refused.
+
+use std::time::{Duration, Instant};
+
+use kernel::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::formats::{Finish, Reset, by_status};
+use super::lane::Lane;
+
+/// The last answer of a host that has a broker.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer {
+    /// The host, with its port.
+    pub(crate) host: String,
+    pub(crate) status: u16,
+    /// When it can be asked again, if it says so.
+    pub(crate) opens: Option<Timestamp>,
+    pub(crate) at: Instant,
+    /// The first refusal since it has last done what it was asked.
+    pub(crate) refusing_since: Option<Instant>,
+}
+
+/// The hosts that a lane asks by its own brokers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Services(Vec<String>);
+
+impl Services {
+    pub(super) fn of(lane: &Lane) -> Self {
+        Services(lane.additions.brokers.iter().map(|broker| broker.host.target().to_string()).collect())
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The last answer of these services; none where the proxy has seen none.
+    fn last<'a>(&self, answers: &'a [Answer]) -> Option<&'a Answer> {
+        answers.iter().filter(|answer| self.0.contains(&answer.host)).max_by_key(|answer| answer.at)
+    }
+
+    /// How a service refuses the run; none where its last answer did what it was asked, or refused that request alone.
+    pub(super) fn refusal(&self, answers: &[Answer]) -> Option<Refusal> {
+        let last = self.last(answers)?;
+        let reset = last.opens.map(Reset::At);
+        let finish = match by_status(last.status.into(), reset) {
+            // It says when it can be asked again.
+            Finish::Unavailable if reset.is_some() => Finish::RateLimited(reset),
+            refused @ (Finish::RateLimited(_) | Finish::NotLoggedIn | Finish::Unavailable) => refused,
+            Finish::Well | Finish::Unsaid | Finish::Failed | Finish::OwnLimit(_) => return None,
+        };
+        Some(Refusal { finish, trouble: format!("{} has answered {} last", last.host, last.status) })
+    }
+
+    /// For how long the run has asked them, and got nothing but refusals.
+    pub(super) fn refused_for(&self, answers: &[Answer]) -> Option<Duration> {
+        self.refusal(answers)?;
+        let last = self.last(answers)?;
+        Some(last.at.duration_since(last.refusing_since?))
+    }
+}
+
+/// How a service refuses a run.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    pub(super) finish: Finish,
+    /// What it has answered, for people.
+    pub(super) trouble: String,
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    /// The answer of a host, so many seconds after the first one.
+    pub(crate) fn answer(first: Instant, host: &str, status: u16, seconds: u64) -> Answer {
+        let at = first + Duration::from_secs(seconds);
+        let refusing_since = Some(first).filter(|_| status >= 400);
+        Answer { host: host.to_owned(), status, opens: None, at, refusing_since }
+    }
+
+    fn services() -> Services {
+        let broker = |host: &str| format!("[[broker]]\nhost = '{host}'\nheader = 'x-key'\nsecret = 'key'\n");
+        let text = format!("argv = ['x']\n{}{}", broker("a.example"), broker("b.example:8443"));
+        Services::of(&Lane::parse("l", &text, Path::new("/l.toml")).unwrap())
+    }
+
+    #[test]
+    fn the_last_answer_of_a_service_of_the_lane_counts_and_no_other_host() {
+        let (services, first) = (services(), Instant::now());
+        let refusal = |answers: &[Answer]| services.refusal(answers).map(|refusal| refusal.finish);
+        assert_eq!(refusal(&[]), None);
+        assert_eq!(refusal(&[answer(first, "other.example:443", 429, 9)]), None);
+        let limited = answer(first, "a.example:443", 429, 5);
+        assert_eq!(refusal(std::slice::from_ref(&limited)), Some(Finish::RateLimited(None)));
+        let later = |status| [limited.clone(), answer(first, "b.example:8443", status, 6)];
+        assert_eq!(refusal(&later(200)), None);
+        assert_eq!(refusal(&later(401)), Some(Finish::NotLoggedIn));
+        assert_eq!(refusal(&later(502)), Some(Finish::Unavailable));
+        assert_eq!(refusal(&later(404)), None, "it has refused that request alone");
+        assert_eq!(services.refusal(&later(529)).unwrap().trouble, "b.example:8443 has answered 529 last");
+        let opens = Some(Timestamp::from_secs(90));
+        let told = Answer { opens, ..answer(first, "a.example:443", 503, 7) };
+        assert_eq!(refusal(&[told]), Some(Finish::RateLimited(Some(Reset::At(Timestamp::from_secs(90))))));
+    }
+
+    #[test]
+    fn a_service_refuses_a_run_for_as_long_as_that_goes_on_to_ask() {
+        let (services, first) = (services(), Instant::now());
+        let refused_for = |answer: Answer| services.refused_for(&[answer]);
+        assert_eq!(refused_for(answer(first, "a.example:443", 500, 40)), Some(Duration::from_secs(40)));
+        assert_eq!(refused_for(answer(first, "a.example:443", 200, 40)), None);
+        assert_eq!(refused_for(answer(first, "a.example:443", 404, 40)), None);
+    }
+}
