@@ -205,7 +205,7 @@ impl Plan {
                 board.move_task(id, Destination::Triage, actor)?;
             }
             Some(asked @ (Status::Ready | Status::Todo)) => {
-                queue(board, id, asked, self.reason.as_deref(), actor)?
+                queue(board, id, asked, self.reason.as_deref(), actor)?;
             }
             Some(Status::Archived) => {
                 board.archive(id, Detach::Refuse, actor)?;

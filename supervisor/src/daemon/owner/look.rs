@@ -147,7 +147,9 @@ pub(in crate::daemon) fn read_board(
                 // First: what may start next must find them taken.
                 board.external_leases().follow(shared.service.root(), &name, view)?;
                 let (failing, paused) = (troubles::failing(view, &Actor::system())?, troubles::paused(view)?);
-                shared.service.set_silent(&name, troubles::of_messages(failing.iter(), paused.iter(), view.now()));
+                shared
+                    .service
+                    .set_silent(&name, troubles::of_messages(failing.iter(), paused.iter(), view.now()));
                 Ok((commands::due(view)?, work(view, &name, &mut room, &roster, noted)?))
             });
             let (due, work) = read.map_err(Failure::from)?;

@@ -83,8 +83,7 @@ pub(super) async fn claim(
     let provision = Provision::of(&context.service, board).await?;
     let id = candidate.task.clone();
     let resumes = lane.state().is_some();
-    let logs = context.host.root.clone();
-    let board_name = board.name().clone();
+    let (logs, board_name) = (context.host.root.clone(), board.name().clone());
     let workplaces = context.service.workplaces();
     let current = Arc::clone(&config);
     let claimed = board
