@@ -199,12 +199,7 @@ impl Board<'_> {
         }
         let waits = open.first().map(|task| format!("{task} of an earlier tick is open"));
         match schedule.spec.overlap {
-            Overlap::Replace => {
-                for task in open.iter().rev() {
-                    self.replace_task(task, schedule, at)?;
-                }
-                self.attempted(schedule, tick)
-            }
+            Overlap::Replace => self.decide_replacing(schedule, tick, &open),
             Overlap::Queue if queued < QUEUED => {
                 Ok(ScheduleTick { note: waits, ..self.tick(at, TickOutcome::Queued) })
             }
@@ -213,6 +208,33 @@ impl Board<'_> {
                 Ok(ScheduleTick { note, ..self.tick(at, TickOutcome::Skipped) })
             }
             Overlap::Skip => Ok(ScheduleTick { note: waits, ..self.tick(at, TickOutcome::Skipped) }),
+        }
+    }
+
+    /// Decides about a tick that replaces the earlier ones. A run that is being ended is waited for, so that never two work at once.
+    fn decide_replacing(
+        &mut self,
+        schedule: &Schedule,
+        tick: ScheduleTick,
+        open: &[TaskId],
+    ) -> Result<ScheduleTick, Error> {
+        let name = &schedule.name;
+        for task in open.iter().rev() {
+            self.replace_task(task, schedule, tick.tick)?;
+        }
+        while let Some(queued) = self.tx.oldest_queued(name)? {
+            let note = Some("a later tick takes its place".to_owned());
+            let outcome = TickOutcome::Skipped;
+            let replaced = ScheduleTick { outcome, note, decided_at: self.now(), ..queued };
+            self.tx.settle_tick(name, &replaced)?;
+            self.tell_tick(schedule, &replaced, SYSTEM)?;
+        }
+        match self.tx.open_of_schedule(name, 1)?.first() {
+            None => self.attempted(schedule, tick),
+            Some(task) => {
+                let note = Some(format!("the run of {task} is being ended"));
+                Ok(ScheduleTick { outcome: TickOutcome::Queued, note, ..tick })
+            }
         }
     }
 

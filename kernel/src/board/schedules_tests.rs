@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use crate::testing::{Bench, alice, titled};
 use crate::{
-    Actor, Archived, Clock as _, Detach, EventFilter, FailPoints, Filter, Handoff, ManualClock, Missed,
-    NewTask, Overlap, Profile, ScheduleName, ScheduleSpec, SeededEntropy, Status, StorageKind, Task,
-    TemplateTask, TickOutcome, Timestamp, Timing, WriterOptions,
+    Actor, Archived, Clock as _, Detach, EndCause, EventFilter, FailPoints, Filter, Handoff, ManualClock,
+    Missed, NewTask, Overlap, Profile, ScheduleName, ScheduleSpec, SeededEntropy, Status, StopReason,
+    StorageKind, Task, TemplateTask, TickOutcome, Timestamp, Timing, WriterOptions,
 };
 
 /// Midnight of 2026-11-02 in UTC, a Monday.
@@ -171,6 +171,27 @@ fn a_tick_that_replaces_archives_the_earlier_tasks_and_says_why() {
     assert_eq!([made[0].status, made[1].status], [Status::Archived, Status::Ready]);
     let comments = bench.readers.with(|view| view.comments(&made[0].id)).unwrap();
     assert!(comments[0].body.starts_with("REPLACED"), "{comments:?}");
+    bench.check();
+}
+
+#[test]
+fn a_tick_that_replaces_waits_until_the_run_that_it_ends_has_ended_and_the_latest_of_several_is_made() {
+    let bench = bench(&hourly(Overlap::Replace));
+    after(&bench, HOUR);
+    let first = tasks(&bench).remove(0).id;
+    let run = bench.start(&first);
+
+    after(&bench, HOUR);
+    after(&bench, HOUR);
+
+    assert_eq!(tasks(&bench).len(), 1, "its run has not ended");
+    assert_eq!(outcomes(&bench), [TickOutcome::Made, TickOutcome::Skipped, TickOutcome::Queued]);
+    bench.finish(run, EndCause::Stopped(StopReason::Verdict));
+    assert_eq!(bench.next_wake(), Some(bench.clock.now()), "the end of the run wakes the board");
+    bench.wake();
+    let made = tasks(&bench);
+    assert_eq!([made[0].status, made[1].status], [Status::Archived, Status::Ready]);
+    assert_eq!(made[1].origin.tick, Some(MONDAY.after(3 * HOUR)));
     bench.check();
 }
 
