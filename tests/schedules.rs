@@ -1,5 +1,8 @@
 //! Schedules: their files, the commands that keep them, and ticks that come once over the death of the daemon.
 
+mod files;
+mod replaced;
+
 use std::collections::BTreeSet;
 use std::fs;
 

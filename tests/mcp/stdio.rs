@@ -26,7 +26,13 @@ pub(super) const OF_A_WORKER: [&str; 12] = [
 pub(super) const OF_A_RUN: [&str; 1] = ["execute_code"];
 const OF_A_REVIEWER: [&str; 2] = ["kanban_approve", "kanban_request_changes"];
 const OF_AN_ORCHESTRATOR: [&str; 4] = ["kanban_list", "kanban_unblock", "kanban_assign", "kanban_assignees"];
-const OF_AN_OPERATOR: [&str; 2] = ["kanban_schedules", "kanban_save_schedule"];
+const OF_AN_OPERATOR: [&str; 5] = [
+    "kanban_schedules",
+    "kanban_save_schedule",
+    "kanban_pause_schedule",
+    "kanban_run_schedule",
+    "kanban_remove_schedule",
+];
 
 /// The client side in shell: `ask` sends a request, and waits for the answer.
 pub(crate) const CLIENT: &str = r#"set -e
@@ -126,6 +132,34 @@ fn a_reviewer_approves_by_a_tool() {
     let shown = fleet.wait_for(&id, "done");
 
     assert_eq!(shown["comments"][0]["body"], "read every line", "{shown:#}");
+}
+
+#[test]
+fn an_operators_agent_keeps_schedules_by_tools() {
+    let fleet = Fleet::boot();
+    let mut agent = Agent::of_the_operator(&fleet);
+    agent.open("2025-11-25");
+    let task = json!({"title": "AI news of {date}", "assignee": "shell", "body": "true"});
+    let news = json!({"name": "news", "schedule": {"cron": "0 7 * * *", "time_zone": "UTC", "task": task}});
+
+    let saved = agent.call("kanban_save_schedule", &news);
+
+    assert_eq!(saved["structuredContent"]["paused"], false, "{saved}");
+    let file = std::fs::read_to_string(fleet.root().join("schedules.d/news.toml")).unwrap();
+    assert!(file.contains("cron = \"0 7 * * *\""), "{file}");
+    let other = json!({"name": "news", "schedule": {"every": "1h", "task": {"title": "x"}}});
+    assert!(text(&agent.call("kanban_save_schedule", &other)).contains("exists already"));
+    let wrong = json!({"name": "bad", "schedule": {"every": "soon", "task": {"title": "x"}}});
+    assert_eq!(agent.call("kanban_save_schedule", &wrong)["isError"], true);
+    let paused = agent.call("kanban_pause_schedule", &json!({"name": "news", "paused": true}));
+    assert_eq!(paused["structuredContent"]["paused"], true, "{paused}");
+    let ran = agent.call("kanban_run_schedule", &json!({"name": "news"}));
+    let id = ran["structuredContent"]["tasks"][0].as_str().unwrap().to_owned();
+    fleet.wait_for(&id, "done");
+    let listed = agent.call("kanban_schedules", &json!({}));
+    assert_eq!(listed["structuredContent"]["items"][0]["name"], "news", "{listed}");
+    agent.call("kanban_remove_schedule", &json!({"name": "news"}));
+    assert_eq!(fleet.json(["schedules", "list"]), json!([]));
 }
 
 #[test]

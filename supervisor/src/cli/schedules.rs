@@ -8,7 +8,9 @@ use serde::Serialize;
 use super::editor;
 use super::restore::refuse_worker;
 use super::{CommandLine, call};
-use crate::automation::schedules::{Planned, ScheduleText, TaskText, TimesText, imported, path_of, text_of};
+use crate::automation::schedules::{
+    ENDINGS, Planned, ScheduleText, TaskText, TimesText, imported, installed, path_of, text_of,
+};
 use crate::client::Client;
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -17,8 +19,8 @@ use crate::terminal::printable;
 use crate::time::duration::WrittenDuration;
 use crate::time::timestamp;
 use crate::verbs::{
-    ListSchedules, PauseSchedule, RemoveSchedule, RunSchedule, SaveSchedule, Saved, localized_workspace,
-    read_text, show_schedule,
+    ListSchedules, PauseSchedule, RemoveSchedule, RunSchedule, SaveSchedule, localized_workspace, read_text,
+    show_schedule,
 };
 
 /// How many ticks a check shows.
@@ -244,8 +246,8 @@ pub(super) async fn run(line: &CommandLine, verb: Schedules) -> Result<u8, Failu
         Verb::Show { name } => show(client, name, output).await,
         Verb::Add(add) => add_one(client, *add, output).await,
         Verb::Edit { name, file } => edit(client, name, file, output).await,
-        Verb::Pause { name } => changed(client, name, true, output).await,
-        Verb::Resume { name } => changed(client, name, false, output).await,
+        Verb::Pause { name } => call(client, PauseSchedule { name, paused: true }, output).await,
+        Verb::Resume { name } => call(client, PauseSchedule { name, paused: false }, output).await,
         Verb::Run { name } => {
             let tick = client.call(&RunSchedule { name: name.clone() }).await?;
             if output.json() {
@@ -260,13 +262,7 @@ pub(super) async fn run(line: &CommandLine, verb: Schedules) -> Result<u8, Failu
         }
         Verb::Rm { names } => {
             for name in names {
-                let removed = client.call(&RemoveSchedule { name }).await?;
-                if output.json() {
-                    output.value(&removed)?;
-                } else {
-                    let path = printable(&removed.path.display().to_string()).clone();
-                    output.text(&format!("Removed {}  {path}\n", removed.name))?;
-                }
+                call(client, RemoveSchedule { name }, output).await?;
             }
             Ok(0)
         }
@@ -368,21 +364,6 @@ async fn edit(
     })
 }
 
-async fn changed(client: &Client, name: ScheduleName, paused: bool, output: Output) -> Result<u8, Failure> {
-    let saved = client.call(&PauseSchedule { name, paused }).await?;
-    if output.json() {
-        output.value(&saved)?;
-        return Ok(0);
-    }
-    let Saved { name, next, .. } = saved;
-    output.text(&match next {
-        _ if paused => format!("Paused {name}\n"),
-        Some(at) => format!("Resumed {name}  next tick {}\n", timestamp::local(at)),
-        None => format!("Resumed {name}  there is no further tick\n"),
-    })?;
-    Ok(0)
-}
-
 /// Reads files as the daemon would. No daemon is asked.
 fn check(client: &Client, file: Option<PathBuf>, output: Output) -> Result<u8, Failure> {
     let files = if let Some(file) = file {
@@ -391,7 +372,7 @@ fn check(client: &Client, file: Option<PathBuf>, output: Output) -> Result<u8, F
         let dir = client.root().schedules_dir();
         let listed = std::fs::read_dir(&dir).into_iter().flatten().filter_map(Result::ok);
         let mut files: Vec<PathBuf> = listed.map(|entry| entry.path()).collect();
-        files.retain(|path| path.extension().is_some_and(|kind| kind == "toml"));
+        files.retain(|path| is_toml(path) || is_foreign(path));
         files.sort();
         files
     };
@@ -416,11 +397,26 @@ fn check(client: &Client, file: Option<PathBuf>, output: Output) -> Result<u8, F
     Ok(if checked.iter().all(|one| one.ok) { 0 } else { Code::Failed.exit() })
 }
 
+fn is_toml(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "toml")
+}
+
+/// Whether a file has the form of the established program.
+fn is_foreign(path: &Path) -> bool {
+    path.extension().and_then(|ending| ending.to_str()).is_some_and(|ending| ENDINGS.contains(&ending))
+}
+
 fn checked(path: &Path) -> Checked {
     let read = || {
         let name = name_of(path)?;
         let text = read_text(path).map_err(|e| e.to_string())?;
-        let planned = Planned::parse(&name, &text, path).map_err(|defect| defect.to_string())?;
+        let planned = if is_foreign(path) {
+            let said = installed(&name, path, &text)?;
+            let at = |(key, why): (&str, String)| format!("{}: {key}: {why}", path.display());
+            Planned::of(&name, said).map_err(at)?
+        } else {
+            Planned::parse(&name, &text, path).map_err(|defect| defect.to_string())?
+        };
         kernel::ticks_ahead(&name, &planned.spec, SystemClock.now(), AHEAD).map_err(|e| e.to_string())
     };
     match read() {

@@ -39,7 +39,13 @@ macro_rules! of_the_tools {
         api { $($hidden:ident,)* }
     ) => {
         fn made() -> Vec<Listed> {
-            let schedules = [Listed::of::<verbs::ListSchedules>(), Listed::of::<verbs::SaveSchedule>()];
+            let schedules = [
+                Listed::of::<verbs::ListSchedules>(),
+                Listed::of::<verbs::SaveSchedule>(),
+                Listed::of::<verbs::PauseSchedule>(),
+                Listed::of::<verbs::RunSchedule>(),
+                Listed::of::<verbs::RemoveSchedule>(),
+            ];
             [$($(Listed::of::<verbs::$verb>(),)*)*].into_iter().chain(schedules).flatten().collect()
         }
     };

@@ -207,7 +207,8 @@ pub(crate) use propose::{Decompose, PlanMission, ReviewMission, Specify};
 pub(crate) use reassign::Reassign;
 pub(crate) use schedule::Schedule;
 pub(crate) use schedules::{
-    ListSchedules, PauseSchedule, RemoveSchedule, RunSchedule, SaveSchedule, Saved, show_one as show_schedule,
+    ListSchedules, PauseSchedule, RemoveSchedule, RunSchedule, SaveSchedule, ScheduleLine,
+    show_one as show_schedule,
 };
 
 use crate::api::{Entry, Routes, mount_verb};

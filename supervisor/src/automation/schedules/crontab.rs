@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use kernel::ScheduleName;
 use serde::Deserialize;
 
 use super::text::ScheduleText;
@@ -21,6 +22,20 @@ struct Entry {
     time_zone: Option<String>,
     #[serde(default)]
     enabled: Option<bool>,
+}
+
+/// The endings of the names of such files.
+pub(crate) const ENDINGS: [&str; 2] = ["yaml", "yml"];
+
+/// Reads such a file of `schedules.d/`, whose name is that of the schedule.
+pub(crate) fn installed(name: &ScheduleName, path: &Path, text: &str) -> Result<ScheduleText, String> {
+    let (said, schedule) = imported(path, text).map_err(|failure| failure.message)?;
+    match said {
+        Some(said) if said != name.as_str() => {
+            Err(format!("it says that its name is `{said}`, and the name of a schedule is that of its file"))
+        }
+        Some(_) | None => Ok(schedule),
+    }
 }
 
 /// Reads such a file: the name that it gives itself, and the schedule.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use kernel::ScheduleName;
 
+use super::crontab::{ENDINGS, installed};
 use super::text::Planned;
 use crate::config::settings;
 use crate::exit::Code;
@@ -17,10 +18,30 @@ pub(crate) fn path_of(root: &Root, name: &ScheduleName) -> PathBuf {
     root.schedules_dir().join(format!("{name}.toml"))
 }
 
-/// The text of the file of a schedule; none where there is no file.
+/// The file that a schedule has: its own form, or that of the established program; none where there is none.
+pub(crate) fn file_of(root: &Root, name: &ScheduleName) -> Option<PathBuf> {
+    let toml = path_of(root, name);
+    let found = |path: &PathBuf| path.symlink_metadata().is_ok();
+    Some(toml).filter(found).or_else(|| foreign(root, name).find(found))
+}
+
+/// Where the files of a schedule in the form of the established program are.
+fn foreign(root: &Root, name: &ScheduleName) -> impl Iterator<Item = PathBuf> {
+    let dir = root.schedules_dir();
+    ENDINGS.into_iter().map(move |ending| dir.join(format!("{name}.{ending}")))
+}
+
+/// The text of the file of a schedule; none where there is no file. One of the established program is read as what it means here.
 pub(crate) fn text_of(root: &Root, name: &ScheduleName) -> Result<Option<String>, Failure> {
     let path = path_of(root, name);
-    settings::read_if_any(&path).map_err(|e| Failure::file("read", &path, &e))
+    let read = |path: &PathBuf| settings::read_if_any(path).map_err(|e| Failure::file("read", path, &e));
+    if let Some(text) = read(&path)? {
+        return Ok(Some(text));
+    }
+    let Some(path) = file_of(root, name) else { return Ok(None) };
+    let Some(text) = read(&path)? else { return Ok(None) };
+    let said = installed(name, &path, &text).map_err(|why| Failure::new(Code::Conflict, why))?;
+    said.to_toml().map(Some)
 }
 
 /// Writes the file of a schedule, unless its text cannot be used. Whatever reads it meanwhile has the old text or the new one.
@@ -38,20 +59,30 @@ pub(crate) fn write(root: &Root, name: &ScheduleName, text: &str) -> Result<Plan
     draft.as_file().set_permissions(std::fs::Permissions::from_mode(0o644)).map_err(fail)?;
     draft.as_file().sync_all().map_err(fail)?;
     draft.persist(&path).map_err(|e| fail(e.error))?;
+    // Otherwise there were two of its name.
+    remove_each(foreign(root, name))?;
     Ok(planned)
 }
 
-/// Removes the file of a schedule.
-pub(crate) fn remove(root: &Root, name: &ScheduleName) -> Result<(), Failure> {
+/// Removes the file of a schedule, and returns which it was.
+pub(crate) fn remove(root: &Root, name: &ScheduleName) -> Result<PathBuf, Failure> {
     let path = path_of(root, name);
-    match std::fs::remove_file(&path) {
-        Ok(()) => Ok(()),
-        Err(e) if e.kind() == ErrorKind::NotFound => {
-            Err(Failure::new(Code::NotFound, format!("there is no file {}", path.display()))
-                .hint("`supervisor schedules list` shows the schedules"))
+    let found = file_of(root, name).ok_or_else(|| {
+        Failure::new(Code::NotFound, format!("there is no file {}", path.display()))
+            .hint("`supervisor schedules list` shows the schedules")
+    })?;
+    remove_each(std::iter::once(path).chain(foreign(root, name)))?;
+    Ok(found)
+}
+
+fn remove_each(paths: impl Iterator<Item = PathBuf>) -> Result<(), Failure> {
+    for path in paths {
+        match std::fs::remove_file(&path) {
+            Err(e) if e.kind() != ErrorKind::NotFound => return Err(Failure::file("remove", &path, &e)),
+            Ok(()) | Err(_) => {}
         }
-        Err(e) => Err(Failure::file("remove", &path, &e)),
     }
+    Ok(())
 }
 
 /// The text of a schedule that is paused, or goes on; all else of it stays, comments included.

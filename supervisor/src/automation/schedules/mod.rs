@@ -1,4 +1,4 @@
-//! Schedules: what the files of `schedules.d/*.toml` define, one file a schedule. The board decides about their ticks
+//! Schedules: what the files of `schedules.d/` define, one file a schedule: `*.toml`, or `*.yaml` as the established program has it. The board decides about their ticks
 //! (`kernel/src/board/schedules.rs`), and is given each definition whenever the files are read.
 
 mod crontab;
@@ -9,8 +9,8 @@ mod task_text;
 mod text;
 mod times_text;
 
-pub(crate) use self::crontab::imported;
-pub(crate) use self::files::{path_of, remove, text_of, with_pause, write};
+pub(crate) use self::crontab::{ENDINGS, imported, installed};
+pub(crate) use self::files::{file_of, path_of, remove, text_of, with_pause, write};
 pub(crate) use self::registry::{OfBoard, Schedules};
 pub(crate) use self::task_text::TaskText;
 pub(crate) use self::text::{Planned, ScheduleText};

@@ -1,9 +1,11 @@
-//! The schedules that there are: those of `schedules.d/*.toml`, one file a schedule, named by the file.
+//! The schedules that there are: those of `schedules.d/`, one file a schedule, named by the file.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use kernel::{BoardName, ScheduleName, ScheduleSpec};
 
+use super::crontab::{ENDINGS, installed};
 use super::text::Planned;
 use crate::config::definitions::{self, Defect, Definitions, Found, Subject};
 use crate::paths::Root;
@@ -26,25 +28,39 @@ pub(crate) struct OfBoard {
     pub(crate) kept: BTreeSet<ScheduleName>,
 }
 
+/// Reads one file.
+fn read(name: &str, path: &Path, text: &str) -> Result<Planned, Defect> {
+    let defect = |why: String| Defect::new(Subject::Schedule(name.to_owned()), path, why);
+    let named: ScheduleName =
+        name.parse().map_err(|e| defect(format!("{e}; the file's name is the schedule's name")))?;
+    if path.extension().is_some_and(|ending| ending == "toml") {
+        return Planned::parse(&named, text, path);
+    }
+    let said = installed(&named, path, text).map_err(defect)?;
+    Planned::of(&named, said).map_err(|(key, why)| defect(format!("{key}: {why}")))
+}
+
 impl Schedules {
     /// Reads those of the configuration.
     pub(crate) fn load(root: &Root) -> Self {
         let mut defined = Definitions::builtin([]);
         let mut count = 0;
+        let file_of = |path: &Path| {
+            let ending = path.extension()?.to_str()?;
+            let is_one = ending == "toml" || ENDINGS.contains(&ending);
+            Some((path.file_stem().filter(|_| is_one)?.to_str()?.to_owned(), path.to_owned()))
+        };
+        // In the order of their names, so `x.toml` comes before `x.yaml`.
         let listed =
-            definitions::read_all(&root.schedules_dir(), "toml", Subject::Schedule, |name, path, text| {
+            definitions::read_each(&root.schedules_dir(), &file_of, Subject::Schedule, |name, path, text| {
                 count += 1;
-                let subject = || Subject::Schedule(name.to_owned());
-                let read = name
-                    .parse::<ScheduleName>()
-                    .map_err(|e| {
-                        Defect::new(subject(), path, format!("{e}; the file's name is the schedule's name"))
-                    })
-                    .and_then(|named| Planned::parse(&named, &text?, path));
+                let defect = |why: String| Defect::new(Subject::Schedule(name.to_owned()), path, why);
                 let read = if count > MOST {
-                    Err(Defect::new(subject(), path, format!("there are more than {MOST} schedules")))
+                    Err(defect(format!("there are more than {MOST} schedules")))
+                } else if !matches!(defined.find(name), Found::Absent) {
+                    Err(defect(format!("another file is of the schedule {name}, too; remove one of them")))
                 } else {
-                    read
+                    text.and_then(|text| read(name, path, &text))
                 };
                 defined.define(name, read);
             });

@@ -10,6 +10,7 @@ use super::span::span;
 use super::task_text::{TaskText, is_false, with_home};
 use crate::config::definitions::{Defect, Subject};
 use crate::config::notify::NOBODY;
+use crate::failure::Failure;
 use crate::time::duration::WrittenDuration;
 
 /// A schedule as its file says it. One of `cron`, `every` and `at` at least, and one of `task`, `tasks` and `command`.
@@ -64,6 +65,13 @@ pub(crate) struct ScheduleText {
     /// The tasks of a tick, where it makes several
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) tasks: Vec<TaskText>,
+}
+
+impl ScheduleText {
+    /// Returns the text of its file.
+    pub(crate) fn to_toml(&self) -> Result<String, Failure> {
+        toml::to_string(self).map_err(|e| Failure::failed(format!("the schedule cannot be written: {e}")))
+    }
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use kernel::{BoardName, Clock as _, ScheduleTick, Status, SystemClock, TaskId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::automation::schedules::{Planned, ScheduleText, path_of};
+use crate::automation::schedules::{Planned, ScheduleText, file_of, path_of};
 use crate::config::definitions::Defect;
 use crate::service::Service;
 
@@ -74,7 +74,9 @@ impl ScheduleLine {
 
     /// Reads what the board knows of a schedule. Blocking.
     pub(super) fn of(service: &Service, name: &str, planned: &Planned, whole: bool) -> Self {
-        let path = name.parse().map(|name| path_of(service.root(), &name)).unwrap_or_default();
+        let root = service.root();
+        let path = name.parse().map(|name| file_of(root, &name).unwrap_or_else(|| path_of(root, &name)));
+        let path = path.unwrap_or_default();
         let mut line = ScheduleLine {
             board: Some(planned.board.clone()),
             paused: planned.spec.paused,

@@ -11,11 +11,11 @@ use kernel::ScheduleName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use self::line::ScheduleLine;
+pub(crate) use self::line::ScheduleLine;
 pub(crate) use self::pause::PauseSchedule;
 pub(crate) use self::remove::RemoveSchedule;
 pub(crate) use self::run::RunSchedule;
-pub(crate) use self::save::{SaveSchedule, Saved};
+pub(crate) use self::save::SaveSchedule;
 pub(crate) use self::screen::show_one;
 use crate::api::{Audience, Call, Effect, OnBoard, Scope, Tool, Verb, blocking};
 use crate::automation::schedules::Planned;

@@ -6,12 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use super::save::{Saved, save};
 use super::{unknown, usable};
-use crate::api::{Audience, Call, Effect, OnBoard, Verb, blocking};
+use crate::api::{Audience, Call, Effect, OnBoard, Scope, Tool, Verb, blocking};
 use crate::automation::schedules::{Planned, path_of, text_of, with_pause};
+use crate::command::Command;
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::terminal::Screen;
+use crate::time::timestamp;
 
-/// Pauses or resumes a schedule.
+/// Pause or resume a schedule
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PauseSchedule {
@@ -26,6 +29,10 @@ impl Verb for PauseSchedule {
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Write;
     const ON: OnBoard = OnBoard::None;
+    const TOOL: Option<Tool> = Some(Tool {
+        scope: Scope::Operator,
+        about: "The ticks of a paused schedule pass by; it goes on with its next one.",
+    });
     type Reply = Saved;
 
     async fn run(self, call: Call) -> Result<Saved, Failure> {
@@ -53,5 +60,16 @@ impl Verb for PauseSchedule {
             save(&service, name, &text, true)
         })
         .await?
+    }
+}
+
+impl Command for PauseSchedule {
+    fn show(reply: &Saved, screen: &mut Screen) {
+        let Saved { name, next, paused, .. } = reply;
+        screen.line(match next {
+            _ if *paused => format!("Paused {name}"),
+            Some(at) => format!("Resumed {name}  next tick {}", timestamp::local(*at)),
+            None => format!("Resumed {name}  there is no further tick"),
+        });
     }
 }

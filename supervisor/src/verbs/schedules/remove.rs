@@ -5,12 +5,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::unknown;
-use crate::api::{Audience, Call, Effect, OnBoard, Verb, blocking};
-use crate::automation::schedules::{path_of, remove};
+use crate::api::{Audience, Call, Effect, OnBoard, Scope, Tool, Verb, blocking};
+use crate::automation::schedules::{file_of, remove};
+use crate::command::Command;
 use crate::config::definitions::Found;
 use crate::failure::Failure;
+use crate::terminal::{Screen, printable};
 
-/// Removes a schedule: its file, and the ticks that its board has recorded.
+/// Remove a schedule: its file, and the ticks that its board has recorded
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RemoveSchedule {
@@ -30,24 +32,24 @@ impl Verb for RemoveSchedule {
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Write;
     const ON: OnBoard = OnBoard::None;
+    const TOOL: Option<Tool> = Some(Tool { scope: Scope::Operator, about: "Its tasks stay." });
     type Reply = Removed;
 
     async fn run(self, call: Call) -> Result<Removed, Failure> {
         let service = call.service.clone();
         blocking("the schedule was not removed", move || {
             let name = self.name;
-            let path = path_of(service.root(), &name);
             let board = match service.schedules().find(name.as_str()) {
                 Found::Usable(planned) => Some(planned.board.clone()),
                 Found::Disabled(_) | Found::Absent => None,
             };
-            if board.is_none() && path.symlink_metadata().is_err() {
+            if board.is_none() && file_of(service.root(), &name).is_none() {
                 return Err(unknown(&service, &name));
             }
             // It is open before the files are read again, so that it is told.
             let board = board.filter(|board| service.root().board(board).exists());
             let board = board.map(|board| service.board(&board)).transpose()?;
-            remove(service.root(), &name)?;
+            let path = remove(service.root(), &name)?;
             service.read_schedules();
             if let Some(board) = board {
                 // The board does one job after the other, so it has forgotten the schedule by then.
@@ -56,5 +58,11 @@ impl Verb for RemoveSchedule {
             Ok(Removed { name, path })
         })
         .await?
+    }
+}
+
+impl Command for RemoveSchedule {
+    fn show(reply: &Removed, screen: &mut Screen) {
+        screen.line(format!("Removed {}  {}", reply.name, printable(&reply.path.display().to_string())));
     }
 }

@@ -5,10 +5,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::usable;
-use crate::api::{Audience, Call, Effect, Verb, blocking};
+use crate::api::{Audience, Call, Effect, Scope, Tool, Verb, blocking};
+use crate::command::Command;
 use crate::failure::Failure;
+use crate::terminal::Screen;
 
-/// Makes the tasks of a schedule now. Its own ticks stay as they are.
+/// Make the tasks of a schedule now; its own ticks stay as they are
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RunSchedule {
@@ -20,6 +22,8 @@ impl Verb for RunSchedule {
     const NAME: &'static str = "run-schedule";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Write;
+    const TOOL: Option<Tool> =
+        Some(Tool { scope: Scope::Operator, about: "Returns the tasks, whatever is open of earlier ticks." });
     type Reply = ScheduleTick;
 
     async fn run(self, call: Call) -> Result<ScheduleTick, Failure> {
@@ -42,5 +46,13 @@ impl Verb for RunSchedule {
             board.run_schedule(&self.name, actor)
         })
         .await
+    }
+}
+
+impl Command for RunSchedule {
+    fn show(reply: &ScheduleTick, screen: &mut Screen) {
+        let tasks: Vec<&str> = reply.tasks.iter().map(kernel::TaskId::as_str).collect();
+        let made = if tasks.is_empty() { "its command is carried out".to_owned() } else { tasks.join(" ") };
+        screen.line(format!("Ran the schedule  {made}"));
     }
 }

@@ -1,11 +1,12 @@
 //! `save-schedule`: writes the file of a schedule, and has its board take it into use.
 
-use kernel::{BoardName, ScheduleName, Timestamp};
+use clap::{Args as _, FromArgMatches as _};
+use kernel::{BoardName, Clock as _, ScheduleName, ScheduleSpec, SystemClock, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::api::{Audience, Call, Effect, OnBoard, Scope, Tool, Verb, blocking};
-use crate::automation::schedules::{Planned, ScheduleText, path_of, text_of, write};
+use crate::automation::schedules::{Planned, ScheduleText, file_of, path_of, text_of, write};
 use crate::command::Command;
 use crate::config::notify::NOBODY;
 use crate::exit::Code;
@@ -13,6 +14,7 @@ use crate::failure::Failure;
 use crate::service::Service;
 use crate::terminal::Screen;
 use crate::time::timestamp;
+use crate::verbs::DispatchFleet;
 use crate::verbs::creator::known;
 
 /// The most schedules of a root.
@@ -64,8 +66,7 @@ impl Verb for SaveSchedule {
         let service = call.service.clone();
         let text = match (self.text, self.schedule) {
             (Some(text), None) => text,
-            (None, Some(said)) => toml::to_string(&said)
-                .map_err(|e| Failure::failed(format!("the schedule cannot be written: {e}")))?,
+            (None, Some(said)) => said.to_toml()?,
             (Some(_), Some(_)) | (None, None) => {
                 return Err(Failure::usage("a schedule is saved from `schedule` or from `text`")
                     .hint("give one of them"));
@@ -87,6 +88,7 @@ pub(super) fn save(
     let before = text_of(root, name)?;
     // A repeat of the request finds its own text.
     if before.as_ref().is_some_and(|before| before != text) && !replace {
+        let path = file_of(root, name).unwrap_or(path);
         return Err(Failure::new(Code::Conflict, format!("{} exists already", path.display()))
             .hint(format!("change it with `supervisor schedules edit {name}`, or replace it with --force")));
     }
@@ -98,6 +100,7 @@ pub(super) fn save(
         Failure::usage(defect.to_string())
             .hint("`supervisor help docs/schedules.md` describes the file; nothing was written")
     })?;
+    check_command(&planned.spec)?;
     // A board that is not there is refused before anything is written.
     let board = service.board(&planned.board)?;
     write(root, name, text)?;
@@ -114,11 +117,43 @@ pub(super) fn save(
         next,
         warnings: {
             let mut warnings = warnings(service, &planned.text);
+            warnings.extend(late(name, &planned.spec));
             if next.is_none() && !planned.spec.paused {
                 warnings.push("there is no further tick: all its times are over".to_owned());
             }
             warnings
         },
+    })
+}
+
+/// Refuses a command that no tick could carry out.
+fn check_command(spec: &ScheduleSpec) -> Result<(), Failure> {
+    let Some(words) = &spec.command else { return Ok(()) };
+    let at_a_tick = words.iter().map(|word| word.replace("{tick}", "2026-11-23T08:00"));
+    let parser = DispatchFleet::augment_args(clap::Command::new(DispatchFleet::NAME)).disable_help_flag(true);
+    let matches = parser.color(clap::ColorChoice::Never).term_width(0).try_get_matches_from(at_a_tick);
+    let dispatch = matches.and_then(|matches| DispatchFleet::from_arg_matches(&matches)).map_err(|e| {
+        let text = e.to_string();
+        let why = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        Failure::usage(format!("command: {why}"))
+            .hint("`supervisor help dispatch-fleet` has its arguments; nothing was written")
+    })?;
+    if dispatch.root.is_absolute() {
+        return Ok(());
+    }
+    Err(Failure::usage(format!("command: {} is a relative path", dispatch.root.display()))
+        .hint("write the whole path, or one that begins with ~/; nothing was written"))
+}
+
+/// Says where the tasks of a tick may start after the next tick.
+fn late(name: &ScheduleName, spec: &ScheduleSpec) -> Option<String> {
+    let jitter = spec.jitter?;
+    let ahead = kernel::ticks_ahead(name, spec, SystemClock.now(), 2).ok()?;
+    let [first, second] = ahead.as_slice() else { return None };
+    let gap = second.since(*first);
+    (jitter > gap).then(|| {
+        let (jitter, gap) = (kernel::brief(jitter), kernel::brief(gap));
+        format!("a jitter of {jitter} is longer than the {gap} between two ticks: tasks may start after the next tick")
     })
 }
 
