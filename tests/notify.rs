@@ -3,6 +3,7 @@
 mod encrypted;
 mod endings;
 mod outbox;
+mod pauses;
 pub(crate) mod played;
 mod played_desktop;
 mod sinks;

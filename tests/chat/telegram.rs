@@ -182,6 +182,55 @@ fn a_schedule_is_added_run_and_removed_from_a_chat_which_reads_what_came_of_it()
 }
 
 #[test]
+fn a_sender_directs_the_schedules_of_the_boards_that_it_reaches() {
+    let (fleet, telegram) = (Fleet::offline(), Telegram::start(0));
+    configure(&fleet, &telegram, "boards = ['closed']\n");
+    let file = fleet.root().join("chat.d/team.toml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let bob = "name = 'bob'\n";
+    std::fs::write(&file, text.replace(bob, &format!("{bob}boards = ['default']\n"))).unwrap();
+    fleet.cli(["boards", "create", "closed"]).ok();
+    fleet.start();
+    for (board, name) in [("closed", "secret"), ("default", "open")] {
+        fleet.cli(["--board", board, "schedules", "add", name, "--every", "1d", "--title", name]).ok();
+    }
+    for line in ["show secret", "run secret", "pause secret", "resume secret", "--board closed run secret"] {
+        let refused = telegram.says(&fleet, 2, &format!("/schedules {line}"));
+        assert_eq!(refused, "Not done: bob does not reach the board closed from this chat", "{line}");
+    }
+    let listed = telegram.says(&fleet, 2, "/schedules");
+    assert!(listed.contains("open") && !listed.contains("secret"), "{listed}");
+    assert_eq!(telegram.says(&fleet, 2, "/schedules pause open"), "Paused open");
+    assert_eq!(fleet.json(["schedules", "show", "open"])["paused"], true);
+    assert_eq!(fleet.json(["schedules", "show", "secret"])["paused"], false);
+    assert!(telegram.says(&fleet, 1, "/schedules").contains("secret"), "ann reaches both");
+    assert_eq!(telegram.says(&fleet, 1, "/schedules pause secret"), "Paused secret");
+    assert!(telegram.says(&fleet, 1, "/schedules --board closed run secret").starts_with("Ran secret  t_"));
+}
+
+#[test]
+fn a_note_and_a_message_in_a_chat_name_lines_of_the_chat() {
+    let (fleet, telegram) = listening();
+    let made = telegram.says(&fleet, 2, "/kanban create 'nobody does it'");
+    assert!(made.contains("/kanban assign t_") && !made.contains("supervisor assign"), "{made}");
+    let line = "/kanban create asks --assignee shell\nsupervisor ask 'which?' --choice red --choice blue";
+    let id = task_in(&telegram.says(&fleet, 2, line));
+    let (_, told) = telegram.heard(&fleet, "which?");
+    assert!(
+        text_of(&told).ends_with(&format!("answer with a reply, or with: /task answer {id} 1")),
+        "{told}"
+    );
+    let done = telegram.says(&fleet, 2, &format!("/task answer {id} 1"));
+    assert!(done.starts_with(&format!("Answered {id}")), "{done}");
+    let gated = "/kanban create buys --approval-class spend --assignee shell\ntrue";
+    let id = task_in(&telegram.says(&fleet, 2, gated));
+    let (_, told) = telegram.heard(&fleet, "approval needed: buys");
+    assert!(text_of(&told).contains(&format!("or with: /task approve {id}")), "{told}");
+    let done = telegram.says(&fleet, 1, &format!("/task approve {id}"));
+    assert!(done.starts_with(&format!("Approved {id}")), "{done}");
+}
+
+#[test]
 fn what_is_sent_again_acts_once_also_over_a_daemon_that_is_killed() {
     let fleet = Fleet::offline();
     let port = free_port();

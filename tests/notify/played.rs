@@ -5,12 +5,15 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
 
 use serde_json::Value;
 
 /// A request as it came.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
+    /// When it came.
+    pub(crate) at: SystemTime,
     pub(crate) path: String,
     /// The head in lower case.
     pub(crate) head: String,
@@ -97,7 +100,7 @@ fn answer(stream: TcpStream, noted: &Mutex<Vec<Asked>>, play: &Play) -> std::io:
         writeln!(head, "{}: {value}", name.to_lowercase()).unwrap();
     }
     let path = first.split(' ').nth(1).unwrap_or_default().to_owned();
-    let mut asked = Asked { path, head, text: String::new() };
+    let mut asked = Asked { at: SystemTime::now(), path, head, text: String::new() };
     let length = asked.header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;

@@ -1,6 +1,7 @@
 //! Each kind of channel, against a server that plays its service, with its limits of rate.
 
 use std::path::Path;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -79,6 +80,11 @@ fn each_chat_service_gets_a_hostile_title_as_plain_text_after_it_has_had_too_muc
             played.asked().into_iter().filter(|asked| asked.path.starts_with(&format!("/{name}"))).collect();
         assert_eq!(all.len(), 2, "{name}: refused once, then taken");
         assert_eq!(all[0].text, all[1].text, "{name}");
+        let pauses = [("slack", 1000), ("discord", 500), ("telegram", 1000)];
+        if let Some((_, pause)) = pauses.iter().find(|(one, _)| *one == name) {
+            let waited = all[1].at.duration_since(all[0].at).unwrap();
+            assert!(waited >= Duration::from_millis(*pause), "{name} asked for a pause: {waited:?}");
+        }
         (all[1].clone(), all[1].json())
     };
     let (slack, body) = last("slack");

@@ -179,6 +179,11 @@ pub struct Mail {
 const TROUBLE: Duration = Duration::from_mins(30);
 
 impl Mail {
+    /// Returns whether the channel has not taken a message, also one that is tried again soon.
+    pub fn fails(&self) -> bool {
+        self.dead > 0 || self.failing_since.is_some()
+    }
+
     /// Returns whether somebody has to look at the channel: messages to it are dead, or it takes nothing for long.
     pub fn is_in_trouble(&self, now: Timestamp) -> bool {
         self.dead > 0 || self.failing_since.is_some_and(|since| now.since(since) >= TROUBLE)

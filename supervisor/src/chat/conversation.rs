@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::here::place;
 use super::mention::Mentioning;
 use super::pace::{Pace, Turn};
-use super::registry::{help, help_of, kanban, schedules};
+use super::registry::{help, help_of, is_open, kanban, schedules};
 use super::reply;
 use super::verb::{Asker, permit};
 use crate::automation::chat::{ChatFile, Heard, May, Sender};
@@ -75,13 +75,21 @@ impl Conversation {
         }
         let done = tokio::time::timeout(LIMIT, self.act(&sender, heard, meaning)).await;
         let late = || Failure::new(Code::TryAgain, "it takes too long; it may still be done");
-        done.unwrap_or_else(|_| Some(Err(late()))).map(reply::of)
+        done.unwrap_or_else(|_| Some(Err(late()))).map(|outcome| reply::of(outcome, is_open))
     }
 
     async fn act(&self, sender: &Sender, heard: &Heard, meaning: Meaning) -> Option<Result<String, Failure>> {
         let (service, name, chat) = (&self.service, self.name.as_str(), &self.chat);
-        let mut asker =
-            Asker { service, name, chat, sender, heard, board: self.chat.board.clone(), place: None };
+        let mut asker = Asker {
+            service,
+            name,
+            chat,
+            sender,
+            heard,
+            board: self.chat.board.clone(),
+            place: None,
+            is_open,
+        };
         match meaning {
             Meaning::Command(word, line) => command(&mut asker, &word, &line).await,
             Meaning::About(message) => Some(about(&asker, &message).await),

@@ -4,7 +4,7 @@ use clap::ArgMatches;
 use kernel::{Sort, Status};
 
 use super::reply;
-use super::verb::{Asker, text_of};
+use super::verb::Asker;
 use crate::failure::Failure;
 use crate::verbs::{List, Listed};
 
@@ -26,7 +26,7 @@ pub(super) async fn list(asker: &Asker<'_>, matches: &ArgMatches) -> Result<Stri
         if shown == 0 {
             return Ok("No tasks.".to_owned());
         }
-        let text = text_of::<List>(&Listed::Rows(tasks));
+        let text = asker.text_of::<List>(&Listed::Rows(tasks));
         if !reply::has_room_for(&text, FOOT) && shown > 1 {
             limit = u32::try_from(shown / 2).unwrap_or(1);
             continue;

@@ -15,6 +15,7 @@
 
 mod bridge;
 mod bridges;
+mod commands;
 mod conversation;
 mod discord;
 mod discord_message;

@@ -12,7 +12,9 @@ use super::verb::{Asker, parsed, parser, permit};
 use crate::api::Verb as _;
 use crate::automation::chat::May;
 use crate::failure::Failure;
-use crate::verbs::{self, Answer, Create, List, ListSchedules, PauseSchedule, RemoveSchedule, RunSchedule};
+use crate::verbs::{
+    self, Answer, Create, List, ListSchedules, PauseSchedule, RemoveSchedule, RunSchedule, ScheduleLine,
+};
 
 /// What `/schedules` takes.
 const SCHEDULES: &str = "/schedules takes: list, show NAME, run NAME, pause NAME, resume NAME, rm NAME, \
@@ -129,10 +131,19 @@ pub(super) async fn schedules(asker: &Asker<'_>, words: &[String]) -> Result<Str
     let said: Vec<&str> = words.iter().map(String::as_str).collect();
     let named = |name: &str| name.parse::<ScheduleName>().map_err(|e| Failure::usage(e.to_string()));
     match said.as_slice() {
-        [] | ["list"] => asker.shown(ListSchedules::default()).await,
-        ["show", name] => asker.shown(ListSchedules { name: Some(named(name)?) }).await,
+        [] | ["list"] => {
+            let mut lines = asker.call(ListSchedules::default()).await?;
+            // One whose file is defective may be of any board.
+            lines.retain(|line| line.board.as_ref().is_some_and(|board| asker.require_reach(board).is_ok()));
+            if lines.is_empty() {
+                return Ok("No schedules. /help schedules says how one is added.".to_owned());
+            }
+            Ok(asker.text_of::<ListSchedules>(&lines))
+        }
+        ["show", name] => Ok(asker.text_of::<ListSchedules>(&reached(asker, named(name)?).await?)),
         ["run", name] => {
             permit(asker, May::Mutate, "run")?;
+            reached(asker, named(name)?).await?;
             let tick = asker.call(RunSchedule { name: named(name)? }).await?;
             let tasks: Vec<&str> = tick.tasks.iter().map(kernel::TaskId::as_str).collect();
             Ok(format!("Ran {name}  {}", tasks.join(" ")))
@@ -140,6 +151,7 @@ pub(super) async fn schedules(asker: &Asker<'_>, words: &[String]) -> Result<Str
         [word @ ("pause" | "resume"), name] => {
             permit(asker, May::Mutate, word)?;
             let paused = *word == "pause";
+            reached(asker, named(name)?).await?;
             asker.call(PauseSchedule { name: named(name)?, paused }).await?;
             Ok(format!("{} {name}", if paused { "Paused" } else { "Resumed" }))
         }
@@ -149,15 +161,26 @@ pub(super) async fn schedules(asker: &Asker<'_>, words: &[String]) -> Result<Str
         }
         ["rm", name] => {
             permit(asker, May::Approve, "rm")?;
-            let found = asker.call(ListSchedules { name: Some(named(name)?) }).await?;
-            if let Some(board) = found.iter().find_map(|line| line.board.as_ref()) {
-                asker.require_reach(board)?;
-            }
+            reached(asker, named(name)?).await?;
             let removed = asker.call(RemoveSchedule { name: named(name)? }).await?;
             Ok(format!("Removed {}", removed.name))
         }
         _ => Err(Failure::usage(SCHEDULES)),
     }
+}
+
+/// Returns a schedule, unless its board is one that the sender does not reach.
+async fn reached(asker: &Asker<'_>, name: ScheduleName) -> Result<Vec<ScheduleLine>, Failure> {
+    let found = asker.call(ListSchedules { name: Some(name) }).await?;
+    if let Some(board) = found.iter().find_map(|line| line.board.as_ref()) {
+        asker.require_reach(board)?;
+    }
+    Ok(found)
+}
+
+/// Whether a verb is open to chats.
+pub(super) fn is_open(verb: &str) -> bool {
+    ROWS.iter().any(|row| row.name == verb)
 }
 
 fn row(verb: &str) -> Result<&'static Row, Failure> {

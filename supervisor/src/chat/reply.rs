@@ -1,5 +1,6 @@
 //! What a sender reads: plain text, as short as the services take it, with nothing that hides or turns other text.
 
+use super::commands::{for_chats, names_terminal};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::terminal::printable;
@@ -7,25 +8,25 @@ use crate::terminal::printable;
 /// The longest reply, in characters: the least that the services take (Discord, 2000), with room for what they count otherwise.
 const LONGEST: usize = 1800;
 
-/// Returns a reply to a line: what it came to, or why it was refused.
-pub(super) fn of(outcome: Result<String, Failure>) -> String {
+/// Returns a reply to a line: what it came to, or why it was refused. `is_open` says of a verb whether chats may use it.
+pub(super) fn of(outcome: Result<String, Failure>, is_open: fn(&str) -> bool) -> String {
     match outcome {
         Ok(text) if text.trim().is_empty() => "Done.".to_owned(),
         Ok(text) => bounded(&text),
-        Err(failure) => bounded(&refusal(&failure)),
+        Err(failure) => bounded(&refusal(&failure, is_open)),
     }
 }
 
 /// Why a line was refused. What failed in this program or its host is for its log alone: it may name places of the host.
-fn refusal(failure: &Failure) -> String {
+fn refusal(failure: &Failure, is_open: fn(&str) -> bool) -> String {
     if failure.code == Code::Failed {
         tracing::warn!(error = %failure, "chat_request_failed");
         return "It failed inside the supervisor; its log has the reason.".to_owned();
     }
-    // A hint with a command is for a terminal.
-    let hint = failure.hint.as_deref().filter(|hint| !hint.contains("supervisor "));
-    let hint = hint.map(|hint| format!("\n{hint}")).unwrap_or_default();
-    format!("Not done: {}{hint}", failure.message)
+    let hint = failure.hint.as_deref().map(|hint| for_chats(hint, is_open));
+    // A command that is not open to chats is for a terminal.
+    let hint = hint.filter(|hint| !names_terminal(hint)).map(|hint| format!("\n{hint}")).unwrap_or_default();
+    format!("Not done: {}{hint}", for_chats(&failure.message, is_open))
 }
 
 /// Returns a text in plain lines, cut at the longest that is sent. Columns are two spaces apart: a chat has no columns.
@@ -73,8 +74,11 @@ mod tests {
 
     #[test]
     fn a_refusal_names_the_reason_and_no_place_of_the_host() {
-        let failure = Failure::usage("there is no such task").hint("supervisor list");
+        let of = |outcome| of(outcome, |verb| verb == "list");
+        let failure = Failure::usage("there is no such task").hint("supervisor doctor");
         assert_eq!(of(Err(failure)), "Not done: there is no such task");
+        let failure = Failure::usage("there is no such task").hint("`supervisor list` shows them");
+        assert_eq!(of(Err(failure)), "Not done: there is no such task\n`/kanban list` shows them");
         let failure = Failure::failed("failed to read /etc/secret");
         assert!(!of(Err(failure)).contains("/etc"));
     }

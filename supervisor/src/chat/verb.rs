@@ -8,6 +8,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command as Parser};
 use kernel::{Actor, Address, BoardName, RequestId};
 
+use super::commands::for_chats;
 use crate::api::{Call, Entry, OnBoard, Verb, blocking, not_for_members};
 use crate::automation::chat::{ChatFile, Heard, May, Sender};
 use crate::command::Command;
@@ -33,6 +34,8 @@ pub(super) struct Asker<'a> {
     pub(super) board: BoardName,
     /// The directory in which a new task works.
     pub(super) place: Option<String>,
+    /// Whether a verb is open to chats.
+    pub(super) is_open: fn(&str) -> bool,
 }
 
 impl Asker<'_> {
@@ -108,7 +111,17 @@ impl Asker<'_> {
 
     /// Calls a verb, and returns what the command line would show.
     pub(super) async fn shown<V: Command>(&self, verb: V) -> Result<String, Failure> {
-        Ok(text_of::<V>(&self.call(verb).await?))
+        Ok(self.text_of::<V>(&self.call(verb).await?))
+    }
+
+    /// Returns what the command line would show of a reply.
+    pub(super) fn text_of<V: Command>(&self, reply: &V::Reply) -> String {
+        let mut screen = Screen::plain(WIDTH);
+        V::show(reply, &mut screen);
+        for warning in V::warnings(reply) {
+            screen.line(format!("Note: {}", for_chats(warning, self.is_open)));
+        }
+        screen.into_text()
     }
 
     /// Parses the words behind a verb, calls it, and returns what it came to. `prepare` fills in what a chat chooses.
@@ -129,16 +142,6 @@ impl Asker<'_> {
         verb.localize(&Invocation::new(self.service.root().clone(), self.board.clone(), None))?;
         Ok(verb)
     }
-}
-
-/// Returns what the command line would show of a reply.
-pub(super) fn text_of<V: Command>(reply: &V::Reply) -> String {
-    let mut screen = Screen::plain(WIDTH);
-    V::show(reply, &mut screen);
-    for warning in V::warnings(reply) {
-        screen.line(format!("Note: {warning}"));
-    }
-    screen.into_text()
 }
 
 /// Refuses a sender who may not do something.

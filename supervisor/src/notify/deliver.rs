@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::parcel::Parcel;
+use super::parcel::{Parcel, Reader};
 use super::plan::{Channels, Plan};
 use super::sinks::Sending;
 use super::trail::{Tested, Trail, Undelivered};
@@ -59,13 +59,14 @@ pub(crate) async fn deliver(service: Arc<Service>, calls: Calls, stop: Cancellat
         let per_minute = |name: &str| config.notify.channels.get(name).map(Channel::per_minute);
         let waits = trouble.filter(|until| *until > now);
         let plan = match (waits, look(&service).await) {
-            (Some(until), _) => Plan { now: Vec::new(), next: Some(until) },
+            (Some(until), _) => Plan { next: Some(until), ..Plan::default() },
             (None, Ok(waiting)) => channels.plan(waiting, per_minute, now),
             (None, Err(failure)) => {
                 tracing::warn!(error = %failure, "outbox_not_read");
-                Plan { now: Vec::new(), next: Some(now.after(TROUBLE)) }
+                Plan { next: Some(now.after(TROUBLE)), ..Plan::default() }
             }
         };
+        service.rest_channels(plan.resting);
         for one in plan.now {
             channels.begin(&one, now);
             under_way.spawn(carry(Arc::clone(&service), calls.clone(), one));
@@ -143,7 +144,10 @@ async fn carry_on(
     let config = service.config();
     let channel = config.notify.channels.get(&crowd.address.channel);
     let digest_above = channel.and_then(Channel::digest_above);
-    let Some(parcel) = take(&board, crowd, digest_above).await? else { return Ok(None) };
+    let chats = service.chats().chats(service.root());
+    let is_heard = |name: &str| chats.usable().any(|(_, chat)| chat.channel == name);
+    let reader = |name: &str| if is_heard(name) { Reader::Chat } else { Reader::Elsewhere };
+    let Some(parcel) = take(&board, crowd, digest_above, reader).await? else { return Ok(None) };
     let ids: Vec<LetterId> = parcel.letters.iter().map(|letter| letter.id).collect();
     let Some(channel) = channel else {
         let why = format!("there is no channel `{}` in [notify.channels]", parcel.address.channel);
@@ -169,6 +173,7 @@ async fn take(
     board: &Arc<BoardHandle>,
     crowd: Crowd,
     digest_above: Option<u32>,
+    reader: impl Fn(&str) -> Reader,
 ) -> Result<Option<Parcel>, Failure> {
     let reading = Arc::clone(board);
     let read = move || reading.readers().with(|view| view.outbox_of(&crowd, DIGEST));
@@ -184,7 +189,7 @@ async fn take(
     } else {
         letters.truncate(1);
     }
-    Ok(Parcel::of((board.id(), board.name()), letters))
+    Ok(Parcel::of((board.id(), board.name()), reader, letters))
 }
 
 /// Writes down when the messages are tried again, or that they are dead. Returns the pause that the service asked for.

@@ -2,6 +2,15 @@
 
 use kernel::{Address, BoardId, BoardName, Letter, LetterId, NoticeKind};
 
+/// Where a message is read, and so what can be written there to act on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reader {
+    /// Somewhere without a bridge back: a terminal is where somebody acts.
+    Elsewhere,
+    /// In a chat that a bridge listens to.
+    Chat,
+}
+
 /// One delivery.
 #[derive(Clone, Debug)]
 pub(super) struct Parcel {
@@ -9,23 +18,35 @@ pub(super) struct Parcel {
     pub(super) id: String,
     pub(super) board: BoardName,
     pub(super) address: Address,
+    pub(super) reader: Reader,
     /// The oldest first; none where a channel is tested.
     pub(super) letters: Vec<Letter>,
 }
 
 impl Parcel {
-    pub(super) fn of(board: (BoardId, &BoardName), letters: Vec<Letter>) -> Option<Self> {
+    pub(super) fn of(
+        board: (BoardId, &BoardName),
+        reader: impl Fn(&str) -> Reader,
+        letters: Vec<Letter>,
+    ) -> Option<Self> {
         let first = letters.first()?;
         let (id, address) = (message_id(board.0, first.id), first.address.clone());
         let id = if letters.len() > 1 { format!("{id}-digest") } else { id };
-        Some(Parcel { id, board: board.1.clone(), address, letters })
+        let reader = reader(&address.channel);
+        Some(Parcel { id, board: board.1.clone(), address, reader, letters })
     }
 
     /// A message that tests a channel.
     pub(super) fn test(board: BoardName, channel: &str) -> Self {
         let address =
             Address { channel: channel.to_owned(), chat_id: String::new(), thread_id: String::new() };
-        Parcel { id: format!("test-{}", uuid::Uuid::new_v4()), board, address, letters: Vec::new() }
+        Parcel {
+            id: format!("test-{}", uuid::Uuid::new_v4()),
+            board,
+            address,
+            reader: Reader::Elsewhere,
+            letters: Vec::new(),
+        }
     }
 
     /// Where it goes: the chat that a subscription names, or the usual one of the channel.

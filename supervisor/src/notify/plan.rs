@@ -37,6 +37,8 @@ pub(super) struct Plan {
     pub(super) now: Vec<(BoardName, Crowd)>,
     /// When there is more to do, if nothing else happens.
     pub(super) next: Option<Timestamp>,
+    /// The channels over which nothing is sent before a time, whatever waits.
+    pub(super) resting: BTreeMap<String, Timestamp>,
 }
 
 impl Channels {
@@ -58,6 +60,9 @@ impl Channels {
                 continue;
             }
             let free_at = pace.free_at(per_minute(&crowd.address.channel), now);
+            if free_at > now {
+                plan.resting.insert(crowd.address.channel.clone(), free_at);
+            }
             let due = if crowd.due_at > now.after(FARTHEST) { now } else { crowd.due_at };
             let at = due.max(free_at);
             if at > now {
@@ -172,6 +177,7 @@ mod tests {
         }
         let plan = channels.plan(waiting(), |_| Some(3), at(4));
         assert_eq!((plan.now.len(), plan.next), (0, Some(at(61))));
+        assert_eq!(plan.resting, BTreeMap::from([("a".to_owned(), at(61))]));
         assert_eq!(channels.plan(waiting(), |_| Some(3), at(61)).now.len(), 1);
         channels.end("a", Some(Duration::from_secs(30)), at(61));
         assert_eq!(channels.plan(waiting(), |_| Some(3), at(62)).next, Some(at(91)));

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use kernel::{Letter, NoticeKind, Question};
 
-use super::parcel::Parcel;
+use super::parcel::{Parcel, Reader};
 
 /// The longest message, in characters: the least that the services take (Discord, 2000), with room for what they count otherwise.
 pub(super) const LONGEST: usize = 1900;
@@ -26,8 +26,8 @@ pub(super) fn subject(parcel: &Parcel) -> String {
 pub(super) fn whole(parcel: &Parcel, longest: usize, escape: impl Fn(&str) -> String + Copy) -> String {
     let text = match parcel.letters.as_slice() {
         [] => "supervisor: this is a test of the channel; nothing has happened".to_owned(),
-        [one] => single(one, escape),
-        many => digest(many, escape),
+        [one] => single(one, parcel.reader, escape),
+        many => digest(many, parcel.reader, escape),
     };
     cut(&text, longest)
 }
@@ -45,8 +45,7 @@ fn head(letter: &Letter, escape: impl Fn(&str) -> String) -> String {
     format!("{}: {} ({})", word(letter.kind), escape(&visible(&letter.notice.title)), letter.task_id)
 }
 
-fn single(letter: &Letter, escape: impl Fn(&str) -> String + Copy) -> String {
-    let id = &letter.task_id;
+fn single(letter: &Letter, reader: Reader, escape: impl Fn(&str) -> String + Copy) -> String {
     let mut text = head(letter, escape);
     let mut line = |line: &str| {
         write!(text, "\n{line}").ok();
@@ -64,28 +63,51 @@ fn single(letter: &Letter, escape: impl Fn(&str) -> String + Copy) -> String {
     if letter.events > 1 {
         line(&format!("(and {} before it)", letter.events - 1));
     }
+    if let Some(way) = way_out(letter, reader) {
+        line(&way);
+    }
+    text
+}
+
+/// How somebody acts on it, where there is something to do.
+fn way_out(letter: &Letter, reader: Reader) -> Option<String> {
+    let id = &letter.task_id;
+    let is_chat = reader == Reader::Chat;
     match letter.kind {
         NoticeKind::Question => {
             let question = Question { choices: letter.notice.choices.clone(), ..Question::default() };
-            line(&format!("answer with: {}", question.command(id)));
+            let command = question.command(id);
+            let example = command.rsplit(' ').next().unwrap_or_default();
+            let chat = || format!("answer with a reply, or with: /task answer {id} {example}");
+            Some(if is_chat { chat() } else { format!("answer with: {command}") })
         }
-        NoticeKind::Approval => line(&format!("approve with: supervisor approve {id}")),
-        NoticeKind::Review => line(&format!("review it with: supervisor show {id}")),
+        NoticeKind::Approval if is_chat => {
+            Some(format!("approve with a reply, 1 or approve, or with: /task approve {id}"))
+        }
+        NoticeKind::Approval => Some(format!("approve with: supervisor approve {id}")),
+        NoticeKind::Review => Some(format!("review it with: {} {id}", verb("show", reader))),
         NoticeKind::Blocked | NoticeKind::GaveUp => {
-            line(&format!("let it go on with: supervisor unblock {id}"));
+            Some(format!("let it go on with: {} {id}", verb("unblock", reader)))
         }
         NoticeKind::Completed
         | NoticeKind::Crashed
         | NoticeKind::TimedOut
         | NoticeKind::Unreported
         | NoticeKind::LeftOut
-        | NoticeKind::Test => {}
+        | NoticeKind::Test => None,
     }
-    text
+}
+
+/// A verb as it is written where a message is read.
+fn verb(name: &str, reader: Reader) -> String {
+    match reader {
+        Reader::Elsewhere => format!("supervisor {name}"),
+        Reader::Chat => format!("/task {name}"),
+    }
 }
 
 /// What needs somebody comes first.
-fn digest(letters: &[Letter], escape: impl Fn(&str) -> String + Copy) -> String {
+fn digest(letters: &[Letter], reader: Reader, escape: impl Fn(&str) -> String + Copy) -> String {
     let total: u64 = letters.iter().map(|letter| u64::from(letter.events)).sum();
     let mut text = format!("{total} messages have waited:");
     let (urgent, other): (Vec<&Letter>, Vec<&Letter>) =
@@ -103,7 +125,7 @@ fn digest(letters: &[Letter], escape: impl Fn(&str) -> String + Copy) -> String 
     }
     let shown = text.lines().count() - 1;
     if let Some(more) = letters.len().checked_sub(shown).filter(|more| *more > 0) {
-        write!(text, "\nand {more} more: supervisor list").ok();
+        write!(text, "\nand {more} more: {}", verb("list", reader)).ok();
     }
     text
 }
@@ -172,8 +194,29 @@ mod tests {
     }
 
     fn parcel(letters: Vec<Letter>) -> Parcel {
+        read_by(Reader::Elsewhere, letters)
+    }
+
+    fn read_by(reader: Reader, letters: Vec<Letter>) -> Parcel {
         let board = "default".parse().unwrap();
-        Parcel::of((kernel::BoardId(uuid::Uuid::nil()), &board), letters).unwrap()
+        Parcel::of((kernel::BoardId(uuid::Uuid::nil()), &board), |_| reader, letters).unwrap()
+    }
+
+    #[test]
+    fn a_message_in_a_chat_names_what_can_be_written_there() {
+        let last = |kind| {
+            let text = whole(&read_by(Reader::Chat, vec![letter(1, kind, "paint")]), LONGEST, str::to_owned);
+            text.lines().last().unwrap().to_owned()
+        };
+        assert_eq!(last(NoticeKind::Question), "answer with a reply, or with: /task answer t_00000001 1");
+        assert_eq!(
+            last(NoticeKind::Approval),
+            "approve with a reply, 1 or approve, or with: /task approve t_00000001"
+        );
+        assert_eq!(last(NoticeKind::Review), "review it with: /task show t_00000001");
+        assert_eq!(last(NoticeKind::Blocked), "let it go on with: /task unblock t_00000001");
+        let many = (1..40).map(|n| letter(n, NoticeKind::Completed, "x")).collect();
+        assert!(whole(&read_by(Reader::Chat, many), LONGEST, str::to_owned).ends_with("more: /task list"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
 
-use kernel::Tenant;
+use kernel::{Tenant, Timestamp};
 
 use super::Service;
 use super::looks::Looks;
@@ -37,6 +37,16 @@ impl Service {
     /// Why the A2A bridge does not listen, where it should.
     pub(crate) fn bridge_trouble(&self) -> Option<String> {
         self.bridge_trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes over which channels nothing is sent before a time: their service asks for a pause, or they have sent enough.
+    pub(crate) fn rest_channels(&self, resting: BTreeMap<String, Timestamp>) {
+        *self.resting.lock().unwrap_or_else(PoisonError::into_inner) = resting;
+    }
+
+    /// The time before which nothing is sent over a channel; none where it is free.
+    pub(crate) fn channel_rests_until(&self, name: &str) -> Option<Timestamp> {
+        self.resting.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied()
     }
 
     /// Who should be heard by now and is not: chats and the A2A bridge, each with the reason.

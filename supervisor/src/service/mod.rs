@@ -169,6 +169,7 @@ pub(crate) struct Service {
     browsers: Browsers,
     bridge_trouble: Mutex<Option<String>>,
     mail: Arc<Notify>,
+    resting: Mutex<BTreeMap<String, kernel::Timestamp>>,
     news: Arc<Notify>,
 }
 
@@ -197,6 +198,7 @@ impl Service {
             chats: Desk::default(),
             bridge_trouble: Mutex::default(),
             mail: Arc::default(),
+            resting: Mutex::default(),
             news: Arc::default(),
         }
     }

@@ -1,6 +1,6 @@
 //! `notify outbox`, `retry` and `drop`: the messages that wait to be delivered, and those that could not be.
 
-use kernel::{Counted, Letter, LetterId, LetterState, Letters};
+use kernel::{Clock as _, Counted, Letter, LetterId, LetterState, Letters, SystemClock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +33,12 @@ impl Verb for NotifyOutbox {
         let actor = call.actor.clone();
         let state = self.dead.then_some(LetterState::Dead);
         let which = Letters { channel: self.channel, state, limit: LISTED, ..Letters::default() };
-        call.read(move |view| view.outbox(&which, &actor)).await
+        let mut letters = call.read(move |view| view.outbox(&which, &actor)).await?;
+        for letter in letters.iter_mut().filter(|letter| letter.state == LetterState::Waiting) {
+            let free_at = call.service.channel_rests_until(&letter.address.channel);
+            letter.due_at = free_at.map_or(letter.due_at, |free_at| letter.due_at.max(free_at));
+        }
+        Ok(letters)
     }
 }
 
@@ -118,8 +123,10 @@ impl Command for NotifyOutbox {
             screen.line("Nothing waits to be delivered.");
             return;
         }
+        let now = SystemClock.now();
         let rows = reply.iter().map(|letter| {
             let next = match letter.state {
+                LetterState::Waiting if letter.due_at <= now => "due".to_owned(),
                 LetterState::Waiting => timestamp::local(letter.due_at),
                 LetterState::Dead => "dead".to_owned(),
             };

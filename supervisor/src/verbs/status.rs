@@ -318,7 +318,7 @@ impl Verb for Status {
                 let is_spent = |hold: &Hold| hold.kind == HoldKind::Budget && !hold.is_over(asked_at);
                 let spent: Vec<Hold> = view.holds()?.into_iter().filter(is_spent).collect();
                 let open = Open::read(view, is_alone, (tenant, assignee), &actor)?;
-                let mail = view.mail(&actor)?.into_iter().filter(|mail| mail.is_in_trouble(asked_at));
+                let mail = view.mail(&actor)?.into_iter().filter(Mail::fails);
                 let mail: Vec<Mail> = mail.collect();
                 Ok((counts, open, view.waiting_tasks(tenant, assignee, TOLD)?, (spent, mail, paused(view)?)))
             })

@@ -50,7 +50,7 @@ pub(super) fn of(report: &StatusReport) -> (Health, Vec<String>) {
     for broken in &report.broken {
         add(true, &format!("{} does not work", broken.what));
     }
-    for mail in &report.failing_channels {
+    for mail in report.failing_channels.iter().filter(|mail| mail.is_in_trouble(report.now)) {
         add(true, &format!("the channel {} does not take its messages", mail.channel));
     }
     for cursor in &report.paused_plugins {

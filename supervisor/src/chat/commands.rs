@@ -1,0 +1,46 @@
+//! The commands that notes and hints name, as a sender writes them in a chat.
+
+/// What stands before a command of the command line.
+const PROGRAM: &str = "supervisor ";
+
+/// Returns a text of this program in which the commands that are open to chats are lines of a chat.
+pub(super) fn for_chats(text: &str, is_open: impl Fn(&str) -> bool) -> String {
+    let mut parts = text.split(PROGRAM);
+    let mut shown = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let is_command =
+            shown.chars().next_back().is_none_or(|c| c.is_whitespace() || matches!(c, '`' | '('));
+        let end = part.find(|c: char| !c.is_ascii_alphanumeric() && c != '-').unwrap_or(part.len());
+        shown.push_str(match &part[..end] {
+            "schedules" if is_command => "/",
+            verb if is_command && is_open(verb) => "/kanban ",
+            _ => PROGRAM,
+        });
+        shown.push_str(part);
+    }
+    shown
+}
+
+/// Whether a text still names a command that only a terminal has.
+pub(super) fn names_terminal(text: &str) -> bool {
+    text.contains(PROGRAM)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_is_open_is_a_line_of_a_chat_and_others_stay() {
+        let shown = |text| for_chats(text, |verb| ["assign", "show"].contains(&verb));
+        assert_eq!(
+            shown("nobody is assigned: supervisor assign t_1 shell, or another of `supervisor lanes`"),
+            "nobody is assigned: /kanban assign t_1 shell, or another of `supervisor lanes`"
+        );
+        assert_eq!(shown("`supervisor schedules list` shows them"), "`/schedules list` shows them");
+        assert_eq!(shown("/usr/bin/supervisor show t_1"), "/usr/bin/supervisor show t_1");
+        assert!(
+            names_terminal(&shown("supervisor daemon")) && !names_terminal(&shown("supervisor show t_1"))
+        );
+    }
+}
