@@ -67,7 +67,10 @@ fn a_tenant_is_created_with_all_that_is_said_shown_edited_and_removed() {
     let more =
         ["--policy", "strict", "--assignee", "shell", "--quota", "creates=3", "--budget", "cost_usd=5"];
     let who = ["--member", "4001", "--member", "ann", "--group", "staff", "--on-board", "default"];
-    fleet.cli([&["tenant", "create", "acme"], &said[..], &more, &who].concat()).ok();
+    fleet.cli(["tenant", "create", "acme", "--max-running", "0"]).refused(2, "none of its tasks starts");
+    let created = fleet.cli([&["tenant", "create", "acme"], &said[..], &more, &who].concat()).ok();
+    assert!(created.stderr.contains("this host knows no user `ann`"), "{}", created.stderr);
+    assert!(!created.stderr.contains("4001") && !created.stderr.contains("staff"), "{}", created.stderr);
 
     let shown = fleet.json(["tenant", "show", "acme"]);
     assert_eq!(
@@ -137,6 +140,43 @@ fn a_directory_that_is_a_link_or_somebody_elses_is_refused_and_no_user_is_made_u
     }
     create(&fleet.home().join("new"), &["--unix-user", "no-such-user-here"]).refused(3, "no user");
     assert!(!fleet.root().join("tenants.d/acme.toml").exists(), "nothing was written");
+}
+
+/// A user that a test has had created; it is gone when this is.
+struct Made(String);
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        drop(std::process::Command::new("userdel").arg(&self.0).output());
+    }
+}
+
+#[test]
+fn the_unix_user_of_a_tenant_is_created_where_that_is_asked_for_and_works_in_its_directory() {
+    let has = |program: &str| std::path::Path::new("/usr/sbin").join(program).exists();
+    if User::current() != User::Root || !has("useradd") || !has("userdel") {
+        skip("the user of a tenant: needs root, useradd and userdel");
+        return;
+    }
+    let fleet = Fleet::boot();
+    let name = Made(format!("svt{}", std::process::id()));
+    let dir = fleet.home().join("acme");
+    let place = dir.display().to_string();
+    let words = ["tenant", "create", "acme", "--dir", &place, "--unix-user", &name.0, "--create-user"];
+    let created = Output::of(fleet.command(words).env("PATH", "/usr/sbin:/usr/bin:/bin"));
+    created.ok();
+
+    let user = nix::unistd::User::from_name(&name.0).unwrap().expect("the user is there");
+
+    assert_eq!((user.dir.as_path(), user.shell.to_str()), (dir.as_path(), Some("/usr/sbin/nologin")));
+    let meta = dir.metadata().unwrap();
+    assert_eq!((meta.uid(), meta.gid()), (user.uid.as_raw(), user.gid.as_raw()));
+    let more = ["--tenant", "acme", "--workspace", &format!("dir:{place}")];
+    let id = fleet.create("works", "id -un > who", &more);
+    fleet.wait_for(&id, "done");
+    assert_eq!(fs::read_to_string(dir.join("who")).unwrap().trim(), name.0);
+    fleet.cli(["tenant", "rm", "acme"]).ok();
+    assert!(nix::unistd::User::from_name(&name.0).unwrap().is_some(), "the user stays");
 }
 
 #[test]

@@ -79,6 +79,22 @@ fn all_ideas_of_a_tenant_are_divided_in_the_name_of_somebody() {
 }
 
 #[test]
+fn a_task_that_was_denied_is_no_idea() {
+    let fleet = Fleet::offline();
+    let denied = fleet.json(["create", "buys", "--approval-class", "spend"])["id"].clone();
+    fleet.cli(["deny", denied.as_str().unwrap(), "--reason", "too dear"]).ok();
+    assert_eq!(fleet.status_of(denied.as_str().unwrap()), "triage");
+    let rough = idea(&fleet, "rough");
+    for verb in ["decompose", "specify"] {
+        let asked = fleet.json([verb, "--all"]);
+        let tasks: Vec<&str> =
+            asked["results"].as_array().unwrap().iter().map(|one| one["task_id"].as_str().unwrap()).collect();
+        assert_eq!(tasks, [rough.as_str()], "{asked}");
+        fleet.cli(["archive", asked["results"][0]["proposal"].as_str().unwrap()]).ok();
+    }
+}
+
+#[test]
 fn an_idea_is_divided_by_the_words_of_a_run_after_its_first_ones_were_refused() {
     for user in User::all() {
         let tasks = r#"{"tasks": [{"name": "a", "title": "part a", "body": "true", "assignee": "carol"},

@@ -148,7 +148,8 @@ pub(super) async fn run(line: &CommandLine, verb: TenantCommand) -> Result<u8, F
             if settings.dir.is_some() || settings.unix_user.is_some() {
                 tenant_ground::prepare(client.root(), Ground::of(&read))?;
             }
-            written(client, ("Changed", name, &text), output).await
+            let unknown = tenant_ground::unknown_users(&read);
+            written(client, ("Changed", name, &text), unknown, output).await
         }
         Verb::Rm { name, cancel } => remove(client, name, cancel, output).await,
     }
@@ -171,7 +172,7 @@ async fn create(
         tenant_ground::create_user(&read)?;
     }
     tenant_ground::prepare(client.root(), Ground::of(&read))?;
-    written(client, ("Created", name, &text), output).await
+    written(client, ("Created", name, &text), tenant_ground::unknown_users(&read), output).await
 }
 
 async fn show(client: &Client, name: Tenant, output: Output) -> Result<u8, Failure> {
@@ -195,11 +196,12 @@ fn tell(line: &TenantLine, output: Output) -> Result<u8, Failure> {
 async fn written(
     client: &Client,
     (done, name, text): (&str, Tenant, &str),
+    mut warnings: Vec<String>,
     output: Output,
 ) -> Result<u8, Failure> {
     let path = tenant_file::write(client.root(), &name, text)?;
     let reloaded = client.call(&Reload::default()).await?;
-    let warnings = reloaded.defects.iter().map(ToString::to_string).collect();
+    warnings.extend(reloaded.defects.iter().map(ToString::to_string));
     told((done, Changed { name, path, cancelled: Vec::new(), warnings }), output)
 }
 

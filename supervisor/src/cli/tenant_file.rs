@@ -129,6 +129,11 @@ impl Changes<'_> {
             let boards: Vec<Value> = boards.iter().map(|board| board.as_str().into()).collect();
             table.insert("boards".to_owned(), boards.into());
         }
+        if *max_running == Some(0) {
+            return Err(Failure::usage("with --max-running 0 none of its tasks starts").hint(
+                "name 1 or more; `supervisor hold --tenant NAME --reason TEXT` keeps its tasks from starting",
+            ));
+        }
         if let Some(most) = max_running {
             table.insert("max_running".to_owned(), i64::from(*most).into());
         }

@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::config::tenants::{TenantConfig, UserName};
 use crate::exit::Code;
 use crate::failure::Failure;
-use crate::host::account::{Login, login};
+use crate::host::account::{Login, is_group, login};
 use crate::paths::Root;
 
 /// The directory of a tenant, and whose it has to be.
@@ -102,6 +102,16 @@ fn known(name: &UserName) -> Result<Login, Failure> {
         Failure::new(Code::NotFound, format!("this host knows no user `{name}`"))
             .hint("name one that there is, or create it: --create-user, as root")
     })
+}
+
+/// The users and groups of a tenant whose names this host does not know: nobody has its socket by them.
+pub(super) fn unknown_users(tenant: &TenantConfig) -> Vec<String> {
+    let unknown = |what: &str, name: &UserName| {
+        format!("this host knows no {what} `{name}`: nobody reaches the tenant by that name until it does")
+    };
+    let users = tenant.users.iter().filter(|name| login(name).is_none() && matches!(name, UserName::Name(_)));
+    let groups = tenant.groups.iter().filter(|name| !is_group(name));
+    users.map(|name| unknown("user", name)).chain(groups.map(|name| unknown("group", name))).collect()
 }
 
 /// Creates the system user of a tenant with useradd(8).

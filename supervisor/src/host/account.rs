@@ -39,6 +39,16 @@ pub(crate) struct Login {
     pub(crate) gid: u32,
 }
 
+/// Whether the host knows a group. One that is named by its number needs no name.
+pub(crate) fn is_group(named: &UserName) -> bool {
+    let UserName::Name(name) = named else { return true };
+    if cfg!(target_feature = "crt-static") {
+        let text = std::fs::read_to_string(GROUPS).unwrap_or_default();
+        return text.lines().any(|line| line.split(':').next() == Some(name));
+    }
+    nix::unistd::Group::from_name(name).ok().flatten().is_some()
+}
+
 /// Returns the numbers of a user that is named, where the host knows one.
 pub(crate) fn login(named: &UserName) -> Option<Login> {
     if cfg!(target_feature = "crt-static") {

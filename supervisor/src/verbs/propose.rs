@@ -1,6 +1,8 @@
 //! `specify`, `decompose` and `mission plan`: a profile proposes what a task says, or the tasks that it is divided into.
 
-use kernel::{Board, Filter, Profile, ProposalKind, Status, TaskId, Tenant};
+use kernel::{
+    ApprovalState, Board, EventFilter, EventKind, Filter, Profile, ProposalKind, Status, Task, TaskId, Tenant,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -32,7 +34,7 @@ pub(crate) struct Specify {
     /// The task in triage
     #[arg(value_name = "TASK", required_unless_present = "all")]
     pub(crate) task_id: Option<TaskId>,
-    /// All tasks in triage, 100 at a time
+    /// All tasks in triage that nobody has denied, 100 at a time
     #[arg(long, conflicts_with = "task_id")]
     pub(crate) all: bool,
     /// With --all: only those of this tenant
@@ -57,7 +59,7 @@ pub(crate) struct Decompose {
     /// The task in triage
     #[arg(value_name = "TASK", required_unless_present = "all")]
     pub(crate) task_id: Option<TaskId>,
-    /// All tasks in triage, 100 at a time
+    /// All tasks in triage that nobody has denied, 100 at a time
     #[arg(long, conflicts_with = "task_id")]
     pub(crate) all: bool,
     /// With --all: only those of this tenant
@@ -207,7 +209,23 @@ async fn ask(
 
 fn in_triage(board: &Board<'_>, tenant: Option<Tenant>) -> Result<Vec<TaskId>, kernel::Error> {
     let filter = Filter { statuses: vec![Status::Triage], tenant, limit: AT_ONCE, ..Filter::default() };
-    Ok(board.tasks(&filter)?.tasks.into_iter().map(|task| task.id).collect())
+    let mut ideas = Vec::new();
+    for task in board.tasks(&filter)?.tasks {
+        if !is_denied(board, &task)? {
+            ideas.push(task.id);
+        }
+    }
+    Ok(ideas)
+}
+
+/// Whether somebody has denied that a task goes on: it is in triage for a person, and is no idea.
+fn is_denied(board: &Board<'_>, task: &Task) -> Result<bool, kernel::Error> {
+    if task.approval.state != Some(ApprovalState::Required) {
+        return Ok(false);
+    }
+    let kinds = vec![EventKind::ApprovalDenied.to_string()];
+    let denied = EventFilter { task: Some(task.id.clone()), kinds, limit: 1, ..EventFilter::default() };
+    Ok(!board.events(&denied)?.is_empty())
 }
 
 impl Proposals {
