@@ -3,7 +3,6 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::PathBuf;
-use std::process::Stdio;
 
 use serde_json::Value;
 
@@ -187,40 +186,4 @@ fn fifty_accounts_work_beside_one_that_meets_a_captcha_until_a_person_answers() 
         let log = fs::read_to_string(root.join(name).join("logs/2.jsonl")).unwrap();
         assert_eq!(log, format!("{name} 2\n"), "each account works in its own directory");
     }
-}
-
-#[test]
-fn thirty_days_of_ticks_of_fifty_accounts_lose_and_double_nothing_over_daemons_that_are_killed() {
-    let fleet = Fleet::offline();
-    let accounts: Vec<String> = (1..=50).map(|n| format!("acct-{n}")).collect();
-    let root = insta(&fleet, &accounts.iter().map(String::as_str).collect::<Vec<_>>());
-    fs::set_permissions(&root, fs::Permissions::from_mode(0o755)).unwrap();
-    fleet.start();
-    let root = root.display().to_string();
-    let mut kills = 0;
-    for tick in (1..=30).map(|day| format!("2026-11-{day:02}T08:00")) {
-        // Nobody here is an insta-manager: what counts is which tasks there are.
-        let words = ["dispatch-fleet", "insta-manager", &root, "--tick", &tick, "--json"];
-        if rand::random_ratio(1, 3) {
-            let mut child = fleet.command(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-            fleet.kill_daemon();
-            kills += 1;
-            // It may have succeeded, or have met no daemon and done it itself.
-            child.wait().unwrap();
-            fleet.start();
-        }
-        let made = fleet.json(&words[..5]);
-        let (created, existing, refused) = counts(&made);
-        assert_eq!((created + existing, refused), (50, 0), "{tick}: {made}");
-    }
-    for account in ["acct-1", "acct-17", "acct-50"] {
-        let listed = fleet.json(["list", "--tenant", account, "--limit", "1000"]);
-        assert_eq!(
-            listed.as_array().unwrap().len(),
-            30,
-            "{account} has one task a tick, after {kills} kills"
-        );
-    }
-    let stats = fleet.json(["stats"]);
-    assert_eq!(stats["by_status"]["ready"], 50 * 30, "after {kills} kills: {stats}");
 }

@@ -1,5 +1,7 @@
 //! A month of ticks goes by for a daemon whose calendar is moved on, and which is killed at random all the while: each tick is made once.
 
+mod accounts;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
@@ -160,8 +162,9 @@ fn ticks_of(days: i64) {
 }
 
 #[test]
-fn each_tick_of_two_days_is_made_once_over_daemons_that_are_killed() {
-    ticks_of(2);
+fn a_thousand_ticks_of_three_days_are_each_made_once_over_daemons_that_are_killed() {
+    assert!(expected(3).len() > 1000);
+    ticks_of(3);
 }
 
 #[test]
