@@ -47,8 +47,11 @@ fn import(fleet: &Fleet) {
     fleet.cli(["schedules", "import", "insta-fleet.yaml"]).ok();
 }
 
-fn counted(fleet: &Fleet, status: &str) -> u64 {
-    fleet.json(["stats"])["by_status"][status].as_u64().unwrap_or(0)
+/// How many tasks are done, and how many ask.
+fn counted(fleet: &Fleet) -> (u64, u64) {
+    let stats = fleet.json(["stats"]);
+    let count = |status: &str| stats["by_status"][status].as_u64().unwrap_or(0);
+    (count("done"), count("blocked"))
 }
 
 /// The tasks of account 17 that ask.
@@ -71,8 +74,9 @@ fn work(calendar: &mut Calendar, day: i64, expected: (u64, u64), chance: &mut Ch
     }
     calendar.catch_up();
     let fleet = &calendar.fleet;
-    fleet.eventually(&format!("the work of day {day} is over"), || {
-        ((counted(fleet, "done"), counted(fleet, "blocked")) == expected).then_some(())
+    // Fifty workers take long on a busy host, and a look is a process beside them.
+    fleet.eventually_within(Duration::from_mins(10), &format!("the work of day {day} is over"), || {
+        (counted(fleet) == expected).then_some(())
     });
     kills
 }
@@ -119,7 +123,7 @@ fn fifty_accounts_work_for_thirty_days_by_their_schedule_while_one_meets_a_captc
                 calendar.fleet.cli(["unblock", id, "--reason", "a traffic light"]).ok();
             }
             calendar.fleet.eventually("all that asked is done", || {
-                (counted(&calendar.fleet, "done") == all).then_some(())
+                (counted(&calendar.fleet) == (all, 0)).then_some(())
             });
             fs::remove_file(&captcha).unwrap();
             asked = 0;
@@ -131,10 +135,12 @@ fn fifty_accounts_work_for_thirty_days_by_their_schedule_while_one_meets_a_captc
     println!("{kills} kills");
     calendar.fleet.start_by(&mut calendar.daemon());
     check(&calendar.fleet, &root);
-    let told = calendar.fleet.json(["events", "--kind", "ticked", "--limit", "1000"]);
-    let made =
-        told["events"].as_array().unwrap().iter().filter(|event| event["payload"]["outcome"] == "made");
-    assert_eq!(made.count(), usize::try_from(DAYS).unwrap(), "{told:#}");
+    calendar.fleet.eventually("each tick is noted as made, once", || {
+        let told = calendar.fleet.json(["events", "--kind", "ticked", "--limit", "1000"]);
+        let told = told["events"].as_array().unwrap().clone();
+        let made = told.iter().filter(|event| event["payload"]["outcome"] == "made").count();
+        (made == usize::try_from(DAYS).unwrap()).then_some(())
+    });
     let faults = of_board(&calendar.fleet);
     assert!(faults.is_empty(), "{}", in_lines(&faults));
 }

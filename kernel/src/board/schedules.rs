@@ -177,10 +177,13 @@ impl Board<'_> {
         let (outcome, note) = match schedule.spec.overlap {
             _ if waiting == 0 => (TickOutcome::Due, None),
             Overlap::Queue if waiting < QUEUED => (TickOutcome::Due, None),
+            // The earlier one may be over: a daemon that dies before it has noted that would lose this tick as well.
+            Overlap::Skip if waiting == 1 => (TickOutcome::Due, None),
             Overlap::Queue => (TickOutcome::Skipped, Some(format!("{waiting} ticks wait already"))),
-            Overlap::Skip | Overlap::Replace => {
-                (TickOutcome::Skipped, Some("the command of an earlier tick is not over".to_owned()))
-            }
+            Overlap::Skip | Overlap::Replace => (
+                TickOutcome::Skipped,
+                Some("a tick waits already for the command of an earlier one".to_owned()),
+            ),
         };
         Ok(ScheduleTick { outcome, note, ..tick })
     }

@@ -233,8 +233,8 @@ fn the_ticks_of_a_command_wait_for_each_other_or_are_skipped_as_the_schedule_say
     let (carried_out, told) = due(Overlap::Queue);
     assert_eq!((carried_out, told), (vec![at(1), at(2), at(3)], vec![TickOutcome::Made; 3]));
     let (carried_out, told) = due(Overlap::Skip);
-    assert_eq!((carried_out, told.len()), (vec![at(1)], 3));
-    assert_eq!(told[1], TickOutcome::Skipped);
+    assert_eq!((carried_out, told.len()), (vec![at(1), at(2)], 3));
+    assert_eq!(told[2], TickOutcome::Skipped);
 
     let spec = ScheduleSpec {
         tasks: Vec::new(),
@@ -243,6 +243,24 @@ fn the_ticks_of_a_command_wait_for_each_other_or_are_skipped_as_the_schedule_say
     };
     let refused = crate::check_schedule(&name("s"), &spec).unwrap_err();
     assert!(refused.to_string().contains("overlap"), "{refused}");
+}
+
+#[test]
+fn a_daemon_that_dies_before_it_has_noted_the_end_of_a_command_loses_no_later_tick() {
+    let command = Some(["dispatch-fleet", "shell", "/fleet"].map(str::to_owned).to_vec());
+    let bench = bench(&ScheduleSpec { tasks: Vec::new(), command, ..hourly(Overlap::Skip) });
+    after(&bench, HOUR);
+    let due = || bench.readers.with(|view| view.due_commands(8)).unwrap();
+    assert_eq!(due().len(), 1, "it is carried out, and nobody notes it");
+
+    after(&bench, HOUR);
+
+    for hours in 1..=2 {
+        let command = due().remove(0);
+        assert_eq!(command.tick, MONDAY.after(hours * HOUR));
+        bench.call(move |board| board.settle_command(&command, None)).unwrap();
+    }
+    assert_eq!(outcomes(&bench), [TickOutcome::Made; 2]);
 }
 
 #[test]
