@@ -85,11 +85,11 @@ pub(super) fn save(
     replace: bool,
 ) -> Result<Saved, Failure> {
     let (root, path) = (service.root(), path_of(service.root(), name));
-    let before = text_of(root, name)?;
+    let before = file_of(root, name);
     // A repeat of the request finds its own text.
-    if before.as_ref().is_some_and(|before| before != text) && !replace {
-        let path = file_of(root, name).unwrap_or(path);
-        return Err(Failure::new(Code::Conflict, format!("{} exists already", path.display()))
+    let is_repeat = || text_of(root, name).ok().flatten().is_some_and(|before| before == text);
+    if let Some(before) = before.as_ref().filter(|_| !replace && !is_repeat()) {
+        return Err(Failure::new(Code::Conflict, format!("{} exists already", before.display()))
             .hint(format!("change it with `supervisor schedules edit {name}`, or replace it with --force")));
     }
     if before.is_none() && service.schedules().names().count() >= MOST {
