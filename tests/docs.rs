@@ -66,6 +66,11 @@ fn the_page_about_fleets_works_as_it_is_written() {
 }
 
 #[test]
+fn the_four_stories_work_as_they_are_written() {
+    run("docs/stories.md");
+}
+
+#[test]
 fn the_page_about_plugins_works_as_it_is_written() {
     run("docs/plugins.md");
 }

@@ -11,7 +11,7 @@ pages! {
     "a2a.md" "api.md" "board.md" "chat.md" "configuration.md" "dashboard.md" "fleet.md" "getting-started.md" "lanes.md"
     "lanes/a2a.md" "lanes/claude.md" "lanes/codex.md" "lanes/gemini.md" "lanes/hermes.md" "lanes/http.md"
     "lanes/opencode.md" "mcp.md" "missions.md" "notifications.md" "operations.md" "plugins.md" "policies.md"
-    "profiles.md" "schedules.md" "security.md" "top.md" "triage.md" "tutorial.md"
+    "profiles.md" "schedules.md" "security.md" "stories.md" "top.md" "triage.md" "tutorial.md"
 }
 
 /// The page of a name, such as `docs/lanes.md`.
