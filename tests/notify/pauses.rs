@@ -46,11 +46,11 @@ fn nothing_is_sent_over_a_channel_before_the_pause_is_over_that_its_service_asks
         fleet.start();
 
         fleet.eventually("the pause is noted", || {
-            let rests = later(SystemTime::now(), Duration::from_secs(1800));
+            let rests = later(SystemTime::now(), Duration::from_mins(30));
             (next_tries(&fleet).iter().all(|at| *at > rests)).then_some(())
         });
 
-        let over = later(played.asked()[0].at, Duration::from_secs(3600));
+        let over = later(played.asked()[0].at, Duration::from_hours(1));
         let tries = next_tries(&fleet);
         assert!(tries.len() == 2 && tries.iter().all(|at| *at >= over), "{kind}: {tries:?} {over}");
         let shown = fleet.cli(["notify", "outbox"]).ok().stdout;
@@ -79,7 +79,7 @@ fn a_channel_sends_no_more_messages_a_minute_than_it_may() {
         (tries.len() == 3 && tries.iter().all(|at| *at > rests)).then_some(())
     });
 
-    let over = later(before, Duration::from_secs(60));
+    let over = later(before, Duration::from_mins(1));
     let tries = next_tries(&fleet);
     assert!(played.asked().len() == 2 && tries.iter().all(|at| *at >= over), "{tries:?} {over}");
 }
