@@ -67,9 +67,11 @@ fn a_tenant_is_created_with_all_that_is_said_shown_edited_and_removed() {
     let more =
         ["--policy", "strict", "--assignee", "shell", "--quota", "creates=3", "--budget", "cost_usd=5"];
     let who = ["--member", "4001", "--member", "ann", "--group", "staff", "--on-board", "default"];
-    fleet.cli(["tenant", "create", "acme", "--max-running", "0"]).refused(2, "none of its tasks starts");
+    fleet
+        .cli(["tenant", "create", "acme", "--max-running", "0"])
+        .refused(2, "would keep all tasks of the tenant from starting");
     let created = fleet.cli([&["tenant", "create", "acme"], &said[..], &more, &who].concat()).ok();
-    assert!(created.stderr.contains("this host knows no user `ann`"), "{}", created.stderr);
+    assert!(created.stderr.contains("this host has no user `ann`"), "{}", created.stderr);
     assert!(!created.stderr.contains("4001") && !created.stderr.contains("staff"), "{}", created.stderr);
 
     let shown = fleet.json(["tenant", "show", "acme"]);

@@ -36,7 +36,7 @@ fn an_agent_that_fails_without_a_word_is_judged_by_what_its_service_has_answered
         shown["why"]["text"].as_str()?.contains("login").then_some(shown)
     });
     assert_eq!(shown["task"]["consecutive_failures"], 0, "{shown:#}");
-    assert!(shown["runs"][0].to_string().contains("has answered 401 last"), "{shown:#}");
+    assert!(shown["runs"][0].to_string().contains("was HTTP 401"), "{shown:#}");
     assert_eq!(fleet.json(["holds"])[0]["kind"], "login");
 }
 

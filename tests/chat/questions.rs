@@ -78,7 +78,7 @@ fn a_question_over_a_webhook_is_answered_by_its_number_and_by_a_reply() {
     let sent = room.sent(&first, "question");
     assert_eq!(sent["chat_id"], "!room");
     let text = sent["text"].as_str().unwrap();
-    assert!(text.ends_with(&format!("answer with a reply, or with: /task answer {first} 1")), "{text}");
+    assert!(text.ends_with(&format!("reply with the answer, or send: /task answer {first} 1")), "{text}");
     assert!(room.answers("2", None).contains("blue"));
     assert_eq!(room.fleet.show(&first)["comments"][0]["body"], "which colour?\nAnswer: blue");
 

@@ -217,7 +217,7 @@ fn a_note_and_a_message_in_a_chat_name_lines_of_the_chat() {
     let id = task_in(&telegram.says(&fleet, 2, line));
     let (_, told) = telegram.heard(&fleet, "which?");
     assert!(
-        text_of(&told).ends_with(&format!("answer with a reply, or with: /task answer {id} 1")),
+        text_of(&told).ends_with(&format!("reply with the answer, or send: /task answer {id} 1")),
         "{told}"
     );
     let done = telegram.says(&fleet, 2, &format!("/task answer {id} 1"));

@@ -50,7 +50,7 @@ fn a_file_of_the_established_program_in_the_directory_of_the_schedules_is_one_of
     assert_eq!(checked["defects"], json!([]), "it is not read yet");
     fleet.cli(["service", "reload"]);
     let defects = fleet.cli(["status", "--json"]).json()["defects"].to_string();
-    assert!(defects.contains("another file is of the schedule insta-fleet"), "{defects}");
+    assert!(defects.contains("another file defines the schedule insta-fleet as well"), "{defects}");
     fleet.cli(["schedules", "rm", "insta-fleet"]).ok();
     assert_eq!(fleet.json(["schedules", "list"]), json!([]), "both files are gone");
 }

@@ -48,5 +48,5 @@ fn a_tick_that_replaces_begins_when_the_run_that_it_ends_has_ended() {
     let is_beside = |pair: &[(usize, Option<usize>)]| pair[0].1.is_none_or(|end| end > pair[1].0);
     assert!(runs.len() > 3 && !runs.windows(2).any(is_beside), "{:#?}", told(&fleet));
     let ticked = fleet.json(["events", "--kind", "ticked", "--limit", "1000"]).to_string();
-    assert!(ticked.contains("is being ended"), "a tick has waited for the end of a run: {ticked}");
+    assert!(ticked.contains("waits for the run of"), "a tick has waited for the end of a run: {ticked}");
 }

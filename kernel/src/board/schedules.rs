@@ -180,10 +180,9 @@ impl Board<'_> {
             // The earlier one may be over: a daemon that dies before it has noted that would lose this tick as well.
             Overlap::Skip if waiting == 1 => (TickOutcome::Due, None),
             Overlap::Queue => (TickOutcome::Skipped, Some(format!("{waiting} ticks wait already"))),
-            Overlap::Skip | Overlap::Replace => (
-                TickOutcome::Skipped,
-                Some("a tick waits already for the command of an earlier one".to_owned()),
-            ),
+            Overlap::Skip | Overlap::Replace => {
+                (TickOutcome::Skipped, Some("another tick already waits for the earlier command".to_owned()))
+            }
         };
         Ok(ScheduleTick { outcome, note, ..tick })
     }
@@ -226,7 +225,7 @@ impl Board<'_> {
             self.replace_task(task, schedule, tick.tick)?;
         }
         while let Some(queued) = self.tx.oldest_queued(name)? {
-            let note = Some("a later tick takes its place".to_owned());
+            let note = Some("replaced by a later tick".to_owned());
             let outcome = TickOutcome::Skipped;
             let replaced = ScheduleTick { outcome, note, decided_at: self.now(), ..queued };
             self.tx.settle_tick(name, &replaced)?;
@@ -235,7 +234,7 @@ impl Board<'_> {
         match self.tx.open_of_schedule(name, 1)?.first() {
             None => self.attempted(schedule, tick),
             Some(task) => {
-                let note = Some(format!("the run of {task} is being ended"));
+                let note = Some(format!("waits for the run of {task} to end"));
                 Ok(ScheduleTick { outcome: TickOutcome::Queued, note, ..tick })
             }
         }

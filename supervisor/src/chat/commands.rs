@@ -12,13 +12,23 @@ pub(super) fn for_chats(text: &str, is_open: impl Fn(&str) -> bool) -> String {
             shown.chars().next_back().is_none_or(|c| c.is_whitespace() || matches!(c, '`' | '('));
         let end = part.find(|c: char| !c.is_ascii_alphanumeric() && c != '-').unwrap_or(part.len());
         shown.push_str(match &part[..end] {
-            "schedules" if is_command => "/",
+            "schedules" if is_command && is_of_chats(&part[end..]) => "/",
             verb if is_command && is_open(verb) => "/kanban ",
             _ => PROGRAM,
         });
         shown.push_str(part);
     }
     shown
+}
+
+/// Whether what follows `schedules` is what chats have of it.
+fn is_of_chats(rest: &str) -> bool {
+    let word = rest
+        .split_ascii_whitespace()
+        .next()
+        .unwrap_or_default()
+        .trim_matches(|c: char| !c.is_ascii_alphabetic());
+    ["", "list", "show", "run", "pause", "resume", "add", "rm"].contains(&word)
 }
 
 /// Whether a text still names a command that only a terminal has.
@@ -38,6 +48,7 @@ mod tests {
             "nobody is assigned: /kanban assign t_1 shell, or another of `supervisor lanes`"
         );
         assert_eq!(shown("`supervisor schedules list` shows them"), "`/schedules list` shows them");
+        assert_eq!(shown("`supervisor schedules edit daily`"), "`supervisor schedules edit daily`");
         assert_eq!(shown("/usr/bin/supervisor show t_1"), "/usr/bin/supervisor show t_1");
         assert!(
             names_terminal(&shown("supervisor daemon")) && !names_terminal(&shown("supervisor show t_1"))

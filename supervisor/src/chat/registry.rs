@@ -11,6 +11,7 @@ use super::scheduling::add;
 use super::verb::{Asker, parsed, parser, permit};
 use crate::api::Verb as _;
 use crate::automation::chat::May;
+use crate::exit::Code;
 use crate::failure::Failure;
 use crate::verbs::{
     self, Answer, Create, List, ListSchedules, PauseSchedule, RemoveSchedule, RunSchedule, ScheduleLine,
@@ -136,7 +137,7 @@ pub(super) async fn schedules(asker: &Asker<'_>, words: &[String]) -> Result<Str
             // One whose file is defective may be of any board.
             lines.retain(|line| line.board.as_ref().is_some_and(|board| asker.require_reach(board).is_ok()));
             if lines.is_empty() {
-                return Ok("No schedules. /help schedules says how one is added.".to_owned());
+                return Ok("No schedules. /help schedules shows how to add one.".to_owned());
             }
             Ok(asker.text_of::<ListSchedules>(&lines))
         }
@@ -146,7 +147,9 @@ pub(super) async fn schedules(asker: &Asker<'_>, words: &[String]) -> Result<Str
             reached(asker, named(name)?).await?;
             let tick = asker.call(RunSchedule { name: named(name)? }).await?;
             let tasks: Vec<&str> = tick.tasks.iter().map(kernel::TaskId::as_str).collect();
-            Ok(format!("Ran {name}  {}", tasks.join(" ")))
+            let made =
+                if tasks.is_empty() { "its command has been started".to_owned() } else { tasks.join(" ") };
+            Ok(format!("Ran {name}  {made}"))
         }
         [word @ ("pause" | "resume"), name] => {
             permit(asker, May::Mutate, word)?;
@@ -169,11 +172,16 @@ pub(super) async fn schedules(asker: &Asker<'_>, words: &[String]) -> Result<Str
     }
 }
 
-/// Returns a schedule, unless its board is one that the sender does not reach.
+/// Returns a schedule, unless its board is not known, or one that the sender does not reach.
 async fn reached(asker: &Asker<'_>, name: ScheduleName) -> Result<Vec<ScheduleLine>, Failure> {
     let found = asker.call(ListSchedules { name: Some(name) }).await?;
-    if let Some(board) = found.iter().find_map(|line| line.board.as_ref()) {
-        asker.require_reach(board)?;
+    for line in &found {
+        let unknown = || {
+            let message =
+                format!("the file of the schedule {} is defective, so its board is not known", line.name);
+            Failure::new(Code::NotPermitted, message)
+        };
+        asker.require_reach(line.board.as_ref().ok_or_else(unknown)?)?;
     }
     Ok(found)
 }

@@ -41,8 +41,8 @@ fn run_editor(text: &str, suffix: &str) -> Result<String, Failure> {
         .status()
         .map_err(|e| failed(&e))?;
     if !status.success() {
-        return Err(Failure::failed(format!("the editor `{editor}` ended with {status}"))
-            .hint("nothing was changed; set EDITOR to another one"));
+        return Err(Failure::failed(format!("the editor `{editor}` failed: {status}"))
+            .hint("nothing was changed; VISUAL or EDITOR names the editor"));
     }
     std::fs::read_to_string(file.path()).map_err(|e| failed(&e))
 }

@@ -33,7 +33,7 @@ number. With several tasks or runs, each line begins with the task that wrote
 it. With --follow it exits as the run does: with 0 if the work is done, 5 if a
 person has to act, else the exit code of the command.
 
-A log holds no times of its lines: --since chooses runs, and -n the last lines.
+Log lines have no timestamps: --since selects whole runs, -n the last lines.
 
 Examples:
   supervisor logs t_0123abcd
@@ -55,7 +55,7 @@ pub(super) struct Logs {
     /// Only the last N bytes
     #[arg(long, value_name = "N", conflicts_with = "lines")]
     bytes: Option<u64>,
-    /// Show all runs that had not ended at this time, each whole: 10m, 2h, 'yesterday', '2026-11-23 09:00'
+    /// Show the whole log of each run that had not ended by this time: 10m, 2h, 'yesterday', '2026-11-23 09:00'
     #[arg(long, value_name = "WHEN", conflicts_with = "run")]
     since: Option<Since>,
     /// Keep following until the runs end

@@ -171,7 +171,10 @@ impl Run {
 fn default_assignee(root: &Root, output: Output) -> Profile {
     let (config, defect) = Config::to_read_with(root);
     if let Some(defect) = defect {
-        output.warn(&[format!("{defect}; without --assignee it is `{}`", config.run.assignee)]);
+        output.warn(&[format!(
+            "{defect}; the assignee is `{}`, because --assignee is not given",
+            config.run.assignee
+        )]);
     }
     config.run.assignee
 }

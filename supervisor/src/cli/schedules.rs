@@ -254,8 +254,11 @@ pub(super) async fn run(line: &CommandLine, verb: Schedules) -> Result<u8, Failu
                 output.value(&tick)?;
             } else {
                 let tasks: Vec<&str> = tick.tasks.iter().map(kernel::TaskId::as_str).collect();
-                let made =
-                    if tasks.is_empty() { "its command is carried out".to_owned() } else { tasks.join(" ") };
+                let made = if tasks.is_empty() {
+                    "its command has been started".to_owned()
+                } else {
+                    tasks.join(" ")
+                };
                 output.text(&format!("Ran {name}  {made}\n"))?;
             }
             Ok(0)

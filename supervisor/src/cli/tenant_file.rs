@@ -130,9 +130,10 @@ impl Changes<'_> {
             table.insert("boards".to_owned(), boards.into());
         }
         if *max_running == Some(0) {
-            return Err(Failure::usage("with --max-running 0 none of its tasks starts").hint(
-                "name 1 or more; `supervisor hold --tenant NAME --reason TEXT` keeps its tasks from starting",
-            ));
+            return Err(Failure::usage("--max-running 0 would keep all tasks of the tenant from starting")
+                .hint(
+                    "give 1 or more, or stop its tasks with `supervisor hold --tenant NAME --reason TEXT`",
+                ));
         }
         if let Some(most) = max_running {
             table.insert("max_running".to_owned(), i64::from(*most).into());

@@ -107,7 +107,9 @@ fn known(name: &UserName) -> Result<Login, Failure> {
 /// The users and groups of a tenant whose names this host does not know: nobody has its socket by them.
 pub(super) fn unknown_users(tenant: &TenantConfig) -> Vec<String> {
     let unknown = |what: &str, name: &UserName| {
-        format!("this host knows no {what} `{name}`: nobody reaches the tenant by that name until it does")
+        format!(
+            "this host has no {what} `{name}`: that name gives nobody access to the tenant until it exists"
+        )
     };
     let users = tenant.users.iter().filter(|name| login(name).is_none() && matches!(name, UserName::Name(_)));
     let groups = tenant.groups.iter().filter(|name| !is_group(name));

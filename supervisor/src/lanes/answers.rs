@@ -50,7 +50,10 @@ impl Services {
             refused @ (Finish::RateLimited(_) | Finish::NotLoggedIn | Finish::Unavailable) => refused,
             Finish::Well | Finish::Unsaid | Finish::Failed | Finish::OwnLimit(_) => return None,
         };
-        Some(Refusal { finish, trouble: format!("{} has answered {} last", last.host, last.status) })
+        Some(Refusal {
+            finish,
+            trouble: format!("the last answer of {} was HTTP {}", last.host, last.status),
+        })
     }
 
     /// For how long the run has asked them, and got nothing but refusals.
@@ -101,7 +104,10 @@ pub(super) mod tests {
         assert_eq!(refusal(&later(401)), Some(Finish::NotLoggedIn));
         assert_eq!(refusal(&later(502)), Some(Finish::Unavailable));
         assert_eq!(refusal(&later(404)), None, "it has refused that request alone");
-        assert_eq!(services.refusal(&later(529)).unwrap().trouble, "b.example:8443 has answered 529 last");
+        assert_eq!(
+            services.refusal(&later(529)).unwrap().trouble,
+            "the last answer of b.example:8443 was HTTP 529"
+        );
         let opens = Some(Timestamp::from_secs(90));
         let told = Answer { opens, ..answer(first, "a.example:443", 503, 7) };
         assert_eq!(refusal(&[told]), Some(Finish::RateLimited(Some(Reset::At(Timestamp::from_secs(90))))));

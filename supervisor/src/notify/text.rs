@@ -78,11 +78,11 @@ fn way_out(letter: &Letter, reader: Reader) -> Option<String> {
             let question = Question { choices: letter.notice.choices.clone(), ..Question::default() };
             let command = question.command(id);
             let example = command.rsplit(' ').next().unwrap_or_default();
-            let chat = || format!("answer with a reply, or with: /task answer {id} {example}");
+            let chat = || format!("reply with the answer, or send: /task answer {id} {example}");
             Some(if is_chat { chat() } else { format!("answer with: {command}") })
         }
         NoticeKind::Approval if is_chat => {
-            Some(format!("approve with a reply, 1 or approve, or with: /task approve {id}"))
+            Some(format!("reply 1 to approve or 2 to deny, or send: /task approve {id}"))
         }
         NoticeKind::Approval => Some(format!("approve with: supervisor approve {id}")),
         NoticeKind::Review => Some(format!("review it with: {} {id}", verb("show", reader))),
@@ -208,10 +208,10 @@ mod tests {
             let text = whole(&read_by(Reader::Chat, vec![letter(1, kind, "paint")]), LONGEST, str::to_owned);
             text.lines().last().unwrap().to_owned()
         };
-        assert_eq!(last(NoticeKind::Question), "answer with a reply, or with: /task answer t_00000001 1");
+        assert_eq!(last(NoticeKind::Question), "reply with the answer, or send: /task answer t_00000001 1");
         assert_eq!(
             last(NoticeKind::Approval),
-            "approve with a reply, 1 or approve, or with: /task approve t_00000001"
+            "reply 1 to approve or 2 to deny, or send: /task approve t_00000001"
         );
         assert_eq!(last(NoticeKind::Review), "review it with: /task show t_00000001");
         assert_eq!(last(NoticeKind::Blocked), "let it go on with: /task unblock t_00000001");

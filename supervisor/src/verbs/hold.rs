@@ -18,8 +18,9 @@ use crate::time::timestamp::{self, When};
 Running tasks continue. Inside a run, with nothing named, the hold says until when a service refuses the worker's
 account. The worker then exits with 75, and its task is tried again when the hold ends.
 
-Of tasks by what they have in common, those that wait to start are meant where --status
-says nothing, each is held by itself, and --tenant says whose they are.
+--status, --assignee, --search, --since and --failed select tasks, and --tenant narrows
+the selection. Without --status, only tasks that wait to start are selected. Each
+selected task gets a hold of its own. --tenant alone holds the whole tenant.
 
 Examples:
   supervisor hold t_0123abcd --reason 'not before the release' --until 2h
@@ -48,14 +49,14 @@ pub(crate) struct Hold {
 
 /// Tasks to hold or to release by what they have in common; `--tenant` is among what is held.
 #[derive(Clone, Debug, Default, clap::Args)]
-#[command(next_help_heading = "Instead of tasks by their ids")]
+#[command(next_help_heading = "Select tasks instead of naming ids")]
 pub(crate) struct HoldMatching {
     #[command(flatten)]
     common: Common,
-    /// Print which tasks these are, and do nothing
+    /// List the selected tasks, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long, short)]
     yes: bool,
 }
@@ -129,7 +130,7 @@ impl Verb for Hold {
         }
         if call.actor.kind != ActorKind::Worker {
             return Err(Failure::usage("nothing to hold is named").hint(
-                "name tasks, what they have in common, or --profile, --tenant, --account or --mission",
+                "name tasks, select them with --status, --assignee, --search, --since or --failed, or give --profile, --tenant, --account or --mission",
             ));
         }
         let until = until

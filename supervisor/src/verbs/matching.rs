@@ -10,7 +10,7 @@ use crate::time::since::Since;
 
 /// What tasks have in common, but for their tenant.
 #[derive(Clone, Debug, Default, clap::Args)]
-#[command(next_help_heading = "Instead of tasks by their ids")]
+#[command(next_help_heading = "Select tasks instead of naming ids")]
 pub(crate) struct Common {
     /// All tasks in these statuses, separated by commas
     #[arg(
@@ -36,7 +36,7 @@ pub(crate) struct Common {
 
 /// What the tasks have in common, and what to do with the answer.
 #[derive(Clone, Debug, Default, clap::Args)]
-#[command(next_help_heading = "Instead of tasks by their ids")]
+#[command(next_help_heading = "Select tasks instead of naming ids")]
 pub(crate) struct Matching {
     #[command(flatten)]
     common: Common,
@@ -46,10 +46,10 @@ pub(crate) struct Matching {
     /// Only tasks that are held themselves
     #[arg(skip)]
     pub(crate) held: bool,
-    /// Print which tasks these are, and do nothing
+    /// List the selected tasks, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long, short)]
     pub(crate) yes: bool,
 }

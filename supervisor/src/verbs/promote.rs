@@ -20,8 +20,8 @@ use crate::terminal::Screen;
 #[command(after_help = "\
 A scheduled or blocked task becomes ready at once.
 
-Of tasks by what they have in common, those in triage are meant where --status says
-nothing.
+When tasks are selected by flags, only those in triage are selected unless --status is
+given.
 
 Examples:
   supervisor promote t_0123abcd 'specified with the customer'
@@ -51,14 +51,14 @@ pub(crate) struct Promote {
 
 /// Tasks to promote by what they have in common; `--dry-run` is the verb's own.
 #[derive(Clone, Debug, Default, clap::Args)]
-#[command(next_help_heading = "Instead of tasks by their ids")]
+#[command(next_help_heading = "Select tasks instead of naming ids")]
 pub(crate) struct PromoteMatching {
     #[command(flatten)]
     common: Common,
     /// All tasks of this tenant
     #[arg(long, value_name = "NAME")]
     tenant: Option<Tenant>,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long, short)]
     yes: bool,
 }

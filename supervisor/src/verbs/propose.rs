@@ -34,7 +34,7 @@ pub(crate) struct Specify {
     /// The task in triage
     #[arg(value_name = "TASK", required_unless_present = "all")]
     pub(crate) task_id: Option<TaskId>,
-    /// All tasks in triage that nobody has denied, 100 at a time
+    /// All tasks in triage except denied ones, 100 at a time
     #[arg(long, conflicts_with = "task_id")]
     pub(crate) all: bool,
     /// With --all: only those of this tenant
@@ -59,7 +59,7 @@ pub(crate) struct Decompose {
     /// The task in triage
     #[arg(value_name = "TASK", required_unless_present = "all")]
     pub(crate) task_id: Option<TaskId>,
-    /// All tasks in triage that nobody has denied, 100 at a time
+    /// All tasks in triage except denied ones, 100 at a time
     #[arg(long, conflicts_with = "task_id")]
     pub(crate) all: bool,
     /// With --all: only those of this tenant

@@ -18,8 +18,8 @@ use crate::terminal::{Screen, printable};
 A mission that was paused at a limit may have as much again when it is released, and
 a tenant or an account whose budget of the day is spent as much again for today.
 
-Of tasks by what they have in common, those are meant that are held themselves, and
---tenant says whose they are.
+--status, --assignee, --search, --since and --failed select tasks that have a hold of
+their own, and --tenant narrows the selection. --tenant alone releases the tenant.
 
 Exit code: 4 if anything named is not held; nothing is released then.
 
@@ -101,7 +101,7 @@ impl Verb for Release {
         named.extend(self.host_of.map(|tenant| HoldOn::host(Some(&tenant))));
         if named.is_empty() && !self.host {
             return Err(Failure::usage("nothing to release is named").hint(
-                "name tasks, what they have in common, or --profile, --tenant, --account, --mission, --environment, --host or --host-of; `supervisor holds` lists what is held",
+                "name tasks, select them with --status, --assignee, --search, --since or --failed, or give --profile, --tenant, --account, --mission, --environment, --host or --host-of; `supervisor holds` lists what is held",
             ));
         }
         let (reason, logged_in, host) = (self.reason, self.logged_in, self.host);

@@ -19,8 +19,8 @@ For tasks that gave up, were cancelled, are blocked, wait for another attempt, o
 are done. Their failures are forgotten, and the next worker reads the earlier
 attempts. A running task is taken back with `reclaim`.
 
-Of tasks by what they have in common, blocked ones are meant where --status says
-nothing: finished work is done again only where it is named so.
+When tasks are selected by flags, only blocked ones are selected unless --status is
+given: finished work is done again only on request.
 
 Examples:
   supervisor retry t_0123abcd

@@ -32,7 +32,7 @@ pub(crate) fn installed(name: &ScheduleName, path: &Path, text: &str) -> Result<
     let (said, schedule) = imported(path, text).map_err(|failure| failure.message)?;
     match said {
         Some(said) if said != name.as_str() => {
-            Err(format!("it says that its name is `{said}`, and the name of a schedule is that of its file"))
+            Err(format!("its `name` is `{said}`, but a schedule has the name of its file"))
         }
         Some(_) | None => Ok(schedule),
     }

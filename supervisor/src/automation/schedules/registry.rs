@@ -58,7 +58,9 @@ impl Schedules {
                 let read = if count > MOST {
                     Err(defect(format!("there are more than {MOST} schedules")))
                 } else if !matches!(defined.find(name), Found::Absent) {
-                    Err(defect(format!("another file is of the schedule {name}, too; remove one of them")))
+                    Err(defect(format!(
+                        "another file defines the schedule {name} as well; remove one of them"
+                    )))
                 } else {
                     text.and_then(|text| read(name, path, &text))
                 };

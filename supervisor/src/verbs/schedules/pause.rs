@@ -31,7 +31,7 @@ impl Verb for PauseSchedule {
     const ON: OnBoard = OnBoard::None;
     const TOOL: Option<Tool> = Some(Tool {
         scope: Scope::Operator,
-        about: "The ticks of a paused schedule pass by; it goes on with its next one.",
+        about: "A paused schedule skips its ticks; a resumed one continues with its next tick.",
     });
     type Reply = Saved;
 

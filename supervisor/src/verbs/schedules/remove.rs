@@ -1,4 +1,4 @@
-//! `remove-schedule`: a schedule that is no more. Its tasks stay.
+//! `remove-schedule`: a schedule that is no more. Tasks that it created are kept.
 
 use kernel::ScheduleName;
 use schemars::JsonSchema;
@@ -32,7 +32,8 @@ impl Verb for RemoveSchedule {
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Write;
     const ON: OnBoard = OnBoard::None;
-    const TOOL: Option<Tool> = Some(Tool { scope: Scope::Operator, about: "Its tasks stay." });
+    const TOOL: Option<Tool> =
+        Some(Tool { scope: Scope::Operator, about: "Tasks that it created are kept." });
     type Reply = Removed;
 
     async fn run(self, call: Call) -> Result<Removed, Failure> {

@@ -10,7 +10,7 @@ use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::Screen;
 
-/// Make the tasks of a schedule now; its own ticks stay as they are
+/// Create the tasks of a schedule now; its regular ticks are not affected
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RunSchedule {
@@ -22,8 +22,10 @@ impl Verb for RunSchedule {
     const NAME: &'static str = "run-schedule";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Write;
-    const TOOL: Option<Tool> =
-        Some(Tool { scope: Scope::Operator, about: "Returns the tasks, whatever is open of earlier ticks." });
+    const TOOL: Option<Tool> = Some(Tool {
+        scope: Scope::Operator,
+        about: "Creates the tasks even if tasks of earlier ticks are open, and returns them.",
+    });
     type Reply = ScheduleTick;
 
     async fn run(self, call: Call) -> Result<ScheduleTick, Failure> {
@@ -52,7 +54,7 @@ impl Verb for RunSchedule {
 impl Command for RunSchedule {
     fn show(reply: &ScheduleTick, screen: &mut Screen) {
         let tasks: Vec<&str> = reply.tasks.iter().map(kernel::TaskId::as_str).collect();
-        let made = if tasks.is_empty() { "its command is carried out".to_owned() } else { tasks.join(" ") };
+        let made = if tasks.is_empty() { "its command has been started".to_owned() } else { tasks.join(" ") };
         screen.line(format!("Ran the schedule  {made}"));
     }
 }

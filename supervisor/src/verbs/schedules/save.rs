@@ -136,13 +136,13 @@ fn check_command(spec: &ScheduleSpec) -> Result<(), Failure> {
         let text = e.to_string();
         let why = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
         Failure::usage(format!("command: {why}"))
-            .hint("`supervisor help dispatch-fleet` has its arguments; nothing was written")
+            .hint("`supervisor help dispatch-fleet` lists the arguments; nothing was written")
     })?;
     if dispatch.root.is_absolute() {
         return Ok(());
     }
     Err(Failure::usage(format!("command: {} is a relative path", dispatch.root.display()))
-        .hint("write the whole path, or one that begins with ~/; nothing was written"))
+        .hint("use an absolute path, or one that begins with ~/; nothing was written"))
 }
 
 /// Says where the tasks of a tick may start after the next tick.
