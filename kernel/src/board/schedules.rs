@@ -14,6 +14,7 @@ use crate::model::id::{ScheduleName, TaskId};
 use crate::model::missing::Missing;
 use crate::model::schedule::{DueCommand, Overlap, Schedule, ScheduleSpec, ScheduleTick, TickOutcome};
 use crate::model::task::Origin;
+use crate::model::verdict::VerdictKind;
 use crate::rules::authority;
 use crate::rules::template::{in_order, title, validate};
 use crate::rules::ticks::{Ticks, jitter};
@@ -242,6 +243,11 @@ impl Board<'_> {
 
     /// Archives a task of an earlier tick; its run is ended.
     fn replace_task(&mut self, task: &TaskId, schedule: &Schedule, at: Timestamp) -> Result<(), Error> {
+        let run = self.expect_task(task)?.current_run_id.map(|run| self.expect_run(run)).transpose()?;
+        // An earlier tick has asked for its end.
+        if run.and_then(|run| run.verdict).is_some_and(|verdict| verdict.kind() == VerdictKind::Archive) {
+            return Ok(());
+        }
         let tick = Ticks::parse(&schedule.spec.timing)
             .map_or_else(|_| String::new(), |ticks| title(" of {date} {time}", &schedule.name, &ticks, at));
         let archived = self.attempt(|board| {

@@ -186,6 +186,8 @@ fn a_tick_that_replaces_waits_until_the_run_that_it_ends_has_ended_and_the_lates
 
     assert_eq!(tasks(&bench).len(), 1, "its run has not ended");
     assert_eq!(outcomes(&bench), [TickOutcome::Made, TickOutcome::Skipped, TickOutcome::Queued]);
+    let comments = bench.readers.with(|view| view.comments(&first)).unwrap();
+    assert_eq!(comments.len(), 1, "the second tick asks for nothing that the first has asked for");
     bench.finish(run, EndCause::Stopped(StopReason::Verdict));
     assert_eq!(bench.next_wake(), Some(bench.clock.now()), "the end of the run wakes the board");
     bench.wake();

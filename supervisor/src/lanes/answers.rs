@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use kernel::Timestamp;
+use kernel::{Clock as _, SystemClock, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::formats::{Finish, Reset, by_status};
@@ -18,8 +18,20 @@ pub(crate) struct Answer {
     /// When it can be asked again, if it says so.
     pub(crate) opens: Option<Timestamp>,
     pub(crate) at: Instant,
-    /// The first refusal since it has last done what it was asked.
+    /// The first of the refusals that have followed each other until now.
     pub(crate) refusing_since: Option<Instant>,
+    /// When it has last done what it was asked.
+    pub(crate) well_at: Option<Instant>,
+}
+
+/// How old an answer may be that says why a run has ended. What the run has done since then may have failed for another reason.
+const RECENT: Duration = Duration::from_mins(5);
+
+impl Answer {
+    /// Whether the run may still have been waiting for another answer when it ended.
+    fn is_recent(&self) -> bool {
+        self.at.elapsed() < RECENT || self.opens.is_some_and(|opens| opens > SystemClock.now())
+    }
 }
 
 /// The hosts that a lane asks by its own brokers.
@@ -42,11 +54,13 @@ impl Services {
 
     /// How a service refuses the run; none where its last answer did what it was asked, or refused that request alone.
     pub(super) fn refusal(&self, answers: &[Answer]) -> Option<Refusal> {
-        let last = self.last(answers)?;
+        let last = self.last(answers).filter(|last| last.is_recent())?;
         let reset = last.opens.map(Reset::At);
         let finish = match by_status(last.status.into(), reset) {
             // It says when it can be asked again.
             Finish::Unavailable if reset.is_some() => Finish::RateLimited(reset),
+            // A key that has been accepted is refused this one request.
+            Finish::NotLoggedIn if last.well_at.is_some() => return None,
             refused @ (Finish::RateLimited(_) | Finish::NotLoggedIn | Finish::Unavailable) => refused,
             Finish::Well | Finish::Unsaid | Finish::Failed | Finish::OwnLimit(_) => return None,
         };
@@ -60,7 +74,11 @@ impl Services {
     pub(super) fn refused_for(&self, answers: &[Answer]) -> Option<Duration> {
         self.refusal(answers)?;
         let last = self.last(answers)?;
-        Some(last.at.duration_since(last.refusing_since?))
+        // An agent that another of its services answers goes on with that.
+        let services = answers.iter().filter(|answer| self.0.contains(&answer.host));
+        let since = last.refusing_since?;
+        let since = services.filter_map(|answer| answer.well_at).fold(since, Instant::max);
+        Some(last.at.duration_since(since))
     }
 }
 
@@ -82,7 +100,8 @@ pub(super) mod tests {
     pub(crate) fn answer(first: Instant, host: &str, status: u16, seconds: u64) -> Answer {
         let at = first + Duration::from_secs(seconds);
         let refusing_since = Some(first).filter(|_| status >= 400);
-        Answer { host: host.to_owned(), status, opens: None, at, refusing_since }
+        let well_at = Some(at).filter(|_| status < 400);
+        Answer { host: host.to_owned(), status, opens: None, at, refusing_since, well_at }
     }
 
     fn services() -> Services {
@@ -120,5 +139,21 @@ pub(super) mod tests {
         assert_eq!(refused_for(answer(first, "a.example:443", 500, 40)), Some(Duration::from_secs(40)));
         assert_eq!(refused_for(answer(first, "a.example:443", 200, 40)), None);
         assert_eq!(refused_for(answer(first, "a.example:443", 404, 40)), None);
+        let both = [answer(first, "a.example:443", 429, 40), answer(first, "b.example:8443", 200, 39)];
+        assert_eq!(services.refused_for(&both), Some(Duration::from_secs(1)), "another service has answered");
+    }
+
+    #[test]
+    fn a_key_that_was_accepted_is_no_missing_login_and_an_old_answer_says_nothing() {
+        let (services, first) = (services(), Instant::now());
+        let refused = answer(first, "a.example:443", 403, 5);
+        assert_eq!(services.refusal(std::slice::from_ref(&refused)).unwrap().finish, Finish::NotLoggedIn);
+        let known = Answer { well_at: Some(first), ..refused };
+        assert_eq!(services.refusal(&[known]), None);
+        let Some(long_ago) = first.checked_sub(RECENT * 2) else { return };
+        let old = answer(long_ago, "a.example:443", 429, 1);
+        assert_eq!(services.refusal(std::slice::from_ref(&old)), None);
+        let opens = Some(SystemClock.now().after(RECENT));
+        assert!(services.refusal(&[Answer { opens, ..old }]).is_some(), "the run was told to wait");
     }
 }

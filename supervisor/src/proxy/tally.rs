@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use kernel::{Denied, Egress, HostEgress, SpentBudget, Timestamp};
+use kernel::{Clock as _, Denied, Egress, HostEgress, SpentBudget, SystemClock, Timestamp};
 use policies::Policy;
 use tokio::sync::Notify;
 
@@ -51,6 +51,19 @@ struct Last {
     opens: Option<Timestamp>,
     at: Instant,
     refusing_since: Option<Instant>,
+    well_at: Option<Instant>,
+}
+
+/// How long after a refusal, or after the time that it has named, another try belongs to the same ones: agents wait a minute at most.
+const AGAIN: Duration = Duration::from_mins(2);
+
+impl Last {
+    /// The first of the refusals that are followed by one at this time.
+    fn refusing_until(self, at: Instant) -> Option<Instant> {
+        let is_same = at.duration_since(self.at) <= AGAIN
+            || self.opens.is_some_and(|opens| SystemClock.now().since(opens) <= AGAIN);
+        self.refusing_since.filter(|_| is_same)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -94,13 +107,14 @@ impl Line {
     /// What the host has answered last. What it refuses of the request alone, such as a path that it does not know, begins no refusals and ends none.
     fn remember(&self, status: u16, opens: Option<Timestamp>) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let (at, before) = (Instant::now(), last.and_then(|last| last.refusing_since));
-        let refusing_since = match status {
-            401 | 403 | 408 | 429 | 500.. => before.or(Some(at)),
-            400..500 => before,
-            _ => None,
+        let (at, well_at) = (Instant::now(), last.and_then(|last| last.well_at));
+        let before = last.and_then(|last| last.refusing_until(at));
+        let (refusing_since, well_at) = match status {
+            401 | 403 | 408 | 429 | 500.. => (before.or(Some(at)), well_at),
+            400..500 => (before, well_at),
+            _ => (None, Some(at)),
         };
-        *last = Some(Last { status, opens, at, refusing_since });
+        *last = Some(Last { status, opens, at, refusing_since, well_at });
     }
 
     fn add(&self, counted: &HostEgress) {
@@ -177,9 +191,9 @@ impl Tally {
     pub(super) fn answers(&self) -> Vec<Answer> {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let answer = |(host, line): (&String, &Arc<Line>)| {
-            let Last { status, opens, at, refusing_since } =
+            let Last { status, opens, at, refusing_since, well_at } =
                 (*line.last.lock().unwrap_or_else(PoisonError::into_inner))?;
-            Some(Answer { host: host.clone(), status, opens, at, refusing_since })
+            Some(Answer { host: host.clone(), status, opens, at, refusing_since, well_at })
         };
         lines.iter().filter_map(answer).collect()
     }

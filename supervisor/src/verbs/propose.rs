@@ -19,6 +19,8 @@ use super::{obstacles, texts};
 
 /// The most tasks of one request.
 const AT_ONCE: u32 = 100;
+/// How many pages of tasks in triage are read for them at most: others write to the board meanwhile.
+const PAGES: usize = 20;
 
 /// Ask a profile to specify an idea in triage
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -208,11 +210,19 @@ async fn ask(
 }
 
 fn in_triage(board: &Board<'_>, tenant: Option<Tenant>) -> Result<Vec<TaskId>, kernel::Error> {
-    let filter = Filter { statuses: vec![Status::Triage], tenant, limit: AT_ONCE, ..Filter::default() };
+    let mut filter = Filter { statuses: vec![Status::Triage], tenant, limit: AT_ONCE, ..Filter::default() };
     let mut ideas = Vec::new();
-    for task in board.tasks(&filter)?.tasks {
-        if !is_denied(board, &task)? {
-            ideas.push(task.id);
+    // What was denied stays in triage: however many there are before it, an idea is found.
+    for _ in 0..PAGES {
+        let page = board.tasks(&filter)?;
+        for task in page.tasks {
+            if ideas.len() < AT_ONCE as usize && !is_denied(board, &task)? {
+                ideas.push(task.id);
+            }
+        }
+        filter.cursor = page.next;
+        if filter.cursor.is_none() || ideas.len() == AT_ONCE as usize {
+            break;
         }
     }
     Ok(ideas)
