@@ -364,8 +364,8 @@ fn the_table_of_stats_fits_a_small_board() {
     let _tidy = tidy();
     assert_snapshot!(fleet.cli(["stats"]).ok().stdout, @r"
     STATUS  TASKS
-    ready   1
     triage  1
+    ready   1
 
     By assignee
     ASSIGNEE  STATUS  TASKS

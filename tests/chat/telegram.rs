@@ -225,7 +225,7 @@ fn a_note_and_a_message_in_a_chat_name_lines_of_the_chat() {
     let gated = "/kanban create buys --approval-class spend --assignee shell\ntrue";
     let id = task_in(&telegram.says(&fleet, 2, gated));
     let (_, told) = telegram.heard(&fleet, "approval needed: buys");
-    assert!(text_of(&told).contains(&format!("or with: /task approve {id}")), "{told}");
+    assert!(text_of(&told).contains(&format!("or send: /task approve {id}")), "{told}");
     let done = telegram.says(&fleet, 1, &format!("/task approve {id}"));
     assert!(done.starts_with(&format!("Approved {id}")), "{done}");
 }

@@ -178,7 +178,7 @@ fn an_operator_has_the_tools_of_all_scopes_over_http() {
     let fleet = Fleet::boot();
     let door = operator(&fleet);
     let listed = names(&asked(&door, "tools/list", &json!({}))["result"]);
-    assert!(listed.contains(&"kanban_assign".to_owned()) && listed.len() == 20, "{listed:?}");
+    assert!(listed.contains(&"kanban_assign".to_owned()) && listed.len() == 23, "{listed:?}");
     let made = called(&door, "kanban_create", &json!({"title": "x", "triage": true}));
     assert_eq!(made["structuredContent"]["status"], json!("triage"), "{made}");
 }

@@ -419,7 +419,7 @@ const TABLE: &[Row] = &[
     (
         "a closed root fails every task, and a command waits for a stopped daemon",
         &[
-            "supervisor/src/paths.rs::a_root_that_workers_cannot_go_through_is_refused_with_the_way_out",
+            "supervisor/src/paths/making.rs::a_root_that_workers_cannot_go_through_is_refused_with_the_way_out",
             "tests/hangs.rs::a_stopped_daemon_is_named_and_no_command_waits_for_it",
         ],
     ),
