@@ -15,11 +15,11 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
-use self::equipped::{directs, has_its_skill};
+use self::equipped::{directs, has_its_skill, is_not_led_by_a_repository};
 use self::mended::mends_a_test_with_a_key_that_it_never_has;
 use self::programs::Program;
 use self::provider::{Act, Provider};
-use crate::harness::Fleet;
+use crate::harness::{Fleet, Repository};
 
 /// How long any of them may take: what an agent waits for is far shorter, and its task is ended before.
 const LIMIT: Duration = Duration::from_mins(5);
@@ -44,6 +44,16 @@ impl Stage {
 
     /// The same for a profile in the lane of the program: `lead` is an orchestrator, and `tidier` has a skill.
     fn open_as(program: &Program, assignee: &str, script: &[Act]) -> Option<Self> {
+        Self::open_in(program, assignee, script, |_| None)
+    }
+
+    /// The same in a repository.
+    fn open_in(
+        program: &Program,
+        assignee: &str,
+        script: &[Act],
+        repository: impl FnOnce(&Fleet) -> Option<Repository>,
+    ) -> Option<Self> {
         if !programs::leave_the_network() {
             return None;
         }
@@ -62,7 +72,8 @@ impl Stage {
         std::fs::create_dir_all(fleet.root().join("skills.d/tidy")).unwrap();
         fleet.write_config("skills.d/tidy/SKILL.md", skill);
         fleet.start();
-        let task = create(&fleet, assignee);
+        let workspace = repository(&fleet).map_or_else(|| "scratch".to_owned(), |one| one.workspace());
+        let task = create(&fleet, assignee, &workspace);
         Some(Stage { fleet, provider, lane: program.lane, task })
     }
 
@@ -146,7 +157,7 @@ impl Stage {
     }
 }
 
-fn create(fleet: &Fleet, lane: &str) -> String {
+fn create(fleet: &Fleet, lane: &str, workspace: &str) -> String {
     let words = [
         "create",
         "Write the file",
@@ -154,6 +165,8 @@ fn create(fleet: &Fleet, lane: &str) -> String {
         lane,
         "--body",
         "Write a word into out.txt.",
+        "--workspace",
+        workspace,
         "--max-runtime",
         MAX_RUNTIME,
         "--max-retries",
@@ -466,7 +479,7 @@ macro_rules! scenes {
 scenes!(CLAUDE: claude, mends_a_test_with_a_key_that_it_never_has, directs, is_steered_in_the_middle_of_a_turn, is_resumed, is_forked);
 scenes!(CODEX: codex, mends_a_test_with_a_key_that_it_never_has, directs, is_resumed, is_forked);
 scenes!(CODEX_SESSION: codex_session, is_steered_in_the_middle_of_a_turn);
-scenes!(GEMINI: gemini, mends_a_test_with_a_key_that_it_never_has, directs, is_resumed);
-scenes!(GEMINI_SESSION: gemini_session, is_steered_in_the_middle_of_a_turn);
+scenes!(GEMINI: gemini, mends_a_test_with_a_key_that_it_never_has, directs, is_not_led_by_a_repository, is_resumed);
+scenes!(GEMINI_SESSION: gemini_session, is_not_led_by_a_repository, is_steered_in_the_middle_of_a_turn);
 scenes!(OPENCODE: opencode, mends_a_test_with_a_key_that_it_never_has, directs, is_resumed);
 scenes!(HERMES: hermes, directs, is_resumed, works_on_its_own_board);

@@ -36,6 +36,22 @@ fn an_orchestrator_starts_without_the_tools_of_its_program_and_cannot_write_its_
 }
 
 #[test]
+fn an_orchestrator_starts_outside_of_its_workspace_where_its_lane_says_so() {
+    let fleet = fleet();
+    fleet.lane("agent", &format!("{LANE}orchestrator_outside = true\n"));
+    fleet.start();
+    let script = "[ \"$(pwd -P)\" = \"$SUPERVISOR_WORKSPACE\" ] && echo inside || echo outside
+        touch x 2> /dev/null || echo kept; ls \"$SUPERVISOR_WORKSPACE\"";
+    assert_eq!(run(&fleet, "lead", script), "outside\nkept\n");
+    assert_eq!(run(&fleet, "hand", script), "inside\nx\n");
+    assert_eq!(run(&fleet, "agent", script), "inside\nx\n");
+    let shown = fleet.json(["lane", "show", "agent"]);
+    assert_eq!(shown["lane"]["orchestrator_outside"], true, "{shown:#}");
+    let gemini = fleet.json(["lane", "show", "gemini"]);
+    assert_eq!(gemini["lane"]["orchestrator_outside"], true, "{gemini:#}");
+}
+
+#[test]
 fn an_orchestrator_directs_the_tasks_that_its_own_task_has_made_and_no_other() {
     let fleet = fleet();
     fleet.start();

@@ -110,7 +110,19 @@ fn confine(
     let failed = |error: ConfineError| error.described();
     let ends = channel.map(own_ends).transpose().map_err(failed)?;
     let spec = RunDir::open(run).and_then(|run| run.spec()).map_err(ConfineError::Spec).map_err(failed)?;
-    let RunSpec { argv, env, cwd, policy, mut surroundings, cgroup, host, conversation, terminal, .. } = spec;
+    let RunSpec {
+        argv,
+        env,
+        cwd,
+        outside,
+        policy,
+        mut surroundings,
+        cgroup,
+        host,
+        conversation,
+        terminal,
+        ..
+    } = spec;
     if terminal.is_some() {
         take_terminal().map_err(ConfineError::Terminal).map_err(failed)?;
     }
@@ -135,6 +147,7 @@ fn confine(
         let failed = failed(ConfineError::Apply(error));
         limited(if is_general { failed } else { failed.concerning(Concern::Run) }, holding)
     })?;
+    let cwd = outside.unwrap_or(cwd);
     // After the restrictions: what this process may not enter, its worker may not stand in.
     std::env::set_current_dir(&cwd).map_err(|source| {
         limited(failed(ConfineError::WorkingDirectory { path: cwd.clone(), source }), Holding::All)

@@ -62,6 +62,9 @@ pub(crate) struct Description {
     /// The words behind the command that take its program's own tools away, for orchestrators.
     #[serde(default)]
     pub(crate) orchestrator: Vec<String>,
+    /// Whether the program of an orchestrator starts outside of the workspace.
+    #[serde(default)]
+    pub(crate) orchestrator_outside: bool,
     /// The directory in the home of its workers in which its program finds skills.
     #[serde(default)]
     pub(crate) skills: Option<PathBuf>,
@@ -130,6 +133,7 @@ impl Lane {
             secrets: self.additions.secrets.keys().cloned().collect(),
             env: self.env.keys().cloned().collect(),
             orchestrator: self.orchestrator.iter().map(ToString::to_string).collect(),
+            orchestrator_outside: self.orchestrator_outside,
             skills: self.skills.clone(),
             exit_codes: self.exit_codes.clone(),
             rate_limit: self.rate_limit,

@@ -33,6 +33,10 @@ pub(crate) struct Lane {
     pub(super) argv: Vec<Vec<Template>>,
     /// The words behind it that take away its program's own tools, for orchestrators.
     pub(super) orchestrator: Vec<Template>,
+    /// Whether the program of an orchestrator starts outside of the workspace,
+    pub(super) orchestrator_outside: bool,
+    /// and whether that of these workers does.
+    pub(super) outside: bool,
     /// How the worker gets its prompt.
     pub(super) prompt: Prompt,
     /// How its program takes messages while it works, the prompt among them; none where it takes none.
@@ -168,6 +172,7 @@ impl Lane {
         let mut lane = Lane { model: model.map(str::to_owned), servers: servers.clone(), ..self.clone() };
         if role == WorkerRole::Orchestrator {
             lane.argv.push(lane.orchestrator.clone());
+            lane.outside = lane.orchestrator_outside;
             // Without the tool that loads them they are part of its prompt.
             lane.skills = None;
         }

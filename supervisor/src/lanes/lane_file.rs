@@ -35,6 +35,8 @@ struct LaneFile {
     #[serde(default)]
     orchestrator: Vec<String>,
     #[serde(default)]
+    orchestrator_outside: bool,
+    #[serde(default)]
     prompt: Prompt,
     session: Option<Conversing>,
     terminal: Option<TerminalFile>,
@@ -117,6 +119,10 @@ impl Lane {
         } else {
             reader.argv(file.argv, file.prompt)?
         };
+        if file.orchestrator_outside && file.orchestrator.is_empty() {
+            let message = "the lane has no orchestrators: it has no `orchestrator`";
+            return Err(reader.defect("orchestrator_outside", "orchestrator_outside", message));
+        }
         let env = reader.env(file.env)?;
         let files = reader.files(file.files)?;
         let texts = || argv.iter().flatten().chain(env.values()).chain(files.values());
@@ -173,6 +179,8 @@ impl Lane {
             pull: file.pull,
             argv,
             orchestrator: reader.words("orchestrator", &file.orchestrator)?,
+            orchestrator_outside: file.orchestrator_outside,
+            outside: false,
             prompt: file.prompt,
             session,
             terminal,
@@ -427,6 +435,10 @@ mod tests {
             ("argv = [\"x\"]\nmax_running = 0", "/etc/l.toml:2 (max_running): "),
             ("argv = [\"x\"]\npools = [\"a b\"]", "/etc/l.toml:2 (pools): "),
             ("argv = [\"x\"]\nmodel = \"m\"", "/etc/l.toml:2 (model): nothing uses it"),
+            (
+                "argv = [\"x\"]\norchestrator_outside = true",
+                "/etc/l.toml:2 (orchestrator_outside): the lane has no orchestrators",
+            ),
             ("argv = [\"x\"]\ntools = \"claude\"", "/etc/l.toml:2 (tools): nothing uses it"),
             ("argv = [\"x\", \"{tools}\"]", "/etc/l.toml:1 (tools): `{tools}` needs a form"),
             ("argv = [\"x\", \"{base_url}\"]", "/etc/l.toml:1 (broker): `{base_url}` is the address"),

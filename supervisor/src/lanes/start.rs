@@ -22,6 +22,8 @@ const ARGUMENT_BYTES: usize = 128 * 1024 - 1;
 /// How a worker is started.
 pub(crate) struct Start {
     pub(crate) argv: Vec<String>,
+    /// The directory in which it starts; none where that is the workspace.
+    pub(crate) outside: Option<PathBuf>,
     /// The variables of its lane, and those that tell it about its run; the policy adds those that it lets through.
     pub(crate) env: BTreeMap<String, String>,
     pub(crate) stdin: Stdin,
@@ -129,7 +131,16 @@ impl Lane {
             let argv = check::command(facts.task);
             let env = environment::variables(facts);
             let (stdin, read) = (Stdin::Null, Vec::new());
-            return Start { argv, env, stdin, session: None, terminal: None, resumed: None, read };
+            return Start {
+                argv,
+                outside: None,
+                env,
+                stdin,
+                session: None,
+                terminal: None,
+                resumed: None,
+                read,
+            };
         }
         let texts = self.own_texts(&facts.places);
         let said = (facts.prompt, facts.session);
@@ -144,7 +155,9 @@ impl Lane {
         env.extend(own);
         let resumed = facts.session.map(str::to_owned);
         let (session, terminal) = (self.session, self.terminal);
-        Start { argv: self.command(&values), env, stdin, session, terminal, resumed, read }
+        // Nobody but the supervisor writes there, and it is the same place in each run: programs keep sessions by where they start.
+        let outside = self.outside.then(|| facts.places.bin.to_owned());
+        Start { argv: self.command(&values), outside, env, stdin, session, terminal, resumed, read }
     }
 
     fn values<'a>(

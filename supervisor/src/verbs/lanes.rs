@@ -306,6 +306,10 @@ pub(crate) fn show_one(named: &NamedLane, screen: &mut Screen) {
         ("retry limit", Some(duration(lane.retry_limit_seconds))),
         ("exit codes", Some(lane.exit_codes.shown().join(", ")).filter(|text| !text.is_empty())),
         ("orchestrator", Some(quoted(&lane.orchestrator)).filter(|text| !text.is_empty())),
+        (
+            "starts",
+            lane.orchestrator_outside.then(|| "outside of the workspace, as an orchestrator".to_owned()),
+        ),
         ("skills", lane.skills.as_ref().map(|path| path.display().to_string())),
         ("login", Some(lane.login.join(" ")).filter(|text| !text.is_empty())),
         ("keeps", Some(paths(&lane.keep)).filter(|text| !text.is_empty())),

@@ -46,8 +46,11 @@ pub struct RunSpec {
     pub argv: Vec<String>,
     /// The whole environment of the command.
     pub env: BTreeMap<String, String>,
-    /// The directory in which the command starts.
+    /// The workspace, in which the command starts,
     pub cwd: PathBuf,
+    /// unless it starts in a directory outside of that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outside: Option<PathBuf>,
     /// What the command reads on its standard input.
     pub stdin: Stdin,
     /// How its agent takes messages while it works, the prompt among them; none where it takes none.
@@ -107,6 +110,7 @@ impl RunSpec {
             argv,
             env,
             cwd,
+            outside: None,
             stdin: Stdin::Null,
             log: PathBuf::new(),
             log_cap: 0,

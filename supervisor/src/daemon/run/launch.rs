@@ -229,6 +229,7 @@ fn run_spec(
         argv: start.argv,
         env: environment(host, order, prepared, start.env, &surroundings),
         cwd: prepared.path.clone(),
+        outside: start.outside,
         stdin: start.stdin,
         conversation: start.session.map(|form| Conversation {
             form,
