@@ -130,17 +130,7 @@ impl Lane {
             let message = "nothing uses it; write {model} into `argv`, `env` or `files`";
             return Err(reader.defect("model", "model", message));
         }
-        match (file.tools, texts().any(|text| text.has(Place::Tools))) {
-            (Some(_), false) => {
-                let message = "nothing uses it; write {tools} into `argv`, `env` or `files`";
-                return Err(reader.defect("tools", "tools", message));
-            }
-            (None, true) => {
-                let message = "`{tools}` needs a form: tools = \"claude\", or another";
-                return Err(reader.defect("tools", "{tools}", message));
-            }
-            (Some(_), true) | (None, false) => {}
-        }
+        reader.tools_are_used(file.tools.is_some(), texts().any(|text| text.has(Place::Tools)))?;
         if file.broker.is_empty() && texts().any(|text| text.has(Place::BaseUrl)) {
             let message = "`{base_url}` is the address of a broker, and the lane has none: [[broker]]";
             return Err(reader.defect("broker", "{base_url}", message));
@@ -233,6 +223,16 @@ impl Reader<'_> {
 
     fn wrong(&self, wrong: &Wrong) -> Defect {
         self.defect(wrong.key, wrong.words, wrong.message.as_str())
+    }
+
+    /// Refuses a form of the tools that no text uses, and a text about them without a form.
+    fn tools_are_used(&self, has_form: bool, has_text: bool) -> Result<(), Defect> {
+        let (message, words) = match (has_form, has_text) {
+            (true, false) => ("nothing uses it; write {tools} into `argv`, `env` or `files`", "tools"),
+            (false, true) => ("`{tools}` needs a form: tools = \"claude\", or another", "{tools}"),
+            (true, true) | (false, false) => return Ok(()),
+        };
+        Err(self.defect("tools", words, message))
     }
 
     /// Refuses what would change nothing in a lane whose workers nothing here starts.
