@@ -155,7 +155,7 @@ pub(super) const HERMES: Program = Program {
     session: None,
     hears_at_once: true,
     tells_login: true,
-    // It waits for as long as it is told to, and writes nothing.
+    // It waits until the time that the service names, and writes nothing.
     tells_limits: false,
     tells_outages: true,
     tells_refusals: true,

@@ -43,7 +43,7 @@ pub(crate) struct Ticks {
 #[derive(Debug)]
 enum Source {
     Cron(Box<Cron>),
-    /// Every so many microseconds from a time on.
+    /// At a fixed interval in microseconds, from a start time on.
     Every {
         from: i64,
         period: i64,

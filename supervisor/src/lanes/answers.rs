@@ -15,7 +15,7 @@ pub(crate) struct Answer {
     /// The host, with its port.
     pub(crate) host: String,
     pub(crate) status: u16,
-    /// When it can be asked again, if it says so.
+    /// When it accepts requests again, if the answer names a time.
     pub(crate) opens: Option<Timestamp>,
     pub(crate) at: Instant,
     /// The first of the refusals that have followed each other until now.
@@ -96,7 +96,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// The answer of a host, so many seconds after the first one.
+    /// The answer of a host, a number of seconds after the first one.
     pub(crate) fn answer(first: Instant, host: &str, status: u16, seconds: u64) -> Answer {
         let at = first + Duration::from_secs(seconds);
         let refusing_since = Some(first).filter(|_| status >= 400);

@@ -12,7 +12,7 @@ use crate::lanes::usage_line;
 
 /// The directory in the home of the run that outlives it: `state` of the lane `hermes`.
 const KEPT: &str = ".hermes-sessions";
-/// The directory of the program, in the home of the run unless it is told another one.
+/// The variable that names the directory of the program, and the directory in the home of the run where it is not set.
 const OWN: (&str, &str) = ("HERMES_HOME", ".hermes");
 /// The database in its directory.
 const DATABASE: &str = "state.db";

@@ -227,7 +227,7 @@ impl Passage {
         self.meter.count_bytes(bytes);
     }
 
-    /// Counts an answer that refuses the request. `opens` is when the host can be asked again, if it says so.
+    /// Counts an answer that refuses the request. `opens` is when the host accepts requests again, if the answer names a time.
     pub(super) fn answered(&self, status: u16, opens: Option<Timestamp>) {
         self.line.answered(status, opens);
     }

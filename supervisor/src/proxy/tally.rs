@@ -91,7 +91,7 @@ impl Line {
         self.received.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Counts an answer of the host. `opens` is when the host can be asked again, if it says so.
+    /// Counts an answer of the host. `opens` is when the host accepts requests again, if the answer names a time.
     pub(super) fn answered(&self, status: u16, opens: Option<Timestamp>) {
         if opens.is_some() || (200..400).contains(&status) {
             *self.opens.lock().unwrap_or_else(PoisonError::into_inner) = opens;
