@@ -92,7 +92,7 @@ fn a_daemon_with_workers_to_look_after_goes_on_with_the_last_good_settings() {
     // The verbs of every day need the file as little as the daemon does.
     let ran = fleet.cli(["run", "--", "echo", "meanwhile"]).ok();
     assert_eq!(ran.stdout, "meanwhile\n");
-    assert!(ran.stderr.contains("garbage") && ran.stderr.contains("it is `shell`"), "{ran:?}");
+    assert!(ran.stderr.contains("garbage") && ran.stderr.contains("the assignee is `shell`"), "{ran:?}");
     fleet.cli(["kill", &task]).ok();
     fleet.wait_for(&task, "blocked");
     // Without a worker the file is what counts.
