@@ -8,8 +8,7 @@ use crate::model::id::TaskId;
 use crate::model::outcome::{BlockKind, StopReason};
 use crate::model::state::{Change, State};
 use crate::model::status::Status;
-use crate::model::task::CANCELLED_BY;
-use crate::model::verdict::Blocking;
+use crate::model::verdict::{Blocking, cancelled_by};
 use crate::rules::recurrence::Recurrence;
 
 impl Board<'_> {
@@ -42,9 +41,8 @@ impl Board<'_> {
         let Some(run) = task.current_run_id else {
             let change = Change::Blocked { kind: BlockKind::NeedsInput };
             super::legal(id, self.standing(id)?.state, change).map_err(not_cancelled)?;
-            let said = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-            let reason = Some(format!("{CANCELLED_BY}{}{said}", actor.name));
-            let blocking = Blocking { kind: BlockKind::NeedsInput, reason, question: None };
+            let reason = Some(cancelled_by(&actor.name, reason));
+            let blocking = Blocking { reason, is_cancel: true, ..Blocking::default() };
             return self.block(id, blocking, None, actor);
         };
         if let Some(verdict) = self.expect_run(run)?.verdict {

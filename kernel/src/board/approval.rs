@@ -123,7 +123,8 @@ impl Board<'_> {
         let text = rule.request(class, (id.as_str(), &task.title), text);
         let question = Question { text, approval: Some(class.clone()), ..Question::default() };
         let reason = Some(format!("asks for an approval ({class}): {}", question.text));
-        let blocking = Blocking { kind: BlockKind::Approval, reason, question: Some(question) };
+        let blocking =
+            Blocking { kind: BlockKind::Approval, reason, question: Some(question), ..Blocking::default() };
         self.decide(id, Verdict::Block(blocking), None, actor)
     }
 

@@ -283,7 +283,7 @@ fn nobody_blocks_a_task_in_the_supervisors_own_words() {
     let bench = Bench::new();
     for kind in crate::BlockKind::ALL.iter().copied() {
         let id = bench.ready();
-        let blocking = crate::Blocking { kind, reason: Some("x".to_owned()), question: None };
+        let blocking = crate::Blocking { kind, reason: Some("x".to_owned()), ..Blocking::default() };
         let blocked = bench.call(move |board| board.block(&id, blocking, None, &alice()));
         let invalid = matches!(blocked, Err(crate::Error::Invalid { .. }));
         assert_eq!(invalid, !crate::BlockKind::TOLD.contains(&kind), "{kind}");

@@ -36,6 +36,8 @@ struct Former {
     #[serde(default)]
     question: Option<Question>,
     #[serde(default)]
+    cancelled: bool,
+    #[serde(default)]
     work_by: Option<String>,
 }
 
@@ -92,7 +94,8 @@ impl Board<'_> {
     /// What the event of an archived task keeps of where it stood.
     pub(super) fn standing_kept(task: &Task, from: &Standing) -> Value {
         json!({
-            "from": from.state, "reason": task.block_reason, "question": task.question, "work_by": task.work_by,
+            "from": from.state, "reason": task.block_reason, "question": task.question, "cancelled": task.cancelled,
+            "work_by": task.work_by,
         })
     }
 
@@ -125,6 +128,7 @@ impl Board<'_> {
                 from: State::Running { run, verdict: None },
                 reason: None,
                 question: None,
+                cancelled: false,
                 work_by: None,
             }));
         }
@@ -138,12 +142,10 @@ impl Board<'_> {
         standing: &Standing,
         former: Option<&Former>,
     ) -> Result<(Then, Option<Blocking>), Error> {
-        let blocked = |kind, reason: Option<String>, question| {
-            (Then::Blocked(kind), Some(Blocking { kind, reason, question }))
-        };
+        let blocked = |blocking: Blocking| (Then::Blocked(blocking.kind), Some(blocking));
         let Some(former) = former else {
             let reason = "it was archived unfinished, and the log no longer tells its state";
-            return Ok(blocked(BlockKind::NeedsInput, Some(reason.to_owned()), None));
+            return Ok(blocked(Blocking { reason: Some(reason.to_owned()), ..Blocking::default() }));
         };
         if former.from == State::Triage {
             return Ok((Then::Triage, None));
@@ -154,7 +156,9 @@ impl Board<'_> {
         if let State::Blocked { kind } = former.from
             && kind != BlockKind::Approval
         {
-            return Ok(blocked(kind, former.reason.clone(), former.question.clone()));
+            let Former { reason, question, cancelled, .. } = former;
+            let (reason, question) = (reason.clone(), question.clone());
+            return Ok(blocked(Blocking { kind, reason, question, is_cancel: *cancelled }));
         }
         Ok((Then::Again(self.gate(id, standing.not_before)?), None))
     }

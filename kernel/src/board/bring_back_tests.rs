@@ -110,6 +110,7 @@ fn an_archived_task_is_again_what_it_was() {
                     kind: BlockKind::NeedsInput,
                     reason: Some("which?".to_owned()),
                     question: Some(question.clone()),
+                    ..Blocking::default()
                 };
                 bench.call(move |board| board.block(&task, blocking, None, &alice())).map(drop).unwrap();
             }

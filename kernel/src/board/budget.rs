@@ -67,7 +67,8 @@ impl Board<'_> {
         }
         let Some(spent) = self.quotas.budgets.spent_by_run(&self.consumed_by(run.id)?) else { return Ok(()) };
         self.note_budget_spent(run.id, &spent)?;
-        let blocking = Blocking { kind: BlockKind::Budget, reason: Some(spent.told()), question: None };
+        let blocking =
+            Blocking { kind: BlockKind::Budget, reason: Some(spent.told()), ..Blocking::default() };
         self.decide(&run.task_id, Verdict::Block(blocking), Some(run.id), &Actor::system()).map(drop)
     }
 

@@ -4,7 +4,7 @@ use crate::testing::{Bench, alice, titled};
 use crate::{Actor, AtWork, BlockKind, Blocking, EndCause, Handoff, RunId, Status, StopReason, Task, TaskId};
 
 fn dependency() -> Blocking {
-    Blocking { kind: BlockKind::Dependency, reason: Some("the release".to_owned()), question: None }
+    Blocking { kind: BlockKind::Dependency, reason: Some("the release".to_owned()), ..Blocking::default() }
 }
 
 fn worker(id: &TaskId, run: RunId) -> Actor {

@@ -53,7 +53,7 @@ fn history(bench: &Bench) {
     };
     on(|board, id| {
         let blocking =
-            Blocking { kind: BlockKind::Transient, reason: Some("later".to_owned()), question: None };
+            Blocking { kind: BlockKind::Transient, reason: Some("later".to_owned()), ..Blocking::default() };
         board.block(id, blocking, None, &alice())?;
         board.unblock(id, None, &alice()).map(drop)
     });

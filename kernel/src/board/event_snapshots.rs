@@ -345,7 +345,8 @@ fn dependency_wait_tells_of_a_worker_that_waits_for_a_task() {
     let told = reported("dependency_wait", |board, id, bob| {
         let other = board.create(titled("first"), &alice())?.task.id;
         board.link(&other, id, crate::AtWork::TakeBackWithin(std::time::Duration::ZERO), bob)?;
-        let blocking = Blocking { kind: BlockKind::Dependency, reason: Some("first".into()), question: None };
+        let blocking =
+            Blocking { kind: BlockKind::Dependency, reason: Some("first".into()), ..Blocking::default() };
         board.block(id, blocking, None, bob).map(drop)
     });
     insta::assert_snapshot!(told, @r#"its run: {"kind":"dependency","reason":"first","recurrences":1}"#);

@@ -13,8 +13,7 @@ use crate::model::outcome::{BlockKind, Denied, Ending, Finished, Outcome};
 use crate::model::run::Run;
 use crate::model::state::{Change, Then};
 use crate::model::status::WasDone;
-use crate::model::task::CANCELLED_BY;
-use crate::model::verdict::{Blocking, Verdict};
+use crate::model::verdict::{Blocking, Verdict, cancelled_by};
 use crate::rules::backoff::Jitter;
 use crate::rules::check;
 use crate::rules::diagnose::gave_up;
@@ -115,8 +114,7 @@ impl Board<'_> {
         let asked = self.tx.list_events(&filter)?.rows.pop().filter(|event| event.run_id == Some(run.id));
         let Some(payload) = asked.and_then(|event| event.payload) else { return Ok(decision) };
         let Some(by) = payload["by"].as_str() else { return Ok(decision) };
-        let why = payload["reason"].as_str().map(|why| format!(": {why}")).unwrap_or_default();
-        Ok(Decision { error: Some(format!("{CANCELLED_BY}{by}{why}")), ..decision })
+        Ok(Decision { error: Some(cancelled_by(by, payload["reason"].as_str())), ..decision })
     }
 
     /// Keeps what a task has to have before it moves: the message that tells of it reads the result.
@@ -253,7 +251,8 @@ fn blocking(run: &Run, decision: &Decision, from: &Standing) -> Option<Blocking>
         let after = gave_up(decision.failures, checks);
         reason = Some(format!("{after}: {}", reason.unwrap_or_default()));
     }
-    Some(Blocking { kind, reason, question: None })
+    let is_cancel = decision.outcome == Outcome::Cancelled;
+    Some(Blocking { kind, reason, is_cancel, ..Blocking::default() })
 }
 
 /// Names the event of an ending and its details.

@@ -73,7 +73,7 @@ fn thirty_days_of_ticks_lose_no_task_and_double_none() {
             let is_met = task.tenant.as_ref().is_some_and(|tenant| tenant.as_str() == "acct-17");
             let settle = move |board: &mut crate::Board<'_>| {
                 if is_met {
-                    let asked = Blocking { kind: BlockKind::NeedsInput, reason: None, question: None };
+                    let asked = Blocking { kind: BlockKind::NeedsInput, reason: None, ..Blocking::default() };
                     board.block(&task.id, asked, None, &alice())
                 } else {
                     board.complete(&task.id, Handoff::default(), None, &alice())

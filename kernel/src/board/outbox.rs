@@ -76,6 +76,11 @@ impl View<'_> {
         self.tx.list_letters(&Letters { limit, ..seen_by(which, actor) })
     }
 
+    /// Returns the channels that are in trouble, as [`Mail::is_in_trouble`] has it, without a look at those that wait their turn.
+    pub fn troubled_channels(&self) -> Result<Vec<String>, Error> {
+        self.tx.troubled_channels(Mail::trouble_since(self.now()))
+    }
+
     /// Returns what there is for each channel, as far as a caller may see it.
     pub fn mail(&self, actor: &Actor) -> Result<Vec<Mail>, Error> {
         self.tx.mail(actor.tenant.as_ref())

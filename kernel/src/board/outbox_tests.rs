@@ -31,6 +31,10 @@ fn letters(bench: &Bench) -> Vec<Letter> {
     bench.readers.with(|view| view.outbox(&all(), &alice())).unwrap()
 }
 
+fn in_trouble(bench: &Bench) -> Vec<String> {
+    bench.readers.with(|view| view.troubled_channels()).unwrap()
+}
+
 fn kinds(bench: &Bench) -> Vec<NoticeKind> {
     letters(bench).iter().map(|letter| letter.kind).collect()
 }
@@ -83,7 +87,7 @@ fn a_question_is_told_with_its_choices_and_a_block_with_its_reason() {
     let id = task.clone();
     bench.call(move |board| board.unblock(&id, None, &alice())).unwrap();
     let reason = Some("no such host".to_owned());
-    block(&bench, &task, Blocking { kind: BlockKind::Capability, reason, question: None });
+    block(&bench, &task, Blocking { kind: BlockKind::Capability, reason, ..Blocking::default() });
 
     let told = letters(&bench);
     assert_eq!(
@@ -230,7 +234,7 @@ fn shake(bench: &Bench, task: &TaskId, times: usize) {
     for n in 0..times {
         let reason = Some(format!("number {n}"));
         let kind = if n % 2 == 0 { BlockKind::NeedsInput } else { BlockKind::Capability };
-        block(bench, task, Blocking { kind, reason, question: None });
+        block(bench, task, Blocking { kind, reason, ..Blocking::default() });
         let id = task.clone();
         bench.call(move |board| board.unblock(&id, None, &alice())).unwrap();
     }
@@ -311,6 +315,8 @@ fn a_message_that_fails_waits_and_then_is_dead_and_can_be_retried_and_dropped() 
     assert_eq!(told[1].state, LetterState::Dead);
     let mail = bench.readers.with(|view| view.mail(&alice())).unwrap().remove(0);
     assert_eq!((mail.waiting, mail.dead, mail.last_error.as_deref()), (1, 1, Some("gone")));
+    assert!(mail.is_in_trouble(bench.clock.now()));
+    assert_eq!(in_trouble(&bench), [mail.channel], "a message is dead");
 
     assert_eq!(bench.call(|board| board.retry_letters(&all(), &alice())).unwrap(), 2);
     let told = letters(&bench);
@@ -322,6 +328,39 @@ fn a_message_that_fails_waits_and_then_is_dead_and_can_be_retried_and_dropped() 
     let gone = Letters { id: Some(first), ..all() };
     let refused = bench.call(move |board| board.retry_letters(&gone, &alice())).unwrap_err();
     assert!(refused.to_string().contains("message"), "{refused}");
+}
+
+#[test]
+fn a_worker_that_calls_its_block_a_cancellation_is_told_as_any_block() {
+    let bench = Bench::new();
+    let task = bench.ready();
+    subscribe(&bench, &task, "ops");
+    let reason = Some("cancelled by alice".to_owned());
+    block(&bench, &task, Blocking { reason, ..Blocking::default() });
+    assert!(!bench.task(&task).is_cancelled());
+    assert_eq!(kinds(&bench), [NoticeKind::Blocked]);
+}
+
+#[test]
+fn a_channel_is_in_trouble_once_it_has_taken_nothing_for_half_an_hour_until_it_takes_its_messages() {
+    let bench = Bench::new();
+    let task = bench.ready();
+    subscribe(&bench, &task, "ops");
+    complete(&bench, &task, "done");
+    let id = letters(&bench)[0].id;
+    let fails = || {
+        let later = bench.clock.now().after(Duration::from_mins(1));
+        bench.call(move |board| board.letters_failed(&[id], "refused", Some(later))).unwrap();
+    };
+    assert_eq!(in_trouble(&bench), Vec::<String>::new(), "it waits");
+    fails();
+    for (minutes, expected) in [(29, 0), (1, 1), (60, 1)] {
+        bench.clock.advance(Duration::from_mins(minutes));
+        fails();
+        assert_eq!(in_trouble(&bench).len(), expected, "after {minutes} more minutes");
+    }
+    bench.call(move |board| board.letters_delivered(&[id], None)).unwrap();
+    assert_eq!(in_trouble(&bench), Vec::<String>::new());
 }
 
 #[test]

@@ -99,10 +99,7 @@ impl Board<'_> {
 impl View<'_> {
     /// Lists at most `limit` missions whose progress is to be reviewed now, by their first tasks.
     pub fn due_reviews(&self, terms: &ReviewTerms, limit: u32) -> Result<Vec<Task>, Error> {
-        let since = terms.idle.map(|idle| {
-            let micros = i64::try_from(idle.as_micros()).unwrap_or(i64::MAX);
-            Timestamp::from_micros(self.now().as_micros().saturating_sub(micros))
-        });
+        let since = terms.idle.map(|idle| self.now().before(idle));
         self.tx.due_reviews(terms.moves, since, limit)
     }
 

@@ -38,13 +38,23 @@ impl Timestamp {
     /// Returns the moment `duration` later; saturates.
     #[must_use]
     pub fn after(self, duration: Duration) -> Self {
-        Self(self.0.saturating_add(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)))
+        Self(self.0.saturating_add(micros(duration)))
+    }
+
+    /// Returns the moment `duration` earlier; saturates.
+    #[must_use]
+    pub fn before(self, duration: Duration) -> Self {
+        Self(self.0.saturating_sub(micros(duration)))
     }
 
     /// Returns how long ago `earlier` was; zero when it lies in the future.
     pub fn since(self, earlier: Timestamp) -> Duration {
         Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
+}
+
+fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }
 
 impl Serialize for Timestamp {

@@ -186,6 +186,11 @@ impl Mail {
 
     /// Returns whether somebody has to look at the channel: messages to it are dead, or it takes nothing for long.
     pub fn is_in_trouble(&self, now: Timestamp) -> bool {
-        self.dead > 0 || self.failing_since.is_some_and(|since| now.since(since) >= TROUBLE)
+        self.dead > 0 || self.failing_since.is_some_and(|since| since <= Self::trouble_since(now))
+    }
+
+    /// Returns since when a channel has taken nothing that is in trouble now.
+    pub(crate) fn trouble_since(now: Timestamp) -> Timestamp {
+        now.before(TROUBLE)
     }
 }

@@ -276,6 +276,9 @@ pub struct Task {
     pub block_kind: Option<BlockKind>,
     /// Why, when blocked.
     pub block_reason: Option<String>,
+    /// Whether a person cancelled it, when blocked.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub cancelled: bool,
     /// The question to a person, when blocked.
     pub question: Option<Question>,
     /// Counted failures in a row.
@@ -353,12 +356,14 @@ pub struct Task {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is serde's")]
+fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is serde's")]
 fn is_zero(count: &u32) -> bool {
     *count == 0
 }
-
-/// How the reason of a block begins where a person cancelled the task.
-pub(crate) const CANCELLED_BY: &str = "cancelled by ";
 
 impl Task {
     /// Returns whether it goes on only if a person does something.
@@ -384,8 +389,7 @@ impl Task {
 
     /// Returns whether a person cancelled it: it asks nothing, and goes on when somebody retries it.
     pub fn is_cancelled(&self) -> bool {
-        let reason = self.block_reason.as_deref().unwrap_or_default();
-        self.status == Status::Blocked && reason.starts_with(CANCELLED_BY)
+        self.status == Status::Blocked && self.cancelled
     }
 
     /// Returns the mission that it belongs to, by the task that a person made.

@@ -70,6 +70,15 @@ pub struct Blocking {
     /// A question for a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<Question>,
+    /// Whether a person has cancelled the task. No worker can say so.
+    #[serde(skip)]
+    pub is_cancel: bool,
+}
+
+/// Says who cancelled a task, and why.
+pub(crate) fn cancelled_by(who: &str, why: Option<&str>) -> String {
+    let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+    format!("cancelled by {who}{why}")
 }
 
 /// What a person is asked.
@@ -126,7 +135,7 @@ impl Question {
 
 impl Default for Blocking {
     fn default() -> Self {
-        Self { kind: BlockKind::NeedsInput, reason: None, question: None }
+        Self { kind: BlockKind::NeedsInput, reason: None, question: None, is_cancel: false }
     }
 }
 

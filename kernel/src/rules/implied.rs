@@ -57,7 +57,7 @@ pub(crate) fn with_verdict(run: Run, ending: &Ending, goal: Option<Proof>) -> Ru
 }
 
 fn over_budget(reason: Option<String>) -> Blocking {
-    Blocking { kind: BlockKind::Budget, reason, question: None }
+    Blocking { kind: BlockKind::Budget, reason, ..Blocking::default() }
 }
 
 fn question(limit: OwnLimit) -> Blocking {
@@ -75,5 +75,6 @@ fn asked(text: String, reason: String) -> Blocking {
         kind: BlockKind::NeedsInput,
         reason: Some(reason),
         question: Some(Question { text, ..Question::default() }),
+        ..Blocking::default()
     }
 }

@@ -103,7 +103,7 @@ impl Ticks {
 
     /// Returns the first tick after a time.
     pub(crate) fn after(&self, time: Timestamp) -> Option<Timestamp> {
-        let time = self.start.map_or(time, |start| time.max(before(start)));
+        let time = self.start.map_or(time, |start| time.max(start.before(NEXT)));
         let next = self.sources.iter().filter_map(|source| source.after(time, &self.zone)).min()?;
         self.end.is_none_or(|end| next <= end).then_some(next)
     }
@@ -130,7 +130,7 @@ impl Ticks {
             if due.make.len() < most {
                 due.make.push(tick);
             }
-            until = before(tick);
+            until = tick.before(NEXT);
         }
         if missed == Missed::Skip {
             due.make.retain(|tick| now.since(*tick) <= GRACE);
@@ -196,10 +196,6 @@ fn zoned(at: Timestamp, zone: &TimeZone) -> Zoned {
 
 fn instant(zoned: &Zoned) -> Timestamp {
     Timestamp::from_secs(zoned.timestamp().as_second())
-}
-
-fn before(time: Timestamp) -> Timestamp {
-    Timestamp::from_micros(time.as_micros().saturating_sub(i64::try_from(NEXT.as_micros()).unwrap_or(1)))
 }
 
 fn zone(name: Option<&str>) -> Result<TimeZone, Error> {

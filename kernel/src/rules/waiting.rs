@@ -393,11 +393,13 @@ mod tests {
     fn a_task_that_was_cancelled_says_so_by_its_code() {
         let cancelled = Task {
             block_kind: Some(BlockKind::NeedsInput),
-            block_reason: Some(format!("{}ann", crate::model::task::CANCELLED_BY)),
+            block_reason: Some("cancelled by ann".to_owned()),
+            cancelled: true,
             ..task(Status::Blocked)
         };
-        assert!(cancelled.is_cancelled());
         assert_eq!(code(&cancelled, &[]), Some(WaitingCode::Cancelled));
+        let said_so = Task { cancelled: false, ..cancelled };
+        assert_eq!(code(&said_so, &[]), Some(WaitingCode::Blocked), "a worker has written that");
     }
 
     #[test]

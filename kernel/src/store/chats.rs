@@ -8,7 +8,6 @@ use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::{TaskId, Tenant};
 use crate::model::letter::{Address, Letter};
-use crate::model::task::CANCELLED_BY;
 
 impl Tx<'_> {
     /// Stores how a service names the latest message about a task at an address.
@@ -48,12 +47,12 @@ impl Tx<'_> {
         let sql = "SELECT m.task_id FROM chat_messages m JOIN tasks t ON t.id = m.task_id \
                    WHERE m.channel = ?1 AND m.chat_id = ?2 AND m.thread_id = ?3 AND (?4 IS NULL OR t.tenant = ?4) \
                      AND ((t.status = 'blocked' AND t.block_kind IN ('needs_input', 'approval') \
-                           AND substr(coalesce(t.block_reason, ''), 1, length(?6)) <> ?6) \
+                           AND NOT t.cancelled) \
                        OR EXISTS (SELECT 1 FROM holds h WHERE h.ended_at IS NULL AND h.kind = 'limit' \
                                   AND h.scope = 'mission' AND h.name = t.id)) \
                    ORDER BY m.event_id LIMIT ?5";
         let tenant = tenant.map(Tenant::as_str);
-        let params = params![channel, chat_id, thread_id, tenant, limit, CANCELLED_BY];
+        let params = params![channel, chat_id, thread_id, tenant, limit];
         self.conn.list("look for the questions of a chat", sql, params, |row| row.get(0))
     }
 

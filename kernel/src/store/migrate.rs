@@ -47,6 +47,8 @@ const STEPS: &[M<'static>] = &[
     M::up(include_str!("migrations/0035.sql")),
     M::up(include_str!("migrations/0036.sql")),
     M::up(include_str!("migrations/0037.sql")),
+    M::up(include_str!("migrations/0038.sql")),
+    M::up(include_str!("migrations/0039.sql")),
 ];
 
 /// Returns every migration that there is.

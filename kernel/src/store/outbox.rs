@@ -13,6 +13,10 @@ use crate::model::letter::{Address, Crowd, Heads, Letter, Letters, Mail, Notice,
 const LETTER: &str = "SELECT id, task_id, event_id, tenant, channel, chat_id, thread_id, kind, notice, events, state, \
     digest, attempts, due_at, failing_since, last_error, created_at FROM notify_outbox";
 
+/// The first condition is that of the index.
+const TROUBLED_CHANNELS: &str = "SELECT DISTINCT channel FROM notify_outbox \
+    WHERE (state = 'dead' OR failing_since IS NOT NULL) AND (state = 'dead' OR failing_since <= ?1) ORDER BY channel";
+
 /// A message to be written.
 #[derive(Clone, Copy)]
 pub(crate) struct NewLetter<'a> {
@@ -248,6 +252,11 @@ impl Tx<'_> {
         self.conn.run("move the subscription on", sql, params)
     }
 
+    /// The channels with messages that are dead, or that they have not taken since a time or longer.
+    pub(crate) fn troubled_channels(&self, since: Timestamp) -> Result<Vec<String>, Error> {
+        self.conn.list("list the channels in trouble", TROUBLED_CHANNELS, [since], |row| row.get("channel"))
+    }
+
     /// Sums up what there is for each channel, of a tenant where one is named.
     pub(crate) fn mail(&self, tenant: Option<&Tenant>) -> Result<Vec<Mail>, Error> {
         let sql = "SELECT channel, sum(state = 'waiting') AS waiting, sum(state = 'dead') AS dead, \
@@ -264,5 +273,22 @@ impl Tx<'_> {
                 last_error: row.get("last_error")?,
             })
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Bench;
+
+    #[test]
+    fn channels_in_trouble_are_found_without_a_look_at_the_messages_that_wait() {
+        let bench = Bench::new();
+        let conn = rusqlite::Connection::open(&bench.path).unwrap();
+        let sql = format!("EXPLAIN QUERY PLAN {TROUBLED_CHANNELS}");
+        let mut statement = conn.prepare(&sql).unwrap();
+        let plan = statement.query_map([0], |row| row.get::<_, String>("detail")).unwrap();
+        let plan: Vec<String> = plan.collect::<Result<_, _>>().unwrap();
+        assert_eq!(plan, ["SCAN notify_outbox USING COVERING INDEX notify_outbox_failing"]);
     }
 }

@@ -8,6 +8,7 @@ use super::open;
 use super::open_error::{OpenError, sqlite};
 use super::projection::{number, prepare, text};
 use crate::model::projected_use::ProjectedUse;
+use crate::model::spent::Spent;
 
 /// How many conversations are counted: one of a task has few.
 const CONVERSATIONS: i64 = 10_000;
@@ -24,7 +25,7 @@ fn sums(conn: &Connection) -> rusqlite::Result<ProjectedUse> {
     // One state of the file, whatever its worker does meanwhile.
     let tx = conn.unchecked_transaction()?;
     // A cost whose status is `unknown` is 0 and none.
-    let used = tx.query_row(
+    let spent = tx.query_row(
         "SELECT sum(input_tokens + cache_read_tokens + cache_write_tokens), sum(cache_read_tokens), sum(output_tokens),
                 cast(round(sum(coalesce(actual_cost_usd, iif(cost_status = 'unknown', NULL, estimated_cost_usd)))
                            * 1000000) AS INTEGER),
@@ -32,13 +33,13 @@ fn sums(conn: &Connection) -> rusqlite::Result<ProjectedUse> {
            FROM (SELECT * FROM sessions ORDER BY started_at DESC LIMIT ?1)",
         [CONVERSATIONS],
         |row| {
-            Ok(ProjectedUse {
+            Ok(Spent {
                 input_tokens: counted(row, 0)?.unwrap_or_default(),
                 cached_tokens: counted(row, 1)?.unwrap_or_default(),
                 output_tokens: counted(row, 2)?.unwrap_or_default(),
                 cost_micros: counted(row, 3)?,
-                turns: counted(row, 4)?.unwrap_or_default(),
-                ..ProjectedUse::default()
+                turns: counted(row, 4)?,
+                ..Spent::default()
             })
         },
     )?;
@@ -49,7 +50,10 @@ fn sums(conn: &Connection) -> rusqlite::Result<ProjectedUse> {
     let last = tx.query_row(last, [], |row| Ok((text(row, 0)?, text(row, 1)?, text(row, 2)?))).optional()?;
     tx.finish()?;
     let (session, model, role) = last.unwrap_or_default();
-    Ok(ProjectedUse { session, model, is_answered: role.as_deref() == Some("assistant"), ..used })
+    Ok(ProjectedUse {
+        spent: Spent { session, model, ..spent },
+        is_answered: role.as_deref() == Some("assistant"),
+    })
 }
 
 fn counted(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<u64>> {
@@ -87,17 +91,14 @@ mod tests {
              INSERT INTO messages VALUES (NULL, 'main', 'user', 'x'), (NULL, 'helper', 'user', 'y'), (NULL, 'main', 'assistant', 'z');",
         );
         let used = read(&path).unwrap();
-        assert_eq!((used.session.as_deref(), used.model.as_deref()), (Some("main"), Some("large")));
-        assert_eq!((used.input_tokens, used.cached_tokens, used.output_tokens), (145, 30, 22));
-        assert_eq!((used.cost_micros, used.turns, used.is_answered), (Some(250_000), 4, true));
-        let before = ProjectedUse {
-            input_tokens: 100,
-            cost_micros: Some(50_000),
-            turns: 3,
-            ..ProjectedUse::default()
-        };
-        let since = used.since(&before);
-        assert_eq!((since.input_tokens, since.cost_micros, since.turns), (45, Some(200_000), 1));
+        let spent = &used.spent;
+        assert_eq!((spent.session.as_deref(), spent.model.as_deref()), (Some("main"), Some("large")));
+        assert_eq!((spent.input_tokens, spent.cached_tokens, spent.output_tokens), (145, 30, 22));
+        assert_eq!((spent.cost_micros, spent.turns, used.is_answered), (Some(250_000), Some(4), true));
+        let before =
+            Spent { input_tokens: 100, cost_micros: Some(50_000), turns: Some(3), ..Spent::default() };
+        let since = used.since(&ProjectedUse { spent: before, is_answered: false }).spent;
+        assert_eq!((since.input_tokens, since.cost_micros, since.turns), (45, Some(200_000), Some(1)));
     }
 
     #[test]
@@ -105,7 +106,7 @@ mod tests {
         let (_dir, path) = database(
             "INSERT INTO sessions VALUES ('a', 'cli', 'm', NULL, 1, 7, 1, 0, 0, 0.0, NULL, 'unknown', 1);",
         );
-        let used = read(&path).unwrap();
+        let used = read(&path).unwrap().spent;
         assert_eq!((used.cost_micros, used.input_tokens, used.session), (None, 7, None));
         let (_dir, empty) = database("");
         assert_eq!(read(&empty).unwrap(), ProjectedUse::default());

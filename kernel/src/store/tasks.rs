@@ -23,7 +23,7 @@ columns! {
     COLUMNS, read_columns -> Task from "t.";
     "t.": workspace, title, body, assignee, reviewer, work_by, status, priority, tenant as optional, workspace_path,
         branch_name, created_by, created_at, started_at, completed_at, result, skills as list, pools as list, block_kind,
-        block_reason, question as json, consecutive_failures, last_failure_error, current_run_id, failed_checks,
+        block_reason, cancelled, question as json, consecutive_failures, last_failure_error, current_run_id, failed_checks,
         unchecked_run, goal_turns;
     "r.": claim_lock, claim_expires, worker_pid, last_heartbeat_at;
     "t.": not_before, idempotency_key, updated_at, policy, creator_uid, worker_uid, creator_task, notes,
@@ -216,7 +216,7 @@ impl Tx<'_> {
         let run = |state: State| if let State::Running { run, .. } = state { Some(run) } else { None };
         let blocking = blocking.filter(|_| kind.is_some());
         let question = blocking.and_then(|blocking| blocking.question.as_ref()).map(to_json).transpose()?;
-        self.conn.alter("move the task", "UPDATE tasks SET status = ?3, current_run_id = ?4, block_kind = ?5, block_reason = ?6, question = ?7, \
+        self.conn.alter("move the task", "UPDATE tasks SET status = ?3, current_run_id = ?4, block_kind = ?5, block_reason = ?6, question = ?7, cancelled = ?13, \
            not_before = coalesce(?8, not_before), updated_at = ?9, \
            completed_at = CASE WHEN ?10 THEN coalesce(completed_at, ?9) END, \
            started_at = CASE WHEN ?3 = 'running' AND status <> 'running' THEN ?9 ELSE started_at END, \
@@ -236,6 +236,7 @@ impl Tx<'_> {
             to.is_finished(),
             run(from),
             if let State::Checking { of } = to { Some(of) } else { None },
+            blocking.is_some_and(|blocking| blocking.is_cancel),
         ])
     }
 

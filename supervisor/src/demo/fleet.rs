@@ -2,6 +2,7 @@
 //! one that tries to read what is not its own.
 
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 use kernel::{BlockKind, Counted, Outcome, Status, Task, TaskId};
 
@@ -15,12 +16,15 @@ use super::tenants::{COUNT, Role, TenantPlace, quoted};
 use crate::api::Verb;
 use crate::failure::Failure;
 use crate::paths::Root;
+use crate::time::duration::WrittenDuration;
 use crate::verbs::{Create, List, Show, Unblock};
 
 const STORY: Story = Story::Fleet;
 
-/// The limit of the one that never ends.
-const LIMIT: &str = "2s";
+/// The shortest limit of the one that never ends.
+const LIMIT: Duration = Duration::from_secs(2);
+/// On a slow host it has this part of the time that the others took to start, so that it is seen at work.
+const PART_OF_START: u32 = 4;
 
 #[derive(Debug)]
 struct Member {
@@ -65,8 +69,9 @@ pub(super) async fn play(
     let words: Vec<String> = loot.iter().map(|loot| quoted(&loot.target.to_string())).collect();
     let mut fleet = Vec::new();
     let overrunner = places.pop();
+    let begun = Instant::now();
     for place in places {
-        fleet.push(enlist(board, place, &words.join(" ")).await?);
+        fleet.push(enlist(board, place, &words.join(" "), None).await?);
     }
     let gated = fleet.len();
     let at_work = |task: &Task| task.worker_pid.is_some() && task.status == Status::Running;
@@ -79,7 +84,8 @@ pub(super) async fn play(
         .await?;
     // Last, because its time is short and the others are to see it.
     if let Some(place) = overrunner {
-        fleet.push(enlist(board, place, "").await?);
+        let limit = LIMIT.max(begun.elapsed() / PART_OF_START);
+        fleet.push(enlist(board, place, "", Some(limit)).await?);
     }
     let overruns = one(&fleet, Role::Overruns)?.task.clone();
     board
@@ -112,16 +118,18 @@ fn one(fleet: &[Member], role: Role) -> Result<&Member, Failure> {
     found.ok_or_else(|| Failure::failed(format!("nobody in the fleet {role:?}")))
 }
 
-async fn enlist(board: &Board, place: TenantPlace, targets: &str) -> Result<Member, Failure> {
-    let limits = match place.role {
-        Role::Overruns => (Some(LIMIT.parse().map_err(|e| Failure::failed(format!("{e}")))?), Some(1)),
-        Role::Works | Role::Asks | Role::Crashes | Role::Steals => (None, None),
-    };
+/// Creates the task of a tenant. One with a limit is tried once.
+async fn enlist(
+    board: &Board,
+    place: TenantPlace,
+    targets: &str,
+    limit: Option<Duration>,
+) -> Result<Member, Failure> {
     let create = Create {
         tenant: Some(place.name.clone()),
         workspace: Some(format!("dir:{}", place.dir.display())),
-        max_runtime: limits.0,
-        max_retries: limits.1,
+        max_runtime: limit.map(|limit| WrittenDuration::from_secs(limit.as_secs())),
+        max_retries: limit.map(|_| 1),
         ..Create::default()
     };
     let task = board.create(&place.title(), place.script(targets), create).await?;
@@ -286,7 +294,8 @@ fn check_overrun(shown: &Shown, brood: &[Seen], report: &mut Report) {
         && run.is_some_and(|run| run.outcome == Some(Outcome::TimedOut));
     let kind = task.block_kind.map_or_else(|| "-".to_owned(), |kind| kind.to_string());
     let told = format!("{} ({kind})", outcomes(shown));
-    let name = format!("one runs past its {LIMIT} and is ended");
+    let limit = kernel::brief(task.limits.max_runtime.unwrap_or_default());
+    let name = format!("one runs past its {limit} and is ended");
     report.check(STORY, name, "timed_out, then blocked (gave_up)", told, Verdict::of(ok));
     let census = processes::mentioning(&format!("SUPERVISOR_TASK={}", task.id));
     let left = census.found.len() + brood.iter().filter(|seen| seen.lives()).count();

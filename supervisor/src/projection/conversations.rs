@@ -50,7 +50,7 @@ impl Conversations {
     /// The line that says what was used since by a program that has ended with a code; none where it has had no conversation.
     pub(super) fn used(&self, code: u8) -> Option<String> {
         let used = ProjectedUse::read(&self.path).ok()?;
-        used.session.is_some().then(|| usage_line(used.since(&self.before), code))
+        used.spent.session.is_some().then(|| usage_line(used.since(&self.before), code))
     }
 }
 

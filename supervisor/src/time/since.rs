@@ -27,10 +27,7 @@ impl FromStr for Since {
     fn from_str(text: &str) -> Result<Self, WhenError> {
         let has_unit = text.ends_with(|c: char| c.is_ascii_alphabetic());
         match text.parse::<WrittenDuration>() {
-            Ok(ago) if has_unit => {
-                let ago = i64::try_from(ago.duration().as_micros()).unwrap_or(i64::MAX);
-                Ok(Since(Timestamp::from_micros(SystemClock.now().as_micros().saturating_sub(ago))))
-            }
+            Ok(ago) if has_unit => Ok(Since(SystemClock.now().before(ago.duration()))),
             Ok(_) | Err(_) => text.parse::<When>().map(|when| Since(when.timestamp())),
         }
     }

@@ -95,7 +95,7 @@ impl Verb for Block {
             }
             None => None,
         };
-        let blocking = Blocking { kind, reason: self.reason, question };
+        let blocking = Blocking { kind, reason: self.reason, question, ..Blocking::default() };
         let ids: Vec<TaskId> = self.task_id.into_iter().chain(self.ids).collect();
         call.refuse_live_without_daemon(&ids).await?;
         call.write(move |board, actor| {

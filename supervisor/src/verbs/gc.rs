@@ -104,14 +104,14 @@ impl Verb for Gc {
     async fn run(self, call: Call) -> Result<Collected, Failure> {
         let from: Cursor = self.cursor.as_deref().map(str::parse).transpose()?.unwrap_or_default();
         let now = SystemClock.now();
-        let days = |days: u32| before(now, DAY.saturating_mul(days));
+        let days = |days: u32| now.before(DAY.saturating_mul(days)).max(Timestamp::from_secs(0));
         let collection = Collection {
             service: Arc::clone(&call.service),
             board: Arc::clone(call.board()?),
             sweep: if self.dry_run { Sweep::Look } else { Sweep::Remove },
             ages: Ages {
                 logs: days(self.log_retention_days),
-                replies: before(now, REPLY_AGE),
+                replies: now.before(REPLY_AGE),
                 ledger: kernel::day_of(days(self.spend_retention_days)),
                 events: self.event_retention_days.map(days),
             },
@@ -154,9 +154,4 @@ impl Command for Gc {
             (false, false) => screen.line(format!("{size} freed.")),
         }
     }
-}
-
-fn before(now: Timestamp, age: Duration) -> Timestamp {
-    let age = i64::try_from(age.as_micros()).unwrap_or(i64::MAX);
-    Timestamp::from_micros(now.as_micros().saturating_sub(age).max(0))
 }

@@ -196,7 +196,7 @@ impl Plan {
                 let reason = self.reason.clone();
                 board.block(
                     id,
-                    Blocking { kind: BlockKind::NeedsInput, reason, question: None },
+                    Blocking { kind: BlockKind::NeedsInput, reason, ..Blocking::default() },
                     None,
                     actor,
                 )?;

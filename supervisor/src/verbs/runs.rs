@@ -1,7 +1,5 @@
 //! `runs`: the attempts at a task.
 
-use std::time::Duration;
-
 use kernel::{Dollars, Outcome, Run, RunStatus, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -157,14 +155,8 @@ impl Command for Runs {
 /// The table of runs: how each ended, how long it took, what it said; and what their agents have used, where one said it.
 pub(super) fn table(runs: &[Run], screen: &mut Screen) {
     let rows = runs.iter().map(|run| {
-        let took = run.ended_at.map_or_else(
-            || "running".to_owned(),
-            |end| {
-                in_column(Duration::from_micros(
-                    (end.as_micros() - run.started_at.as_micros()).max(0).unsigned_abs(),
-                ))
-            },
-        );
+        let took =
+            run.ended_at.map_or_else(|| "running".to_owned(), |end| in_column(end.since(run.started_at)));
         let outcome = run.outcome.map_or_else(|| run.status.to_string(), |outcome| outcome.to_string());
         let outcome = match run.tries {
             Some(tries) if tries > 1 => format!("{outcome} ({tries} tries)"),

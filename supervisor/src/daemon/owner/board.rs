@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{BoardName, Clock as _, Timestamp};
+use kernel::{BoardName, Clock as _};
 
 use super::backoff::Kept;
 use super::event::Event;
@@ -76,9 +76,7 @@ pub(in crate::daemon) fn keep_breaker(context: &Context, board: &BoardName, kept
 
 /// Forgets the stored replies of requests that nobody repeats any more.
 pub(in crate::daemon) fn forget_old_requests(context: &Arc<Context>, boards: &[BoardName]) {
-    let now = kernel::SystemClock.now();
-    let age = i64::try_from(REPLY_AGE.as_micros()).unwrap_or(i64::MAX);
-    let before = Timestamp::from_micros(now.as_micros().saturating_sub(age));
+    let before = kernel::SystemClock.now().before(REPLY_AGE);
     for name in boards {
         let name = name.clone();
         let shared = Arc::clone(context);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::{
-    Actor, Answer, BoardName, Candidate, HoldKind, ProposalKind, Reach, TaskId, Timestamp, View, WaitingCode,
+    Answer, BoardName, Candidate, HoldKind, ProposalKind, Reach, TaskId, Timestamp, View, WaitingCode,
 };
 
 use super::action::BoardWork;
@@ -146,10 +146,8 @@ pub(in crate::daemon) fn read_board(
             let read = board.readers().with(|view| {
                 // First: what may start next must find them taken.
                 board.external_leases().follow(shared.service.root(), &name, view)?;
-                let (failing, paused) = (troubles::failing(view, &Actor::system())?, troubles::paused(view)?);
-                shared
-                    .service
-                    .set_silent(&name, troubles::of_messages(failing.iter(), paused.iter(), view.now()));
+                let (channels, paused) = (view.troubled_channels()?, troubles::paused(view)?);
+                shared.service.set_silent(&name, troubles::of_messages(channels.iter(), paused.iter()));
                 Ok((commands::due(view)?, work(view, &name, &mut room, &roster, noted)?))
             });
             let (due, work) = read.map_err(Failure::from)?;
@@ -170,8 +168,7 @@ fn unknown(
     let now = view.now();
     let found = view.unknown_assignees(&known, since, NOTED)?;
     if found.is_empty() {
-        let micros = i64::try_from(COMMIT.as_micros()).unwrap_or(i64::MAX);
-        return Ok((Vec::new(), Timestamp::from_micros(now.as_micros().saturating_sub(micros))));
+        return Ok((Vec::new(), now.before(COMMIT)));
     }
     // Those are noted first, and then the same time is looked at again.
     let told = found.into_iter().filter_map(|(task, profile, _)| {

@@ -93,8 +93,7 @@ fn handle(dir: &RunDir, watched: &Arc<Watched>) -> ShimHandle {
 /// Since when the command of a run runs, by the clock of the host as it is set now.
 fn begun_at(record: &StartedRecord, clock: &impl Clock) -> Timestamp {
     let ago = clock.boottime().saturating_sub(Duration::from_micros(record.started_at_us));
-    let ago = i64::try_from(ago.as_micros()).unwrap_or(i64::MAX);
-    Timestamp::from_micros(clock.now().as_micros().saturating_sub(ago))
+    clock.now().before(ago)
 }
 
 /// Records that the command of a run has been started, and shows it. It is news for the owner loop once in the life of the run.

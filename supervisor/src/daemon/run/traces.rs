@@ -173,8 +173,7 @@ fn ended_at(record: &ExitRecord, same_boot: bool, clock: &impl Clock) -> Timesta
     let now = clock.now();
     if same_boot {
         let ago = clock.boottime().saturating_sub(Duration::from_micros(record.ended_at_us));
-        let ago = i64::try_from(ago.as_micros()).unwrap_or(i64::MAX);
-        return Timestamp::from_micros(now.as_micros().saturating_sub(ago));
+        return now.before(ago);
     }
     record.ended_at_wall_us.map_or(now, Timestamp::from_micros)
 }

@@ -1,6 +1,6 @@
 //! What is wrong beside the board, each in a few words: `status` and the line for the service manager say the same.
 
-use kernel::{Actor, Counted, Mail, PluginCursor, Timestamp, View};
+use kernel::{Actor, Counted, Mail, PluginCursor, View};
 
 use super::live::Phase;
 
@@ -35,13 +35,11 @@ pub(crate) fn of_host<'a>(
 
 /// The channels that have not taken their messages for long, and the plugins that get no more events.
 pub(crate) fn of_messages<'a>(
-    failing: impl Iterator<Item = &'a Mail>,
+    channels: impl Iterator<Item = &'a String>,
     paused: impl Iterator<Item = &'a PluginCursor>,
-    now: Timestamp,
 ) -> Vec<String> {
-    let failing = failing.filter(|mail| mail.is_in_trouble(now));
-    let failing = failing.map(|mail| format!("the channel {} does not take its messages", mail.channel));
-    failing.chain(paused.map(|cursor| format!("the plugin {} is paused", cursor.plugin))).collect()
+    let channels = channels.map(|channel| format!("the channel {channel} does not take its messages"));
+    channels.chain(paused.map(|cursor| format!("the plugin {} is paused", cursor.plugin))).collect()
 }
 
 /// The channels of a board that have not taken a message, as far as a caller may see them.

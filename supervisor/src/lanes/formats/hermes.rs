@@ -21,13 +21,8 @@ static BEGINS: LazyLock<String> = LazyLock::new(|| format!("{{\"type\":\"{KIND}\
 struct Line {
     #[serde(rename = "type")]
     kind: String,
-    session: Option<String>,
-    model: Option<String>,
-    input_tokens: u64,
-    cached_tokens: u64,
-    output_tokens: u64,
-    cost_micros: Option<u64>,
-    turns: u64,
+    #[serde(flatten)]
+    spent: Spent,
     /// Whether the program has failed, and its text is no answer of a model.
     #[serde(default)]
     is_failed: bool,
@@ -35,17 +30,7 @@ struct Line {
 
 /// Returns the line of what was used by a program that has ended with a code.
 pub(crate) fn usage_line(used: ProjectedUse, code: u8) -> String {
-    let line = Line {
-        kind: KIND.to_owned(),
-        is_failed: code != 0 && !used.is_answered,
-        session: used.session,
-        model: used.model,
-        input_tokens: used.input_tokens,
-        cached_tokens: used.cached_tokens,
-        output_tokens: used.output_tokens,
-        cost_micros: used.cost_micros,
-        turns: used.turns,
-    };
+    let line = Line { kind: KIND.to_owned(), is_failed: code != 0 && !used.is_answered, spent: used.spent };
     serde_json::to_string(&line).unwrap_or_default()
 }
 
@@ -56,14 +41,9 @@ pub(super) fn read(stdout: &Stdout) -> Said {
         if line.kind == KIND {
             is_failed = line.is_failed;
             said.spent = Spent {
-                session: line.session.as_deref().and_then(name),
-                model: line.model.as_deref().and_then(name),
-                input_tokens: line.input_tokens,
-                cached_tokens: line.cached_tokens,
-                output_tokens: line.output_tokens,
-                cost_micros: line.cost_micros,
-                turns: Some(line.turns),
-                ..Spent::default()
+                session: line.spent.session.as_deref().and_then(name),
+                model: line.spent.model.as_deref().and_then(name),
+                ..line.spent
             };
         }
     });
@@ -99,16 +79,17 @@ mod tests {
 
     #[test]
     fn the_text_is_the_message_and_the_line_behind_it_what_was_used() {
-        let used = ProjectedUse {
+        let spent = Spent {
             session: Some("20261128_100043_bb72cf".to_owned()),
             model: Some("large".to_owned()),
             input_tokens: 145,
             cached_tokens: 30,
             output_tokens: 22,
             cost_micros: Some(250_000),
-            turns: 4,
-            is_answered: true,
+            turns: Some(4),
+            ..Spent::default()
         };
+        let used = ProjectedUse { spent, is_answered: true };
         let told = said(&format!("It is done.\nAll of it.\n\n{}\n", usage_line(used, 0)));
         assert_eq!(told.message.as_deref(), Some("It is done.\nAll of it."));
         assert_eq!(told.spent.session.as_deref(), Some("20261128_100043_bb72cf"));

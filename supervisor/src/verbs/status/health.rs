@@ -50,9 +50,9 @@ pub(super) fn of(report: &StatusReport) -> (Health, Vec<String>) {
     for broken in &report.broken {
         add(true, &format!("{} does not work", broken.what));
     }
-    let messages =
-        troubles::of_messages(report.failing_channels.iter(), report.paused_plugins.iter(), report.now);
-    troubles.extend(messages);
+    let channels = report.failing_channels.iter().filter(|mail| mail.is_in_trouble(report.now));
+    let channels = channels.map(|mail| &mail.channel);
+    troubles.extend(troubles::of_messages(channels, report.paused_plugins.iter()));
     troubles.extend(troubles::of_host(report.unheld_policies.keys(), report.unheard.keys()));
     troubles.extend(troubles::of_runs(report.workers.iter().map(|worker| worker.run.phase)));
     let health = match (&report.daemon, troubles.is_empty()) {

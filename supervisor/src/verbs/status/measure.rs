@@ -50,7 +50,7 @@ fn measure(live: Vec<LiveRun>, now: Timestamp, tree: Option<usize>) -> Vec<Worke
     let measured = |run: LiveRun| {
         let left = run.deadline_us.map(|deadline| deadline.saturating_sub(boottime) / 1_000_000);
         WorkerLine {
-            age_seconds: (now.as_micros() - run.started_at.as_micros()).max(0).unsigned_abs() / 1_000_000,
+            age_seconds: now.since(run.started_at).as_secs(),
             left_seconds: left,
             usage: sampler.usage(run.cgroup.as_deref(), run.pid),
             health: WorkerHealth::of(&run, left, now),

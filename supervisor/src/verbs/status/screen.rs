@@ -301,9 +301,7 @@ fn worker_row(worker: &WorkerLine, now: Timestamp) -> [Cell; 12] {
     let run = &worker.run;
     let (state, ink) = worker_state(run.phase, run.purpose);
     let short = |seconds: u64| in_column(Duration::from_secs(seconds));
-    let beat = run
-        .last_heartbeat_at
-        .map(|at| short((now.as_micros() - at.as_micros()).max(0).unsigned_abs() / 1_000_000));
+    let beat = run.last_heartbeat_at.map(|at| short(now.since(at).as_secs()));
     let cpu = worker.usage.as_ref().map(|usage| cpu_brief(Duration::from_micros(usage.cpu_us)));
     let memory = worker.usage.as_ref().map(|usage| bytes_brief(usage.memory_bytes).replace(' ', ""));
     [
