@@ -11,7 +11,7 @@ use crate::surroundings::Surroundings;
 use crate::way_out::PROXY_PORT;
 
 /// The `PATH` of a run whose policy says nothing about it.
-const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+pub const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// What `LC_*` stands for: the categories of glibc's locale(7).
 const LOCALE: &[&str] = &[

@@ -9,10 +9,10 @@ use crate::surroundings::Identity;
 /// What the run's user and group are called where the host has no name for them.
 const NAME: &str = "worker";
 
-/// The files that hold the names (passwd(5), group(5)).
-pub(crate) const USERS: &str = "/etc/passwd";
-/// See [`USERS`].
-pub(crate) const GROUPS: &str = "/etc/group";
+/// The file that has the host's own users (passwd(5)).
+pub const USERS: &str = "/etc/passwd";
+/// The file that has the host's own groups (group(5)).
+pub const GROUPS: &str = "/etc/group";
 
 /// A file with which the view replaces one of the host's.
 #[derive(Debug, Clone, PartialEq, Eq)]

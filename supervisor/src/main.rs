@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::process::ExitCode;
 
 mod a2a;
+mod a2a_protocol;
 mod api;
 mod automation;
 mod browsers;

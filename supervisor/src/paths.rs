@@ -2,6 +2,7 @@
 
 mod automation;
 mod choice;
+pub(crate) mod definition_file;
 mod listing;
 mod making;
 pub(crate) mod private_file;

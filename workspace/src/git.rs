@@ -20,7 +20,7 @@ const PLACEHOLDER: &str = "keeps-this-directory.lock";
 
 /// Returns the repository around a path by the directory that holds its `.git`; from a linked worktree, the one it is linked
 /// to. None if there is none, or only a bare one. Nothing of the repository is read, so its owner does not matter.
-pub fn discover(path: &Path) -> Option<PathBuf> {
+pub(crate) fn discover(path: &Path) -> Option<PathBuf> {
     let found = Repository::discover_path(path, std::iter::empty::<&Path>()).ok()?;
     // The metadata of a linked worktree lies inside the main repository's `.git`.
     let git = found.ancestors().find(|dir| dir.file_name().is_some_and(|name| name == ".git"))?;

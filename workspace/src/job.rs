@@ -153,7 +153,7 @@ pub enum Job {
         /// What it says.
         claims: Claims,
     },
-    /// See [`crate::discover`].
+    /// The path to look from.
     Discover {
         /// Where to begin.
         path: PathBuf,

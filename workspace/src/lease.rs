@@ -12,7 +12,7 @@ use crate::lock;
 use crate::prepared::Place;
 
 /// Returns the lease file of a directory.
-pub fn lease_path(leases_dir: &Path, place: Place) -> PathBuf {
+pub(crate) fn lease_path(leases_dir: &Path, place: Place) -> PathBuf {
     leases_dir.join(format!("{:x}-{:x}.lease", place.device, place.inode))
 }
 

@@ -153,10 +153,7 @@ impl Board<'_> {
             && task.approval.state == Some(ApprovalState::Granted)
             && !matches!(task.status, Status::Done | Status::Archived)
         {
-            return Err(Error::conflict(
-                format!("{id} was approved as it is"),
-                "create a new task that asks for another approval",
-            ));
+            return Err(crate::rules::proposal::approved_as_it_is(id));
         }
         if edit.changes_check() && self.tx.proposal(id)?.is_some() {
             // What it returns would be applied before a check has run, and again after one that failed.

@@ -304,6 +304,11 @@ fn legal(id: &TaskId, from: State, change: Change) -> Result<State, Error> {
     next(Some(from), change).map_err(|_| illegal(id, from, change))
 }
 
+/// What is said to who would have something of the open run of a task that has none.
+fn no_open_run(task: &Task, hint: impl Into<String>) -> Error {
+    Error::conflict(format!("{} has no open run: its status is {}", task.id, task.status), hint)
+}
+
 fn illegal(id: &TaskId, from: State, change: Change) -> Error {
     let block = if let State::Blocked { kind } = from { Some(kind) } else { None };
     let status = from.status();

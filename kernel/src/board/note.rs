@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::charge::Cost;
-use super::{Board, way_on};
+use super::{Board, no_open_run, way_on};
 use crate::model::actor::{Actor, ActorKind};
 use crate::model::error::Error;
 use crate::model::event::EventKind;
@@ -146,8 +146,8 @@ impl Board<'_> {
         authority::own_task(actor, id, task.current_run_id)?;
         limits::maybe("note", note, limits::WORD)?;
         let Some(run) = task.current_run_id else {
-            return Err(Error::conflict(
-                format!("{id} has no open run: its status is {}", task.status),
+            return Err(no_open_run(
+                &task,
                 if task.status == Status::Ready {
                     format!("claim it first: `supervisor claim {id}`")
                 } else {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Board, Effect, Record, Settled};
+use super::{Board, Effect, Record, Settled, no_open_run};
 use crate::model::actor::Actor;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
@@ -64,10 +64,7 @@ impl Board<'_> {
     pub fn reclaim(&mut self, id: &TaskId, reason: Option<&str>, actor: &Actor) -> Result<Settled, Error> {
         let task = self.for_person(id, actor, "reclaim a task")?;
         let Some(run) = task.current_run_id else {
-            return Err(Error::conflict(
-                format!("{id} has no open run: its status is {}", task.status),
-                "there is nothing to take back",
-            ));
+            return Err(no_open_run(&task, "there is nothing to take back"));
         };
         self.stop_run(run, StopReason::Reclaimed, reason, actor)
     }

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::Board;
 use super::charge::Cost;
+use super::{Board, no_open_run};
 use crate::model::actor::Actor;
 use crate::model::error::Error;
 use crate::model::event::EventKind;
@@ -21,10 +21,7 @@ impl Board<'_> {
         limits::filled("tool", &call.tool, "name the tool")?;
         limits::bytes("tool", &call.tool, limits::WORD)?;
         let Some(run) = task.current_run_id else {
-            return Err(Error::conflict(
-                format!("{id} has no open run: its status is {}", task.status),
-                "nothing was noted",
-            ));
+            return Err(no_open_run(&task, "nothing was noted"));
         };
         self.charge(actor, Cost::one(Bound::Notes).text([call.tool.as_str()]))?;
         self.append(&task, Some(run), EventKind::ToolCalled, json!(call), &actor.label())

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::id::{Profile, TaskId, Tenant};
 
 /// How a comment begins that is an entry of a swarm's blackboard; `{"key": …, "value": …}` follows.
-pub const BLACKBOARD: &str = "[swarm:blackboard] ";
+pub(crate) const BLACKBOARD: &str = "[swarm:blackboard] ";
 
 /// What a new swarm is made of.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use crate::model::id::Profile;
 
 /// The most profiles that one comment mentions.
-pub const MENTIONS: usize = 8;
+pub(crate) const MENTIONS: usize = 8;
 
 /// Returns the names after `@` in a text, each once, in their order, at most [`MENTIONS`]: those for which `known` is true.
 ///

@@ -147,16 +147,18 @@ impl ProposalKind {
     }
 }
 
+/// What a task with an approval says to who would have its worker do something else.
+pub(crate) fn approved_as_it_is(id: &TaskId) -> Error {
+    Error::conflict(format!("{id} was approved as it is"), "create a new task that asks for another approval")
+}
+
 /// Refuses to ask for a proposal that could not be applied to its task.
 pub(crate) fn may_ask(kind: ProposalKind, subject: &Task) -> Result<(), Error> {
     let id = &subject.id;
     if subject.approval.state == Some(ApprovalState::Granted)
         && !matches!(kind, ProposalKind::Route | ProposalKind::Progress)
     {
-        return Err(Error::conflict(
-            format!("{id} was approved as it is"),
-            "create a new task that asks for another approval",
-        ));
+        return Err(approved_as_it_is(id));
     }
     // What it is divided into would do without approval what it asks for.
     if subject.approval.state.is_some() && matches!(kind, ProposalKind::Decompose | ProposalKind::Plan) {

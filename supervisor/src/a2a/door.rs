@@ -23,10 +23,11 @@ use tokio_util::task::TaskTracker;
 use super::card;
 use super::desk::{Desk, Outcome};
 use super::message::Request;
-use super::reply::{Refusal, VERSION};
+use super::reply::Refusal;
 use super::senders::{Senders, Shut};
 use super::strangers::{Stranger, Strangers};
 use super::stream;
+use crate::a2a_protocol::VERSION;
 use crate::service::Service;
 
 /// How long a request may take to be there: its head, then its body.

@@ -4,12 +4,10 @@ use kernel::{Outcome, Task, Timestamp};
 use serde_json::{Value, json};
 
 use super::state::State;
+use crate::a2a_protocol::VERSION;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::verbs::Shown;
-
-/// The version that is spoken.
-pub(super) const VERSION: &str = "1.0";
 
 /// Why a request is refused: the code of JSON-RPC and of A2A, section 5.4, and words.
 #[derive(Debug)]

@@ -42,12 +42,13 @@ fn begin(service: &Arc<Service>, round: &CancellationToken) -> JoinSet<()> {
     // What could not be served before may be gone.
     service.chats().deaf().iter().for_each(|(name, _)| service.chats().closed(name));
     for (name, chat) in chats.usable() {
-        let Some(channel) = config.notify.channels.get(&chat.channel) else {
-            let known = config.notify.names();
-            let why = format!("there is no channel `{}`; the channels are: {known}", chat.channel);
-            tracing::warn!(chat = name, why, "chat_not_served");
-            service.chats().failed(name, &why);
-            continue;
+        let channel = match config.notify.find(&chat.channel) {
+            Ok(channel) => channel,
+            Err(why) => {
+                tracing::warn!(chat = name, why, "chat_not_served");
+                service.chats().failed(name, &why);
+                continue;
+            }
         };
         let bridge = Bridge {
             service: Arc::clone(service),

@@ -240,7 +240,7 @@ impl Default for WorkerConfig {
             log_cap: 8 << 20,
             policy: "default".to_owned(),
             lane: "claude".parse().unwrap_or_else(|_| unreachable!("a literal name parses")),
-            failure_limit: const { NonZeroU32::new(5).unwrap() },
+            failure_limit: const { NonZeroU32::new(kernel::DEFAULT_FAILURE_LIMIT).unwrap() },
             drain: seconds("30s"),
             link_grace: seconds("30s"),
         }

@@ -242,6 +242,12 @@ impl NotifyConfig {
         if names.is_empty() { "none is configured".to_owned() } else { names.join(", ") }
     }
 
+    /// The channel of a name, or why there is none.
+    pub(crate) fn find(&self, name: &str) -> Result<&Channel, String> {
+        let missing = || format!("there is no channel `{name}`; the channels are: {}", self.names());
+        self.channels.get(name).ok_or_else(missing)
+    }
+
     /// Why it cannot be used, with the name of the key.
     pub(super) fn unusable(&self) -> Option<String> {
         for (name, channel) in &self.channels {
@@ -257,11 +263,9 @@ impl NotifyConfig {
         }
         let of_boards = self.boards.iter().map(|(board, channel)| (format!("boards.{board}"), channel));
         let of_all = self.default.iter().map(|channel| ("default".to_owned(), channel));
-        of_all.chain(of_boards).find(|(_, channel)| !self.channels.contains_key(*channel)).map(
-            |(key, channel)| {
-                format!("notify.{key}: there is no channel `{channel}`; the channels are: {}", self.names())
-            },
-        )
+        of_all
+            .chain(of_boards)
+            .find_map(|(key, channel)| Some(format!("notify.{key}: {}", self.find(channel).err()?)))
     }
 }
 

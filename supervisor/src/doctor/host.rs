@@ -2,6 +2,8 @@
 
 use std::ffi::OsStr;
 
+use policies::USUAL_PATH;
+
 use super::{Check, Verdict};
 use crate::automation::chat::Chats;
 use crate::automation::plugins::Plugins;
@@ -13,9 +15,6 @@ use crate::host::find_program::find_python;
 use crate::owner::OwnerLock;
 use crate::paths::Root;
 use crate::roster::Roster;
-
-/// The search path of runs, unless their policy has another.
-const SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Files of the configuration that cannot be used.
 pub(super) fn configuration(root: &Root) -> Vec<Check> {
@@ -57,14 +56,14 @@ fn unheld(root: &Root, host: &policies::Support) -> Vec<Check> {
 
 /// Whether agents can run scripts that call tools.
 fn scripts() -> Check {
-    match find_python(OsStr::new(SEARCH_PATH)) {
+    match find_python(OsStr::new(USUAL_PATH)) {
         Some(python) => {
             Check::new("scripts", Verdict::Ok, format!("execute_code runs scripts by {}", python.display()))
         }
         None => Check::new(
             "scripts",
             Verdict::Warning,
-            format!("execute_code is refused: no python3 in {SEARCH_PATH}"),
+            format!("execute_code is refused: no python3 in {USUAL_PATH}"),
         )
         .hint("install Python 3 where workers may execute it, such as /usr/bin"),
     }

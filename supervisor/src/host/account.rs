@@ -5,13 +5,9 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 use nix::unistd::{Uid, User};
+use policies::{GROUPS, USERS};
 
 use crate::config::tenants::UserName;
-
-/// The file that has the host's own users (passwd(5)).
-const USERS: &str = "/etc/passwd";
-/// The file that has the host's own groups (group(5)).
-const GROUPS: &str = "/etc/group";
 
 /// A user of the host.
 #[derive(Clone, Debug, PartialEq, Eq)]

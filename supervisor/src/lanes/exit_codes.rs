@@ -1,8 +1,9 @@
 //! What exit codes of a lane's program mean, where its standard output does not say it.
 
+use kernel::OwnLimit;
 use serde::{Deserialize, Serialize};
 
-use super::formats::{Finish, OwnLimit};
+use super::formats::Finish;
 
 /// The exit code of a worker whose service refuses it for a while: `EX_TEMPFAIL` of sysexits.h, which workers of
 /// `hermes kanban` use for it. It has this meaning in every lane that gives it no other.

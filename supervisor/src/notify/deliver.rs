@@ -234,9 +234,7 @@ pub(crate) async fn test(
     board: BoardName,
 ) -> Result<Tested, Failure> {
     let config = service.config();
-    let Some(channel) = config.notify.channels.get(name) else {
-        let known = config.notify.names();
-        let missing = format!("there is no channel `{name}`; the channels are: {known}");
+    let channel = config.notify.find(name).map_err(|missing| {
         let is_written = crate::config::Config::load(service.root())
             .is_ok_and(|config| config.notify.channels.contains_key(name));
         let hint = if is_written {
@@ -244,8 +242,8 @@ pub(crate) async fn test(
         } else {
             "a table [notify.channels.NAME] in supervisor.toml makes one"
         };
-        return Err(Failure::new(crate::exit::Code::NotFound, missing).hint(hint));
-    };
+        Failure::new(crate::exit::Code::NotFound, missing).hint(hint)
+    })?;
     let mut trail = Trail::default();
     let kind = serde_json::to_value(channel.kind).ok();
     let kind = kind.as_ref().and_then(|kind| kind.as_str()).unwrap_or_default().to_owned();

@@ -1,7 +1,6 @@
 //! The files of `profiles.d/`: read, written and removed as a whole.
 
-use std::io::{ErrorKind, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use kernel::Profile;
@@ -11,7 +10,7 @@ use crate::config::definitions::Defect;
 use crate::config::settings;
 use crate::exit::Code;
 use crate::failure::Failure;
-use crate::paths::{Root, make_dir};
+use crate::paths::{Root, definition_file};
 
 /// The file of a profile.
 pub(crate) fn path_of(root: &Root, name: &Profile) -> PathBuf {
@@ -35,14 +34,8 @@ pub(crate) fn check(root: &Root, name: &Profile, text: &str) -> Result<Persona, 
 /// Writes the file of a profile. Whatever reads it meanwhile has the old text or the new one.
 pub(crate) fn write(root: &Root, name: &Profile, text: &str) -> Result<PathBuf, Failure> {
     check(root, name, text)?;
-    let (dir, path) = (root.profiles_dir(), path_of(root, name));
-    make_dir(&dir, 0o755)?;
-    let fail = |e: std::io::Error| Failure::file("write", &path, &e);
-    let mut draft = tempfile::NamedTempFile::new_in(&dir).map_err(fail)?;
-    draft.write_all(text.as_bytes()).map_err(fail)?;
-    draft.as_file().set_permissions(std::fs::Permissions::from_mode(0o644)).map_err(fail)?;
-    draft.as_file().sync_all().map_err(fail)?;
-    draft.persist(&path).map_err(|e| fail(e.error))?;
+    let path = path_of(root, name);
+    definition_file::write(&path, text)?;
     Ok(path)
 }
 

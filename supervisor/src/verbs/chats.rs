@@ -59,11 +59,7 @@ fn configured(service: &Service) -> Vec<Configured> {
 }
 
 fn channel_of(service: &Service, file: &ChatFile) -> Result<Channel, String> {
-    let config = service.config();
-    config.notify.channels.get(&file.channel).cloned().ok_or_else(|| {
-        let known = config.notify.names();
-        format!("there is no channel `{}` in [notify.channels]; the channels are: {known}", file.channel)
-    })
+    service.config().notify.find(&file.channel).cloned()
 }
 
 /// Asks the service of a chat whether it answers. Returns as whom.

@@ -10,13 +10,12 @@ use crate::failure::Failure;
 /// Accepts `CHANNEL`, `CHANNEL:CHAT` and `CHANNEL:CHAT:THREAD` for a channel that is configured.
 pub(super) fn known(text: &str, config: &NotifyConfig) -> Result<String, Failure> {
     let channel = text.split(':').next().unwrap_or_default();
-    if config.channels.contains_key(channel) {
-        return Ok(text.to_owned());
-    }
-    let why = format!("there is no channel `{channel}`; the channels are: {}", config.names());
-    Err(Failure::new(Code::NotFound, why).hint(
-        "name one of them with --notify or SUPERVISOR_CHANNEL; a table [notify.channels.NAME] in supervisor.toml makes one",
-    ))
+    let found = config.find(channel).map(|_| text.to_owned());
+    found.map_err(|why| {
+        Failure::new(Code::NotFound, why).hint(
+            "name one of them with --notify or SUPERVISOR_CHANNEL; a table [notify.channels.NAME] in supervisor.toml makes one",
+        )
+    })
 }
 
 /// Returns the channel over which a caller is notified about what it creates. `named` is what the caller says; a worker names nobody: the

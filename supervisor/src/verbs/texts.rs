@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use kernel::{Profile, TaskId};
 
+use crate::environment::with_home;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 
@@ -52,7 +53,7 @@ pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
 /// A workspace as it means the same everywhere: `~` expanded, and a worktree with its repository.
 pub(crate) fn localized_workspace(workspace: &str) -> Result<String, Failure> {
     if workspace != "worktree" {
-        return Ok(expand_home(workspace));
+        return Ok(with_home(workspace));
     }
     let here = std::env::current_dir()
         .map_err(|e| Failure::failed(format!("failed to find the current directory: {e}")))?;
@@ -62,19 +63,6 @@ pub(crate) fn localized_workspace(workspace: &str) -> Result<String, Failure> {
         _ => Err(Failure::usage(format!("{} is not in a git repository", here.display()))
             .hint("change to one, or name it: --workspace worktree:/path/to/repository")),
     }
-}
-
-/// Expands a leading `~/` in the path of a workspace, as the caller's shell would have at the start of a word.
-fn expand_home(workspace: &str) -> String {
-    let Some(home) = crate::environment::text("HOME") else { return workspace.to_owned() };
-    for kind in ["dir:", "worktree:"] {
-        if let Some(rest) = workspace.strip_prefix(kind)
-            && (rest == "~" || rest.starts_with("~/"))
-        {
-            return format!("{kind}{home}{}", &rest[1..]);
-        }
-    }
-    workspace.to_owned()
 }
 
 /// A path with a leading `~` expanded, as the caller's shell would have.

@@ -39,9 +39,9 @@ fn the_repository_around_a_directory_is_the_main_one_also_in_a_worktree() {
     fs_err::create_dir_all(&inside).unwrap();
     let prepared = prepare(&fixture.worktree("t_1"));
     for path in [&fixture.root, &inside, &prepared.path] {
-        assert_eq!(crate::discover(path), Some(fixture.root.clone()), "{}", path.display());
+        assert_eq!(crate::git::discover(path), Some(fixture.root.clone()), "{}", path.display());
     }
-    assert_eq!(crate::discover(Path::new("/proc")), None);
+    assert_eq!(crate::git::discover(Path::new("/proc")), None);
 }
 
 #[test]

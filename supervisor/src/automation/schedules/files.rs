@@ -1,7 +1,6 @@
 //! The files of `schedules.d/`: read, written and removed as a whole.
 
-use std::io::{ErrorKind, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use kernel::ScheduleName;
@@ -11,7 +10,7 @@ use super::text::Planned;
 use crate::config::settings;
 use crate::exit::Code;
 use crate::failure::Failure;
-use crate::paths::{Root, make_dir};
+use crate::paths::{Root, definition_file};
 
 /// The file of a schedule.
 pub(crate) fn path_of(root: &Root, name: &ScheduleName) -> PathBuf {
@@ -51,14 +50,7 @@ pub(crate) fn write(root: &Root, name: &ScheduleName, text: &str) -> Result<Plan
         Failure::usage(defect.to_string())
             .hint("`supervisor help docs/schedules.md` describes the file; nothing was written")
     })?;
-    let dir = root.schedules_dir();
-    make_dir(&dir, 0o755)?;
-    let fail = |e: std::io::Error| Failure::file("write", &path, &e);
-    let mut draft = tempfile::NamedTempFile::new_in(&dir).map_err(fail)?;
-    draft.write_all(text.as_bytes()).map_err(fail)?;
-    draft.as_file().set_permissions(std::fs::Permissions::from_mode(0o644)).map_err(fail)?;
-    draft.as_file().sync_all().map_err(fail)?;
-    draft.persist(&path).map_err(|e| fail(e.error))?;
+    definition_file::write(&path, text)?;
     // Otherwise there were two of its name.
     remove_each(foreign(root, name))?;
     Ok(planned)

@@ -9,6 +9,7 @@ use kernel::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::environment::with_home;
 use crate::time::duration::WrittenDuration;
 
 /// A task of a schedule.
@@ -141,17 +142,4 @@ impl TaskText {
         };
         Ok(TemplateTask { name: said.name, after: said.parents, task })
     }
-}
-
-/// The place with the home of this process's user for a leading `~`.
-pub(super) fn with_home(place: &str) -> String {
-    let Some(home) = crate::environment::text("HOME") else { return place.to_owned() };
-    for kind in ["dir:", "worktree:", ""] {
-        if let Some(rest) = place.strip_prefix(kind)
-            && (rest == "~" || rest.starts_with("~/"))
-        {
-            return format!("{kind}{home}{}", &rest[1..]);
-        }
-    }
-    place.to_owned()
 }

@@ -7,9 +7,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::span::span;
-use super::task_text::{TaskText, is_false, with_home};
+use super::task_text::{TaskText, is_false};
 use crate::config::definitions::{Defect, Subject};
 use crate::config::notify::NOBODY;
+use crate::environment::with_home;
 use crate::failure::Failure;
 use crate::time::duration::WrittenDuration;
 

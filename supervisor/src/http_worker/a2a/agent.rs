@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::super::answer::Answer;
 use super::super::connection;
 use super::super::order::{Order, address, headers};
+use crate::a2a_protocol::VERSION;
 use crate::environment;
 use crate::exit::Code;
 use crate::failure::{Failure, with_causes};
@@ -24,8 +25,6 @@ const ANSWER_BYTES: usize = 8 << 20;
 const ANSWERED: Duration = Duration::from_mins(1);
 /// More of what an agent says of a refusal is left out.
 const WORDS: usize = 300;
-/// The version that is spoken.
-const VERSION: &str = "1.0";
 
 /// An agent that can be asked.
 #[derive(Debug)]

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::verdict::Verdict;
 use super::NOTE;
+use crate::a2a_protocol::State;
 use crate::failure::Failure;
 
 /// The longest summary and question that are taken over, in bytes; the board has a limit of its own.
@@ -13,42 +14,16 @@ const DATA: usize = 16 << 10;
 /// The longest name of a task or a conversation.
 const NAME: usize = 256;
 
-/// The states of A2A 1.0. One that is not known is one in which the agent works.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    Working,
-    InputRequired,
-    AuthRequired,
-    Completed,
-    Failed,
-    Canceled,
-    Rejected,
-}
-
-impl State {
-    pub(super) fn of(task: &Value) -> Self {
-        match task["status"]["state"].as_str().unwrap_or_default() {
-            "TASK_STATE_INPUT_REQUIRED" => State::InputRequired,
-            "TASK_STATE_AUTH_REQUIRED" => State::AuthRequired,
-            "TASK_STATE_COMPLETED" => State::Completed,
-            "TASK_STATE_FAILED" => State::Failed,
-            "TASK_STATE_CANCELED" => State::Canceled,
-            "TASK_STATE_REJECTED" => State::Rejected,
-            _ => State::Working,
-        }
-    }
-
-    /// Whether it stays so until somebody does something.
-    pub(super) fn rests(self) -> bool {
-        self != State::Working
-    }
+/// The state of an agent's task. One that is not known is one in which the agent works.
+pub(super) fn state(task: &Value) -> State {
+    task["status"]["state"].as_str().and_then(State::parse).unwrap_or(State::Working)
 }
 
 /// The verdict that the end of the agent's task stands for.
 pub(super) fn ending(task: &Value) -> Result<Verdict, Failure> {
     let words = text(&task["status"]["message"]["parts"]);
     let said = |otherwise: &str| if words.is_empty() { otherwise.to_owned() } else { words.clone() };
-    let verdict = match State::of(task) {
+    let verdict = match state(task) {
         State::Completed => {
             json!({ "complete": { "summary": summary(task, &words), "metadata": metadata(task) } })
         }
@@ -65,7 +40,7 @@ pub(super) fn ending(task: &Value) -> Result<Verdict, Failure> {
             return Err(Failure::failed(format!("the agent has failed: {}", said("it gives no reason"))));
         }
         State::Canceled => return Err(Failure::failed("the agent has cancelled the task")),
-        State::Working => return Err(Failure::failed("the agent names no task")),
+        State::Submitted | State::Working => return Err(Failure::failed("the agent names no task")),
     };
     Verdict::parse(verdict.to_string().as_bytes())
 }
@@ -154,7 +129,7 @@ mod tests {
         assert_eq!(told("TASK_STATE_FAILED"), "the agent has failed: words");
         assert_eq!(told("TASK_STATE_CANCELED"), "the agent has cancelled the task");
         for state in ["TASK_STATE_SUBMITTED", "TASK_STATE_WORKING", "TASK_STATE_OF_TOMORROW"] {
-            assert!(!State::of(&json!({"status": {"state": state}})).rests(), "{state}");
+            assert!(!super::state(&json!({"status": {"state": state}})).rests(), "{state}");
         }
     }
 

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 
 use self::agent::Agent;
-use self::ending::{State, ending};
+use self::ending::{ending, state};
 use super::order::CONTEXT_BYTES;
 use crate::client::Client;
 use crate::environment;
@@ -126,7 +126,7 @@ async fn follow(agent: &Agent, mut task: Value) -> Result<Value, Failure> {
             agent::log(&task["status"]);
             (said, pause) = (status, LOOK);
         }
-        let Some(name) = task["id"].as_str().filter(|_| !State::of(&task).rests()) else { return Ok(task) };
+        let Some(name) = task["id"].as_str().filter(|_| !state(&task).rests()) else { return Ok(task) };
         tokio::time::sleep(pause).await;
         pause = (pause * 3 / 2).min(LONGEST_LOOK);
         match agent.call("GetTask", json!({ "id": name })).await {

@@ -3,11 +3,12 @@
 //! The answer to `session/new` names the session. The words of the agent come in pieces, which are its final message where no tool follows;
 //! the answer to a prompt says how its turn ended. The protocol has no usage.
 
+use kernel::OwnLimit;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::events::each;
-use super::{Finish, MESSAGE_BYTES, OwnLimit, Said, final_message, name, service, trouble};
+use super::{Finish, MESSAGE_BYTES, Said, final_message, name, service, trouble};
 use shim::rundir::Stdout;
 
 #[derive(Deserialize)]

@@ -7,12 +7,12 @@
 
 use std::collections::BTreeMap;
 
-use kernel::{Spent, Timestamp};
+use kernel::{OwnLimit, Spent, Timestamp};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::events::{Count, Dollars, each};
-use super::{Finish, OwnLimit, Reset, Said, final_message, name, service, trouble};
+use super::{Finish, Reset, Said, final_message, name, service, trouble};
 use shim::rundir::Stdout;
 
 #[derive(Deserialize)]

@@ -6,11 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use kernel::Spent;
+use kernel::{OwnLimit, Spent};
 use serde::Deserialize;
 
 use super::events::{Count, each};
-use super::{Finish, MESSAGE_BYTES, OwnLimit, Said, final_message, name, service, trouble};
+use super::{Finish, MESSAGE_BYTES, Said, final_message, name, service, trouble};
 use shim::rundir::Stdout;
 
 #[derive(Deserialize)]

@@ -25,7 +25,7 @@ pub(super) use self::service::by_status;
 use std::fmt;
 use std::time::Duration;
 
-use kernel::{Spent, Timestamp};
+use kernel::{OwnLimit, Spent, Timestamp};
 use serde::{Deserialize, Serialize};
 use shim::rundir::Stdout;
 
@@ -213,13 +213,6 @@ pub(super) enum Reset {
     At(Timestamp),
     /// So long after the end of the run.
     After(Duration),
-}
-
-/// A limit that a lane sets for the work of an agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OwnLimit {
-    Turns,
-    Cost,
 }
 
 /// A final message as the board gets it: without blank edges, and its beginning where it is long.

@@ -1,0 +1,58 @@
+//! What both ends of A2A 1.0 have in common: the service of this root, and the worker whose program is an agent elsewhere.
+
+/// The version of the protocol.
+pub(crate) const VERSION: &str = "1.0";
+
+/// The states of A2A 1.0, section 4.1.3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Submitted,
+    Working,
+    InputRequired,
+    AuthRequired,
+    Completed,
+    Failed,
+    Canceled,
+    Rejected,
+}
+
+impl State {
+    const ALL: [State; 8] = [
+        State::Submitted,
+        State::Working,
+        State::InputRequired,
+        State::AuthRequired,
+        State::Completed,
+        State::Failed,
+        State::Canceled,
+        State::Rejected,
+    ];
+
+    /// Returns the state with this word; none for one that is not known.
+    pub(crate) fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == word)
+    }
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            State::Submitted => "TASK_STATE_SUBMITTED",
+            State::Working => "TASK_STATE_WORKING",
+            State::InputRequired => "TASK_STATE_INPUT_REQUIRED",
+            State::AuthRequired => "TASK_STATE_AUTH_REQUIRED",
+            State::Completed => "TASK_STATE_COMPLETED",
+            State::Failed => "TASK_STATE_FAILED",
+            State::Canceled => "TASK_STATE_CANCELED",
+            State::Rejected => "TASK_STATE_REJECTED",
+        }
+    }
+
+    /// Whether nothing comes after it.
+    pub(crate) fn is_over(self) -> bool {
+        matches!(self, State::Completed | State::Failed | State::Canceled | State::Rejected)
+    }
+
+    /// Whether a stream ends there: it is over, or waits for somebody.
+    pub(crate) fn rests(self) -> bool {
+        self.is_over() || matches!(self, State::InputRequired | State::AuthRequired)
+    }
+}
