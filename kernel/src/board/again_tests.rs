@@ -93,8 +93,12 @@ fn a_cancelled_run_ends_and_its_task_is_blocked_until_it_is_retried() {
     assert_eq!(bench.task(&id).status, Status::Running, "until its end is proved");
     assert_eq!(bench.runs_to_stop().len(), 1);
 
+    assert_eq!(bench.readers.with(|view| view.last_run_ended(&id)).unwrap(), None, "it is open");
+
     bench.finish(run, EndCause::Stopped(StopReason::Cancelled));
 
+    let ended = bench.readers.with(|view| view.last_run_ended(&id)).unwrap();
+    assert_eq!(ended, bench.readers.with(|view| view.run(run)).unwrap().unwrap().ended_at);
     let outcome = bench.readers.with(|view| view.run(run)).unwrap().unwrap().outcome;
     assert_eq!((bench.task(&id).status, outcome), (Status::Blocked, Some(Outcome::Cancelled)));
     assert!(last_comment(&bench, &id).ends_with("CANCELLED: wrong branch"));
@@ -114,6 +118,10 @@ fn a_task_that_waits_is_cancelled_at_once_and_however_often() {
             let task = bench.task(id);
             assert_eq!(task.status, Status::Blocked);
             assert_eq!(task.block_reason.as_deref(), Some("cancelled by alice: wrong branch"));
+            let of = id.clone();
+            let error = bench.call(move |board| board.answer(&of, "go on", &alice())).unwrap_err();
+            assert!(error.to_string().contains("it was cancelled"), "{error}");
+            assert!(error.hint().unwrap().contains(&format!("supervisor retry {id}")), "{error:?}");
             let error = cancel(&bench, id).unwrap_err();
             assert!(error.to_string().contains("cannot cancel"), "{error}");
             assert!(error.hint().unwrap().contains(&format!("supervisor archive {id}")), "{error:?}");

@@ -31,13 +31,15 @@ impl Board<'_> {
         {
             return Ok(answered);
         }
-        if task.block_kind != Some(BlockKind::NeedsInput) {
+        if task.block_kind != Some(BlockKind::NeedsInput) || task.is_cancelled() {
             let what = match task.block_kind {
+                _ if task.is_cancelled() => "it was cancelled".to_owned(),
                 Some(kind) => format!("it is blocked ({kind})"),
                 None => format!("its status is {}", task.status),
             };
             let hint = match (self.asking_mission_of(&task)?, task.block_kind) {
                 (Some(answer), _) => format!("its mission asks: `{answer}`"),
+                (None, _) if task.is_cancelled() => format!("let it run again: `supervisor retry {id}`"),
                 (None, Some(BlockKind::Approval)) => format!("approve or deny it: `supervisor approve {id}`"),
                 (None, Some(_)) => format!("let it go on: `supervisor unblock {id} --reason '…'`"),
                 (None, None) => format!("comment on it: `supervisor comment {id} '…'`"),

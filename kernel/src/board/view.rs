@@ -142,6 +142,8 @@ reads! {
     status_since: last_change(id: &TaskId) -> Option<Timestamp>;
     /// Returns how many runs a task has had.
     attempts: count_runs(id: &TaskId) -> u64;
+    /// Returns when the last run of a task ended; none while it is open, and where there was none.
+    last_run_ended: last_run_ended(id: &TaskId) -> Option<Timestamp>;
     /// Returns a run, if it exists.
     run: find_run(id: RunId) -> Option<Run>;
     /// Returns the open run whose token has this SHA-256 hash.

@@ -353,6 +353,9 @@ pub struct Task {
     /// How many runs it has had, where that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u64>,
+    /// When its last run ended, where the runs were asked for; none while that is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_run_ended_at: Option<Timestamp>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is serde's")]

@@ -148,6 +148,12 @@ impl Tx<'_> {
         Ok(count.unsigned_abs())
     }
 
+    /// Returns when the last run of a task ended.
+    pub(crate) fn last_run_ended(&self, task: &TaskId) -> Result<Option<Timestamp>, Error> {
+        let sql = "SELECT ended_at FROM task_runs WHERE task_id = ?1 ORDER BY id DESC LIMIT 1";
+        self.conn.find("read the end of the last run", sql, [task], |row| row.get(0)).map(Option::flatten)
+    }
+
     /// Lists the latest runs of a task, oldest first. The newest have their texts, as far as there is room.
     pub(crate) fn latest_runs(&self, task: &TaskId, room: Room) -> Result<Excerpt<Run>, Error> {
         let limit = limits::REPLY_ROWS;

@@ -35,7 +35,7 @@ columns! {
     lineage: Lineage { mission, depth, consult }
     client: Client { project_id, session_id, workflow_template_id, current_step_key, model_override }
     origin: Origin { schedule, tick, channel, forked_from, forked_run, forked_session };
-    workspace_kind: String::new(), why: None, status_since: None, attempts: None
+    workspace_kind: String::new(), why: None, status_since: None, attempts: None, last_run_ended_at: None
 }
 
 /// Where the columns come from.

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use nix::mount::{MntFlags, MsFlags, umount2};
@@ -22,7 +23,9 @@ const SHM_OPTIONS: &str = "mode=1777,size=256m";
 impl Plan {
     /// Makes the view that of the calling process, and leaves it in the new root.
     pub(crate) fn enter(self) -> Result<(), ProbeError> {
+        let host = mount_namespace()?;
         self.unshare()?;
+        require_left(host)?;
         rustix::process::umask(Mode::from_raw_mode(0o022));
         mount_at("make private", None, Path::new("/"), None, MsFlags::MS_REC | MsFlags::MS_PRIVATE, None)?;
         let safe = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
@@ -194,6 +197,22 @@ fn unshare_mounts() -> Result<(), MountError> {
     at("unshare", Path::new("/proc/self"), unshare(CloneFlags::CLONE_NEWNS).map_err(io::Error::from))
 }
 
+/// The file of the calling thread's mount namespace (namespaces(7)).
+const OWN_NAMESPACE: &str = "/proc/thread-self/ns/mnt";
+
+/// Which mount namespace the calling thread is in: the inode of its file.
+fn mount_namespace() -> Result<u64, MountError> {
+    let path = Path::new(OWN_NAMESPACE);
+    Ok(at("look at", path, std::fs::metadata(path))?.ino())
+}
+
+/// Refuses to mount anything in the namespace that the caller came from: its mounts are those of the host.
+fn require_left(host: u64) -> Result<(), MountError> {
+    let is_left = mount_namespace()? != host;
+    let left = if is_left { Ok(()) } else { Err(io::Error::other("the mounts would be those of the host")) };
+    at("leave", Path::new(OWN_NAMESPACE), left)
+}
+
 /// Mounts a `/proc` of the caller's pid namespace.
 fn mount_proc() -> Result<(), MountError> {
     let path = Path::new(PROC);
@@ -204,7 +223,9 @@ fn mount_proc() -> Result<(), MountError> {
 
 /// Shows the processes of the caller's pid namespace in `/proc`, and leaves all else as the host has it.
 pub(crate) fn show_own_processes() -> Result<(), MountError> {
+    let host = mount_namespace()?;
     unshare_mounts()?;
+    require_left(host)?;
     // The host's later mounts still arrive; none of this goes back.
     let flags = MsFlags::MS_REC | MsFlags::MS_SLAVE;
     mount_at("separate", None, Path::new("/"), None, flags, None)?;

@@ -1,5 +1,6 @@
 //! What goes on until it is interrupted or its task is over: `watch`, `tail`, `status --watch`.
 
+use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use kernel::{EventId, Profile, TaskId, Tenant};
@@ -150,9 +151,13 @@ pub(super) async fn status(client: &Client, status: Status, output: Output) -> R
         } else {
             let mut screen = output.screen();
             Status::show(&report, &mut screen);
-            // Home, the lines each cleared to their end, then everything below: no flicker.
-            let text = screen.into_page().replace('\n', "\x1b[K\n");
-            output.text(&format!("\x1b[H{text}\x1b[J"))?;
+            if std::io::stdout().is_terminal() {
+                // Home, the lines each cleared to their end, then everything below: no flicker.
+                let text = screen.into_page().replace('\n', "\x1b[K\n");
+                output.text(&format!("\x1b[H{text}\x1b[J"))?;
+            } else {
+                output.text(&format!("{}\n", screen.into_text()))?;
+            }
         }
         if reader_is_gone() {
             return Ok(0);

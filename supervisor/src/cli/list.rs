@@ -39,7 +39,7 @@ pub(super) async fn run(client: &Client, mut list: List, output: Output) -> Resu
         return output.reply::<List>(&Listed::Page { rows, next });
     }
     let columns = if list.columns.is_empty() { DEFAULT.to_vec() } else { list.columns.clone() };
-    list.attempts = columns.contains(&Column::Attempts);
+    list.attempts = [Column::Attempts, Column::Runtime].iter().any(|column| columns.contains(column));
     list.why |= columns.contains(&Column::Why);
     let (tasks, next) = pages::all(client, &list).await?;
     let now = SystemClock.now();
@@ -93,7 +93,7 @@ fn cell(column: Column, task: &Task, now: Timestamp) -> Cell {
         Column::Age => short(now.since(task.created_at)),
         Column::Updated => Cell::from(timestamp::soon(task.updated_at, now)),
         Column::Runtime => {
-            let end = task.completed_at.or_else(|| (task.status == Status::Running).then_some(now));
+            let end = task.last_run_ended_at.or_else(|| (task.status == Status::Running).then_some(now));
             let time = task.started_at.zip(end).map(|(start, end)| end.since(start));
             time.map_or_else(|| Cell::or_dash(None::<&str>), short)
         }

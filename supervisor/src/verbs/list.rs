@@ -97,7 +97,7 @@ pub(crate) struct List {
     #[arg(long, short, conflicts_with_all = ["columns", "format", "why"])]
     #[serde(skip)]
     pub(crate) quiet: bool,
-    /// Count the runs of each task
+    /// Count the runs of each task, and say when the last of them ended
     #[arg(skip)]
     pub(crate) attempts: bool,
     /// Print the cursor of the next page
@@ -205,6 +205,7 @@ impl Verb for List {
                 let mut page = view.tasks(&filter)?;
                 for task in page.tasks.iter_mut().filter(|_| counted) {
                     task.attempts = Some(view.attempts(&task.id)?);
+                    task.last_run_ended_at = view.last_run_ended(&task.id)?;
                 }
                 Ok(page)
             })
