@@ -93,10 +93,13 @@ impl Board<'_> {
 
     /// What the event of an archived task keeps of where it stood.
     pub(super) fn standing_kept(task: &Task, from: &Standing) -> Value {
-        json!({
-            "from": from.state, "reason": task.block_reason, "question": task.question, "cancelled": task.cancelled,
-            "work_by": task.work_by,
-        })
+        let mut kept = json!({
+            "from": from.state, "reason": task.block_reason, "question": task.question, "work_by": task.work_by,
+        });
+        if task.cancelled {
+            kept["cancelled"] = true.into();
+        }
+        kept
     }
 
     /// Unlinks parents that were archived unfinished: nobody will ever do them.
