@@ -179,3 +179,15 @@ fn what_comes_back_waits_for_no_parent_that_was_archived_unfinished() {
         bench.check();
     }
 }
+
+#[test]
+fn a_task_that_was_cancelled_still_is_when_it_is_brought_back() {
+    let bench = Bench::new();
+    let id = bench.ready();
+    let of = id.clone();
+    bench.call(move |board| board.cancel(&of, None, &alice())).unwrap();
+
+    archive(&bench, &id, Detach::Refuse);
+
+    assert!(unarchive(&bench, &id).unwrap().is_cancelled());
+}
