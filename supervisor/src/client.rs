@@ -59,7 +59,7 @@ fn unanswered(effect: Effect, within: Duration, owner: Option<Owner>) -> Failure
     let why = format!("the daemon{named} has not answered within {}", brief(within));
     let hint = match (effect, owner.and_then(Owner::pid)) {
         (Effect::Read, Some(pid)) => format!(
-            "where the host is not busy, it hangs: systemd restarts its service; `kill -9 {pid}` ends it by hand. Its workers go on, and \
+            "unless the host is busy, the daemon hangs: systemd restarts it; `kill -9 {pid}` ends it by hand. Its workers continue, and \
              the next daemon takes them over"
         ),
         (Effect::Read, None) => "try again in a moment".to_owned(),

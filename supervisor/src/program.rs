@@ -76,7 +76,7 @@ pub(crate) struct Ended {
 /// Why a program came to no end of its own.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Failed {
-    #[error("the program was not done after {} s and was ended", .0.as_secs())]
+    #[error("the program took longer than {} s and was ended", .0.as_secs())]
     TooLong(Duration),
     #[error("the program wrote more than {0} bytes and was ended")]
     TooMuch(usize),

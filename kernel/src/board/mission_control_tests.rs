@@ -245,7 +245,7 @@ fn a_mission_shows_its_progress_its_tree_and_what_waits_for_a_person() {
     let tree: Vec<_> = shown.tree.iter().map(|task| (&task.id, task.under.as_ref())).collect();
     assert_eq!(tree, [(&id, None), (&part, Some(&id)), (&asks, Some(&id))]);
     assert_eq!(shown.tree[1].summary.as_deref(), Some("found it"));
-    assert_eq!(shown.tree[2].needs.as_ref().unwrap().text, "May it go on: buy");
+    assert_eq!(shown.tree[2].needs.as_ref().unwrap().text, "Approve this task: buy");
     assert_eq!(shown.tree[2].command, Some(format!("supervisor approve {asks}")));
     let (listed, more) =
         bench.readers.with(|view| view.missions(None, &MissionLimits::default(), &alice())).unwrap();

@@ -107,7 +107,7 @@ async fn listen(service: &Service, stop: &CancellationToken) -> Option<TcpListen
                 return Some(listener);
             }
             Err(error) => {
-                let why = format!("{at} cannot be listened on: {error}");
+                let why = format!("cannot listen on {at}: {error}");
                 service.set_bridge(Some(why.clone()));
                 // What is known already fills no log.
                 if told.as_ref() != Some(&why) {
@@ -170,7 +170,7 @@ async fn answer(door: &Arc<Door>, request: Http<Incoming>, turn: &Mutex<Room>) -
             json_reply(StatusCode::OK, &card)
         }
         (&Method::POST, false) => rpc(door, request, profile, turn).await,
-        _ => plain(StatusCode::METHOD_NOT_ALLOWED, "a card is got, and messages are posted"),
+        _ => plain(StatusCode::METHOD_NOT_ALLOWED, "use GET for a card and POST for a message"),
     }
 }
 
@@ -204,7 +204,7 @@ async fn rpc(
     let body = match tokio::time::timeout(BODY, body).await {
         Ok(Ok(body)) => body.to_bytes(),
         Ok(Err(_)) => return plain(StatusCode::PAYLOAD_TOO_LARGE, "a request has at most 2 MiB"),
-        Err(_) => return plain(StatusCode::REQUEST_TIMEOUT, "the request was not there in time"),
+        Err(_) => return plain(StatusCode::REQUEST_TIMEOUT, "the request did not arrive in time"),
     };
     let request: Request = match serde_json::from_slice(&body) {
         Ok(request) => request,

@@ -59,9 +59,9 @@ Examples:
     Plan(PlanMission),
     /// Ask a profile to review the progress of a mission
     Review(ReviewMission),
-    /// Pause a mission: nothing of it starts until it is resumed
+    /// Pause a mission: none of its tasks start until it is resumed
     Pause(PauseMission),
-    /// Resume a mission that is paused
+    /// Resume a paused mission
     Resume(ResumeMission),
     /// Cancel a mission: end its runs, and archive its tasks that are not done
     Cancel(CancelMission),

@@ -25,7 +25,7 @@ pub(super) struct Notify {
 
 #[derive(Clone, Debug, clap::Subcommand)]
 enum Verb {
-    /// Send a test message now, and say what came of each step
+    /// Send a test message, and show the result of each step
     #[command(after_help = "\
 Exit code: 0 if the channel has taken the message, else 1.
 

@@ -50,7 +50,7 @@ Examples:
   supervisor profile list --json"
     )]
     List,
-    /// Show a profile, and what becomes of its tasks
+    /// Show a profile, and whether its tasks can run
     #[command(after_help = "\
 Examples:
   supervisor profile show backend")]
@@ -308,7 +308,7 @@ fn text_of(client: &Client, name: &Profile) -> Result<String, Failure> {
     let shipped = || shipped(name.as_str()).map(str::to_owned);
     files::text_of(client.root(), name)?.or_else(shipped).ok_or_else(|| {
         Failure::new(Code::NotFound, format!("there is no profile `{name}`"))
-            .hint("`supervisor profile list` shows those that there are")
+            .hint("`supervisor profile list` lists them")
     })
 }
 

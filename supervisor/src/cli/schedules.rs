@@ -47,7 +47,7 @@ pub(super) struct Schedules {
 
 #[derive(Clone, Debug, clap::Subcommand)]
 enum Verb {
-    /// List the schedules: when they tick, and what became of their latest ticks
+    /// List the schedules, with their next ticks and the outcome of the latest
     #[command(
         visible_alias = "ls",
         after_help = "\
@@ -94,7 +94,7 @@ Examples:
         /// The schedule
         name: ScheduleName,
     },
-    /// Make the tasks of a schedule now
+    /// Create the tasks of a schedule now
     #[command(after_help = "\
 Examples:
   supervisor schedules run brief")]
@@ -187,7 +187,7 @@ struct Add {
     /// The title of its task; {date}, {time}, {tick} and {schedule} stand for those of the tick
     #[arg(long, value_name = "TEXT", required_unless_present_any = ["file", "command"])]
     title: Option<String>,
-    /// The task itself
+    /// The body
     #[arg(long, value_name = "TEXT")]
     body: Option<String>,
     /// Read the body from a file, or from standard input with `-`
@@ -347,7 +347,7 @@ async fn edit(
 ) -> Result<u8, Failure> {
     let before = text_of(client.root(), &name)?.ok_or_else(|| {
         Failure::new(Code::NotFound, format!("there is no schedule `{name}`"))
-            .hint("`supervisor schedules list` shows those that there are")
+            .hint("`supervisor schedules list` lists them")
     })?;
     let after = match file {
         Some(file) => read_text(&file)?,

@@ -81,7 +81,7 @@ Examples:
         /// The tenant
         name: Tenant,
     },
-    /// Show what a tenant has and has used, in total and by day
+    /// Show the tasks, files and usage of a tenant, in total and by day
     #[command(after_help = "\
 Examples:
   supervisor tenant usage acme

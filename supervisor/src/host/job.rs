@@ -312,7 +312,7 @@ fn ask(task: &Task, stderr: Stdio, cancel: &CancellationToken) -> Result<Reply, 
             Err(ended(task, &what, cancel))
         }
         Err(NoAnswer::Overdue(time)) => {
-            let what = format!("was not done after {} s and was ended", time.as_secs());
+            let what = format!("took longer than {} s and was ended", time.as_secs());
             Err(ended(task, &what, cancel))
         }
     }

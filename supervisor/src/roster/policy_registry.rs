@@ -90,7 +90,18 @@ impl PolicyRegistry {
         }
     }
 
-    /// The policy of a name, where this host can hold it.
+    /// The policy of a name, for the program of `who`, which has no proxy.
+    pub(crate) fn without_proxy(&self, name: &str, who: &str) -> Result<&Policy, String> {
+        let policy = self.find(name).map_err(|why| why.to_string())?;
+        if policy.has_proxy() {
+            return Err(format!(
+                "the policy {name} needs a proxy, and {who} has none; name a policy with mode \"none\" or \"host\""
+            ));
+        }
+        Ok(policy)
+    }
+
+    /// The policy of a name, where this host can enforce it.
     pub(super) fn held(&self, name: &str) -> Result<&Policy, CannotRun> {
         let policy = self.find(name)?;
         match self.unheld.get(name) {

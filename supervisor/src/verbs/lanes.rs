@@ -20,7 +20,7 @@ use crate::paths::Root;
 use crate::roster::{Roster, did_you_mean, unread_lane};
 use crate::terminal::{Cell, Screen, printable};
 
-/// Lists the lanes.
+/// List the lanes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ListLanes {
@@ -96,7 +96,7 @@ impl Command for ListLanes {
     }
 }
 
-/// Checks whether this host has what a lane needs.
+/// Check whether this host has what a lane needs.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CheckLane {

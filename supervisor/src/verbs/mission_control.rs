@@ -122,7 +122,7 @@ impl Command for CreateMission {
     }
 }
 
-/// Pause a mission: nothing of it starts until it is resumed
+/// Pause a mission: none of its tasks start until it is resumed
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[command(after_help = "\
@@ -143,7 +143,7 @@ pub(crate) struct PauseMission {
     pub(crate) reason: Option<String>,
 }
 
-/// Resume a mission that is paused
+/// Resume a paused mission
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[command(after_help = "\

@@ -160,8 +160,8 @@ fn of_a_copy(known: &Known) -> Proof {
     }
     let task = &known.run.task_id;
     let why = format!(
-        "its run directory {} is a copy, so its worker is that of the root which was copied. Nothing of it is touched; \
-         `supervisor reclaim {task}` frees the task on this board alone",
+        "its run directory {} was copied from another root, and its worker belongs to that one. Nothing of it is touched; \
+         `supervisor reclaim {task}` frees the task on this board only",
         known.path.display()
     );
     Proof::Unknown { why, watch: None }
