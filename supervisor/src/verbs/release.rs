@@ -40,9 +40,6 @@ pub(crate) struct Release {
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) on: On,
-    #[command(flatten)]
-    #[serde(skip)]
-    pub(crate) matching: HoldMatching,
     /// The environment whose breaker is open, as `status` and `holds` name it
     #[arg(long, value_name = "NAME", conflicts_with_all = COMMON_FLAGS)]
     // A daemon of an earlier release refuses what it does not know.
@@ -62,6 +59,9 @@ pub(crate) struct Release {
     /// Only holds for a login that was not accepted, of this tenant; nothing may be held then. A person has logged in.
     #[arg(skip)]
     pub(crate) logged_in: Option<NewLogin>,
+    #[command(flatten)]
+    #[serde(skip)]
+    pub(crate) matching: HoldMatching,
 }
 
 impl OnTasks for Release {
