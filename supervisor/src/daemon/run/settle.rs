@@ -109,7 +109,7 @@ pub(in crate::daemon) struct Marked {
     pub(in crate::daemon) groups: BTreeSet<PathBuf>,
 }
 
-/// Judges what a run has left: the table of DESIGN section 5. Nothing else says that a run is over.
+/// Judges what a run has left. Nothing else says that a run is over.
 pub(in crate::daemon) fn judge(known: &mut Known, traces: &mut impl Traces) -> Result<Proof, String> {
     Ok(match traces.directory()? {
         Directory::Absent => return without_directory(known, traces),
