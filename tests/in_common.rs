@@ -119,9 +119,7 @@ fn tasks_are_held_released_and_promoted_by_what_they_have_in_common() {
     fleet.cli([&asked[..], &["--yes"]].concat()).ok();
     assert_eq!(held(), std::slice::from_ref(&acme), "the task and not its tenant");
     fleet.cli(["hold", "--status", "ready", "--profile", "shell", "--reason", "r"]).refused(2, "");
-    fleet
-        .cli(["hold", "--tenant", "acme", "--reason", "r", "--dry-run"])
-        .refused(2, "selected by flags");
+    fleet.cli(["hold", "--tenant", "acme", "--reason", "r", "--dry-run"]).refused(2, "selected by flags");
 
     // Of all that match, only what is held is released.
     let shown = fleet.cli(["release", "--assignee", "shell", "--dry-run"]).ok().stdout;

@@ -293,7 +293,8 @@ impl Hold {
                 return self.broken(text, self.on().to_string());
             }
             (HoldKind::RateLimit, Some(run)) => {
-                let text = format!("waits for run {run}, which tests whether {} accepts requests again", self.on());
+                let text =
+                    format!("waits for run {run}, which tests whether {} accepts requests again", self.on());
                 (WaitingCode::RateLimit, text)
             }
             (HoldKind::RateLimit, None) => {

@@ -76,7 +76,9 @@ pub(super) async fn run(line: &CommandLine, dashboard: Dashboard) -> Result<u8, 
             link(client, output, dashboard.tenant, opens).await
         }
         Some(Subcommand::Sessions) => call(client, DashboardSessions {}, output).await,
-        Some(Subcommand::Revoke { sessions, all }) => call(client, RevokeDashboard { sessions, all }, output).await,
+        Some(Subcommand::Revoke { sessions, all }) => {
+            call(client, RevokeDashboard { sessions, all }, output).await
+        }
     }
 }
 

@@ -99,8 +99,10 @@ async fn ask(tasks: &[Task], verb: &str, output: Output) -> Result<(), Failure> 
     let count = Counted(tasks.len() as u64, "task");
     let terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal() && !output.json();
     if !terminal {
-        return Err(Failure::usage(format!("{count} would be changed, and there is no terminal to confirm it at"))
-            .hint("list them with --dry-run, then repeat with --yes"));
+        return Err(Failure::usage(format!(
+            "{count} would be changed, and there is no terminal to confirm it at"
+        ))
+        .hint("list them with --dry-run, then repeat with --yes"));
     }
     let mut screen = output.screen();
     <List as Command>::show(&Listed::Rows(tasks.to_vec()), &mut screen);

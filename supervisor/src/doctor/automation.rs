@@ -43,9 +43,7 @@ fn chats(root: &Root, config: &Config, unheard: Option<&Unheard>) -> Vec<Check> 
             unheard.and_then(|unheard| unheard.get(&format!("the chat {name}")).cloned())
         };
         checks.push(match why {
-            None => {
-                Check::new(subject, Verdict::Ok, format!("test it with: supervisor chat check {name}"))
-            }
+            None => Check::new(subject, Verdict::Ok, format!("test it with: supervisor chat check {name}")),
             Some(why) => Check::new(subject, Verdict::Error, why)
                 .hint(format!("fix it, then: supervisor chat check {name}")),
         });
@@ -63,9 +61,7 @@ fn plugins(root: &Root) -> Vec<Check> {
     let check = |plugin: &Plugin| {
         let (subject, name) = (format!("plugin {}", plugin.name), &plugin.name);
         match wrong(plugin) {
-            None => {
-                Check::new(subject, Verdict::Ok, format!("test it with: supervisor plugin check {name}"))
-            }
+            None => Check::new(subject, Verdict::Ok, format!("test it with: supervisor plugin check {name}")),
             Some(why) => Check::new(subject, Verdict::Error, why)
                 .hint(format!("fix it, then: supervisor plugin check {name}")),
         }

@@ -145,7 +145,8 @@ pub(super) async fn conclude(
             tracing::error!(task = %key, run = %run.id, error = %why, "end_not_proven");
             reported = true;
         }
-        let told = format!("{why}; `supervisor reclaim {}` ends the run without the unreadable records", key.task);
+        let told =
+            format!("{why}; `supervisor reclaim {}` ends the run without the unreadable records", key.task);
         if let Next::DoWithout(reason) = trouble.wait(&told).await {
             tracing::error!(task = %key, run = %run.id, error = %why, "records_lost");
             clear(context, board, key, &known, Records::AsFarAsReadable).await;
