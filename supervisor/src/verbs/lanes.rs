@@ -86,7 +86,7 @@ impl Command for ListLanes {
             [
                 Cell::from(named.name.clone()),
                 text(program),
-                text(lane.map(|lane| lane.stdout.as_str())),
+                Cell::or_dash(lane.map(|lane| lane.stdout.to_string())),
                 text(lane.and_then(|lane| lane.policy.as_deref())),
                 text(lane.and_then(|lane| lane.account.as_deref())),
                 text(lane.and_then(|lane| lane.origin.to_str()).or(named.defect.as_deref())),
@@ -273,7 +273,7 @@ pub(crate) fn show_one(named: &NamedLane, screen: &mut Screen) {
     }
     field("command", &lane.argv.join(" "));
     field("prompt", &word(serde_json::to_value(lane.prompt)));
-    field("output", &lane.stdout);
+    field("output", &lane.stdout.to_string());
     field("clean exit", &word(serde_json::to_value(lane.on_clean_exit)));
     let duration = |seconds: u64| kernel::brief(std::time::Duration::from_secs(seconds));
     let runtime = lane.max_runtime_seconds.map(duration);
