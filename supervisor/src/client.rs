@@ -30,7 +30,7 @@ use crate::verbs::Resolve;
 
 /// How long a worker looks for a daemon that is away (a restart takes less).
 const WORKER_RETRIES_FOR: Duration = Duration::from_mins(1);
-/// How long an operator's command waits for a lock, or for a daemon that holds it and does not answer yet.
+/// How long an operator's command waits for a lock, or for a daemon that owns it and does not answer yet.
 const OPERATOR_RETRIES_FOR: Duration = Duration::from_secs(5);
 
 /// The type of the body of most requests.
@@ -357,7 +357,7 @@ impl Client {
             .map_err(|e| Failure::failed(format!("the request cannot be written: {e}")))
     }
 
-    /// Runs the verb in this process. None where somebody else holds the root, so that the caller looks again.
+    /// Runs the verb in this process. None where somebody else owns the root, so that the caller looks again.
     async fn offline(
         &self,
         effect: Effect,

@@ -143,7 +143,7 @@ impl Drop for Prepared<'_> {
     }
 }
 
-/// What this host can hold, and how runs without a cgroup are tied together on it. It stays the same as long as the process lives.
+/// What this host can enforce, and how runs without a cgroup are tied together on it. It stays the same as long as the process lives.
 async fn host() -> Result<&'static (Support, Option<PidNamespace>), Failure> {
     static HOST: OnceCell<(Support, Option<PidNamespace>)> = OnceCell::const_new();
     HOST.get_or_try_init(|| async {

@@ -230,7 +230,7 @@ impl RunDir {
 
     /// Reads how the run ended; none when there is no record, or not a whole one.
     ///
-    /// A record says nothing about now as long as the lock is held.
+    /// A record says nothing about now as long as the lock is owned.
     ///
     /// # Errors
     /// It cannot be read for now, which says nothing of how the run ended.
@@ -249,7 +249,7 @@ impl RunDir {
         ExitSlot::reserve(&path).map_err(|source| RunDirError::Write { path, source })
     }
 
-    /// Takes the lock if it is free: held means that the shim lives.
+    /// Takes the lock if it is free: owned means that the shim lives.
     pub fn lock_state(&self) -> Result<LockState, RunDirError> {
         let path = self.path.join(LOCK);
         lock::try_lock(&path).map_err(|source| RunDirError::Lock { path, source })

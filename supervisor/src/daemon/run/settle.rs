@@ -27,7 +27,7 @@ pub(in crate::daemon) enum Proof {
     },
     /// The shim is gone, and SIGKILL does not end what it has left.
     Unkillable(Vec<Straggler>),
-    /// The lock is held: the run lives.
+    /// The lock is owned: the run lives.
     Alive,
 }
 
@@ -83,7 +83,7 @@ pub(in crate::daemon) enum Directory {
     Absent,
     /// It is a copy of another root's.
     Copied,
-    /// Its lock is held.
+    /// Its lock is owned.
     Held,
     /// Its shim has recorded how the run ended, and whether its command was started at all.
     Exited(Option<FailedStart>, Box<Ending>),
