@@ -205,9 +205,9 @@ fn a_cancelled_mission_ends_its_runs_and_lets_nothing_outside_go_on_without_it()
     let run = bench.start(&runs);
 
     let cancelled = waits.clone();
-    let swept = bench.call(move |board| board.cancel_mission(&cancelled, Some("no"), &alice())).unwrap();
+    let ends = bench.call(move |board| board.cancel_mission(&cancelled, Some("no"), &alice())).unwrap();
 
-    assert_eq!((swept.ended.len(), swept.ending), (4, vec![runs.clone()]));
+    assert_eq!((ends.ended.len(), ends.ending), (4, vec![runs.clone()]));
     let status = |id: &TaskId| bench.task(id).status;
     assert_eq!(status(&runs), Status::Running, "until its death is proved");
     bench.finish(run, EndCause::Stopped(StopReason::Cancelled));
