@@ -198,7 +198,8 @@ mod tests {
     fn what_would_be_open_instead_of_closed_is_said() {
         let none = Network::default();
         let (socket, port) = (BoardAccess::Socket("/s".into()), BoardAccess::Port(4711));
-        let unenforceable = |board: &BoardAccess, abi, filtered| none.unenforceable(&none.reach(board), abi, filtered);
+        let unenforceable =
+            |board: &BoardAccess, abi, filtered| none.unenforceable(&none.reach(board), abi, filtered);
         assert_eq!(unenforceable(&socket, 0, Filtered::Yes), None, "no internet socket can be made");
         assert_eq!(unenforceable(&port, 4, Filtered::Yes), None);
         assert!(unenforceable(&port, 3, Filtered::Yes).unwrap().contains("every TCP port"));

@@ -154,7 +154,8 @@ pub struct NewTask {
     pub tenant: Option<Tenant>,
     /// Greater goes first.
     pub priority: i64,
-    /// Where it works, opaque to the board; `scratch` where none is named.
+    /// Where it works: `scratch` where none is named. The board knows the kind before the first `:` and the directory of `dir:`, and takes
+    /// the rest as it is.
     pub workspace: Option<String>,
     /// The branch it works on.
     pub branch: Option<String>,

@@ -48,6 +48,7 @@ pub(in crate::daemon) async fn own(
             }
         };
         failpoint::pass("owner-loop");
+        // What one decision returns: a few for each board, and starts for the slots that are free.
         let mut actions = VecDeque::from(dispatcher.decide(event, kernel::SystemClock.now()));
         while let Some(action) = actions.pop_front() {
             match action {
