@@ -53,9 +53,9 @@ struct Door {
     stop: CancellationToken,
 }
 
-/// The room that a connection takes.
+/// As what a connection is counted.
 #[derive(Debug)]
-enum Room {
+enum CountedAs {
     /// Its sender is not known yet.
     Stranger(#[expect(dead_code, reason = "it is held until it is dropped")] Stranger),
     /// One of the requests of its sender.
@@ -126,7 +126,7 @@ async fn listen(service: &Service, stop: &CancellationToken) -> Option<TcpListen
 }
 
 async fn converse(door: Arc<Door>, stream: TcpStream, stranger: Stranger, end: CancellationToken) {
-    let turn = Arc::new(Mutex::new(Room::Stranger(stranger)));
+    let turn = Arc::new(Mutex::new(CountedAs::Stranger(stranger)));
     let stop = door.stop.clone();
     let answering = service_fn(move |request| {
         let (door, turn) = (Arc::clone(&door), Arc::clone(&turn));
@@ -147,7 +147,7 @@ async fn converse(door: Arc<Door>, stream: TcpStream, stranger: Stranger, end: C
     }
 }
 
-async fn answer(door: &Arc<Door>, request: Http<Incoming>, turn: &Mutex<Room>) -> Reply {
+async fn answer(door: &Arc<Door>, request: Http<Incoming>, turn: &Mutex<CountedAs>) -> Reply {
     let path = request.uri().path().to_owned();
     let config = door.service.config();
     if request.headers().contains_key(header::ORIGIN) {
@@ -178,7 +178,7 @@ async fn rpc(
     door: &Arc<Door>,
     request: Http<Incoming>,
     profile: Option<Profile>,
-    turn: &Mutex<Room>,
+    turn: &Mutex<CountedAs>,
 ) -> Reply {
     let (sender, room) = match door.senders.admit(&door.service, request.headers()) {
         Ok(known) => known,
@@ -192,7 +192,7 @@ async fn rpc(
         }
     };
     // Until the connection ends it has the room of its sender, and another stranger is let in.
-    *turn.lock().unwrap_or_else(PoisonError::into_inner) = Room::Sender(room);
+    *turn.lock().unwrap_or_else(PoisonError::into_inner) = CountedAs::Sender(room);
     let version = request
         .headers()
         .get("a2a-version")
