@@ -189,18 +189,29 @@ fn arrows(house: &House) -> BTreeMap<Module, BTreeSet<(String, String)>> {
     arrows
 }
 
+/// All that arrows lead to from one, itself as well.
+fn reached<'a>(arrows: &'a BTreeSet<(String, String)>, from: &'a String) -> BTreeSet<&'a String> {
+    let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
+    while let Some(at) = open.pop() {
+        if seen.insert(at) {
+            open.extend(arrows.iter().filter(|(name, _)| name == at).map(|(_, to)| to));
+        }
+    }
+    seen
+}
+
 /// The arrows of circles: from the end of each, others lead back to its beginning.
 fn circles(arrows: &BTreeSet<(String, String)>) -> Vec<&(String, String)> {
-    let leads_back = |(from, to): &(String, String)| {
-        let (mut seen, mut open) = (BTreeSet::new(), vec![to]);
-        while let Some(at) = open.pop() {
-            if seen.insert(at) {
-                open.extend(arrows.iter().filter(|(name, _)| name == at).map(|(_, to)| to));
-            }
-        }
-        seen.contains(from)
-    };
-    arrows.iter().filter(|arrow| leads_back(arrow)).collect()
+    arrows.iter().filter(|(from, to)| reached(arrows, to).contains(from)).collect()
+}
+
+/// What one names, without what the others that it names lead to.
+fn built_on(arrows: &BTreeSet<(String, String)>, room: &str) -> String {
+    let named = arrows.iter().filter(|(from, _)| from == room).map(|(_, to)| to);
+    let named: BTreeMap<&String, _> = named.map(|to| (to, reached(arrows, to))).collect();
+    let is_led_to = |to: &String| named.iter().any(|(other, reached)| *other != to && reached.contains(to));
+    let direct: Vec<&str> = named.keys().filter(|to| !is_led_to(to)).map(|to| to.as_str()).collect();
+    direct.join(" ")
 }
 
 #[test]
@@ -225,25 +236,34 @@ fn faults(src: &str, least: usize) -> Vec<String> {
     faults
 }
 
-/// The rooms that the page about the architecture lists from the bottom up.
-fn listed_rooms(house: &Path) -> Vec<String> {
+/// The rooms and files that the page about the architecture lists from the bottom up, each with what it is built on.
+fn listed_rooms(house: &Path) -> Vec<(String, String)> {
     let page = fs::read_to_string(house.join("docs/architecture.md")).unwrap();
-    let (_, list) = page.split_once("the bottom up:\n\n```text\n").unwrap();
-    list.split("```").next().unwrap().lines().map(|line| line.split(' ').next().unwrap().to_owned()).collect()
+    let (_, rooms) = page.split_once("**The supervisor has rooms**").unwrap();
+    let (_, list) = rooms.split_once("```text\n").unwrap();
+    let room = |line: &str| {
+        let (room, others) = line.split_once('→').unwrap_or((line, ""));
+        (room.split(' ').next().unwrap().to_owned(), others.trim().to_owned())
+    };
+    list.split("```").next().unwrap().lines().map(room).collect()
 }
 
 #[test]
-fn every_room_of_the_supervisor_is_listed_and_names_none_above_it() {
+fn every_room_of_the_supervisor_is_listed_with_what_it_is_built_on_and_names_none_above_it() {
     let house = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let rooms = listed_rooms(house);
-    let floor = |name: &String| rooms.iter().position(|room| room == name);
+    let floor = |name: &String| rooms.iter().position(|(room, _)| room == name);
+    let entries = fs::read_dir(house.join("supervisor/src")).unwrap().map(|entry| entry.unwrap().path());
+    let names: BTreeSet<String> =
+        entries.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect();
+    let unlisted = names.iter().filter(|name| *name != "main" && floor(name).is_none());
+    assert_eq!(unlisted.collect::<Vec<_>>(), Vec::<&String>::new());
     let arrows = arrows(&House::of(modules(&house.join("supervisor/src")))).remove(&Module::new()).unwrap();
     let points_up = arrows.iter().filter(|(from, to)| floor(from).zip(floor(to)).is_some_and(|(a, b)| a < b));
     assert_eq!(points_up.collect::<Vec<_>>(), Vec::<&(String, String)>::new());
-    let entries = fs::read_dir(house.join("supervisor/src")).unwrap().map(|entry| entry.unwrap());
-    let directories = entries.filter(|entry| entry.path().is_dir());
-    let names = directories.map(|entry| entry.file_name().into_string().unwrap());
-    assert_eq!(names.filter(|name| floor(name).is_none()).collect::<Vec<_>>(), Vec::<String>::new());
+    let found = rooms.iter().map(|(room, _)| (room.clone(), built_on(&arrows, room)));
+    let wrong: Vec<_> = found.filter(|room| !rooms.contains(room)).collect();
+    assert!(wrong.is_empty(), "docs/architecture.md lists something else than these: {wrong:?}");
 }
 
 #[test]
@@ -253,6 +273,7 @@ fn a_circle_is_found_and_a_chain_is_none() {
         pairs.map(|(from, to)| (from.to_owned(), to.to_owned())).collect::<BTreeSet<_>>()
     };
     assert!(circles(&arrows(&["ab", "bc", "ac"])).is_empty());
+    assert_eq!(built_on(&arrows(&["ab", "bc", "ac", "ad"]), "a"), "b d");
     assert_eq!(circles(&arrows(&["ab", "bc", "cb", "cd", "de", "ed"])).len(), 4);
     assert_eq!(circles(&arrows(&["ab", "bc", "ca"])).len(), 3);
 }

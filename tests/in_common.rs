@@ -9,7 +9,7 @@ fn tasks_are_meant_by_what_they_have_in_common() {
     let acme = fleet.create("an idea", "true", &["--tenant", "acme"]);
     let other = fleet.create("other", "true", &[]);
     let refused = fleet.cli(["cancel", "--status", "ready", "--tenant", "acme"]);
-    refused.refused(2, "1 task would be changed, and nobody is there to be asked");
+    refused.refused(2, "1 task would be changed, and there is no terminal to confirm it at");
     let looked = fleet.cli(["cancel", "--status", "ready", "--dry-run"]).ok().stdout;
     assert!(looked.contains(&acme) && looked.contains(&other), "{looked}");
     assert_eq!(fleet.status_of(&acme), "ready");
@@ -26,7 +26,7 @@ fn tasks_are_meant_by_what_they_have_in_common() {
     );
     let none = fleet.cli(["unblock", "--status", "blocked", "--yes"]).ok();
     assert!(none.stderr.contains("No task matches"), "{none:?}");
-    fleet.cli(["cancel", "--yes", &other]).refused(2, "have something in common");
+    fleet.cli(["cancel", "--yes", &other]).refused(2, "selected by flags");
     fleet.cli(["cancel", &other, "--status", "ready"]).refused(2, "");
 }
 
@@ -95,7 +95,7 @@ fn tasks_are_assigned_killed_reopened_and_brought_back_by_what_they_have_in_comm
     fleet.cli(["reopen", "--search", "one", "--yes", "--reason", "again"]).ok();
     fleet.eventually("it ran again", || (fleet.show(&one)["runs"].as_array()?.len() == 2).then_some(()));
     assert_eq!(fleet.show(&two)["runs"].as_array().unwrap().len(), 1);
-    fleet.cli(["kill", "--dry-run"]).refused(2, "what they have in common: --status");
+    fleet.cli(["kill", "--dry-run"]).refused(2, "select them with --status");
 }
 
 #[test]
@@ -112,16 +112,14 @@ fn tasks_are_held_released_and_promoted_by_what_they_have_in_common() {
         names
     };
     let asked = ["hold", "--search", "deploys", "--tenant", "acme", "--reason", "not today"];
-    fleet.cli(asked).refused(2, "1 task would be changed, and nobody is there to be asked");
+    fleet.cli(asked).refused(2, "1 task would be changed, and there is no terminal to confirm it at");
     let shown = fleet.cli([&asked[..], &["--dry-run"]].concat()).ok().stdout;
     assert!(shown.contains(&acme) && !shown.contains(&other), "{shown}");
     assert_eq!(held(), Vec::<String>::new());
     fleet.cli([&asked[..], &["--yes"]].concat()).ok();
     assert_eq!(held(), std::slice::from_ref(&acme), "the task and not its tenant");
     fleet.cli(["hold", "--status", "ready", "--profile", "shell", "--reason", "r"]).refused(2, "");
-    fleet
-        .cli(["hold", "--tenant", "acme", "--reason", "r", "--dry-run"])
-        .refused(2, "have something in common");
+    fleet.cli(["hold", "--tenant", "acme", "--reason", "r", "--dry-run"]).refused(2, "selected by flags");
 
     // Of all that match, only what is held is released.
     let shown = fleet.cli(["release", "--assignee", "shell", "--dry-run"]).ok().stdout;

@@ -427,7 +427,7 @@ fn a_process_that_only_shares_the_session_of_a_dead_worker_holds_its_task_until_
 
     fleet.cli(["reclaim", &task]).ok();
 
-    let note = unknown(&fleet, "once more frees the task beside it");
+    let note = unknown(&fleet, "again to free the task and leave it running");
     assert!(note.contains(&format!("{bare} (sleep, perhaps another's)")), "{note}");
     assert!(fleet.processes_with(&of_task(&task)).is_empty(), "what carries the mark is ended");
     assert_eq!(fleet.status_of(&task), "running");

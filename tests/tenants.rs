@@ -242,6 +242,8 @@ const OF_A_TASK: &[&[&str]] = &[
     &["link", "OWN", "ID"],
     &["create", "x", "--parent", "ID"],
     &["comment", "OWN", "--task-id", "ID"],
+    &["unlink", "ID", "OWN"],
+    &["request-review", "ID"],
 ];
 
 /// Lines about all tenants, or about another one.
@@ -278,6 +280,41 @@ const OF_OTHERS: &[&str] = &[
     "claim OWN",
     "notify-subscribe OWN --platform p --chat-id 1",
 ];
+
+/// The verbs that users of tenants may call and that no line above begins with: by which line, or where, they are tried.
+const OTHERWISE: &[(&str, &str)] = &[
+    ("specify", "tests/tenants/triage.rs"),
+    ("decompose", "tests/tenants/triage.rs"),
+    ("attach-rm", "behind the lines about a task"),
+    ("holds", "among what is shown"),
+    ("log", "logs"),
+    ("resolve", "show, with the beginning of an id"),
+    ("names", "what is offered for the beginning of an id"),
+    ("markdown", "it reads no board"),
+    ("patch", "edit, assign and the verbs of each status, of which it is made"),
+    ("bulk-patch", "the same, for each task"),
+    ("tenants", "tenant list"),
+    ("tenant-usage", "tenant usage"),
+    ("open-dashboard", "tests/dashboard/members.rs"),
+    ("dashboard-sessions", "tests/dashboard/members.rs"),
+    ("revoke-dashboard", "tests/dashboard/members.rs"),
+];
+
+#[test]
+fn every_verb_that_users_of_tenants_may_call_is_tried_by_them() {
+    let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/api.md");
+    let page = fs::read_to_string(page).unwrap();
+    let rows = page.lines().filter(|line| line.contains(", users of tenants |"));
+    let verbs: Vec<&str> = rows.map(|row| row.split('`').nth(1).unwrap()).collect();
+    assert!(verbs.len() > 40, "{verbs:?}");
+    let is_tried = |verb: &&&str| {
+        OF_A_TASK.iter().any(|line| line[0] == **verb)
+            || OF_OTHERS.iter().any(|line| line.split(' ').next() == Some(**verb))
+            || OTHERWISE.iter().any(|(name, _)| name == *verb)
+    };
+    let untried: Vec<_> = verbs.iter().filter(|verb| !is_tried(verb)).collect();
+    assert!(untried.is_empty(), "add a line for {untried:?}");
+}
 
 #[test]
 fn another_tenants_user_is_refused_and_learns_nothing() {
@@ -346,6 +383,12 @@ fn another_tenants_user_is_refused_and_learns_nothing() {
         );
     }
     by(&fleet, ANN, &["show", &other[..6]]).refused(3, "no such task");
+    let offered = |prefix: &str| {
+        let mut command = fleet.command(["--"]);
+        command.uid(ANN).gid(ANN).env("SUPERVISOR_COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", "2");
+        Output::of(command.args(["supervisor", "show", prefix])).stdout
+    };
+    assert!(offered(&own[..6]).contains(&own[..6]) && !offered(&other[..6]).contains(&other[..6]));
     let words = ["list", "--tenant", "glo"];
     assert!(!by(&fleet, ANN, &words).stdout.contains("globex"));
     // Nobody's user is nobody here, and a member that leaves is none at once.

@@ -50,7 +50,7 @@ pub use board::sight::waiting_count;
 pub use board::view::{Assignee, Stats, View};
 pub use board::{
     Answered, Board, ClaimTerms, Claimed, Created, Detach, Edit, Effect, FLEET_BATCH, Force, Fork,
-    ForkedFrom, Handed, LostArtifact, MissionSwept, OpenClaim, Pause, Placement, PoolChange, Reopened,
+    ForkedFrom, Handed, LostArtifact, MissionEnds, OpenClaim, Pause, Placement, PoolChange, Reopened,
     Settled, Start,
 };
 pub use model::actor::{Actor, ActorKind, Label, RunRef, WorkerRole};

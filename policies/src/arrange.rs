@@ -29,7 +29,8 @@ pub struct Arrangement {
     pub open_without_view: Option<String>,
 }
 
-/// One step. All paths are real paths: no symbolic link is followed.
+/// One step. All paths are real paths: no symbolic link is followed. The crate that prepares workspaces says the same in a type of its own
+/// (`workspace::Shown`), because neither of the two crates knows the other.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Arrange {

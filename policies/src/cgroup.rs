@@ -1,4 +1,4 @@
-//! Joining the run's cgroup, and the limits that it holds.
+//! Joining the run's cgroup, and the limits that it enforces.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -10,7 +10,7 @@ use crate::limits::Limits;
 /// `cpu.max` counts in this period (cgroup-v2.rst), in microseconds.
 const PERIOD_US: f64 = 100_000.0;
 
-/// A limit that a cgroup does not hold.
+/// A limit that a cgroup does not enforce.
 #[derive(Debug)]
 pub(crate) struct Gap {
     pub(crate) controller: Controller,

@@ -1,4 +1,4 @@
-//! Whether a host can hold a policy at all, whatever the run, and whom a refusal concerns.
+//! Whether a host can enforce a policy at all, whatever the run, and whom a refusal concerns.
 
 use std::path::Path;
 
@@ -42,7 +42,7 @@ impl PlanError {
 }
 
 impl Policy {
-    /// Checks whether this host can hold the policy at all, whatever the run.
+    /// Checks whether this host can enforce the policy at all, whatever the run.
     ///
     /// # Errors
     /// Names what the host lacks.
@@ -63,7 +63,7 @@ impl Policy {
             BoardKind::Port => BoardAccess::Port(1),
         };
         if self.is_confined()
-            && let Some(why) = self.network.unheld(&self.network.reach(&board), abi, filtered)
+            && let Some(why) = self.network.unenforceable(&self.network.reach(&board), abi, filtered)
             && !self.accepts(Accepted::Network)
         {
             return Err(PlanError::Network { policy: self.name.clone(), why });
@@ -82,7 +82,7 @@ impl Policy {
         if self.is_hard() { Err(PlanError::Limit { policy: self.name.clone(), limit, why }) } else { Ok(()) }
     }
 
-    /// Opens the run's cgroup, and refuses limits that it does not hold.
+    /// Opens the run's cgroup, and refuses limits that it does not enforce.
     pub(crate) fn cgroup(&self, around: &Surroundings) -> Result<(Option<Cgroup>, LayerReport), PlanError> {
         let Some(path) = &around.work_cgroup else {
             if let Some(limit) = self.limits.controllers().next() {
@@ -98,16 +98,16 @@ impl Policy {
         Ok((Some(cgroup), LayerReport::unless(Layer::Cgroup, &gaps)))
     }
 
-    /// Sets the limits of a run that goes on in its cgroup `work`, where nothing held them for a while.
+    /// Sets the limits of a run that goes on in its cgroup `work`, where nothing enforced them for a while.
     ///
     /// # Errors
-    /// As for the plan of a new run: names the limit that the cgroup does not hold.
+    /// As for the plan of a new run: names the limit that the cgroup does not enforce.
     pub fn hold_limits(&self, work: &Path) -> Result<(), PlanError> {
         let (mut cgroup, _) = self.open_cgroup(work)?;
         cgroup.hold().map_err(|source| PlanError::Cgroup { path: work.to_owned(), source })
     }
 
-    /// Opens a cgroup; tells which limits it does not hold, and refuses those that must be held.
+    /// Opens a cgroup; tells which limits it does not enforce, and refuses those that must be enforced.
     fn open_cgroup(&self, path: &Path) -> Result<(Cgroup, Vec<String>), PlanError> {
         let (cgroup, gaps) = Cgroup::open(path, &self.limits)
             .map_err(|source| PlanError::Cgroup { path: path.to_owned(), source })?;

@@ -1,8 +1,8 @@
-//! The controllers of cgroup v2 that hold the limits of runs.
+//! The controllers of cgroup v2 that enforce the limits of runs.
 
 use serde::{Deserialize, Serialize};
 
-/// A controller of cgroup v2 that holds a limit of a run.
+/// A controller of cgroup v2 that enforces a limit of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Controller {
@@ -27,7 +27,7 @@ impl Controller {
         }
     }
 
-    /// Whether nothing else holds the limit. Processes are counted by `RLIMIT_NPROC` too, where the user is the run's own.
+    /// Whether nothing else enforces the limit. Processes are counted by `RLIMIT_NPROC` too, where the user is the run's own.
     pub(crate) fn is_alone(self) -> bool {
         match self {
             Self::Cpu | Self::Memory => true,

@@ -1,4 +1,4 @@
-//! Resource limits of the process, and those that a cgroup holds.
+//! Resource limits of the process, and those that a cgroup enforces.
 
 use std::fmt;
 use std::str::FromStr;
@@ -128,7 +128,7 @@ pub enum Holding {
 }
 
 impl Limits {
-    /// Returns the controllers without which a limit is not held at all.
+    /// Returns the controllers without which a limit is not enforced at all.
     pub(crate) fn controllers(&self) -> impl Iterator<Item = Controller> {
         let asked = |controller: &Controller| match controller {
             Controller::Cpu => self.cpu.is_some(),

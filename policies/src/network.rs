@@ -1,4 +1,4 @@
-//! The part of a policy about networks, and which of it Landlock can hold.
+//! The part of a policy about networks, and which of it Landlock can enforce.
 
 use std::collections::BTreeSet;
 
@@ -107,8 +107,8 @@ impl Network {
     }
 
     /// Returns what would be open that the policy closes, where Landlock has this ABI and the filter is on or off: nothing
-    /// where the network is held.
-    pub(crate) fn unheld(&self, reach: &Reach, abi: u32, filtered: Filtered) -> Option<&'static str> {
+    /// where the network is enforced.
+    pub(crate) fn unenforceable(&self, reach: &Reach, abi: u32, filtered: Filtered) -> Option<&'static str> {
         let is_closed = matches!(self.mode, Mode::None | Mode::Ports);
         match filtered {
             Filtered::No if is_closed => Some("without the system call filter UDP is open to every host"),
@@ -198,16 +198,17 @@ mod tests {
     fn what_would_be_open_instead_of_closed_is_said() {
         let none = Network::default();
         let (socket, port) = (BoardAccess::Socket("/s".into()), BoardAccess::Port(4711));
-        let unheld = |board: &BoardAccess, abi, filtered| none.unheld(&none.reach(board), abi, filtered);
-        assert_eq!(unheld(&socket, 0, Filtered::Yes), None, "no internet socket can be made");
-        assert_eq!(unheld(&port, 4, Filtered::Yes), None);
-        assert!(unheld(&port, 3, Filtered::Yes).unwrap().contains("every TCP port"));
-        assert!(unheld(&socket, 9, Filtered::No).unwrap().contains("UDP"));
+        let unenforceable =
+            |board: &BoardAccess, abi, filtered| none.unenforceable(&none.reach(board), abi, filtered);
+        assert_eq!(unenforceable(&socket, 0, Filtered::Yes), None, "no internet socket can be made");
+        assert_eq!(unenforceable(&port, 4, Filtered::Yes), None);
+        assert!(unenforceable(&port, 3, Filtered::Yes).unwrap().contains("every TCP port"));
+        assert!(unenforceable(&socket, 9, Filtered::No).unwrap().contains("UDP"));
         let host = Network { mode: Mode::Host, ..Network::default() };
-        assert_eq!(host.unheld(&host.reach(&port), 0, Filtered::No), None, "the policy opens it");
+        assert_eq!(host.unenforceable(&host.reach(&port), 0, Filtered::No), None, "the policy opens it");
         let proxy = Network { mode: Mode::Proxy, ..Network::default() };
-        let unheld = |filtered| proxy.unheld(&proxy.reach(&socket), 0, filtered);
-        assert_eq!((unheld(Filtered::Yes), unheld(Filtered::No)), (None, Some(OTHER_SOCKETS)));
+        let unenforceable = |filtered| proxy.unenforceable(&proxy.reach(&socket), 0, filtered);
+        assert_eq!((unenforceable(Filtered::Yes), unenforceable(Filtered::No)), (None, Some(OTHER_SOCKETS)));
         assert_eq!(proxy.report(&proxy.reach(&socket), 0, Filtered::No).state, State::Partial);
     }
 

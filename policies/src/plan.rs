@@ -108,7 +108,7 @@ impl Policy {
         let secrets = Secrets::read(&self.env.secret, &around.secret_stores())?;
         let reach = if confined { self.network.reach(&around.board) } else { Reach::everything() };
         if confined
-            && let Some(why) = self.network.unheld(&reach, abi, filtered)
+            && let Some(why) = self.network.unenforceable(&reach, abi, filtered)
             && !self.accepts(Accepted::Network)
         {
             return Err(PlanError::Network { policy: self.name.clone(), why });

@@ -31,7 +31,7 @@ pub struct Policy {
     /// The lowest Landlock ABI that will do under `hard_requirement`.
     #[serde(default = "lowest_abi")]
     pub min_abi: u32,
-    /// What a `best_effort` policy does without where the host cannot hold it; all else that would be open is refused.
+    /// What a `best_effort` policy does without where the host cannot enforce it; all else that would be open is refused.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub accept: BTreeSet<Accepted>,
     /// Whether the run is confined at all.
@@ -68,7 +68,7 @@ pub enum Compatibility {
     BestEffort,
 }
 
-/// What may be open where a host cannot hold it: without it little of a policy is left.
+/// What may be open where a host cannot enforce it: without it little of a policy is left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Accepted {

@@ -140,7 +140,7 @@ pub(crate) fn forbid_new() -> Result<(), PrivilegeError> {
 }
 
 /// Turns the calling single-threaded process into one of another user, without groups, capabilities or a way to regain
-/// them. For short-lived helper processes that work in a tree that the user owns.
+/// them. For short-lived job processes that work in a tree that the user owns.
 ///
 /// # Errors
 /// Names the step; the process must then end.

@@ -107,12 +107,12 @@ pub enum PlanError {
     /// A path cannot be granted.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// A limit cannot be held.
+    /// A limit cannot be enforced.
     #[error("limit {}: the policy {policy} requires it and nothing here enforces it: {why}", .limit.as_str())]
     Limit {
         policy: String,
         limit: Controller,
-        /// Why it cannot be held.
+        /// Why it cannot be enforced.
         why: String,
     },
     /// The cgroup cannot be joined.

@@ -147,7 +147,7 @@ impl Rules {
 }
 
 /// Confines the calling single-threaded process to reading `read` and writing `write`, without any TCP and without
-/// reaching other processes. For short-lived helper processes that run no foreign program.
+/// reaching other processes. For short-lived job processes that run no foreign program.
 ///
 /// # Errors
 /// Where the kernel has no Landlock, or a path is missing or goes through a symbolic link.

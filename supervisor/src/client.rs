@@ -30,7 +30,7 @@ use crate::verbs::Resolve;
 
 /// How long a worker looks for a daemon that is away (a restart takes less).
 const WORKER_RETRIES_FOR: Duration = Duration::from_mins(1);
-/// How long an operator's command waits for a lock, or for a daemon that holds it and does not answer yet.
+/// How long an operator's command waits for a lock, or for a daemon that owns it and does not answer yet.
 const OPERATOR_RETRIES_FOR: Duration = Duration::from_secs(5);
 
 /// The type of the body of most requests.
@@ -59,7 +59,7 @@ fn unanswered(effect: Effect, within: Duration, owner: Option<Owner>) -> Failure
     let why = format!("the daemon{named} has not answered within {}", brief(within));
     let hint = match (effect, owner.and_then(Owner::pid)) {
         (Effect::Read, Some(pid)) => format!(
-            "where the host is not busy, it hangs: systemd restarts its service; `kill -9 {pid}` ends it by hand. Its workers go on, and \
+            "unless the host is busy, the daemon hangs: systemd restarts it; `kill -9 {pid}` ends it by hand. Its workers continue, and \
              the next daemon takes them over"
         ),
         (Effect::Read, None) => "try again in a moment".to_owned(),
@@ -357,7 +357,7 @@ impl Client {
             .map_err(|e| Failure::failed(format!("the request cannot be written: {e}")))
     }
 
-    /// Runs the verb in this process. None where somebody else holds the root, so that the caller looks again.
+    /// Runs the verb in this process. None where somebody else owns the root, so that the caller looks again.
     async fn offline(
         &self,
         effect: Effect,

@@ -30,7 +30,7 @@ pub(crate) struct Journal {
 
 /// One entry as it is put together.
 #[derive(Debug)]
-struct Entry {
+struct JournalEntry {
     name: String,
     /// The fields with their values, as a person reads them.
     told: String,
@@ -52,7 +52,7 @@ impl Journal {
 
 impl<S: Subscriber> Layer<S> for Journal {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let mut entry = Entry { name: String::new(), told: String::new(), bytes: Vec::new() };
+        let mut entry = JournalEntry { name: String::new(), told: String::new(), bytes: Vec::new() };
         event.record(&mut entry);
         let metadata = event.metadata();
         entry.put("PRIORITY", priority(*metadata.level()));
@@ -76,7 +76,7 @@ fn priority(level: Level) -> &'static str {
     }
 }
 
-impl Entry {
+impl JournalEntry {
     /// Adds a field.
     fn put(&mut self, name: &str, value: &str) {
         let value = &value.as_bytes()[..value.floor_char_boundary(LONGEST)];
@@ -110,7 +110,7 @@ impl Entry {
     }
 }
 
-impl Visit for Entry {
+impl Visit for JournalEntry {
     fn record_str(&mut self, field: &Field, value: &str) {
         self.take(field, value);
     }

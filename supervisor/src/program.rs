@@ -76,7 +76,7 @@ pub(crate) struct Ended {
 /// Why a program came to no end of its own.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Failed {
-    #[error("the program was not done after {} s and was ended", .0.as_secs())]
+    #[error("the program took longer than {} s and was ended", .0.as_secs())]
     TooLong(Duration),
     #[error("the program wrote more than {0} bytes and was ended")]
     TooMuch(usize),
@@ -143,7 +143,7 @@ impl Drop for Prepared<'_> {
     }
 }
 
-/// What this host can hold, and how runs without a cgroup are tied together on it. It stays the same as long as the process lives.
+/// What this host can enforce, and how runs without a cgroup are tied together on it. It stays the same as long as the process lives.
 async fn host() -> Result<&'static (Support, Option<PidNamespace>), Failure> {
     static HOST: OnceCell<(Support, Option<PidNamespace>)> = OnceCell::const_new();
     HOST.get_or_try_init(|| async {

@@ -102,7 +102,7 @@ fn a_mission_at_a_limit_asks_its_chat_and_goes_on_by_a_number() {
     room.fleet.cli(part).refused(77, "missions.tasks");
     let asked = room.sent(&first, "question");
     let text = asked["messages"][0]["text"].as_str().unwrap();
-    assert!(text.contains("20 tasks of 20 (missions.tasks). May it go on?"), "{text}");
+    assert!(text.contains("20 tasks of 20 (missions.tasks). Continue?"), "{text}");
     let status = room.fleet.cli(["status"]).stdout;
     assert!(
         status.contains("Missions at a limit") && status.contains(&format!("supervisor answer {first} 1")),

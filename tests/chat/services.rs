@@ -329,7 +329,7 @@ fn what_is_configured_and_whether_it_is_connected_is_shown_and_a_file_is_read_ag
         "{doctor:?}"
     );
     assert!(
-        doctor.stdout.contains("broken.toml") && doctor.stdout.contains("chat team: it can be tried"),
+        doctor.stdout.contains("broken.toml") && doctor.stdout.contains("chat team: test it with"),
         "{doctor:?}"
     );
 }

@@ -254,7 +254,7 @@ fn what_is_sent_again_acts_once_also_over_a_daemon_that_is_killed() {
 fn strangers_and_floods_are_answered_once_and_groups_are_left_in_peace() {
     let (fleet, telegram) = listening();
     let known = telegram.says(&fleet, 77, "/kanban list");
-    assert_eq!(known, "You are not known here. An operator adds you by your id: 77");
+    assert_eq!(known, "You are not a known sender. An operator can add you by your id: 77");
     let group = json!({ "chat": { "id": -5, "type": "supergroup" } });
     for (number, sender, text) in
         [(2_000_000, 77, "/kanban list"), (2_000_001, 1, "good morning"), (2_000_002, 1, "/weather")]

@@ -32,7 +32,7 @@ const CASES: &[Case] = &[
         "waits for an approval",
         "true",
         &["--require-approval"],
-        &[("approval", "May it go on: waits for an approval")],
+        &[("approval", "Approve this task: waits for an approval")],
     ),
     (
         "crashes",

@@ -207,7 +207,7 @@ fn a_program_gets_the_message_in_its_sandbox_for_a_time_and_says_by_its_exit_whe
         ("fails", "the program ended with code 3: no such chat"),
         ("looks", "the program ended with code 4"),
         ("floods", "the program ended with code 5"),
-        ("hangs", "the program was not done after 1 s and was ended"),
+        ("hangs", "the program took longer than 1 s and was ended"),
     ] {
         let (ok, steps) = tested(&fleet, name);
         let last = steps.last().unwrap();

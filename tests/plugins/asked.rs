@@ -46,7 +46,7 @@ fn a_verb_that_fails_says_why_and_needs_a_daemon() {
     installed(&fleet, "greeter", VERB, "echo '{\"error\":\"not today\"}'");
     fleet.cli(["greeter", "greet"]).refused(1, "the plugin greeter: not today");
     installed(&fleet, "greeter", &format!("timeout = '1s'\n{VERB}"), "sleep 4242");
-    fleet.cli(["greeter", "greet"]).refused(1, "was not done after 1 s");
+    fleet.cli(["greeter", "greet"]).refused(1, "took longer than 1 s");
     assert!(fleet.processes_with("4242").is_empty());
     installed(&fleet, "greeter", VERB, "printf '{\"text\":\"\\\\u001b[31mred\"}'");
     assert!(!fleet.cli(["greeter", "greet"]).ok().stdout.contains('\u{1b}'), "no terminal gets a command");

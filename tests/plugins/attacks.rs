@@ -16,9 +16,9 @@ fn whatever_the_program_of_a_plugin_does_is_a_call_that_failed_and_nothing_of_it
         fs::write(&secret, "# secret\n").unwrap();
         let opens = format!("cat '{}' && exit 0; echo closed >&2; exit 4", secret.display());
         for (name, script, expected) in [
-            ("hangs", "sleep 4242", "was not done after 2 s and was ended"),
+            ("hangs", "sleep 4242", "took longer than 2 s and was ended"),
             ("floods", "yes", "wrote more than 1048576 bytes and was ended"),
-            ("whines", "yes >&2", "was not done after 2 s and was ended"),
+            ("whines", "yes >&2", "took longer than 2 s and was ended"),
             ("dies", "kill -9 $$", "was ended by signal 9"),
             ("exits", "echo broken >&2; exit 7", "ended with code 7: broken"),
             ("babbles", "echo hello", "its reply is not what was asked for"),

@@ -57,6 +57,6 @@ fn what_has_taken_the_place_of_a_plugin_since_it_was_read_is_not_run() {
     let doctor = fleet.cli(["doctor"]);
     assert!(doctor.code == 1 && doctor.stdout.contains("plugin calls: "), "{doctor:?}");
     fs::write(dir.join("plugin.toml"), &manifest).unwrap();
-    assert!(fleet.cli(["doctor"]).stdout.contains("plugin calls: it can be tried"));
+    assert!(fleet.cli(["doctor"]).stdout.contains("plugin calls: test it with"));
     assert_eq!(fleet.cli(["calls", "go"]).ok().stdout.trim(), "its own");
 }

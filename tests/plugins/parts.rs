@@ -47,7 +47,7 @@ fn a_worker_reads_the_sections_of_plugins_and_which_of_them_failed() {
     assert!(!text.contains("not for this one"), "{text}");
     assert!(kept(&fleet, "papers", "call").contains("\"title\":\"read this\""));
     for (script, why) in [
-        ("sleep 4242", "was not done after 2 s"),
+        ("sleep 4242", "took longer than 2 s"),
         ("exit 3", "ended with code 3"),
         ("head -c 20000 /dev/zero | tr '\\0' x | sed 's/.*/{\"text\":\"&\"}/'", "more than 16384 bytes"),
     ] {

@@ -1,4 +1,4 @@
-//! Any failure of this crate, and the form in which it crosses from a helper process to its caller.
+//! Any failure of this crate, and the form in which it crosses from a job process to its caller.
 
 use std::error::Error;
 
@@ -67,7 +67,7 @@ impl WorkspaceError {
     }
 }
 
-/// A [`WorkspaceError`] as a record: what a helper process prints and its caller reads.
+/// A [`WorkspaceError`] as a record: what a job process prints and its caller reads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
@@ -100,7 +100,7 @@ mod tests {
     use crate::{Job, Name, Outcome, Worktree};
 
     fn failure(job: &Job) -> Failure {
-        // As a helper process is asked: through JSON and back.
+        // As a job process is asked: through JSON and back.
         let job: Job = serde_json::from_str(&serde_json::to_string(job).unwrap()).unwrap();
         let failure = Failure::from(&job.run().unwrap_err());
         let json = serde_json::to_string(&failure).unwrap();

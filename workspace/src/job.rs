@@ -1,4 +1,4 @@
-//! One piece of work on a workspace as data, so that a helper under the worker's uid can be asked to do it.
+//! One piece of work on a workspace as data, so that a job process under the worker's uid can be asked to do it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

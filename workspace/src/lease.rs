@@ -1,4 +1,4 @@
-//! The lease on a directory: one run at a time, across boards, held as a file lock by whichever process runs the work.
+//! The lease on a directory: one run at a time, across boards, owned as a file lock by whichever process runs the work.
 
 use std::fs::File;
 use std::io::{self, Seek as _, Write as _};
@@ -16,7 +16,7 @@ pub(crate) fn lease_path(leases_dir: &Path, place: Place) -> PathBuf {
     leases_dir.join(format!("{:x}-{:x}.lease", place.device, place.inode))
 }
 
-/// A lease that this process holds; dropping it, or the end of the process, releases it.
+/// A lease that this process owns; dropping it, or the end of the process, releases it.
 #[derive(Debug)]
 pub struct Lease {
     locked: File,
@@ -139,7 +139,7 @@ fn write_holder(file: &mut File, holder: &LeaseHolder) -> io::Result<()> {
     file.write_all(&text)
 }
 
-/// Removes the files of leases and gates that nobody holds and returns how many; they are tiny, and `gc` is soon enough.
+/// Removes the files of leases and gates that nobody owns and returns how many; they are tiny, and `gc` is soon enough.
 pub fn sweep_leases(leases_dir: &Path) -> Result<usize, LeaseError> {
     let list = |source| LeaseError::List { path: leases_dir.to_owned(), source };
     let mut removed = 0;

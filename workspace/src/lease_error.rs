@@ -83,7 +83,7 @@ pub enum LeaseError {
         path: PathBuf,
         source: io::Error,
     },
-    /// A lease file that nobody holds could not be removed.
+    /// A lease file that nobody owns could not be removed.
     #[error("remove {path}")]
     Remove { path: PathBuf, source: io::Error },
 }

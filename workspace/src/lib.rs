@@ -7,10 +7,10 @@
 //! | [`WorkspaceSpec::Worktree`] | a linked git worktree on its own branch, [`Worktree::prepare`] | [`Job::RemoveWorktree`], refused when work would be lost |
 //!
 //! The crate knows no task, no board and no process; everything is synchronous. As root the caller runs a [`Job`] in a
-//! short-lived helper under the worker's uid (JSON in, [`Outcome`] or [`Failure`] as JSON out), because libgit2 and tree
-//! walks then meet files that a worker wrote. Such a helper needs a time limit: a worker can plant what makes a reader wait.
+//! short-lived job process under the worker's uid (JSON in, [`Outcome`] or [`Failure`] as JSON out), because libgit2 and tree
+//! walks then meet files that a worker wrote. Such a job process needs a time limit: a worker can plant what makes a reader wait.
 //! libgit2's ownership check stays on, and no `safe.directory` is ever written. libgit2 also reads the git configuration of
-//! `$HOME`, and fails where it may not enter it: start the helper with a `HOME` that the worker's uid can read or that does not
+//! `$HOME`, and fails where it may not enter it: start the job process with a `HOME` that the worker's uid can read or that does not
 //! exist, and without `XDG_CONFIG_HOME`.
 //!
 //! What it promises:

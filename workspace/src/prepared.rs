@@ -110,7 +110,8 @@ pub struct Grants {
     pub write: Vec<PathBuf>,
 }
 
-/// One step of what a worker sees.
+/// One step of what a worker sees. The crate of policies has the same as a type of its own (`policies::Arrange`), because neither of the two
+/// crates knows the other.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Shown {

@@ -72,7 +72,7 @@ impl TreeError {
 /// Removes the directory `base/name` with all it holds.
 ///
 /// Symbolic links are removed, not followed, and a mount point inside stops the removal. A process that may empty the
-/// directory but not write `base` (a helper under the worker's uid) gets [`Removal::Emptied`]; a caller that can write `base`
+/// directory but not write `base` (a job process under the worker's uid) gets [`Removal::Emptied`]; a caller that can write `base`
 /// then calls this again. The depth of the tree costs neither stack nor descriptors: a directory that is not empty is
 /// moved to the top of the tree and emptied in turn.
 pub fn remove_tree(base: &Path, name: &Name) -> Result<Removal, TreeError> {

@@ -34,7 +34,7 @@ impl Board<'_> {
             let summary = summary.map(|text| text.chars().take(2000).collect());
             results.push(Finding { task: parent.to_string(), title, summary });
         }
-        let text = format!("May it go on: {}", task.title);
+        let text = format!("Approve this task: {}", task.title);
         let text = match &task.approval.class {
             Some(class) => self.rule(&task).request(class, (id.as_str(), &task.title), &text),
             None => text,

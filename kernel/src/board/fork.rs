@@ -8,7 +8,8 @@ use crate::model::error::Error;
 use crate::model::id::{RunId, TaskId};
 use crate::model::outcome::Outcome;
 use crate::model::run::{Purpose, Run};
-use crate::model::task::{Limits, NewTask, Origin};
+use crate::model::state::InitialState;
+use crate::model::task::{Approval, Check, Client, Goal, Limits, Lineage, NewTask, Origin};
 use crate::rules::authority;
 
 /// What a fork is to do, and where.
@@ -108,18 +109,31 @@ impl Board<'_> {
             skills: task.skills,
             pools: task.pools,
             policy: task.policy,
-            limits: Limits { max_runtime: task.limits.max_runtime, ..Limits::default() },
-            client: crate::model::task::Client {
-                model_override: task.client.model_override,
-                ..crate::model::task::Client::default()
+            limits: Limits {
+                max_runtime: task.limits.max_runtime,
+                max_retries: None,
+                budget_usd_micros: None,
             },
+            client: Client { model_override: task.client.model_override, ..Client::default() },
             origin: Origin {
                 forked_from: Some(id.clone()),
                 forked_run: Some(run.id),
                 forked_session: Some(session),
                 ..Origin::default()
             },
-            ..NewTask::default()
+            // What the other task waits for, promises and has to prove is not asked of this one. All fields are named here, so that a
+            // new one is decided on.
+            parents: Vec::new(),
+            initial_state: InitialState::default(),
+            idempotency_key: None,
+            not_before: None,
+            created_by: None,
+            notes: None,
+            artifacts: Vec::new(),
+            check: Check::default(),
+            approval: Approval::default(),
+            goal: Goal::default(),
+            lineage: Lineage::default(),
         };
         self.create(new, actor)
     }

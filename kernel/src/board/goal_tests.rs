@@ -55,7 +55,7 @@ fn a_worker_goes_on_turn_by_turn_until_it_reports_or_a_person_is_asked() {
     let task = bench.task(&id);
     assert_eq!((task.block_kind, task.goal_turns), (Some(BlockKind::NeedsInput), 3));
     let asked = task.question.unwrap().text;
-    assert_eq!(asked, "the goal was not reached within 3 turns. May it go on for as many again?");
+    assert_eq!(asked, "the goal was not reached within 3 turns. Continue for as many again?");
     bench.check();
 
     let of = id.clone();

@@ -246,7 +246,7 @@ mod tests {
             (&open, &killed, AtWork::TakeBack, alice(), Err("is being ended (kill)")),
             (&open, &reclaimed, MOMENTS, alice(), Ok(true)),
             (&open, &at_the_limit, MOMENTS, alice(), Ok(true)),
-            (&open, &old, MOMENTS, alice(), Err("a link alone no longer makes it wait")),
+            (&open, &old, MOMENTS, alice(), Err("too long for a link to take it back")),
             (&open, &old, AtWork::TakeBack, alice(), Ok(true)),
         ] {
             match (links::may_wait(above, &below, Some(run), at_work, &actor, now), takes_back) {

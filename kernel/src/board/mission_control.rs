@@ -32,7 +32,7 @@ words! {
 
 /// What became of the tasks of a mission.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Swept {
+pub struct MissionEnds {
     /// Those that are over, or whose runs are no longer to go on.
     pub ended: Vec<TaskId>,
     /// Those of them whose runs are being ended.
@@ -97,7 +97,7 @@ impl Board<'_> {
         what: Pause,
         reason: Option<&str>,
         actor: &Actor,
-    ) -> Result<Swept, Error> {
+    ) -> Result<MissionEnds, Error> {
         authority::person(actor, "pause a mission")?;
         let first = self.mission_of(id, actor)?;
         if first.is_cancelled() || matches!(first.status, Status::Done | Status::Archived) {
@@ -109,18 +109,18 @@ impl Board<'_> {
         let reason = reason.map_or_else(|| format!("paused by {}", actor.name), str::to_owned);
         let new = NewHold { kind: HoldKind::Manual, reason: reason.clone(), until: None };
         self.hold(&on(&first.id), &new, actor)?;
-        let mut swept = Swept::default();
+        let mut ends = MissionEnds::default();
         if what == Pause::Runs {
             for (_, task) in self.tx.open_runs_of_mission(first.id.as_str())? {
                 match self.attempt(|board| board.reclaim(&task, Some(&reason), actor)) {
-                    Ok(_) => swept.ending.push(task),
+                    Ok(_) => ends.ending.push(task),
                     // One whose end was decided meanwhile.
                     Err(Error::Conflict { .. } | Error::Illegal { .. }) => {}
                     Err(error) => return Err(error),
                 }
             }
         }
-        Ok(swept)
+        Ok(ends)
     }
 
     /// Lets the tasks of a mission start again. One that was at a limit may have as much again: returns whether it was.
@@ -149,11 +149,11 @@ impl Board<'_> {
         id: &TaskId,
         reason: Option<&str>,
         actor: &Actor,
-    ) -> Result<Swept, Error> {
+    ) -> Result<MissionEnds, Error> {
         authority::person(actor, "cancel a mission")?;
         let first = self.mission_of(id, actor)?;
         let name = first.id.to_string();
-        let mut swept = Swept::default();
+        let mut ends = MissionEnds::default();
         // Those made last wait for the others, as a rule.
         for task in self.tx.tasks_of_mission(&name, u32::MAX)?.into_iter().rev() {
             if matches!(task.status, Status::Done | Status::Archived) {
@@ -168,16 +168,16 @@ impl Board<'_> {
                 Err(error) => return Err(error),
             }
             if self.expect_task(&task.id)?.current_run_id.is_some() {
-                swept.ending.push(task.id.clone());
+                ends.ending.push(task.id.clone());
             }
-            swept.ended.push(task.id);
+            ends.ended.push(task.id);
         }
         for hold in self.holds()?.into_iter().filter(|hold| hold.on() == on(&first.id)) {
             self.end_hold(&hold, "the mission is cancelled", None, &actor.label())?;
         }
-        let payload = json!({ "reason": reason, "tasks": swept.ended.len(), "ending": swept.ending.len() });
+        let payload = json!({ "reason": reason, "tasks": ends.ended.len(), "ending": ends.ending.len() });
         self.append(&first, None, EventKind::MissionCancelled, payload, &actor.label())?;
-        Ok(swept)
+        Ok(ends)
     }
 
     pub(super) fn end_within(

@@ -205,9 +205,9 @@ fn a_cancelled_mission_ends_its_runs_and_lets_nothing_outside_go_on_without_it()
     let run = bench.start(&runs);
 
     let cancelled = waits.clone();
-    let swept = bench.call(move |board| board.cancel_mission(&cancelled, Some("no"), &alice())).unwrap();
+    let ends = bench.call(move |board| board.cancel_mission(&cancelled, Some("no"), &alice())).unwrap();
 
-    assert_eq!((swept.ended.len(), swept.ending), (4, vec![runs.clone()]));
+    assert_eq!((ends.ended.len(), ends.ending), (4, vec![runs.clone()]));
     let status = |id: &TaskId| bench.task(id).status;
     assert_eq!(status(&runs), Status::Running, "until its death is proved");
     bench.finish(run, EndCause::Stopped(StopReason::Cancelled));
@@ -245,7 +245,7 @@ fn a_mission_shows_its_progress_its_tree_and_what_waits_for_a_person() {
     let tree: Vec<_> = shown.tree.iter().map(|task| (&task.id, task.under.as_ref())).collect();
     assert_eq!(tree, [(&id, None), (&part, Some(&id)), (&asks, Some(&id))]);
     assert_eq!(shown.tree[1].summary.as_deref(), Some("found it"));
-    assert_eq!(shown.tree[2].needs.as_ref().unwrap().text, "May it go on: buy");
+    assert_eq!(shown.tree[2].needs.as_ref().unwrap().text, "Approve this task: buy");
     assert_eq!(shown.tree[2].command, Some(format!("supervisor approve {asks}")));
     let (listed, more) =
         bench.readers.with(|view| view.missions(None, &MissionLimits::default(), &alice())).unwrap();

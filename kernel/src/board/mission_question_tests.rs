@@ -63,7 +63,7 @@ fn a_mission_at_a_limit_asks_the_subscribers_of_its_tasks_once_each() {
     for letter in &told {
         assert_eq!((letter.kind, &letter.task_id), (NoticeKind::Question, &first));
         let text = letter.notice.text.as_deref().unwrap();
-        assert!(text.contains("2 tasks of 2 (missions.tasks). May it go on?"), "{text}");
+        assert!(text.contains("2 tasks of 2 (missions.tasks). Continue?"), "{text}");
         assert_eq!(letter.notice.choices, ["raise the limit: as much again", "stop the mission"]);
     }
     bench.check();

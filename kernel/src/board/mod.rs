@@ -92,7 +92,7 @@ pub use edit::{Edit, PoolChange};
 pub use end::{Handed, LostArtifact};
 pub use fleet::FLEET_BATCH;
 pub use fork::{Fork, ForkedFrom};
-pub use mission_control::{Pause, Swept as MissionSwept};
+pub use mission_control::{MissionEnds, Pause};
 pub use release::Force;
 pub use start::{Placement, Start};
 pub use verdict::{Effect, Settled};

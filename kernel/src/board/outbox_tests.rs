@@ -180,7 +180,7 @@ fn who_is_told_of_a_request_by_its_mission_is_not_told_again_as_its_creator() {
     assert_eq!(told.len(), 1, "{told:#?}");
     assert_eq!(
         (told[0].kind, told[0].notice.text.as_deref()),
-        (NoticeKind::Approval, Some("May it go on: t"))
+        (NoticeKind::Approval, Some("Approve this task: t"))
     );
     assert_eq!(told[0].notice.choices, ["approve", "deny"]);
 }

@@ -40,9 +40,9 @@ words! {
 /// Whose use is added up for each day.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Payer {
-    /// What it is.
+    /// Whether it is a tenant, a profile or an account.
     pub scope: PayerKind,
-    /// Which one.
+    /// Its name.
     pub name: String,
 }
 
@@ -87,13 +87,13 @@ impl Consumed {
         }
     }
 
-    /// Returns both together.
+    /// Returns the sum of each amount.
     #[must_use]
     pub fn plus(self, more: Consumed) -> Self {
         self.each(more, u64::saturating_add)
     }
 
-    /// Returns what this is more than `before`.
+    /// Returns how much more of each amount this is than `before`; nothing where it is less.
     #[must_use]
     pub fn since(self, before: Consumed) -> Self {
         self.each(before, u64::saturating_sub)

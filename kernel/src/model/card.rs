@@ -10,17 +10,17 @@ pub struct CardCounts {
     pub comments: u64,
     /// Its links: to parents and to children.
     pub links: u64,
-    /// Its children.
+    /// The tasks that wait for it, and how many of them are done.
     pub children: ChildCounts,
     /// What the agents of its latest runs say that they have cost, live ones too, in millionths of a US dollar.
     pub cost_usd_micros: u64,
 }
 
-/// The children of a task.
+/// How many tasks wait for a task, of which it is a parent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ChildCounts {
-    /// Those that are done.
+    /// The children that are done.
     pub done: u64,
-    /// All of them.
+    /// All children, those that are done included.
     pub total: u64,
 }

@@ -293,7 +293,8 @@ impl Hold {
                 return self.broken(text, self.on().to_string());
             }
             (HoldKind::RateLimit, Some(run)) => {
-                let text = format!("waits for run {run}, which tries whether {} is served again", self.on());
+                let text =
+                    format!("waits for run {run}, which tests whether {} accepts requests again", self.on());
                 (WaitingCode::RateLimit, text)
             }
             (HoldKind::RateLimit, None) => {
@@ -304,7 +305,7 @@ impl Hold {
             }
             (HoldKind::Login, Some(run)) => {
                 let text =
-                    format!("waits for run {run}, which tries whether the login of {} works", self.on());
+                    format!("waits for run {run}, which tests whether the login of {} works", self.on());
                 return self.broken(text, format!("login of {}", self.on()));
             }
             (HoldKind::Login, None) => {

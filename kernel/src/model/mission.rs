@@ -134,7 +134,7 @@ pub(crate) struct Used {
 /// How much of a limit is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Share {
-    /// What is used.
+    /// What is used, in the unit of the limit.
     pub used: u64,
     /// What is allowed, with what was granted.
     pub limit: u64,
@@ -149,16 +149,16 @@ pub struct MissionUse {
     pub runtime_seconds: Share,
     /// Cost in millionths of a US dollar, as agents report it.
     pub cost_micros: Share,
-    /// How deep workers may make tasks.
+    /// How many tasks deep workers may make tasks below the first one.
     pub max_depth: u32,
 }
 
 /// A mission at a glance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Mission {
-    /// Its first task.
+    /// Its first task, by which commands name it.
     pub id: TaskId,
-    /// The title of that.
+    /// The title of its first task.
     pub title: String,
     /// Whose it is.
     pub tenant: Option<Tenant>,
@@ -177,10 +177,10 @@ pub struct Mission {
     /// What it has used of its limits.
     #[serde(rename = "use")]
     pub usage: MissionUse,
-    /// Why it is paused.
+    /// Why it is paused; none where it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<String>,
-    /// The question to its creator, where it is at a limit.
+    /// The question to its creator; none where it is at no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<Question>,
 }
@@ -225,7 +225,7 @@ pub struct MissionTask {
     /// The command that gives it that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// The summary of its last run that had one.
+    /// The summary of its last run that had one; none where none had.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
     /// Its notes.
@@ -243,7 +243,7 @@ pub struct MissionFile {
     pub id: AttachmentId,
     /// Its name.
     pub filename: String,
-    /// Its bytes.
+    /// Its length in bytes.
     pub size: u64,
 }
 

@@ -15,13 +15,13 @@ pub struct Event {
     pub id: EventId,
     /// The task; none where it is about more than one, such as a hold on a profile.
     pub task_id: Option<TaskId>,
-    /// The run it belongs to.
+    /// The run that it is about; none where it is about no single run.
     pub run_id: Option<RunId>,
-    /// The tenant of the task.
+    /// The tenant of the task; none of a task without one.
     pub tenant: Option<Tenant>,
-    /// What happened.
+    /// What happened, as a word of [`EventKind`](crate::EventKind); a later release may have written one that this one does not have.
     pub kind: String,
-    /// The details.
+    /// The details, by the keys of its kind; none where the kind has none.
     pub payload: Option<Value>,
     /// When it happened.
     pub created_at: Timestamp,
@@ -51,18 +51,18 @@ pub struct Comment {
     pub body: String,
     /// When it was written.
     pub created_at: Timestamp,
-    /// The run that wrote it.
+    /// The run whose worker wrote it; none where no worker did.
     pub run_id: Option<RunId>,
 }
 
 /// A file that belongs to a task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Attachment {
-    /// Its id.
+    /// Its number, by which `attachments get` names it.
     pub id: AttachmentId,
     /// The task.
     pub task_id: TaskId,
-    /// Its name.
+    /// Its name, without any `/`.
     pub filename: String,
     /// Its media type.
     pub content_type: Option<String>,
@@ -74,9 +74,9 @@ pub struct Attachment {
     pub sha256: Digest,
     /// When it was added.
     pub created_at: Timestamp,
-    /// The run that added it.
+    /// The run whose worker added it; none where no worker did.
     pub run_id: Option<RunId>,
-    /// The path under which its run declared it as a part of its result.
+    /// The path under which its run declared it as a part of its result; none where it was attached by itself.
     pub artifact: Option<String>,
 }
 
@@ -85,10 +85,10 @@ pub struct Attachment {
 pub struct Mention {
     /// The profile.
     pub profile: Profile,
-    /// The task that was made for it.
+    /// The task that was made for it; none where that was refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
-    /// Why none was made.
+    /// Why none was made; none where one was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
 }

@@ -154,7 +154,8 @@ pub struct NewTask {
     pub tenant: Option<Tenant>,
     /// Greater goes first.
     pub priority: i64,
-    /// Where it works, opaque to the board; `scratch` where none is named.
+    /// Where it works: `scratch` where none is named. The board knows the kind before the first `:` and the directory of `dir:`, and takes
+    /// the rest as it is.
     pub workspace: Option<String>,
     /// The branch it works on.
     pub branch: Option<String>,
@@ -249,7 +250,7 @@ pub struct Task {
     pub priority: i64,
     /// Its namespace.
     pub tenant: Option<Tenant>,
-    /// The kind of its workspace.
+    /// The kind of its workspace: `scratch`, `dir` or `worktree`.
     pub workspace_kind: String,
     /// The directory: from the start where the workspace names it, else once a run or a claim has made it.
     pub workspace_path: Option<String>,
@@ -259,7 +260,7 @@ pub struct Task {
     pub created_by: Option<String>,
     /// When it was made.
     pub created_at: Timestamp,
-    /// When its latest run started.
+    /// When its latest run started; none before the first one.
     pub started_at: Option<Timestamp>,
     /// When it was done.
     pub completed_at: Option<Timestamp>,
@@ -281,17 +282,17 @@ pub struct Task {
     pub cancelled: bool,
     /// The question to a person, when blocked.
     pub question: Option<Question>,
-    /// Counted failures in a row.
+    /// Counted failures in a row; the limit of them blocks the task.
     pub consecutive_failures: u32,
     /// The latest of them.
     pub last_failure_error: Option<String>,
-    /// The open run, if there is one.
+    /// The open run; none where no run is open.
     pub current_run_id: Option<RunId>,
     /// The open run's claim.
     pub claim_lock: Option<String>,
     /// When the open run's claim expires, if it is an external one.
     pub claim_expires: Option<Timestamp>,
-    /// The open run's process.
+    /// The process id of the open run's worker; none where no run is open, or where no process is known.
     pub worker_pid: Option<i32>,
     /// The open run's last sign of life.
     pub last_heartbeat_at: Option<Timestamp>,

@@ -151,7 +151,7 @@ pub(crate) fn may_wait<'a>(
             };
             Err(Error::conflict(
                 format!(
-                    "{child} has been at work for {} s: a link alone no longer makes it wait",
+                    "{child} has been running for {} s, too long for a link to take it back",
                     age.as_secs()
                 ),
                 way_out,

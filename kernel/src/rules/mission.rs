@@ -82,7 +82,7 @@ pub(crate) fn balance(used: &Used, limits: &MissionLimits) -> MissionUse {
 /// Returns what the creator of a mission at a limit is asked.
 pub(crate) fn question(title: &str, reached: &str) -> Question {
     Question {
-        text: format!("The mission `{title}` has reached a limit: {reached}. May it go on?"),
+        text: format!("The mission `{title}` has reached a limit: {reached}. Continue?"),
         choices: [RAISE, STOP].map(str::to_owned).to_vec(),
         ..Question::default()
     }

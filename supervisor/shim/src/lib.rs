@@ -13,7 +13,7 @@
 //! 6. SIGKILL to whatever is left, until the kernel says that the shim has no child and the cgroup is empty;
 //! 7. the exit record, synced; a datagram to the daemon; exit.
 //!
-//! A shim never gives up step 6: as long as anything of the run lives, the lock is held. It does not survive its
+//! A shim never gives up step 6: as long as anything of the run lives, the lock is owned. It does not survive its
 //! own SIGKILL; then the worker is killed with it (PDEATHSIG), and the rest with the first process of the run's pid
 //! namespace, where it has one instead of a cgroup; else it is for the daemon to find.
 //!

@@ -131,8 +131,8 @@ fn wait(place: Option<&Path>) -> io::Result<Option<PathBuf>> {
 
 /// Takes the run's lock, unless the run is not to be run by this process.
 ///
-/// A daemon that looks whether the run lives has the lock for a moment, so a held lock alone is no reason to leave
-/// it; a held lock and a `pid` record are another shim.
+/// A daemon that looks whether the run lives has the lock for a moment, so an owned lock alone is no reason to leave
+/// it; an owned lock and a `pid` record are another shim.
 fn take(run: &RunDir) -> Result<LockGuard, ShimError> {
     let guard = match run.lock_state().map_err(ShimError::RunDir)? {
         LockState::Free(guard) => guard,

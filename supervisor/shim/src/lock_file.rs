@@ -34,7 +34,7 @@ impl LockFile {
         }
     }
 
-    /// The file whose lock is held. Its content is the record of who holds it.
+    /// The file whose lock is owned. Its content is the record of who owns it.
     pub fn file(&mut self) -> &mut File {
         &mut self.0
     }

@@ -73,7 +73,7 @@ pub(crate) fn poke(spec: &ShimSpec, what: &str) {
 }
 
 /// Makes the exit record durable. On a full disk it tries until there is space: the record is all that tells how
-/// the run ended, and the lock that the shim still holds keeps the claim meanwhile.
+/// the run ended, and the lock that the shim still owns keeps the claim meanwhile.
 pub(crate) fn store(slot: &ExitSlot, record: &ExitRecord) -> Result<(), StoreError> {
     loop {
         match slot.store(record) {

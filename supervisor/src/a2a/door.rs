@@ -54,9 +54,9 @@ struct Door {
     stop: CancellationToken,
 }
 
-/// The room that a connection takes.
+/// As what a connection is counted.
 #[derive(Debug)]
-enum Room {
+enum CountedAs {
     /// Its sender is not known yet.
     Stranger(#[expect(dead_code, reason = "it is held until it is dropped")] Stranger),
     /// One of the requests of its sender.
@@ -108,7 +108,7 @@ async fn listen(service: &Service, stop: &CancellationToken) -> Option<TcpListen
                 return Some(listener);
             }
             Err(error) => {
-                let why = format!("{at} cannot be listened on: {error}");
+                let why = format!("cannot listen on {at}: {error}");
                 service.set_bridge(Some(why.clone()));
                 // What is known already fills no log.
                 if told.as_ref() != Some(&why) {
@@ -127,7 +127,7 @@ async fn listen(service: &Service, stop: &CancellationToken) -> Option<TcpListen
 }
 
 async fn converse(door: Arc<Door>, stream: TcpStream, stranger: Stranger, end: CancellationToken) {
-    let turn = Arc::new(Mutex::new(Room::Stranger(stranger)));
+    let turn = Arc::new(Mutex::new(CountedAs::Stranger(stranger)));
     let stop = door.stop.clone();
     let answering = service_fn(move |request| {
         let (door, turn) = (Arc::clone(&door), Arc::clone(&turn));
@@ -148,7 +148,7 @@ async fn converse(door: Arc<Door>, stream: TcpStream, stranger: Stranger, end: C
     }
 }
 
-async fn answer(door: &Arc<Door>, request: Http<Incoming>, turn: &Mutex<Room>) -> Reply {
+async fn answer(door: &Arc<Door>, request: Http<Incoming>, turn: &Mutex<CountedAs>) -> Reply {
     let path = request.uri().path().to_owned();
     let config = door.service.config();
     if request.headers().contains_key(header::ORIGIN) {
@@ -171,7 +171,7 @@ async fn answer(door: &Arc<Door>, request: Http<Incoming>, turn: &Mutex<Room>) -
             json_reply(StatusCode::OK, &card)
         }
         (&Method::POST, false) => rpc(door, request, profile, turn).await,
-        _ => plain(StatusCode::METHOD_NOT_ALLOWED, "a card is got, and messages are posted"),
+        _ => plain(StatusCode::METHOD_NOT_ALLOWED, "use GET for a card and POST for a message"),
     }
 }
 
@@ -179,7 +179,7 @@ async fn rpc(
     door: &Arc<Door>,
     request: Http<Incoming>,
     profile: Option<Profile>,
-    turn: &Mutex<Room>,
+    turn: &Mutex<CountedAs>,
 ) -> Reply {
     let (sender, room) = match door.senders.admit(&door.service, request.headers()) {
         Ok(known) => known,
@@ -193,7 +193,7 @@ async fn rpc(
         }
     };
     // Until the connection ends it has the room of its sender, and another stranger is let in.
-    *turn.lock().unwrap_or_else(PoisonError::into_inner) = Room::Sender(room);
+    *turn.lock().unwrap_or_else(PoisonError::into_inner) = CountedAs::Sender(room);
     let version = request
         .headers()
         .get("a2a-version")
@@ -205,7 +205,7 @@ async fn rpc(
     let body = match tokio::time::timeout(BODY, body).await {
         Ok(Ok(body)) => body.to_bytes(),
         Ok(Err(_)) => return plain(StatusCode::PAYLOAD_TOO_LARGE, "a request has at most 2 MiB"),
-        Err(_) => return plain(StatusCode::REQUEST_TIMEOUT, "the request was not there in time"),
+        Err(_) => return plain(StatusCode::REQUEST_TIMEOUT, "the request did not arrive in time"),
     };
     let request: Request = match serde_json::from_slice(&body) {
         Ok(request) => request,

@@ -64,7 +64,7 @@ impl Refusal {
 
     pub(super) fn version(asked: &str) -> Self {
         let asked: String = asked.chars().take(16).collect();
-        Self::new(-32009, format!("the version {asked} is not spoken; {VERSION} is"))
+        Self::new(-32009, format!("version {asked} is not supported; {VERSION} is"))
     }
 
     /// The answer to a request.

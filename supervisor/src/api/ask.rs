@@ -24,7 +24,7 @@ use super::confined::{confined, not_for_members, require_board};
 use super::doors::{Pass, Reserved, Turn};
 use super::identity::{BOARD_HEADER, Caller, REQUEST_HEADER, Who, token_not_valid};
 use super::router::{Messages, Routes, Shared, Surface};
-use super::streams::Place;
+use super::streams::OpenStream;
 use super::work::blocking;
 use crate::exit::Code;
 use crate::failure::{Failure, INVALID_BODY};
@@ -91,7 +91,7 @@ impl<Q> Ask<Q> {
     }
 
     /// Admits a stream of the caller's.
-    pub(crate) fn place(&self) -> Result<Place, Failure> {
+    pub(crate) fn open_stream(&self) -> Result<OpenStream, Failure> {
         let Who::Live(actor) = &self.caller.who else { return Err(token_not_valid()) };
         self.shared.streams.enter(actor, self.shared.stop.clone())
     }

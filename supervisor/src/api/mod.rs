@@ -30,5 +30,5 @@ pub(crate) use identity::{BOARD_HEADER, KEY_HEADER, OperatorKey, Peer, REQUEST_H
 pub(crate) use in_process::{Asked, Inside, answer as in_process};
 pub(crate) use router::{Beside, Messages, OwnDoor, Routes, Surface, front};
 pub(crate) use socket::{Socket, Switch, Switching};
-pub(crate) use streams::Place;
+pub(crate) use streams::OpenStream;
 pub(crate) use work::{blocking, to_its_end};

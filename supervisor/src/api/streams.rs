@@ -21,9 +21,9 @@ type Key = (String, Option<u32>, Option<Tenant>);
 #[derive(Debug, Default)]
 pub(super) struct Streams(Mutex<HashMap<Key, usize>>);
 
-/// The place of one stream among them. It counts until it is dropped.
+/// One of them. It counts until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct OpenStream {
     streams: Arc<Streams>,
     key: Key,
     /// The daemon stops.
@@ -35,7 +35,11 @@ impl Streams {
     ///
     /// # Errors
     /// The caller, or all callers, have too many.
-    pub(super) fn enter(self: &Arc<Self>, actor: &Actor, stop: CancellationToken) -> Result<Place, Failure> {
+    pub(super) fn enter(
+        self: &Arc<Self>,
+        actor: &Actor,
+        stop: CancellationToken,
+    ) -> Result<OpenStream, Failure> {
         let key = (actor.name.clone(), actor.uid, actor.tenant.clone());
         let mut open = self.lock();
         let (own, all) = (open.get(&key).copied().unwrap_or_default(), open.values().sum::<usize>());
@@ -47,7 +51,7 @@ impl Streams {
         }
         *open.entry(key.clone()).or_default() += 1;
         drop(open);
-        Ok(Place { streams: Arc::clone(self), key, stop })
+        Ok(OpenStream { streams: Arc::clone(self), key, stop })
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Key, usize>> {
@@ -59,14 +63,14 @@ fn refused(why: String) -> Failure {
     Failure::new(Code::Throttled, why).hint("close a stream that is not read, and try again")
 }
 
-impl Place {
+impl OpenStream {
     /// Returns when the stream has to end: the daemon stops.
     pub(crate) async fn over(&self) {
         self.stop.cancelled().await;
     }
 }
 
-impl Drop for Place {
+impl Drop for OpenStream {
     fn drop(&mut self) {
         let mut open = self.streams.lock();
         if let Some(count) = open.get_mut(&self.key) {
@@ -82,14 +86,14 @@ impl Drop for Place {
 mod tests {
     use super::*;
 
-    fn enter(streams: &Arc<Streams>, name: &str) -> Result<Place, Failure> {
+    fn enter(streams: &Arc<Streams>, name: &str) -> Result<OpenStream, Failure> {
         streams.enter(&Actor::person(name), CancellationToken::new())
     }
 
     #[test]
     fn a_caller_has_a_bounded_number_of_streams_and_another_one_still_gets_its_own() {
         let streams = Arc::new(Streams::default());
-        let mut places: Vec<Place> = (0..EACH).map(|_| enter(&streams, "ann").unwrap()).collect();
+        let mut places: Vec<OpenStream> = (0..EACH).map(|_| enter(&streams, "ann").unwrap()).collect();
         let refusal = enter(&streams, "ann").unwrap_err();
         assert_eq!(refusal.code, Code::Throttled);
         assert!(refusal.message.contains("ann has 16 streams"), "{}", refusal.message);
@@ -105,7 +109,7 @@ mod tests {
         let streams = Arc::new(Streams::default());
         let names: Vec<String> = (0..ALL / EACH).map(|at| format!("user-{at}")).collect();
         let most = |name: &String| (0..EACH).map(|_| enter(&streams, name).unwrap()).collect::<Vec<_>>();
-        let places: Vec<Vec<Place>> = names.iter().map(most).collect();
+        let places: Vec<Vec<OpenStream>> = names.iter().map(most).collect();
         let first = enter(&streams, "late").unwrap();
         assert_eq!(enter(&streams, "late").unwrap_err().code, Code::Throttled);
         drop((first, places));

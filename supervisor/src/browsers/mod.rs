@@ -34,6 +34,8 @@ use crate::paths::Root;
 const EACH: usize = 16;
 /// The most sessions in all.
 const ALL: usize = 256;
+/// How many may ask at once for the dashboard to listen; more wait. Each waits for its answer, and an operator asks one at a time.
+const OPENINGS: usize = 16;
 /// How much later the file may say that a session was used.
 const NOTED: Duration = Duration::from_mins(5);
 
@@ -110,8 +112,7 @@ impl Browsers {
 
     /// Receives those who ask for the dashboard to listen.
     pub(crate) fn attend(&self) -> mpsc::Receiver<Opening> {
-        // Each waits for its answer, and an operator asks one at a time.
-        let (sender, receiver) = mpsc::channel(16);
+        let (sender, receiver) = mpsc::channel(OPENINGS);
         *self.door.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
         receiver
     }

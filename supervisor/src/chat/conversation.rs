@@ -57,7 +57,7 @@ impl Conversation {
             }
             tracing::info!(chat = %self.name, sender = ?heard.sender, "chat_stranger");
             let id: String = heard.sender.chars().filter(|c| !c.is_control()).take(64).collect();
-            return Some(format!("You are not known here. An operator adds you by your id: {id}"));
+            return Some(format!("You are not a known sender. An operator can add you by your id: {id}"));
         };
         let meaning = meaning(heard);
         if matches!(meaning, Meaning::Words) && !heard.is_direct && !heard.text.contains('@') {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::bridge::Bridge;
 use super::conversation::Conversation;
-use crate::automation::chat::{Heard, Known, Repeat, Room};
+use crate::automation::chat::{Chatroom, Heard, Known, Repeat};
 use crate::notify::message_number;
 
 /// Does what a message says that was not heard before.
@@ -19,7 +19,7 @@ pub(super) async fn take(
     let is_sender = |heard: &Heard| bridge.chat.sender(&heard.sender).is_some();
     let is_known = if heard.as_ref().is_some_and(is_sender) { Known::Yes } else { Known::No };
     let (channel, room) =
-        (data["channel_id"].as_str().unwrap_or_default(), Room { last: message_number(data), is_direct });
+        (data["channel_id"].as_str().unwrap_or_default(), Chatroom { last: message_number(data), is_direct });
     if bridge.service.chats().heard_in(&bridge.name, channel, room, is_known) == Repeat::Again {
         return;
     }

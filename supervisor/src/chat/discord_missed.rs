@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::bridge::Bridge;
 use super::conversation::Conversation;
 use super::discord_message::take;
-use crate::automation::chat::{Known, Room};
+use crate::automation::chat::{Chatroom, Known};
 use crate::notify::{Undelivered, message_number};
 
 /// How long it reads on. The gateway wants a sign of life after 41 s.
@@ -41,7 +41,7 @@ fn begin(bridge: &Bridge) {
         return;
     }
     let now = u64::try_from(SystemClock.now().as_micros() / 1000).unwrap_or(0);
-    let room = Room { last: now.saturating_sub(FIRST) << SHIFT, is_direct: false };
+    let room = Chatroom { last: now.saturating_sub(FIRST) << SHIFT, is_direct: false };
     desk.heard_in(name, to, room, Known::Yes);
 }
 
@@ -49,7 +49,7 @@ async fn read_on(
     bridge: &Bridge,
     conversation: &mut Conversation,
     own: &str,
-    (channel, room): (&str, Room),
+    (channel, room): (&str, Chatroom),
     until: Instant,
 ) -> Result<(), Undelivered> {
     if !is_number(channel) {

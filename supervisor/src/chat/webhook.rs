@@ -102,7 +102,7 @@ async fn answer(ask: &Ask, whole: Whole) -> Result<Option<String>, Failure> {
             Code::NotFound,
             format!("there is no chat `{}` of a webhook", crate::terminal::printable(&name)),
         )
-        .hint("supervisor chat list names those that there are")
+        .hint("supervisor chat list lists them")
     })?;
     let header = |name: &str| whole.head.headers.get(name).and_then(|value| value.to_str().ok());
     let signed = (header("webhook-id"), header("webhook-timestamp"), header("webhook-signature"));

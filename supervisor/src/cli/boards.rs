@@ -28,11 +28,11 @@ Examples:
   supervisor boards rm releases")]
 pub(super) struct Boards {
     #[command(subcommand)]
-    verb: Verb,
+    subcommand: Subcommand,
 }
 
 #[derive(Clone, Debug, clap::Subcommand)]
-enum Verb {
+enum Subcommand {
     /// List the boards
     #[command(
         visible_alias = "ls",
@@ -147,13 +147,13 @@ pub(super) fn current(root: &Root, said: Option<BoardName>) -> Result<BoardName,
         .unwrap_or_default())
 }
 
-pub(super) async fn run(line: &CommandLine, verb: Boards) -> Result<u8, Failure> {
+pub(super) async fn run(line: &CommandLine, command: Boards) -> Result<u8, Failure> {
     let (client, output) = (&line.client()?, line.output);
     refuse_worker(client)?;
     let root = client.root();
-    match verb.verb {
-        Verb::List { all } => call(client, ListBoards { all }, output).await,
-        Verb::Create { slug, details, switch } => {
+    match command.subcommand {
+        Subcommand::List { all } => call(client, ListBoards { all }, output).await,
+        Subcommand::Create { slug, details, switch } => {
             let mut created = client.call(&CreateBoard { slug: slug.clone(), details }).await?;
             if switch {
                 choose(root, &slug)?;
@@ -161,17 +161,17 @@ pub(super) async fn run(line: &CommandLine, verb: Boards) -> Result<u8, Failure>
             }
             output.reply::<CreateBoard>(&created)
         }
-        Verb::Rm { slug, delete } => remove(client, slug, delete, output).await,
-        Verb::Delete { slug, .. } => remove(client, slug, true, output).await,
-        Verb::Switch { slug } => {
+        Subcommand::Rm { slug, delete } => remove(client, slug, delete, output).await,
+        Subcommand::Delete { slug, .. } => remove(client, slug, true, output).await,
+        Subcommand::Switch { slug } => {
             require(root, &slug)?;
             choose(root, &slug)?;
             told("Switched to", &board_line(root, &slug, &slug), output)
         }
-        Verb::Show => {
+        Subcommand::Show => {
             told("Commands without --board use", &board_line(root, client.board(), client.board()), output)
         }
-        Verb::Rename { slug, name } => {
+        Subcommand::Rename { slug, name } => {
             if name.trim().is_empty() || name.chars().any(char::is_control) {
                 return Err(
                     Failure::usage("the title is empty or has control characters").hint("use one line")
@@ -181,7 +181,7 @@ pub(super) async fn run(line: &CommandLine, verb: Boards) -> Result<u8, Failure>
             let renamed = client.call(&EditBoard { slug, details }).await?;
             told("Renamed", &renamed, output)
         }
-        Verb::SetDefaultWorkdir { slug, path } => {
+        Subcommand::SetDefaultWorkdir { slug, path } => {
             let details = Details { default_workdir: Some(path.unwrap_or_default()), ..Details::default() };
             call(client, EditBoard { slug, details }, output).await
         }

@@ -16,11 +16,11 @@ Examples:
   supervisor chat check")]
 pub(super) struct Chat {
     #[command(subcommand)]
-    verb: Verb,
+    subcommand: Subcommand,
 }
 
 #[derive(Clone, Debug, clap::Subcommand)]
-enum Verb {
+enum Subcommand {
     /// List the chats, and the state of their bridges
     #[command(
         visible_alias = "ls",
@@ -46,8 +46,8 @@ Examples:
 pub(super) async fn run(line: &CommandLine, chat: Chat) -> Result<u8, Failure> {
     let (client, output) = (&line.client()?, line.output);
     refuse_worker(client)?;
-    match chat.verb {
-        Verb::List => call(client, ListChats {}, output).await,
-        Verb::Check { name } => call(client, CheckChat { name }, output).await,
+    match chat.subcommand {
+        Subcommand::List => call(client, ListChats {}, output).await,
+        Subcommand::Check { name } => call(client, CheckChat { name }, output).await,
     }
 }

@@ -38,11 +38,11 @@ pub(super) struct Dashboard {
     #[arg(long, value_name = "NAME")]
     tenant: Option<Tenant>,
     #[command(subcommand)]
-    verb: Option<Verb>,
+    subcommand: Option<Subcommand>,
 }
 
 #[derive(Clone, Debug, clap::Subcommand)]
-enum Verb {
+enum Subcommand {
     /// List the sessions of browsers
     #[command(after_help = "\
 Examples:
@@ -67,7 +67,7 @@ Examples:
 pub(super) async fn run(line: &CommandLine, dashboard: Dashboard) -> Result<u8, Failure> {
     let (client, output) = (&line.client()?, line.output);
     refuse_worker(client)?;
-    match dashboard.verb {
+    match dashboard.subcommand {
         None => {
             let opens = if dashboard.open { Browser::find() } else { None };
             if dashboard.open && opens.is_none() {
@@ -75,8 +75,10 @@ pub(super) async fn run(line: &CommandLine, dashboard: Dashboard) -> Result<u8, 
             }
             link(client, output, dashboard.tenant, opens).await
         }
-        Some(Verb::Sessions) => call(client, DashboardSessions {}, output).await,
-        Some(Verb::Revoke { sessions, all }) => call(client, RevokeDashboard { sessions, all }, output).await,
+        Some(Subcommand::Sessions) => call(client, DashboardSessions {}, output).await,
+        Some(Subcommand::Revoke { sessions, all }) => {
+            call(client, RevokeDashboard { sessions, all }, output).await
+        }
     }
 }
 

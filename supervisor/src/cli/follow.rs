@@ -33,7 +33,7 @@ pub(super) struct Watch {
     /// Only these kinds, separated by commas
     #[arg(long, value_name = "KINDS", value_delimiter = ',')]
     kinds: Vec<String>,
-    /// Not needed: events are shown as they happen
+    /// Ignored: events are shown as they happen
     #[arg(long, value_name = "SECONDS")]
     interval: Option<f64>,
     /// Start after this event instead of now
@@ -51,7 +51,7 @@ Examples:
 pub(super) struct Tail {
     /// The task
     task_id: TaskId,
-    /// Not needed: events are shown as they happen
+    /// Ignored: events are shown as they happen
     #[arg(long, value_name = "SECONDS")]
     interval: Option<f64>,
 }

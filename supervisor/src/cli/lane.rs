@@ -24,11 +24,11 @@ Examples:
   supervisor lane test codex --timeout 2m")]
 pub(super) struct Lane {
     #[command(subcommand)]
-    verb: Verb,
+    subcommand: Subcommand,
 }
 
 #[derive(Clone, Debug, clap::Subcommand)]
-enum Verb {
+enum Subcommand {
     /// List the lanes
     #[command(
         visible_alias = "ls",
@@ -67,12 +67,12 @@ Examples:
     },
 }
 
-pub(super) async fn run(line: &CommandLine, verb: Lane) -> Result<u8, Failure> {
+pub(super) async fn run(line: &CommandLine, command: Lane) -> Result<u8, Failure> {
     let (client, output) = (&line.client()?, line.output);
     refuse_worker(client)?;
-    match verb.verb {
-        Verb::List => call(client, ListLanes::default(), output).await,
-        Verb::Show { name } => {
+    match command.subcommand {
+        Subcommand::List => call(client, ListLanes::default(), output).await,
+        Subcommand::Show { name } => {
             let lanes = client.call(&ListLanes { name: Some(name) }).await?;
             let Some(found) = lanes.first() else { return Ok(0) };
             if output.json() {
@@ -84,11 +84,11 @@ pub(super) async fn run(line: &CommandLine, verb: Lane) -> Result<u8, Failure> {
             }
             Ok(0)
         }
-        Verb::Check { name } => {
+        Subcommand::Check { name } => {
             let path = crate::environment::text("PATH");
             call(client, CheckLane { name, path }, output).await
         }
-        Verb::Test { name, timeout } => {
+        Subcommand::Test { name, timeout } => {
             let report = trial::of_lane(client, &name, timeout.duration()).await?;
             output.reply::<CheckLane>(&report)
         }

@@ -38,7 +38,7 @@ pub(super) struct Login {
     /// The tenant whose tasks the login is for [default: tasks without a tenant]
     #[arg(long, value_name = "NAME")]
     tenant: Option<Tenant>,
-    /// Remove what is kept from its homes, including the login
+    /// Remove all kept files of its homes, including the login
     #[arg(long)]
     forget: bool,
 }

@@ -54,8 +54,8 @@ pub(super) async fn said(
     let (dry_run, yes) = (matching.dry_run, matching.yes);
     let Some(list) = matching.list(of) else {
         if dry_run || yes {
-            return Err(Failure::usage("--dry-run and --yes are about tasks that have something in common")
-                .hint("name that with --status, --assignee, --tenant, --search, --since or --failed"));
+            return Err(Failure::usage("--dry-run and --yes need tasks that are selected by flags")
+                .hint("select them with --status, --assignee, --tenant, --search, --since or --failed"));
         }
         return Ok(Said::Ids);
     };
@@ -91,7 +91,7 @@ fn no_match(matching: &Matching, of: &[Status]) -> String {
         return "No task matches; nothing was done.".to_owned();
     }
     let of: Vec<&str> = of.iter().map(|status| status.as_str()).collect();
-    format!("No task that is {} matches; nothing was done. --status means others.", of.join(", "))
+    format!("No task in {} matches; nothing was done. Use --status to select other statuses.", of.join(", "))
 }
 
 /// Shows the tasks and asks whether they are meant. Without a terminal nobody can say so.
@@ -99,8 +99,10 @@ async fn ask(tasks: &[Task], verb: &str, output: Output) -> Result<(), Failure> 
     let count = Counted(tasks.len() as u64, "task");
     let terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal() && !output.json();
     if !terminal {
-        return Err(Failure::usage(format!("{count} would be changed, and nobody is there to be asked"))
-            .hint("see which with --dry-run, then say --yes"));
+        return Err(Failure::usage(format!(
+            "{count} would be changed, and there is no terminal to confirm it at"
+        ))
+        .hint("list them with --dry-run, then repeat with --yes"));
     }
     let mut screen = output.screen();
     <List as Command>::show(&Listed::Rows(tasks.to_vec()), &mut screen);
@@ -114,5 +116,5 @@ async fn ask(tasks: &[Task], verb: &str, output: Output) -> Result<(), Failure> 
     if matches!(answer.trim(), "y" | "Y" | "yes") {
         return Ok(());
     }
-    Err(Failure::usage("nothing was changed").hint("answer `y`, or say --yes"))
+    Err(Failure::usage("nothing was changed").hint("answer `y`, or use --yes"))
 }

@@ -22,11 +22,11 @@ Examples:
   supervisor mission cancel t_0123abcd")]
 pub(super) struct MissionCommand {
     #[command(subcommand)]
-    verb: Verb,
+    subcommand: Subcommand,
 }
 
 #[derive(Clone, Debug, clap::Subcommand)]
-enum Verb {
+enum Subcommand {
     /// Create a mission: its first task, with limits for all tasks below it
     Create(Box<CreateMission>),
     /// List the missions that are not over
@@ -59,9 +59,9 @@ Examples:
     Plan(PlanMission),
     /// Ask a profile to review the progress of a mission
     Review(ReviewMission),
-    /// Pause a mission: nothing of it starts until it is resumed
+    /// Pause a mission: none of its tasks start until it is resumed
     Pause(PauseMission),
-    /// Resume a mission that is paused
+    /// Resume a paused mission
     Resume(ResumeMission),
     /// Cancel a mission: end its runs, and archive its tasks that are not done
     Cancel(CancelMission),
@@ -69,21 +69,21 @@ Examples:
 
 pub(super) async fn run(line: &CommandLine, command: MissionCommand) -> Result<u8, Failure> {
     let (client, output) = (&line.client()?, line.output);
-    match command.verb {
-        Verb::Create(create) if !create.quiet => call(client, *create, output).await,
-        Verb::Create(mut create) => {
+    match command.subcommand {
+        Subcommand::Create(create) if !create.quiet => call(client, *create, output).await,
+        Subcommand::Create(mut create) => {
             create.localize(client.here())?;
             let created = client.call(create.as_ref()).await?;
             output.text(&format!("{}\n", created.task.id))?;
             output.warn(&created.warnings);
             Ok(0)
         }
-        Verb::List { tenant, all } => call(client, ListMissions { tenant, all }, output).await,
-        Verb::Show { mission } => call(client, ShowMission { mission }, output).await,
-        Verb::Review(review) => call(client, review, output).await,
-        Verb::Plan(plan) => call(client, plan, output).await,
-        Verb::Pause(pause) => call(client, pause, output).await,
-        Verb::Resume(resume) => call(client, resume, output).await,
-        Verb::Cancel(cancel) => call(client, cancel, output).await,
+        Subcommand::List { tenant, all } => call(client, ListMissions { tenant, all }, output).await,
+        Subcommand::Show { mission } => call(client, ShowMission { mission }, output).await,
+        Subcommand::Review(review) => call(client, review, output).await,
+        Subcommand::Plan(plan) => call(client, plan, output).await,
+        Subcommand::Pause(pause) => call(client, pause, output).await,
+        Subcommand::Resume(resume) => call(client, resume, output).await,
+        Subcommand::Cancel(cancel) => call(client, cancel, output).await,
     }
 }

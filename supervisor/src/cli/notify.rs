@@ -20,12 +20,12 @@ Examples:
   supervisor notify retry --channel ops")]
 pub(super) struct Notify {
     #[command(subcommand)]
-    verb: Verb,
+    subcommand: Subcommand,
 }
 
 #[derive(Clone, Debug, clap::Subcommand)]
-enum Verb {
-    /// Send a test message now, and say what came of each step
+enum Subcommand {
+    /// Send a test message, and show the result of each step
     #[command(after_help = "\
 Exit code: 0 if the channel has taken the message, else 1.
 
@@ -82,11 +82,11 @@ Examples:
 pub(super) async fn run(line: &CommandLine, notify: Notify) -> Result<u8, Failure> {
     let (client, output) = (&line.client()?, line.output);
     refuse_worker(client)?;
-    match notify.verb {
-        Verb::Test { channel } => call(client, NotifyTest { channel }, output).await,
-        Verb::List { task_id } => call(client, NotifyList { task_id }, output).await,
-        Verb::Outbox { channel, dead } => call(client, NotifyOutbox { channel, dead }, output).await,
-        Verb::Retry { which } => call(client, NotifyRetry { which }, output).await,
-        Verb::Drop { which } => call(client, NotifyDrop { which }, output).await,
+    match notify.subcommand {
+        Subcommand::Test { channel } => call(client, NotifyTest { channel }, output).await,
+        Subcommand::List { task_id } => call(client, NotifyList { task_id }, output).await,
+        Subcommand::Outbox { channel, dead } => call(client, NotifyOutbox { channel, dead }, output).await,
+        Subcommand::Retry { which } => call(client, NotifyRetry { which }, output).await,
+        Subcommand::Drop { which } => call(client, NotifyDrop { which }, output).await,
     }
 }

@@ -33,11 +33,11 @@ Examples:
   supervisor plugin uninstall diary")]
 pub(super) struct PluginCommand {
     #[command(subcommand)]
-    verb: Verb,
+    subcommand: Subcommand,
 }
 
 #[derive(Clone, Debug, clap::Subcommand)]
-enum Verb {
+enum Subcommand {
     /// List the plugins, and the state of their events
     #[command(
         visible_alias = "ls",
@@ -127,18 +127,18 @@ struct Changed {
 pub(super) async fn run(line: &CommandLine, plugin: PluginCommand) -> Result<u8, Failure> {
     let (client, output) = (&line.client()?, line.output);
     refuse_worker(client)?;
-    match plugin.verb {
-        Verb::List => call(client, ListPlugins::default(), output).await,
-        Verb::Create { name, language, directory } => {
+    match plugin.subcommand {
+        Subcommand::List => call(client, ListPlugins::default(), output).await,
+        Subcommand::Create { name, language, directory } => {
             let parent = directory.unwrap_or_else(|| PathBuf::from("."));
             let path = create(&parent, &name, language)?;
             let next = format!("check it with: supervisor plugin check {}", shown(&path));
             said(output, "Created", &Changed { name, path }, Some(&next))
         }
-        Verb::Check { plugin } => {
+        Subcommand::Check { plugin } => {
             call(client, to_check(&plugin)?, output).await.map_err(|refusal| beside(refusal, &plugin))
         }
-        Verb::Install { path, name, yes, force } => {
+        Subcommand::Install { path, name, yes, force } => {
             let name = named(&path, name)?;
             refuse_present(client, &name, force)?;
             let (root, copied, from) = (client.root().clone(), name.clone(), path.clone());
@@ -153,7 +153,7 @@ pub(super) async fn run(line: &CommandLine, plugin: PluginCommand) -> Result<u8,
             require_used(client, &name).await?;
             said(output, "Installed", &Changed { name, path }, None)
         }
-        Verb::Resume { name, skip } => {
+        Subcommand::Resume { name, skip } => {
             let cursor = client.call(&ResumePlugin { name, skip }).await?;
             if output.json() {
                 output.value(&cursor)?;
@@ -162,7 +162,7 @@ pub(super) async fn run(line: &CommandLine, plugin: PluginCommand) -> Result<u8,
             }
             Ok(0)
         }
-        Verb::Uninstall { name } => {
+        Subcommand::Uninstall { name } => {
             let (root, removed) = (client.root().clone(), name.clone());
             let path = blocking("the plugin was not removed", move || uninstall(&root, &removed)).await??;
             client.call(&Reload::default()).await?;

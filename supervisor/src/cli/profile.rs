@@ -36,11 +36,11 @@ Examples:
   supervisor profile export backend > backend.md")]
 pub(super) struct ProfileCommand {
     #[command(subcommand)]
-    verb: Verb,
+    subcommand: Subcommand,
 }
 
 #[derive(Clone, Debug, clap::Subcommand)]
-enum Verb {
+enum Subcommand {
     /// List the profiles
     #[command(
         visible_alias = "ls",
@@ -50,7 +50,7 @@ Examples:
   supervisor profile list --json"
     )]
     List,
-    /// Show a profile, and what becomes of its tasks
+    /// Show a profile, and whether its tasks can run
     #[command(after_help = "\
 Examples:
   supervisor profile show backend")]
@@ -189,13 +189,13 @@ async fn proposed(client: &Client, name: &Profile, mission: TaskId) -> Result<Pr
     })
 }
 
-pub(super) async fn run(line: &CommandLine, verb: ProfileCommand) -> Result<u8, Failure> {
+pub(super) async fn run(line: &CommandLine, command: ProfileCommand) -> Result<u8, Failure> {
     let (client, output) = (&line.client()?, line.output);
     refuse_worker(client)?;
-    match verb.verb {
-        Verb::List => call(client, ListProfiles::default(), output).await,
-        Verb::Show { name } => show(client, name, output).await,
-        Verb::Create(create) => {
+    match command.subcommand {
+        Subcommand::List => call(client, ListProfiles::default(), output).await,
+        Subcommand::Show { name } => show(client, name, output).await,
+        Subcommand::Create(create) => {
             absent(client, &create.name, "change it with `supervisor profile edit`")?;
             let mut prompt = create.prompt_file.as_deref().map(read_text).transpose()?.unwrap_or_default();
             let mut description = create.description;
@@ -230,8 +230,8 @@ pub(super) async fn run(line: &CommandLine, verb: ProfileCommand) -> Result<u8, 
             let warnings = loose.map(|loose| loose.to_string()).collect();
             written(client, ("Created", create.name, &text), warnings, output).await
         }
-        Verb::Edit { name } => edit(client, name, output).await,
-        Verb::Export { name } => {
+        Subcommand::Edit { name } => edit(client, name, output).await,
+        Subcommand::Export { name } => {
             let text = text_of(client, &name)?;
             if output.json() {
                 output.value(&serde_json::json!({ "name": name, "text": text }))?;
@@ -240,15 +240,15 @@ pub(super) async fn run(line: &CommandLine, verb: ProfileCommand) -> Result<u8, 
             }
             Ok(0)
         }
-        Verb::Install { file, name: None, force: false } if is_shipped(&file) => there(&file, output),
-        Verb::Install { file, name, force } => {
+        Subcommand::Install { file, name: None, force: false } if is_shipped(&file) => there(&file, output),
+        Subcommand::Install { file, name, force } => {
             let (name, text, warnings) = adopted(&file, name)?;
             if !force {
                 absent(client, &name, "replace it with --force, or choose another name with --name")?;
             }
             written(client, ("Installed", name, &text), warnings, output).await
         }
-        Verb::Rm { name } => {
+        Subcommand::Rm { name } => {
             let is_there = files::path_of(client.root(), &name).symlink_metadata().is_ok();
             if !is_there && shipped(name.as_str()).is_some() {
                 return Err(Failure::new(
@@ -308,7 +308,7 @@ fn text_of(client: &Client, name: &Profile) -> Result<String, Failure> {
     let shipped = || shipped(name.as_str()).map(str::to_owned);
     files::text_of(client.root(), name)?.or_else(shipped).ok_or_else(|| {
         Failure::new(Code::NotFound, format!("there is no profile `{name}`"))
-            .hint("`supervisor profile list` shows those that there are")
+            .hint("`supervisor profile list` lists them")
     })
 }
 

@@ -116,7 +116,7 @@ fn in_common(error: &Error, words: &[OsString]) -> Option<String> {
     let lacks_tasks = missing.iter().any(|argument| argument.starts_with("<TASK>"));
     (takes && lacks_tasks).then(|| {
         format!(
-            "name tasks, or what they have in common: --status, --assignee, --tenant, --search, --since or --failed; {} --help",
+            "name tasks, or select them with --status, --assignee, --tenant, --search, --since or --failed; {} --help",
             verb.get_bin_name().unwrap_or("supervisor")
         )
     })

@@ -118,7 +118,7 @@ pub(super) fn refuse_worker(client: &Client) -> Result<(), Failure> {
     }
 }
 
-/// Takes the root's lock, or says who holds it.
+/// Takes the root's lock, or says who owns it.
 pub(super) fn lock(root: &Root) -> Result<OwnerLock, Failure> {
     OwnerLock::try_acquire(root, Role::Files)?.ok_or_else(|| {
         let owner = OwnerLock::owner(root).unwrap_or_default();

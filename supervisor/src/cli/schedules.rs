@@ -42,12 +42,12 @@ Examples:
   supervisor schedules pause brief")]
 pub(super) struct Schedules {
     #[command(subcommand)]
-    verb: Verb,
+    subcommand: Subcommand,
 }
 
 #[derive(Clone, Debug, clap::Subcommand)]
-enum Verb {
-    /// List the schedules: when they tick, and what became of their latest ticks
+enum Subcommand {
+    /// List the schedules, with their next ticks and the outcome of the latest
     #[command(
         visible_alias = "ls",
         after_help = "\
@@ -94,7 +94,7 @@ Examples:
         /// The schedule
         name: ScheduleName,
     },
-    /// Make the tasks of a schedule now
+    /// Create the tasks of a schedule now
     #[command(after_help = "\
 Examples:
   supervisor schedules run brief")]
@@ -187,7 +187,7 @@ struct Add {
     /// The title of its task; {date}, {time}, {tick} and {schedule} stand for those of the tick
     #[arg(long, value_name = "TEXT", required_unless_present_any = ["file", "command"])]
     title: Option<String>,
-    /// The task itself
+    /// The body
     #[arg(long, value_name = "TEXT")]
     body: Option<String>,
     /// Read the body from a file, or from standard input with `-`
@@ -238,17 +238,17 @@ struct Checked {
     ahead: Vec<kernel::Timestamp>,
 }
 
-pub(super) async fn run(line: &CommandLine, verb: Schedules) -> Result<u8, Failure> {
+pub(super) async fn run(line: &CommandLine, command: Schedules) -> Result<u8, Failure> {
     let (client, output) = (&line.client()?, line.output);
     refuse_worker(client)?;
-    match verb.verb {
-        Verb::List => call(client, ListSchedules::default(), output).await,
-        Verb::Show { name } => show(client, name, output).await,
-        Verb::Add(add) => add_one(client, *add, output).await,
-        Verb::Edit { name, file } => edit(client, name, file, output).await,
-        Verb::Pause { name } => call(client, PauseSchedule { name, paused: true }, output).await,
-        Verb::Resume { name } => call(client, PauseSchedule { name, paused: false }, output).await,
-        Verb::Run { name } => {
+    match command.subcommand {
+        Subcommand::List => call(client, ListSchedules::default(), output).await,
+        Subcommand::Show { name } => show(client, name, output).await,
+        Subcommand::Add(add) => add_one(client, *add, output).await,
+        Subcommand::Edit { name, file } => edit(client, name, file, output).await,
+        Subcommand::Pause { name } => call(client, PauseSchedule { name, paused: true }, output).await,
+        Subcommand::Resume { name } => call(client, PauseSchedule { name, paused: false }, output).await,
+        Subcommand::Run { name } => {
             let tick = client.call(&RunSchedule { name: name.clone() }).await?;
             if output.json() {
                 output.value(&tick)?;
@@ -263,14 +263,14 @@ pub(super) async fn run(line: &CommandLine, verb: Schedules) -> Result<u8, Failu
             }
             Ok(0)
         }
-        Verb::Rm { names } => {
+        Subcommand::Rm { names } => {
             for name in names {
                 call(client, RemoveSchedule { name }, output).await?;
             }
             Ok(0)
         }
-        Verb::Check { file } => check(client, file, output),
-        Verb::Import { file, name, force } => import(client, &file, name, force, output).await,
+        Subcommand::Check { file } => check(client, file, output),
+        Subcommand::Import { file, name, force } => import(client, &file, name, force, output).await,
     }
 }
 
@@ -347,7 +347,7 @@ async fn edit(
 ) -> Result<u8, Failure> {
     let before = text_of(client.root(), &name)?.ok_or_else(|| {
         Failure::new(Code::NotFound, format!("there is no schedule `{name}`"))
-            .hint("`supervisor schedules list` shows those that there are")
+            .hint("`supervisor schedules list` lists them")
     })?;
     let after = match file {
         Some(file) => read_text(&file)?,

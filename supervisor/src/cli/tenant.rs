@@ -37,11 +37,11 @@ Examples:
   supervisor tenant rm acme --cancel")]
 pub(super) struct TenantCommand {
     #[command(subcommand)]
-    verb: Verb,
+    subcommand: Subcommand,
 }
 
 #[derive(Clone, Debug, clap::Subcommand)]
-enum Verb {
+enum Subcommand {
     /// Create a tenant
     #[command(after_help = "\
 The directory of --dir is created where it is missing. As root it is given to
@@ -81,7 +81,7 @@ Examples:
         /// The tenant
         name: Tenant,
     },
-    /// Show what a tenant has and has used, in total and by day
+    /// Show the tasks, files and usage of a tenant, in total and by day
     #[command(after_help = "\
 Examples:
   supervisor tenant usage acme
@@ -131,17 +131,17 @@ struct Changed {
     warnings: Vec<String>,
 }
 
-pub(super) async fn run(line: &CommandLine, verb: TenantCommand) -> Result<u8, Failure> {
+pub(super) async fn run(line: &CommandLine, command: TenantCommand) -> Result<u8, Failure> {
     let (client, output) = (&line.client()?, line.output);
     refuse_worker(client)?;
-    match verb.verb {
-        Verb::Create { name, settings, create_user } => {
+    match command.subcommand {
+        Subcommand::Create { name, settings, create_user } => {
             create(client, name, &settings, create_user, output).await
         }
-        Verb::List => call(client, ListTenants::default(), output).await,
-        Verb::Show { name } => show(client, name, output).await,
-        Verb::Usage { name } => call(client, TenantUsage { name }, output).await,
-        Verb::Edit { name, settings, unset } => {
+        Subcommand::List => call(client, ListTenants::default(), output).await,
+        Subcommand::Show { name } => show(client, name, output).await,
+        Subcommand::Usage { name } => call(client, TenantUsage { name }, output).await,
+        Subcommand::Edit { name, settings, unset } => {
             let text = tenant_file::text_of(client.root(), &name)?;
             let (read, text) =
                 Changes { settings: &settings, unset: &unset }.apply(client.root(), &name, &text)?;
@@ -151,7 +151,7 @@ pub(super) async fn run(line: &CommandLine, verb: TenantCommand) -> Result<u8, F
             let unknown = tenant_ground::unknown_users(&read);
             written(client, ("Changed", name, &text), unknown, output).await
         }
-        Verb::Rm { name, cancel } => remove(client, name, cancel, output).await,
+        Subcommand::Rm { name, cancel } => remove(client, name, cancel, output).await,
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) fn text_of(root: &Root, name: &Tenant) -> Result<String, Failure> {
     let path = path_of(root, name);
     settings::read(&path).map_err(|e| match e.kind() {
         ErrorKind::NotFound => Failure::new(Code::NotFound, format!("there is no file {}", path.display()))
-            .hint(format!("`supervisor tenant list` shows those that there are; `supervisor tenant create {name}` makes it")),
+            .hint(format!("`supervisor tenant list` lists them; `supervisor tenant create {name}` makes it")),
         _ => Failure::file("read", &path, &e),
     })
 }

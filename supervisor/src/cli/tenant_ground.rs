@@ -100,7 +100,7 @@ fn require_no_link(path: &Path) -> Result<(), Failure> {
 fn known(name: &UserName) -> Result<Login, Failure> {
     login(name).ok_or_else(|| {
         Failure::new(Code::NotFound, format!("this host knows no user `{name}`"))
-            .hint("name one that there is, or create it: --create-user, as root")
+            .hint("name an existing user, or create it: --create-user, as root")
     })
 }
 
@@ -124,7 +124,7 @@ pub(super) fn create_user(tenant: &TenantConfig) -> Result<(), Failure> {
     };
     if !nix::unistd::geteuid().is_root() {
         return Err(Failure::new(Code::NotPermitted, "only root creates users")
-            .hint("run the command as root, or name a user that there is"));
+            .hint("run the command as root, or name an existing user"));
     }
     let mut letters = name.chars();
     let begins = letters.next().is_some_and(|c| c.is_ascii_lowercase() || c == '_');

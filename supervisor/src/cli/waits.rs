@@ -39,7 +39,7 @@ impl Waits {
         }
     }
 
-    /// Warns once where nobody runs tasks. The process that holds the root does, also `dispatch`; a worker may not see the root, and has a daemon.
+    /// Warns once where nobody runs tasks. The process that owns the root does, also `dispatch`; a worker may not see the root, and has a daemon.
     pub(super) fn warn_without_daemon(&mut self, client: &Client) {
         let is_served = client.worker().is_some() || OwnerLock::owner(client.root()).is_some();
         if !is_served && !std::mem::replace(&mut self.has_warned, true) {

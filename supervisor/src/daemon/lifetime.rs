@@ -50,7 +50,7 @@ use crate::roster::Roster;
 use crate::service::{Listener as _, Mode, Service};
 use crate::telemetry::Tracer;
 
-/// How long a start waits for a command that holds the root.
+/// How long a start waits for a command that owns the root.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long answers that are under way may take at the end.
 const FAREWELL: Duration = Duration::from_secs(2);

@@ -66,9 +66,9 @@ enum Sign {
     Late(BTreeSet<Component>),
 }
 
-/// What asks the components.
+/// The ways by which each component is asked.
 #[derive(Debug)]
-struct Parts {
+struct Probes {
     link: OwnerLink,
     service: Arc<Service>,
     ripple: AsyncFd<OwnedFd>,
@@ -84,13 +84,13 @@ pub(super) fn start(
     let Some(interval) = ServiceLink::watchdog() else { return Ok(None) };
     // Made once: where descriptors run out, the daemon waits for some and is not stuck.
     let ripple = readable(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?)?;
-    let components = Arc::new(Parts { link: link.clone(), service: Arc::clone(service), ripple, bell });
+    let probes = Arc::new(Probes { link: link.clone(), service: Arc::clone(service), ripple, bell });
     let notices = ServiceLink::find();
     let watch = watch(
         interval,
         move |component| {
-            let components = Arc::clone(&components);
-            async move { components.moved(component).await }
+            let probes = Arc::clone(&probes);
+            async move { probes.moved(component).await }
         },
         move |sign| match sign {
             Sign::Life => notices.alive(),
@@ -142,7 +142,7 @@ async fn all_moved(asked: &mut JoinSet<Component>, still: &mut BTreeSet<Componen
     }
 }
 
-impl Parts {
+impl Probes {
     /// Returns when a component has moved.
     async fn moved(&self, component: Component) {
         let moved = match component {

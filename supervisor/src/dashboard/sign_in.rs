@@ -50,7 +50,7 @@ pub(super) async fn begin(
     let body = match tokio::time::timeout(WITHIN, body).await {
         Ok(Ok(body)) => body.to_bytes(),
         Ok(Err(_)) => return Err(Failure::new(Code::TooLarge, "the request for a session is too long")),
-        Err(_) => return Err(Failure::new(Code::TryAgain, "the request was not there in time")),
+        Err(_) => return Err(Failure::new(Code::TryAgain, "the request did not arrive in time")),
     };
     // What is wrong with it is not said: it may have the code in it.
     let shown: Shown =

@@ -131,7 +131,7 @@ pub(crate) async fn run(demo: Demo, output: Output) -> Result<u8, Failure> {
 /// The policy of every task of the demo: the one of a root without a configuration.
 const POLICY: &str = "default";
 
-/// Refuses a host that cannot hold the policy of the demo's workers, none of which would ever start.
+/// Refuses a host that cannot enforce the policy of the demo's workers, none of which would ever start.
 async fn refuse_weak_host() -> Result<(), Failure> {
     let host = blocking("failed to examine the host", || examine_host(None)).await?;
     let held = policies::Policy::builtin(POLICY).map_or(Ok(()), |policy| policy.check_host(&host.support));

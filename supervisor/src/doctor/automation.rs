@@ -43,9 +43,7 @@ fn chats(root: &Root, config: &Config, unheard: Option<&Unheard>) -> Vec<Check> 
             unheard.and_then(|unheard| unheard.get(&format!("the chat {name}")).cloned())
         };
         checks.push(match why {
-            None => {
-                Check::new(subject, Verdict::Ok, format!("it can be tried: supervisor chat check {name}"))
-            }
+            None => Check::new(subject, Verdict::Ok, format!("test it with: supervisor chat check {name}")),
             Some(why) => Check::new(subject, Verdict::Error, why)
                 .hint(format!("fix it, then: supervisor chat check {name}")),
         });
@@ -56,19 +54,14 @@ fn chats(root: &Root, config: &Config, unheard: Option<&Unheard>) -> Vec<Check> 
 /// Each plugin: its directory and its policy.
 fn plugins(root: &Root) -> Vec<Check> {
     let (plugins, roster) = (Plugins::load(root), Roster::load(root));
-    let wrong = |plugin: &Plugin| match roster.policies().find(&plugin.manifest.policy) {
-        Err(why) => Some(why.to_string()),
-        Ok(policy) if policy.has_proxy() => {
-            Some(format!("the policy {} has a proxy, which a plugin has not", plugin.manifest.policy))
-        }
+    let wrong = |plugin: &Plugin| match roster.policies().without_proxy(&plugin.manifest.policy, "a plugin") {
+        Err(why) => Some(why),
         Ok(_) => inspect(&plugin.dir, Ground::Installed).err().map(|unfit| unfit.to_string()),
     };
     let check = |plugin: &Plugin| {
         let (subject, name) = (format!("plugin {}", plugin.name), &plugin.name);
         match wrong(plugin) {
-            None => {
-                Check::new(subject, Verdict::Ok, format!("it can be tried: supervisor plugin check {name}"))
-            }
+            None => Check::new(subject, Verdict::Ok, format!("test it with: supervisor plugin check {name}")),
             Some(why) => Check::new(subject, Verdict::Error, why)
                 .hint(format!("fix it, then: supervisor plugin check {name}")),
         }
@@ -96,7 +89,7 @@ fn a2a(root: &Root, config: &A2aConfig, unheard: Option<&Unheard>) -> Vec<Check>
         (None, Err(e)) if e.kind() == ErrorKind::AddrInUse => {
             wrong(format!("another program listens on {at}"), elsewhere)
         }
-        (Some(None) | None, Err(e)) => wrong(format!("{at} cannot be listened on: {e}"), elsewhere),
+        (Some(None) | None, Err(e)) => wrong(format!("cannot listen on {at}: {e}"), elsewhere),
     }];
     let mut tokens: BTreeMap<[u8; 32], &str> = BTreeMap::new();
     for (name, sender) in &config.senders {

@@ -16,9 +16,7 @@ pub(super) fn examine(root: &Root) -> Vec<Check> {
     let check = |(name, channel): (&String, &Channel)| {
         let subject = format!("channel {name}");
         match wrong(root, &roster, name, channel) {
-            None => {
-                Check::new(subject, Verdict::Ok, format!("it can be tried: supervisor notify test {name}"))
-            }
+            None => Check::new(subject, Verdict::Ok, format!("test it with: supervisor notify test {name}")),
             Some(why) => Check::new(subject, Verdict::Error, why)
                 .hint(format!("fix it, then: supervisor notify test {name}")),
         }

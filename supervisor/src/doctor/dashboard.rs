@@ -32,7 +32,7 @@ pub(super) fn examine(root: &Root) -> Option<Check> {
                     .hint("set another port as `listen` in [dashboard] of supervisor.toml")
             }
         }
-        Err(e) => check(Verdict::Warning, format!("{at} cannot be listened on: {e}"))
+        Err(e) => check(Verdict::Warning, format!("cannot listen on {at}: {e}"))
             .hint("set another address of loopback as `listen` in [dashboard] of supervisor.toml"),
     })
 }

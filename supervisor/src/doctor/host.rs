@@ -43,10 +43,10 @@ pub(super) fn configuration(root: &Root) -> Vec<Check> {
 }
 
 /// Policies under which nothing can be started here.
-fn unheld(root: &Root, host: &policies::Support) -> Vec<Check> {
+fn unenforceable(root: &Root, host: &policies::Support) -> Vec<Check> {
     let roster = Roster::load(root).on(host);
-    let unheld = roster.policies().unheld().iter();
-    unheld
+    let unenforceable = roster.policies().unenforceable().iter();
+    unenforceable
         .map(|(policy, why)| {
             let text = format!("this host cannot enforce it, so its tasks wait: {why}");
             Check::new(format!("policy {policy}"), Verdict::Error, text)
@@ -161,6 +161,6 @@ pub(super) fn host(root: &Root) -> Vec<Check> {
         .hint("a daemon run by root gives each task a user of its own")
     };
     let mut checks = vec![landlock, seccomp, view, socket, groups, uid, scripts()];
-    checks.extend(unheld(root, &host.support));
+    checks.extend(unenforceable(root, &host.support));
     checks
 }

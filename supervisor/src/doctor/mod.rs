@@ -65,7 +65,7 @@ pub(crate) struct Report {
 pub(crate) struct Examination {
     /// Whether each board's event log is played again.
     pub(crate) replay: bool,
-    /// Whether damaged boards are mended; the caller holds the root's lock.
+    /// Whether damaged boards are mended; the caller owns the root's lock.
     pub(crate) repair: bool,
 }
 

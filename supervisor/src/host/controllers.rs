@@ -1,4 +1,4 @@
-//! The controllers of cgroup v2, which hold the limits of runs: handed on from the daemon's own group to each run's.
+//! The controllers of cgroup v2, which enforce the limits of runs: handed on from the daemon's own group to each run's.
 //!
 //! A group that hands controllers on has no process of its own (cgroup-v2.rst, "No Internal Process Constraint"), so the
 //! daemon moves into a leaf of the group that it was given:
@@ -15,7 +15,7 @@
 //! systemd starts the daemon in the leaf `daemon` (`DelegateSubgroup=daemon`, since 254). An older one puts it into the
 //! unit's group, and the daemon moves itself into `main`. Such a unit hands the controllers back when the daemon has ended
 //! (`handback.rs`), or else systemd could not start the next one beside live workers. A unit that does neither keeps its
-//! group as it is, and limits are not held.
+//! group as it is, and limits are not enforced.
 
 use std::collections::BTreeSet;
 use std::io;

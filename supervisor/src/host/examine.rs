@@ -67,7 +67,7 @@ pub(crate) struct HostLook {
     pub(crate) support: policies::Support,
     /// Whether runs get groups; the reason if not.
     pub(crate) cgroups: Result<(), String>,
-    /// Why some limits of runs are not held, where they are not.
+    /// Why some limits of runs are not enforced, where they are not.
     pub(crate) gap: Option<String>,
 }
 

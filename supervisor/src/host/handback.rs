@@ -4,7 +4,7 @@
 //! the group hands controllers on. Workers outlive the daemon, so their groups still use them. Therefore the unit runs
 //! `supervisor __handback` after each end of the daemon (`ExecStopPost=`, which systemd starts in the group `.control`):
 //!
-//! 1. runs that have limits are frozen: they take no memory, no processor and no process while nothing holds their limits;
+//! 1. runs that have limits are frozen: they take no memory, no processor and no process while nothing enforces their limits;
 //! 2. from the runs' groups upwards, controllers are no longer handed on.
 //!
 //! The next daemon hands them on again, sets the limits of each run that it takes over, and lets it go on

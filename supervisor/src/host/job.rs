@@ -54,7 +54,7 @@ pub(crate) enum Task {
         job: Box<Job>,
     },
     /// Do a job as the user that the process has. One in a repository sees no more than these paths and that user's
-    /// configuration of git, where any are to be changed and the host can hold it.
+    /// configuration of git, where any are to be changed and the host can enforce it.
     Here {
         /// Paths that may be read.
         read: Vec<PathBuf>,
@@ -312,7 +312,7 @@ fn ask(task: &Task, stderr: Stdio, cancel: &CancellationToken) -> Result<Reply, 
             Err(ended(task, &what, cancel))
         }
         Err(NoAnswer::Overdue(time)) => {
-            let what = format!("was not done after {} s and was ended", time.as_secs());
+            let what = format!("took longer than {} s and was ended", time.as_secs());
             Err(ended(task, &what, cancel))
         }
     }

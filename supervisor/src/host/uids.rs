@@ -14,7 +14,7 @@ use kernel::{BoardId, Counted};
 use serde::{Deserialize, Serialize};
 use workspace::WorkspaceSpec;
 
-use self::ledger::{Entries, Entry, Ledger, LiveUids, Owner, Stamp};
+use self::ledger::{Ledger, LiveUids, Owner, Reservation, Reservations, Stamp};
 use crate::config::WorkerConfig;
 use crate::config::uid_map::{self, UidMap};
 use crate::exit::Code;
@@ -189,7 +189,7 @@ fn refuse_unmapped(config: &WorkerConfig, map: &UidMap) -> Result<(), Failure> {
 
 /// Finds the range of a board, or gives it one in which no process has a uid. Pure but for the look at what has vanished.
 fn give(
-    entries: &mut Entries,
+    entries: &mut Reservations,
     owner: Owner,
     former: Option<Range>,
     config: &WorkerConfig,
@@ -198,9 +198,9 @@ fn give(
     if let Some(range) = entries.range_of(&owner) {
         return Ok(range);
     }
-    let free = |entries: &Entries, range: Range| !entries.iter().any(|entry| entry.range.meets(range));
+    let free = |entries: &Reservations, range: Range| !entries.iter().any(|entry| entry.range.meets(range));
     if let Some(range) = former.filter(|range| free(entries, *range)) {
-        entries.push(Entry { owner, range });
+        entries.push(Reservation { owner, range });
         return Ok(range);
     }
     let live = look()?;
@@ -211,11 +211,11 @@ fn give(
         range = next_range(entries, config, &live);
     }
     let range = range.ok_or_else(|| used_up(entries, config))?;
-    entries.push(Entry { owner, range });
+    entries.push(Reservation { owner, range });
     Ok(range)
 }
 
-fn next_range(entries: &Entries, config: &WorkerConfig, live: &LiveUids) -> Option<Range> {
+fn next_range(entries: &Reservations, config: &WorkerConfig, live: &LiveUids) -> Option<Range> {
     // A sixteenth of the whole range at most: with the default one, 95 boards of two million tasks each.
     let size = (config.uid_count / 16).clamp(1, MOST);
     let end = u64::from(config.first_uid) + u64::from(config.uid_count);
@@ -233,7 +233,7 @@ fn next_range(entries: &Entries, config: &WorkerConfig, live: &LiveUids) -> Opti
     }
 }
 
-fn used_up(entries: &Entries, config: &WorkerConfig) -> Failure {
+fn used_up(entries: &Reservations, config: &WorkerConfig) -> Failure {
     Failure::new(
         Code::Conflict,
         format!(

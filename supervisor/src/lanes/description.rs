@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use shim::rundir::{Form as Conversing, TerminalSize};
 
 use super::exit_codes::ExitCodes;
+use super::formats::Format;
 use super::lane::{CleanExit, Lane, Prompt, RateLimit};
 use super::tools::Form;
 
@@ -29,7 +30,7 @@ pub(crate) struct Description {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) terminal: Option<TerminalSize>,
     /// The format of its standard output.
-    pub(crate) stdout: String,
+    pub(crate) stdout: Format,
     pub(crate) on_clean_exit: CleanExit,
     pub(crate) model: Option<String>,
     /// The form in which its program gets the board's tools.
@@ -112,7 +113,7 @@ impl Lane {
             prompt: self.prompt,
             session: self.session,
             terminal: self.terminal,
-            stdout: self.stdout.to_string(),
+            stdout: self.stdout,
             on_clean_exit: self.on_clean_exit,
             model: self.model.clone(),
             tools: self.tools,

@@ -49,13 +49,13 @@ impl Sessions {
         let names_one = self.fork.iter().any(|word| word.has(Place::Session));
         if !self.fork.is_empty() && (!has_group || !names_one) {
             let message =
-                "its words stand in the place of those with {session} in `argv`, and have {session}";
+                "it replaces the words of `argv` that contain {session}, so both must contain {session}";
             return wrong("fork", message.to_owned());
         }
         if let Some(projects) = &self.projects
             && (self.fork.is_empty() || self.state.as_ref().is_none_or(|state| !projects.starts_with(state)))
         {
-            let message = "it is a directory in that of `state`, for a lane with `fork`";
+            let message = "it must lie below `state`, and the lane must have `fork`";
             return wrong("projects", message.to_owned());
         }
         // The conversation names the session in which its program goes on.

@@ -81,7 +81,7 @@ impl ServerHandler for Server {
         }
         let Some(listed) = catalog::find(&request.name) else {
             return Err(ErrorData::invalid_params(
-                format!("no such tool: {}; tools/list returns those that there are", short(&request.name)),
+                format!("no such tool: {}; tools/list lists them", short(&request.name)),
                 None,
             ));
         };

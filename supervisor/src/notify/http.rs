@@ -85,7 +85,7 @@ impl Post {
         let uri: Uri = self.url.parse().map_err(|_| {
             trail.failed(
                 "address",
-                Undelivered::later("the address of the service is none: look at `url`, `to` and the secret"),
+                Undelivered::later("the address of the service is invalid: check `url`, `to` and the secret"),
             )
         })?;
         let stream = connect(&uri, trust, trail).await?;

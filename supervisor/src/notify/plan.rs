@@ -28,6 +28,7 @@ struct Pace {
     is_busy: bool,
     /// The service asked for so long a pause.
     not_before: Option<Timestamp>,
+    /// When it was used within the last minute: one message at a time, and no more than it may send in that time.
     sent: VecDeque<Timestamp>,
 }
 

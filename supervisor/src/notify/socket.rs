@@ -24,8 +24,7 @@ pub(crate) struct Socket(WebSocketStream<Box<dyn Stream>>);
 impl Socket {
     /// Opens one. The address may have a secret in its query, and no error repeats it.
     pub(super) async fn open(wire: &Wire<'_>, url: &str) -> Result<Self, Undelivered> {
-        let unusable =
-            || Undelivered::later("the address of the socket is none that begins with wss:// or ws://");
+        let unusable = || Undelivered::later("the address of the socket does not begin with wss:// or ws://");
         let http = match url.split_once("://") {
             Some(("wss", rest)) => format!("https://{rest}"),
             Some(("ws", rest)) => format!("http://{rest}"),

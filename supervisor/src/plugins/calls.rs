@@ -169,13 +169,7 @@ impl Calls {
 /// The policy of a plugin, where its calls can have it.
 pub(super) fn policy(service: &Service, plugin: &Plugin) -> Result<Policy, Failure> {
     let (roster, name) = (service.roster(), &plugin.manifest.policy);
-    let policy = roster.policies().find(name).map_err(|why| Failure::usage(why.to_string()))?;
-    if policy.has_proxy() {
-        return Err(Failure::usage(format!(
-            "the policy {name} lets a run out through a proxy, which a plugin has not; name a policy with mode \"none\" or \"host\""
-        )));
-    }
-    Ok(policy.clone())
+    roster.policies().without_proxy(name, "a plugin").cloned().map_err(Failure::usage)
 }
 
 async fn run(

@@ -113,7 +113,7 @@ impl Calls {
         if let Some(text) = &section.text {
             return text.clone();
         }
-        let late = |_| Err(Failure::failed(format!("it was not done after {} s", LONGEST.as_secs())));
+        let late = |_| Err(Failure::failed(format!("it took longer than {} s", LONGEST.as_secs())));
         let reply = tokio::time::timeout(LONGEST, self.call(service, plugin, asked, Line::Asked)).await;
         match reply.unwrap_or_else(late).and_then(|reply| text(reply.text).map_err(Failure::failed)) {
             Ok(text) => text,

@@ -123,7 +123,7 @@ impl Meter {
         if let Some(spent) = budgets.spent_by_run(&run) {
             return Err(NotTaken::Spent(spent));
         }
-        // Nothing comes between the look and the count: this holds the lock, and purses are locked in the order of their payers.
+        // Nothing comes between the look and the count: this owns the lock, and purses are locked in the order of their payers.
         let mut purses: Vec<MutexGuard<'_, DayUse>> = own.payers.iter().map(|purse| purse.used()).collect();
         if let Some(spent) = purses.iter().find_map(|used| budgets.spent_on_day(used)) {
             return Err(NotTaken::Spent(spent));

@@ -6,7 +6,7 @@ use kernel::{Event, EventFilter, EventId, Horizon, Tenant};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::api::{Ask, Call, Place, Verb as _};
+use crate::api::{Ask, Call, OpenStream, Verb as _};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::verbs;
@@ -50,7 +50,7 @@ pub(super) struct Piece {
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) feed: Feed,
-    pub(super) place: Place,
+    pub(super) place: OpenStream,
     /// The last event of the board.
     pub(super) last: EventId,
     /// How long it may last.
@@ -74,7 +74,7 @@ pub(super) async fn open(
     if call.service.daemon().is_none() {
         return Err(Failure::new(Code::Unreachable, "no daemon serves this root, and a stream needs one"));
     }
-    let place = ask.place()?;
+    let place = ask.open_stream()?;
     // Subscribed before the first look, so that nothing falls between.
     let news = call.board()?.changes();
     let last = call.read(|view| view.last_event()).await?;

@@ -61,8 +61,8 @@ pub(crate) enum CannotRun {
         /// What is wrong with the file.
         defect: Box<Defect>,
     },
-    /// This host cannot hold its policy.
-    PolicyUnheld {
+    /// This host cannot enforce its policy.
+    PolicyUnenforceable {
         policy: String,
         /// What the host lacks.
         why: String,
@@ -93,7 +93,7 @@ impl CannotRun {
             CannotRun::PolicyUnknown { .. } | CannotRun::PolicyDisabled { .. } => {
                 format!("waits for its policy: {self}")
             }
-            CannotRun::PolicyUnheld { policy, why } => {
+            CannotRun::PolicyUnenforceable { policy, why } => {
                 format!("waits for a host that can enforce the policy {policy}: {why}")
             }
         };
@@ -119,7 +119,7 @@ impl CannotRun {
             | CannotRun::LaneIncomplete { .. }
             | CannotRun::PolicyUnknown { .. }
             | CannotRun::PolicyDisabled { .. }
-            | CannotRun::PolicyUnheld { .. } => {
+            | CannotRun::PolicyUnenforceable { .. } => {
                 format!("nothing runs it for now: it {}", self.waiting().text)
             }
         }
@@ -157,7 +157,7 @@ impl fmt::Display for CannotRun {
             CannotRun::PolicyDisabled { policy, defect } => {
                 write!(f, "the policy `{policy}` is disabled: {defect}")
             }
-            CannotRun::PolicyUnheld { policy, why } => {
+            CannotRun::PolicyUnenforceable { policy, why } => {
                 write!(f, "this host cannot enforce the policy `{policy}`: {why}")
             }
         }
@@ -200,7 +200,7 @@ impl From<CannotRun> for Failure {
                 )
             }
             CannotRun::PolicyDisabled { defect, .. } => (Code::Usage, defect.hint()),
-            CannotRun::PolicyUnheld { .. } => {
+            CannotRun::PolicyUnenforceable { .. } => {
                 (Code::Conflict, "`supervisor doctor` says what this host lacks".to_owned())
             }
         };

@@ -78,5 +78,5 @@ impl Roster {
 fn meant(name: &str, nearest: Option<String>, list: &str) -> String {
     let nearest = nearest.filter(|nearest| nearest != name);
     let nearest = nearest.map(|nearest| format!("{nearest} is like it; ")).unwrap_or_default();
-    format!("{nearest}correct the name in supervisor.toml, or remove it (`{list}` has those that there are)")
+    format!("{nearest}correct the name in supervisor.toml, or remove it (`{list}` lists the names)")
 }

@@ -155,7 +155,7 @@ impl Roster {
         now
     }
 
-    /// The same, on a host: policies that it cannot hold start nothing.
+    /// The same, on a host: policies that it cannot enforce start nothing.
     pub(crate) fn on(self, host: &policies::Support) -> Self {
         Roster { policies: self.policies.on(host), ..self }
     }
@@ -210,7 +210,7 @@ impl Roster {
             skills.push(self.skills.find(name).map_err(missing)?);
         }
         let policy_name = self.policy_name(assignee, policy, config);
-        let policy = self.policies.held(&policy_name)?;
+        let policy = self.policies.enforceable(&policy_name)?;
         Ok(Resolved {
             profile: assignee.clone(),
             lane,

@@ -1,5 +1,5 @@
 //! The policies that there are: those built in, and those of `policies.d/*.toml`, one file a policy, named by the file; and
-//! which of them this host cannot hold.
+//! which of them this host cannot enforce.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ use crate::paths::Root;
 #[derive(Clone, Debug)]
 pub(crate) struct PolicyRegistry {
     defined: Definitions<Policy>,
-    /// Those that this host cannot hold, and why; empty where nobody has examined the host.
-    unheld: BTreeMap<String, String>,
+    /// Those that this host cannot enforce, and why; empty where nobody has examined the host.
+    unenforceable: BTreeMap<String, String>,
 }
 
 impl PolicyRegistry {
@@ -54,7 +54,7 @@ impl PolicyRegistry {
             };
             defined.define(name, read);
         }
-        PolicyRegistry { defined, unheld: BTreeMap::new() }
+        PolicyRegistry { defined, unenforceable: BTreeMap::new() }
     }
 
     /// Keeps what was good in `before` and is defective now.
@@ -62,13 +62,13 @@ impl PolicyRegistry {
         self.defined.keep(&before.defined);
     }
 
-    /// The same, on a host: policies that it cannot hold start nothing.
+    /// The same, on a host: policies that it cannot enforce start nothing.
     pub(super) fn on(self, host: &Support) -> Self {
-        let unheld = self.defined.usable().filter_map(|(name, policy)| {
+        let unenforceable = self.defined.usable().filter_map(|(name, policy)| {
             Some((name.to_owned(), with_causes(&policy.check_host(host).err()?)))
         });
-        let unheld = unheld.collect();
-        PolicyRegistry { unheld, ..self }
+        let unenforceable = unenforceable.collect();
+        PolicyRegistry { unenforceable, ..self }
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
@@ -90,18 +90,29 @@ impl PolicyRegistry {
         }
     }
 
-    /// The policy of a name, where this host can hold it.
-    pub(super) fn held(&self, name: &str) -> Result<&Policy, CannotRun> {
+    /// The policy of a name, for the program of `who`, which has no proxy.
+    pub(crate) fn without_proxy(&self, name: &str, who: &str) -> Result<&Policy, String> {
+        let policy = self.find(name).map_err(|why| why.to_string())?;
+        if policy.has_proxy() {
+            return Err(format!(
+                "the policy {name} needs a proxy, and {who} has none; name a policy with mode \"none\" or \"host\""
+            ));
+        }
+        Ok(policy)
+    }
+
+    /// The policy of a name, where this host can enforce it.
+    pub(super) fn enforceable(&self, name: &str) -> Result<&Policy, CannotRun> {
         let policy = self.find(name)?;
-        match self.unheld.get(name) {
-            Some(why) => Err(CannotRun::PolicyUnheld { policy: name.to_owned(), why: why.clone() }),
+        match self.unenforceable.get(name) {
+            Some(why) => Err(CannotRun::PolicyUnenforceable { policy: name.to_owned(), why: why.clone() }),
             None => Ok(policy),
         }
     }
 
-    /// The policies that this host cannot hold, each with the reason.
-    pub(crate) fn unheld(&self) -> &BTreeMap<String, String> {
-        &self.unheld
+    /// The policies that this host cannot enforce, each with the reason.
+    pub(crate) fn unenforceable(&self) -> &BTreeMap<String, String> {
+        &self.unenforceable
     }
 
     pub(super) fn defects(&self) -> impl Iterator<Item = &Defect> {

@@ -115,7 +115,11 @@ fn a_policy_that_this_host_cannot_hold_is_named_with_what_it_lacks() {
     let why = obstacle(&roster, "shell", None).unwrap();
     assert!(why.contains("the policy default") && why.contains("Landlock ABI"), "{why}");
     assert_eq!(obstacle(&roster, "shell", Some("unconfined")), None);
-    assert!(roster.policies().unheld().contains_key("strict"), "{:?}", roster.policies().unheld());
+    assert!(
+        roster.policies().unenforceable().contains_key("strict"),
+        "{:?}",
+        roster.policies().unenforceable()
+    );
 }
 
 #[test]

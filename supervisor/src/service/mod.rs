@@ -56,9 +56,9 @@ pub(crate) trait Listener: Any + Debug + Send + Sync {
 /// Whether a process may write to the boards.
 #[derive(Clone, Debug)]
 pub(crate) enum Mode {
-    /// Reads only: no lock is held.
+    /// Reads only: no lock is owned.
     Reading,
-    /// The process holds the root's lock and writes, but runs no worker.
+    /// The process owns the root's lock and writes, but runs no worker.
     Offline,
     /// The daemon: writes, and notifies its owner loop of each commit.
     Daemon(Arc<dyn Listener>),
@@ -236,7 +236,7 @@ impl Service {
         Arc::clone(roster.get_or_insert_with(|| Arc::new(Roster::load(&self.root))))
     }
 
-    /// The same, on this host: a policy that it cannot hold starts nothing. A daemon has examined the host when it started;
+    /// The same, on this host: a policy that it cannot enforce starts nothing. A daemon has examined the host when it started;
     /// without one it is examined now. Blocking.
     pub(crate) fn roster_of_host(&self) -> Arc<Roster> {
         if self.daemon().is_some() {

@@ -29,7 +29,7 @@ pub(crate) struct Assign {
     #[arg(value_name = "ASSIGNEE", required_unless_present = "to", conflicts_with = "to")]
     #[schemars(required)]
     pub(crate) profile: Option<String>,
-    /// The same, where the tasks are meant by what they have in common
+    /// The assignee, when tasks are selected by flags
     #[arg(long, value_name = "ASSIGNEE")]
     #[serde(skip)]
     pub(crate) to: Option<String>,

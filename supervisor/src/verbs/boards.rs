@@ -18,7 +18,7 @@ use crate::paths::Root;
 use crate::service::details::Details;
 use crate::terminal::{Cell, Screen};
 
-/// Lists the boards of a root.
+/// List the boards of a root.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ListBoards {
@@ -26,7 +26,7 @@ pub(crate) struct ListBoards {
     pub(crate) all: bool,
 }
 
-/// Creates a board.
+/// Create a board.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CreateBoard {
@@ -37,7 +37,7 @@ pub(crate) struct CreateBoard {
     pub(crate) details: Details,
 }
 
-/// Changes the title and other details of a board. What is left out stays.
+/// Change the title and other details of a board. What is left out stays.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EditBoard {

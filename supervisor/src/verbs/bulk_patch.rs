@@ -14,7 +14,7 @@ use crate::failure::Failure;
 /// The most tasks of one change: all are changed in one transaction.
 const MOST: usize = 500;
 
-/// Changes many tasks in the same way
+/// Change many tasks in the same way
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct BulkPatch {

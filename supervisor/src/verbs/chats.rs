@@ -74,7 +74,7 @@ async fn probe(service: &Service, name: &str) -> Result<String, String> {
     Talk::new(service, &file.channel, &channel).account().await.map_err(|error| error.to_string())
 }
 
-/// Lists the configured chats, and the state of their bridges
+/// List the configured chats, and the state of their bridges
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ListChats {}
@@ -128,7 +128,7 @@ fn standing(chat: &Configured) -> (Ink, &'static str) {
     }
 }
 
-/// Checks whether the services of chats respond
+/// Check whether the services of chats respond
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct CheckChat {

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::terminal::{Cell, Screen};
 use crate::time::timestamp::local;
 
-/// Creates a one-time link to the dashboard
+/// Create a one-time link to the dashboard
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct OpenDashboard {
@@ -54,7 +54,7 @@ impl Verb for OpenDashboard {
             && config.tenants.require(Some(tenant))?.is_none()
         {
             return Err(Failure::new(Code::NotFound, format!("there is no tenant `{tenant}`"))
-                .hint("supervisor tenant list shows those that there are"));
+                .hint("supervisor tenant list lists them"));
         }
         let browsers = call.service.browsers();
         let owner = owner(&call, self.tenant.clone());
@@ -84,7 +84,7 @@ impl Command for OpenDashboard {
     }
 }
 
-/// Lists the sessions of the dashboard
+/// List the sessions of the dashboard
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct DashboardSessions {}
@@ -164,7 +164,7 @@ impl Command for DashboardSessions {
     }
 }
 
-/// Ends sessions of the dashboard, and revokes unused links
+/// End sessions of the dashboard, and revoke unused links
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct RevokeDashboard {

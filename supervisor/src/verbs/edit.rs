@@ -37,7 +37,7 @@ pub(crate) struct Edit {
     #[arg(long, value_name = "TEXT")]
     #[serde(default)]
     pub(crate) title: Option<String>,
-    /// The task itself
+    /// The body
     #[arg(long, value_name = "TEXT")]
     #[serde(default)]
     pub(crate) body: Option<String>,

@@ -28,7 +28,7 @@ Examples:
   supervisor export --tenant acme > acme.jsonl
   supervisor --board releases export --file releases.jsonl")]
 pub(crate) struct Export {
-    /// Only what the board has of this tenant
+    /// Only the data of this tenant
     #[arg(long, value_name = "NAME")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tenant: Option<Tenant>,

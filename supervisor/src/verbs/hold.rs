@@ -36,15 +36,15 @@ pub(crate) struct Hold {
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) on: On,
-    #[command(flatten)]
-    #[serde(skip)]
-    pub(crate) matching: HoldMatching,
     /// Why
     #[arg(long, value_name = "TEXT", required = true)]
     pub(crate) reason: String,
     /// When the hold ends: 2h, '2026-11-23 09:00', 'tomorrow 9am', an RFC 3339 time, epoch seconds [default: when released]
     #[arg(long, value_name = "WHEN")]
     pub(crate) until: Option<When>,
+    #[command(flatten)]
+    #[serde(skip)]
+    pub(crate) matching: HoldMatching,
 }
 
 /// Tasks to hold or to release by what they have in common; `--tenant` is among what is held.

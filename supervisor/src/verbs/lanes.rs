@@ -20,7 +20,7 @@ use crate::paths::Root;
 use crate::roster::{Roster, did_you_mean, unread_lane};
 use crate::terminal::{Cell, Screen, printable};
 
-/// Lists the lanes.
+/// List the lanes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ListLanes {
@@ -86,7 +86,7 @@ impl Command for ListLanes {
             [
                 Cell::from(named.name.clone()),
                 text(program),
-                text(lane.map(|lane| lane.stdout.as_str())),
+                Cell::or_dash(lane.map(|lane| lane.stdout.to_string())),
                 text(lane.and_then(|lane| lane.policy.as_deref())),
                 text(lane.and_then(|lane| lane.account.as_deref())),
                 text(lane.and_then(|lane| lane.origin.to_str()).or(named.defect.as_deref())),
@@ -96,7 +96,7 @@ impl Command for ListLanes {
     }
 }
 
-/// Checks whether this host has what a lane needs.
+/// Check whether this host has what a lane needs.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CheckLane {
@@ -273,7 +273,7 @@ pub(crate) fn show_one(named: &NamedLane, screen: &mut Screen) {
     }
     field("command", &lane.argv.join(" "));
     field("prompt", &word(serde_json::to_value(lane.prompt)));
-    field("output", &lane.stdout);
+    field("output", &lane.stdout.to_string());
     field("clean exit", &word(serde_json::to_value(lane.on_clean_exit)));
     let duration = |seconds: u64| kernel::brief(std::time::Duration::from_secs(seconds));
     let runtime = lane.max_runtime_seconds.map(duration);

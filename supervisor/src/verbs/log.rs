@@ -25,7 +25,7 @@ const GROWTH: Duration = Duration::from_millis(50);
 /// The pause between two looks at a run whose end is announced to another process.
 const UNANNOUNCED: Duration = Duration::from_secs(1);
 
-/// Returns a part of the log of a run
+/// Return a part of the log of a run
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Log {

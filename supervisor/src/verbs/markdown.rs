@@ -23,7 +23,7 @@ const MOST_TAGS: usize = 5000;
 /// Where a link may lead.
 const SCHEMES: [&str; 3] = ["http://", "https://", "mailto:"];
 
-/// Renders Markdown as HTML without scripts
+/// Render Markdown as HTML without scripts
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Markdown {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use kernel::{MissionCaps, MissionSwept, Pause, Profile, TaskId, Tenant};
+use kernel::{MissionCaps, MissionEnds, Pause, Profile, TaskId, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -122,7 +122,7 @@ impl Command for CreateMission {
     }
 }
 
-/// Pause a mission: nothing of it starts until it is resumed
+/// Pause a mission: none of its tasks start until it is resumed
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[command(after_help = "\
@@ -143,7 +143,7 @@ pub(crate) struct PauseMission {
     pub(crate) reason: Option<String>,
 }
 
-/// Resume a mission that is paused
+/// Resume a paused mission
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[command(after_help = "\
@@ -197,8 +197,8 @@ pub(crate) struct Steered {
 }
 
 impl Steered {
-    fn of(mission: TaskId, swept: MissionSwept) -> Self {
-        Steered { mission, ended: swept.ended, ending: swept.ending, is_granted: false }
+    fn of(mission: TaskId, ends: MissionEnds) -> Self {
+        Steered { mission, ended: ends.ended, ending: ends.ending, is_granted: false }
     }
 
     fn show(&self, done: &str, screen: &mut Screen) {
@@ -236,8 +236,8 @@ impl Verb for PauseMission {
         }
         let what = if self.now { Pause::Runs } else { Pause::Starts };
         call.write(move |board, actor| {
-            let swept = board.pause_by_hand(&self.mission, what, self.reason.as_deref(), actor)?;
-            Ok(Steered::of(self.mission, swept))
+            let ends = board.pause_by_hand(&self.mission, what, self.reason.as_deref(), actor)?;
+            Ok(Steered::of(self.mission, ends))
         })
         .await
     }
@@ -258,7 +258,7 @@ impl Verb for ResumeMission {
     async fn run(self, call: Call) -> Result<Steered, Failure> {
         call.write(move |board, actor| {
             let is_granted = board.resume_mission(&self.mission, self.reason.as_deref(), actor)?;
-            Ok(Steered { is_granted, ..Steered::of(self.mission, MissionSwept::default()) })
+            Ok(Steered { is_granted, ..Steered::of(self.mission, MissionEnds::default()) })
         })
         .await
     }
@@ -285,8 +285,8 @@ impl Verb for CancelMission {
     async fn run(self, call: Call) -> Result<Steered, Failure> {
         require_daemon(&call, &self.mission).await?;
         call.write(move |board, actor| {
-            let swept = board.cancel_mission(&self.mission, self.reason.as_deref(), actor)?;
-            Ok(Steered::of(self.mission, swept))
+            let ends = board.cancel_mission(&self.mission, self.reason.as_deref(), actor)?;
+            Ok(Steered::of(self.mission, ends))
         })
         .await
     }

@@ -15,7 +15,7 @@ use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::{Cell, Ink, Screen, printable};
 
-/// Lists the missions, the newest first.
+/// List the missions, the newest first.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ListMissions {
@@ -25,7 +25,7 @@ pub(crate) struct ListMissions {
     pub(crate) all: bool,
 }
 
-/// Shows a mission: its progress, tasks and usage, and what waits for a person.
+/// Show a mission: its progress, tasks and usage, and what waits for a person.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ShowMission {

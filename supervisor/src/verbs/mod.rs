@@ -49,7 +49,6 @@ mod hold;
 mod holds;
 mod import;
 mod init;
-mod keys;
 mod kill;
 mod lane_needs;
 mod lanes;
@@ -106,6 +105,7 @@ mod tenants;
 mod texts;
 mod time_limit;
 mod tools;
+mod type_keys;
 mod unarchive;
 mod unblock;
 
@@ -154,7 +154,6 @@ pub(crate) use hold::{Hold, On};
 pub(crate) use holds::Holds;
 pub(crate) use import::Import;
 pub(crate) use init::Init;
-pub(crate) use keys::{Size as TerminalSize, Type, Typed};
 pub(crate) use kill::Kill;
 pub(crate) use lanes::{CheckLane, ListLanes, show_one as show_lane};
 pub(crate) use link::{Link, Unlink};
@@ -210,6 +209,7 @@ pub(crate) use schedules::{
     ListSchedules, PauseSchedule, RemoveSchedule, RunSchedule, SaveSchedule, ScheduleLine,
     show_one as show_schedule,
 };
+pub(crate) use type_keys::{Size as TerminalSize, Type, Typed};
 
 use crate::api::{Entry, Routes, mount_verb};
 use crate::table::table;

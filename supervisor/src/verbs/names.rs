@@ -37,7 +37,7 @@ pub(crate) enum Named {
     Run,
 }
 
-/// Returns names of tasks, assignees, tenants, policies, boards, plugins, schedules, channels, accounts, missions, attachments or runs that begin with a text
+/// Return names of tasks, assignees, tenants, policies, boards, plugins, schedules, channels, accounts, missions, attachments or runs that begin with a text
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Names {

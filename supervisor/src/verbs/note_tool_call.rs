@@ -8,7 +8,7 @@ use super::texts;
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::failure::Failure;
 
-/// Records a tool call of a script of the run
+/// Record a tool call of a script of the run
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NoteToolCall {

@@ -13,7 +13,7 @@ use crate::time::timestamp;
 /// How many messages are listed.
 const LISTED: u32 = 200;
 
-/// Lists pending and undeliverable messages
+/// List pending and undeliverable messages
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct NotifyOutbox {
@@ -66,7 +66,7 @@ pub(crate) struct Count {
     pub(crate) messages: usize,
 }
 
-/// Tries messages again at once
+/// Try messages again at once
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct NotifyRetry {
@@ -91,7 +91,7 @@ impl Verb for NotifyRetry {
     }
 }
 
-/// Drops messages that could not be delivered, or one that waits
+/// Drop messages that could not be delivered, or one that waits
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct NotifyDrop {

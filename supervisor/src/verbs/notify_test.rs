@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::notify::{Tested, test};
 use crate::terminal::{Screen, printable};
 
-/// Sends a test message over a channel
+/// Send a test message over a channel
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NotifyTest {

@@ -1,7 +1,11 @@
-//! The table of verbs and the kinds of events in `docs/api.md` are written from the code. `WRITE_DOCS=1` writes them anew.
+//! What is written twice and has to agree: the table of verbs and the kinds of events in `docs/api.md`, which `WRITE_DOCS=1` writes anew, and
+//! what a task of a schedule takes beside `create`.
 
-use super::groups;
+use std::collections::BTreeSet;
+
+use super::{Create, groups};
 use crate::api::{Audience, Effect, Entry};
+use crate::automation::schedules::TaskText;
 
 /// Where the table begins and where it ends in the page.
 const FENCES: (&str, &str) =
@@ -69,4 +73,29 @@ fn the_table_of_verbs_in_the_manual_is_that_of_the_registry() {
 fn the_kinds_of_events_in_the_manual_are_all_that_there_are() {
     let kinds: Vec<String> = kernel::EventKind::ALL.iter().map(|kind| format!("`{kind}`")).collect();
     stands_between(KINDS, &(kinds.join(", ") + "\n"));
+}
+
+#[test]
+fn a_task_of_a_schedule_takes_what_create_takes_but_for_what_the_schedule_decides() {
+    let names = |schema: schemars::Schema| -> BTreeSet<String> {
+        schema.as_value()["properties"].as_object().unwrap().keys().cloned().collect()
+    };
+    let (create, text) = (names(schemars::schema_for!(Create)), names(schemars::schema_for!(TaskText)));
+    let lacking: Vec<&str> = create.difference(&text).map(String::as_str).collect();
+    assert_eq!(
+        lacking,
+        [
+            "created_by",
+            "idempotency_key",
+            "initial_status",
+            "mission",
+            "not_before",
+            "notify",
+            "session",
+            "step_key",
+            "workflow_template_id"
+        ],
+        "supervisor/src/automation/schedules/task_text.rs takes the field as well, or it is named here"
+    );
+    assert_eq!(text.difference(&create).collect::<Vec<_>>(), ["name", "notes"]);
 }

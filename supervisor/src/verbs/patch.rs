@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::terminal::Screen;
 use crate::time::duration::WrittenDuration;
 
-/// Changes a task. What is absent stays as it is.
+/// Change a task. What is absent stays as it is.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Patch {
@@ -42,7 +42,7 @@ pub(crate) struct Patch {
     /// What to do, in one line.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub(crate) title: Option<String>,
-    /// The task itself.
+    /// The body.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub(crate) body: Option<String>,
     /// Higher goes first.

@@ -16,7 +16,7 @@ use crate::paths::Root;
 use crate::roster::{Home, Persona, ProfileText, Roster, did_you_mean, unread_profile};
 use crate::terminal::{Cell, Screen, printable, printable_lines};
 
-/// Lists the profiles.
+/// List the profiles.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ListProfiles {

@@ -40,19 +40,16 @@ pub(crate) struct Release {
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) on: On,
-    #[command(flatten)]
-    #[serde(skip)]
-    pub(crate) matching: HoldMatching,
-    /// What has failed to start too often, as `status` and `holds` name it: it is tried at once
+    /// The environment whose breaker is open, as `status` and `holds` name it
     #[arg(long, value_name = "NAME", conflicts_with_all = COMMON_FLAGS)]
     // A daemon of an earlier release refuses what it does not know.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) environment: Option<String>,
-    /// The host, where too many starts have died at once: dispatch goes on, for all tenants
+    /// Close the breakers of the host, for all tenants
     #[arg(long, conflicts_with_all = COMMON_FLAGS)]
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) host: bool,
-    /// The same for one tenant alone
+    /// Close the breaker of the host for this tenant
     #[arg(long, value_name = "TENANT", conflicts_with = "host")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) host_of: Option<Tenant>,
@@ -62,6 +59,9 @@ pub(crate) struct Release {
     /// Only holds for a login that was not accepted, of this tenant; nothing may be held then. A person has logged in.
     #[arg(skip)]
     pub(crate) logged_in: Option<NewLogin>,
+    #[command(flatten)]
+    #[serde(skip)]
+    pub(crate) matching: HoldMatching,
 }
 
 impl OnTasks for Release {

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::roster::LooseName;
 use crate::service::Service;
 
-/// Tells the daemon to reload the configuration, as SIGHUP does
+/// Tell the daemon to reload the configuration, as SIGHUP does
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Reload {}

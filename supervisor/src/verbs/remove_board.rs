@@ -21,7 +21,7 @@ use crate::verbs::boards::require;
 /// How long the last readers of a board may take. Watchers leave at once.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Removes a board from its root.
+/// Remove a board from its root.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RemoveBoard {

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 /// How many tasks a refusal names.
 const NAMED: u32 = 4;
 
-/// Resolves prefixes of task ids to whole ids
+/// Resolve prefixes of task ids to whole ids
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Resolve {

@@ -23,7 +23,7 @@ Examples:
   supervisor spend --by day --since 7d
   supervisor spend --by account --tenant acme --json")]
 pub(crate) struct Spend {
-    /// What to add it up by [default: mission]
+    /// Group the usage by this [default: mission]
     #[arg(long, value_name = "WHAT", value_parser = texts::word::<SpendBy>(SpendBy::ALL.iter().map(|by| by.as_str())))]
     pub(crate) by: Option<SpendBy>,
     /// Only days from this one on: 7d, '2026-11-23'

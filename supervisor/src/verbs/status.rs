@@ -161,7 +161,7 @@ pub(crate) struct StatusReport {
     pub(crate) troubles: Vec<String>,
     /// The daemon; none where none runs.
     pub(crate) daemon: Option<DaemonLine>,
-    /// Who holds the root where no daemon answers: one whose socket is gone, or that is starting or ending.
+    /// Who owns the root where no daemon answers: one whose socket is gone, or that is starting or ending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) holder: Option<String>,
     /// Whether it began a moment ago.
@@ -193,7 +193,7 @@ pub(crate) struct StatusReport {
     pub(crate) counts: BTreeMap<kernel::Status, i64>,
     /// Files of the configuration that cannot be used.
     pub(crate) defects: Vec<Defect>,
-    /// Policies that this host cannot hold, and why: tasks under them wait. Known to a daemon.
+    /// Policies that this host cannot enforce, and why: tasks under them wait. Known to a daemon.
     pub(crate) unheld_policies: BTreeMap<String, String>,
     /// What several tasks need and what does not work.
     pub(crate) broken: Vec<Broken>,
@@ -365,7 +365,7 @@ impl Verb for Status {
             (owner.is_some_and(Owner::is_starting), owner.map(|owner| owner.to_string()));
         let in_its_place = holder.as_ref().and_then(|_| in_its_place(&call.service.root().operator_socket()));
         let defects = call.service.defects();
-        let unheld_policies = call.service.roster().policies().unheld().clone();
+        let unheld_policies = call.service.roster().policies().unenforceable().clone();
         let report = StatusReport {
             health: Health::default(),
             troubles: Vec::new(),

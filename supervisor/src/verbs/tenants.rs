@@ -25,7 +25,7 @@ const ENTRIES: usize = 200_000;
 /// How many days a person is shown.
 const DAYS: usize = 14;
 
-/// Lists the tenants: those that are configured, and those that have tasks.
+/// List the tenants: those that are configured, and those that have tasks.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ListTenants {
@@ -198,7 +198,7 @@ pub(crate) fn show_tenant(line: &TenantLine, screen: &mut Screen) {
     row("tasks", pairs(&tasks));
 }
 
-/// Shows what a tenant has and has used.
+/// Show the tasks, files and usage of a tenant.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TenantUsage {

@@ -9,7 +9,7 @@ use crate::api::{Audience, Call, Effect, OnBoard, Scope, Verb};
 use crate::automation::plugins::{Plugin, PluginTool};
 use crate::failure::Failure;
 
-/// Lists the verbs that the caller is offered as tools over MCP
+/// List the verbs that the caller is offered as tools over MCP
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Tools {}

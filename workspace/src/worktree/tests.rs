@@ -342,7 +342,7 @@ fn a_repository_of_another_user_is_opened_only_as_that_user() {
         println!("skipped: needs root");
         return;
     }
-    // libgit2 reads the user's configuration: the caller's home would be in the way, as it would be for a helper.
+    // libgit2 reads the user's configuration: the caller's home would be in the way, as it would be for a job process.
     if std::env::var_os("HOME").is_none_or(|home| home != "/nonexistent") {
         let status = std::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "worktree::tests::a_repository_of_another_user_is_opened_only_as_that_user"])

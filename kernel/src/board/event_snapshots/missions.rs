@@ -33,7 +33,7 @@ fn mission_asked_tells_of_the_question_and_its_choices() {
     let asks = bob.clone();
     bench.call(move |board| board.create(titled("part"), &bob).map(drop)).unwrap();
     bench.call(move |board| board.ask_for_more_tasks(&asks)).unwrap();
-    insta::assert_snapshot!(told(&bench, "mission_asked"), @r#"no run: {"choices":["raise the limit: as much again","stop the mission"],"question":"The mission `site` has reached a limit: 2 tasks of 2 (missions.tasks). May it go on?","reason":"2 tasks of 2 (missions.tasks)"}"#);
+    insta::assert_snapshot!(told(&bench, "mission_asked"), @r#"no run: {"choices":["raise the limit: as much again","stop the mission"],"question":"The mission `site` has reached a limit: 2 tasks of 2 (missions.tasks). Continue?","reason":"2 tasks of 2 (missions.tasks)"}"#);
 }
 
 #[test]

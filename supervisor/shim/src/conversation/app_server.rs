@@ -24,7 +24,7 @@ pub(super) struct AppServer {
     resumed: Option<String>,
     cwd: String,
     thread: Option<String>,
-    /// What was said before there is a thread: number, name and text.
+    /// What was said before there is a thread: number, name and text; no more than the messages that the board takes for a run.
     waiting: Vec<(Option<u32>, String, String)>,
     /// The messages that were not taken up, by their names.
     unconfirmed: BTreeMap<String, u32>,

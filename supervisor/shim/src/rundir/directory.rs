@@ -97,20 +97,20 @@ pub enum RunDirError {
 /// Which file `place` is on this host: in a copy of the directory it is another one, and in the same one under a new name it
 /// is not. A file's own number is stable also where that of a directory is not (overlayfs.rst, "Inode properties").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct Place {
+struct FileId {
     device: u64,
     inode: u64,
 }
 
-impl Place {
+impl FileId {
     fn of(meta: &fs::Metadata) -> Self {
-        Place { device: meta.dev(), inode: meta.ino() }
+        FileId { device: meta.dev(), inode: meta.ino() }
     }
 
     /// Makes the file, which says itself which one it is.
     fn mark(path: &Path) -> io::Result<()> {
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-        let text = serde_json::to_vec(&Place::of(&file.metadata()?))?;
+        let text = serde_json::to_vec(&FileId::of(&file.metadata()?))?;
         (&file).write_all(&text)
     }
 
@@ -127,7 +127,7 @@ impl Place {
             Err(error) => return Err(error),
         };
         // Empty where its maker was killed in between: no shim has ever been started for it.
-        Ok(!text.is_empty() && serde_json::from_slice(&text).ok() != Some(Place::of(&meta)))
+        Ok(!text.is_empty() && serde_json::from_slice(&text).ok() != Some(FileId::of(&meta)))
     }
 }
 
@@ -154,7 +154,7 @@ impl RunDir {
             .map_err(|source| RunDirError::Create { path: path.to_owned(), source })?;
         let directory = Self { path: path.to_owned() };
         let place = path.join(PLACE);
-        Place::mark(&place).map_err(|source| RunDirError::Write { path: place, source })?;
+        FileId::mark(&place).map_err(|source| RunDirError::Write { path: place, source })?;
         directory.write(SPEC, spec)?;
         Ok(directory)
     }
@@ -167,7 +167,8 @@ impl RunDir {
         }
         let directory = Self { path: path.to_owned() };
         let place = path.join(PLACE);
-        let is_copy = Place::is_copied(&place).map_err(|source| RunDirError::Read { path: place, source })?;
+        let is_copy =
+            FileId::is_copied(&place).map_err(|source| RunDirError::Read { path: place, source })?;
         if is_copy { Err(RunDirError::Copied { path: path.to_owned() }) } else { Ok(directory) }
     }
 
@@ -230,7 +231,7 @@ impl RunDir {
 
     /// Reads how the run ended; none when there is no record, or not a whole one.
     ///
-    /// A record says nothing about now as long as the lock is held.
+    /// A record says nothing about now as long as the lock is owned.
     ///
     /// # Errors
     /// It cannot be read for now, which says nothing of how the run ended.
@@ -249,7 +250,7 @@ impl RunDir {
         ExitSlot::reserve(&path).map_err(|source| RunDirError::Write { path, source })
     }
 
-    /// Takes the lock if it is free: held means that the shim lives.
+    /// Takes the lock if it is free: owned means that the shim lives.
     pub fn lock_state(&self) -> Result<LockState, RunDirError> {
         let path = self.path.join(LOCK);
         lock::try_lock(&path).map_err(|source| RunDirError::Lock { path, source })
@@ -435,7 +436,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let [made, moved, copy] = ["7", "8", "9"].map(|name| place.path().join(name));
         fs::create_dir(&made).unwrap();
-        Place::mark(&made.join(PLACE)).unwrap();
+        FileId::mark(&made.join(PLACE)).unwrap();
         RunDir::open(&made).unwrap();
         fs::rename(&made, &moved).unwrap();
         RunDir::open(&moved).unwrap();

@@ -1,11 +1,11 @@
-//! `lock`: held by a shim as long as it lives. The kernel drops it at death, whatever the way.
+//! `lock`: owned by a shim as long as it lives. The kernel drops it at death, whatever the way.
 
 use std::io;
 use std::path::Path;
 
 use crate::lock_file::LockFile;
 
-/// The run's lock, held. It is freed when this is dropped.
+/// The run's lock, owned. It is freed when this is dropped.
 ///
 /// The file is close-on-exec: a lock that a worker inherited would make its run look alive after its end.
 #[derive(Debug)]

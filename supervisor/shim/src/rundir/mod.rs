@@ -4,7 +4,8 @@
 //! |---|---|---|
 //! | `spec.json` | daemon | what is to run; complete before the shim starts |
 //! | `place` | daemon | which directory this is: in a copy it names another one, whose run is left alone |
-//! | `lock` | shim | held: the shim lives. The kernel drops it at death, so no pid is ever trusted |
+//! | `daemon.json` | daemon | what the daemon needs to settle the run, such as what its lane said about endings when it began |
+//! | `lock` | shim | owned: the shim lives. The kernel drops it at death, so no pid is ever trusted |
 //! | `revoked` | daemon, under `lock` | a shim that comes late runs nothing and exits 76 |
 //! | `pid` | shim | the run began; which process the shim is, and on which its pid namespace depends |
 //! | `started` | shim | the command was exec'ed, with the report of what is enforced |

@@ -84,7 +84,7 @@ pub struct RunSpec {
     /// What the host can enforce, as the daemon has found it out; without it confine looks for itself.
     #[serde(default)]
     pub host: Option<policies::Support>,
-    /// The lease on the workspace, which the shim holds as long as it lives.
+    /// The lease on the workspace, which the shim owns as long as it lives.
     #[serde(default)]
     pub lease: Option<LeaseSpec>,
 }
@@ -139,7 +139,7 @@ pub struct LeaseSpec {
     pub workspace: PathBuf,
     /// Which directory it is.
     pub place: workspace::Place,
-    /// Who holds it, for messages.
+    /// Who owns it, for messages.
     pub holder: workspace::LeaseHolder,
 }
 

@@ -35,7 +35,7 @@ pub(crate) struct Listeners {
 }
 
 impl Listeners {
-    /// Binds them, with the bell of the operator's. The root's lock is held, so a socket file that is in the way is a dead
+    /// Binds them, with the bell of the operator's. The root's lock is owned, so a socket file that is in the way is a dead
     /// daemon's, unless a service manager listens there.
     pub(crate) fn bind(
         root: &Root,

@@ -18,7 +18,7 @@ const ROOMS: usize = 100;
 
 /// Up to where a channel of a service was heard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Room {
+pub(crate) struct Chatroom {
     /// The number of the last message; later ones have higher numbers.
     pub(crate) last: u64,
     /// Whether nobody else is in it.
@@ -47,7 +47,7 @@ pub(crate) struct Desk {
     /// Up to where services were read, by the account that has read.
     positions: Mutex<BTreeMap<String, i64>>,
     /// Up to where the channels of a service were heard, by the chat and the channel.
-    rooms: Mutex<BTreeMap<String, BTreeMap<String, Room>>>,
+    rooms: Mutex<BTreeMap<String, BTreeMap<String, Chatroom>>>,
     /// Where programs post what was said in a chat of theirs.
     inboxes: Mutex<BTreeMap<String, mpsc::Sender<Posted>>>,
     changed: watch::Sender<u64>,
@@ -178,7 +178,7 @@ impl Desk {
     }
 
     /// A message of a channel was heard, which is known from then on where `is_known`. Returns whether it was heard before.
-    pub(crate) fn heard_in(&self, chat: &str, channel: &str, heard: Room, is_known: Known) -> Repeat {
+    pub(crate) fn heard_in(&self, chat: &str, channel: &str, heard: Chatroom, is_known: Known) -> Repeat {
         let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
         let rooms = rooms.entry(chat.to_owned()).or_default();
         if let Some(room) = rooms.get_mut(channel) {
@@ -197,7 +197,7 @@ impl Desk {
     }
 
     /// The channels of a chat that are known, that which was heard last first.
-    pub(crate) fn rooms(&self, chat: &str) -> Vec<(String, Room)> {
+    pub(crate) fn rooms(&self, chat: &str) -> Vec<(String, Chatroom)> {
         let rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
         let mut rooms: Vec<_> = rooms.get(chat).into_iter().flatten().map(|(n, r)| (n.clone(), *r)).collect();
         rooms.sort_by_key(|(_, room)| std::cmp::Reverse(room.last));
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn the_channels_that_were_heard_last_are_known_and_each_message_is_new_once() {
         let desk = Desk::default();
-        let room = |last| Room { last, is_direct: false };
+        let room = |last| Chatroom { last, is_direct: false };
         assert_eq!(desk.heard_in("c", "talk", room(1), Known::No), Repeat::New);
         assert_eq!(desk.rooms("c"), [], "the talk of others is no matter of ours");
         for channel in 0..=ROOMS as u64 {

@@ -5,6 +5,6 @@ mod desk;
 mod file;
 mod heard;
 
-pub(crate) use self::desk::{Desk, Known, Line, Repeat, Room};
+pub(crate) use self::desk::{Chatroom, Desk, Known, Line, Repeat};
 pub(crate) use self::file::{ChatFile, Chats, May, Sender};
 pub(crate) use self::heard::{Heard, Posted};

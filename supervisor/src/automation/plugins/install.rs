@@ -99,7 +99,7 @@ pub(crate) fn uninstall(root: &Root, name: &PluginName) -> Result<PathBuf, Failu
         Ok(()) => {}
         Err(e) if e.kind() == ErrorKind::NotFound => {
             return Err(Failure::new(Code::NotFound, format!("there is no plugin `{name}`"))
-                .hint("`supervisor plugin list` shows those that there are"));
+                .hint("`supervisor plugin list` lists them"));
         }
         Err(e) => return Err(Failure::file("remove", &path, &e)),
     }

@@ -40,11 +40,11 @@ Examples:
   supervisor service reload")]
 pub(super) struct Service {
     #[command(subcommand)]
-    verb: Verb,
+    subcommand: Subcommand,
 }
 
 #[derive(Clone, Debug, clap::Subcommand)]
-enum Verb {
+enum Subcommand {
     /// Write the units, and start the service
     #[command(after_help = "\
 Examples:
@@ -91,8 +91,8 @@ pub(super) async fn run(line: &CommandLine, service: Service) -> Result<u8, Fail
     let choice = &line.global.root;
     let of_host = choice.system || (!choice.user && nix::unistd::geteuid().is_root());
     let manager = if of_host { Manager::System } else { Manager::User };
-    match service.verb {
-        Verb::Install { print: printed, no_start } => {
+    match service.subcommand {
+        Subcommand::Install { print: printed, no_start } => {
             require_no_root(choice)?;
             match (printed, no_start) {
                 (true, _) => print(manager, line.output),
@@ -100,17 +100,17 @@ pub(super) async fn run(line: &CommandLine, service: Service) -> Result<u8, Fail
                 (false, false) => install(manager, Start::Now, line.output),
             }
         }
-        Verb::Uninstall => {
+        Subcommand::Uninstall => {
             require_no_root(choice)?;
             uninstall(manager, line.output)
         }
-        Verb::Status => {
+        Subcommand::Status => {
             require_no_root(choice)?;
             status(manager, line.output)
         }
-        Verb::Reload => reload(&client(line)?, line.output).await,
-        Verb::AtStop { unit } => at_stop(&client(line)?, manager, &unit).await,
-        Verb::AfterStop { unit } => {
+        Subcommand::Reload => reload(&client(line)?, line.output).await,
+        Subcommand::AtStop { unit } => at_stop(&client(line)?, manager, &unit).await,
+        Subcommand::AfterStop { unit } => {
             client(line)?;
             after_stop(line, manager, &unit).await
         }

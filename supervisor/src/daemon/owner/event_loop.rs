@@ -48,6 +48,7 @@ pub(in crate::daemon) async fn own(
             }
         };
         failpoint::pass("owner-loop");
+        // What one decision returns: a few for each board, and starts for the slots that are free.
         let mut actions = VecDeque::from(dispatcher.decide(event, kernel::SystemClock.now()));
         while let Some(action) = actions.pop_front() {
             match action {
@@ -112,7 +113,7 @@ fn in_a_line(dispatcher: &Dispatcher, service: &Service) -> String {
         }
     }
     let roster = service.roster();
-    let of_host = troubles::of_host(roster.policies().unheld().keys(), service.unheard().keys());
+    let of_host = troubles::of_host(roster.policies().unenforceable().keys(), service.unheard().keys());
     let of_runs = troubles::of_runs(dispatcher.phases());
     for trouble in of_host.into_iter().chain(service.silent()).chain(of_runs) {
         line = format!("{line}; {trouble}");
@@ -147,7 +148,7 @@ fn reload(context: &Context) -> Arc<Roster> {
     service.roster()
 }
 
-/// Logs what of the configuration cannot be used, and which policies this host cannot hold.
+/// Logs what of the configuration cannot be used, and which policies this host cannot enforce.
 pub(in crate::daemon) fn report(service: &Service) {
     for loose in service.roster().loose_names(&service.config()) {
         tracing::warn!(problem = %loose, "unknown_name");
@@ -155,7 +156,7 @@ pub(in crate::daemon) fn report(service: &Service) {
     for defect in service.defects() {
         tracing::error!(error = %defect, consequence = defect.consequence(), "configuration_defect");
     }
-    for (policy, why) in service.roster().policies().unheld() {
+    for (policy, why) in service.roster().policies().unenforceable() {
         tracing::error!(policy, why, "policy_cannot_be_held");
     }
 }

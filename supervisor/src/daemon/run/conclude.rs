@@ -145,7 +145,8 @@ pub(super) async fn conclude(
             tracing::error!(task = %key, run = %run.id, error = %why, "end_not_proven");
             reported = true;
         }
-        let told = format!("{why}; `supervisor reclaim {}` ends it without what cannot be read", key.task);
+        let told =
+            format!("{why}; `supervisor reclaim {}` ends the run without the unreadable records", key.task);
         if let Next::DoWithout(reason) = trouble.wait(&told).await {
             tracing::error!(task = %key, run = %run.id, error = %why, "records_lost");
             clear(context, board, key, &known, Records::AsFarAsReadable).await;
@@ -232,8 +233,8 @@ async fn clear(context: &Context, board: &BoardHandle, key: &TaskKey, known: &Kn
                     return;
                 }
                 format!(
-                    "all that carries the run's mark is ended. {found} shares the worker's session or user and does not \
-                     carry it; end it by hand, or `supervisor reclaim {}` once more frees the task beside it",
+                    "all processes with the run's mark have ended. {found} has the worker's session or user but not the mark: \
+                     end it by hand, or run `supervisor reclaim {}` again to free the task and leave it running",
                     key.task
                 )
             }

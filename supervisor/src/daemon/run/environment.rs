@@ -27,7 +27,7 @@ pub(crate) enum Environment {
     Secrets {
         lane: String,
     },
-    /// A policy, as this host can hold it.
+    /// A policy, as this host can enforce it.
     Policy(String),
     /// A directory that tasks work in.
     Directory(PathBuf),

@@ -1,4 +1,4 @@
-//! Where a run works and as whom: the rules of DESIGN sections 7 and 8, applied to one task.
+//! Where a run works and as whom: the rules for its user and its place, applied to one task.
 
 use std::path::Path;
 

@@ -86,7 +86,7 @@ fn share(
     note.and_then(|note| note.share).unwrap_or_else(|| now().unwrap_or_default().with(named))
 }
 
-/// Gives a run that goes on its limits again. One whose policy asks for a limit that cannot be held is to end, as it would be refused now;
+/// Gives a run that goes on its limits again. One whose policy asks for a limit that cannot be enforced is to end, as it would be refused now;
 /// its task keeps its attempts.
 fn take_over(context: &Context, board: &BoardName, run: &Run) -> Option<StopRequest> {
     let cgroups = context.host.cgroups.as_ref().ok()?;

@@ -27,7 +27,7 @@ pub(in crate::daemon) enum Proof {
     },
     /// The shim is gone, and SIGKILL does not end what it has left.
     Unkillable(Vec<Straggler>),
-    /// The lock is held: the run lives.
+    /// The lock is owned: the run lives.
     Alive,
 }
 
@@ -83,7 +83,7 @@ pub(in crate::daemon) enum Directory {
     Absent,
     /// It is a copy of another root's.
     Copied,
-    /// Its lock is held.
+    /// Its lock is owned.
     Held,
     /// Its shim has recorded how the run ended, and whether its command was started at all.
     Exited(Option<FailedStart>, Box<Ending>),
@@ -109,7 +109,7 @@ pub(in crate::daemon) struct Marked {
     pub(in crate::daemon) groups: BTreeSet<PathBuf>,
 }
 
-/// Judges what a run has left: the table of DESIGN section 5. Nothing else says that a run is over.
+/// Judges what a run has left. Nothing else says that a run is over.
 pub(in crate::daemon) fn judge(known: &mut Known, traces: &mut impl Traces) -> Result<Proof, String> {
     Ok(match traces.directory()? {
         Directory::Absent => return without_directory(known, traces),
@@ -160,8 +160,8 @@ fn of_a_copy(known: &Known) -> Proof {
     }
     let task = &known.run.task_id;
     let why = format!(
-        "its run directory {} is a copy, so its worker is that of the root which was copied. Nothing of it is touched; \
-         `supervisor reclaim {task}` frees the task on this board alone",
+        "its run directory {} was copied from another root, and its worker belongs to that one. Nothing of it is touched; \
+         `supervisor reclaim {task}` frees the task on this board only",
         known.path.display()
     );
     Proof::Unknown { why, watch: None }

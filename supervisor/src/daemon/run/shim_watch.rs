@@ -21,7 +21,7 @@ use crate::service::BoardHandle;
 /// The first pause between two looks for a shim that has its lock and has not said who it is.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Watches the shim of a run that is not a child, as long as one holds the run's lock. One whose run is not to go on is asked to end it.
+/// Watches the shim of a run that is not a child, as long as one owns the run's lock. One whose run is not to go on is asked to end it.
 pub(in crate::daemon) async fn watch_to_end(
     context: &Context,
     board: &BoardHandle,
@@ -33,7 +33,7 @@ pub(in crate::daemon) async fn watch_to_end(
     while let Ok(dir) = RunDir::open(&path)
         && matches!(dir.lock_state(), Ok(LockState::Held))
     {
-        // The shim holds its lock before it has written who it is; both happen within its first milliseconds.
+        // The shim owns its lock before it has written who it is; both happen within its first milliseconds.
         match find_shim(&dir, &context.host.boot_id) {
             Ok(Some(watched)) => {
                 let watched = Arc::new(watched);
@@ -62,9 +62,9 @@ pub(in crate::daemon) async fn watch_to_end(
     }
 }
 
-/// Watches the shim that holds the lock of a run directory; none where it has not said who it is, or has just ended.
+/// Watches the shim that owns the lock of a run directory; none where it has not said who it is, or has just ended.
 ///
-/// The lock was seen held, so the record is that of a living process, unless that process ended in between: then the
+/// The lock was seen taken, so the record is that of a living process, unless that process ended in between: then the
 /// pid may be anybody's.
 pub(super) fn find_shim(dir: &RunDir, boot_id: &str) -> std::io::Result<Option<Watched>> {
     let Some(record) = dir.pid().map_err(std::io::Error::other)? else { return Ok(None) };

@@ -61,7 +61,7 @@ pub(super) struct HostRun {
 }
 
 impl HostRun {
-    /// Whether its lock is held.
+    /// Whether its lock is owned.
     pub(super) fn is_locked(&self) -> bool {
         matches!(self.shim, ShimLife::Locked | ShimLife::Named)
     }

@@ -57,7 +57,7 @@ impl Owner {
 
 /// One range that was given out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Entry {
+pub(super) struct Reservation {
     #[serde(flatten)]
     pub(super) owner: Owner,
     #[serde(flatten)]
@@ -66,24 +66,24 @@ pub(super) struct Entry {
 
 /// All ranges that were given out.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Entries {
+pub(super) struct Reservations {
     version: u32,
-    ranges: Vec<Entry>,
+    ranges: Vec<Reservation>,
 }
 
-impl Entries {
+impl Reservations {
     /// The range of a board.
     pub(super) fn range_of(&self, owner: &Owner) -> Option<Range> {
         self.ranges.iter().find(|entry| entry.owner.is(owner)).map(|entry| entry.range)
     }
 
     /// Each range.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Entry> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Reservation> {
         self.ranges.iter()
     }
 
     /// Adds a range.
-    pub(super) fn push(&mut self, entry: Entry) {
+    pub(super) fn push(&mut self, entry: Reservation) {
         self.ranges.push(entry);
     }
 
@@ -149,7 +149,7 @@ impl Ledger {
     }
 
     /// Reads it. A ledger that is not there is empty.
-    pub(super) fn read(&self) -> Result<Entries, Failure> {
+    pub(super) fn read(&self) -> Result<Reservations, Failure> {
         let path = self.dir.join(FILE);
         match std::fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(|e| {
@@ -160,7 +160,7 @@ impl Ledger {
                         path.display()
                     ))
             }),
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Entries::default()),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Reservations::default()),
             Err(e) => Err(Failure::file("read", &path, &e)),
         }
     }
@@ -168,7 +168,7 @@ impl Ledger {
     /// Changes it while no other daemon does; durable when it returns. A change that fails changes nothing.
     pub(super) fn change<T>(
         &self,
-        change: impl FnOnce(&mut Entries) -> Result<T, Failure>,
+        change: impl FnOnce(&mut Reservations) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         let elsewhere = |failure: Failure| {
             failure.hint(
@@ -189,8 +189,8 @@ impl Ledger {
         Ok(outcome)
     }
 
-    fn write(&self, entries: &Entries) -> std::io::Result<()> {
-        let entries = Entries { version: VERSION, ..entries.clone() };
+    fn write(&self, entries: &Reservations) -> std::io::Result<()> {
+        let entries = Reservations { version: VERSION, ..entries.clone() };
         let mut beside = tempfile::NamedTempFile::new_in(&self.dir)?;
         let mut text = serde_json::to_vec(&entries)?;
         text.push(b'\n');

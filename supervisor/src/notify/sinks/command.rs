@@ -31,13 +31,7 @@ pub(super) async fn send(sending: &Sending<'_>, trail: &mut Trail) -> Result<(),
 fn policy(sending: &Sending<'_>) -> Result<Policy, Undelivered> {
     let roster = sending.wire.service.roster();
     let name = sending.wire.channel.policy.as_deref().unwrap_or_default();
-    let policy = roster.policies().find(name).map_err(|why| Undelivered::later(why.to_string()))?.clone();
-    if policy.has_proxy() {
-        return Err(Undelivered::later(format!(
-            "the policy {name} lets a run out through a proxy, which the program of a channel has not; name a policy with mode \"none\" or \"host\""
-        )));
-    }
-    Ok(policy)
+    roster.policies().without_proxy(name, "the program of a channel").cloned().map_err(Undelivered::later)
 }
 
 async fn prepare<'a>(

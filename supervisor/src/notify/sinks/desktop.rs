@@ -44,10 +44,9 @@ pub(super) async fn send(sending: &Sending<'_>, trail: &mut Trail) -> Result<(),
     let limit = sending.wire.channel.timeout.duration();
     let ended = tokio::time::timeout(limit, async { command.spawn()?.wait().await }).await;
     let outcome = match ended {
-        Err(_) => Err(Undelivered::later(format!(
-            "{program} was not done after {} s and was ended",
-            limit.as_secs()
-        ))),
+        Err(_) => {
+            Err(Undelivered::later(format!("{program} took longer than {} s and was ended", limit.as_secs())))
+        }
         Ok(Err(e)) => Err(Undelivered::later(format!(
             "failed to run {program}: {e}; a package such as libnotify-bin has it"
         ))),

@@ -31,7 +31,7 @@ pub(super) async fn send(sending: &Sending<'_>, trail: &mut Trail) -> Result<(),
         Ok(Err(e)) if e.is_permanent() => {
             Err(Undelivered::Refused(format!("the server refuses it: {}", plain(&e))))
         }
-        Ok(Err(e)) => Err(Undelivered::later(format!("the server does not take it: {}", plain(&e)))),
+        Ok(Err(e)) => Err(Undelivered::later(format!("the server refuses it for now: {}", plain(&e)))),
         Ok(Ok(_)) => Ok(()),
     };
     trail.note("answer", sent, "the message was taken")

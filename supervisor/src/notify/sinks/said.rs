@@ -29,7 +29,7 @@ impl Said<'_> {
                 Err(Undelivered::Refused(format!("the service refuses the message: {why}")))
             }
             Ok(_) if self.is_refusal => Err(Undelivered::Later {
-                why: format!("the service does not take the message: {why}"),
+                why: format!("the service refuses the message for now: {why}"),
                 after,
             }),
             Ok(_) => Ok(()),

@@ -22,7 +22,7 @@ use crate::terminal::Screen;
 const WORDS: usize = 1000;
 const BYTES: usize = 1 << 20;
 
-/// Calls a verb of a plugin
+/// Call a verb of a plugin
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct CallPlugin {
@@ -34,7 +34,7 @@ pub(crate) struct CallPlugin {
     pub(crate) arguments: Vec<String>,
 }
 
-/// Calls a tool of a plugin
+/// Call a tool of a plugin
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct CallPluginTool {
@@ -100,7 +100,7 @@ impl Verb for CallPluginTool {
         });
         let Some((plugin, tool)) = offered else {
             return Err(Failure::new(Code::NotFound, "no plugin offers this tool to the caller")
-                .hint("`tools` lists those that there are"));
+                .hint("`tools` lists them"));
         };
         let size = serde_json::to_string(&self.arguments).map_or(usize::MAX, |text| text.len());
         if size > BYTES {

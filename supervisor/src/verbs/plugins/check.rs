@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::plugins::{Checked, check};
 use crate::terminal::{Screen, printable};
 
-/// Tests a plugin with sample input, in a temporary copy
+/// Test a plugin with sample input, in a temporary copy
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct CheckPlugin {

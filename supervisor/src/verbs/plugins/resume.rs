@@ -9,7 +9,7 @@ use crate::api::{Audience, Call, Effect, Verb};
 use crate::config::definitions::Found;
 use crate::failure::Failure;
 
-/// Resumes the events of a plugin
+/// Resume the events of a plugin
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ResumePlugin {

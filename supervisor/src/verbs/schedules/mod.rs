@@ -26,7 +26,7 @@ use crate::failure::Failure;
 use crate::service::Service;
 use crate::terminal::Screen;
 
-/// List the schedules: when they tick, and what became of their latest ticks
+/// List the schedules, with their next ticks and the outcome of the latest
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ListSchedules {
@@ -86,6 +86,6 @@ fn unknown(service: &Service, name: &ScheduleName) -> Failure {
     let names = schedules.names().map(str::to_owned).collect();
     match crate::roster::nearest(name.as_str(), names) {
         Some(near) => failure.hint(format!("did you mean `{near}`?")),
-        None => failure.hint("`supervisor schedules list` shows those that there are"),
+        None => failure.hint("`supervisor schedules list` lists them"),
     }
 }

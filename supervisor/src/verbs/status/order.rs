@@ -11,15 +11,15 @@ use super::WorkerLine;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Order {
-    /// Those that run longest first.
+    /// Longest running first.
     Age,
-    /// Those with the nearest deadline first.
+    /// Nearest deadline first.
     Left,
-    /// Those that have used the most processor time first.
+    /// Most processor time first.
     Cpu,
-    /// Those with the most memory first.
+    /// Most memory first.
     Memory,
-    /// Those that have shown no sign of life for the longest time first.
+    /// Longest without a sign of life first.
     Beat,
     /// By assignee.
     Assignee,
