@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::process::ExitCode;
 
 mod a2a;
-mod a2a_protocol;
+mod a2a_wire;
 mod api;
 mod automation;
 mod browsers;

@@ -3,7 +3,7 @@
 use kernel::Profile;
 use serde_json::{Value, json};
 
-use crate::a2a_protocol::VERSION;
+use crate::a2a_wire::VERSION;
 use crate::config::a2a::A2aConfig;
 use crate::config::definitions::Found;
 use crate::roster::Roster;

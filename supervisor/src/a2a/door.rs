@@ -27,7 +27,7 @@ use super::reply::Refusal;
 use super::senders::{Senders, Shut};
 use super::strangers::{Stranger, Strangers};
 use super::stream;
-use crate::a2a_protocol::VERSION;
+use crate::a2a_wire::VERSION;
 use crate::service::Service;
 
 /// How long a request may take to be there: its head, then its body.

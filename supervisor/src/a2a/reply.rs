@@ -4,7 +4,7 @@ use kernel::{Outcome, Task, Timestamp};
 use serde_json::{Value, json};
 
 use super::state::State;
-use crate::a2a_protocol::VERSION;
+use crate::a2a_wire::VERSION;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::verbs::Shown;

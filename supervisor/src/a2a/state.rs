@@ -2,7 +2,7 @@
 
 use kernel::{BlockKind, Status, Task};
 
-pub(super) use crate::a2a_protocol::State;
+pub(super) use crate::a2a_wire::State;
 
 impl State {
     /// Where a task stands. What waits for the sender's words is `InputRequired`; what waits for something that a person of this root has to allow

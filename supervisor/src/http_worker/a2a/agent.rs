@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::super::answer::Answer;
 use super::super::connection;
 use super::super::order::{Order, address, headers};
-use crate::a2a_protocol::VERSION;
+use crate::a2a_wire::VERSION;
 use crate::environment;
 use crate::exit::Code;
 use crate::failure::{Failure, with_causes};

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::verdict::Verdict;
 use super::NOTE;
-use crate::a2a_protocol::State;
+use crate::a2a_wire::State;
 use crate::failure::Failure;
 
 /// The longest summary and question that are taken over, in bytes; the board has a limit of its own.
