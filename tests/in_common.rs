@@ -63,7 +63,7 @@ fn finished_work_is_retried_by_what_it_has_in_common_only_where_its_status_is_na
     assert_eq!(fleet.show(&done)["runs"].as_array().unwrap().len(), 1);
     assert_eq!(fleet.status_of(&later), "scheduled");
     let none = fleet.cli(["retry", "--assignee", "nobody", "--dry-run"]).ok();
-    assert!(none.stderr.contains("No task that is blocked matches"), "{none:?}");
+    assert!(none.stderr.contains("No task in blocked matches"), "{none:?}");
 }
 
 #[test]

@@ -376,7 +376,12 @@ fn a_daemon_on_a_copied_root_leaves_the_workers_of_the_original_alone_and_says_w
                 held.filter_map(|worker| Some(worker["note"].as_str()?.to_owned())).collect();
             (notes.len() == 2).then_some(notes)
         });
-        assert!(notes.iter().any(|note| note.contains("is a copy") && note.contains("reclaim")), "{notes:?}");
+        assert!(
+            notes
+                .iter()
+                .any(|note| note.contains("was copied from another root") && note.contains("reclaim")),
+            "{notes:?}"
+        );
         assert!(notes.iter().any(|note| note.contains("is gone")), "{notes:?}");
         for task in [&worked, &vanished] {
             copy.cli(["block", task, "the original has it"]).ok();

@@ -20,11 +20,14 @@ fn the_words_of_a_fork_stand_where_a_session_goes_on() {
     assert_eq!(forking.command(&of_a_session), ["x", "-r", "s", "-f", "-"]);
     assert_eq!(forking.command(&values()), ["x", "-"], "the session is gone");
     for (text, why) in [
-        ("argv = [\"x\"]\nfork = [\"{session}\"]", "(fork): its words stand"),
-        ("argv = [\"x\", \"{session}\"]\nstate = \".x\"\nfork = [\"-f\"]", "(fork): its words stand"),
+        ("argv = [\"x\"]\nfork = [\"{session}\"]", "(fork): it replaces the words of `argv`"),
+        (
+            "argv = [\"x\", \"{session}\"]\nstate = \".x\"\nfork = [\"-f\"]",
+            "(fork): it replaces the words of `argv`",
+        ),
         (
             "argv = [\"x\", \"{session}\"]\nstate = \".x\"\nprojects = \".x/p\"",
-            "(projects): it is a directory",
+            "(projects): it must lie below `state`",
         ),
     ] {
         let defect = parse(text).unwrap_err();
