@@ -2,7 +2,7 @@
 
 mod exchange;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use http_body_util::Full;
@@ -26,6 +26,7 @@ use crate::paths::{Root, RootChoice};
 use crate::resources::surface;
 use crate::service::{Mode, Service};
 use crate::short_ids;
+use crate::terminal::complain;
 use crate::verbs::Resolve;
 
 /// How long a worker looks for a daemon that is away (a restart takes less).
@@ -51,6 +52,8 @@ pub(crate) struct Client {
     here: Invocation,
     /// What reads without a daemon: a command that asks several times opens the board once.
     reading: Mutex<Option<Arc<Service>>>,
+    /// What is read in the place of a root that nobody has made: to make one is for those who write to it.
+    nothing: OnceLock<tempfile::TempDir>,
 }
 
 /// Why a verb got no answer from a daemon that is not stopped.
@@ -73,7 +76,11 @@ fn unanswered(effect: Effect, within: Duration, owner: Option<Owner>) -> Failure
 impl Client {
     /// A client for a root and board, or for the run that this process belongs to.
     pub(crate) fn new(root: Root, board: BoardName, worker: Option<WorkerSelf>) -> Self {
-        Client { here: Invocation::new(root, board, worker), reading: Mutex::default() }
+        Client {
+            here: Invocation::new(root, board, worker),
+            reading: Mutex::default(),
+            nothing: OnceLock::new(),
+        }
     }
 
     /// A client of the run that this process belongs to, for a process that is no command.
@@ -382,7 +389,7 @@ impl Client {
             }
         };
         let service = match mode {
-            Mode::Reading => self.reader(),
+            Mode::Reading => self.reader()?,
             Mode::Offline | Mode::Daemon(_) => self.service(mode)?,
         };
         let request = self.request(parcel, request_id, None)?;
@@ -399,15 +406,30 @@ impl Client {
     fn reader(&self) -> Arc<Service> {
         let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(service) = &*reading {
-            return Arc::clone(service);
+            return Ok(Arc::clone(service));
         }
         let (config, defect) = Config::to_read_with(self.root());
-        let service = Arc::new(Service::new(self.root().clone(), config, Mode::Reading));
+        let root = if self.root().is_nothing() { self.empty_root()? } else { self.root().clone() };
+        let service = Arc::new(Service::new(root, config, Mode::Reading));
         if let Some(defect) = defect {
             service.use_settings(Err(defect));
         }
         *reading = Some(Arc::clone(&service));
-        service
+        Ok(service)
+    }
+
+    /// An empty root in the place of one that is not there. Who has named a directory may have mistyped it.
+    fn empty_root(&self) -> Result<Root, Failure> {
+        let place = std::env::temp_dir();
+        let dir = tempfile::tempdir().map_err(|e| Failure::file("make a directory in", &place, &e))?;
+        let dir = self.nothing.get_or_init(|| dir);
+        if self.root().is_named() {
+            let named = self.root().dir().display();
+            complain(&format!(
+                "warning: {named} does not exist: there is no board until something is created there"
+            ));
+        }
+        Ok(self.root().with_state(dir.path()))
     }
 }
 
