@@ -11,7 +11,7 @@ use hyper::{Method, Request, StatusCode, header};
 use kernel::{BoardName, TaskId, brief};
 use schemars::Schema;
 
-use self::exchange::{Answer, Trouble, answers, exchange};
+use self::exchange::{Answer, Trouble, answers, exchange, is_listened_at, listener};
 use crate::api::{
     BOARD_HEADER, Effect, Entry, KEY_HEADER, OperatorKey, Parcel, REQUEST_HEADER, Verb, in_process,
 };
@@ -21,7 +21,7 @@ use crate::exit::Code;
 use crate::failure::{Failure, INVALID_BODY, Problem};
 use crate::host::socket_file::in_its_place;
 use crate::invocation::{Address, Invocation, WorkerSelf};
-use crate::owner::{Owner, OwnerLock, Role};
+use crate::owner::{Owner, OwnerLock, Ownership, Role};
 use crate::paths::{Root, RootChoice};
 use crate::resources::surface;
 use crate::service::{Mode, Service};
@@ -293,13 +293,26 @@ impl Client {
             if let Ok(answer) = tokio::time::timeout(LOOK.min(within), &mut exchange).await {
                 return Ok(answer);
             }
-            let owner = OwnerLock::owner(self.root());
-            if let Some(pid) = owner.and_then(Owner::stopped) {
+            let ownership = OwnerLock::ownership(self.root());
+            let owner = match ownership {
+                Ownership::Owned(owner) => Some(owner),
+                Ownership::Free | Ownership::Hidden => None,
+            };
+            let seen = match (ownership, address) {
+                // Who may not read the lock is told by the kernel who listens.
+                (Ownership::Hidden, Address::Unix(path)) if self.worker().is_none() => {
+                    listener(path).await.map(Owner::of_socket)
+                }
+                _ => owner,
+            };
+            if let Some(pid) = seen.and_then(Owner::stopped) {
+                let who =
+                    if owner.is_some() { "continue it with" } else { "ask its operator to continue it with" };
                 return Err(Failure::new(
                     Code::TryAgain,
                     format!("the daemon (pid {pid}) is stopped and does not answer"),
                 )
-                .hint(format!("continue it with: kill -CONT {pid}; it may still carry out the request")));
+                .hint(format!("{who}: kill -CONT {pid}; it may still carry out the request")));
             }
             let left = within.saturating_sub(start.elapsed());
             if heard.elapsed() >= SILENCE && !left.is_zero() {
@@ -328,8 +341,8 @@ impl Client {
                 },
             );
         }
-        match OwnerLock::owner(self.root()) {
-            Some(owner) => Failure::new(
+        match OwnerLock::ownership(self.root()) {
+            Ownership::Owned(owner) => Failure::new(
                 Code::TryAgain,
                 format!("another process is using {}: {owner}", self.root().dir().display()),
             )
@@ -337,8 +350,36 @@ impl Client {
                 in_its_place(&self.root().operator_socket())
                     .unwrap_or_else(|| "try again in a moment".to_owned()),
             ),
-            None => Failure::new(Code::Unreachable, format!("the daemon does not answer: {reason}"))
-                .hint("start one with: supervisor daemon"),
+            Ownership::Free => {
+                Failure::new(Code::Unreachable, format!("the daemon does not answer: {reason}"))
+                    .hint("start one with: supervisor daemon")
+            }
+            Ownership::Hidden => self.no_daemon(),
+        }
+    }
+
+    /// The refusal of what needs a daemon, where there is none.
+    pub(crate) fn no_daemon(&self) -> Failure {
+        let root = self.root().dir().display();
+        let failure = Failure::new(Code::Unreachable, format!("no daemon serves {root}"));
+        match OwnerLock::ownership(self.root()) {
+            Ownership::Hidden => failure.hint(
+                "the root is another user's: ask its operator to start one, or choose a root of your own with --root DIR",
+            ),
+            Ownership::Free | Ownership::Owned(_) => failure
+                .hint("start one with: supervisor daemon; if yours has another root, name it with --root DIR"),
+        }
+    }
+
+    /// Whether somebody runs the tasks of the root: a daemon, or a pass. A worker may not see the root, and has a daemon.
+    pub(crate) async fn is_served(&self) -> bool {
+        if self.worker().is_some() {
+            return true;
+        }
+        match OwnerLock::ownership(self.root()) {
+            Ownership::Owned(_) => true,
+            Ownership::Free => false,
+            Ownership::Hidden => is_listened_at(&self.root().members_socket()).await,
         }
     }
 
@@ -372,11 +413,11 @@ impl Client {
         request_id: &str,
     ) -> Result<Option<Answer>, Failure> {
         let (mode, _lock) = match effect {
+            _ if OwnerLock::ownership(self.root()) == Ownership::Hidden => return Err(self.no_daemon()),
             Effect::Daemon => {
                 return match OwnerLock::owner(self.root()) {
                     Some(_) => Ok(None),
-                    None => Err(Failure::new(Code::Unreachable, format!("no daemon serves {}", self.root().dir().display()))
-                        .hint("start one with: supervisor daemon; if yours has another root, name it with --root DIR")),
+                    None => Err(self.no_daemon()),
                 };
             }
             Effect::Read => (Mode::Reading, None),
@@ -403,7 +444,7 @@ impl Client {
         Ok(Arc::new(Service::new(self.root().clone(), Config::load(self.root())?, mode)))
     }
 
-    fn reader(&self) -> Arc<Service> {
+    fn reader(&self) -> Result<Arc<Service>, Failure> {
         let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(service) = &*reading {
             return Ok(Arc::clone(service));

@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::owner::OwnerLock;
+use crate::owner::{OwnerLock, Ownership};
 use crate::paths::Root;
 use crate::roster::{Roster, nearest};
 use crate::terminal::{complain, cut};
@@ -103,13 +103,8 @@ pub(super) async fn run(line: &CommandLine, run: Run) -> Result<u8, Failure> {
         new.quiet = !output.json();
         return create::run(client, new, output).await;
     }
-    if OwnerLock::owner(client.root()).is_none() {
-        let root = client.root().dir().display();
-        return Err(Failure::new(
-            Code::Unreachable,
-            format!("no daemon serves {root}, so nothing would run it"),
-        )
-        .hint("start one with: supervisor daemon; or create the task for later with --detach"));
+    if !client.is_served().await {
+        return Err(unserved(client));
     }
     if let Some(assignee) = &new.assignee {
         require_known(client, assignee).await?;
@@ -128,13 +123,22 @@ pub(super) async fn run(line: &CommandLine, run: Run) -> Result<u8, Failure> {
         _ = tokio::signal::ctrl_c() => {
             complain(&format!(
                 "\n{task} continues. Follow it: supervisor logs -f {task}\nEnd it: supervisor cancel {task}"
-            ));
+            )));
             Ok(INTERRUPTED)
         }
     }
 }
 
 impl Run {
+fn unserved(client: &Client) -> Failure {
+    let failure = client.no_daemon();
+    if OwnerLock::ownership(client.root()) == Ownership::Hidden {
+        return failure;
+    }
+    Failure { message: format!("{failure}, so nothing would run it"), ..failure }
+        .hint("start one with: supervisor daemon; or create the task for later with --detach")
+}
+
     fn into_new_task(self, client: &Client, output: Output) -> Result<Create, Failure> {
         let assignee = match self.assignee {
             Some(assignee) => assignee,
