@@ -12,6 +12,7 @@ use crate::config::Tuning;
 use crate::daemon::{self, Extent, TaskKey};
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::given;
 use crate::mcp;
 use crate::output::{LogFormat, Output, start_log};
 use crate::owner::{OwnerLock, Ownership};
@@ -56,7 +57,6 @@ async fn pass(client: &Client, verb: Dispatch) -> Result<(Dispatched, u8), Failu
     Ok((dispatched, code))
 }
 
-/// The exit code of several tasks: that of the first one that has another than 0.
 /// The refusal of a pass, where the root is another user's: who may not dispatch need not, because a daemon does.
 fn of_a_member(failure: Failure, ownership: Ownership, client: &Client) -> Failure {
     if failure.code != Code::NotPermitted || ownership != Ownership::Hidden {
@@ -67,6 +67,7 @@ fn of_a_member(failure: Failure, ownership: Ownership, client: &Client) -> Failu
         .hint("its daemon starts tasks by itself; `supervisor list --why` says what yours wait for")
 }
 
+/// The exit code of several tasks: that of the first one that has another than 0.
 fn first_failure(before: u8, next: u8) -> u8 {
     if before == 0 { next } else { before }
 }
@@ -84,7 +85,9 @@ async fn patiently<T>(mut pass: impl Future<Output = T> + Unpin) -> T {
         () = tokio::time::sleep(LONG) => {}
     }
     if std::io::stderr().is_terminal() {
-        complain("Waiting for workers; `supervisor status` in another terminal shows them.");
+        complain(&given::repeated(
+            "Waiting for workers; `supervisor status` in another terminal shows them.",
+        ));
     }
     pass.await
 }

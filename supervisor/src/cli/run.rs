@@ -10,6 +10,7 @@ use crate::command::Command as _;
 use crate::config::Config;
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::given;
 use crate::output::Output;
 use crate::owner::{OwnerLock, Ownership};
 use crate::paths::Root;
@@ -121,7 +122,7 @@ pub(super) async fn run(line: &CommandLine, run: Run) -> Result<u8, Failure> {
         }
         // What was asked for a moment ago is a read: nothing is lost with it.
         _ = tokio::signal::ctrl_c() => {
-            complain(&format!(
+            complain(&given::repeated(&format!(
                 "\n{task} continues. Follow it: supervisor logs -f {task}\nEnd it: supervisor cancel {task}"
             )));
             Ok(INTERRUPTED)
@@ -129,7 +130,6 @@ pub(super) async fn run(line: &CommandLine, run: Run) -> Result<u8, Failure> {
     }
 }
 
-impl Run {
 fn unserved(client: &Client) -> Failure {
     let failure = client.no_daemon();
     if OwnerLock::ownership(client.root()) == Ownership::Hidden {
@@ -139,6 +139,7 @@ fn unserved(client: &Client) -> Failure {
         .hint("start one with: supervisor daemon; or create the task for later with --detach")
 }
 
+impl Run {
     fn into_new_task(self, client: &Client, output: Output) -> Result<Create, Failure> {
         let assignee = match self.assignee {
             Some(assignee) => assignee,
@@ -278,7 +279,7 @@ fn end(shown: &Shown, output: Output) -> Result<u8, Failure> {
             Some(question) => format!("; {}", question.command(&task.id)),
             None => next(shown).map(|verb| format!("; supervisor {verb} {}", task.id)).unwrap_or_default(),
         };
-        complain(&format!("supervisor show {}{next}", task.id));
+        complain(&given::repeated(&format!("supervisor show {}{next}", task.id)));
     }
     Ok(code)
 }

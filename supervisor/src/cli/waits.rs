@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use kernel::{TaskId, Waiting, WaitingCode};
 
 use crate::client::Client;
-use crate::owner::OwnerLock;
+use crate::given;
 use crate::terminal::{complain, printable};
 use crate::verbs::Shown;
 
@@ -44,7 +44,8 @@ impl Waits {
         if !self.has_warned && !client.is_served().await {
             self.has_warned = true;
             let root = client.root().dir().display();
-            complain(&format!("warning: no daemon serves {root}, so nothing runs there: supervisor daemon"));
+            let text = format!("warning: no daemon serves {root}, so nothing runs there: supervisor daemon");
+            complain(&given::repeated(&text));
         }
     }
 }

@@ -8,6 +8,7 @@ use kernel::{AskingMission, Counted, Purpose, Timestamp, brief};
 use super::health::Health;
 use super::{StatusReport, WorkerLine};
 use crate::daemon::{LiveRun, Phase, PoolUse};
+use crate::given;
 use crate::host::usage::{Seen, Tree};
 use crate::terminal::{Cell, Ink, Screen, cut, printable};
 use crate::time::duration::{in_column, processor};
@@ -51,7 +52,7 @@ pub(super) fn show(reply: &StatusReport, screen: &mut Screen) {
                 &printable(&format!("{}{again}", broken.why)),
             );
             if let Some(command) = &broken.release {
-                screen.line(format!("    at once: {}", printable(command)));
+                screen.line(given::repeated(&format!("    at once: {}", printable(command))));
             }
         }
     }
@@ -73,7 +74,8 @@ pub(super) fn show(reply: &StatusReport, screen: &mut Screen) {
         screen.heading("Plugins");
         for cursor in &reply.paused_plugins {
             let why = cursor.last_error.as_deref().unwrap_or("it is not known why");
-            let text = format!("paused: {why}; again: supervisor plugin resume {}", cursor.plugin);
+            let again = given::repeated(&format!("again: supervisor plugin resume {}", cursor.plugin));
+            let text = format!("paused: {why}; {again}");
             screen.hanging(&format!("{}: ", cursor.plugin), &printable(&text));
         }
     }
@@ -106,7 +108,8 @@ pub(super) fn show(reply: &StatusReport, screen: &mut Screen) {
             let tenant = reply.tenant.as_ref().map(|tenant| format!(" --tenant {tenant}"));
             let assignee = reply.assignee.as_ref().map(|assignee| format!(" --assignee {assignee}"));
             let of: String = [tenant, assignee].into_iter().flatten().collect();
-            screen.line(format!("and {} more: supervisor list --why{of}", reply.waiting_more));
+            let more = format!("and {} more: supervisor list --why{of}", reply.waiting_more);
+            screen.line(given::repeated(&more));
         }
     }
 }
@@ -115,7 +118,8 @@ pub(super) fn show(reply: &StatusReport, screen: &mut Screen) {
 fn show_question(mission: &AskingMission, screen: &mut Screen) {
     screen.hanging(&format!("{}  ", mission.id), &printable(&mission.question.text));
     for (at, choice) in mission.question.choices.iter().enumerate() {
-        screen.line(format!("  supervisor answer {} {}  {}", mission.id, at + 1, printable(choice)));
+        let answer = given::repeated(&format!("supervisor answer {} {}", mission.id, at + 1));
+        screen.line(format!("  {answer}  {}", printable(choice)));
     }
 }
 
@@ -161,7 +165,7 @@ fn show_daemon(reply: &StatusReport, screen: &mut Screen) {
             }
             None => "no daemon is running; start one with: supervisor daemon".to_owned(),
         };
-        screen.hanging(&format!("{dot} "), &text);
+        screen.hanging(&format!("{dot} "), &given::repeated(&text));
     }
     let tenant = reply.tenant.as_ref().map(|tenant| format!(", tenant {tenant}"));
     let assignee = reply.assignee.as_ref().map(|assignee| format!(", assignee {assignee}"));
@@ -254,7 +258,10 @@ fn common_lacks(workers: &[WorkerLine]) -> BTreeSet<String> {
 fn show_lacks(common: &BTreeSet<String>, screen: &mut Screen) {
     if !common.is_empty() {
         let lacks = common.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-        screen.hanging("Each sandbox lacks: ", &printable(&format!("{lacks}; supervisor doctor says why")));
+        screen.hanging(
+            "Each sandbox lacks: ",
+            &printable(&given::repeated(&format!("{lacks}; supervisor doctor says why"))),
+        );
     }
 }
 
@@ -320,6 +327,7 @@ impl WorkerLine {
 /// How far a run has come, in a word.
 fn worker_state(phase: Phase, purpose: Purpose, is_stopped: bool) -> (&'static str, Ink) {
     match phase {
+        Phase::Running if is_stopped => ("stopped", Ink::Yellow),
         Phase::Starting => ("starting", Ink::Yellow),
         Phase::Running if purpose == Purpose::Check => ("checking", Ink::Green),
         Phase::Running => ("running", Ink::Green),
@@ -327,7 +335,6 @@ fn worker_state(phase: Phase, purpose: Purpose, is_stopped: bool) -> (&'static s
         Phase::Settling => ("settling", Ink::Red),
         Phase::Unkillable => ("unkillable", Ink::Red),
         Phase::Unknown => ("unknown", Ink::Red),
-        Phase::Running if is_stopped => ("stopped", Ink::Yellow),
     }
 }
 
@@ -339,6 +346,7 @@ fn worker_row(worker: &WorkerLine, now: Timestamp) -> [Cell; 13] {
     let cpu = worker.usage.as_ref().map(|usage| cpu_brief(Duration::from_micros(usage.cpu_us)));
     let memory = worker.usage.as_ref().map(|usage| bytes_brief(usage.memory_bytes).replace(' ', ""));
     [
+        Cell::from(run.board.to_string()),
         Cell::from(run.task.to_string()),
         Cell::from(run.run.to_string()),
         Cell::or_dash(run.profile.as_ref()),
@@ -346,7 +354,6 @@ fn worker_row(worker: &WorkerLine, now: Timestamp) -> [Cell; 13] {
         Cell::or_dash(run.pid),
         Cell::inked(ink, state),
         Cell::from(short(worker.age_seconds)),
-        Cell::from(run.board.to_string()),
         Cell::or_dash(worker.left_seconds.map(short)),
         Cell::or_dash(cpu),
         Cell::or_dash(memory),
