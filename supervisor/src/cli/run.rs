@@ -42,7 +42,7 @@ const INTERRUPTED: u8 = 130;
 #[command(after_help = "\
 Options come before the command. One argument is a script for sh, or the prompt of an
 agent; several are a command with its arguments. An option that is not known is refused: write -- before
-a command that begins with `-`. The command reads nothing from standard input. Ctrl-C ends only the display: the task goes on. Unless
+a command that begins with `-`. The command reads nothing from standard input, and all that it writes, also to standard error, is shown on standard output. Ctrl-C ends only the display: the task goes on. Unless
 --max-retries says otherwise, a command that fails is not tried again.
 
 Exit code: that of the command; 5 if a person has to act (a question, a review).
