@@ -102,9 +102,9 @@ fn a_command_without_a_daemon_is_refused_while_the_disk_is_full_and_loses_nothin
         (output.code != 0).then_some(output)
     });
     refused.refused(75, "full");
-    for (verb, file) in [("backup", "copy.db"), ("export", "copy.jsonl")] {
-        let file = small.mount.join(file).display().to_string();
-        let refused = small.cli(&fleet, &[verb, &file]).refused(75, "");
+    let file = small.mount.join("copy").display().to_string();
+    for args in [&["backup", &file][..], &["export", "--file", &file]] {
+        let refused = small.cli(&fleet, args).refused(75, "");
         assert!(refused.stderr.contains("space") && !refused.stderr.contains("kernel log"), "{refused:?}");
     }
     let sick = small.cli(&fleet, &["doctor"]);

@@ -136,5 +136,5 @@ fn a_place_that_cannot_be_written_to_is_refused_with_what_to_name_instead() {
     let refused = fleet.cli(["man", &place]).refused(77, &place);
     assert!(refused.stderr.contains("that the user of this process may use"), "{refused:?}");
     fleet.cli(["backup", &place]).refused(77, "");
-    fleet.cli(["export", &place]).refused(77, "");
+    fleet.cli(["export", "--file", &place]).refused(77, "");
 }
