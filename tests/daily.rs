@@ -72,6 +72,22 @@ fn run_shows_what_a_command_writes_and_ends_as_it_does() {
 }
 
 #[test]
+fn run_ends_with_75_as_its_command_does_and_a_task_that_is_tried_again_says_what_it_waits_for() {
+    let fleet = Fleet::boot();
+    let failed = fleet.cli(["run", "--", "sh", "-c", "exit 75"]);
+    assert_eq!(failed.code, 75, "{failed:?}");
+    assert!(
+        failed.stderr.contains("exit code 75") && failed.stderr.contains("supervisor retry t_"),
+        "{failed:?}"
+    );
+
+    let task = fleet.cli(["run", "--detach", "--max-retries", "2", "exit 75"]).ok().stdout;
+    let shown = fleet.wait_for(task.trim(), "scheduled");
+    let why = shown["why"]["text"].as_str().unwrap();
+    assert!(why.ends_with(": its last run was rate limited (exit code 75)"), "{why}");
+}
+
+#[test]
 fn what_run_is_told_is_what_the_task_has() {
     let fleet = Fleet::boot();
     let line = "run --title t --tenant acme --policy strict --priority 3 --max-runtime 5m --max-retries 2";

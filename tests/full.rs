@@ -102,6 +102,11 @@ fn a_command_without_a_daemon_is_refused_while_the_disk_is_full_and_loses_nothin
         (output.code != 0).then_some(output)
     });
     refused.refused(75, "full");
+    let file = small.mount.join("copy").display().to_string();
+    for args in [&["backup", &file][..], &["export", "--file", &file]] {
+        let refused = small.cli(&fleet, args).refused(75, "");
+        assert!(refused.stderr.contains("space") && !refused.stderr.contains("kernel log"), "{refused:?}");
+    }
     let sick = small.cli(&fleet, &["doctor"]);
     assert_eq!(sick.code, 1, "{}", sick.stdout);
     assert!(sick.stdout.contains("No space left on device"), "{}", sick.stdout);

@@ -179,8 +179,10 @@ impl Fleet {
     /// A command of the binary over this root, with a small environment.
     pub(crate) fn command<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
         let mut command = Command::new(&self.binary);
-        command.arg("--root").arg(self.root()).args(args);
+        command.args(args);
         self.dress(&mut command);
+        // Next steps repeat the options of the line.
+        command.env("SUPERVISOR_ROOT", self.root());
         command
     }
 

@@ -81,6 +81,7 @@ mod month;
 mod mounts;
 mod moved;
 mod narrow;
+mod next_steps;
 mod notify;
 mod numbers;
 mod obstacles;

@@ -1,5 +1,6 @@
 //! Tenants: made, shown, changed and removed in one go, and seen by their own users alone.
 
+mod served;
 mod triage;
 
 use std::fs;

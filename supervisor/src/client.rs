@@ -2,7 +2,7 @@
 
 mod exchange;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use http_body_util::Full;
@@ -11,7 +11,7 @@ use hyper::{Method, Request, StatusCode, header};
 use kernel::{BoardName, TaskId, brief};
 use schemars::Schema;
 
-use self::exchange::{Answer, Trouble, answers, exchange};
+use self::exchange::{Answer, Trouble, answers, exchange, is_listened_at, listener};
 use crate::api::{
     BOARD_HEADER, Effect, Entry, KEY_HEADER, OperatorKey, Parcel, REQUEST_HEADER, Verb, in_process,
 };
@@ -21,11 +21,12 @@ use crate::exit::Code;
 use crate::failure::{Failure, INVALID_BODY, Problem};
 use crate::host::socket_file::in_its_place;
 use crate::invocation::{Address, Invocation, WorkerSelf};
-use crate::owner::{Owner, OwnerLock, Role};
+use crate::owner::{Owner, OwnerLock, Ownership, Role};
 use crate::paths::{Root, RootChoice};
 use crate::resources::surface;
 use crate::service::{Mode, Service};
 use crate::short_ids;
+use crate::terminal::complain;
 use crate::verbs::Resolve;
 
 /// How long a worker looks for a daemon that is away (a restart takes less).
@@ -51,6 +52,8 @@ pub(crate) struct Client {
     here: Invocation,
     /// What reads without a daemon: a command that asks several times opens the board once.
     reading: Mutex<Option<Arc<Service>>>,
+    /// What is read in the place of a root that nobody has made: to make one is for those who write to it.
+    nothing: OnceLock<tempfile::TempDir>,
 }
 
 /// Why a verb got no answer from a daemon that is not stopped.
@@ -73,7 +76,11 @@ fn unanswered(effect: Effect, within: Duration, owner: Option<Owner>) -> Failure
 impl Client {
     /// A client for a root and board, or for the run that this process belongs to.
     pub(crate) fn new(root: Root, board: BoardName, worker: Option<WorkerSelf>) -> Self {
-        Client { here: Invocation::new(root, board, worker), reading: Mutex::default() }
+        Client {
+            here: Invocation::new(root, board, worker),
+            reading: Mutex::default(),
+            nothing: OnceLock::new(),
+        }
     }
 
     /// A client of the run that this process belongs to, for a process that is no command.
@@ -286,13 +293,26 @@ impl Client {
             if let Ok(answer) = tokio::time::timeout(LOOK.min(within), &mut exchange).await {
                 return Ok(answer);
             }
-            let owner = OwnerLock::owner(self.root());
-            if let Some(pid) = owner.and_then(Owner::stopped) {
+            let ownership = OwnerLock::ownership(self.root());
+            let owner = match ownership {
+                Ownership::Owned(owner) => Some(owner),
+                Ownership::Free | Ownership::Hidden => None,
+            };
+            let seen = match (ownership, address) {
+                // Who may not read the lock is told by the kernel who listens.
+                (Ownership::Hidden, Address::Unix(path)) if self.worker().is_none() => {
+                    listener(path).await.map(Owner::of_socket)
+                }
+                _ => owner,
+            };
+            if let Some(pid) = seen.and_then(Owner::stopped) {
+                let who =
+                    if owner.is_some() { "continue it with" } else { "ask its operator to continue it with" };
                 return Err(Failure::new(
                     Code::TryAgain,
                     format!("the daemon (pid {pid}) is stopped and does not answer"),
                 )
-                .hint(format!("continue it with: kill -CONT {pid}; it may still carry out the request")));
+                .hint(format!("{who}: kill -CONT {pid}; it may still carry out the request")));
             }
             let left = within.saturating_sub(start.elapsed());
             if heard.elapsed() >= SILENCE && !left.is_zero() {
@@ -321,8 +341,8 @@ impl Client {
                 },
             );
         }
-        match OwnerLock::owner(self.root()) {
-            Some(owner) => Failure::new(
+        match OwnerLock::ownership(self.root()) {
+            Ownership::Owned(owner) => Failure::new(
                 Code::TryAgain,
                 format!("another process is using {}: {owner}", self.root().dir().display()),
             )
@@ -330,8 +350,36 @@ impl Client {
                 in_its_place(&self.root().operator_socket())
                     .unwrap_or_else(|| "try again in a moment".to_owned()),
             ),
-            None => Failure::new(Code::Unreachable, format!("the daemon does not answer: {reason}"))
-                .hint("start one with: supervisor daemon"),
+            Ownership::Free => {
+                Failure::new(Code::Unreachable, format!("the daemon does not answer: {reason}"))
+                    .hint("start one with: supervisor daemon")
+            }
+            Ownership::Hidden => self.no_daemon(),
+        }
+    }
+
+    /// The refusal of what needs a daemon, where there is none.
+    pub(crate) fn no_daemon(&self) -> Failure {
+        let root = self.root().dir().display();
+        let failure = Failure::new(Code::Unreachable, format!("no daemon serves {root}"));
+        match OwnerLock::ownership(self.root()) {
+            Ownership::Hidden => failure.hint(
+                "the root is another user's: ask its operator to start one, or choose a root of your own with --root DIR",
+            ),
+            Ownership::Free | Ownership::Owned(_) => failure
+                .hint("start one with: supervisor daemon; if yours has another root, name it with --root DIR"),
+        }
+    }
+
+    /// Whether somebody runs the tasks of the root: a daemon, or a pass. A worker may not see the root, and has a daemon.
+    pub(crate) async fn is_served(&self) -> bool {
+        if self.worker().is_some() {
+            return true;
+        }
+        match OwnerLock::ownership(self.root()) {
+            Ownership::Owned(_) => true,
+            Ownership::Free => false,
+            Ownership::Hidden => is_listened_at(&self.root().members_socket()).await,
         }
     }
 
@@ -365,11 +413,11 @@ impl Client {
         request_id: &str,
     ) -> Result<Option<Answer>, Failure> {
         let (mode, _lock) = match effect {
+            _ if OwnerLock::ownership(self.root()) == Ownership::Hidden => return Err(self.no_daemon()),
             Effect::Daemon => {
                 return match OwnerLock::owner(self.root()) {
                     Some(_) => Ok(None),
-                    None => Err(Failure::new(Code::Unreachable, format!("no daemon serves {}", self.root().dir().display()))
-                        .hint("start one with: supervisor daemon; if yours has another root, name it with --root DIR")),
+                    None => Err(self.no_daemon()),
                 };
             }
             Effect::Read => (Mode::Reading, None),
@@ -382,7 +430,7 @@ impl Client {
             }
         };
         let service = match mode {
-            Mode::Reading => self.reader(),
+            Mode::Reading => self.reader()?,
             Mode::Offline | Mode::Daemon(_) => self.service(mode)?,
         };
         let request = self.request(parcel, request_id, None)?;
@@ -396,18 +444,33 @@ impl Client {
         Ok(Arc::new(Service::new(self.root().clone(), Config::load(self.root())?, mode)))
     }
 
-    fn reader(&self) -> Arc<Service> {
+    fn reader(&self) -> Result<Arc<Service>, Failure> {
         let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(service) = &*reading {
-            return Arc::clone(service);
+            return Ok(Arc::clone(service));
         }
         let (config, defect) = Config::to_read_with(self.root());
-        let service = Arc::new(Service::new(self.root().clone(), config, Mode::Reading));
+        let root = if self.root().is_nothing() { self.empty_root()? } else { self.root().clone() };
+        let service = Arc::new(Service::new(root, config, Mode::Reading));
         if let Some(defect) = defect {
             service.use_settings(Err(defect));
         }
         *reading = Some(Arc::clone(&service));
-        service
+        Ok(service)
+    }
+
+    /// An empty root in the place of one that is not there. Who has named a directory may have mistyped it.
+    fn empty_root(&self) -> Result<Root, Failure> {
+        let place = std::env::temp_dir();
+        let dir = tempfile::tempdir().map_err(|e| Failure::file("make a directory in", &place, &e))?;
+        let dir = self.nothing.get_or_init(|| dir);
+        if self.root().is_named() {
+            let named = self.root().dir().display();
+            complain(&format!(
+                "warning: {named} does not exist: there is no board until something is created there"
+            ));
+        }
+        Ok(self.root().with_state(dir.path()))
     }
 }
 

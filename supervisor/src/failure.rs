@@ -61,6 +61,9 @@ impl Failure {
             Code::TryAgain => failure.hint(
                 "the host lacks space, descriptors or memory, or its disk fails; fix that and try again",
             ),
+            _ if error.kind() == std::io::ErrorKind::NotFound => {
+                failure.hint("there is no such path: check it, and make the directories above it")
+            }
             _ if error.kind() == std::io::ErrorKind::ReadOnlyFilesystem => failure
                 .hint("its file system is mounted read-only: make it writable, or choose another place"),
             _ => failure,
@@ -102,6 +105,11 @@ impl From<kernel::OpenError> for Failure {
         let code = match &error {
             E::Missing { .. } => Code::NotFound,
             E::Permission { .. } => Code::NotPermitted,
+            E::Io { source, path, step } => {
+                let failure = Failure::file(step, path, source);
+                return Failure { message: error.to_string(), ..failure };
+            }
+            E::Full { .. } => Code::TryAgain,
             E::Exists { .. } => Code::Conflict,
             // The daemon migrates it.
             E::OlderSchema { .. } => Code::Unreachable,
@@ -112,7 +120,6 @@ impl From<kernel::OpenError> for Failure {
             | E::Corrupt { .. }
             | E::NewerSchema { .. }
             | E::Mixed { .. }
-            | E::Io { .. }
             | E::Sqlite { .. } => Code::Failed,
         };
         Failure { code, message: error.to_string(), hint: error.hint() }

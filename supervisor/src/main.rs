@@ -24,6 +24,7 @@ mod exit;
 mod failpoint;
 mod failure;
 mod gc;
+mod given;
 mod host;
 mod http_worker;
 mod invocation;

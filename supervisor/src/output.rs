@@ -5,6 +5,7 @@ use std::path::Path;
 use crate::command::Command;
 use crate::environment;
 use crate::failure::{Failure, Problem};
+use crate::given;
 use crate::journal::{Journal, SOCKET};
 use crate::terminal::{self, Colour, Ink, LogWriter, Screen, complain, print, printable_lines};
 
@@ -45,7 +46,8 @@ impl Output {
             complain(&format!("{label} {}", printable_lines(text)));
         };
         tell(Ink::Red, "error:", &failure.message);
-        tell(Ink::Cyan, "hint:", failure.hint.as_deref().unwrap_or_else(|| failure.code.next_step()));
+        let hint = failure.hint.as_deref().unwrap_or_else(|| failure.code.next_step());
+        tell(Ink::Cyan, "hint:", &given::repeated(hint));
     }
 
     /// Writes warnings to standard error, where they do not mix with what a script reads.
@@ -53,7 +55,7 @@ impl Output {
         let screen = Screen::stderr(self.colour);
         for warning in warnings {
             let label = screen.paint(Ink::Yellow, "warning:");
-            complain(&format!("{label} {}", printable_lines(warning)));
+            complain(&format!("{label} {}", printable_lines(&given::repeated(warning))));
         }
     }
 

@@ -38,6 +38,15 @@ pub(crate) struct Owner {
     pub(crate) pid: Option<i32>,
 }
 
+/// What a user may know of who owns a root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ownership {
+    Free,
+    Owned(Owner),
+    /// Its lock is closed to this user: the root is somebody else's, and whether a daemon serves it is known by its sockets.
+    Hidden,
+}
+
 /// The owned lock. The kernel frees it when the process ends, however it ends.
 #[derive(Debug)]
 pub(crate) struct OwnerLock {
@@ -67,16 +76,37 @@ impl OwnerLock {
         Self::owner(root).filter(|owner| owner.role == Role::Daemon && owner.is_alive())
     }
 
-    /// Who owns the root; none if it is free.
+    /// Who owns the root; none if it is free, or if this user may not know.
     pub(crate) fn owner(root: &Root) -> Option<Owner> {
-        let mut file = std::fs::File::open(root.owner_lock()).ok()?;
+        match Self::ownership(root) {
+            Ownership::Owned(owner) => Some(owner),
+            Ownership::Free | Ownership::Hidden => None,
+        }
+    }
+
+    /// Whether somebody owns the root, and who.
+    pub(crate) fn ownership(root: &Root) -> Ownership {
+        let mut file = match std::fs::File::open(root.owner_lock()) {
+            Ok(file) => file,
+            Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => return Ownership::Hidden,
+            Err(_) => return Ownership::Free,
+        };
         let mut record = Vec::new();
-        file.read_to_end(&mut record).ok()?;
-        file.try_lock_shared().is_err().then(|| serde_json::from_slice(&record).unwrap_or_default())
+        let is_owned = file.read_to_end(&mut record).is_ok() && file.try_lock_shared().is_err();
+        if is_owned {
+            Ownership::Owned(serde_json::from_slice(&record).unwrap_or_default())
+        } else {
+            Ownership::Free
+        }
     }
 }
 
 impl Owner {
+    /// The process that made a socket, where the lock does not say who owns the root.
+    pub(crate) fn of_socket(pid: i32) -> Self {
+        Owner { role: Role::Unknown, pid: Some(pid) }
+    }
+
     /// Whether the process still lives.
     ///
     /// A daemon that was killed while it started a process leaves its lock to that process for a moment: a descriptor is
@@ -158,6 +188,24 @@ mod tests {
         assert_eq!(OwnerLock::daemon(&root), None, "a pass is no daemon that is asked to stop");
         drop(lock);
         assert_eq!(OwnerLock::owner(&root), None);
+    }
+
+    #[test]
+    fn a_lock_that_is_closed_to_this_user_does_not_say_that_the_root_is_free() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let choice = RootChoice { root: Some(dir.path().join("r")), ..RootChoice::default() };
+        let root = choice.resolve(|_| None).unwrap();
+        assert_eq!(OwnerLock::ownership(&root), Ownership::Free, "nothing is there");
+        std::fs::create_dir(root.dir()).unwrap();
+        drop(OwnerLock::try_acquire(&root, Role::Daemon).unwrap());
+        assert_eq!(OwnerLock::ownership(&root), Ownership::Free);
+        std::fs::set_permissions(root.dir(), std::fs::Permissions::from_mode(0o000)).unwrap();
+        let ownership = OwnerLock::ownership(&root);
+        std::fs::set_permissions(root.dir(), std::fs::Permissions::from_mode(0o700)).unwrap();
+        // Nothing is closed to root.
+        let is_root = nix::unistd::geteuid().is_root();
+        assert_eq!(ownership, if is_root { Ownership::Free } else { Ownership::Hidden });
     }
 
     #[test]

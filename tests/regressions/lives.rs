@@ -9,13 +9,13 @@ use crate::harness::{Fleet, User, binary, skip};
 use crate::invariants::invariants_hold;
 use crate::journal::{Attempts, Journal, PATIENT, of_task, outcomes, records};
 
-/// Runs forty workers that end at the same moment, and returns each task with the code that it ended with.
-fn forty_that_end(fleet: &Fleet, code: fn(i64) -> i64) -> Vec<(String, i64)> {
+/// Runs forty workers that end at the same moment, of tasks that so many failures block, and returns each task with the code that it ended with.
+fn forty_that_end(fleet: &Fleet, retries: &str, code: fn(i64) -> i64) -> Vec<(String, i64)> {
     let journal = Journal::of(fleet, 40, "");
     fleet.start();
     let tasks = (0..40).map(|n| {
         let script = Journal::script(&format!("{PATIENT}; exit {}", code(n)));
-        (fleet.create("ends", &script, &["--max-retries", "1"]), code(n))
+        (fleet.create("ends", &script, &["--max-retries", retries]), code(n))
     });
     let tasks = tasks.collect();
     fleet.eventually("all of them run", || (journal.begun() == 40).then_some(()));
@@ -26,7 +26,7 @@ fn forty_that_end(fleet: &Fleet, code: fn(i64) -> i64) -> Vec<(String, i64)> {
 #[test]
 fn forty_workers_that_end_at_once_are_each_known_by_their_own_exit_code() {
     let fleet = Fleet::offline();
-    for (task, code) in forty_that_end(&fleet, |n| 100 + n) {
+    for (task, code) in forty_that_end(&fleet, "1", |n| 100 + n) {
         let shown = fleet.wait_for(&task, "blocked");
         let run = &shown["runs"][0];
         assert_eq!((&run["exit_code"], &run["signal"]), (&json!(code), &json!(null)), "{shown:#}");
@@ -36,7 +36,7 @@ fn forty_workers_that_end_at_once_are_each_known_by_their_own_exit_code() {
 #[test]
 fn forty_workers_that_a_service_limits_at_once_are_none_of_them_crashed() {
     let fleet = Fleet::offline();
-    for (task, _) in forty_that_end(&fleet, |_| 75) {
+    for (task, _) in forty_that_end(&fleet, "2", |_| 75) {
         let shown = fleet.eventually("its run has ended", || {
             let shown = fleet.show(&task);
             shown["runs"][0]["ended_at"].is_i64().then_some(shown)

@@ -24,6 +24,8 @@ use crate::store::holds::By;
 
 /// A run that tries whether a limit is over and is not refused for so long is served.
 const SERVED: Duration = Duration::from_mins(1);
+/// `EX_TEMPFAIL` of sysexits.h.
+const TEMPORARY: i32 = 75;
 
 impl Board<'_> {
     /// Keeps a task, or the tasks of a profile, a tenant or an account, from starting. What runs goes on.
@@ -167,12 +169,22 @@ impl Board<'_> {
         Ok(())
     }
 
-    /// Takes the end of a rate limit from the worker's report.
-    pub(super) fn as_told_by_worker(&self, run: &Run, ending: Ending) -> Result<Ending, Error> {
+    /// Takes the end of a rate limit from the worker's report. Where it has reported none, the exit code of a script that is not tried again is
+    /// what it came to, and no limit.
+    pub(super) fn as_told_by_worker(
+        &self,
+        run: &Run,
+        max_retries: Option<u32>,
+        ending: Ending,
+    ) -> Result<Ending, Error> {
         let EndCause::RateLimited { .. } = ending.cause else { return Ok(ending) };
         let told = self.holds()?.into_iter().find(|hold| hold.run_id == Some(run.id));
-        Ok(match told.and_then(|hold| hold.until) {
-            Some(until) => Ending { cause: EndCause::RateLimited { until }, ..ending },
+        if let Some(until) = told.and_then(|hold| hold.until) {
+            return Ok(Ending { cause: EndCause::RateLimited { until }, ..ending });
+        }
+        let is_last = max_retries == Some(1) && ending.siblings == Siblings::Spare;
+        Ok(match ending.exit_code.filter(|code| is_last && *code == TEMPORARY) {
+            Some(code) => Ending { cause: EndCause::Exited { code }, ..ending },
             None => ending,
         })
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::board::event_snapshots::told;
 use crate::testing::{Bench, alice, start, titled};
 use crate::{
-    Accounts, Actor, EndCause, Error, Hold, HoldKind, HoldOn, HoldScope, NewHold, NewTask, Outcome, RunId,
-    Start, Status, TaskId, Timestamp, WaitingCode,
+    Accounts, Actor, EndCause, Ending, Error, Hold, HoldKind, HoldOn, HoldScope, Limits, NewHold, NewTask,
+    Outcome, RunId, Siblings, Start, Status, TaskId, Timestamp, WaitingCode,
 };
 
 fn on(scope: HoldScope, name: &str) -> HoldOn {
@@ -379,4 +379,33 @@ fn a_login_of_a_profile_without_an_account_holds_the_profile() {
         (why(&bench, &first), why(&bench, &second)),
         (WaitingCode::Environment, WaitingCode::Environment)
     );
+}
+
+#[test]
+fn the_exit_code_of_a_script_that_is_not_tried_again_is_no_limit_unless_it_has_said_so() {
+    let cases = [
+        (Some(1), Siblings::Spare, false, Outcome::Crashed, Status::Blocked),
+        (Some(1), Siblings::Spare, true, Outcome::RateLimited, Status::Scheduled),
+        (Some(1), Siblings::Hold, false, Outcome::RateLimited, Status::Scheduled),
+        (Some(2), Siblings::Spare, false, Outcome::RateLimited, Status::Scheduled),
+        (None, Siblings::Spare, false, Outcome::RateLimited, Status::Scheduled),
+    ];
+    for (max_retries, siblings, has_said, outcome, status) in cases {
+        let bench = Bench::new();
+        let limits = Limits { max_retries, ..Limits::default() };
+        let id = bench.create(NewTask { limits, ..titled("a script") }).id;
+        let run = bench.start(&id);
+        let worker = Actor::worker("bob", run, id.clone(), None);
+        let until = later(&bench, 60);
+        if has_said {
+            bench.call(move |board| board.hold_own("429", until, &worker)).unwrap();
+        }
+        let ending = Ending { exit_code: Some(75), siblings, ..Ending::new(EndCause::RateLimited { until }) };
+
+        let finished = bench.call(move |board| board.finish_run(run, ending)).unwrap();
+
+        let case = (max_retries, siblings, has_said);
+        assert_eq!((finished.outcome, bench.task(&id).status), (outcome, status), "{case:?}");
+        bench.check();
+    }
 }

@@ -32,6 +32,7 @@ impl View<'_> {
             parents: BTreeMap::new(),
             nonspawnable: BTreeMap::new(),
             ending: BTreeMap::new(),
+            limited: BTreeMap::new(),
             holds: self.holds()?,
             accounts,
         };
@@ -44,6 +45,10 @@ impl View<'_> {
         }
         if !spawnable.is_empty() {
             known.nonspawnable = self.tx.nonspawnable_of(&spawnable)?;
+        }
+        let scheduled = with(&[Status::Scheduled]);
+        if !scheduled.is_empty() {
+            known.limited = self.tx.limited_of(&scheduled)?.into_iter().collect();
         }
         if !running.is_empty() {
             known.ending = self.tx.ending_runs_of(&running)?.into_iter().collect();

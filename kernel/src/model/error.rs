@@ -55,6 +55,9 @@ words! {
 /// The step whose failure leaves open whether the write is kept.
 pub(crate) const COMMIT: &str = "commit";
 
+/// The step whose failure is one of the place that an export goes to.
+pub(crate) const EXPORT: &str = "write the export";
+
 /// Why a call was refused or failed.
 #[derive(Clone, Debug, thiserror::Error)]
 #[expect(clippy::error_impl_error, reason = "the one error of every call: kernel::Error")]
@@ -121,6 +124,12 @@ impl Error {
             | Error::Forbidden { hint, .. } => return hint.clone(),
             Error::Exhausted { hint, .. } => hint,
             Error::Storage { kind, step, .. } => match kind {
+                StorageKind::Full if *step == EXPORT => {
+                    "free some space on the file system that it is written to; what is there is not all of it"
+                }
+                StorageKind::ReadOnly if *step == EXPORT => {
+                    "name a place that the user of this process may write to"
+                }
                 StorageKind::Full => "free some space on the board's file system; nothing was written",
                 // What could not be made durable stands in the log all the same: a crash before the next write finds it.
                 StorageKind::Io if *step == COMMIT => {

@@ -57,6 +57,8 @@ pub(crate) struct Known<'a> {
     pub(crate) parents: BTreeMap<TaskId, Open>,
     pub(crate) nonspawnable: BTreeMap<TaskId, String>,
     pub(crate) ending: BTreeMap<TaskId, RunId>,
+    /// Those whose last run met a limit of its service, with the exit code that said so.
+    pub(crate) limited: BTreeMap<TaskId, Option<i32>>,
     pub(crate) holds: Vec<Hold>,
     pub(crate) accounts: &'a Accounts,
 }
@@ -98,7 +100,7 @@ pub(crate) fn of_task(task: &Task, known: &Known<'_>, now: Timestamp) -> Option<
         }),
         Status::Scheduled => Some(match known.hold(task, now) {
             Some(hold) if hold.until.is_none() || hold.until >= task.not_before => hold.waiting(now),
-            Some(_) | None => scheduled(task, now),
+            Some(_) | None => scheduled(task, known.limited.get(&task.id), now),
         }),
         Status::Ready => on_hold().or_else(|| match (&task.assignee, known.nonspawnable.get(&task.id)) {
             (None, _) => Some(Waiting::new(
@@ -124,7 +126,7 @@ pub(crate) fn of_task(task: &Task, known: &Known<'_>, now: Timestamp) -> Option<
     }
 }
 
-fn scheduled(task: &Task, now: Timestamp) -> Waiting {
+fn scheduled(task: &Task, limited: Option<&Option<i32>>, now: Timestamp) -> Waiting {
     let Some(at) = task.not_before else { return Waiting::new(WaitingCode::Time, "waits for its time") };
     if at >= Timestamp::OPEN_END {
         let text = format!("waits until somebody unblocks it: `supervisor unblock {}`", task.id);
@@ -135,6 +137,11 @@ fn scheduled(task: &Task, now: Timestamp) -> Waiting {
     let why = task.last_failure_error.as_deref().filter(|_| task.consecutive_failures > 0);
     let waiting = match why {
         _ if due => Waiting::new(WaitingCode::Time, "is due; start a daemon, or run `supervisor dispatch`"),
+        _ if limited.is_some() => {
+            let code = limited.copied().flatten();
+            let code = code.map(|code| format!(" (exit code {code})")).unwrap_or_default();
+            Waiting::new(WaitingCode::Time, format!("starts in {wait}: its last run was rate limited{code}"))
+        }
         Some(error) => Waiting::new(WaitingCode::Retry, format!("tries again in {wait} after: {error}")),
         None => Waiting::new(WaitingCode::Time, format!("starts in {wait}")),
     };
@@ -248,13 +255,15 @@ mod tests {
 
     /// What a task waits for where these holds stand.
     fn waiting(task: &Task, holds: &[Hold]) -> Option<Waiting> {
+        limited(task, holds, BTreeMap::new())
+    }
+
+    /// The same, where the last runs of these tasks met a limit.
+    fn limited(task: &Task, holds: &[Hold], limited: BTreeMap<TaskId, Option<i32>>) -> Option<Waiting> {
         let accounts = Accounts::new();
         let (parents, nonspawnable, ending) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        of_task(
-            task,
-            &Known { parents, nonspawnable, ending, holds: holds.to_vec(), accounts: &accounts },
-            NOW,
-        )
+        let holds = holds.to_vec();
+        of_task(task, &Known { parents, nonspawnable, ending, limited, holds, accounts: &accounts }, NOW)
     }
 
     fn code(task: &Task, holds: &[Hold]) -> Option<WaitingCode> {
@@ -341,6 +350,15 @@ mod tests {
     }
 
     #[test]
+    fn a_task_that_waits_for_the_end_of_a_limit_says_what_its_last_run_met() {
+        let scheduled = Task { not_before: Some(at(60)), ..task(Status::Scheduled) };
+        let met = |code| limited(&scheduled, &[], BTreeMap::from([(scheduled.id.clone(), code)])).unwrap();
+        assert_eq!(met(Some(75)).text, "starts in 1m: its last run was rate limited (exit code 75)");
+        assert_eq!(met(None).text, "starts in 1m: its last run was rate limited");
+        assert_eq!((met(None).code, met(None).until), (WaitingCode::Time, Some(at(60))));
+    }
+
+    #[test]
     fn three_parents_are_named_and_the_others_counted() {
         let child = task(Status::Todo);
         let accounts = Accounts::new();
@@ -351,7 +369,9 @@ mod tests {
             }
             let parents = BTreeMap::from([(child.id.clone(), open)]);
             let (nonspawnable, ending) = (BTreeMap::new(), BTreeMap::new());
-            let known = Known { parents, nonspawnable, ending, holds: Vec::new(), accounts: &accounts };
+            let limited = BTreeMap::new();
+            let known =
+                Known { parents, nonspawnable, ending, limited, holds: Vec::new(), accounts: &accounts };
             of_task(&child, &known, NOW).unwrap()
         };
         let text = |count: usize| waits(count).text;

@@ -44,6 +44,9 @@ pub enum OpenError {
     /// The file system failed.
     #[error("failed to {step} {}: {source}", path.display())]
     Io { step: &'static str, path: PathBuf, source: io::Error },
+    /// The disk is full.
+    #[error("failed to {step} the board {}: {source}", path.display())]
+    Full { step: &'static str, path: PathBuf, source: Box<dyn std::error::Error + Send + Sync> },
     /// The board exists already.
     #[error("the board {} already exists", path.display())]
     Exists { path: PathBuf },
@@ -92,6 +95,10 @@ impl OpenError {
                 "run as the owner of {}, or give it back to the supervisor's user",
                 path.display()
             )),
+            OpenError::Full { path, .. } => Some(format!(
+                "free some space on the file system of {}, or choose another place, and try again",
+                path.display()
+            )),
             OpenError::Exists { .. } => Some("use it, or choose another name".to_owned()),
             OpenError::Io { .. } | OpenError::Sqlite { .. } => None,
         }
@@ -112,6 +119,7 @@ pub(crate) fn sqlite(step: &'static str, path: &Path, error: rusqlite::Error) ->
         Some(ErrorCode::PermissionDenied | ErrorCode::ReadOnly | ErrorCode::CannotOpen) => {
             OpenError::Permission { path, source: io::Error::other(error) }
         }
+        Some(ErrorCode::DiskFull) => OpenError::Full { step, path, source: Box::new(error) },
         _ => OpenError::Sqlite { step, path, source: Box::new(error) },
     }
 }

@@ -14,7 +14,7 @@ use crate::model::error::Error;
 use crate::model::filter::Excerpt;
 use crate::model::id::{Profile, RunId, TaskId, Tenant};
 use crate::model::limits::{self, Room};
-use crate::model::outcome::{Finished, StopReason};
+use crate::model::outcome::{Finished, Outcome, StopReason};
 use crate::model::run::{Holder, Purpose, Run, RunStatus};
 use crate::model::task::Task;
 use crate::model::time_limit::TimeLimit;
@@ -251,6 +251,18 @@ impl Tx<'_> {
             "SELECT r.task_id, r.id FROM json_each(?1) j JOIN task_runs r ON r.task_id = j.value \
          WHERE r.ended_at IS NULL AND r.ending_since IS NOT NULL",
             [tasks],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
+    }
+
+    /// Lists those of these tasks whose last run met a limit of its service, each with the exit code that said so.
+    pub(crate) fn limited_of(&self, tasks: &[&TaskId]) -> Result<Vec<(TaskId, Option<i32>)>, Error> {
+        let tasks = to_json(&tasks)?;
+        self.conn.list(
+            "read runs",
+            "SELECT r.task_id, r.exit_code FROM json_each(?1) j JOIN task_runs r \
+         ON r.id = (SELECT max(id) FROM task_runs WHERE task_id = j.value) WHERE r.outcome = ?2",
+            (tasks, Outcome::RateLimited),
             |row| Ok((row.get(0)?, row.get(1)?)),
         )
     }

@@ -11,7 +11,7 @@
 //! A blob is `{"hex":"…"}`. The last line counts the rows and the files, so that a file that was cut off is known as such.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, Write};
+use std::io::{BufRead, ErrorKind, Write};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ use super::chunks::{Incoming, Piece, Refused, pieces};
 use crate::blobs::{Blobs, Lack};
 use crate::model::cell::Cell;
 use crate::model::counted::Counted;
-use crate::model::error::{Error, StorageKind};
+use crate::model::error::{EXPORT, Error, StorageKind};
 use crate::model::id::Tenant;
 use crate::store::migrate;
 use crate::store::tx::Tx;
@@ -156,7 +156,7 @@ pub(crate) fn export(
         lacks = own;
     }
     line(out, &json!({ "end": counts, "files": files }))?;
-    out.flush().map_err(|error| failed("write the export", error))?;
+    out.flush().map_err(|error| failed(EXPORT, error))?;
     Ok(Exported { rows: counts, files, lacks })
 }
 
@@ -309,11 +309,16 @@ fn line(out: &mut dyn Write, value: &impl Serialize) -> Result<(), Error> {
     serde_json::to_writer(&mut *out, value)
         .map_err(std::io::Error::from)
         .and_then(|()| out.write_all(b"\n"))
-        .map_err(|error| failed("write the export", error))
+        .map_err(|error| failed(EXPORT, error))
 }
 
 fn failed(step: &'static str, error: std::io::Error) -> Error {
-    Error::Storage { kind: StorageKind::Io, step, source: Arc::new(error) }
+    let kind = match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => StorageKind::Full,
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => StorageKind::ReadOnly,
+        _ => StorageKind::Io,
+    };
+    Error::Storage { kind, step, source: Arc::new(error) }
 }
 
 fn unreadable(number: u64, error: &dyn std::fmt::Display) -> Error {

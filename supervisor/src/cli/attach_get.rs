@@ -34,7 +34,7 @@ pub(super) async fn run(client: &Client, get: AttachGet, output: Output) -> Resu
             Failure::new(Code::Conflict, format!("{} exists already", to.display()))
                 .hint("name another file with --output")
         }
-        _ => Failure::file("write", &to, &e),
+        _ => Failure::named_file("write", &to, &e, "a file with --output, in a directory that exists"),
     })?;
     std::io::copy(&mut from, &mut file).map_err(|e| Failure::file("write", &to, &e))?;
     if output.json() {

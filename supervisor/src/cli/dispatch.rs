@@ -10,10 +10,12 @@ use super::{outcome, pages};
 use crate::client::Client;
 use crate::config::Tuning;
 use crate::daemon::{self, Extent, TaskKey};
+use crate::exit::Code;
 use crate::failure::Failure;
+use crate::given;
 use crate::mcp;
 use crate::output::{LogFormat, Output, start_log};
-use crate::owner::OwnerLock;
+use crate::owner::{OwnerLock, Ownership};
 use crate::resources::surface;
 use crate::terminal::complain;
 use crate::verbs::{Dispatch, Dispatched, Events, Runs, Show, Shown, Spawned};
@@ -34,14 +36,16 @@ pub(super) async fn run(client: &Client, verb: Dispatch, output: Output) -> Resu
 
 /// Makes a pass. Returns what it did, and the exit code of the first task that it started and that is not done.
 async fn pass(client: &Client, verb: Dispatch) -> Result<(Dispatched, u8), Failure> {
-    if OwnerLock::owner(client.root()).is_none() {
+    let ownership = OwnerLock::ownership(client.root());
+    if ownership == Ownership::Free {
         return be_the_daemon(client, &verb).await;
     }
     if verb.failure_limit.is_some() {
         complain("warning: the running daemon keeps its own failure limit: worker.failure_limit");
     }
     let before = newest(client).await?;
-    let mut dispatched = client.call(&verb).await?;
+    let asked = client.call(&verb).await;
+    let mut dispatched = asked.map_err(|failure| of_a_member(failure, ownership, client))?;
     let mut code = 0;
     for spawned in &mut dispatched.spawned {
         let came_to = wait_for(client, spawned).await?;
@@ -51,6 +55,16 @@ async fn pass(client: &Client, verb: Dispatch) -> Result<(Dispatched, u8), Failu
         dispatched.count(&event);
     }
     Ok((dispatched, code))
+}
+
+/// The refusal of a pass, where the root is another user's: who may not dispatch need not, because a daemon does.
+fn of_a_member(failure: Failure, ownership: Ownership, client: &Client) -> Failure {
+    if failure.code != Code::NotPermitted || ownership != Ownership::Hidden {
+        return failure;
+    }
+    let root = client.root().dir().display();
+    Failure::new(Code::NotPermitted, format!("only the user that owns {root} dispatches"))
+        .hint("its daemon starts tasks by itself; `supervisor list --why` says what yours wait for")
 }
 
 /// The exit code of several tasks: that of the first one that has another than 0.
@@ -71,7 +85,9 @@ async fn patiently<T>(mut pass: impl Future<Output = T> + Unpin) -> T {
         () = tokio::time::sleep(LONG) => {}
     }
     if std::io::stderr().is_terminal() {
-        complain("Waiting for workers; `supervisor status` in another terminal shows them.");
+        complain(&given::repeated(
+            "Waiting for workers; `supervisor status` in another terminal shows them.",
+        ));
     }
     pass.await
 }

@@ -16,7 +16,7 @@ const OPEN: &str = "supervisor list --status triage,todo,scheduled,ready,running
 
 /// A word that pueue, docker, gh, systemctl, kubectl or slurm has, and the commands that do what it does there. The task of the line
 /// stands where `{task}` does.
-const FOREIGN: [(&str, &[&str]); 49] = [
+const FOREIGN: [(&str, &[&str]); 51] = [
     ("add", &[CREATE, RUN]),
     ("cat", &["logs {task}"]),
     ("clean", &["archive {task}", "gc"]),
@@ -43,13 +43,15 @@ const FOREIGN: [(&str, &[&str]); 49] = [
     ("parallel", &["status", concat!("help ", "docs/configuration.md")]),
     ("pause", &["hold {task} --reason '…'"]),
     ("priority", &["edit {task} --priority 10"]),
+    ("prune", &["gc", "archive --status done"]),
     ("ps", &["status", "list --status running"]),
     ("queue", &["list"]),
     ("reload", &["service reload"]),
     ("remove", &["archive {task}"]),
     ("rerun", &["retry {task}"]),
+    ("reset", &["archive --status done", "retry {task}"]),
     ("reset-failed", &["retry --failed", "release --host"]),
-    ("restart", &["retry {task}"]),
+    ("restart", &["retry {task}", "stop"]),
     ("resume", &["release {task}", "unblock {task}"]),
     ("rm", &["archive {task}"]),
     ("search", &["list --search '…'"]),
@@ -89,7 +91,7 @@ const WITHOUT_TASK: [(&str, &str, &str); 3] = [
 ];
 
 /// Flags and values of other programs' commands, by the command of ours that they were given to, and what does the same here.
-const VALUES: [(&str, &str, &str); 18] = [
+const VALUES: [(&str, &str, &str); 25] = [
     ("approve", "--reason", "supervisor approve t_0123abcd 'what you looked at'"),
     ("create", "--title", "supervisor create 'what is to be done'"),
     (
@@ -100,11 +102,18 @@ const VALUES: [(&str, &str, &str); 18] = [
     ("kill", "--all", "supervisor kill --status running"),
     ("list", "--failed", "supervisor list --status blocked --why"),
     ("list", "--filter", "supervisor list --status running --tenant acme"),
+    ("list", "--format <FORMAT>", "supervisor list --format tsv --columns id,title"),
     ("list", "age", "supervisor list --sort created"),
     ("list", "failed", "supervisor list --status blocked --why"),
     ("list", "open", OPEN),
     ("logs", "--timestamps", "supervisor tail t_0123abcd"),
+    ("run", "--cwd", "supervisor run --workspace dir:/srv/app -- make test"),
+    ("run", "--env", "supervisor run -- env A=1 make test"),
+    ("run", "--name", "supervisor run --title 'nightly tests' -- make test"),
+    ("run", "--timeout", "supervisor run --max-runtime 5m -- make test"),
+    ("run", "-e", "supervisor run -- env A=1 make test"),
     ("run", "-i", "supervisor attach t_0123abcd"),
+    ("run", "-w", "supervisor run --workspace dir:/srv/app -- make test"),
     ("schedule", "add", "supervisor schedules add --help"),
     ("schedule", "list", "supervisor schedules list"),
     ("schedule", "ls", "supervisor schedules list"),
@@ -220,7 +229,8 @@ mod tests {
     #[test]
     fn a_task_is_taken_along() {
         for (line, hint) in [
-            ("supervisor --json restart t_0123abcd", "supervisor retry t_0123abcd"),
+            ("supervisor --json restart t_0123abcd", "supervisor retry t_0123abcd, or supervisor stop"),
+            ("supervisor prune", "supervisor gc, or supervisor archive --status done"),
             ("supervisor pause t_0123abcd", "supervisor hold t_0123abcd --reason '…'"),
             ("supervisor pause", "supervisor hold TASK --reason '…'"),
             ("supervisor queue t_0123abcd", "supervisor list"),
@@ -270,10 +280,16 @@ mod tests {
             ("supervisor list --failed", "supervisor list --status blocked --why"),
             ("supervisor ls --status failed", "supervisor list --status blocked --why"),
             ("supervisor list --filter status=running", "supervisor list --status running --tenant acme"),
+            ("supervisor list --format id,title", "supervisor list --format tsv --columns id,title"),
             ("supervisor list --sort age", "supervisor list --sort created"),
             ("supervisor kill --all", "supervisor kill --status running"),
             ("supervisor logs --timestamps t_0123abcd", "supervisor tail t_0123abcd"),
             ("supervisor run -it bash", "supervisor attach t_0123abcd"),
+            ("supervisor run -e A=1 -- env", "supervisor run -- env A=1 make test"),
+            ("supervisor run --name x -- true", "supervisor run --title 'nightly tests' -- make test"),
+            ("supervisor run --timeout 5 true", "supervisor run --max-runtime 5m -- make test"),
+            ("supervisor run -w /tmp true", "supervisor run --workspace dir:/srv/app -- make test"),
+            ("supervisor run --cwd /tmp true", "supervisor run --workspace dir:/srv/app -- make test"),
             ("supervisor list --status open", OPEN),
             ("supervisor schedule list", "supervisor schedules list"),
             ("supervisor approve t_0123abcd --reason fine", VALUES[0].2),

@@ -241,7 +241,7 @@ impl Source {
             self.served.look(client);
             let piece = client.call(&self.log).await?;
             if !piece.ended {
-                waits.warn_without_daemon(client);
+                waits.warn_without_daemon(client).await;
             }
             if piece.run_id.is_none() {
                 // What it waits for may change without an event of it.

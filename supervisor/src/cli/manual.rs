@@ -27,6 +27,9 @@ Boards, sockets and configuration of the host's service.
 Those of a user. With \-\-root, everything lies under one directory.
 ";
 
+/// What to name instead of a place that cannot be used.
+const PLACE: &str = "a directory";
+
 /// The page of the unit, which stands beside it.
 const UNIT: &str = include_str!("../../../systemd/supervisor.service.8");
 
@@ -79,7 +82,7 @@ pub(super) async fn completions(line: &CommandLine, asked: Completions) -> Resul
 /// Writes a manual page for the program and one for each verb.
 pub(super) async fn man(line: &CommandLine, asked: Man) -> Result<u8, Failure> {
     let dir = asked.dir.as_path();
-    std::fs::create_dir_all(dir).map_err(|e| Failure::file("make the directory", dir, &e))?;
+    std::fs::create_dir_all(dir).map_err(|e| Failure::named_file("make the directory", dir, &e, PLACE))?;
     let mut program = command().disable_help_subcommand(true);
     program.build();
     write(dir, &program, "supervisor")?;
@@ -88,9 +91,10 @@ pub(super) async fn man(line: &CommandLine, asked: Man) -> Result<u8, Failure> {
     }
     let beside =
         if dir.file_name() == Some("man1".as_ref()) { dir.with_file_name("man8") } else { dir.to_owned() };
-    std::fs::create_dir_all(&beside).map_err(|e| Failure::file("make the directory", &beside, &e))?;
+    std::fs::create_dir_all(&beside)
+        .map_err(|e| Failure::named_file("make the directory", &beside, &e, PLACE))?;
     let path = beside.join("supervisor.service.8");
-    std::fs::write(&path, UNIT).map_err(|e| Failure::file("write", &path, &e))?;
+    std::fs::write(&path, UNIT).map_err(|e| Failure::named_file("write", &path, &e, PLACE))?;
     line.output.text(&format!("Wrote the manual to {}\n", dir.display()))?;
     Ok(0)
 }
@@ -99,7 +103,7 @@ fn write(dir: &Path, command: &clap::Command, name: &str) -> Result<(), Failure>
     let path = dir.join(format!("{name}.1"));
     let text =
         page(command, name).map_err(|e| Failure::failed(format!("failed to lay out {name}.1: {e}")))?;
-    std::fs::write(&path, text).map_err(|e| Failure::file("write", &path, &e))
+    std::fs::write(&path, text).map_err(|e| Failure::named_file("write", &path, &e, PLACE))
 }
 
 fn page(command: &clap::Command, name: &str) -> io::Result<Vec<u8>> {

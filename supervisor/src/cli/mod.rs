@@ -75,6 +75,7 @@ use crate::command::Command;
 use crate::demo::{self, Demo};
 use crate::environment;
 use crate::failure::Failure;
+use crate::given;
 use crate::host::own_directory;
 use crate::invocation::WorkerSelf;
 use crate::output::Output;
@@ -92,6 +93,10 @@ pub(crate) fn main() -> ExitCode {
         // Help that nobody reads to the end is no failure.
         drop(crate::terminal::print(&text));
         return ExitCode::SUCCESS;
+    }
+    let verb = compat::first_verb(&words);
+    if words.get(verb).is_none_or(|word| word != "daemon") {
+        given::keep(&words, verb, |word| arguments::alone(Some(word)).is_some());
     }
     if let Some(failure) = foreign::pair(&words) {
         let json = words.iter().any(|word| word == "--json");

@@ -14,6 +14,7 @@ use crate::client::Client;
 use crate::config::settings;
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::given;
 use crate::output::Output;
 use crate::terminal::printable;
 use crate::verbs::{CheckPlugin, ListPlugins, Reload, ResumePlugin};
@@ -133,7 +134,7 @@ pub(super) async fn run(line: &CommandLine, plugin: PluginCommand) -> Result<u8,
             let parent = directory.unwrap_or_else(|| PathBuf::from("."));
             let path = create(&parent, &name, language)?;
             let next = format!("check it with: supervisor plugin check {}", shown(&path));
-            said(output, "Created", &Changed { name, path }, Some(&next))
+            said(output, "Created", &Changed { name, path }, Some(&given::repeated(&next)))
         }
         Subcommand::Check { plugin } => {
             call(client, to_check(&plugin)?, output).await.map_err(|refusal| beside(refusal, &plugin))

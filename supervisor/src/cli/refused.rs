@@ -2,7 +2,7 @@
 //! One that names no verb asks for help, as `hermes kanban` does: its answer is the help, and no refusal.
 
 use std::ffi::OsString;
-use std::num::{IntErrorKind, ParseIntError};
+use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
@@ -145,6 +145,11 @@ fn said(error: &Error, words: &[OsString]) -> String {
         let after = from.split_once("\n\n").map(|(_, after)| format!("\n\n{after}")).unwrap_or_default();
         text = format!("{before}{after}");
     }
+    if let Some(float) =
+        std::error::Error::source(error).and_then(|source| source.downcast_ref::<ParseFloatError>())
+    {
+        return text.replace(&float.to_string(), "write a number, such as 0.5");
+    }
     let number = std::error::Error::source(error).and_then(|source| source.downcast_ref::<ParseIntError>());
     let Some(number) = number else { return text };
     let why = match number.kind() {
@@ -157,6 +162,10 @@ fn said(error: &Error, words: &[OsString]) -> String {
 /// Whether a command line is taken with `--` before the word that was refused.
 fn is_taken_behind_dashes(error: &Error, words: &[OsString]) -> bool {
     let Some(ContextValue::String(refused)) = error.get(ContextKind::InvalidArg) else { return false };
+    // Behind them `run` takes any word for the command.
+    if words.get(compat::first_verb(words)).is_some_and(|word| word == "run") {
+        return false;
+    }
     let is_refused = |word: &OsString| word.to_str().is_some_and(|word| word.starts_with(refused.as_str()));
     let Some(at) = words.iter().position(is_refused) else { return false };
     let (before, from) = words.split_at(at);
@@ -273,10 +282,22 @@ mod tests {
             said(&error, &words)
         };
         assert!(refused(&["comment", "t_0123abcd", "--- broken"]).contains("tip: to pass"));
-        for words in [&["edit", "t_0123abcd", "--nope", "x"][..], &["create", "x", "--not-before", "-5m"]] {
+        for words in [
+            &["edit", "t_0123abcd", "--nope", "x"][..],
+            &["create", "x", "--not-before", "-5m"],
+            &["run", "-e", "A=1", "--", "env"],
+        ] {
             let text = refused(words);
             assert!(!text.contains("tip:") && text.contains("Usage: "), "{text}");
         }
+    }
+
+    #[test]
+    fn a_number_of_seconds_that_is_none_is_refused_in_words_that_say_what_to_write() {
+        let words = ["supervisor", "status", "--watch", "--interval", "abc"].map(OsString::from);
+        let error = crate::cli::command().try_get_matches_from(&words).unwrap_err();
+        let text = said(&error, &words);
+        assert!(text.contains("write a number, such as 0.5") && !text.contains("literal"), "{text}");
     }
 
     #[test]

@@ -10,8 +10,9 @@ use crate::command::Command as _;
 use crate::config::Config;
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::given;
 use crate::output::Output;
-use crate::owner::OwnerLock;
+use crate::owner::{OwnerLock, Ownership};
 use crate::paths::Root;
 use crate::roster::{Roster, nearest};
 use crate::terminal::{complain, cut};
@@ -41,7 +42,7 @@ const INTERRUPTED: u8 = 130;
 #[command(after_help = "\
 Options come before the command. One argument is a script for sh, or the prompt of an
 agent; several are a command with its arguments. An option that is not known is refused: write -- before
-a command that begins with `-`. The command reads nothing from standard input. Ctrl-C ends only the display: the task goes on. Unless
+a command that begins with `-`. The command reads nothing from standard input, and all that it writes, also to standard error, is shown on standard output. Ctrl-C ends only the display: the task goes on. Unless
 --max-retries says otherwise, a command that fails is not tried again.
 
 Exit code: that of the command; 5 if a person has to act (a question, a review).
@@ -103,13 +104,8 @@ pub(super) async fn run(line: &CommandLine, run: Run) -> Result<u8, Failure> {
         new.quiet = !output.json();
         return create::run(client, new, output).await;
     }
-    if OwnerLock::owner(client.root()).is_none() {
-        let root = client.root().dir().display();
-        return Err(Failure::new(
-            Code::Unreachable,
-            format!("no daemon serves {root}, so nothing would run it"),
-        )
-        .hint("start one with: supervisor daemon; or create the task for later with --detach"));
+    if !client.is_served().await {
+        return Err(unserved(client));
     }
     if let Some(assignee) = &new.assignee {
         require_known(client, assignee).await?;
@@ -126,12 +122,21 @@ pub(super) async fn run(line: &CommandLine, run: Run) -> Result<u8, Failure> {
         }
         // What was asked for a moment ago is a read: nothing is lost with it.
         _ = tokio::signal::ctrl_c() => {
-            complain(&format!(
+            complain(&given::repeated(&format!(
                 "\n{task} continues. Follow it: supervisor logs -f {task}\nEnd it: supervisor cancel {task}"
-            ));
+            )));
             Ok(INTERRUPTED)
         }
     }
+}
+
+fn unserved(client: &Client) -> Failure {
+    let failure = client.no_daemon();
+    if OwnerLock::ownership(client.root()) == Ownership::Hidden {
+        return failure;
+    }
+    Failure { message: format!("{failure}, so nothing would run it"), ..failure }
+        .hint("start one with: supervisor daemon; or create the task for later with --detach")
 }
 
 impl Run {
@@ -181,7 +186,13 @@ fn default_assignee(root: &Root, output: Output) -> Profile {
 
 /// Refuses an assignee that nothing here has: what nobody runs would be waited for without an end.
 async fn require_known(client: &Client, assignee: &Profile) -> Result<(), Failure> {
-    let Listed::Rows(lines) = client.call(&Assignees::default()).await? else { return Ok(()) };
+    let lines = match client.call(&Assignees::default()).await {
+        Ok(Listed::Rows(lines)) => lines,
+        Ok(Listed::Page { .. }) => return Ok(()),
+        // The users of a tenant may not list them. What nobody runs is said of their task.
+        Err(failure) if failure.code == Code::NotPermitted => return Ok(()),
+        Err(failure) => return Err(failure),
+    };
     let known: Vec<String> = lines.into_iter().filter(|line| line.on_disk).map(|line| line.name).collect();
     if known.iter().any(|name| name == assignee.as_str()) {
         return Ok(());
@@ -274,7 +285,7 @@ fn end(shown: &Shown, output: Output) -> Result<u8, Failure> {
             Some(question) => format!("; {}", question.command(&task.id)),
             None => next(shown).map(|verb| format!("; supervisor {verb} {}", task.id)).unwrap_or_default(),
         };
-        complain(&format!("supervisor show {}{next}", task.id));
+        complain(&given::repeated(&format!("supervisor show {}{next}", task.id)));
     }
     Ok(code)
 }

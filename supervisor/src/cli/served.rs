@@ -1,6 +1,7 @@
 //! Whether a daemon serves the board that a command follows: when it goes, the command reports that, and goes on.
 
 use crate::client::Client;
+use crate::given;
 use crate::owner::OwnerLock;
 use crate::terminal::complain;
 
@@ -16,11 +17,11 @@ impl Served {
         // A worker may not see the root, and asks through its own socket.
         let has = client.worker().is_none() && OwnerLock::daemon(client.root()).is_some();
         if self.had && !has {
-            complain(&format!(
+            complain(&given::repeated(&format!(
                 "warning: no daemon serves {} any more. Running workers continue, and their ends are recorded when one is started again: \
                  supervisor daemon",
                 client.root().dir().display()
-            ));
+            )));
         }
         self.had = has;
     }

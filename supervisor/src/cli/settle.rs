@@ -60,9 +60,9 @@ impl Settling {
     }
 
     /// Warns where nobody runs what is waited for.
-    pub(super) fn warn_without_daemon(&mut self, client: &Client) {
+    pub(super) async fn warn_without_daemon(&mut self, client: &Client) {
         if !self.open.is_empty() {
-            self.waits.warn_without_daemon(client);
+            self.waits.warn_without_daemon(client).await;
         }
     }
 

@@ -90,7 +90,7 @@ struct Told<'a> {
 impl Told<'_> {
     /// Waits for the tasks that are left. Returns the exit code of them all.
     async fn all(&mut self, client: &Client, settling: &mut Settling) -> Result<u8, Failure> {
-        settling.warn_without_daemon(client);
+        settling.warn_without_daemon(client).await;
         while let Some((shown, code)) = settling.next(client).await? {
             if self.tell(&shown, code)? {
                 return Ok(code);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use kernel::{TaskId, Waiting, WaitingCode};
 
 use crate::client::Client;
-use crate::owner::OwnerLock;
+use crate::given;
 use crate::terminal::{complain, printable};
 use crate::verbs::Shown;
 
@@ -39,12 +39,13 @@ impl Waits {
         }
     }
 
-    /// Warns once where nobody runs tasks. The process that owns the root does, also `dispatch`; a worker may not see the root, and has a daemon.
-    pub(super) fn warn_without_daemon(&mut self, client: &Client) {
-        let is_served = client.worker().is_some() || OwnerLock::owner(client.root()).is_some();
-        if !is_served && !std::mem::replace(&mut self.has_warned, true) {
+    /// Warns once where nobody runs tasks. The process that owns the root does, also `dispatch`.
+    pub(super) async fn warn_without_daemon(&mut self, client: &Client) {
+        if !self.has_warned && !client.is_served().await {
+            self.has_warned = true;
             let root = client.root().dir().display();
-            complain(&format!("warning: no daemon serves {root}, so nothing runs there: supervisor daemon"));
+            let text = format!("warning: no daemon serves {root}, so nothing runs there: supervisor daemon");
+            complain(&given::repeated(&text));
         }
     }
 }

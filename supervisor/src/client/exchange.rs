@@ -1,5 +1,6 @@
 //! One request and its answer, over either transport.
 
+use std::path::Path;
 use std::time::Duration;
 
 use http_body_util::{BodyExt as _, Full};
@@ -8,6 +9,9 @@ use hyper::{Request, StatusCode, header};
 use hyper_util::rt::TokioIo;
 
 use crate::invocation::Address;
+
+/// How long a look at who listens may take.
+const CONNECTED: Duration = Duration::from_secs(2);
 
 /// An answer over any transport.
 pub(super) struct Answer {
@@ -66,6 +70,20 @@ async fn talk(
     drop(sender);
     driver.abort();
     Ok(Answer { status, body })
+}
+
+/// The process that listens at a socket: the one that has made it, which may be a service manager. None where nobody listens.
+pub(super) async fn listener(path: &Path) -> Option<i32> {
+    let stream = tokio::time::timeout(CONNECTED, tokio::net::UnixStream::connect(path)).await.ok()?.ok()?;
+    stream.peer_cred().ok()?.pid()
+}
+
+/// Whether a socket has a listener, or is closed to this user: a request is told which.
+pub(super) async fn is_listened_at(path: &Path) -> bool {
+    match tokio::time::timeout(CONNECTED, tokio::net::UnixStream::connect(path)).await {
+        Ok(Err(e)) => !matches!(absent_or_broken(&e, ""), Trouble::Absent(_)),
+        Ok(Ok(_)) | Err(_) => true,
+    }
 }
 
 /// Returns whether the listener answers at all within this time.

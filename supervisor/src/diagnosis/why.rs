@@ -11,6 +11,7 @@ use kernel::{Profile, Status, Task, TaskId, Waiting, WaitingCode};
 use crate::api::Call;
 use crate::daemon::{OwnerLink, Performer, ask_why, left_open, merged};
 use crate::failure::Failure;
+use crate::given;
 use crate::roster::CannotRun;
 use crate::time::timestamp;
 
@@ -75,10 +76,13 @@ fn no_daemon(task: &Task) -> Waiting {
 pub(crate) fn line(why: &Waiting) -> String {
     let starts = matches!(why.code, WaitingCode::Time | WaitingCode::Retry);
     let word = if starts { "at" } else { "until" };
+    // The other reasons have words of workers and of people in them.
+    let is_own = matches!(why.code, WaitingCode::NoDaemon | WaitingCode::Unassigned | WaitingCode::Time);
+    let text = if is_own { given::repeated(&why.text) } else { why.text.clone() };
     match why.until {
         Some(at) => {
-            format!("{} ({word} {})", why.text, timestamp::soon(at, kernel::Clock::now(&kernel::SystemClock)))
+            format!("{text} ({word} {})", timestamp::soon(at, kernel::Clock::now(&kernel::SystemClock)))
         }
-        None => why.text.clone(),
+        None => text,
     }
 }

@@ -131,6 +131,11 @@ impl Sampler {
     }
 }
 
+/// Whether a signal has stopped a process (`proc_pid_stat(5)`).
+pub(crate) fn is_stopped(pid: i32) -> bool {
+    stat(pid).is_some_and(|stat| matches!(stat.state, 'T' | 't'))
+}
+
 /// Processes, each before those that it has started, with the number of them that are above it.
 fn in_order(mut found: Vec<Stat>) -> Vec<(Stat, usize)> {
     // The youngest first, because the last of a list is taken from it first.

@@ -1,11 +1,30 @@
 //! What there is in a root, by the names of its directories.
 
+use std::path::Path;
+
 use kernel::BoardName;
 
 use super::Root;
 use crate::failure::Failure;
 
 impl Root {
+    /// Whether nobody has made it yet.
+    pub(crate) fn is_nothing(&self) -> bool {
+        let is_missing =
+            |path: &Path| path.symlink_metadata().is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound);
+        is_missing(self.dir()) && is_missing(&self.operator_socket())
+    }
+
+    /// Whether all of it lies under one directory, which somebody has named.
+    pub(crate) fn is_named(&self) -> bool {
+        self.config == self.state
+    }
+
+    /// The same settings with the state of another place.
+    pub(crate) fn with_state(&self, state: &Path) -> Self {
+        Root { state: state.to_owned(), runtime: state.join("run"), config: self.config.clone() }
+    }
+
     /// The boards that exist, by name.
     pub(crate) fn board_names(&self) -> Result<Vec<BoardName>, Failure> {
         let dir = self.boards();

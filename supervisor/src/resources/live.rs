@@ -85,7 +85,8 @@ async fn live(ask: Ask<LiveQuery>) -> Result<Response, Failure> {
 
 impl LiveWorker {
     fn of(worker: WorkerLine, lane: Option<String>, now: Timestamp) -> Self {
-        let WorkerLine { run, age_seconds, left_seconds, usage, health, last_note, tree: _ } = worker;
+        let WorkerLine { run, age_seconds, left_seconds, usage, is_stopped: _, health, last_note, tree: _ } =
+            worker;
         let spent = run.spent.as_ref();
         LiveWorker {
             board: run.board,

@@ -14,6 +14,7 @@ use crate::command::Command;
 use crate::daemon::{Presence, check_workspace};
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::given;
 use crate::paths::Root;
 use crate::service::details::Details;
 use crate::terminal::{Cell, Screen};
@@ -86,7 +87,7 @@ impl Verb for ListBoards {
 impl Command for ListBoards {
     fn show(reply: &Vec<BoardLine>, screen: &mut Screen) {
         if reply.is_empty() {
-            screen.line("No boards. Create the default one with: supervisor init");
+            screen.line(given::repeated("No boards. Create the default one with: supervisor init"));
             return;
         }
         let rows = reply.iter().map(|line| {

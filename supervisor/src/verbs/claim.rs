@@ -15,6 +15,7 @@ use crate::command::Command;
 use crate::daemon::{Provision, provide_external};
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::given;
 use crate::terminal::{Screen, printable};
 use crate::time::duration::WrittenDuration;
 
@@ -203,11 +204,11 @@ impl Command for Claim {
         screen.line(format!("Socket: {}", printable(&reply.socket)));
         screen.line(format!("Token: {}", reply.token));
         if let Some(expires) = reply.run.claim_expires {
-            screen.line(format!(
+            screen.line(given::repeated(&format!(
                 "The claim lasts until {}; renew it with: supervisor heartbeat {}",
                 crate::time::timestamp::local(expires),
                 reply.task.id
-            ));
+            )));
         }
     }
 }

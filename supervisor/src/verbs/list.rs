@@ -13,6 +13,7 @@ use crate::command::{Command, Side};
 use crate::diagnosis::why;
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::given;
 use crate::terminal::{Cell, Ink, Screen, printable};
 use crate::time::since::Since;
 
@@ -235,9 +236,9 @@ impl Command for List {
     fn show(reply: &Listed<Task>, screen: &mut Screen) {
         let (tasks, next) = reply.parts();
         if tasks.is_empty() {
-            screen.line(
+            screen.line(given::repeated(
                 "No tasks. Create one with: supervisor create '<title>' --assignee shell --body '<script>'",
-            );
+            ));
             return;
         }
         if tasks.iter().any(|task| task.why.is_some()) {

@@ -11,6 +11,7 @@ use super::{spent, texts};
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
+use crate::given;
 use crate::invocation::Invocation;
 use crate::terminal::Screen;
 use crate::time::duration::WrittenDuration;
@@ -268,10 +269,10 @@ impl Command for ResumeMission {
     fn show(reply: &Steered, screen: &mut Screen) {
         reply.show("Resumed", screen);
         if reply.is_granted {
-            screen.line(format!(
+            screen.line(given::repeated(&format!(
                 "It was at a limit, and may have as much again: supervisor mission show {}",
                 reply.mission
-            ));
+            )));
         }
     }
 }

@@ -13,6 +13,7 @@ use super::list::ink;
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
+use crate::given;
 use crate::terminal::{Cell, Ink, Screen, printable};
 
 /// List the missions, the newest first.
@@ -69,7 +70,7 @@ impl Verb for ListMissions {
 impl Command for ListMissions {
     fn show(reply: &Missions, screen: &mut Screen) {
         if reply.missions.is_empty() {
-            screen.line("No missions. Create one with: supervisor mission create");
+            screen.line(given::repeated("No missions. Create one with: supervisor mission create"));
             return;
         }
         let rows = reply.missions.iter().map(|mission| {
@@ -139,7 +140,7 @@ impl Command for ShowMission {
         screen.heading("Tasks");
         Tree::of(&reply.tree).show(screen);
         if reply.more {
-            screen.line("There are more tasks: supervisor list lists all.");
+            screen.line(given::repeated("There are more tasks: supervisor list lists all."));
         }
         show_results(&reply.tree, screen);
     }

@@ -11,6 +11,7 @@ use crate::config::definitions::Found;
 use crate::config::triage::TriageConfig;
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::given;
 use crate::host::home::home_of;
 use crate::paths::Root;
 use crate::roster::{Home, Persona, ProfileText, Roster, did_you_mean, unread_profile};
@@ -112,7 +113,7 @@ fn unknown(name: &Profile, roster: &Roster, root: &Root) -> Failure {
 impl Command for ListProfiles {
     fn show(reply: &Vec<NamedProfile>, screen: &mut Screen) {
         if reply.is_empty() {
-            screen.line("No profiles. Create one with: supervisor profile create NAME");
+            screen.line(given::repeated("No profiles. Create one with: supervisor profile create NAME"));
             return;
         }
         let rows = reply.iter().map(|named| {

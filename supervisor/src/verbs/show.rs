@@ -16,6 +16,7 @@ use super::time_limit::TimeLimitLine;
 use crate::api::{Audience, Call, Effect, Scope, Tool, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
+use crate::given;
 use crate::invocation::Invocation;
 use crate::terminal::{Ink, Screen, printable, printable_lines};
 use crate::time::timestamp;
@@ -228,7 +229,7 @@ impl Command for Show {
         if !reply.runs.is_empty() {
             screen.heading("Runs");
             if reply.more.contains(&More::Runs) {
-                screen.line(format!("There are older ones: supervisor runs {}", task.id));
+                screen.line(given::repeated(&format!("There are older ones: supervisor runs {}", task.id)));
             }
             runs::table(&reply.runs, screen);
             if let Some((run, line)) = reply.runs.iter().rev().find_map(ended::line) {
@@ -237,7 +238,8 @@ impl Command for Show {
             if let Some((run, report)) =
                 reply.runs.iter().rev().find_map(confinement).filter(|(_, report)| !report.is_whole())
             {
-                let text = format!("{}: supervisor show {} --verbose", report.summary(), task.id);
+                let text =
+                    given::repeated(&format!("{}: supervisor show {} --verbose", report.summary(), task.id));
                 field(screen, &format!("sandbox {run}"), &printable(&text));
             }
         }

@@ -8,6 +8,7 @@ use super::spent;
 use crate::api::{Audience, Call, Effect, Verb, confine_to};
 use crate::command::Command;
 use crate::failure::Failure;
+use crate::given;
 use crate::terminal::Screen;
 
 /// Show task counts by status and assignee, and usage
@@ -63,7 +64,7 @@ impl Command for Stats {
             screen.heading("By assignee");
             screen.table(["ASSIGNEE", "STATUS", "TASKS"], rows);
             if !reply.more.is_empty() {
-                screen.line("There are more: supervisor assignees lists all.");
+                screen.line(given::repeated("There are more: supervisor assignees lists all."));
             }
         }
         show_used("Used today", &reply.used_today, screen);

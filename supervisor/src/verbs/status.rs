@@ -123,6 +123,9 @@ pub(crate) struct WorkerLine {
     /// Until its deadline, in seconds.
     pub(crate) left_seconds: Option<u64>,
     pub(crate) usage: Option<Usage>,
+    /// Whether a signal has stopped its first process.
+    #[serde(default)]
+    pub(crate) is_stopped: bool,
     /// How it is; a daemon of an earlier release does not say.
     #[serde(default)]
     pub(crate) health: WorkerHealth,

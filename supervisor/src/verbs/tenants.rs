@@ -14,6 +14,7 @@ use crate::command::Command;
 use crate::config::tenants::TenantConfig;
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::given;
 use crate::host::disk_use::DiskUse;
 use crate::terminal::{Cell, Screen};
 use crate::time::duration::processor;
@@ -146,7 +147,7 @@ impl Verb for ListTenants {
 impl Command for ListTenants {
     fn show(reply: &Vec<TenantLine>, screen: &mut Screen) {
         if reply.is_empty() {
-            screen.line("No tenants. Create one with: supervisor tenant create NAME");
+            screen.line(given::repeated("No tenants. Create one with: supervisor tenant create NAME"));
             return;
         }
         let rows = reply.iter().map(|line| {

@@ -38,9 +38,12 @@ pub(in crate::daemon) async fn run_task(
     let key = TaskKey { board: board.name().clone(), task: candidate.task.clone() };
     let asked_at = SystemClock.now();
     let mut order = match claim(&context, &board, (candidate, share), &roster, cancel).await {
-        Ok(order) => order,
+        Ok(order) => {
+            context.starts.is_new_trouble(None);
+            order
+        }
         Err(failure) => {
-            if failure.code != Code::Conflict {
+            if failure.code != Code::Conflict && context.starts.is_new_trouble(Some(&failure.message)) {
                 tracing::warn!(task = %key, error = %failure, "claim_failed");
             }
             context.starts.end(&key);

@@ -9,7 +9,11 @@ use super::key::TaskKey;
 
 /// One token for each task that is being claimed and prepared.
 #[derive(Debug, Default)]
-pub(in crate::daemon) struct Starts(Mutex<BTreeMap<TaskKey, CancellationToken>>);
+pub(in crate::daemon) struct Starts {
+    tokens: Mutex<BTreeMap<TaskKey, CancellationToken>>,
+    /// Why the last claim failed; none after one that did not.
+    trouble: Mutex<Option<String>>,
+}
 
 impl Starts {
     /// Notes that a start begins. There is one at a time for each task.
@@ -31,8 +35,30 @@ impl Starts {
         self.all().remove(key);
     }
 
+    /// Notes how a claim ended. Returns whether it failed for another reason than the one before: a full disk fails one each second, and is
+    /// logged once.
+    pub(in crate::daemon) fn is_new_trouble(&self, why: Option<&str>) -> bool {
+        let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = why.is_some() && trouble.as_deref() != why;
+        *trouble = why.map(str::to_owned);
+        is_new
+    }
+
     fn all(&self) -> MutexGuard<'_, BTreeMap<TaskKey, CancellationToken>> {
         // A thread that panicked with the lock had changed one entry, which is complete.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trouble_is_new_where_it_is_another_one_or_was_over() {
+        let starts = Starts::default();
+        let told = [Some("full"), Some("full"), Some("closed"), Some("full"), None, Some("full")];
+        let told = told.map(|why| starts.is_new_trouble(why));
+        assert_eq!(told, [true, false, true, true, false, true]);
     }
 }

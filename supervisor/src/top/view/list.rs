@@ -64,13 +64,22 @@ impl Column {
             Column::Who => row.who.clone(),
             Column::Tenant => row.tenant.clone().unwrap_or_else(|| "-".to_owned()),
             Column::Since => age(row.age),
-            Column::Priority => row.priority.to_string(),
+            Column::Priority => priority(row.priority),
             Column::Cpu => or_dash(cpu.map(|percent| format!("{percent}%"))),
             Column::Memory => {
                 or_dash(memory_bytes.map(|bytes| policies::ByteSize(bytes).to_string().replace(' ', "")))
             }
             Column::Tokens => or_dash(tokens.map(thousands)),
         }
+    }
+}
+
+/// A priority, cut to the width of its column: there it is only compared with others.
+fn priority(of: i64) -> String {
+    match of {
+        1_000.. => "999+".to_owned(),
+        ..=-1_000 => "<-99".to_owned(),
+        _ => of.to_string(),
     }
 }
 
@@ -267,6 +276,8 @@ mod tests {
         let counts = [0, 999, 1500, 12_345, 999_999, 1_200_000, 45_000_000].map(thousands);
         assert_eq!(counts, ["0", "999", "1.5k", "12k", "999k", "1.2M", "45M"]);
         let ages = [5, 3599, 86_399, 86_400 * 400].map(|seconds| age(Duration::from_secs(seconds)));
+        let priorities = [7, -999, 999, 99_999_999_999, i64::MIN].map(priority);
+        assert_eq!(priorities, ["7", "-999", "999", "999+", "<-99"]);
         assert_eq!(ages, ["5s", "59m59s", "23h59m", "400d"]);
         assert!(age(Duration::from_hours(96000)).len() <= Column::Since.head().1);
     }

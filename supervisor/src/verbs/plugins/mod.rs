@@ -19,6 +19,7 @@ use crate::command::Command;
 use crate::config::definitions::Found;
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::given;
 use crate::service::Service;
 use crate::terminal::{Cell, Screen, printable};
 use crate::time::timestamp;
@@ -86,7 +87,7 @@ pub(super) fn unknown(service: &Service, name: &PluginName) -> Failure {
 impl Command for ListPlugins {
     fn show(reply: &Vec<PluginLine>, screen: &mut Screen) {
         if reply.is_empty() {
-            screen.line("No plugins. Begin one with: supervisor plugin create NAME");
+            screen.line(given::repeated("No plugins. Begin one with: supervisor plugin create NAME"));
             return;
         }
         let rows = reply.iter().map(|line| {

@@ -6,13 +6,16 @@ use kernel::{Clock as _, Counted, ScheduleTick, SystemClock, TickOutcome, Timest
 
 use super::line::ScheduleLine;
 use crate::automation::schedules::ScheduleText;
+use crate::given;
 use crate::terminal::{Cell, Screen, printable};
 use crate::time::timestamp;
 
 /// Shows a table of schedules.
 pub(super) fn show(lines: &[ScheduleLine], screen: &mut Screen) {
     if lines.is_empty() {
-        screen.line("No schedules. Add one with: supervisor schedules add NAME --cron '0 9 * * *' …");
+        screen.line(given::repeated(
+            "No schedules. Add one with: supervisor schedules add NAME --cron '0 9 * * *' …",
+        ));
         return;
     }
     let now = SystemClock.now();

@@ -10,7 +10,7 @@ use super::{DaemonLine, WorkerHealth, WorkerLine};
 use crate::api::blocking;
 use crate::daemon::{LiveRun, Snapshot};
 use crate::failure::Failure;
-use crate::host::usage::Sampler;
+use crate::host::usage::{Sampler, is_stopped};
 
 /// The daemon itself, without what depends on the question.
 pub(super) fn daemon_line(snapshot: &Snapshot) -> DaemonLine {
@@ -53,6 +53,7 @@ fn measure(live: Vec<LiveRun>, now: Timestamp, tree: Option<usize>) -> Vec<Worke
             age_seconds: now.since(run.started_at).as_secs(),
             left_seconds: left,
             usage: sampler.usage(run.cgroup.as_deref(), run.pid),
+            is_stopped: run.pid.is_some_and(is_stopped),
             health: WorkerHealth::of(&run, left, now),
             last_note: None,
             tree: tree.map(|most| sampler.tree(run.cgroup.as_deref(), run.pid, most)),

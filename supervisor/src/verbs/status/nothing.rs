@@ -11,11 +11,7 @@ use crate::paths::Root;
 impl Status {
     /// The report, where there is nothing to read: to make a root is for those who write to it.
     pub(crate) fn without_root(&self, root: &Root, board: &BoardName) -> Option<StatusReport> {
-        let is_missing = |path: &std::path::Path| {
-            path.symlink_metadata().is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound)
-        };
-        let is_nothing = is_missing(root.dir()) && is_missing(&root.operator_socket());
-        is_nothing.then(|| StatusReport {
+        root.is_nothing().then(|| StatusReport {
             health: Health::NotRunning,
             troubles: Vec::new(),
             daemon: None,

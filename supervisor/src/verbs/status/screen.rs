@@ -8,6 +8,7 @@ use kernel::{AskingMission, Counted, Purpose, Timestamp, brief};
 use super::health::Health;
 use super::{StatusReport, WorkerLine};
 use crate::daemon::{LiveRun, Phase, PoolUse};
+use crate::given;
 use crate::host::usage::{Seen, Tree};
 use crate::terminal::{Cell, Ink, Screen, cut, printable};
 use crate::time::duration::{in_column, processor};
@@ -51,7 +52,7 @@ pub(super) fn show(reply: &StatusReport, screen: &mut Screen) {
                 &printable(&format!("{}{again}", broken.why)),
             );
             if let Some(command) = &broken.release {
-                screen.line(format!("    at once: {}", printable(command)));
+                screen.line(given::repeated(&format!("    at once: {}", printable(command))));
             }
         }
     }
@@ -73,7 +74,8 @@ pub(super) fn show(reply: &StatusReport, screen: &mut Screen) {
         screen.heading("Plugins");
         for cursor in &reply.paused_plugins {
             let why = cursor.last_error.as_deref().unwrap_or("it is not known why");
-            let text = format!("paused: {why}; again: supervisor plugin resume {}", cursor.plugin);
+            let again = given::repeated(&format!("again: supervisor plugin resume {}", cursor.plugin));
+            let text = format!("paused: {why}; {again}");
             screen.hanging(&format!("{}: ", cursor.plugin), &printable(&text));
         }
     }
@@ -106,7 +108,8 @@ pub(super) fn show(reply: &StatusReport, screen: &mut Screen) {
             let tenant = reply.tenant.as_ref().map(|tenant| format!(" --tenant {tenant}"));
             let assignee = reply.assignee.as_ref().map(|assignee| format!(" --assignee {assignee}"));
             let of: String = [tenant, assignee].into_iter().flatten().collect();
-            screen.line(format!("and {} more: supervisor list --why{of}", reply.waiting_more));
+            let more = format!("and {} more: supervisor list --why{of}", reply.waiting_more);
+            screen.line(given::repeated(&more));
         }
     }
 }
@@ -115,7 +118,8 @@ pub(super) fn show(reply: &StatusReport, screen: &mut Screen) {
 fn show_question(mission: &AskingMission, screen: &mut Screen) {
     screen.hanging(&format!("{}  ", mission.id), &printable(&mission.question.text));
     for (at, choice) in mission.question.choices.iter().enumerate() {
-        screen.line(format!("  supervisor answer {} {}  {}", mission.id, at + 1, printable(choice)));
+        let answer = given::repeated(&format!("supervisor answer {} {}", mission.id, at + 1));
+        screen.line(format!("  {answer}  {}", printable(choice)));
     }
 }
 
@@ -161,7 +165,7 @@ fn show_daemon(reply: &StatusReport, screen: &mut Screen) {
             }
             None => "no daemon is running; start one with: supervisor daemon".to_owned(),
         };
-        screen.hanging(&format!("{dot} "), &text);
+        screen.hanging(&format!("{dot} "), &given::repeated(&text));
     }
     let tenant = reply.tenant.as_ref().map(|tenant| format!(", tenant {tenant}"));
     let assignee = reply.assignee.as_ref().map(|assignee| format!(", assignee {assignee}"));
@@ -185,30 +189,63 @@ fn pool(of: &PoolUse) -> String {
 }
 
 /// The columns that a worker has on a wide terminal, and those on a narrow one. What the title has no room for is cut.
-const WIDE: [&str; 12] =
-    ["TASK", "RUN", "PROFILE", "TENANT", "PID", "STATE", "AGE", "LEFT", "CPU", "MEM", "BEAT", "TITLE"];
-const NARROW: [&str; 8] = ["TASK", "STATE", "AGE", "LEFT", "CPU", "MEM", "PROFILE", "TITLE"];
+/// The first is left out where all workers are of the board that was asked about.
+const WIDE: [&str; 13] = [
+    "BOARD", "TASK", "RUN", "PROFILE", "TENANT", "PID", "STATE", "AGE", "LEFT", "CPU", "MEM", "BEAT", "TITLE",
+];
+const NARROW: [&str; 9] = ["BOARD", "TASK", "STATE", "AGE", "LEFT", "CPU", "MEM", "PROFILE", "TITLE"];
 
 fn show_workers(reply: &StatusReport, screen: &mut Screen) {
-    let workers = || reply.workers.iter();
     let common = common_lacks(&reply.workers);
-    let details = |worker: &WorkerLine| details(worker, &common);
-    let wide: Vec<[Cell; 12]> = workers().map(|worker| worker_row(worker, reply.now)).collect();
-    let without_title = wide.iter().cloned().map(|mut row| {
-        row[11] = Cell::from("-".repeat(SHORTEST_TITLE));
+    let rows = reply
+        .workers
+        .iter()
+        .map(|worker| Row { wide: worker_row(worker, reply.now), details: details(worker, &common) });
+    if reply.workers.iter().any(|worker| worker.run.board != reply.board) {
+        let rows = rows.map(|row| (row.wide.clone(), narrowed(row.wide), row.details));
+        table(screen, (WIDE, NARROW), rows.collect());
+    } else {
+        let ([_, wide @ ..], [_, narrow @ ..]) = (WIDE, NARROW);
+        let rows = rows.map(|row| {
+            let [_, narrow @ ..] = narrowed(row.wide.clone());
+            let [_, wide @ ..] = row.wide;
+            (wide, narrow, row.details)
+        });
+        table(screen, (wide, narrow), rows.collect());
+    }
+    show_lacks(&common, screen);
+}
+
+/// What is shown of a worker.
+struct Row {
+    wide: [Cell; 13],
+    details: Vec<Vec<String>>,
+}
+
+/// The cells of a narrow terminal.
+fn narrowed(wide: [Cell; 13]) -> [Cell; 9] {
+    let [board, task, _, profile, _, _, state, age, left, cpu, memory, _, title] = wide;
+    [board, task, state, age, left, cpu, memory, profile, title]
+}
+
+/// A table in its wide form where that has room for titles, else in its narrow one.
+fn table<const W: usize, const N: usize>(
+    screen: &mut Screen,
+    (wide, narrow): ([&str; W], [&str; N]),
+    rows: Vec<([Cell; W], [Cell; N], Vec<Vec<String>>)>,
+) {
+    let without_title = rows.iter().map(|(row, ..)| {
+        let mut row = row.clone();
+        if let Some(title) = row.last_mut() {
+            *title = Cell::from("-".repeat(SHORTEST_TITLE));
+        }
         row
     });
-    if screen.fits(&WIDE, &without_title.collect::<Vec<_>>()) {
-        let rows = wide.into_iter().zip(workers()).map(|(row, worker)| (row, details(worker)));
-        screen.list_with_details(WIDE, rows.collect());
-        return show_lacks(&common, screen);
+    if screen.fits(&wide, &without_title.collect::<Vec<_>>()) {
+        screen.list_with_details(wide, rows.into_iter().map(|(row, _, details)| (row, details)).collect());
+    } else {
+        screen.list_with_details(narrow, rows.into_iter().map(|(_, row, details)| (row, details)).collect());
     }
-    let rows = wide.into_iter().zip(workers()).map(|(row, worker)| {
-        let [task, _, profile, _, _, state, age, left, cpu, memory, _, title] = row;
-        ([task, state, age, left, cpu, memory, profile, title], details(worker))
-    });
-    screen.list_with_details(NARROW, rows.collect());
-    show_lacks(&common, screen);
 }
 
 /// What the sandbox of every worker lacks: what the host cannot enforce is so for all of them.
@@ -221,7 +258,10 @@ fn common_lacks(workers: &[WorkerLine]) -> BTreeSet<String> {
 fn show_lacks(common: &BTreeSet<String>, screen: &mut Screen) {
     if !common.is_empty() {
         let lacks = common.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-        screen.hanging("Each sandbox lacks: ", &printable(&format!("{lacks}; supervisor doctor says why")));
+        screen.hanging(
+            "Each sandbox lacks: ",
+            &printable(&given::repeated(&format!("{lacks}; supervisor doctor says why"))),
+        );
     }
 }
 
@@ -280,13 +320,14 @@ impl WorkerLine {
 
     /// How far its run has come, in a word.
     pub(crate) fn state(&self) -> (&'static str, Ink) {
-        worker_state(self.run.phase, self.run.purpose)
+        worker_state(self.run.phase, self.run.purpose, self.is_stopped)
     }
 }
 
 /// How far a run has come, in a word.
-fn worker_state(phase: Phase, purpose: Purpose) -> (&'static str, Ink) {
+fn worker_state(phase: Phase, purpose: Purpose, is_stopped: bool) -> (&'static str, Ink) {
     match phase {
+        Phase::Running if is_stopped => ("stopped", Ink::Yellow),
         Phase::Starting => ("starting", Ink::Yellow),
         Phase::Running if purpose == Purpose::Check => ("checking", Ink::Green),
         Phase::Running => ("running", Ink::Green),
@@ -297,14 +338,15 @@ fn worker_state(phase: Phase, purpose: Purpose) -> (&'static str, Ink) {
     }
 }
 
-fn worker_row(worker: &WorkerLine, now: Timestamp) -> [Cell; 12] {
+fn worker_row(worker: &WorkerLine, now: Timestamp) -> [Cell; 13] {
     let run = &worker.run;
-    let (state, ink) = worker_state(run.phase, run.purpose);
+    let (state, ink) = worker.state();
     let short = |seconds: u64| in_column(Duration::from_secs(seconds));
     let beat = run.last_heartbeat_at.map(|at| short(now.since(at).as_secs()));
     let cpu = worker.usage.as_ref().map(|usage| cpu_brief(Duration::from_micros(usage.cpu_us)));
     let memory = worker.usage.as_ref().map(|usage| bytes_brief(usage.memory_bytes).replace(' ', ""));
     [
+        Cell::from(run.board.to_string()),
         Cell::from(run.task.to_string()),
         Cell::from(run.run.to_string()),
         Cell::or_dash(run.profile.as_ref()),
@@ -360,8 +402,10 @@ mod tests {
             Phase::Unkillable,
             Phase::Unknown,
         ];
-        let words = phases.map(|phase| worker_state(phase, Purpose::Work).0).into_iter();
-        for word in words.chain([worker_state(Phase::Running, Purpose::Check).0]) {
+        let words = phases.map(|phase| worker_state(phase, Purpose::Work, false).0).into_iter();
+        let more = [(Purpose::Check, false), (Purpose::Work, true)];
+        let more = more.map(|(purpose, is_stopped)| worker_state(Phase::Running, purpose, is_stopped).0);
+        for word in words.chain(more) {
             assert!(page.contains(&format!("| `{word}` |")), "docs/operations.md lacks the state {word}");
         }
     }

@@ -1,0 +1,130 @@
+//! The global options of the command line, which the commands in its hints repeat: without them a next step would act on another root or board.
+
+use std::ffi::OsString;
+use std::sync::OnceLock;
+
+/// What was given, and how a word is known to be a command.
+struct Given {
+    /// As `--root`, `--system` or `--user` were written, for a shell.
+    root: Option<String>,
+    /// As `--board` was written, for a shell.
+    board: Option<String>,
+    is_command: fn(&str) -> bool,
+}
+
+static GIVEN: OnceLock<Given> = OnceLock::new();
+
+/// Commands that are the same for each root and board.
+const ANYWHERE: [&str; 4] = ["completions", "demo", "help", "man"];
+/// What stands in front of a command in a sentence.
+const BEFORE: [&str; 7] = ["`", ": ", "; ", ", or ", " or ", " and ", "("];
+
+/// Keeps the options of a line for its hints. Behind the verb they are looked for where the words are no other command's.
+pub(crate) fn keep(words: &[OsString], verb: usize, is_command: fn(&str) -> bool) {
+    let end = if words.get(verb).is_some_and(|word| word == "run") { verb } else { words.len() };
+    let words = words.get(1..end).unwrap_or_default();
+    let mut words = words.iter().map(|word| word.to_string_lossy()).take_while(|word| *word != "--");
+    let (mut root, mut board) = (None, None);
+    while let Some(word) = words.next() {
+        let (option, value) = match word.split_once('=') {
+            Some((option, value)) => (option, Some(value.to_owned())),
+            None => (&*word, None),
+        };
+        let mut with = |value: Option<String>| {
+            let value = value.or_else(|| words.next().map(std::borrow::Cow::into_owned))?;
+            Some(format!("{option} {}", shlex::try_quote(&value).ok()?))
+        };
+        match option {
+            "--root" => root = with(value),
+            "--board" => board = with(value),
+            "--system" | "--user" => root = Some(option.to_owned()),
+            _ => {}
+        }
+    }
+    if root.is_some() || board.is_some() {
+        drop(GIVEN.set(Given { root, board, is_command }));
+    }
+}
+
+/// A text of this program in which each command has the options that were given on the line. What others have written is not handed to it.
+pub(crate) fn repeated(text: &str) -> String {
+    GIVEN.get().map_or_else(|| text.to_owned(), |given| given.in_text(text))
+}
+
+impl Given {
+    fn in_text(&self, text: &str) -> String {
+        const NAME: &str = "supervisor ";
+        let mut out = String::new();
+        let mut rest = text;
+        while let Some(at) = rest.find(NAME) {
+            let (before, from) = rest.split_at(at);
+            out.push_str(before);
+            out.push_str(NAME);
+            rest = &from[NAME.len()..];
+            let begins = out.len() == NAME.len()
+                || BEFORE.iter().any(|end| out[..out.len() - NAME.len()].ends_with(end));
+            if begins {
+                out.push_str(&self.missing(rest));
+            }
+        }
+        out.push_str(rest);
+        out
+    }
+
+    /// The options that a command lacks, with a blank behind each.
+    fn missing(&self, command: &str) -> String {
+        let end = ["`", "; ", ", or ", "\n"].iter().filter_map(|end| command.find(end)).min();
+        let command = &command[..end.unwrap_or(command.len())];
+        let length = command.find(|c: char| !c.is_ascii_lowercase() && c != '-').unwrap_or(command.len());
+        let word = &command[..length];
+        let has = |option: &str| command.contains(option);
+        let is_meant = (self.is_command)(word) && !ANYWHERE.contains(&word) && !has("--help");
+        if !is_meant {
+            return String::new();
+        }
+        let root = self.root.as_ref().filter(|_| !has("--root ") && !has("--system") && !has("--user"));
+        let board = self.board.as_ref().filter(|_| !has("--board "));
+        root.into_iter().chain(board).map(|option| format!("{option} ")).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given() -> Given {
+        let is_command = |word: &str| ["show", "retry", "daemon", "list", "help", "boards"].contains(&word);
+        Given { root: Some("--root '/a b'".to_owned()), board: Some("--board infra".to_owned()), is_command }
+    }
+
+    #[test]
+    fn a_command_in_a_hint_has_the_options_that_were_given() {
+        let all = "supervisor --root '/a b' --board infra";
+        for (text, told) in [
+            ("supervisor show t_1; supervisor retry t_1", format!("{all} show t_1; {all} retry t_1")),
+            ("start one with: supervisor daemon; or wait", format!("start one with: {all} daemon; or wait")),
+            (
+                "`supervisor list` has all, or supervisor show X",
+                format!("`{all} list` has all, or {all} show X"),
+            ),
+        ] {
+            assert_eq!(given().in_text(text), told);
+        }
+    }
+
+    #[test]
+    fn what_is_no_command_has_its_options_or_needs_none_stays_as_it_is() {
+        for text in [
+            "the supervisor daemon is stopped",
+            "supervisor is busy: supervisor of the host",
+            "supervisor help states",
+            "supervisor show --help",
+            "supervisor --board x show t_1",
+            "systemctl restart supervisor",
+        ] {
+            assert_eq!(given().in_text(text), text);
+        }
+        let said = given().in_text("`supervisor list --board other`");
+        assert_eq!(said, "`supervisor --root '/a b' list --board other`");
+    }
+}
