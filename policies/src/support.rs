@@ -197,4 +197,14 @@ mod tests {
         assert_eq!(Support::detect(), Support::detect());
         assert_eq!(std::fs::read("/proc/self/status").is_ok(), before);
     }
+
+    #[test]
+    fn the_cgroups_that_are_found_are_those_of_version_2() {
+        let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+        let usual = |place: &&str| ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].contains(place);
+        let of_line = |line: &'static str| line.split(' ').nth(1).filter(|_| line.contains(" cgroup2 "));
+        let mounts: &'static str = mounts.leak();
+        let mounted = mounts.lines().filter_map(of_line).find(usual);
+        assert_eq!(cgroup_mount(), mounted.map(PathBuf::from));
+    }
 }
