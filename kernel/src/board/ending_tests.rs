@@ -41,7 +41,7 @@ fn a_reviewer_whose_lane_says_how_work_ends_has_reviewed_nothing_by_a_clean_exit
         let bench = Bench::new();
         let goal = crate::Goal { mode: true, ..crate::Goal::default() };
         let check = crate::Check { command: Some("make test".to_owned()), max_checks: None };
-        let id = bench.create(crate::NewTask { goal, check, ..crate::testing::titled("work") }).id;
+        let id = bench.create(crate::NewTask { check, goal, ..crate::testing::titled("work") }).id;
         let worked = bench.start(&id);
         let (task, bob) = (id.clone(), crate::Actor::worker("bob", worked, id.clone(), None));
         let critic = "critic".parse().ok();

@@ -243,7 +243,8 @@ fn the_report_says_what_is_enforced() {
         }
         let own = if lab.caller == Caller::Root { State::Enforced } else { State::Partial };
         assert_eq!(report.state(Layer::Uid), Some(own), "{report}");
-        let report = lab.run("unconfined", &lab.around(), "", &["/bin/true"]).0;
+        let (report, status) = lab.run("unconfined", &lab.around(), "", &["/bin/cat", "/proc/self/status"]);
+        assert!(status.contains("NoNewPrivs:\t1"), "{status}");
         assert_eq!(report.state(Layer::Files), Some(State::Absent), "{report}");
         assert_eq!(report.state(Layer::NoNewPrivs), Some(State::Enforced), "{report}");
     }

@@ -14,7 +14,7 @@ fn options(mountinfo: &str, at: &str) -> Option<String> {
         let words: Vec<&str> = line.split(' ').collect();
         Some((*words.get(4)?, *words.get(5)?))
     });
-    mounts.filter(|(place, _)| *place == at).last().map(|(_, options)| options.to_owned())
+    mounts.rev().find(|(place, _)| *place == at).map(|(_, options)| options.to_owned())
 }
 
 #[test]
@@ -63,6 +63,46 @@ fn a_view_permits_no_more_than_is_granted() {
             for at in ["/etc/passwd", "/etc/group"] {
                 assert!(options(&seen, at).unwrap().starts_with("ro,nosuid,nodev,"), "{at}: {seen}");
             }
+        }
+    }
+}
+
+#[test]
+fn what_the_host_does_not_permit_on_a_mount_no_run_is_permitted() {
+    for lab in labs().filter(|lab| lab.caller == Caller::Root && lab.has_view()) {
+        let place = lab.path("opt");
+        fs::create_dir(&place).unwrap();
+        let mount = |options: &str| {
+            let done = Command::new("/bin/mount").args(["-o", options, &place, &place]).status();
+            done.unwrap().success()
+        };
+        if !mount("bind") {
+            eprintln!("skipped: no bind mount can be made here");
+            continue;
+        }
+        let is_limited = mount("remount,bind,ro,nodev,noexec");
+        let around = Surroundings { read: vec![place.clone().into()], ..lab.around() };
+        let seen = lab.run("default", &around, "", &["/bin/cat", "/proc/self/mountinfo"]).1;
+        assert!(Command::new("/bin/umount").arg(&place).status().unwrap().success());
+        assert!(is_limited);
+        let options = options(&seen, &place).unwrap();
+        assert!(options.starts_with("ro,nosuid,nodev,noexec,"), "{options}");
+    }
+}
+
+#[test]
+fn root_without_its_capabilities_has_no_view() {
+    let setpriv = "/usr/bin/setpriv";
+    if !is_root() || !fs::exists(setpriv).unwrap() {
+        eprintln!("skipped: only root has capabilities to give up");
+        return;
+    }
+    for lab in labs().filter(|lab| lab.caller == Caller::Root) {
+        for capability in ["sys_admin", "sys_chroot"] {
+            let mut without = Command::new(setpriv);
+            without.arg(format!("--bounding-set=-{capability}")).arg(lab.path("bin/confined")).arg("view");
+            let said = String::from_utf8(without.output().unwrap().stdout).unwrap();
+            assert!(said.contains("root lacks CAP_SYS_ADMIN"), "{capability}: {said}");
         }
     }
 }

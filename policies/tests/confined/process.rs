@@ -38,25 +38,29 @@ fn a_run_has_the_limits_of_its_policy() {
 
 #[test]
 fn a_run_leads_a_session_and_ignores_no_signal_whatever_its_caller_does() {
+    let words = ["/bin/sh", "-c", "cat /proc/$$/stat /proc/$$/status /proc/$$/oom_score_adj"];
     for lab in labs() {
-        let words = ["/bin/sh", "-c", "cat /proc/$$/stat /proc/$$/status /proc/$$/oom_score_adj"];
         let run = lab.command("default", &lab.around(), "", &words);
-        let mut shell = Command::new("/bin/sh");
-        with_user(&lab, &mut shell);
-        let script = "trap '' HUP INT USR1; umask 000; exec \"$@\"";
-        let output =
-            shell.args(["-c", script, "sh"]).arg(run.get_program()).args(run.get_args()).output().unwrap();
-        let said = String::from_utf8(output.stdout).unwrap();
-        let lines: Vec<&str> = said.lines().skip(1).collect();
-        let stat: Vec<&str> = lines[0].split(' ').collect();
-        assert_eq!((stat[4], stat[5]), (stat[0], stat[0]), "its group and its session are its own: {said}");
-        let nicer = rustix::process::getpriority_process(None).unwrap() + 5;
-        assert_eq!(stat[18], nicer.to_string(), "{said}");
-        let ignored = lines.iter().find_map(|line| line.strip_prefix("SigIgn:\t")).unwrap();
-        // 32 and 33 belong to the C library.
-        assert_eq!(u64::from_str_radix(ignored, 16).unwrap() & !(0b11 << 31), 0, "{said}");
-        assert!(lines.contains(&"Umask:\t0077"), "{said}");
-        assert_eq!(lines.last(), Some(&"500"), "the first that is killed where memory runs out");
+        for script in ["umask 000; exec \"$@\"", "trap '' HUP INT USR1; exec \"$@\""] {
+            let mut shell = Command::new("/bin/sh");
+            with_user(&lab, &mut shell);
+            shell.args(["-c", script, "sh"]).arg(run.get_program()).args(run.get_args());
+            let said = String::from_utf8(shell.output().unwrap().stdout).unwrap();
+            let lines: Vec<&str> = said.lines().skip(1).collect();
+            let stat: Vec<&str> = lines[0].split(' ').collect();
+            assert_eq!(
+                (stat[4], stat[5]),
+                (stat[0], stat[0]),
+                "its group and its session are its own: {said}"
+            );
+            let nicer = rustix::process::getpriority_process(None).unwrap() + 5;
+            assert_eq!(stat[18], nicer.to_string(), "{said}");
+            let ignored = lines.iter().find_map(|line| line.strip_prefix("SigIgn:\t")).unwrap();
+            // 32 and 33 belong to the C library.
+            assert_eq!(u64::from_str_radix(ignored, 16).unwrap() & !(0b11 << 31), 0, "{said}");
+            assert!(lines.contains(&"Umask:\t0077"), "{said}");
+            assert_eq!(lines.last(), Some(&"500"), "the first that is killed where memory runs out");
+        }
     }
 }
 
