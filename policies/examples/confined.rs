@@ -23,7 +23,7 @@ use nix::sys::ptrace;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
-use policies::{Identity, PidNamespace, Policy, Report, Support, Surroundings};
+use policies::{Identity, PidNamespace, Policy, Report, Secret, SecretStores, Support, Surroundings};
 use rustix::net::{AddressFamily, Protocol, SendFlags, SocketType, ipproto, sendto, socket};
 use rustix::process::{Resource, Rlimit, prlimit};
 use serde::Deserialize;
@@ -185,6 +185,10 @@ fn probe(what: &str, argument: &str) -> io::Result<()> {
         "root" => {
             let root = rustix::process::geteuid().is_root();
             if root { Ok(()) } else { Err(Error::from_raw_os_error(nix::libc::EPERM)) }
+        }
+        "secret" => {
+            let read = Secret::File(argument.into()).fetch("KEY", &SecretStores::default());
+            read.map(drop).map_err(|error| Error::new(io::ErrorKind::InvalidData, error))
         }
         "secure-bits" => {
             // All of securebits.h but `SECURE_KEEP_CAPS`: none can be changed any more.

@@ -1,6 +1,7 @@
 //! What a run is as a process: its limits, its session and its rank.
 
 use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -125,7 +126,7 @@ fn a_run_with_a_proxy_hands_its_listening_socket_over() {
         }
         let path = std::path::PathBuf::from(lab.path("keeper"));
         let mut keeper = Keeper::bind(&path).unwrap();
-        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
         let around = Surroundings { proxy: Some(path.clone()), ..lab.around() };
         let more = with_text("version = 1\nextends = 'default'\n[network]\nmode = 'proxy'\n");
         assert_eq!(lab.run("", &around, &more, &["/bin/echo", "here"]).1, "here");
@@ -133,6 +134,19 @@ fn a_run_with_a_proxy_hands_its_listening_socket_over() {
         keeper.attend();
         let listener = receive_listener(&answer).unwrap().unwrap();
         assert_eq!(listener.local_addr().unwrap().port(), PROXY_PORT);
+    }
+}
+
+#[test]
+fn a_user_reads_a_secret_of_its_own() {
+    for lab in labs() {
+        let path = lab.path("home/key");
+        fs::write(&path, "value").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        if is_root() {
+            chown(&path, Some(lab.uid), Some(lab.uid)).unwrap();
+        }
+        assert_eq!(lab.free(&["secret", &path]), "OPEN");
     }
 }
 
