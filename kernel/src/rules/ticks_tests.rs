@@ -99,6 +99,8 @@ fn what_is_no_time_is_refused_with_its_key() {
     let refused = |timing: &Timing| Ticks::parse(timing).unwrap_err().to_string();
     let long = "9".repeat(300);
     let at = utc("2026-11-23T08:00:00Z");
+    let years = Duration::from_hours(10 * 366 * 24);
+    let every = |every| Timing { every: Some(every), ..timing(None, &[], "UTC") };
     let backwards =
         Timing { start: Some(at), end: Some(before(at)), ..timing(Some("0 9 * * *"), &[], "UTC") };
     let cases = [
@@ -113,7 +115,8 @@ fn what_is_no_time_is_refused_with_its_key() {
         (timing(None, &["07:00:00.5"], "UTC"), "07:00:00.5"),
         (timing(None, &["07:00"; TIMES + 1], "UTC"), "101 times, the limit is 100"),
         (backwards, "before the start"),
-        (Timing { every: Some(Duration::ZERO), ..timing(None, &[], "UTC") }, "1 s to 10 years"),
+        (every(Duration::ZERO), "1 s to 10 years"),
+        (every(years + Duration::from_secs(1)), "1 s to 10 years"),
     ];
     for (timing, told) in cases {
         let said = refused(&timing);
@@ -127,6 +130,7 @@ fn what_is_as_long_as_it_may_be_is_taken() {
     let instant = Some(utc("2026-11-23T09:00:00Z"));
     for timing in [
         timing(None, &["07:00"; TIMES], "UTC"),
+        Timing { every: Some(Duration::from_hours(10 * 366 * 24)), ..timing(None, &[], "UTC") },
         timing(Some(&format!("{pattern} ")), &[], "UTC"),
         Timing { start: instant, end: instant, ..timing(Some("0 9 * * *"), &[], "UTC") },
     ] {

@@ -68,6 +68,38 @@ fn a_view_permits_no_more_than_is_granted() {
 }
 
 #[test]
+fn what_is_arranged_for_a_run_is_read_and_written_as_it_is_meant() {
+    for lab in labs() {
+        if !lab.has_view() {
+            eprintln!("skipped: no mount namespace here for {:?}", lab.caller);
+            continue;
+        }
+        let [fresh, shown, lent] = ["ws/fresh", "ws/fresh/shown", "ws/fresh/lent"].map(|name| lab.path(name));
+        for name in ["ws/fresh", "store", "store/shown", "store/lent"] {
+            fs::create_dir(lab.path(name)).unwrap();
+            if is_root() {
+                chown(lab.path(name), Some(lab.uid), Some(lab.uid)).unwrap();
+            }
+        }
+        fs::write(lab.path("store/shown/file"), "x").unwrap();
+        let steps = vec![
+            Arrange::Fresh { at: fresh.clone().into() },
+            Arrange::Show { at: shown.clone().into(), source: lab.path("store/shown").into() },
+            Arrange::Lend { at: lent.clone().into(), source: lab.path("store/lent").into() },
+        ];
+        let around =
+            Surroundings { arrangement: Arrangement { steps, ..Arrangement::default() }, ..lab.around() };
+        let probe = |what: &str, path: String| lab.probe_in("default", &around, "", &[what, &path]);
+        assert_eq!(probe("list", fresh.clone()), "OPEN");
+        assert_eq!(probe("read", format!("{shown}/file")), "OPEN");
+        assert_eq!(probe("create", format!("{lent}/made")), "OPEN");
+        for path in [format!("{fresh}/made"), format!("{shown}/made")] {
+            assert_ne!(probe("create", path), "OPEN");
+        }
+    }
+}
+
+#[test]
 fn what_the_host_does_not_permit_on_a_mount_no_run_is_permitted() {
     for lab in labs().filter(|lab| lab.caller == Caller::Root && lab.has_view()) {
         let place = lab.path("opt");
