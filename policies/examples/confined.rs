@@ -3,7 +3,9 @@
 //! `confined run '<json>' <command>…` prints the report as a line of JSON before the command runs; the JSON names a
 //! shipped `policy`, or its `text`, the `surroundings`, and optionally a lower Landlock `abi` and `view: false`.
 //! `confined probe <what> [<argument>]` prints `OPEN` or `BLOCKED <errno>`; `confined helper <uid> <readable>
-//! <writable> <what> [<argument>]` does so as a helper of the supervisor; `confined view` tries a mount namespace.
+//! <writable> <what> [<argument>]` does so as a helper of the supervisor; `confined view` tries a mount namespace; `confined
+//! first <words>…` has a process of its own carry out the other words, the first one of a pid namespace; `confined domain <what>
+//! [<argument>]` tries out one thing in a Landlock domain of its own.
 #![expect(clippy::print_stdout, reason = "it is a command line program")]
 
 use std::fs::{File, OpenOptions};
@@ -21,7 +23,7 @@ use nix::sys::ptrace;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
-use policies::{Identity, Policy, Report, Support, Surroundings};
+use policies::{Identity, PidNamespace, Policy, Report, Secret, SecretStores, Support, Surroundings};
 use rustix::net::{AddressFamily, Protocol, SendFlags, SocketType, ipproto, sendto, socket};
 use rustix::process::{Resource, Rlimit, prlimit};
 use serde::Deserialize;
@@ -43,6 +45,10 @@ fn main() -> ExitCode {
         ["probe", what, rest @ ..] => {
             try_out(what, rest);
             Ok(())
+        }
+        ["first", rest @ ..] => first(rest),
+        ["domain", what, rest @ ..] => {
+            policies::enter_own_domain().map(|()| try_out(what, rest)).map_err(Into::into)
         }
         ["view"] => policies::probe_view().map(|()| println!("OPEN")).map_err(Into::into),
         ["helper", uid, read, write, what, rest @ ..] => help(uid, read, write).map(|()| try_out(what, rest)),
@@ -75,6 +81,15 @@ fn run(order: &str, command: &[&str]) -> Result<(), Box<dyn std::error::Error>> 
     io::stdout().flush()?;
     let (program, args) = command.split_first().ok_or("find a command")?;
     Err(Command::new(program).args(args).exec().into())
+}
+
+/// Executes itself with other words, as the first process of a pid namespace.
+fn first(words: &[&str]) -> Result<(), Box<dyn std::error::Error>> {
+    let namespace = PidNamespace::of(&Support::detect().view).ok_or("have a pid namespace")?;
+    namespace.enter()?;
+    namespace.pass_on()?;
+    let status = Command::new(std::env::current_exe()?).args(words).status()?;
+    if status.success() { Ok(()) } else { Err(status.to_string().into()) }
 }
 
 /// Becomes a user that may read one place and write another, as a helper of the supervisor does.
@@ -170,6 +185,15 @@ fn probe(what: &str, argument: &str) -> io::Result<()> {
         "root" => {
             let root = rustix::process::geteuid().is_root();
             if root { Ok(()) } else { Err(Error::from_raw_os_error(nix::libc::EPERM)) }
+        }
+        "secret" => {
+            let read = Secret::File(argument.into()).fetch("KEY", &SecretStores::default());
+            read.map(drop).map_err(|error| Error::new(io::ErrorKind::InvalidData, error))
+        }
+        "secure-bits" => {
+            // All of securebits.h but `SECURE_KEEP_CAPS`: none can be changed any more.
+            let locked = rustix::thread::capabilities_secure_bits()?.bits() == 0xef;
+            if locked { Err(Error::from_raw_os_error(nix::libc::EPERM)) } else { Ok(()) }
         }
         "descriptor" => {
             let inherited = std::fs::read_dir("/proc/self/fd")?.filter_map(Result::ok);

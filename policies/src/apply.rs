@@ -168,3 +168,15 @@ impl Plan {
         Ok(Report { policy: self.policy, landlock_abi: self.abi, layers })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_workspace_that_cannot_be_entered_concerns_its_run_alone() {
+        let lost = || std::io::Error::other("lost");
+        assert!(!ApplyError::Workspace { path: "/ws".into(), source: lost() }.is_general());
+        assert!(ApplyError::Threads(lost()).is_general());
+    }
+}

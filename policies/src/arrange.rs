@@ -146,6 +146,41 @@ mod tests {
     }
 
     #[test]
+    fn what_is_granted_where_there_is_no_view_is_read_or_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().canonicalize().unwrap();
+        for name in ["read", "written"] {
+            std::fs::create_dir(dir.join(name)).unwrap();
+        }
+        let arrangement = Arrangement {
+            read_without_view: vec![dir.join("read")],
+            write_without_view: vec![dir.join("written")],
+            ..Arrangement::default()
+        };
+        let granted = arrangement.without_view().unwrap();
+        let granted: Vec<(&Path, Access)> =
+            granted.iter().map(|(opened, access)| (opened.path.as_path(), *access)).collect();
+        assert_eq!(granted, [(&*dir.join("read"), Access::Read), (&*dir.join("written"), Access::Write)]);
+    }
+
+    #[test]
+    fn a_report_of_files_without_a_view_says_what_is_open() {
+        let arrangement =
+            Arrangement { open_without_view: Some("open".to_owned()), ..Arrangement::default() };
+        let absent = LayerReport::absent(Layer::Files, "no Landlock");
+        let network = LayerReport::enforced(Layer::Network);
+        for (report, told) in [
+            (LayerReport::enforced(Layer::Files), LayerReport::partial(Layer::Files, "open")),
+            (LayerReport::partial(Layer::Files, "a gap"), LayerReport::partial(Layer::Files, "a gap; open")),
+            (absent.clone(), absent),
+            (network.clone(), network),
+        ] {
+            assert_eq!(arrangement.reported_without_view(report.clone()), told);
+            assert_eq!(Arrangement::default().reported_without_view(report.clone()), report);
+        }
+    }
+
+    #[test]
     fn a_shown_path_is_read_and_a_lent_one_written() {
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path().canonicalize().unwrap();

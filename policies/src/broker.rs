@@ -251,6 +251,17 @@ mod tests {
     }
 
     #[test]
+    fn a_broker_is_written_as_it_is_read() {
+        let policy = read("host = '10.0.0.1:8443'\nscheme = 'Bearer'").unwrap();
+        let written = serde_json::to_value(&policy.broker[0]).unwrap();
+        let part = |name: &str| written[name].as_str().unwrap().to_owned();
+        assert_eq!(
+            (part("host"), part("header"), part("scheme")),
+            ("10.0.0.1:8443".to_owned(), "x-api-key".to_owned(), "Bearer".to_owned())
+        );
+    }
+
+    #[test]
     fn what_could_not_be_so_is_refused_with_the_reason() {
         for (lines, why) in [
             ("host = 'a b'", "not the name or the address"),

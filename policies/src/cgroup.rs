@@ -91,3 +91,61 @@ fn is_member(path: &Path) -> bool {
     std::fs::read_to_string(path.join("cgroup.procs"))
         .is_ok_and(|pids| pids.lines().any(|pid| pid.parse() == Ok(own)))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{create_dir, read_to_string, write};
+
+    use super::*;
+    use crate::limits::ByteSize;
+
+    /// A directory with the controls of a cgroup.
+    fn group(controls: &[&str]) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        for name in controls {
+            write(dir.path().join(name), "").unwrap();
+        }
+        dir
+    }
+
+    fn limits() -> Limits {
+        Limits { pids: Some(7), memory: Some(ByteSize(64 << 20)), cpu: Some(1.5), ..Limits::default() }
+    }
+
+    #[test]
+    fn a_process_joins_a_group_that_holds_its_limits() {
+        let controls = ["cgroup.procs", "pids.max", "memory.max", "memory.swap.max", "cpu.max"];
+        let group = group(&controls);
+        let (cgroup, gaps) = Cgroup::open(group.path(), &limits()).unwrap();
+        assert!(gaps.is_empty(), "{gaps:?}");
+        cgroup.join().unwrap();
+        let written = controls.map(|name| read_to_string(group.path().join(name)).unwrap());
+        assert_eq!(written, ["0", "7", "67108864", "0", "150000 100000"]);
+    }
+
+    #[test]
+    fn a_process_that_was_born_in_its_group_is_not_moved() {
+        let own = std::process::id();
+        for (members, after) in
+            [("1\n".to_owned(), "0\n".to_owned()), (format!("1\n{own}\n"), format!("1\n{own}\n"))]
+        {
+            let group = group(&["cgroup.procs"]);
+            let procs = group.path().join("cgroup.procs");
+            write(&procs, members).unwrap();
+            Cgroup::open(group.path(), &Limits::default()).unwrap().0.join().unwrap();
+            assert_eq!(read_to_string(procs).unwrap(), after);
+        }
+    }
+
+    #[test]
+    fn a_limit_that_a_group_does_not_hold_is_named_with_the_reason() {
+        let group = group(&["cgroup.procs", "cpu.max"]);
+        create_dir(group.path().join("memory.max")).unwrap();
+        let (_, gaps) = Cgroup::open(group.path(), &limits()).unwrap();
+        let told: Vec<&str> = gaps.iter().map(|gap| gap.why.as_str()).collect();
+        assert_eq!(
+            told,
+            ["pids.max: the run's group has no pids controller", "memory.max: Is a directory (os error 21)"]
+        );
+    }
+}

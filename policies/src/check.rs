@@ -117,3 +117,30 @@ impl Policy {
         Ok((cgroup, gaps.into_iter().map(|gap| gap.why).collect()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::paths::PathError;
+
+    #[test]
+    fn a_refusal_about_a_place_of_the_run_concerns_that_run_alone() {
+        let around =
+            Surroundings { read: vec!["/srv/read".into()], ..crate::surroundings::bare(Path::new("/run")) };
+        let closed = |path: &str| PlanError::Closed { path: path.into(), place: "/sv".into() };
+        let missing = |path: &str| {
+            PlanError::Path(PathError::Open { path: path.into(), source: rustix::io::Errno::NOENT })
+        };
+        for (path, is_general) in [
+            ("/run/ws/x", false),
+            ("/run/home", false),
+            ("/srv/read/x", false),
+            ("/srv/data", true),
+            ("/run", true),
+        ] {
+            assert_eq!(closed(path).is_general(&around), is_general, "{path}");
+            assert_eq!(missing(path).is_general(&around), is_general, "{path}");
+        }
+        assert!(!PlanError::Root.is_general(&around) && PlanError::Seccomp.is_general(&around));
+    }
+}

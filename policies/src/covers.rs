@@ -161,6 +161,23 @@ mod tests {
     }
 
     #[test]
+    fn a_task_beneath_a_grant_for_writing_is_granted_on_purpose() {
+        let (_dir, opt, closed) = opt();
+        let closed = Closed { places: vec![], ..closed };
+        assert_eq!(covers(&grant(&opt, Access::Write), &closed, None).unwrap(), []);
+    }
+
+    #[test]
+    fn what_has_taken_the_place_of_a_socket_is_not_covered() {
+        let (_dir, opt, closed) = opt();
+        let place = opt.join("x.sock");
+        let _listener = std::os::unix::net::UnixListener::bind(&place).unwrap();
+        std::fs::remove_file(&place).unwrap();
+        std::fs::write(&place, "").unwrap();
+        assert_eq!(sockets(&grant(&opt, Access::Read), &closed).unwrap(), []);
+    }
+
+    #[test]
     fn the_kernels_list_of_sockets_is_understood() {
         let text = b"Num       RefCount Protocol Flags    Type St Inode Path\n\
             ffff: 00000002 00000000 00010000 0001 01 17 /run/a b.sock\n\

@@ -148,6 +148,36 @@ mod tests {
         assert_eq!(denial.line.unwrap(), r#"[network] hosts = ["a.example:443", "10.0.0.1:443"]"#);
     }
 
+    #[test]
+    fn a_host_that_a_broker_asks_is_reached_through_it() {
+        let text = "version = 1\n[network]\nmode = 'proxy'\n[[broker]]\nhost = 'api.example'\nheader = 'x-api-key'\nsecret = 'key'";
+        let policy = Policy::from_toml(text, Path::new("narrow.toml")).unwrap();
+        let target = |text| Target::parse(text, None).unwrap();
+        let asked = policy.host_denial(&target("api.example:443"), &target("api.example:443"));
+        assert_eq!(
+            asked.act,
+            "connecting to api.example:443, which is asked at http://127.0.0.1:3128/api.example or over TLS alone"
+        );
+        assert_eq!(asked.line, None);
+        let resolved = policy.host_denial(&target("api.example:443"), &target("10.0.0.1:443"));
+        assert_eq!(resolved.line.unwrap(), r#"[network] hosts = ["10.0.0.1:443"]"#);
+    }
+
+    #[test]
+    fn of_many_hosts_the_first_are_repeated_and_the_others_mentioned() {
+        for (count, others) in
+            [(REPEATED - 1, ""), (REPEATED, ""), (REPEATED + 1, " and the others"), (20, " and the others")]
+        {
+            let hosts: Vec<String> = (0..count).map(|at| format!("h{at:02}.example:443")).collect();
+            let text = format!("version = 1\n[network]\nmode = 'proxy'\nhosts = {hosts:?}");
+            let policy = Policy::from_toml(&text, Path::new("narrow.toml")).unwrap();
+            let new = Target::parse("b.example:443", None).unwrap();
+            let repeated = [&hosts[..count.min(REPEATED)], &["b.example:443".to_owned()]].concat();
+            let line = policy.host_denial(&new, &new).line.unwrap();
+            assert_eq!(line, format!("[network] hosts = {repeated:?}{others}"));
+        }
+    }
+
     fn line(path: &str, want: Want, preset: &str) -> Option<String> {
         let around = Surroundings {
             closed: crate::Closed { places: vec!["/srv/sv".into()], ..crate::Closed::default() },
@@ -184,6 +214,11 @@ mod tests {
         for (path, want, preset, expected) in table {
             assert_eq!(line(path, want, preset).as_deref(), Some(expected), "{path}");
         }
+        let devices = line("/dev/ptmx", Want::Read, "strict").unwrap();
+        assert!(
+            devices.starts_with("[filesystem] devices = [") && devices.ends_with("\"ptmx\"]"),
+            "{devices}"
+        );
         assert_eq!(line("/usr/bin/env", Want::Execute, "default"), None, "it is granted");
         assert_eq!(line("/srv/data/x", Want::Read, "unconfined"), None, "nothing is denied");
     }

@@ -56,7 +56,7 @@ impl Policy {
         };
         let tasks: Vec<PathBuf> = around.closed.tasks.iter().filter(is_covered).cloned().collect();
         let closed = deepest(&around.closed.places).max(deepest(&tasks));
-        if closed.is_some() && deepest(&around.closed.own).max(deepest(&around.own())) < closed {
+        if deepest(&around.closed.own).max(deepest(&around.own())) < closed {
             return Answer::Denied;
         }
         let found = words
@@ -144,6 +144,13 @@ mod tests {
         assert_eq!(ask(&dir.join("ws/out/x"), Want::Read), Answer::Denied);
         assert!(matches!(ask(&dir.join("attachment"), Want::Read), Answer::Granted(_)));
         assert_eq!(ask(&dir.join("home/x"), Want::Execute), Answer::Denied);
+        let inside = Surroundings {
+            closed: crate::Closed { places: vec![dir.clone()], ..crate::Closed::default() },
+            ..around.clone()
+        };
+        let answer = policy.explain(&dir.join("ws/new/file"), Want::Write, &inside);
+        assert_eq!(answer, granted("filesystem.rwx: {workspace}"), "its own in what is closed");
+        assert_eq!(policy.explain(&dir.join("attachment"), Want::Read, &inside), Answer::Denied);
         let open = Policy::builtin("unconfined").unwrap();
         assert_eq!(open.explain(Path::new("/x"), Want::Read, &around), Answer::Unconfined);
     }

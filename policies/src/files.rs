@@ -350,14 +350,16 @@ impl Files {
     /// Opens the device nodes that there are, but for `ptmx`, which needs its own file system.
     pub(crate) fn open_devices(&self) -> Result<Vec<(Opened, Access)>, PathError> {
         let plain = self.devices.iter().filter(|device| **device != Device::Ptmx);
-        plain
-            .filter_map(|device| match Opened::real(device.path()) {
-                Ok(opened) if opened.kind == Kind::Device => Some(Ok((opened, Access::Device))),
-                Ok(opened) => Some(Err(PathError::Kind { path: opened.path, wanted: "device" })),
-                Err(error) if error.is_missing() => None,
-                Err(error) => Some(Err(error)),
-            })
-            .collect()
+        plain.filter_map(|device| open_device(device.path()).transpose()).collect()
+    }
+}
+
+fn open_device(path: &Path) -> Result<Option<(Opened, Access)>, PathError> {
+    match Opened::real(path) {
+        Ok(opened) if opened.kind == Kind::Device => Ok(Some((opened, Access::Device))),
+        Ok(opened) => Err(PathError::Kind { path: opened.path, wanted: "device" }),
+        Err(error) if error.is_missing() => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
@@ -385,5 +387,44 @@ mod tests {
         for text in ["usr", "", "{root}/x", "{workspace}/../x", "/a/../b"] {
             assert!(GrantPath::try_from(text.to_owned()).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn what_is_granted_besides_is_written_where_there_is_any() {
+        let grant = Grant { path: GrantPath::Tmp("x".into()), optional: false };
+        assert!(serde_json::to_value(Files::default()).unwrap().get("add").is_none());
+        for list in 0..4 {
+            let [ro, rox, rw, rwx] = [0, 1, 2, 3].map(|at| vec![grant.clone(); usize::from(at == list)]);
+            let files = Files { add: Added { ro, rox, rw, rwx }, ..Files::default() };
+            let written = serde_json::to_value(&files).unwrap();
+            assert_eq!(serde_json::from_value::<Files>(written).unwrap(), files);
+        }
+    }
+
+    #[test]
+    fn what_is_no_grant_is_refused_with_what_one_is() {
+        let error = serde_json::from_value::<Grant>(serde_json::json!(7)).unwrap_err().to_string();
+        assert!(error.contains("expected a path, or a table with `path` and `optional`"), "{error}");
+    }
+
+    #[test]
+    fn a_device_is_called_by_the_name_of_its_node() {
+        for device in Device::ALL {
+            assert_eq!(serde_json::to_value(device).unwrap(), device.name());
+            assert_eq!(device.path(), Path::new("/dev").join(device.name()));
+        }
+    }
+
+    #[test]
+    fn a_node_that_is_no_device_is_refused_and_one_that_is_not_there_left_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().canonicalize().unwrap();
+        std::fs::write(dir.join("null"), "").unwrap();
+        std::os::unix::fs::symlink("/dev/null", dir.join("link")).unwrap();
+        let opened = open_device(Path::new("/dev/null")).unwrap();
+        assert!(opened.is_some_and(|(_, access)| access == Access::Device));
+        assert!(open_device(&dir.join("none")).unwrap().is_none());
+        assert!(matches!(open_device(&dir.join("null")), Err(PathError::Kind { .. })));
+        assert!(matches!(open_device(&dir.join("link")), Err(PathError::Linked { .. })));
     }
 }

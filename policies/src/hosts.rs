@@ -217,9 +217,9 @@ impl HostRule {
     fn names(&self, host: &Host) -> bool {
         match (&self.what, host) {
             (Named::Name(own), Host::Name(name)) => own == name,
-            (Named::Beneath(parent), Host::Name(name)) => name
-                .strip_suffix(parent.as_str())
-                .is_some_and(|front| front.len() > 1 && front.ends_with('.')),
+            (Named::Beneath(parent), Host::Name(name)) => {
+                name.strip_suffix(parent.as_str()).is_some_and(|front| front.ends_with('.'))
+            }
             (Named::Block(first, bits), Host::Address(address)) => begins_like(*address, *first, *bits),
             (Named::Name(_) | Named::Beneath(_), Host::Address(_)) | (Named::Block(..), Host::Name(_)) => {
                 false
@@ -344,7 +344,9 @@ mod tests {
         {
             assert_eq!(rule(text).to_string(), text);
             assert_eq!(rule(&rule(text).to_string()), rule(text));
+            assert_eq!(serde_json::to_value(rule(text)).unwrap(), text);
         }
+        assert_eq!(rule("1.2.3.4/32").to_string(), "1.2.3.4", "a block of one address");
     }
 
     #[test]
@@ -352,5 +354,6 @@ mod tests {
         assert_eq!(Target::parse("example.org", None), Err(HostError::Port));
         assert_eq!(Target::parse("example.org", Some(80)).unwrap().to_string(), "example.org:80");
         assert_eq!(Target::parse("[::1]:9", Some(80)).unwrap().to_string(), "[::1]:9");
+        assert_eq!(Target::parse("fd00::1", Some(80)).unwrap().to_string(), "[fd00::1]:80");
     }
 }

@@ -134,3 +134,89 @@ pub(crate) fn unix_report(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::report::State;
+    use crate::surroundings::{Identity, bare};
+
+    fn policy(text: &str) -> Policy {
+        let text = format!("version = 1\nextends = 'default'\n{text}");
+        Policy::from_toml(&text, Path::new("test.toml")).unwrap()
+    }
+
+    #[test]
+    fn a_limit_of_processes_counts_those_of_a_user_of_the_runs_own_alone() {
+        let (with, without) = (policy("[limits]\npids = 7"), Policy::builtin("unconfined").unwrap());
+        let told = |policy: &Policy, counting| {
+            let report = policy.limits_report(counting);
+            (report.state, report.why.unwrap_or_default())
+        };
+        assert_eq!(told(&with, Counting::Alone).0, State::Enforced);
+        assert!(told(&with, Counting::Alone).1.contains("counts every process"));
+        assert_eq!(told(&with, Counting::Shared).0, State::Partial);
+        for counting in [Counting::Alone, Counting::Shared] {
+            assert_eq!(told(&without, counting), (State::Enforced, String::new()));
+        }
+    }
+
+    #[test]
+    fn what_landlock_lacks_for_files_is_said() {
+        let policy = policy("");
+        let reach = policy.network.reach(&crate::BoardAccess::None);
+        let files = |abi| policy.ruled_reports(abi, &reach, Filtered::Yes, true).remove(0).why;
+        for (abi, truncates, controls) in
+            [(1, true, true), (2, true, true), (3, false, true), (4, false, true), (5, false, false)]
+        {
+            let why = files(abi).unwrap_or_default();
+            assert_eq!(
+                (why.contains("truncated"), why.contains("device controls")),
+                (truncates, controls),
+                "{abi}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_run_without_the_filter_is_told_whether_the_policy_or_the_kernel_is_why() {
+        let why = |policy: &Policy| policy.filter_report(Filtered::No).why.unwrap();
+        assert_eq!(why(&policy("")), "this kernel has no seccomp");
+        assert_eq!(why(&policy("[process]\nseccomp = 'off'")), "the policy asks for none");
+        assert_eq!(why(&Policy::builtin("unconfined").unwrap()), "the policy asks for none");
+    }
+
+    #[test]
+    fn a_user_that_the_caller_is_too_is_shared() {
+        let host = Support { uid: 1000, ..Support::detect() };
+        let report = |uid: Option<u32>, view| {
+            let identity = uid.map(|uid| Identity { uid, gid: 5 });
+            uid_report(&Surroundings { identity, ..bare(Path::new("/run")) }, &host, view)
+        };
+        assert_eq!(report(Some(1001), false), LayerReport::enforced_by(Layer::Uid, "1001"));
+        for uid in [None, Some(1000)] {
+            assert!(report(uid, true).why.unwrap().contains("only the other layers"));
+            assert!(report(uid, false).why.unwrap().contains("chmod'ed"));
+        }
+    }
+
+    #[test]
+    fn what_holds_unix_sockets_is_named() {
+        use UnixSockets::{Allowed, PairsOnly};
+        let filtered = |is: bool| if is { Filtered::Yes } else { Filtered::No };
+        for (confined, abi, view, unix, filter, told) in [
+            (false, 9, true, Allowed, true, "the policy asks for none"),
+            (true, 9, true, Allowed, true, "landlock"),
+            (true, 9, false, Allowed, true, "landlock"),
+            (true, 8, true, Allowed, true, "mount namespace: a socket"),
+            (true, 8, false, Allowed, true, "needs Landlock ABI 9"),
+            (true, 8, false, PairsOnly, true, "none can be made"),
+            (true, 8, false, PairsOnly, false, "needs Landlock ABI 9"),
+        ] {
+            let why = unix_report(confined, abi, view, unix, filtered(filter)).why.unwrap();
+            assert!(why.starts_with(told), "{confined} {abi} {view} {unix:?} {filter}: {why}");
+        }
+    }
+}

@@ -185,9 +185,60 @@ mod tests {
     fn sizes_are_read_with_their_units() {
         assert_eq!("2GiB".parse(), Ok(ByteSize(2 << 30)));
         assert_eq!("64 KiB".parse(), Ok(ByteSize(64 << 10)));
+        for (text, shift) in
+            [("17B", 0), ("17 K", 10), ("17 MiB", 20), ("17G", 30), ("17 TiB", 40), ("17 T", 40)]
+        {
+            assert_eq!(text.parse(), Ok(ByteSize(17 << shift)), "{text}");
+        }
         assert_eq!("17".parse(), Ok(ByteSize(17)));
         assert!("2 parsecs".parse::<ByteSize>().is_err());
         assert!("-1".parse::<ByteSize>().is_err());
         assert!("99999999999TiB".parse::<ByteSize>().is_err());
+    }
+
+    #[test]
+    fn sizes_are_shown_in_the_largest_unit_of_which_there_is_one() {
+        for (bytes, shown) in [
+            (0, "0 B"),
+            (9, "9 B"),
+            (1023, "1023 B"),
+            (1024, "1.0 KiB"),
+            (1536, "1.5 KiB"),
+            (10_239, "9.9 KiB"),
+            (10 << 10, "10 KiB"),
+            (64 << 20, "64 MiB"),
+            ((1 << 30) + (1 << 29), "1.5 GiB"),
+            (3 << 40, "3.0 TiB"),
+            (2048 << 40, "2048 TiB"),
+        ] {
+            assert_eq!(ByteSize(bytes).to_string(), shown);
+            assert_eq!(format!("{:?}", ByteSize(bytes)), format!("{bytes} B"));
+        }
+    }
+
+    #[test]
+    fn an_error_is_explained_by_a_limit_that_is_set_and_holds() {
+        use rustix::io::Errno;
+        let size = Some(ByteSize(1));
+        let pids = Limits { pids: Some(1), ..Limits::default() };
+        let files = Limits { files: Some(1), ..Limits::default() };
+        let memory = Limits { memory: size, ..Limits::default() };
+        let address_space = Limits { address_space: size, ..Limits::default() };
+        let file_size = Limits { file_size: size, ..Limits::default() };
+        let explained = |limits: &Limits, holding| {
+            let errors = [Errno::AGAIN, Errno::MFILE, Errno::NOMEM, Errno::FBIG, Errno::PERM];
+            errors.map(|error| u8::from(limits.explain(error.raw_os_error(), holding)))
+        };
+        for (limits, of_group, of_all) in [
+            (Limits::default(), [0, 0, 0, 0, 0], [0, 0, 0, 0, 0]),
+            (pids, [1, 0, 0, 0, 0], [1, 0, 0, 0, 0]),
+            (files, [0, 0, 0, 0, 0], [0, 1, 0, 0, 0]),
+            (memory, [0, 0, 1, 0, 0], [0, 0, 1, 0, 0]),
+            (address_space, [0, 0, 0, 0, 0], [0, 0, 1, 0, 0]),
+            (file_size, [0, 0, 0, 0, 0], [0, 0, 0, 1, 0]),
+        ] {
+            assert_eq!(explained(&limits, Holding::Group), of_group, "{limits:?}");
+            assert_eq!(explained(&limits, Holding::All), of_all, "{limits:?}");
+        }
     }
 }

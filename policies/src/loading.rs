@@ -279,6 +279,16 @@ mod tests {
     }
 
     #[test]
+    fn a_base_that_is_not_there_is_an_error_that_names_what_there_is() {
+        let files = [("a", "extends = 'nope'"), ("b", "")];
+        let PolicyError::Base { base, known, .. } = read(&files, "a").unwrap_err() else {
+            panic!("another error")
+        };
+        let expected: Vec<&str> = presets::NAMES.iter().copied().chain(["b"]).collect();
+        assert_eq!((base.as_str(), known), ("nope", expected.iter().map(ToString::to_string).collect()));
+    }
+
+    #[test]
     fn an_error_of_a_base_names_the_bases_file() {
         let error = read(&[("a", "extends = 'b'"), ("b", "nonsense = 1")], "a").unwrap_err().to_string();
         assert!(error.starts_with("read policy /etc/policies.d/b.toml:2 (nonsense)"), "{error}");

@@ -151,4 +151,12 @@ mod tests {
         let proc = table.spot(Path::new("/proc/self")).unwrap();
         assert_ne!(Some(proc.device), table.spot(Path::new("/")).map(|root| root.device));
     }
+
+    #[test]
+    fn the_kernel_names_the_mount_that_a_path_lies_on() {
+        let host = MountTable::parse(&std::fs::read("/proc/self/mountinfo").unwrap());
+        let proc = host.mounts.iter().rfind(|mount| mount.at == Path::new("/proc")).unwrap();
+        assert_eq!(mount_id(Path::new("/proc/version")), Some(proc.id));
+        assert_eq!(mount_id(Path::new("/no/such/path")), None);
+    }
 }

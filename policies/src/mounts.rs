@@ -228,6 +228,10 @@ mod tests {
         let plan =
             Plan::new(&View::Privileged, granted.into_iter(), &[], Extras::default(), None).unwrap().unwrap();
         assert_eq!(shown(&plan), [(a.path.as_path(), "ro"), (b.path.as_path(), "rw")]);
+        let twice = [(&a, Access::Read), (&a, Access::Write)];
+        let plan =
+            Plan::new(&View::Privileged, twice.into_iter(), &[], Extras::default(), None).unwrap().unwrap();
+        assert_eq!(shown(&plan), [(a.path.as_path(), "rw")]);
     }
 
     #[test]

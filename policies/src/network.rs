@@ -220,4 +220,46 @@ mod tests {
         assert!(report.why.unwrap().contains("ABI 4"));
         assert_eq!(network.report(&reach, 3, Filtered::No).state, State::Absent);
     }
+
+    #[test]
+    fn a_proxy_permits_the_hosts_of_its_policy_and_no_other_mode_any() {
+        let hosts = BTreeSet::from(["a.example".parse().unwrap()]);
+        let target = |text: &str| Target::parse(text, None).unwrap();
+        for mode in [Mode::None, Mode::Ports, Mode::Loopback, Mode::Proxy, Mode::Host] {
+            let network = Network { mode, hosts: hosts.clone(), ..Network::default() };
+            assert_eq!(network.permits(&target("a.example:443")), mode == Mode::Proxy, "{mode:?}");
+            assert!(!network.permits(&target("b.example:443")), "{mode:?}");
+        }
+    }
+
+    #[test]
+    fn udp_is_open_only_to_a_policy_of_ports_that_asks_for_it() {
+        for (mode, udp, datagram) in
+            [(Mode::None, true, false), (Mode::Ports, true, true), (Mode::Ports, false, false)]
+        {
+            let network = Network { mode, udp, ..Network::default() };
+            assert_eq!(network.reach(&BoardAccess::None).datagram, datagram, "{mode:?}");
+        }
+    }
+
+    #[test]
+    fn a_report_of_ports_says_what_stays_open() {
+        let tcp = Network { mode: Mode::Ports, connect_tcp: [443].into(), ..Network::default() };
+        let udp = Network { mode: Mode::Ports, udp: true, ..Network::default() };
+        let (any, listen, datagram) = ("any port is open", "listen() without bind()", "UDP is not limited");
+        let unfiltered = "UDP, MPTCP and TCP fast open need";
+        for (network, abi, filtered, gaps) in [
+            (&tcp, 3, Filtered::Yes, &[any][..]),
+            (&tcp, 4, Filtered::Yes, &[listen]),
+            (&udp, 3, Filtered::Yes, &[any, datagram]),
+            (&udp, 4, Filtered::Yes, &[datagram]),
+            (&tcp, 4, Filtered::No, &[unfiltered, listen]),
+        ] {
+            let report = network.report(&network.reach(&BoardAccess::None), abi, filtered);
+            let why = report.why.unwrap();
+            let told: Vec<&str> = why.split("; ").collect();
+            assert_eq!((report.state, told.len()), (State::Partial, gaps.len()), "{why}");
+            assert!(gaps.iter().all(|gap| why.contains(gap)), "{abi} {filtered:?}: {why}");
+        }
+    }
 }

@@ -52,3 +52,22 @@ impl Replaced {
         Ok(seal(self.at)?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_where_it_was_stops_a_run_only_where_a_link_has_come_over_a_place_of_the_supervisor() {
+        let dir = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("/etc", dir.path().join("link")).unwrap();
+        let cover =
+            |name: &str, what| Cover { at: dir.path().join(name), what }.mount().map(|at| at.is_none());
+        for what in [Covered::Supervisor, Covered::Foreign] {
+            assert!(cover("gone", what).unwrap(), "{what:?}");
+        }
+        assert!(cover("link", Covered::Foreign).unwrap(), "its owner can move it at any time");
+        let error = cover("link", Covered::Supervisor).unwrap_err();
+        assert!(error.to_string().contains("link"), "{error}");
+    }
+}

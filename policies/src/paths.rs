@@ -254,4 +254,16 @@ mod tests {
         let error = Opened::followed(&dir.path().join("cache"), &[dir.path().to_owned()]).unwrap_err();
         assert!(matches!(error, PathError::Planted { .. }), "{error}");
     }
+
+    #[test]
+    fn a_path_is_found_again_under_another_root_without_following_a_link() {
+        let (dir, root) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let dir = dir.path().canonicalize().unwrap();
+        let opened = Opened::real(&dir).unwrap();
+        assert!(opened.same_under(std::fs::File::open("/").unwrap()).is_ok());
+        let first: PathBuf = dir.components().take(2).collect();
+        symlink(&first, root.path().join(first.strip_prefix("/").unwrap())).unwrap();
+        let error = opened.same_under(std::fs::File::open(root.path()).unwrap()).unwrap_err();
+        assert!(matches!(error, PathError::Linked { .. }), "{error}");
+    }
 }

@@ -56,6 +56,7 @@ fn an_ordinary_user_becomes_nobody_else() {
 #[test]
 fn an_old_landlock_fails_closed_unless_the_policy_says_otherwise() {
     let bench = bench();
+    assert!(policy("").plan(&bench.around, &bench.host.clone().with_abi(6)).is_ok());
     for abi in 0..=5 {
         let host = bench.host.clone().with_abi(abi);
         let error = policy("").plan(&bench.around, &host).unwrap_err();
@@ -104,7 +105,10 @@ fn no_network_never_becomes_all_of_it() {
     let lax = "compatibility = 'best_effort'";
     let error = policy(lax).plan(&around, &host).unwrap_err();
     assert!(matches!(error, PlanError::Network { .. }), "{error}");
-    let plan = policy(&format!("{lax}\naccept = ['network']")).plan(&around, &host).unwrap();
+    assert!(matches!(policy(lax).check_host(&host), Err(PlanError::Network { .. })));
+    let accepts = policy(&format!("{lax}\naccept = ['network']"));
+    accepts.check_host(&host).unwrap();
+    let plan = accepts.plan(&around, &host).unwrap();
     assert!(layer(&plan, Layer::Network).why.as_deref().unwrap().contains("any port is open"));
     assert!(policy(lax).plan(&bench.around, &host).is_ok(), "no socket can be made");
 }
@@ -164,8 +168,18 @@ fn toolchains_need_a_home_and_grant_their_places_alone() {
     let error = policy(text).plan(&bench.around, &bench.host).unwrap_err();
     assert!(matches!(error, PlanError::Toolchain { .. }), "{error}");
     let home = bench.dir.path().join("ann");
+    std::fs::create_dir_all(&home).unwrap();
+    let around = Surroundings { toolchain_home: Some(home.clone()), ..bench.around.clone() };
+    let error = policy(text).plan(&around, &bench.host).unwrap_err();
+    assert!(
+        matches!(error, PlanError::Path(PathError::Open { .. })),
+        "what is named has to be there: {error}"
+    );
     std::fs::create_dir_all(home.join(".cargo/bin")).unwrap();
-    let around = Surroundings { toolchain_home: Some(home.clone()), ..bench.around };
+    std::os::unix::fs::symlink("/etc", bench.around.workspace.join(".rustup")).unwrap();
+    let planted = Surroundings { toolchain_home: Some(bench.around.workspace.clone()), ..bench.around };
+    let error = policy("[filesystem]\ntoolchains = 'installed'").plan(&planted, &bench.host).unwrap_err();
+    assert!(matches!(error, PlanError::Path(PathError::Planted { .. })), "{error}");
     assert!(policy(text).plan(&around, &bench.host).is_ok());
     let ask = |path: &str| policy(text).explain(&home.join(path), crate::Want::Execute, &around);
     assert!(matches!(ask(".cargo/bin/cargo"), crate::Answer::Granted(_)));
@@ -260,6 +274,7 @@ fn without_a_view_the_board_is_a_port() {
     let socket = BoardAccess::Socket(dir.path().join("board/worker.sock"));
     let error = policy("").plan(&Surroundings { board: socket, ..around.clone() }, &host).unwrap_err();
     assert!(error.to_string().contains("serve the board on a loopback port"), "{error}");
+    policy("").check_host(&host).unwrap();
     let plan = policy("").plan(&Surroundings { board: BoardAccess::Port(4711), ..around }, &host).unwrap();
     assert_eq!(layer(&plan, Layer::UnixSockets).why.as_deref(), Some("none can be made"));
     assert_eq!(layer(&plan, Layer::Mounts).state, State::Absent);
@@ -271,6 +286,12 @@ fn a_required_view_that_cannot_be_had_is_an_error() {
     let host = bench.host.without_view("not here");
     let error = policy("[process]\nmount_namespace = 'require'").plan(&bench.around, &host).unwrap_err();
     assert!(error.to_string().contains("not here"), "{error}");
+    let why = |text: &str| {
+        let plan = policy(text).plan(&bench.around, &host).unwrap();
+        layer(&plan, Layer::Mounts).why.clone().unwrap()
+    };
+    assert!(why("").starts_with("not here: metadata"), "{}", why(""));
+    assert_eq!(why("[process]\nmount_namespace = 'off'"), "the policy asks for none");
 }
 
 #[test]
@@ -278,8 +299,12 @@ fn a_missing_path_is_an_error_unless_it_is_optional() {
     let bench = bench();
     let error = policy("[filesystem]\nro = ['/no/such']").plan(&bench.around, &bench.host).unwrap_err();
     assert!(error.to_string().starts_with("open /no/such:"), "{error}");
-    let optional = policy("[filesystem]\nro = [{ path = '/no/such', optional = true }]");
-    assert!(optional.plan(&bench.around, &bench.host).is_ok());
+    let optional =
+        |path: &str| policy(&format!("[filesystem]\nro = [{{ path = '{path}', optional = true }}]"));
+    assert!(optional("/no/such").plan(&bench.around, &bench.host).is_ok());
+    std::os::unix::fs::symlink("/etc", bench.around.workspace.join("link")).unwrap();
+    let error = optional("{workspace}/link").plan(&bench.around, &bench.host).unwrap_err();
+    assert!(matches!(error, PlanError::Path(PathError::Linked { .. })), "{error}");
 }
 
 #[test]
@@ -317,9 +342,12 @@ fn what_stays_open_for_a_shared_user_is_said() {
     let bench = bench();
     let plan = policy("").plan(&bench.around, &bench.host).unwrap();
     assert!(layer(&plan, Layer::Uid).why.as_deref().unwrap().starts_with("shared"));
-    let plan = policy("").plan(&bench.around, &bench.host.without_view("no")).unwrap();
+    let plan = policy("").plan(&bench.around, &bench.host.clone().without_view("no")).unwrap();
     assert!(layer(&plan, Layer::Uid).why.as_deref().unwrap().contains("chmod"));
     assert!(layer(&plan, Layer::Limits).why.as_deref().unwrap().contains("not set"));
+    let around = Surroundings { identity: Some(Identity { uid: 1000, gid: 1000 }), ..bench.around.clone() };
+    let plan = policy("").plan(&around, &bench.host.clone().without_view("no")).unwrap();
+    assert_eq!(plan.counting, Counting::Shared, "it stays who it is");
 }
 
 #[test]
@@ -343,4 +371,88 @@ fn a_limit_that_nothing_holds_is_refused_or_reported() {
     assert_eq!(layer(&plan, Layer::Cgroup).state, State::Partial);
     std::fs::write(cgroup.join("memory.max"), "max").unwrap();
     assert!(hard.plan(&around, &host).is_ok());
+    hard.hold_limits(&cgroup).unwrap();
+    assert_eq!(std::fs::read_to_string(cgroup.join("memory.max")).unwrap(), "67108864");
+}
+
+#[test]
+fn a_view_is_for_confined_runs_whose_policy_wants_one_on_a_host_that_has_one() {
+    let bench = bench();
+    let without = bench.host.clone().without_view("no");
+    let unconfined = Policy::builtin("unconfined").unwrap();
+    for (policy, host, has) in [
+        (policy(""), &bench.host, true),
+        (policy(""), &without, false),
+        (policy("[process]\nmount_namespace = 'off'"), &bench.host, false),
+        (unconfined, &bench.host, false),
+    ] {
+        assert_eq!(policy.has_view(host), has, "{}", policy.name());
+        assert_eq!(policy.plan(&bench.around, host).unwrap().view.is_some(), has, "{}", policy.name());
+    }
+}
+
+#[test]
+fn system_calls_are_filtered_for_confined_runs_whose_policy_wants_that() {
+    let bench = bench();
+    let unconfined = Policy::builtin("unconfined").unwrap();
+    for (policy, is_filtered) in [
+        (policy(""), true),
+        (policy("accept = ['network']\ncompatibility = 'best_effort'\n[process]\nseccomp = 'off'"), false),
+        (unconfined, false),
+    ] {
+        let plan = policy.plan(&bench.around, &bench.host).unwrap();
+        assert_eq!(plan.filter.is_some(), is_filtered, "{}", policy.name());
+        assert_eq!(layer(&plan, Layer::Syscalls).state == State::Enforced, is_filtered);
+    }
+}
+
+#[test]
+fn what_is_granted_instead_of_a_view_is_opened_for_confined_runs_alone() {
+    let bench = bench();
+    let arrangement =
+        crate::Arrangement { read_without_view: vec!["/no/such".into()], ..crate::Arrangement::default() };
+    let around = Surroundings { arrangement, ..bench.around };
+    let host = bench.host.without_view("no");
+    assert!(matches!(policy("").plan(&around, &host), Err(PlanError::Path(_))));
+    assert!(Policy::builtin("unconfined").unwrap().plan(&around, &host).is_ok());
+}
+
+#[test]
+fn a_proc_of_the_runs_own_is_granted_once_it_is_there() {
+    let bench = bench();
+    let late = |text: &str, pid_namespace| {
+        let around = Surroundings { pid_namespace, ..bench.around.clone() };
+        let plan = policy(text).plan(&around, &bench.host).unwrap();
+        plan.late.contains(&("/proc".into(), Access::Read))
+    };
+    let (own, none) = (Some(crate::PidNamespace::UserNamespace), "[filesystem]\nproc = 'none'");
+    assert!(late("[filesystem]\nproc = 'host'", own));
+    assert!(!late("[filesystem]\nproc = 'host'", None) && !late(none, own) && !late(none, None));
+}
+
+#[test]
+fn sockets_are_covered_where_landlock_does_not_rule_them() {
+    let bench = bench();
+    let shown = bench.dir.path().canonicalize().unwrap().join("shown");
+    std::fs::create_dir(&shown).unwrap();
+    let _listener = std::os::unix::net::UnixListener::bind(shown.join("x.sock")).unwrap();
+    let around = Surroundings { read: vec![shown.clone()], ..bench.around };
+    for (abi, covered) in [(8, true), (9, false)] {
+        let policy = policy("");
+        let granted = policy.open_files(&around).unwrap();
+        let (view, _) = policy.view(&around, &bench.host, abi, &granted).unwrap();
+        assert_eq!(view.unwrap().covers(&shown.join("x.sock")), covered, "{abi}");
+    }
+}
+
+#[test]
+fn the_secrets_of_a_run_are_taken_out_of_its_plan_once() {
+    let bench = bench();
+    let key = bench.dir.path().join("key");
+    std::fs::write(&key, "value").unwrap();
+    std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let text = format!("[env]\nsecret = {{ KEY = {{ file = '{}' }} }}", key.display());
+    let mut plan = policy(&text).plan(&bench.around, &bench.host).unwrap();
+    assert!(plan.take_secrets().into_iter().eq([("KEY".to_owned(), "value".into())]));
+    assert_eq!(plan.take_secrets().into_iter().count(), 0);
 }

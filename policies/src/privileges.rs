@@ -151,3 +151,16 @@ pub fn become_user(identity: Identity) -> Result<(), PrivilegeError> {
     drop_capabilities()?;
     forbid_new()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_becomes_root_or_one_of_its_group() {
+        for (uid, gid) in [(0, 0), (0, 5), (5, 0)] {
+            let refused = change_user(Identity { uid, gid });
+            assert!(matches!(refused, Err(PrivilegeError::Root)), "{uid} {gid}: {refused:?}");
+        }
+    }
+}

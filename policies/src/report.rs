@@ -205,6 +205,18 @@ mod tests {
     }
 
     #[test]
+    fn a_report_is_whole_where_nothing_is_missing() {
+        assert!(!report().is_whole());
+        for missing in
+            [LayerReport::absent(Layer::Cgroup, "none"), LayerReport::partial(Layer::Uid, "shared")]
+        {
+            assert!(!Report { layers: vec![missing], ..report() }.is_whole());
+        }
+        let whole = Report { layers: vec![LayerReport::enforced_by(Layer::Uid, "1001")], ..report() };
+        assert!(whole.is_whole());
+    }
+
+    #[test]
     fn the_page_gives_a_line_to_each_layer() {
         insta::assert_snapshot!(report().to_string(), @r"
         policy default (landlock abi 7)

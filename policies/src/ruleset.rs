@@ -236,4 +236,12 @@ mod tests {
         assert!(!rights(Access::Read, Kind::Directory, 9).contains(AccessFs::Execute));
         assert!(!rights(Access::Write, Kind::Directory, 9).contains(AccessFs::Execute));
     }
+
+    #[test]
+    fn an_old_kernel_is_asked_for_no_right_that_it_does_not_have() {
+        assert!(rights(Access::WriteExecute, Kind::Directory, 0).is_empty());
+        for number in 1..9 {
+            assert!(!AccessFs::from_all(abi(number)).contains(AccessFs::ResolveUnix), "{number}");
+        }
+    }
 }

@@ -138,6 +138,10 @@ mod tests {
         assert_eq!(path(""), "/sv/bin:/usr/local/bin:/usr/bin:/bin");
         assert_eq!(path("[env]\nset = { PATH = '/mine' }"), "/sv/bin:/mine");
         assert_eq!(path("[env]\npass = ['PATH']"), "/sv/bin:PATH-value");
+        let own =
+            |text: &str| Policy::from_toml(&format!("version = 1\n{text}"), Path::new("p.toml")).unwrap();
+        assert_eq!(own("").path(), "/usr/local/bin:/usr/bin:/bin");
+        assert_eq!(own("[env]\nset = { PATH = '/mine' }").path(), "/mine");
         assert_eq!(
             path("[filesystem]\ntoolchains = ['cargo']\n[env]\nset = { PATH = '/mine' }"),
             "/sv/bin:/home/ann/.cargo/bin:/mine"

@@ -325,7 +325,8 @@ mod tests {
                 .to_string()
                 .contains("LoadCredential=")
         );
-        for name in ["../anthropic", "", ".", "a/b"] {
+        assert!(CredentialName::try_from("c".repeat(255)).is_ok());
+        for name in ["../anthropic", "", ".", "a/b", &"c".repeat(256), &"c".repeat(300)] {
             assert!(CredentialName::try_from(name.to_owned()).is_err(), "{name}");
         }
     }
@@ -344,10 +345,14 @@ mod tests {
             written(&path, bytes, 0o600);
             assert!(refusal(&path).contains(word), "{word}");
         }
+        written(&path, VALUE.as_bytes(), 0o600);
         let link = dir.path().join("link");
         std::os::unix::fs::symlink(&path, &link).unwrap();
         refusal(&link);
         refusal(&dir.path().join("missing"));
+        let pipe = dir.path().join("pipe");
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRUSR).unwrap();
+        assert!(refusal(&pipe).contains("not a regular file"), "and nothing waits for who writes");
         assert!(refusal(dir.path()).contains("not a regular file"));
         if rustix::process::geteuid().is_root() {
             written(&path, VALUE.as_bytes(), 0o600);
@@ -362,6 +367,7 @@ mod tests {
             "'sk-Plain'",
             "'0123456789abcdef0123'",
             "{ value = 'sk-Plain' }",
+            "{ file = 'a' }",
             "{ file = '/a', credential = 'b' }",
             "{ named = 'a', credential = 'b' }",
         ] {
@@ -372,7 +378,28 @@ mod tests {
                 "{refused}"
             );
         }
+        let number =
+            Policy::from_toml("version = 1\n[env]\nsecret = { KEY = 7 }", Path::new("p.toml")).unwrap_err();
+        assert!(number.to_string().contains("expected a table"), "{number}");
         let text = "version = 1\n[env]\nsecret = { HOME = { file = '/a' } }";
         assert!(Policy::from_toml(text, Path::new("p.toml")).unwrap_err().to_string().contains("HOME"));
+    }
+
+    #[test]
+    fn a_secret_is_written_by_its_name_and_its_value_is_never_shown() {
+        for reference in ["\"anthropic-key\"", "credential = \"anthropic\"", "file = \"/key\""] {
+            let secret =
+                if reference.starts_with('"') { reference.to_owned() } else { format!("{{ {reference} }}") };
+            let written = toml::to_string(&policy(&secret)).unwrap();
+            assert!(written.contains(reference), "{written}");
+        }
+        let named = Secret::Named("anthropic-key".to_owned().try_into().unwrap());
+        assert_eq!(named.place(&SecretStores::default()), "the secret anthropic-key");
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("key");
+        let largest = "x".repeat(usize::try_from(LARGEST).unwrap());
+        written(&path, largest.as_bytes(), 0o600);
+        let value = Secret::File(path).fetch("KEY", &SecretStores::default()).unwrap();
+        assert_eq!((value.bytes().len(), format!("{value:?}").as_str()), (largest.len(), "SecretValue"));
     }
 }

@@ -77,3 +77,14 @@ pub(crate) fn give_way() -> Result<(), rustix::io::Errno> {
     // session alone. The session keeps its share: a lower one would let any other load of the host slow all runs.
     rustix::process::nice(NICER).map(drop)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_with_another_thread_is_not_restricted() {
+        let refused = std::thread::spawn(require_one_thread).join().unwrap().unwrap_err().to_string();
+        assert!(refused.starts_with("the process has "), "{refused}");
+    }
+}

@@ -64,7 +64,7 @@ impl Support {
     /// [`crate::probe_view`], which needs a process of its own.
     pub fn detect() -> Self {
         let uid = rustix::process::geteuid().as_raw();
-        let user_namespaces = user_namespaces();
+        let user_namespaces = user_namespaces(Path::new("/proc"));
         Self {
             landlock_abi: landlock_abi(),
             landlock_errata: Erratum::current().bits(),
@@ -134,13 +134,14 @@ fn landlock_abi() -> u32 {
     steps.iter().take_while(|step| step()).map(|_| 1).sum()
 }
 
-/// Returns whether the settings let a user make a user namespace.
-fn user_namespaces() -> bool {
-    let setting = |path: &str| std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
-    Path::new("/proc/self/ns/user").exists()
-        && setting("/proc/sys/user/max_user_namespaces").is_none_or(|text| text != "0")
-        && setting("/proc/sys/kernel/unprivileged_userns_clone").is_none_or(|text| text != "0")
-        && setting("/proc/sys/kernel/apparmor_restrict_unprivileged_userns").is_none_or(|text| text == "0")
+/// Returns whether the settings in `/proc` let a user make a user namespace.
+fn user_namespaces(proc: &Path) -> bool {
+    let setting =
+        |name: &str| std::fs::read_to_string(proc.join(name)).ok().map(|text| text.trim().to_owned());
+    proc.join("self/ns/user").exists()
+        && setting("sys/user/max_user_namespaces").is_none_or(|text| text != "0")
+        && setting("sys/kernel/unprivileged_userns_clone").is_none_or(|text| text != "0")
+        && setting("sys/kernel/apparmor_restrict_unprivileged_userns").is_none_or(|text| text == "0")
 }
 
 fn view(uid: u32, user_namespaces: bool) -> View {
@@ -196,5 +197,38 @@ mod tests {
         let before = std::fs::read("/proc/self/status").is_ok();
         assert_eq!(Support::detect(), Support::detect());
         assert_eq!(std::fs::read("/proc/self/status").is_ok(), before);
+    }
+
+    #[test]
+    fn the_cgroups_that_are_found_are_those_of_version_2() {
+        let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+        let usual = |place: &&str| ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].contains(place);
+        let of_line = |line: &'static str| line.split(' ').nth(1).filter(|_| line.contains(" cgroup2 "));
+        let mounts: &'static str = mounts.leak();
+        let mounted = mounts.lines().filter_map(of_line).find(usual);
+        assert_eq!(cgroup_mount(), mounted.map(PathBuf::from));
+    }
+
+    #[test]
+    fn any_setting_that_is_there_can_keep_users_from_making_user_namespaces() {
+        let proc = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = proc.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        assert!(!user_namespaces(proc.path()), "a kernel without them");
+        write("self/ns/user", "");
+        assert!(user_namespaces(proc.path()), "a kernel without any setting");
+        for (setting, off, on) in [
+            ("sys/user/max_user_namespaces", "0\n", "48182\n"),
+            ("sys/kernel/unprivileged_userns_clone", "0\n", "1\n"),
+            ("sys/kernel/apparmor_restrict_unprivileged_userns", "1\n", "0\n"),
+        ] {
+            write(setting, off);
+            assert!(!user_namespaces(proc.path()), "{setting}");
+            write(setting, on);
+            assert!(user_namespaces(proc.path()), "{setting}");
+        }
     }
 }

@@ -286,4 +286,14 @@ mod tests {
         let process = Process { seccomp: Seccomp::Off, ..Process::default() };
         assert!(compile(&process, &reach(true, true), UnixSockets::Allowed, 42).unwrap().is_none());
     }
+
+    #[test]
+    fn a_policy_for_debugging_or_shared_memory_refuses_fewer_calls() {
+        let length = |process: Process| {
+            compile(&process, &reach(false, false), UnixSockets::Allowed, 42).unwrap().unwrap().len()
+        };
+        let usual = length(Process::default());
+        assert!(length(Process { debug: true, ..Process::default() }) < usual);
+        assert!(length(Process { sysv_ipc: true, ..Process::default() }) < usual);
+    }
 }

@@ -307,4 +307,12 @@ mod tests {
             assert!(error.contains("rustup"), "{wrong}: {error}");
         }
     }
+
+    #[test]
+    fn the_schema_names_the_word_and_the_list() {
+        let schema = schemars::schema_for!(crate::Files).to_value();
+        let toolchains = &schema["$defs"]["Toolchains"]["anyOf"];
+        assert_eq!(toolchains[0]["const"], "installed");
+        assert_eq!(toolchains[1]["type"], "array");
+    }
 }

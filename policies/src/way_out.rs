@@ -214,6 +214,7 @@ mod tests {
             keeper.attend();
             let listener = receive_listener(&answer).unwrap().unwrap();
             assert_eq!(listener.local_addr().unwrap(), address);
+            assert!(rustix::io::fcntl_getfd(&listener).unwrap().contains(rustix::io::FdFlags::CLOEXEC));
             drop(listener);
             TcpStream::connect(address).unwrap();
         }
@@ -237,5 +238,22 @@ mod tests {
         drop(keeper);
         assert!(receive_listener(&late).unwrap().is_none());
         assert_eq!(ask_keeper(&path).unwrap_err().kind(), ErrorKind::ConnectionRefused);
+    }
+
+    #[test]
+    fn only_so_many_wait_for_a_listening_socket() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("keeper");
+        let mut keeper = Keeper::bind(&path).unwrap();
+        let mut ask = || {
+            let answer = ask_keeper(&path).unwrap();
+            keeper.attend();
+            answer
+        };
+        let waiting: Vec<UnixStream> = (0..WAITING).map(|_| ask()).collect();
+        assert!(receive_listener(ask()).unwrap().is_none(), "it is sent away");
+        for answer in waiting {
+            assert_eq!(receive_listener(&answer).unwrap_err().kind(), ErrorKind::WouldBlock);
+        }
     }
 }

@@ -258,3 +258,48 @@ fn a_worker_names_no_pool_that_its_own_task_does_not_name() {
     let refused = create("licence").unwrap_err().to_string();
     assert!(refused.contains("licence"), "{refused}");
 }
+
+#[test]
+fn what_is_refused_for_its_profile_keeps_back_the_tasks_of_no_other() {
+    let bench = Bench::new();
+    let of = |profile: &str| NewTask { assignee: profile.parse().ok(), ..titled("one") };
+    for profile in ["p0", "p1", "p0", "p1"] {
+        bench.create(of(profile));
+    }
+    let mut offered = Vec::new();
+    let offer = |view: &crate::View<'_>| {
+        view.offer(&Accounts::new(), &crate::testing::checker(), |candidate| {
+            offered.push(candidate.assignee.to_string());
+            if candidate.assignee.as_str() == "p0" { Answer::Left(Reach::Profile) } else { Answer::Taken }
+        })
+    };
+    bench.readers.with(offer).unwrap();
+    assert_eq!(offered, ["p0", "p1", "p1"]);
+}
+
+#[test]
+fn a_line_of_reviews_or_checks_that_is_refused_is_not_offered_further() {
+    let bench = Bench::new();
+    let in_review = |workspace: &str| {
+        let id = bench.create(NewTask { workspace: Some(workspace.to_owned()), ..titled("one") }).id;
+        let run = bench.start(&id);
+        let (task, bob) = (id.clone(), crate::Actor::worker("bob", run, id.clone(), None));
+        let carol = "carol".parse().ok();
+        bench
+            .call(move |board| board.request_review(&task, crate::Handoff::default(), carol, None, &bob))
+            .unwrap();
+        bench.finish(run, crate::EndCause::Exited { code: 0 });
+        id
+    };
+    let places = ["dir:/a", "dir:/b", "dir:/a", "dir:/b"];
+    let ids = places.map(in_review);
+    let mut offered = Vec::new();
+    let offer = |view: &crate::View<'_>| {
+        view.offer(&Accounts::new(), &crate::testing::checker(), |candidate| {
+            offered.push(candidate.task.clone());
+            if candidate.workspace == "dir:/a" { Answer::Left(Reach::Line) } else { Answer::Taken }
+        })
+    };
+    bench.readers.with(offer).unwrap();
+    assert_eq!(offered, [ids[0].clone(), ids[1].clone(), ids[3].clone()]);
+}

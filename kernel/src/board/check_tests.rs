@@ -372,3 +372,16 @@ fn work_that_a_reviewers_run_approves_is_checked_again_and_that_which_a_person_a
         bench.check();
     }
 }
+
+#[test]
+fn a_check_that_somebody_ends_says_nothing_of_the_work_whatever_it_exits_with() {
+    for code in [0, 1] {
+        let bench = Bench::new();
+        let id = unchecked(&bench, Some(1));
+        let check = check_of(&bench, &id);
+        bench.call(move |board| board.stop_run(check, StopReason::Cancelled, None, &alice())).unwrap();
+        let end = bench.finish(check, EndCause::Exited { code });
+        assert_eq!((end.outcome, end.status), (Outcome::Cancelled, Status::Blocked), "{code}");
+        assert_eq!(bench.task(&id).failed_checks, 0);
+    }
+}

@@ -114,3 +114,21 @@ fn another_question_of_a_run_takes_the_place_of_the_one_before_also_while_that_i
     assert_eq!(bench.task(&answered).status, Status::Archived);
     bench.check();
 }
+
+#[test]
+fn a_question_that_somebody_holds_is_not_offered() {
+    let bench = Bench::new();
+    let [by_task, by_profile, free] = ["bob", "carol", "eve"].map(|name| {
+        let asked = crate::NewTask { assignee: name.parse().ok(), ..titled(name) };
+        bench.call(move |board| board.consult(asked, &alice())).unwrap().task.id
+    });
+    assert_eq!(offered(&bench).len(), 3);
+    for (scope, name) in
+        [(crate::HoldScope::Task, by_task.to_string()), (crate::HoldScope::Profile, "carol".to_owned())]
+    {
+        let on = crate::HoldOn { scope, name };
+        let new = crate::NewHold { kind: crate::HoldKind::Manual, reason: "later".to_owned(), until: None };
+        bench.call(move |board| board.hold(&on, &new, &alice())).unwrap();
+    }
+    assert_eq!(offered(&bench), [free], "{by_profile}");
+}

@@ -1,7 +1,9 @@
 //! The context of a worker.
 
-use crate::testing::{Bench, alice, titled};
-use crate::{Actor, ContextLimits, EndCause, Handoff, NewAttachment, NewTask};
+use std::time::Duration;
+
+use crate::testing::{Bench, alice, limited, titled};
+use crate::{Actor, Clock as _, Context, ContextLimits, EndCause, Handoff, NewAttachment, NewTask, TaskId};
 
 #[test]
 fn the_context_has_its_parts_in_order_and_frames_what_others_wrote() {
@@ -55,6 +57,66 @@ fn the_context_has_its_parts_in_order_and_frames_what_others_wrote() {
         parts.iter().map(|part| context.text.find(part).unwrap_or_else(|| panic!("{part}"))).collect();
     assert!(places.is_sorted(), "{}", context.text);
     assert!(context.omitted.is_empty());
+}
+
+#[test]
+fn how_long_ago_something_was_is_told_in_the_largest_unit_that_is_over() {
+    let bench = Bench::new();
+    let task = bench.create(titled("old"));
+    let id = task.id.clone();
+    bench.call(move |board| board.comment(&id, "said", None, &alice())).unwrap();
+    let begun = bench.clock.now();
+    for (seconds, told) in [
+        (0, "0 s ago"),
+        (59, "59 s ago"),
+        (60, "1 min ago"),
+        (3599, "59 min ago"),
+        (3600, "1 h ago"),
+        (86_399, "23 h ago"),
+        (86_400, "1 day ago"),
+        (200_000, "2 days ago"),
+    ] {
+        bench.clock.advance(begun.after(Duration::from_secs(seconds)).since(bench.clock.now()));
+        let context = bench.readers.with(|view| view.context(&task.id, ContextLimits::default(), &|_| None));
+        let text = context.unwrap().text;
+        assert!(text.contains(&format!("person `alice`, {told}:")), "{told}: {text}");
+    }
+}
+
+#[test]
+fn the_latest_attempts_are_told_and_the_last_one_before_all_others() {
+    let bench = Bench::new();
+    let task = bench.create(NewTask { limits: limited(100), ..titled("hard") }).id;
+    for _ in 0..5 {
+        bench.finish(bench.start(&task), EndCause::Exited { code: 4 });
+        bench.clock.advance(Duration::from_hours(1));
+        bench.wake();
+    }
+    let read =
+        |limits: ContextLimits| bench.readers.with(|view| view.context(&task, limits, &|_| None)).unwrap();
+    let told = |context: &Context| -> Vec<usize> {
+        (1..=5).filter(|at| context.text.contains(&format!("### Attempt {at}: crashed"))).collect()
+    };
+
+    let three = read(ContextLimits { attempts: 3, ..ContextLimits::default() });
+    assert_eq!((told(&three), three.omitted), (vec![3, 4, 5], vec!["the oldest 2 of 5 attempts".to_owned()]));
+    let all = read(ContextLimits { attempts: 5, ..ContextLimits::default() });
+    assert_eq!((told(&all), all.omitted), (vec![1, 2, 3, 4, 5], vec![]));
+
+    for number in 0..9 {
+        let id = task.clone();
+        let text = format!("{number} {}", "x".repeat(300));
+        bench.call(move |board| board.comment(&id, &text, None, &alice())).unwrap();
+    }
+    let mut alone = 0;
+    for total in (1000..4500).step_by(20) {
+        let narrow = read(ContextLimits { total, ..ContextLimits::default() });
+        let attempts = told(&narrow);
+        assert!(attempts.is_empty() || attempts.contains(&5), "{total}: {attempts:?}");
+        assert!(attempts.contains(&5) || !narrow.text.contains("> 3 xxx"), "it comes before older comments");
+        alone += usize::from(attempts == [5]);
+    }
+    assert!(alone > 0, "the others come last");
 }
 
 #[test]
@@ -159,6 +221,29 @@ fn a_worker_whose_session_goes_on_gets_what_is_new_and_not_the_rest() {
         .call(move |board| board.edit(&id, &crate::Edit { body, ..crate::Edit::default() }, &alice()))
         .unwrap();
     assert!(read(&bench).contains("another body"));
+}
+
+#[test]
+fn a_worker_whose_session_goes_on_gets_the_results_that_have_come_since() {
+    let bench = Bench::new();
+    let [before, since] = [(); 2].map(|()| bench.ready());
+    let completed = |id: &TaskId, summary: &str| {
+        let (id, summary) = (id.clone(), Some(summary.to_owned()));
+        let handoff = Handoff { summary, ..Handoff::default() };
+        bench.call(move |board| board.complete(&id, handoff, None, &alice())).unwrap();
+        bench.clock.advance(Duration::from_secs(10));
+    };
+    completed(&before, "known already");
+    let task = bench.child_of(&[&before]);
+    let first = bench.start(&task);
+    bench.finish(first, EndCause::Exited { code: 4 });
+    let (child, parent) = (task.clone(), since.clone());
+    bench.call(move |board| board.link(&parent, &child, crate::AtWork::TakeBack, &alice())).unwrap();
+    completed(&since, "found out");
+    bench.start(&task);
+    let news = |view: &crate::View<'_>| view.news(&task, first, ContextLimits::default(), &|_| None);
+    let text = bench.readers.with(news).unwrap().text;
+    assert!(text.contains("found out") && !text.contains("known already"), "{text}");
 }
 
 #[test]

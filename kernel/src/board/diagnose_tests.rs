@@ -37,14 +37,38 @@ fn a_ready_task_is_stranded_after_half_an_hour_and_worse_as_time_goes_by() {
 }
 
 #[test]
-fn what_is_held_on_purpose_is_not_stranded() {
+fn what_is_held_on_purpose_is_not_stranded_and_what_is_held_beside_it_is() {
     let bench = Bench::new();
-    let task = bench.ready();
-    let on = HoldOn { scope: HoldScope::Profile, name: "bob".to_owned() };
-    let new = NewHold { kind: HoldKind::Manual, reason: "later".to_owned(), until: None };
-    bench.call(move |board| board.hold(&on, &new, &alice())).unwrap();
-    bench.clock.advance(Duration::from_hours(5));
-    assert_eq!(kinds(&bench, &task), []);
+    let [task, mission, profile] = [(); 3].map(|()| bench.ready());
+    let others = bench.create(NewTask { assignee: "carol".parse().ok(), ..titled("for another") }).id;
+    let hold = |scope: HoldScope, name: &str| {
+        let on = HoldOn { scope, name: name.to_owned() };
+        let new = NewHold { kind: HoldKind::Manual, reason: "later".to_owned(), until: None };
+        bench.call(move |board| board.hold(&on, &new, &alice())).unwrap();
+    };
+    bench.clock.advance(Duration::from_hours(1));
+    let stranded = || {
+        let all = [&task, &mission, &profile, &others];
+        all.map(|id| kinds(&bench, id) == [("stranded_in_ready".to_owned(), Severity::Error)])
+    };
+    assert_eq!(stranded(), [true, true, true, true]);
+    hold(HoldScope::Task, task.as_str());
+    assert_eq!(stranded(), [false, true, true, true]);
+    hold(HoldScope::Mission, mission.as_str());
+    assert_eq!(stranded(), [false, false, true, true]);
+    hold(HoldScope::Profile, "bob");
+    assert_eq!(stranded(), [false, false, false, true]);
+}
+
+#[test]
+fn a_stranded_task_that_nobody_can_claim_is_to_be_given_to_the_shell_first() {
+    let bench = Bench::new();
+    let nobodys = bench.create(NewTask { assignee: None, ..titled("whose is it") }).id;
+    let bobs = bench.ready();
+    bench.clock.advance(Duration::from_hours(1));
+    let first = |id: &TaskId| found(&bench, id)[0].actions[0].payload.command.to_string();
+    assert_eq!(first(&nobodys), format!("supervisor assign {nobodys} shell"));
+    assert_eq!(first(&bobs), format!("supervisor show {bobs}"));
 }
 
 #[test]
@@ -101,6 +125,30 @@ fn failures_in_a_row_are_told_with_the_first_and_the_last_of_them() {
 }
 
 #[test]
+fn failures_are_told_without_what_ended_between_them_for_another_reason() {
+    let bench = Bench::new();
+    let task = bench.create(NewTask { limits: limited(9), ..titled("fails") }).id;
+    let failed = || {
+        let run = bench.start(&task);
+        bench.finish(run, EndCause::Exited { code: 3 });
+        run
+    };
+    failed();
+    let first = bench.clock.now();
+    bench.clock.advance(Duration::from_mins(1));
+    let run = failed();
+    let last = bench.clock.now();
+    bench.clock.advance(Duration::from_mins(1));
+    bench.wake();
+    bench.finish(bench.start(&task), EndCause::Stopped(crate::StopReason::Preempted));
+
+    let told = found(&bench, &task).remove(0);
+
+    assert_eq!((told.kind.as_str(), told.count, told.run_id), ("repeated_failures", 2, Some(run)));
+    assert_eq!((told.first_seen_at, told.last_seen_at), (first, last));
+}
+
+#[test]
 fn a_task_that_gave_up_is_told_after_however_few_failures_and_one_that_a_person_blocked_is_not() {
     let bench = Bench::new();
     let task = bench.create(NewTask { limits: limited(1), ..titled("fails once") }).id;
@@ -149,6 +197,7 @@ fn a_task_that_is_blocked_for_a_day_or_over_and_over_is_told() {
     let task = bench.ready();
     // Each time for another reason, or the board itself sends it to triage.
     for kind in [BlockKind::Capability, BlockKind::Transient, BlockKind::Capability] {
+        assert_eq!(kinds(&bench, &task), [], "twice is no cycle");
         let id = task.clone();
         bench
             .call(move |board| {

@@ -33,6 +33,31 @@ fn a_clean_exit_asks_for_a_review_where_the_lane_says_so() {
 }
 
 #[test]
+fn a_reviewer_whose_lane_says_how_work_ends_has_reviewed_nothing_by_a_clean_exit() {
+    for result_policy in [
+        OnCleanExit::Review { summary: Some("look".to_owned()) },
+        OnCleanExit::TurnEnded { summary: Some("look".to_owned()) },
+    ] {
+        let bench = Bench::new();
+        let goal = crate::Goal { mode: true, ..crate::Goal::default() };
+        let check = crate::Check { command: Some("make test".to_owned()), max_checks: None };
+        let id = bench.create(crate::NewTask { check, goal, ..crate::testing::titled("work") }).id;
+        let worked = bench.start(&id);
+        let (task, bob) = (id.clone(), crate::Actor::worker("bob", worked, id.clone(), None));
+        let critic = "critic".parse().ok();
+        bench.call(move |board| board.request_review(&task, Handoff::default(), critic, None, &bob)).unwrap();
+        bench.finish(worked, EndCause::Exited { code: 0 });
+        bench.finish(bench.start(&id), EndCause::Exited { code: 0 });
+        assert_eq!(bench.task(&id).status, Status::Review, "its check has passed");
+        let ending = Ending { result_policy, ..Ending::new(EndCause::Exited { code: 0 }) };
+        let review = bench.start(&id);
+        let end = bench.call(move |board| board.finish_run(review, ending)).unwrap();
+        assert_eq!((end.outcome, end.status), (Outcome::Unreported, Status::Review));
+        bench.check();
+    }
+}
+
+#[test]
 fn a_limit_that_the_lane_has_set_is_a_question_and_no_failure() {
     let bench = Bench::new();
     let id = bench.ready();

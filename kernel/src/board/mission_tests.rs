@@ -77,6 +77,11 @@ fn a_mission_at_its_tasks_is_paused_with_all_that_it_has_and_released_has_as_muc
     );
     let holds = bench.readers.with(|view| view.holds()).unwrap();
     assert_eq!((holds.len(), holds[0].kind, holds[0].run_id), (1, HoldKind::Limit, Some(run_of(&worker))));
+    let told = |id: &TaskId| {
+        let all = bench.readers.with(|view| view.diagnose(Some(id))).unwrap();
+        all.into_iter().flat_map(|one| one.diagnostics).map(|one| one.kind).collect::<Vec<_>>()
+    };
+    assert_eq!((told(&parts[0].id), told(&other)), (vec!["mission_paused".to_owned()], vec![]));
 
     // Any task of it names it.
     let part = mission(&parts[1].id);

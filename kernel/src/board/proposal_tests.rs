@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::testing::{Bench, alice, titled};
+use crate::testing::{Bench, alice, gated, titled};
 use crate::{
     Actor, Comment, Edit, EndCause, Ending, Error, ErrorCode, EventFilter, Force, Handoff, InitialState,
     Lineage, MissionCaps, MissionLimits, NewProposal, NewTask, OnCleanExit, Outcome, ProposalKind, Question,
@@ -88,10 +88,15 @@ fn an_idea_says_what_its_specifier_returns_from_the_moment_in_which_that_is_done
     let task = propose(&bench, &id, ProposalKind::Specify).unwrap();
     assert_eq!(propose(&bench, &id, ProposalKind::Specify).unwrap().id, task.id, "one at a time");
     assert_eq!((task.tenant.clone(), task.policy.as_deref()), ("acme".parse().ok(), Some("narrow")));
+    assert_eq!(task.title, format!("Specify {id}: an idea"));
     let (run, bob) = worker(&bench, &task);
     let context =
         bench.readers.with(|view| view.context(&task.id, crate::ContextLimits::default(), &|_| None));
     let context = context.unwrap().text;
+    assert!(
+        context.contains("Specify the task below so that a worker who knows nothing else can do it."),
+        "{context}"
+    );
     assert!(context.contains("> an idea") && context.contains("- `carol`: what carol is for"), "{context}");
     assert!(!context.contains("what specifier is for"), "{context}");
 
@@ -318,6 +323,32 @@ fn a_task_that_has_no_assignee_gets_the_one_that_its_router_names() {
     assert_eq!(bench.task(&id).assignee, "carol".parse().ok());
     assert!(propose(&bench, &id, ProposalKind::Route).is_err());
     bench.check();
+}
+
+#[test]
+fn only_what_has_not_started_is_planned() {
+    let bench = Bench::new();
+    let id = bench.ready();
+    let run = bench.start(&id);
+    let refused = propose(&bench, &id, ProposalKind::Plan).unwrap_err().to_string();
+    assert!(refused.contains("its tasks can be planned before it starts"), "{refused}");
+    bench.finish(run, EndCause::NeverStarted);
+    for id in [id, idea(&bench)] {
+        propose(&bench, &id, ProposalKind::Plan).unwrap();
+    }
+}
+
+#[test]
+fn a_task_that_was_approved_gets_an_assignee_and_no_other_words() {
+    let bench = Bench::new();
+    let id = bench.create(NewTask { assignee: None, approval: gated(), ..titled("approved as it is") }).id;
+    let task = id.clone();
+    bench.call(move |board| board.approve(&task, None, None, &alice())).unwrap();
+    for kind in [ProposalKind::Specify, ProposalKind::Decompose, ProposalKind::Plan] {
+        let refused = propose(&bench, &id, kind).unwrap_err().to_string();
+        assert!(refused.contains("was approved as it is"), "{kind}: {refused}");
+    }
+    propose(&bench, &id, ProposalKind::Route).unwrap();
 }
 
 #[test]

@@ -112,6 +112,17 @@ mod tests {
     }
 
     #[test]
+    fn the_metadata_adds_no_more_artifacts_than_a_run_may_have() {
+        let named = |count: usize| -> Vec<String> { (0..count).map(|at| format!("f{at}")).collect() };
+        let metadata = serde_json::json!({ "artifacts": named(limits::ARTIFACTS + 1) });
+        let handoff = Handoff { metadata: Some(metadata), ..Handoff::default() };
+        let Verdict::Complete(handoff) = placed(Verdict::Complete(handoff), None).unwrap() else {
+            panic!("another verdict")
+        };
+        assert_eq!(handoff.artifacts, named(limits::ARTIFACTS));
+    }
+
+    #[test]
     fn a_path_out_of_the_workspace_is_refused_by_its_words() {
         for given in
             ["", ".", "a/..", "../x", "a/../../x", "/etc/passwd", "/w/st/x", "/w/s", "/w/s/../t/x", "a\nb"]

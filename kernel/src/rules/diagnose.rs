@@ -325,7 +325,7 @@ impl Facts<'_> {
         let suspect = self.suspect;
         let at = suspect.not_before.filter(|_| suspect.status == Status::Scheduled)?;
         let late = self.now.since(at);
-        if at > self.now || late < OVERDUE {
+        if late < OVERDUE {
             return None;
         }
         Some(Diagnostic {

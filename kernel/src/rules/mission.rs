@@ -120,16 +120,14 @@ pub(crate) fn granted(mut used: Used, limits: &MissionLimits) -> Used {
             MissionLimit::Tasks => used.wanted_tasks,
             MissionLimit::Runtime | MissionLimit::Cost => 0,
         };
-        let is_reached = reached(*limit, &used, limits).is_some();
-        if is_reached || wanted > 0 {
-            let of_use = if is_reached { count / base.max(1) } else { 0 };
-            let of_proposal = count.saturating_add(wanted).saturating_sub(1) / base.max(1);
-            let more = more.max(of_use).max(if wanted > 0 { of_proposal } else { 0 });
-            match limit {
-                MissionLimit::Tasks => used.more_tasks = more,
-                MissionLimit::Runtime => used.more_runtime = more,
-                MissionLimit::Cost => used.more_cost = more,
-            }
+        let of_use = if reached(*limit, &used, limits).is_some() { count / base.max(1) } else { 0 };
+        // Without a proposal this is what there is room for already, or `of_use`.
+        let of_proposal = count.saturating_add(wanted).saturating_sub(1) / base.max(1);
+        let more = more.max(of_use).max(of_proposal);
+        match limit {
+            MissionLimit::Tasks => used.more_tasks = more,
+            MissionLimit::Runtime => used.more_runtime = more,
+            MissionLimit::Cost => used.more_cost = more,
         }
     }
     used.wanted_tasks = 0;
@@ -255,6 +253,28 @@ mod tests {
             assert_eq!((more.more_tasks, more.wanted_tasks), (expected, 0), "{tasks} and {wanted}");
             assert_eq!(beyond(wanted, &more, &LIMITS), None);
         }
+    }
+
+    #[test]
+    fn a_grant_goes_as_deep_as_was_wanted_where_that_was_too_deep() {
+        for (wanted, told, deep) in [
+            (0, None, 3),
+            (3, None, 3),
+            (4, Some("a task 4 deep, where 3 are allowed (missions.depth)"), 6),
+            (9, Some("a task 9 deep, where 3 are allowed (missions.depth)"), 9),
+        ] {
+            let used = Used { wanted_depth: wanted, ..Used::default() };
+            assert_eq!(too_deep(wanted, &used, &LIMITS).as_deref(), told);
+            let more = granted(used, &LIMITS);
+            assert_eq!((balance(&more, &LIMITS).max_depth, more.wanted_depth), (deep, 0), "{wanted}");
+            assert_eq!(too_deep(wanted, &more, &LIMITS), None);
+        }
+    }
+
+    #[test]
+    fn the_run_time_of_a_mission_is_told_in_seconds() {
+        let used = Used { runtime: Duration::from_millis(90_500), more_runtime: 1, ..Used::default() };
+        assert_eq!(balance(&used, &LIMITS).runtime_seconds, Share { used: 90, limit: 4 * 3600 });
     }
 
     #[test]

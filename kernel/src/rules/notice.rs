@@ -142,6 +142,14 @@ mod tests {
     }
 
     #[test]
+    fn what_went_wrong_is_the_first_line_of_what_the_event_says_of_it() {
+        let told = |payload: Value| error(&payload);
+        assert_eq!(told(serde_json::json!({ "error": "exit code 3\nmore" })).as_deref(), Some("exit code 3"));
+        assert_eq!(told(serde_json::json!({ "summary": "done" })), None);
+        assert_eq!(told(Value::Null), None);
+    }
+
+    #[test]
     fn a_line_is_the_first_with_anything_in_it_without_control_characters_and_cut() {
         assert_eq!(line("\n \u{1b}[31mred\u{7}\nmore", 40), "[31mred");
         assert_eq!(line("äöü", 2), "äö…");

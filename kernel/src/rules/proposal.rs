@@ -340,13 +340,49 @@ mod tests {
     fn proposal(kind: ProposalKind) -> Proposal {
         let id = |text: &str| text.parse().unwrap();
         let staff = [("bob".parse().unwrap(), String::new())].into();
-        let taken = BTreeSet::new();
+        let taken = ["bob".parse().unwrap()].into();
         Proposal { task: id("t_00000001"), kind, subject: id("t_00000002"), staff, taken }
     }
 
     fn said(kind: ProposalKind, metadata: Value) -> Result<Proposed, String> {
         let handoff = Handoff { metadata: Some(metadata), ..Handoff::default() };
         read(&proposal(kind), &handoff).map_err(|error| error.to_string())
+    }
+
+    fn ids(count: usize) -> Vec<String> {
+        (0..count).map(|at| format!("t_{at:08}")).collect()
+    }
+
+    #[test]
+    fn a_run_may_return_the_example_that_it_is_given() {
+        for kind in ProposalKind::ALL {
+            // A plan names the profile that its example asks for.
+            let assignee = if *kind == ProposalKind::Plan { "a-new-one" } else { "bob" };
+            let example =
+                kind.shape().replace("a profile", assignee).replace("continue, replan or stop", "replan");
+            said(*kind, serde_json::from_str(&example).unwrap()).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_proposal_drops_and_makes_up_to_fifty_tasks() {
+        let tasks: Vec<Value> =
+            (0..TASKS).map(|at| json!({ "name": at.to_string(), "title": "t", "body": "b" })).collect();
+        let all = json!({ "answer": "replan", "reason": "r", "drop": ids(TASKS), "tasks": tasks });
+        let said = said(ProposalKind::Progress, all).unwrap();
+        assert_eq!((said.tasks.len(), said.review.unwrap().drop.len()), (TASKS, TASKS));
+    }
+
+    #[test]
+    fn tasks_of_another_plan_wait_for_one_another_and_for_tasks_that_are_there() {
+        let part =
+            |name: &str, after: &[&str]| json!({ "name": name, "title": name, "body": "b", "after": after });
+        let tasks = [part("late", &["early", "t_00000003"]), part("early", &[])];
+        let said = said(ProposalKind::Progress, json!({ "answer": "replan", "reason": "r", "tasks": tasks }));
+        let tasks = said.unwrap().tasks;
+        assert_eq!((tasks[0].name.as_str(), tasks[1].name.as_str()), ("early", "late"));
+        assert!(tasks[1].after.iter().eq(["early"]), "{:?}", tasks[1].after);
+        assert_eq!(tasks[1].task.parents, ["t_00000003".parse().unwrap()]);
     }
 
     #[test]
@@ -383,6 +419,12 @@ mod tests {
                 json!({ "answer": "stop", "reason": "r", "drop": ["t_00000003"] }),
                 "takes neither",
             ),
+            (
+                ProposalKind::Progress,
+                json!({ "answer": "replan", "reason": "r", "drop": ids(TASKS + 1) }),
+                "51 tasks to drop, the limit is 50",
+            ),
+            (ProposalKind::Plan, json!({ "tasks": [part("a", &["t_00000003"])] }), "\"t_00000003\""),
         ] {
             let refused = said(kind, value).unwrap_err();
             assert!(refused.contains(told), "{kind}: {refused}");

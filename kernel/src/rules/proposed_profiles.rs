@@ -90,9 +90,23 @@ mod tests {
         }
         let divided = plan(ProposalKind::Decompose, &["cook"], "cook").unwrap_err();
         assert!(divided.contains("unknown field `profiles`"), "{divided}");
-        let long = json!({ "name": "cook", "description": "d\ne", "prompt": "p" });
-        let task = json!({ "name": "a", "title": "t", "body": "b", "assignee": "cook" });
-        let refused = said(ProposalKind::Plan, json!({ "tasks": [task], "profiles": [long] })).unwrap_err();
-        assert!(refused.contains("is not one line"), "{refused}");
+    }
+
+    #[test]
+    fn a_plan_asks_for_up_to_ten_profiles_with_a_description_of_one_line_each() {
+        let plan = |count: usize, description: &str| {
+            let named =
+                |at: usize| json!({ "name": format!("p{at}"), "description": description, "prompt": "p" });
+            let profiles: Vec<Value> = (0..count).map(named).collect();
+            let task = |at: usize| json!({ "name": at.to_string(), "title": "t", "body": "b", "assignee": format!("p{at}") });
+            let tasks: Vec<Value> = (0..count).map(task).collect();
+            said(ProposalKind::Plan, json!({ "tasks": tasks, "profiles": profiles }))
+        };
+        let longest = "d".repeat(STAFF.1);
+        assert_eq!(plan(PROFILES, &longest).unwrap().profiles.len(), PROFILES);
+        for description in ["d\ne", &format!("{longest}d"), &format!("{longest}dd")] {
+            let refused = plan(1, description).unwrap_err();
+            assert!(refused.contains("is not one line"), "{refused}");
+        }
     }
 }

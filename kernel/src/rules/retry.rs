@@ -410,6 +410,7 @@ mod tests {
             (Tally { gate: at(100), ..tally() }, NOW, Then::Again(at(101)), None),
             (Tally { gate: Gate::Parents, ..tally() }, NOW, Then::Again(Gate::Parents), None),
             (review, NOW, Then::Review, Some(Timestamp::from_secs(101))),
+            (review, Timestamp::from_secs(101), Then::Review, None),
             (Tally { failures: 3, ..tally() }, NOW, Then::Again(at(104)), None),
             (Tally { failures: 4, ..tally() }, NOW, Then::Blocked(BlockKind::GaveUp), None),
             (Tally { max_retries: Some(2), ..tally() }, NOW, Then::Blocked(BlockKind::GaveUp), None),

@@ -131,3 +131,89 @@ pub(crate) fn title(text: &str, schedule: &ScheduleName, ticks: &Ticks, tick: Ti
         .replace("{tick}", &at.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string())
         .replace("{schedule}", schedule.as_str())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::schedule::Timing;
+    use crate::testing::titled;
+
+    fn part(name: &str) -> TemplateTask {
+        TemplateTask { name: name.to_owned(), task: titled("work"), ..TemplateTask::default() }
+    }
+
+    fn hourly(tasks: Vec<TemplateTask>) -> ScheduleSpec {
+        let timing = Timing { every: Some(Duration::from_hours(1)), ..Timing::default() };
+        ScheduleSpec { timing, tasks, ..ScheduleSpec::default() }
+    }
+
+    fn checked(spec: &ScheduleSpec) -> Result<(), String> {
+        check_schedule(&"hourly".parse().unwrap(), spec).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_schedule_makes_up_to_a_hundred_tasks_and_several_of_them_have_names() {
+        let parts =
+            |count: usize| -> Vec<TemplateTask> { (0..count).map(|at| part(&at.to_string())).collect() };
+        for tasks in [vec![part("")], parts(TASKS), vec![part(&"n".repeat(64)), part("b")]] {
+            checked(&hourly(tasks)).unwrap();
+        }
+        for (tasks, told) in [
+            (parts(0), "0 of them: a tick makes 1 to 100"),
+            (parts(TASKS + 1), "101 of them: a tick makes 1 to 100"),
+            (vec![part("a"), part("")], "has no name"),
+            (vec![part(&"n".repeat(65)), part("b")], "has no name"),
+        ] {
+            let refused = checked(&hourly(tasks)).unwrap_err();
+            assert!(refused.contains(told), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_command_has_up_to_64_words() {
+        let of = |count: usize| {
+            let command = Some(vec!["word".to_owned(); count]);
+            checked(&ScheduleSpec { command, ..hourly(Vec::new()) })
+        };
+        for count in [1, WORDS] {
+            of(count).unwrap();
+        }
+        for count in [0, WORDS + 1] {
+            let refused = of(count).unwrap_err();
+            assert!(refused.contains("words: a command has 1 to 64"), "{count}: {refused}");
+        }
+    }
+
+    #[test]
+    fn a_jitter_is_a_week_at_most() {
+        let of = |jitter: Duration| checked(&ScheduleSpec { jitter: Some(jitter), ..hourly(vec![part("")]) });
+        let week = Duration::from_hours(168);
+        of(week).unwrap();
+        let refused = of(week + Duration::from_secs(1)).unwrap_err();
+        assert!(refused.contains("longer than 7 days"), "{refused}");
+    }
+
+    #[test]
+    fn as_many_ticks_are_told_ahead_as_are_asked_for_also_of_a_schedule_that_is_paused() {
+        let spec = ScheduleSpec { paused: true, ..hourly(vec![part("")]) };
+        let (name, from) = ("hourly".parse().unwrap(), Timestamp::from_secs(7200));
+        let hours = [3, 4].map(|hour| Timestamp::from_secs(hour * 3600));
+        assert_eq!(ticks_ahead(&name, &spec, from, 2).unwrap(), hours);
+        assert_eq!(ticks_ahead(&name, &spec, from, 0).unwrap(), []);
+        assert!(ticks_ahead(&name, &hourly(Vec::new()), from, 2).is_err(), "it makes no task");
+    }
+
+    #[test]
+    fn a_word_in_braces_that_no_tick_fills_in_is_told() {
+        for (text, unknown) in [
+            ("report of {date} at {time}", &[][..]),
+            ("{tick} of {schedule}", &[]),
+            ("report of {dat} at {hour}", &["dat", "hour"]),
+            ("{date} and {day}", &["day"]),
+            ("{} {Date} {a b} {a1} {open", &[]),
+            ("no braces", &[]),
+        ] {
+            assert_eq!(unknown_placeholders(text), unknown, "{text}");
+        }
+    }
+}

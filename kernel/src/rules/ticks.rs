@@ -185,7 +185,7 @@ pub(crate) fn jitter(most: Option<Duration>, schedule: &ScheduleName, tick: Time
 /// Returns a duration of whole seconds, `most` at most: the same for the same name, and spread evenly over many names.
 pub fn spread(most: Duration, name: &str) -> Duration {
     let digest = sha2::Sha256::digest(name);
-    let drawn = digest.iter().take(8).fold(0, |drawn: u64, byte| (drawn << 8) | u64::from(*byte));
+    let drawn = digest.first_chunk().map_or(0, |first| u64::from_be_bytes(*first));
     Duration::from_secs(drawn % most.as_secs().saturating_add(1))
 }
 

@@ -98,6 +98,11 @@ fn a_period_counts_from_its_start_else_from_the_hours_of_the_clock() {
 fn what_is_no_time_is_refused_with_its_key() {
     let refused = |timing: &Timing| Ticks::parse(timing).unwrap_err().to_string();
     let long = "9".repeat(300);
+    let at = utc("2026-11-23T08:00:00Z");
+    let years = Duration::from_hours(10 * 366 * 24);
+    let every = |every| Timing { every: Some(every), ..timing(None, &[], "UTC") };
+    let backwards =
+        Timing { start: Some(at), end: Some(before(at)), ..timing(Some("0 9 * * *"), &[], "UTC") };
     let cases = [
         (timing(None, &[], "UTC"), "when it ticks"),
         (timing(Some("0 9 * *"), &[], "UTC"), "0 9 * *"),
@@ -106,12 +111,48 @@ fn what_is_no_time_is_refused_with_its_key() {
         (timing(Some("0 9 * * *"), &[], "Europe/Nowhere"), "Europe/Nowhere"),
         (timing(None, &["25:00"], "UTC"), "25:00"),
         (timing(None, &["day 07:00"], "UTC"), "day 07:00"),
-        (Timing { every: Some(Duration::ZERO), ..timing(None, &[], "UTC") }, "1 s to 10 years"),
+        (timing(None, &["07:00:30"], "UTC"), "07:00:30"),
+        (timing(None, &["07:00:00.5"], "UTC"), "07:00:00.5"),
+        (timing(None, &["07:00"; TIMES + 1], "UTC"), "101 times, the limit is 100"),
+        (backwards, "before the start"),
+        (every(Duration::ZERO), "1 s to 10 years"),
+        (every(years + Duration::from_secs(1)), "1 s to 10 years"),
     ];
     for (timing, told) in cases {
         let said = refused(&timing);
         assert!(said.contains(told), "{said}");
     }
+}
+
+#[test]
+fn what_is_as_long_as_it_may_be_is_taken() {
+    let pattern = format!("{}0 9 * * *", "0,".repeat(95));
+    let instant = Some(utc("2026-11-23T09:00:00Z"));
+    for timing in [
+        timing(None, &["07:00"; TIMES], "UTC"),
+        Timing { every: Some(Duration::from_hours(10 * 366 * 24)), ..timing(None, &[], "UTC") },
+        timing(Some(&format!("{pattern} ")), &[], "UTC"),
+        Timing { start: instant, end: instant, ..timing(Some("0 9 * * *"), &[], "UTC") },
+    ] {
+        Ticks::parse(&timing).unwrap();
+    }
+}
+
+#[test]
+fn nothing_is_due_before_the_start_and_a_single_time_once() {
+    let due = |timing: &Timing, from: &str, now: &str| {
+        Ticks::parse(timing).unwrap().due(Missed::All, utc(from), utc(now)).make
+    };
+    let daily = Timing { start: Some(utc("2026-11-22T09:00:00Z")), ..timing(Some("0 9 * * *"), &[], "UTC") };
+    assert_eq!(
+        due(&daily, "2026-11-20T00:00:00Z", "2026-11-23T12:00:00Z"),
+        [utc("2026-11-22T09:00:00Z"), utc("2026-11-23T09:00:00Z")]
+    );
+    let once = timing(None, &["2026-11-24 12:00"], "UTC");
+    let noon = utc("2026-11-24T12:00:00Z");
+    assert_eq!(due(&once, "2026-11-20T00:00:00Z", "2026-11-24T11:59:59Z"), []);
+    assert_eq!(due(&once, "2026-11-20T00:00:00Z", "2026-11-24T12:00:00Z"), [noon]);
+    assert_eq!(due(&once, "2026-11-24T12:00:00Z", "2026-11-30T00:00:00Z"), []);
 }
 
 #[test]

@@ -324,8 +324,22 @@ mod tests {
         let later = waiting(&again(at(120)), &[]).unwrap();
         assert_eq!(later.until, Some(at(120)));
         assert!(later.text.contains("tries the review again in 2m"), "{}", later.text);
-        let due = waiting(&again(at(-1)), &[]).unwrap();
-        assert_eq!((due.until, due.text.as_str()), (None, "waits for a review by carol"));
+        for seconds in [-1, 0] {
+            let due = waiting(&again(at(seconds)), &[]).unwrap();
+            assert_eq!((due.until, due.text.as_str()), (None, "waits for a review by carol"));
+        }
+    }
+
+    #[test]
+    fn a_check_that_runs_again_says_when() {
+        let check = crate::Check { command: Some("make test".to_owned()), max_checks: None };
+        let work = Task { check, unchecked_run: Some(crate::RunId(1)), ..task(Status::Review) };
+        let told = |seconds| {
+            let waits = waiting(&Task { not_before: Some(at(seconds)), ..work.clone() }, &[]).unwrap();
+            (waits.until, waits.text)
+        };
+        assert_eq!(told(120), (Some(at(120)), "its check runs again in 2m: make test".to_owned()));
+        assert_eq!(told(0), (None, "its check has not run yet: make test".to_owned()));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use policies::{Closed, Layer, State, Surroundings};
 
-use crate::lab::{Lab, is_root, labs};
+use crate::lab::{Lab, is_root, labs, with_text};
 
 /// A directory that a policy grants for reading, with a root, another task's directory and a socket in it.
 struct Granted {
@@ -37,10 +37,6 @@ fn granted(lab: &Lab) -> Granted {
     let closed = Closed { places: vec![at("sv")], own: vec![at("sv/home")], tasks: vec![at("task")] };
     let text = format!("version = 1\nextends = 'default'\n[filesystem]\nro = ['/etc', '{dir}']\n");
     Granted { dir, text, closed, _socket: socket }
-}
-
-fn with_text(text: &str) -> String {
-    format!(r#","text":{}"#, serde_json::to_string(text).unwrap())
 }
 
 #[test]

@@ -159,9 +159,7 @@ impl Lab {
         let around = serde_json::to_string(around).unwrap();
         let order = format!(r#"{{"policy":"{policy}","surroundings":{around}{more}}}"#);
         let mut command = Command::new(self.dir.path().join("bin/confined"));
-        if self.caller == Caller::User && is_root() {
-            command.uid(self.uid).gid(self.uid);
-        }
+        with_user(self, &mut command);
         command.arg("run").arg(order).args(words).stdin(Stdio::null());
         command
     }
@@ -196,6 +194,18 @@ impl Lab {
         let report = self.run("default", &self.around(), "", &["/bin/true"]).0;
         report.state(Layer::Mounts) == Some(State::Enforced)
     }
+}
+
+/// Has a command begin as the user whose runs these are.
+pub(crate) fn with_user(lab: &Lab, command: &mut Command) {
+    if lab.caller == Caller::User && is_root() {
+        command.uid(lab.uid).gid(lab.uid);
+    }
+}
+
+/// The part of an order that is the text of a policy.
+pub(crate) fn with_text(text: &str) -> String {
+    format!(r#","text":{}"#, serde_json::to_string(text).unwrap())
 }
 
 pub(crate) fn labs() -> impl Iterator<Item = Lab> {

@@ -7,6 +7,8 @@
 mod calls;
 mod closed;
 mod lab;
+mod mounts;
+mod process;
 
 use std::fs;
 use std::net::TcpListener;
@@ -15,7 +17,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use lab::{Caller, Lab, assert_closed, copy, is_root, labs};
+use lab::{Caller, Lab, assert_closed, copy, is_root, labs, with_user};
 use policies::{BoardAccess, Layer, Policy, State, Surroundings};
 
 #[test]
@@ -241,7 +243,8 @@ fn the_report_says_what_is_enforced() {
         }
         let own = if lab.caller == Caller::Root { State::Enforced } else { State::Partial };
         assert_eq!(report.state(Layer::Uid), Some(own), "{report}");
-        let report = lab.run("unconfined", &lab.around(), "", &["/bin/true"]).0;
+        let (report, status) = lab.run("unconfined", &lab.around(), "", &["/bin/cat", "/proc/self/status"]);
+        assert!(status.contains("NoNewPrivs:\t1"), "{status}");
         assert_eq!(report.state(Layer::Files), Some(State::Absent), "{report}");
         assert_eq!(report.state(Layer::NoNewPrivs), Some(State::Enforced), "{report}");
     }
@@ -294,7 +297,11 @@ fn a_helper_reaches_what_it_was_given_and_nothing_else() {
     let (read, write) = (lab.path("sibling"), lab.path("ws"));
     let (planted, port) = (lab.path("sibling/planted"), lab.port());
     let (secret, mine, made) = (lab.path("sibling/secret"), lab.path("home"), lab.path("ws/made"));
-    let table: [(&[&str], &str); 6] = [
+    let roots = lab.path("sibling/roots");
+    fs::write(&roots, "r").unwrap();
+    fs::set_permissions(&roots, fs::Permissions::from_mode(0o600)).unwrap();
+    let table: [(&[&str], &str); 7] = [
+        (&["read", &roots], "BLOCKED EACCES"),
         (&["read", &secret], "OPEN"),
         (&["create", &made], "OPEN"),
         (&["create", &planted], "BLOCKED EACCES"),
@@ -313,9 +320,7 @@ fn a_helper_reaches_what_it_was_given_and_nothing_else() {
 fn the_probe_of_a_view_agrees_with_the_report() {
     for lab in labs() {
         let mut command = Command::new(lab.path("bin/confined"));
-        if lab.caller == Caller::User && is_root() {
-            command.uid(lab.uid).gid(lab.uid);
-        }
+        with_user(&lab, &mut command);
         let text = command.arg("view").output().unwrap().stdout;
         assert_eq!(text == b"OPEN\n", lab.has_view(), "{}", String::from_utf8_lossy(&text));
     }

@@ -196,6 +196,57 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_has_no_room_keeps_none_of_the_others_out() {
+        let mut page = Page::default();
+        page.section("files");
+        for (name, length) in [("small", 10), ("huge", 5000), ("last", 10)] {
+            page.part(Rank::Files, name, format!("{name} {}\n", "x".repeat(length)));
+        }
+        let context = page.finish(NOTICE + 200);
+        assert!(context.text.contains("last xx") && context.text.contains("small xx"), "{}", context.text);
+        assert_eq!(context.omitted, ["huge (5006 bytes)"]);
+    }
+
+    #[test]
+    fn what_fits_exactly_is_told() {
+        for (total, told) in [(NOTICE + 30, true), (NOTICE + 29, false)] {
+            let mut page = Page::default();
+            page.section("0123456789");
+            page.part(Rank::Task, "the body", "x".repeat(20));
+            assert_eq!(page.finish(total).text.contains("xxx"), told, "{total}");
+        }
+    }
+
+    #[test]
+    fn what_is_left_out_is_named_part_by_part_and_a_series_of_a_section_at_once() {
+        let mut page = Page::default();
+        series(&mut page, "talk", Rank::Comments, 3);
+        series(&mut page, "try", Rank::Attempts, 2);
+        series(&mut page, "file", Rank::Files, 2);
+        page.section("body");
+        page.part(Rank::Task, "the body", "y".to_owned());
+        let context = page.finish(NOTICE + 20);
+        let named = ["talk 0 to talk 2 (324 bytes)", "try 0 to try 1 (214 bytes)"];
+        let files = ["file 0 (108 bytes)", "file 1 (108 bytes)"];
+        assert_eq!(context.omitted, [named, files].concat());
+    }
+
+    #[test]
+    fn the_list_of_what_is_left_out_ends_with_how_many_it_does_not_name() {
+        let lines = ["one", "two", "a longer line"].map(str::to_owned);
+        let head = "\n## Left out\n\n";
+        let whole = format!("{head}- one\n- two\n- a longer line\n");
+        let two = format!("{head}- one\n- two\n- and 1 more\n");
+        let one = format!("{head}- one\n- and 2 more\n");
+        for (room, told) in
+            [(whole.len(), &whole), (whole.len() - 1, &two), (two.len(), &two), (two.len() - 1, &one)]
+        {
+            assert_eq!(notice(&lines, room), *told, "{room}");
+        }
+        assert_eq!(notice(&[], 99), "");
+    }
+
+    #[test]
     fn nothing_is_ever_longer_than_the_budget_and_what_is_left_out_is_counted() {
         for total in (0..9000).step_by(7) {
             let mut page = Page::default();

@@ -1,0 +1,198 @@
+//! What the mounts of a run permit, and what it sees of processes.
+
+use std::fs;
+use std::os::unix::fs::chown;
+use std::process::Command;
+
+use policies::{Arrange, Arrangement, Closed, PidNamespace, Surroundings};
+
+use crate::lab::{Caller, Lab, is_root, labs, with_user};
+
+/// The options of the last mount at a path, of what `mountinfo` of proc(5) says.
+fn options(mountinfo: &str, at: &str) -> Option<String> {
+    let mounts = mountinfo.lines().filter_map(|line| {
+        let words: Vec<&str> = line.split(' ').collect();
+        Some((*words.get(4)?, *words.get(5)?))
+    });
+    mounts.rev().find(|(place, _)| *place == at).map(|(_, options)| options.to_owned())
+}
+
+#[test]
+fn a_view_permits_no_more_than_is_granted() {
+    for lab in labs() {
+        if !lab.has_view() {
+            eprintln!("skipped: no mount namespace here for {:?}", lab.caller);
+            continue;
+        }
+        for name in ["ws/fresh", "shown", "shown/sv"] {
+            fs::create_dir(lab.path(name)).unwrap();
+        }
+        if is_root() {
+            chown(lab.path("ws/fresh"), Some(lab.uid), Some(lab.uid)).unwrap();
+        }
+        let places = vec![lab.path("shown/sv").into(), lab.path("shown/gone").into()];
+        let around = Surroundings {
+            read: vec![lab.path("shown").into()],
+            closed: Closed { places, tasks: vec![lab.path("shown/moved").into()], ..Closed::default() },
+            arrangement: Arrangement {
+                steps: vec![Arrange::Fresh { at: lab.path("ws/fresh").into() }],
+                ..Arrangement::default()
+            },
+            ..lab.around()
+        };
+        let seen = lab.run("default", &around, "", &["/bin/cat", "/proc/self/mountinfo"]).1;
+        let [ws, bin, fresh, shown, covered] =
+            ["ws", "bin", "ws/fresh", "shown", "shown/sv"].map(|name| lab.path(name));
+        for (at, permitted) in [
+            ("/", "ro,nosuid,nodev,"),
+            ("/usr", "ro,nosuid,nodev,"),
+            (&bin, "ro,nosuid,nodev,"),
+            (&shown, "ro,nosuid,nodev,"),
+            (&covered, "ro,nosuid,nodev,"),
+            (&fresh, "ro,nosuid,nodev,noexec,"),
+            (&ws, "rw,nosuid,nodev,"),
+            ("/tmp", "rw,nosuid,nodev,"),
+            ("/dev/null", "rw,nosuid,"),
+            ("/dev/shm", "rw,nosuid,nodev,noexec,"),
+            ("/dev/pts", "rw,nosuid,noexec,"),
+        ] {
+            let options = options(&seen, at);
+            assert!(options.as_deref().is_some_and(|all| all.starts_with(permitted)), "{at}: {options:?}");
+        }
+        if is_root() {
+            for at in ["/etc/passwd", "/etc/group"] {
+                assert!(options(&seen, at).unwrap().starts_with("ro,nosuid,nodev,"), "{at}: {seen}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_arranged_for_a_run_is_read_and_written_as_it_is_meant() {
+    for lab in labs() {
+        if !lab.has_view() {
+            eprintln!("skipped: no mount namespace here for {:?}", lab.caller);
+            continue;
+        }
+        let [fresh, shown, lent] = ["ws/fresh", "ws/fresh/shown", "ws/fresh/lent"].map(|name| lab.path(name));
+        for name in ["ws/fresh", "store", "store/shown", "store/lent"] {
+            fs::create_dir(lab.path(name)).unwrap();
+            if is_root() {
+                chown(lab.path(name), Some(lab.uid), Some(lab.uid)).unwrap();
+            }
+        }
+        fs::write(lab.path("store/shown/file"), "x").unwrap();
+        let steps = vec![
+            Arrange::Fresh { at: fresh.clone().into() },
+            Arrange::Show { at: shown.clone().into(), source: lab.path("store/shown").into() },
+            Arrange::Lend { at: lent.clone().into(), source: lab.path("store/lent").into() },
+        ];
+        let around =
+            Surroundings { arrangement: Arrangement { steps, ..Arrangement::default() }, ..lab.around() };
+        let probe = |what: &str, path: String| lab.probe_in("default", &around, "", &[what, &path]);
+        assert_eq!(probe("list", fresh.clone()), "OPEN");
+        assert_eq!(probe("read", format!("{shown}/file")), "OPEN");
+        assert_eq!(probe("create", format!("{lent}/made")), "OPEN");
+        for path in [format!("{fresh}/made"), format!("{shown}/made")] {
+            assert_ne!(probe("create", path), "OPEN");
+        }
+    }
+}
+
+#[test]
+fn what_the_host_does_not_permit_on_a_mount_no_run_is_permitted() {
+    for lab in labs().filter(|lab| lab.caller == Caller::Root && lab.has_view()) {
+        let place = lab.path("opt");
+        fs::create_dir(&place).unwrap();
+        let mount = |options: &str| {
+            let done = Command::new("/bin/mount").args(["-o", options, &place, &place]).status();
+            done.unwrap().success()
+        };
+        if !mount("bind") {
+            eprintln!("skipped: no bind mount can be made here");
+            continue;
+        }
+        let is_limited = mount("remount,bind,ro,nodev,noexec");
+        let around = Surroundings { read: vec![place.clone().into()], ..lab.around() };
+        let seen = lab.run("default", &around, "", &["/bin/cat", "/proc/self/mountinfo"]).1;
+        assert!(Command::new("/bin/umount").arg(&place).status().unwrap().success());
+        assert!(is_limited);
+        let options = options(&seen, &place).unwrap();
+        assert!(options.starts_with("ro,nosuid,nodev,noexec,"), "{options}");
+    }
+}
+
+#[test]
+fn root_without_its_capabilities_has_no_view() {
+    let setpriv = "/usr/bin/setpriv";
+    if !is_root() || !fs::exists(setpriv).unwrap() {
+        eprintln!("skipped: only root has capabilities to give up");
+        return;
+    }
+    for lab in labs().filter(|lab| lab.caller == Caller::Root) {
+        for capability in ["sys_admin", "sys_chroot"] {
+            let mut without = Command::new(setpriv);
+            without.arg(format!("--bounding-set=-{capability}")).arg(lab.path("bin/confined")).arg("view");
+            let said = String::from_utf8(without.output().unwrap().stdout).unwrap();
+            assert!(said.contains("root lacks CAP_SYS_ADMIN"), "{capability}: {said}");
+        }
+    }
+}
+
+#[test]
+fn the_first_process_of_a_pid_namespace_sees_its_own_processes_alone() {
+    for lab in labs() {
+        if !lab.has_view() || (lab.caller == Caller::User && masks_proc()) {
+            eprintln!("skipped: no pid namespace with a /proc of its own here for {:?}", lab.caller);
+            continue;
+        }
+        let own =
+            if lab.caller == Caller::Root { PidNamespace::Privileged } else { PidNamespace::UserNamespace };
+        let around = Surroundings { pid_namespace: Some(own), parent: 0, ..lab.around() };
+        for more in ["", r#","view":false"#] {
+            let words = ["/bin/sh", "-c", "echo $$ /proc/[0-9]*; cat /proc/self/mountinfo"];
+            let run = lab.command("default", &around, more, &words);
+            let mut first = Command::new(run.get_program());
+            with_user(&lab, &mut first);
+            let output = first.arg("first").args(run.get_args()).output().unwrap();
+            let said = String::from_utf8(output.stdout).unwrap();
+            assert_eq!(said.lines().nth(1), Some("1 /proc/1"), "{:?} {more}: {said}", lab.caller);
+            let options = options(&said, "/proc").unwrap();
+            assert!(options.starts_with("rw,nosuid,nodev,noexec,"), "{more}: {options}");
+        }
+    }
+}
+
+/// Whether this host hides parts of `/proc` from its users, as containers do: they can mount no other one.
+fn masks_proc() -> bool {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    let mut places = mounts.lines().filter_map(|line| line.split(' ').nth(1));
+    places.any(|place| place.starts_with("/proc/") && place != "/proc/sys/fs/binfmt_misc")
+}
+
+#[test]
+fn no_view_is_made_in_a_run() {
+    for lab in labs() {
+        let own = lab.path("bin/confined");
+        let said = lab.run("default", &lab.around(), "", &[&own, "view"]).1;
+        assert!(said.starts_with("error: failed to "), "{said}");
+    }
+}
+
+/// What a process in a Landlock domain of its own can do to others.
+#[test]
+fn a_process_in_a_domain_of_its_own_keeps_its_files_and_traces_no_other() {
+    for lab in labs() {
+        let (victim, secret) = (lab.victim.id().to_string(), lab.path("sibling/secret"));
+        let said = |lab: &Lab, words: &[&str]| {
+            let mut command = Command::new(lab.path("bin/confined"));
+            with_user(lab, &mut command);
+            String::from_utf8(command.args(words).output().unwrap().stdout).unwrap().trim().to_owned()
+        };
+        if lab.caller == Caller::Root {
+            assert_eq!(said(&lab, &["probe", "trace", &victim]), "OPEN");
+        }
+        assert_eq!(said(&lab, &["domain", "trace", &victim]), "BLOCKED EPERM", "{:?}", lab.caller);
+        assert_eq!(said(&lab, &["domain", "read", &secret]), "OPEN", "{:?}", lab.caller);
+    }
+}
