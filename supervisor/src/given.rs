@@ -84,7 +84,7 @@ impl Given {
         }
         let root = self.root.as_ref().filter(|_| !has("--root ") && !has("--system") && !has("--user"));
         let board = self.board.as_ref().filter(|_| !has("--board "));
-        root.into_iter().chain(board).map(|option| format!("{option} ")).collect()
+        root.into_iter().chain(board).flat_map(|option| [option.as_str(), " "]).collect()
     }
 }
 

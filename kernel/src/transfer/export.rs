@@ -313,10 +313,13 @@ fn line(out: &mut dyn Write, value: &impl Serialize) -> Result<(), Error> {
 }
 
 fn failed(step: &'static str, error: std::io::Error) -> Error {
-    let kind = match error.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => StorageKind::Full,
-        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => StorageKind::ReadOnly,
-        _ => StorageKind::Io,
+    let is = |kinds: [ErrorKind; 2]| kinds.contains(&error.kind());
+    let kind = if is([ErrorKind::StorageFull, ErrorKind::QuotaExceeded]) {
+        StorageKind::Full
+    } else if is([ErrorKind::PermissionDenied, ErrorKind::ReadOnlyFilesystem]) {
+        StorageKind::ReadOnly
+    } else {
+        StorageKind::Io
     };
     Error::Storage { kind, step, source: Arc::new(error) }
 }

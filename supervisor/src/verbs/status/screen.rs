@@ -228,11 +228,14 @@ fn narrowed(wide: [Cell; 13]) -> [Cell; 9] {
     [board, task, state, age, left, cpu, memory, profile, title]
 }
 
+/// A row of both forms of a table, and the lines below it.
+type Shaped<const W: usize, const N: usize> = ([Cell; W], [Cell; N], Vec<Vec<String>>);
+
 /// A table in its wide form where that has room for titles, else in its narrow one.
 fn table<const W: usize, const N: usize>(
     screen: &mut Screen,
     (wide, narrow): ([&str; W], [&str; N]),
-    rows: Vec<([Cell; W], [Cell; N], Vec<Vec<String>>)>,
+    rows: Vec<Shaped<W, N>>,
 ) {
     let without_title = rows.iter().map(|(row, ..)| {
         let mut row = row.clone();
