@@ -295,6 +295,7 @@ impl Fleet {
         let before = self.log().len();
         let log = fs::File::options().create(true).append(true).open(self.log_file()).unwrap();
         self.dress(command);
+        command.env("SUPERVISOR_ROOT", self.root());
         command.stdout(log.try_clone().unwrap()).stderr(log);
         command.env("RUST_LOG", std::env::var("FLEET_LOG").unwrap_or_else(|_| "info".to_owned()));
         self.adopt(command.spawn().unwrap());
