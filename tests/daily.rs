@@ -221,7 +221,8 @@ fn run_refuses_an_option_or_an_assignee_that_nobody_knows() {
 #[test]
 fn an_option_that_names_the_root_beats_the_variable_and_two_are_refused() {
     let fleet = Fleet::offline();
-    fleet.cli(["--system", "status"]).refused(2, "cannot be used with '--system'");
+    let root = fleet.root().display().to_string();
+    fleet.cli(["--root", &root, "--system", "status"]).refused(2, "cannot be used with '--system'");
     let mut command = std::process::Command::new(fleet.binary());
     fleet.dress(&mut command);
     command.args(["--user", "create", "x"]).env("SUPERVISOR_ROOT", fleet.root());

@@ -19,6 +19,7 @@ use crate::config::Config;
 use crate::environment;
 use crate::exit::Code;
 use crate::failure::{Failure, INVALID_BODY, Problem};
+use crate::given;
 use crate::host::socket_file::in_its_place;
 use crate::invocation::{Address, Invocation, WorkerSelf};
 use crate::owner::{Owner, OwnerLock, Ownership, Role};
@@ -464,7 +465,7 @@ impl Client {
         let place = std::env::temp_dir();
         let dir = tempfile::tempdir().map_err(|e| Failure::file("make a directory in", &place, &e))?;
         let dir = self.nothing.get_or_init(|| dir);
-        if self.root().is_named() {
+        if given::names_root() && self.root().is_named() {
             let named = self.root().dir().display();
             complain(&format!(
                 "warning: {named} does not exist: there is no board until something is created there"

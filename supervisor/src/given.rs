@@ -46,6 +46,11 @@ pub(crate) fn keep(words: &[OsString], verb: usize, is_command: fn(&str) -> bool
     }
 }
 
+/// Whether the line names a root. A completion has none: it says nothing of what it cannot read.
+pub(crate) fn names_root() -> bool {
+    GIVEN.get().is_some_and(|given| given.root.is_some())
+}
+
 /// A text of this program in which each command has the options that were given on the line. What others have written is not handed to it.
 pub(crate) fn repeated(text: &str) -> String {
     GIVEN.get().map_or_else(|| text.to_owned(), |given| given.in_text(text))
