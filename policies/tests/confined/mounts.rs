@@ -74,8 +74,8 @@ fn what_is_arranged_for_a_run_is_read_and_written_as_it_is_meant() {
             eprintln!("skipped: no mount namespace here for {:?}", lab.caller);
             continue;
         }
-        let [fresh, shown, lent] = ["ws/fresh", "ws/fresh/shown", "ws/fresh/lent"].map(|name| lab.path(name));
-        for name in ["ws/fresh", "store", "store/shown", "store/lent"] {
+        let [fresh, shown, lent] = ["place", "place/shown", "place/lent"].map(|name| lab.path(name));
+        for name in ["place", "store", "store/shown", "store/lent"] {
             fs::create_dir(lab.path(name)).unwrap();
             if is_root() {
                 chown(lab.path(name), Some(lab.uid), Some(lab.uid)).unwrap();
