@@ -239,6 +239,14 @@ fn a_policy_of_files_needs_the_right_to_truncate_however_low_its_floor() {
 }
 
 #[test]
+fn a_policy_that_extends_none_and_names_no_floor_needs_the_scopes_of_abi_6() {
+    let bench = bench();
+    let alone = Policy::from_toml("version = 1\n", Path::new("test.toml")).unwrap();
+    let error = alone.plan(&bench.around, &bench.host.clone().with_abi(5)).unwrap_err();
+    assert!(matches!(error, PlanError::Abi { needed: 6, .. }), "{error}");
+}
+
+#[test]
 fn open_ports_below_abi_4_are_refused_or_said_to_be_unruled() {
     let bench = bench();
     let text = |more: &str| {

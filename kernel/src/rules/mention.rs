@@ -5,7 +5,7 @@ use crate::model::id::Profile;
 /// The most profiles that one comment mentions.
 pub(crate) const MENTIONS: usize = 8;
 
-/// Returns the names after `@` in a text, each once, in their order, at most [`MENTIONS`]: those for which `known` is true.
+/// Returns the names after `@` in a text, each once, in their order, at most `MENTIONS` of them: those for which `known` is true.
 ///
 /// Names in lines that begin with `>`, in fences and indented blocks of code, in code spans, in e-mail addresses and in paths are
 /// none. The time it takes grows with the length of the text.

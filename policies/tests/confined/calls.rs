@@ -155,6 +155,8 @@ fn no_set_user_id_file_is_left_in_a_workspace() {
             "my $f='mine'; syscall(90,$f,0755)",
             "my $f='made6'; syscall(257,-100,$f,0101,0644)",
             "my $f='mine'; syscall(257,-100,$f,0,04755)",
+            // A directory is opened, and nothing is made.
+            "my $f='.'; syscall(257,-100,$f,0200000,04755)",
         ] {
             assert_eq!(calls(&lab, "default", call).1, "OPEN", "{call}");
         }
