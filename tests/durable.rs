@@ -87,7 +87,7 @@ fn what_is_no_backup_is_refused_and_the_board_stays() {
     assert_eq!(fleet.cli(["restore", "none"]).code, 3);
     let refused = fleet.cli(["--board", "other", "restore", "/"]);
     assert!(refused.stderr.contains("not a regular file"), "{}", refused.stderr);
-    assert!(refused.stderr.contains("supervisor backup"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("supervisor --board other backup"), "{}", refused.stderr);
     let boards = fleet.cli(["boards", "list"]).ok().stdout;
     assert!(!boards.contains("other"), "{boards}");
 

@@ -262,7 +262,7 @@ fn an_address_that_is_taken_and_a_token_of_two_are_errors_of_status_and_doctor()
         status.stdout.contains("the A2A bridge hears nothing").then_some(status)
     });
     assert!(status.code == 1 && status.stdout.contains("cannot listen on"), "{status:?}");
-    assert!(fleet.cli(["doctor"]).stdout.contains("a2a: 127.0.0.1"));
+    assert!(fleet.cli(["doctor"]).stdout.contains("a2a: cannot listen on 127.0.0.1"));
     assert!(fleet.cli(["diagnostics"]).stdout.contains("a2a_not_served"));
     let served = offering.fleet.cli(["doctor"]).stdout;
     let at = format!("a2a: served at 127.0.0.1:{}", offering.port);

@@ -43,10 +43,10 @@ pub(super) struct Daemon {
     /// Log more details
     #[arg(long, short)]
     pub(super) verbose: bool,
-    /// Not needed: what is ready starts at once
+    /// Ignored: what is ready starts at once
     #[arg(long, value_name = "SECONDS", hide = true)]
     pub(super) interval: Option<f64>,
-    /// Not needed: a daemon in the foreground is the normal case
+    /// Ignored: a daemon in the foreground is the normal case
     #[arg(long, hide = true)]
     pub(super) force: bool,
 }
