@@ -9,7 +9,7 @@ use crate::harness::{Fleet, User, binary, skip};
 use crate::invariants::invariants_hold;
 use crate::journal::{Attempts, Journal, PATIENT, of_task, outcomes, records};
 
-/// Runs forty workers that end at the same moment, of tasks that so many failures block, and returns each task with the code that it ended with.
+/// Runs forty workers that end at the same moment, of tasks that are blocked after that number of failures, and returns each task with the code that it ended with.
 fn forty_that_end(fleet: &Fleet, retries: &str, code: fn(i64) -> i64) -> Vec<(String, i64)> {
     let journal = Journal::of(fleet, 40, "");
     fleet.start();
