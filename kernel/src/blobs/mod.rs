@@ -53,18 +53,9 @@ impl From<BlobError> for Error {
                 );
             }
             BlobError::Source(_) => StorageKind::Io,
-            BlobError::Io { source, .. } => trouble(source.kind()),
+            BlobError::Io { source, .. } => source.kind().into(),
         };
         Error::Storage { kind, step: "keep the attached file", source: Arc::new(error) }
-    }
-}
-
-#[expect(clippy::wildcard_enum_match_arm, reason = "a foreign enum that grows")]
-fn trouble(kind: io::ErrorKind) -> StorageKind {
-    match kind {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StorageKind::Full,
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => StorageKind::ReadOnly,
-        _ => StorageKind::Io,
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a board refuses and why, with what the reader can do about it.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 
 use crate::model::id::TaskId;
@@ -91,6 +92,17 @@ pub enum Error {
     /// The writer is gone, or a job of it panicked.
     #[error("the board's writer failed: {message}")]
     Writer { message: String },
+}
+
+impl From<ErrorKind> for StorageKind {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "a foreign enum that grows")]
+    fn from(kind: ErrorKind) -> Self {
+        match kind {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => StorageKind::Full,
+            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => StorageKind::ReadOnly,
+            _ => StorageKind::Io,
+        }
+    }
 }
 
 impl Error {

@@ -11,7 +11,7 @@
 //! A blob is `{"hex":"…"}`. The last line counts the rows and the files, so that a file that was cut off is known as such.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, ErrorKind, Write};
+use std::io::{BufRead, Write};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ use super::chunks::{Incoming, Piece, Refused, pieces};
 use crate::blobs::{Blobs, Lack};
 use crate::model::cell::Cell;
 use crate::model::counted::Counted;
-use crate::model::error::{EXPORT, Error, StorageKind};
+use crate::model::error::{EXPORT, Error};
 use crate::model::id::Tenant;
 use crate::store::migrate;
 use crate::store::tx::Tx;
@@ -313,15 +313,7 @@ fn line(out: &mut dyn Write, value: &impl Serialize) -> Result<(), Error> {
 }
 
 fn failed(step: &'static str, error: std::io::Error) -> Error {
-    let is = |kinds: [ErrorKind; 2]| kinds.contains(&error.kind());
-    let kind = if is([ErrorKind::StorageFull, ErrorKind::QuotaExceeded]) {
-        StorageKind::Full
-    } else if is([ErrorKind::PermissionDenied, ErrorKind::ReadOnlyFilesystem]) {
-        StorageKind::ReadOnly
-    } else {
-        StorageKind::Io
-    };
-    Error::Storage { kind, step, source: Arc::new(error) }
+    Error::Storage { kind: error.kind().into(), step, source: Arc::new(error) }
 }
 
 fn unreadable(number: u64, error: &dyn std::fmt::Display) -> Error {
