@@ -83,11 +83,11 @@ pub use model::mission::{
     MissionState, MissionTask, MissionUse, Share,
 };
 pub use model::note::{Attachment, Comment, Event, Mention, NewAttachment};
-pub use model::outcome::DEFAULT_FAILURE_LIMIT;
 pub use model::outcome::{
     ApprovalState, BlockKind, Denied, Egress, EndCause, Ending, Fault, Finished, HostEgress, OnCleanExit,
     Outcome, OwnLimit, Siblings, StopReason,
 };
+pub use model::outcome::{DEFAULT_FAILURE_LIMIT, EX_TEMPFAIL};
 pub use model::parse_error::ParseError;
 pub use model::plugin::PluginCursor;
 pub use model::price::{Price, Prices};

@@ -300,7 +300,7 @@ impl Client {
                 Ownership::Free | Ownership::Hidden => None,
             };
             let seen = match (ownership, address) {
-                // Who may not read the lock is told by the kernel who listens.
+                // The lock is closed to this user, but the kernel knows which process listens.
                 (Ownership::Hidden, Address::Unix(path)) if self.worker().is_none() => {
                     listener(path).await.map(Owner::of_socket)
                 }

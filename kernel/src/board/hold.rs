@@ -14,7 +14,7 @@ use crate::model::hold::{Hold, HoldKind, HoldOn, HoldScope, NewHold, Stance, Tar
 use crate::model::id::{RunId, TaskId, Tenant};
 use crate::model::limits;
 use crate::model::missing::Missing;
-use crate::model::outcome::{EndCause, Ending, Outcome, Siblings};
+use crate::model::outcome::{EX_TEMPFAIL, EndCause, Ending, Outcome, Siblings};
 use crate::model::quota::Bound;
 use crate::model::run::Run;
 use crate::model::task::Task;
@@ -24,8 +24,6 @@ use crate::store::holds::By;
 
 /// A run that tries whether a limit is over and is not refused for so long is served.
 const SERVED: Duration = Duration::from_mins(1);
-/// `EX_TEMPFAIL` of sysexits.h.
-const TEMPORARY: i32 = 75;
 
 impl Board<'_> {
     /// Keeps a task, or the tasks of a profile, a tenant or an account, from starting. What runs goes on.
@@ -183,7 +181,7 @@ impl Board<'_> {
             return Ok(Ending { cause: EndCause::RateLimited { until }, ..ending });
         }
         let is_last = max_retries == Some(1) && ending.siblings == Siblings::Spare;
-        Ok(match ending.exit_code.filter(|code| is_last && *code == TEMPORARY) {
+        Ok(match ending.exit_code.filter(|code| is_last && *code == EX_TEMPFAIL) {
             Some(code) => Ending { cause: EndCause::Exited { code }, ..ending },
             None => ending,
         })

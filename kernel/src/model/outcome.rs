@@ -12,6 +12,10 @@ use crate::model::spent::Spent;
 use crate::model::status::Status;
 use crate::model::words::words;
 
+/// The exit code of a worker whose service refuses it for a while (sysexits.h), which workers of `hermes kanban` use for it. It has this meaning in
+/// every lane that gives it no other.
+pub const EX_TEMPFAIL: i32 = 75;
+
 /// How many counted failures in a row block a task, unless it or its dispatcher says otherwise.
 pub const DEFAULT_FAILURE_LIMIT: u32 = 5;
 

@@ -78,7 +78,7 @@ pub(super) async fn listener(path: &Path) -> Option<i32> {
     stream.peer_cred().ok()?.pid()
 }
 
-/// Whether a socket has a listener, or is closed to this user: a request is told which.
+/// Whether somebody listens at a socket. One that is closed to this user counts: the request itself is then refused with the reason.
 pub(super) async fn is_listened_at(path: &Path) -> bool {
     match tokio::time::timeout(CONNECTED, tokio::net::UnixStream::connect(path)).await {
         Ok(Err(e)) => !matches!(absent_or_broken(&e, ""), Trouble::Absent(_)),

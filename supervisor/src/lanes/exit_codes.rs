@@ -1,13 +1,9 @@
 //! What exit codes of a lane's program mean, where its standard output does not say it.
 
-use kernel::OwnLimit;
+use kernel::{EX_TEMPFAIL, OwnLimit};
 use serde::{Deserialize, Serialize};
 
 use super::formats::Finish;
-
-/// The exit code of a worker whose service refuses it for a while: `EX_TEMPFAIL` of sysexits.h, which workers of
-/// `hermes kanban` use for it. It has this meaning in every lane that gives it no other.
-const RATE_LIMITED: i32 = 75;
 
 /// The same in the file of a lane.
 #[derive(Default, Deserialize)]
@@ -96,7 +92,7 @@ impl ExitCodes {
         ];
         match table.into_iter().find(|(codes, _)| codes.contains(&code)) {
             Some((_, meaning)) => meaning,
-            None if code == RATE_LIMITED => Finish::RateLimited(None),
+            None if code == EX_TEMPFAIL => Finish::RateLimited(None),
             None => Finish::Unsaid,
         }
     }
