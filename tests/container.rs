@@ -190,6 +190,12 @@ fn root_without_cgroups_and_namespaces_ends_what_is_surely_a_killed_shims_and_sh
         })
     };
     let (marked_stray, bare_stray) = (stray(&marked), stray(&bare));
+    // Until `env` has replaced the shell, its environment carries the mark too.
+    fleet.eventually("the bare one has dropped its environment", || {
+        fs::read_to_string(format!("/proc/{bare_stray}/comm"))
+            .is_ok_and(|comm| comm == "sleep\n")
+            .then_some(())
+    });
     for task in [&marked, &bare] {
         let (spec, record) = (inside.record(task, "spec.json").unwrap(), inside.record(task, "pid").unwrap());
         assert!(spec["cgroup"].is_null() && record["init"].is_null(), "{spec:#} {record:#}");

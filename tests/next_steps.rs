@@ -102,17 +102,17 @@ fn status_names_the_boards_of_workers_where_they_are_of_another_one() {
 fn status_says_that_a_worker_is_stopped() {
     let fleet = Fleet::boot();
     let task = fleet.create("stops", "exec sleep 600", &[]);
-    fleet.wait_for(&task, "running");
+    let is = |state: &str| {
+        fleet.eventually(&format!("it is {state}"), || {
+            let shown = fleet.cli(["status"]).ok().stdout;
+            shown.lines().any(|line| line.contains(&task) && line.contains(state)).then_some(())
+        });
+    };
+    is("running");
     fleet.cli(["kill", "--signal", "STOP", &task]).ok();
-    fleet.eventually("it is stopped", || {
-        let shown = fleet.cli(["status"]).ok().stdout;
-        shown.lines().any(|line| line.contains(&task) && line.contains("stopped")).then_some(())
-    });
+    is("stopped");
     fleet.cli(["kill", "--signal", "CONT", &task]).ok();
-    fleet.eventually("it goes on", || {
-        let shown = fleet.cli(["status"]).ok().stdout;
-        shown.lines().any(|line| line.contains(&task) && line.contains("running")).then_some(())
-    });
+    is("running");
 }
 
 #[test]

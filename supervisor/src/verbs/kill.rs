@@ -222,13 +222,20 @@ async fn deliver(call: &Call, run: RunId, signal: SignalName) -> Result<Result<i
 }
 
 fn not_delivered(id: &TaskId, status: Status, why: &SignalError) -> kernel::Error {
-    if matches!(why, SignalError::NotPassedOn { .. }) {
-        return kernel::Error::Conflict {
-            message: format!("{id} cannot be signalled: {why}"),
-            hint: Some(format!("name one of those, or end the run: `supervisor kill {id}`")),
-        };
-    }
-    no_worker(id, status, &with_causes(why))
+    let (message, hint) = match why {
+        SignalError::NotPassedOn { .. } => (
+            format!("{id} cannot be signalled: {why}"),
+            format!("name one of those, or end the run: `supervisor kill {id}`"),
+        ),
+        SignalError::NotStarted => (
+            format!("{id} has no worker to signal: {why}"),
+            format!(
+                "send it again when `supervisor status` shows it as running, or end it: `supervisor kill {id}`"
+            ),
+        ),
+        _ => return no_worker(id, status, &with_causes(why)),
+    };
+    kernel::Error::Conflict { message, hint: Some(hint) }
 }
 
 fn not_running(id: &TaskId, status: Status) -> kernel::Error {
