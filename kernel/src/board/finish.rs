@@ -53,7 +53,7 @@ impl Board<'_> {
             jitter: Jitter::draw(self.entropy),
             ended_at,
         };
-        let ending = self.as_told_by_worker(&run, from.max_retries, ending)?;
+        let ending = self.as_reported(&run, from.max_retries, ending)?;
         let ending = self.as_budget_says(&run, ending)?;
         let is_outside = run.verdict.is_none() && run.stop_reason.is_none() && ending.cause.is_outside();
         let run = self.as_returned(run, &ending)?;

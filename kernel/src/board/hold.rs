@@ -14,11 +14,12 @@ use crate::model::hold::{Hold, HoldKind, HoldOn, HoldScope, NewHold, Stance, Tar
 use crate::model::id::{RunId, TaskId, Tenant};
 use crate::model::limits;
 use crate::model::missing::Missing;
-use crate::model::outcome::{EX_TEMPFAIL, EndCause, Ending, Outcome, Siblings};
+use crate::model::outcome::{EndCause, Ending, Outcome, Siblings};
 use crate::model::quota::Bound;
 use crate::model::run::Run;
 use crate::model::task::Task;
 use crate::rules::authority;
+use crate::rules::retry::rate_limited;
 use crate::store::events::NewEvent;
 use crate::store::holds::By;
 
@@ -167,24 +168,18 @@ impl Board<'_> {
         Ok(())
     }
 
-    /// Takes the end of a rate limit from the worker's report. Where it has reported none, the exit code of a script that is not tried again is
-    /// what it came to, and no limit.
-    pub(super) fn as_told_by_worker(
+    /// Takes the end of a rate limit from the worker's report, where it has made one.
+    pub(super) fn as_reported(
         &self,
         run: &Run,
         max_retries: Option<u32>,
         ending: Ending,
     ) -> Result<Ending, Error> {
-        let EndCause::RateLimited { .. } = ending.cause else { return Ok(ending) };
-        let told = self.holds()?.into_iter().find(|hold| hold.run_id == Some(run.id));
-        if let Some(until) = told.and_then(|hold| hold.until) {
-            return Ok(Ending { cause: EndCause::RateLimited { until }, ..ending });
+        if !matches!(ending.cause, EndCause::RateLimited { .. }) {
+            return Ok(ending);
         }
-        let is_last = max_retries == Some(1) && ending.siblings == Siblings::Spare;
-        Ok(match ending.exit_code.filter(|code| is_last && *code == EX_TEMPFAIL) {
-            Some(code) => Ending { cause: EndCause::Exited { code }, ..ending },
-            None => ending,
-        })
+        let placed = self.holds()?.into_iter().find(|hold| hold.run_id == Some(run.id));
+        Ok(rate_limited(ending, placed.and_then(|hold| hold.until), max_retries))
     }
 
     /// What the end of a run means for limits: it has met one, or has found one to be over.

@@ -384,13 +384,14 @@ fn a_login_of_a_profile_without_an_account_holds_the_profile() {
 #[test]
 fn the_exit_code_of_a_script_that_is_not_tried_again_is_no_limit_unless_it_has_said_so() {
     let cases = [
-        (Some(1), Siblings::Spare, false, Outcome::Crashed, Status::Blocked),
-        (Some(1), Siblings::Spare, true, Outcome::RateLimited, Status::Scheduled),
-        (Some(1), Siblings::Hold, false, Outcome::RateLimited, Status::Scheduled),
-        (Some(2), Siblings::Spare, false, Outcome::RateLimited, Status::Scheduled),
-        (None, Siblings::Spare, false, Outcome::RateLimited, Status::Scheduled),
+        (Some(1), 2, Siblings::Spare, false, Outcome::Crashed, Status::Blocked),
+        (Some(1), 2, Siblings::Spare, true, Outcome::RateLimited, Status::Scheduled),
+        (Some(1), 2, Siblings::Hold, false, Outcome::RateLimited, Status::Scheduled),
+        (Some(2), 1, Siblings::Spare, false, Outcome::RateLimited, Status::Scheduled),
+        (None, 2, Siblings::Spare, false, Outcome::RateLimited, Status::Scheduled),
+        (None, 1, Siblings::Spare, false, Outcome::Crashed, Status::Blocked),
     ];
-    for (max_retries, siblings, has_said, outcome, status) in cases {
+    for (max_retries, failure_limit, siblings, has_said, outcome, status) in cases {
         let bench = Bench::new();
         let limits = Limits { max_retries, ..Limits::default() };
         let id = bench.create(NewTask { limits, ..titled("a script") }).id;
@@ -400,11 +401,12 @@ fn the_exit_code_of_a_script_that_is_not_tried_again_is_no_limit_unless_it_has_s
         if has_said {
             bench.call(move |board| board.hold_own("429", until, &worker)).unwrap();
         }
-        let ending = Ending { exit_code: Some(75), siblings, ..Ending::new(EndCause::RateLimited { until }) };
+        let cause = EndCause::RateLimited { until };
+        let ending = Ending { exit_code: Some(75), siblings, failure_limit, ..Ending::new(cause) };
 
         let finished = bench.call(move |board| board.finish_run(run, ending)).unwrap();
 
-        let case = (max_retries, siblings, has_said);
+        let case = (max_retries, failure_limit, siblings, has_said);
         assert_eq!((finished.outcome, bench.task(&id).status), (outcome, status), "{case:?}");
         bench.check();
     }

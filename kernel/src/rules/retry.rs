@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use crate::model::clock::Timestamp;
 use crate::model::id::RunId;
-use crate::model::outcome::{BlockKind, EndCause, Ending, Fault, OnCleanExit, Outcome, StopReason};
+use crate::model::outcome::{
+    BlockKind, EX_TEMPFAIL, EndCause, Ending, Fault, OnCleanExit, Outcome, Siblings, StopReason,
+};
 use crate::model::state::{Gate, Then};
 use crate::model::status::WasDone;
 use crate::model::verdict::{Destination, Handoff, Verdict};
@@ -199,6 +201,20 @@ fn again(tally: Tally) -> Then {
         Errand::Work => Then::Again(tally.gate),
         Errand::Review => Then::Review,
         Errand::Check(checked) => Then::Again(Gate::Check(checked.of)),
+    }
+}
+
+/// What a run comes to that has met a rate limit. The time that its worker reported counts before that of its lane. Where it reported none, the
+/// exit code of a script that is not tried again is a failure, and no limit.
+pub(crate) fn rate_limited(ending: Ending, reported: Option<Timestamp>, max_retries: Option<u32>) -> Ending {
+    if let Some(until) = reported {
+        return Ending { cause: EndCause::RateLimited { until }, ..ending };
+    }
+    let is_tried_once = max_retries.unwrap_or(ending.failure_limit) == 1;
+    let is_last_of_script = is_tried_once && ending.siblings == Siblings::Spare;
+    match ending.exit_code.filter(|code| is_last_of_script && *code == EX_TEMPFAIL) {
+        Some(code) => Ending { cause: EndCause::Exited { code }, ..ending },
+        None => ending,
     }
 }
 
