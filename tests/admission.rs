@@ -102,7 +102,7 @@ fn a_lane_has_a_cap_for_all_its_profiles_from_its_file_or_the_configuration() {
 fn nothing_is_started_while_dispatch_is_disabled_and_what_runs_goes_on() {
     let fleet = Fleet::boot();
     let first = endless(&fleet, "shell");
-    fleet.wait_for(&first, "running");
+    fleet.wait_for_worker(&first);
     reload(&fleet, "[dispatch]\nenabled = false\n");
     let second = fleet.create("waits", "true", &[]);
     fleet.eventually("it says that nothing is started", || {

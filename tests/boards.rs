@@ -93,7 +93,11 @@ fn a_running_daemon_gives_a_board_away_and_takes_a_new_one_of_its_name() {
     let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
     lines.find(|line| line.as_ref().unwrap().contains("completed")).unwrap().unwrap();
 
-    let removed = fleet.json(["boards", "rm", "old"]);
+    // The slot of a worker is free a moment after its task is done.
+    let removed = fleet.eventually("the worker's slot is free", || {
+        let said = fleet.cli(["boards", "rm", "old", "--json"]);
+        (said.code == 0).then(|| said.json())
+    });
 
     let kept = std::path::Path::new(removed["kept"].as_str().unwrap());
     assert!(kept.join("board.db").is_file());
@@ -139,7 +143,9 @@ fn a_running_daemon_keeps_a_board_with_a_worker_or_a_claim() {
     fleet.cli(["complete", pull]).ok();
     let last = fleet.create("c", "true", &[]);
     fleet.wait_for(&last, "done");
-    fleet.cli(["boards", "rm", "busy"]).ok();
+    fleet.eventually("its slot is free too", || {
+        (fleet.cli(["boards", "rm", "busy"]).code == 0).then_some(())
+    });
 }
 
 #[test]

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Fleet, User, skip};
 use crate::invariants::invariants_hold;
-use crate::journal::{Attempts, Journal, PATIENT, outcomes, records};
+use crate::journal::{Attempts, Journal, PATIENT, left, outcomes, records};
 use crate::survivors::start_without_cgroups;
 
 /// The one run that has begun: its directory, and what its shim says of itself.
@@ -57,6 +57,7 @@ fn a_pid_that_was_given_to_somebody_else_is_neither_adopted_nor_signalled() {
         let tasks = [fleet.create("dies", &script, &[])];
         start(&fleet);
         let (_, record) = begun(&fleet, &journal);
+        left(&fleet, &tasks[0], "again");
         let shim = pid_in(&record).unwrap();
         // Of a run without a cgroup, the first process of its pid namespace is what the daemon would end.
         let started = records(&fleet, "started").pop().unwrap().1;

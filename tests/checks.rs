@@ -82,7 +82,7 @@ fn a_check_finds_the_work_without_its_worker_and_has_no_way_to_the_board() {
 #[test]
 fn a_check_ends_at_the_limit_of_its_task_and_counts_as_failed() {
     let fleet = Fleet::boot();
-    let more = ["--check", "sleep 600", "--max-checks", "1", "--max-runtime", "2"];
+    let more = ["--check", "sleep 600", "--max-checks", "1", "--max-runtime", "5"];
     let id = fleet.create("work", "true", &more);
     let shown = fleet.wait_for(&id, "blocked");
     assert_eq!(runs(&shown), told(&[("work", "completed"), ("check", "check_failed")]), "{shown:#}");

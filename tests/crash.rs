@@ -11,7 +11,7 @@ use nix::unistd::Pid;
 
 use crate::harness::{Fleet, User, binary, skip};
 use crate::invariants::invariants_hold;
-use crate::journal::{Attempts, Journal, PATIENT, records};
+use crate::journal::{Attempts, Journal, PATIENT, left, records};
 
 /// The named points, each with the passage at which the daemon dies, so that it dies some times on the way.
 const POINTS: [&str; 14] = [
@@ -272,6 +272,7 @@ fn a_run_of_another_boot_is_lost_and_costs_nothing() {
         let begun = journal.lines().len() == 1 && !records(&fleet, "started").is_empty();
         begun.then(|| records(&fleet, "pid").pop()).flatten()
     });
+    left(&fleet, &tasks[0], "again");
     // The host goes down: daemon, shim and worker at once, and the boot id changes.
     fleet.kill_daemon();
     kill(Pid::from_raw(record["pid"].as_i64().unwrap().try_into().unwrap()), Signal::SIGKILL).unwrap();
@@ -331,6 +332,7 @@ fn without_a_cgroup_a_killed_shim_holds_its_claim_until_a_person_takes_it_back()
         let begun = journal.lines().len() == 1 && !records(&fleet, "started").is_empty();
         begun.then(|| records(&fleet, "pid").pop()).flatten()
     });
+    left(&fleet, &tasks[0], "again");
     let (dir, record) = record;
     let spec: serde_json::Value = serde_json::from_slice(&fs::read(dir.join("spec.json")).unwrap()).unwrap();
     if !spec["cgroup"].is_null() {

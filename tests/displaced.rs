@@ -75,7 +75,7 @@ fn a_board_that_is_cut_off_refuses_writes_and_status_says_so() {
         fleet.wait_for(&before, "done");
         fleet.json(["backup", "good.db"]);
         let worker = fleet.create("works", "sleep 600", &[]);
-        fleet.wait_for(&worker, "running");
+        fleet.wait_for_worker(&worker);
         fs::File::options().write(true).open(board(&fleet)).unwrap().set_len(length).unwrap();
 
         fleet.cli(["create", "lost", "--triage"]).refused(75, "supervisor restore");
@@ -110,7 +110,7 @@ fn a_board_whose_directory_is_moved_away_is_told_by_doctor() {
 fn a_daemon_whose_board_is_gone_stops() {
     let fleet = Fleet::boot();
     let worker = fleet.create("works", "sleep 600", &[]);
-    fleet.wait_for(&worker, "running");
+    fleet.wait_for_worker(&worker);
     fs::remove_file(board(&fleet)).unwrap();
     let stopped = fleet.cli(["stop", "--kill", "--wait"]);
     assert_eq!(stopped.code, 0, "{}", stopped.stderr);

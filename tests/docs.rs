@@ -5,11 +5,11 @@
 //! session, in a fresh directory that stands in for `/tmp/tour` and for `$tour/root`. A command succeeds unless its block says `status=N`.
 
 use std::fmt::Write as _;
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::harness::{Fleet, Output, User};
+use crate::http::free_port;
 
 /// A command of a document, and what it is said to do.
 struct Step {
@@ -245,7 +245,7 @@ fn run(page: &str) {
 fn run_as(page: &str, user: User, visitor: &Visitor) {
     let text = std::fs::read_to_string(repository().join(page)).unwrap();
     // A daemon of the person who runs the tests may have the port of the manual.
-    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+    let port = free_port();
     let steps = steps(&text.replace("127.0.0.1:8470", &format!("127.0.0.1:{port}")));
     let output = session(&steps, user, visitor, port);
     let mut rest = output.as_str();
@@ -276,7 +276,7 @@ fn session(steps: &[Step], user: User, visitor: &Visitor, port: u16) -> String {
     let mut shell = Command::new("timeout");
     fleet.dress(&mut shell);
     let path = format!("{}:/usr/local/bin:/usr/bin:/bin", fleet.binary().parent().unwrap().display());
-    shell.args(["--kill-after=5", "120", "bash", "-c", &script]).env("PATH", path);
+    shell.args(["--kill-after=5", "400", "bash", "-c", &script]).env("PATH", path);
     shell.env("SUPERVISOR_ROOT", &root).env("GIT_CONFIG_NOSYSTEM", "1");
     match visitor {
         Visitor::Stranger(Some(place)) => drop(shell.current_dir(place)),

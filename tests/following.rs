@@ -212,7 +212,9 @@ fn status_shows_each_live_worker_with_what_it_uses_and_what_confines_it() {
         std::fs::write(format!("{}/go", worker["workspace_path"].as_str().unwrap()), "").unwrap();
 
         fleet.wait_for(&task, "done");
-        assert_eq!(fleet.json(["status"])["workers"], json!([]));
+        fleet.eventually("nobody works any more", || {
+            (fleet.json(["status"])["workers"] == json!([])).then_some(())
+        });
     }
 }
 

@@ -156,8 +156,12 @@ fn a_daemon_on_a_full_disk_refuses_keeps_its_workers_and_goes_on_when_there_is_r
     let task = small.cli(&fleet, &["create", "x", "--assignee", "shell", "--body", script, "--json"]);
     let task = task.ok().json()["id"].as_str().unwrap().to_owned();
     let show = || small.cli(&fleet, &["show", &task, "--json"]).ok().json();
-    let path =
-        fleet.eventually("it runs", || show()["runs"][0]["workspace_path"].as_str().map(str::to_owned));
+    let path = fleet.eventually("it runs", || {
+        let shown = show();
+        let run = &shown["runs"][0];
+        run["worker_pid"].as_i64()?;
+        run["workspace_path"].as_str().map(str::to_owned)
+    });
 
     small.fill(&fleet);
     let body = "x".repeat(100_000);

@@ -65,6 +65,7 @@ fn a_deleted_task_is_gone_with_its_files_and_its_children_go_on() {
         let parent = left_behind(&fleet, "parent", "mkdir -p a/b && echo x > a/b/c");
         let live = fleet.create("live", "sleep 600", &[]);
         fleet.wait_for(&live, "running");
+        fleet.eventually("its workspace is there", || scratch(&fleet, &live).is_dir().then_some(()));
         let child = fleet.create("child", "echo went on", &["--parent", &parent, "--parent", &live]);
         assert!(scratch(&fleet, &parent).is_dir() && logs(&fleet, &parent).is_dir());
 

@@ -242,6 +242,16 @@ impl Fleet {
         })
     }
 
+    /// Waits until the worker of a task has started. The task is `running` before that, from its claim on.
+    #[track_caller]
+    pub(crate) fn wait_for_worker(&self, id: &str) {
+        self.eventually(&format!("the worker of {id} has started"), || {
+            let shown = self.show(id);
+            let run = shown["runs"].as_array()?.last()?;
+            (run["outcome"].is_null() && run["worker_pid"].is_i64()).then_some(())
+        });
+    }
+
     /// Waits until a look finds something. The only wait there is.
     #[track_caller]
     pub(crate) fn eventually<T>(&self, what: &str, look: impl FnMut() -> Option<T>) -> T {

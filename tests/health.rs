@@ -70,8 +70,9 @@ fn status_shows_the_processes_of_a_worker_and_its_title() {
         let line = plain.lines().find(|line| line.contains(&task)).unwrap();
         assert!(line.contains("a title to be seen"), "{plain}");
         assert!(!plain.contains("sleep 1000"), "{plain}");
-        let tree = fleet.cli(["status", "--tree"]).stdout;
-        assert!(tree.contains("sleep 1000"), "{tree}");
+        fleet.eventually("the tree shows what it has started", || {
+            fleet.cli(["status", "--tree"]).stdout.contains("sleep 1000").then_some(())
+        });
         let narrow = fleet.command(["status"]).env("COLUMNS", "80").output().unwrap();
         let narrow = String::from_utf8(narrow.stdout).unwrap();
         assert!(narrow.lines().any(|line| line.contains(&task) && line.contains("a title")), "{narrow}");
@@ -158,6 +159,8 @@ fn a_list_is_filtered_and_written_as_it_is_asked() {
     };
     assert_eq!(lines(&["--status", "triage,scheduled"]), sorted(&[&waits, &triage]));
     assert_eq!(lines(&["--status", "done", "--status", "triage"]), sorted(&[&done, &triage]));
+    assert_eq!(lines(&["--status", "Done, TRIAGE"]), sorted(&[&done, &triage]));
+    assert_eq!(lines(&["--status=DONE"]), [done.as_str()]);
     assert_eq!(lines(&["--search", "FIGURES"]), sorted(&[&done, &waits]));
     assert_eq!(lines(&["--since", "1h"]).len(), 3);
     let table =

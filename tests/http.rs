@@ -4,12 +4,22 @@ use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::Value;
 
-/// A port of this host that nobody listens on.
+/// A port of this host that nobody listens on. It lies below those that the kernel gives to connections and to other tests, which would else
+/// have it before the daemon does.
 pub(crate) fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let next = NEXT.fetch_add(1, Ordering::Relaxed);
+        let at = std::process::id().wrapping_mul(16).wrapping_add(next) % 22_000;
+        let port = 10_000 + u16::try_from(at).unwrap();
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 /// Where a server listens.

@@ -49,6 +49,14 @@ pub(crate) fn outcomes(shown: &Value) -> Vec<&str> {
     shown["runs"].as_array().unwrap().iter().map(|run| run["outcome"].as_str().unwrap_or("open")).collect()
 }
 
+/// Waits until the first run of a task has left a file in its workspace.
+pub(crate) fn left(fleet: &Fleet, task: &str, file: &str) {
+    fleet.eventually("the run has left its file", || {
+        let path = fleet.show(task)["runs"][0]["workspace_path"].as_str()?.to_owned();
+        Path::new(&path).join(file).exists().then_some(())
+    });
+}
+
 impl Journal {
     /// Lets those go on that wait as [`PATIENT`] does.
     pub(crate) fn let_go(&self) {

@@ -108,7 +108,7 @@ fn status_says_that_a_worker_is_stopped() {
             shown.lines().any(|line| line.contains(&task) && line.contains(state)).then_some(())
         });
     };
-    is("running");
+    fleet.wait_for_worker(&task);
     fleet.cli(["kill", "--signal", "STOP", &task]).ok();
     is("stopped");
     fleet.cli(["kill", "--signal", "CONT", &task]).ok();

@@ -60,7 +60,7 @@ fn a_shim_that_somebody_keeps_stopped_is_ended_and_its_run_ends_as_it_was_to_end
     fleet.configure("[worker]\ngrace = \"1s\"\n");
     fleet.start();
     for (flags, end, status, outcome) in [
-        (&["--max-runtime", "2s", "--max-retries", "1"][..], None, "blocked", "timed_out"),
+        (&["--max-runtime", "10s", "--max-retries", "1"][..], None, "blocked", "timed_out"),
         (&[][..], Some("archive"), "archived", "cancelled"),
     ] {
         let (task, shim) = begun(&fleet, flags);

@@ -91,7 +91,9 @@ fn seconds() -> i64 {
 fn a_daemon_that_slept_through_ticks_does_what_each_schedule_says() {
     let fleet = Fleet::boot();
     // No tick is near: one of the last minute is on time.
-    let period = if (300..3300).contains(&(seconds() % 3600)) { 3600 } else { 5000 };
+    let now = seconds();
+    let is_far = |period: &i64| (300..period - 300).contains(&(now % period));
+    let period = [3600, 5000, 7000, 11_000, 13_000].into_iter().find(is_far).unwrap();
     let rules = ["skip", "once", "all"];
     for rule in rules {
         let file = format!(

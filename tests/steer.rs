@@ -280,8 +280,9 @@ fn a_session_whose_program_is_missing_is_a_failure_of_the_lane() {
 
 #[test]
 fn what_an_agent_does_is_shown_over_its_attempts_until_the_task_is_over() {
-    let work = r#"echo '{"type":"assistant","message":{"content":[{"type":"text","text":"I look."},{"type":"tool_use","name":"Bash","input":{"command":"ls -l"}}]}}'
-        echo 'a warning' >&2; [ -e again ] || { : > again; sleep 600; }
+    let work = r#"first=; [ -e again ] || first=1; : > again
+        echo '{"type":"assistant","message":{"content":[{"type":"text","text":"I look."},{"type":"tool_use","name":"Bash","input":{"command":"ls -l"}}]}}'
+        echo 'a warning' >&2; [ -z "$first" ] || sleep 600
         turn 'all good'; rest"#;
     let stage = Stage::open(work);
     let shown = stage.fleet.home().join("shown");

@@ -193,7 +193,8 @@ fn every_stop_of_a_daemon_with_survivors_ends() {
             return;
         }
         fleet.eventually("the stray has left", || {
-            (fleet.processes_with(&of_task(&task)).len() > 2).then_some(())
+            let sleepers = fleet.processes_with(&of_task(&task));
+            (sleepers.iter().filter(|process| process.command == "sleep 600").count() == 2).then_some(())
         });
         kill_shim(&record);
         unknown(&fleet, "(sleep)");

@@ -46,8 +46,14 @@ fn complaint(fleet: &Fleet, args: &[&str], code: i32, text: &str) -> Option<Stri
 
 #[test]
 fn a_wrong_call_is_refused_with_its_code_a_hint_and_an_unharmed_board() {
-    for fleet in [Fleet::offline(), Fleet::boot()] {
+    for (fleet, serves) in [(Fleet::offline(), false), (Fleet::boot(), true)] {
         let [ready, done, blocked] = board(&fleet);
+        if serves {
+            fleet.eventually("the daemon has looked", || {
+                let told = fleet.json(["events", "--task", &ready, "--kind", "skipped_nonspawnable"]);
+                (!told["events"].as_array()?.is_empty()).then_some(())
+            });
+        }
         let child = fleet.json(["create", "child", "--parent", &ready])["id"].as_str().unwrap().to_owned();
         let before = snapshot(&fleet);
         let long = "x".repeat(501);

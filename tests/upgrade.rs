@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::harness::Fleet;
 use crate::invariants::invariants_hold;
-use crate::journal::records;
+use crate::journal::{left, records};
 
 /// Changes a record of a run directory.
 fn edit(dir: &Path, name: &str, change: impl FnOnce(&mut Value)) {
@@ -133,6 +133,7 @@ fn a_run_of_a_newer_release_is_shown_and_neither_lost_nor_run_again() {
     let fleet = Fleet::boot();
     let id = fleet.create("begun later", "[ -e again ] && exit; touch again; exec sleep 600", &[]);
     fleet.eventually("the run has begun", || (!records(&fleet, "started").is_empty()).then_some(()));
+    left(&fleet, &id, "again");
     let (dir, pid) = records(&fleet, "pid").pop().unwrap();
     fleet.kill_daemon();
     edit(&dir, "spec.json", |spec| spec["version"] = json!(99));

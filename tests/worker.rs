@@ -297,7 +297,7 @@ fn a_token_that_was_taken_back_may_report_no_more() {
 #[test]
 fn a_worker_that_lingers_after_its_verdict_is_ended_and_the_verdict_stands() {
     let fleet = Fleet::offline();
-    fleet.configure("[worker]\nverdict_grace = 1\ngrace = 1\n");
+    fleet.configure("[worker]\nverdict_grace = 5\ngrace = 1\n");
     fleet.start();
     let child = fleet.json(["create", "child", "--assignee", "ghost"])["id"].as_str().unwrap().to_owned();
     let script = "supervisor complete --summary said; trap '' TERM; touch up; while :; do sleep 0.05; done";

@@ -125,7 +125,7 @@ fn questions_go_two_deep() {
 fn a_request_of_a_class_is_for_its_approvers_in_its_form_and_is_denied_when_its_time_is_over() {
     let fleet = Fleet::offline();
     fleet.configure(
-        "[approvals.destructive]\napprovers = [\"nobody-else\"]\nmessage = '{title}: {text}?'\nexpires = \"2s\"\n\
+        "[approvals.destructive]\napprovers = [\"nobody-else\"]\nmessage = '{title}: {text}?'\nexpires = \"6s\"\n\
          [approvals.book]\ngate = \"deny\"\n",
     );
     fleet.start();

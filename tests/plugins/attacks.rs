@@ -32,7 +32,8 @@ fn whatever_the_program_of_a_plugin_does_is_a_call_that_failed_and_nothing_of_it
                 "ended with code",
             ),
         ] {
-            let dir = written(&fleet, name, &format!("timeout = '2s'\n{CREATED}"), script);
+            let limit = if expected.contains("longer than 2 s") { "2s" } else { "1m" };
+            let dir = written(&fleet, name, &format!("timeout = '{limit}'\n{CREATED}"), script);
             let why = failing(&fleet, &dir.display().to_string());
             assert!(why.starts_with("event created: ") && why.contains(expected), "{name}: {why}");
         }

@@ -11,7 +11,7 @@ argv = ["/bin/sh", "-c", "cp \"$0\" read; supervisor complete --summary ok", "{p
 prompt = "file"
 "#;
 
-const SECTIONS: &str = "timeout = '2s'
+const SECTIONS: &str = "timeout = '1m'
 [[prompt]]
 name = 'rules'
 title = 'House rules'
@@ -51,7 +51,8 @@ fn a_worker_reads_the_sections_of_plugins_and_which_of_them_failed() {
         ("exit 3", "ended with code 3"),
         ("head -c 20000 /dev/zero | tr '\\0' x | sed 's/.*/{\"text\":\"&\"}/'", "more than 16384 bytes"),
     ] {
-        installed(&fleet, "papers", SECTIONS, script);
+        let limit = if why.contains("longer than 2 s") { "'2s'" } else { "'1m'" };
+        installed(&fleet, "papers", &SECTIONS.replace("'1m'", limit), script);
         let text = read(&fleet);
         let said = text.split("# News\n\n").nth(1).unwrap().lines().next().unwrap().to_owned();
         assert!(

@@ -16,7 +16,7 @@ fn four_workers_that_ignore_their_deadline_hold_up_nobody() {
     let stubborn = "trap 'say asked' TERM; while [ ! -e \"${JOURNAL%/*}/go\" ]; do sleep 0.05; done; exit 1";
     let script = Journal::script(stubborn);
     let tasks: Vec<String> = (0..4)
-        .map(|_| fleet.create("stubborn", &script, &["--max-runtime", "3", "--max-retries", "1"]))
+        .map(|_| fleet.create("stubborn", &script, &["--max-runtime", "10", "--max-retries", "1"]))
         .collect();
     fleet.eventually("all four are asked to end", || {
         let lines = journal.lines();

@@ -3,9 +3,8 @@
 use std::ffi::{OsStr, OsString};
 
 /// Returns a command line in this program's words. `kanban` in front of the verb is dropped, the `--color` of
-/// `boards create` is the board's, not the terminal's, `attachments get`, `rm` and `list` are those of one word, statuses of a list may have
-/// capital letters and blanks, the `--tail` of `log` counts bytes, as that of
-/// `logs` counts lines, and `-9` and `-KILL` directly behind `kill` are its signal.
+/// `boards create` is the board's, not the terminal's, `attachments get`, `rm` and `list` are those of one word, the
+/// `--format json` of a list is `--json`, the `--tail` of `log` counts bytes, as that of `logs` counts lines, and `-9` and `-KILL` directly behind `kill` are its signal.
 pub(super) fn translated(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = words.into_iter().collect();
     let verb = first_verb(&words);
@@ -30,7 +29,6 @@ pub(super) fn translated(words: impl IntoIterator<Item = OsString>) -> Vec<OsStr
     }
     if words.get(verb).is_some_and(|word| word == "list" || word == "ls") {
         as_json(&mut words, verb);
-        as_statuses(&mut words, verb);
     }
     if words.get(verb).is_some_and(|word| word == "log") {
         for word in words.iter_mut().skip(verb) {
@@ -68,23 +66,6 @@ fn as_json(words: &mut Vec<OsString>, from: usize) {
         words.splice(from + at..from + at + 2, ["--json".into()]);
     } else if let Some(at) = rest.iter().position(|word| word == "--format=json") {
         words[from + at] = "--json".into();
-    }
-}
-
-/// Statuses as they are typed: `RUNNING`, and `running, ready`.
-fn as_statuses(words: &mut [OsString], from: usize) {
-    let tidy = |text: &str| text.replace(' ', "").to_lowercase();
-    let mut is_next = false;
-    for word in words.iter_mut().skip(from) {
-        let Some(text) = word.to_str() else { continue };
-        let meant = match text.strip_prefix("--status=") {
-            Some(statuses) => Some(format!("--status={}", tidy(statuses))),
-            None => is_next.then(|| tidy(text)),
-        };
-        is_next = matches!(text, "--status" | "-s");
-        if let Some(meant) = meant {
-            *word = meant.into();
-        }
     }
 }
 
@@ -151,17 +132,6 @@ mod tests {
         assert_eq!(words("supervisor list --format json --why"), "supervisor list --json --why");
         assert_eq!(words("supervisor ls --format=json"), "supervisor ls --json");
         assert_eq!(words("supervisor list --format tsv"), "supervisor list --format tsv");
-    }
-
-    #[test]
-    fn the_statuses_of_a_list_are_read_as_they_are_typed() {
-        let typed = |words: &[&str]| {
-            let words = translated(words.iter().map(OsString::from));
-            words.last().unwrap().to_str().unwrap().to_owned()
-        };
-        assert_eq!(typed(&["supervisor", "list", "--status", "Running, READY"]), "running,ready");
-        assert_eq!(typed(&["supervisor", "ls", "--status=DONE"]), "--status=done");
-        assert_eq!(typed(&["supervisor", "list", "--search", "A b"]), "A b");
     }
 
     #[test]

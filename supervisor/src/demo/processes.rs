@@ -79,8 +79,14 @@ mod tests {
     fn a_process_is_found_by_its_environment_until_it_has_ended() {
         let mark = format!("MARK_{}", uuid::Uuid::new_v4().simple());
         let mut child = std::process::Command::new("sleep").arg("600").env(&mark, "1").spawn().unwrap();
-        // The environment is there when spawn returns: the exec has happened.
-        let census = mentioning(&mark);
+        // Until its exec is over, a child has the environment of its parent, or none.
+        let census = loop {
+            let census = mentioning(&mark);
+            if !census.found.is_empty() {
+                break census;
+            }
+            std::thread::yield_now();
+        };
         assert_eq!(census.found.len(), 1);
         assert!(census.checked >= 1 && census.found[0].lives());
         census.found[0].kill();

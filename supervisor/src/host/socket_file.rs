@@ -80,11 +80,12 @@ mod tests {
         let widest = std::thread::scope(|scope| {
             let seen = scope.spawn(|| {
                 let mut widest = 0;
-                while !over.load(Ordering::Relaxed) {
-                    let mode = std::fs::metadata(&path).map_or(0, |meta| meta.permissions().mode() & 0o777);
-                    widest |= mode;
+                loop {
+                    widest |= std::fs::metadata(&path).map_or(0, |meta| meta.permissions().mode() & 0o777);
+                    if over.load(Ordering::Relaxed) {
+                        return widest;
+                    }
                 }
-                widest
             });
             for kind in [SocketType::STREAM, SocketType::DGRAM].into_iter().cycle().take(4000) {
                 drop(bind(&path, 0o600, kind).unwrap());

@@ -51,7 +51,7 @@ pub(crate) struct List {
         short,
         value_name = "STATUS",
         value_delimiter = ',',
-        value_parser = texts::word::<Status>(Status::ALL.iter().map(|status| status.as_str()))
+        value_parser = texts::TypedStatus
     )]
     #[serde(with = "one_or_many")]
     #[schemars(with = "OneOrMany<Status>")]

@@ -17,7 +17,7 @@ pub(crate) struct Common {
         long,
         value_name = "STATUS",
         value_delimiter = ',',
-        value_parser = texts::word::<Status>(Status::ALL.iter().map(|status| status.as_str()))
+        value_parser = texts::TypedStatus
     )]
     status: Vec<Status>,
     /// All tasks of this assignee

@@ -1,9 +1,11 @@
 //! Small pieces of text that verbs take from people: files, words, paths with `~`.
 
+use std::ffi::OsStr;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use kernel::{Profile, TaskId};
+use clap::builder::{PossibleValue, TypedValueParser};
+use kernel::{Profile, Status, TaskId};
 
 use crate::environment::with_home;
 use crate::failure::Failure;
@@ -17,9 +19,34 @@ pub(super) fn word<
     T: std::str::FromStr<Err: std::error::Error + Send + Sync> + Clone + Send + Sync + 'static,
 >(
     words: impl IntoIterator<Item = &'static str>,
-) -> impl clap::builder::TypedValueParser<Value = T> {
-    use clap::builder::TypedValueParser as _;
+) -> impl TypedValueParser<Value = T> {
     clap::builder::PossibleValuesParser::new(words).try_map(|word| word.parse::<T>())
+}
+
+/// A status, for a flag: as it is typed, also in capital letters and behind a blank.
+#[derive(Clone, Copy)]
+pub(super) struct TypedStatus;
+
+impl TypedValueParser for TypedStatus {
+    type Value = Status;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<Status, clap::Error> {
+        let typed = value.to_string_lossy().trim().to_lowercase();
+        statuses().parse_ref(command, argument, OsStr::new(&typed))
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(Status::ALL.iter().map(|status| PossibleValue::new(status.as_str()))))
+    }
+}
+
+fn statuses() -> impl TypedValueParser<Value = Status> {
+    word(Status::ALL.iter().map(|status| status.as_str()))
 }
 
 /// Reads a text file, or standard input for `-`.
