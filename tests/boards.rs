@@ -143,9 +143,8 @@ fn a_running_daemon_keeps_a_board_with_a_worker_or_a_claim() {
     fleet.cli(["complete", pull]).ok();
     let last = fleet.create("c", "true", &[]);
     fleet.wait_for(&last, "done");
-    fleet.eventually("its slot is free too", || {
-        (fleet.cli(["boards", "rm", "busy"]).code == 0).then_some(())
-    });
+    fleet
+        .eventually("its slot is free too", || (fleet.cli(["boards", "rm", "busy"]).code == 0).then_some(()));
 }
 
 #[test]
