@@ -94,7 +94,27 @@ fn each_ending_of_a_run_and_each_thing_that_waits_for_a_person_is_one_message() 
 }
 
 #[test]
-fn a_task_that_is_archived_ends_its_subscription_and_is_no_news() {
+fn a_mission_whose_first_task_is_done_asks_the_creator_of_that_task() {
+    let played = Played::start(|_, _| OK);
+    let fleet = told_at(played.port, "");
+    fleet.start();
+    let pays = "supervisor ask 'pay 420?' --choice yes --choice no";
+    let first = fleet.create(
+        "the mission",
+        &format!("supervisor create pays --assignee shell --body \"{pays}\" && supervisor complete"),
+        &[],
+    );
+    fleet.wait_for(&first, "done");
+
+    fleet.eventually("the question has come", || {
+        messages(&played).iter().any(|message| message["text"] == "pay 420?").then_some(())
+    });
+    let listed = fleet.json(["notify", "list"]);
+    assert!(listed.as_array().unwrap().iter().any(|one| one["task_id"] == first.as_str()), "{listed}");
+}
+
+#[test]
+fn a_task_that_is_archived_is_no_news_until_it_is_brought_back() {
     let played = Played::start(|_, _| OK);
     let fleet = told_at(played.port, "");
     fleet.start();
@@ -112,7 +132,7 @@ fn a_task_that_is_archived_ends_its_subscription_and_is_no_news() {
     fleet.wait_for(&runs, "archived");
     assert_eq!((of(&waits), of(&runs)), (0, 0));
     fleet.cli(["unarchive", &waits]).ok();
-    assert_eq!(of(&waits), 0, "it is over");
+    assert_eq!(of(&waits), 1, "it is brought back");
     // A message of a last task comes behind all others.
     let last = fleet.create("the last one", "true", &[]);
     fleet.eventually("the last message has come", || {

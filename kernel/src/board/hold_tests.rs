@@ -406,8 +406,8 @@ fn the_exit_code_of_a_script_that_is_not_tried_again_is_no_limit_unless_it_has_s
 
         let finished = bench.call(move |board| board.finish_run(run, ending)).unwrap();
 
-        let case = (max_retries, failure_limit, siblings, has_said);
-        assert_eq!((finished.outcome, bench.task(&id).status), (outcome, status), "{case:?}");
+        let tried = (max_retries, failure_limit, siblings, has_said);
+        assert_eq!((finished.outcome, bench.task(&id).status), (outcome, status), "{tried:?}");
         bench.check();
     }
 }

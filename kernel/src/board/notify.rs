@@ -1,7 +1,8 @@
 //! Subscriptions of chats to tasks, each with a cursor in the task's events.
 //!
 //! What a task waits for when it is subscribed to, or that it is done, is sent at once, so that what happens between `create` and
-//! `notify-subscribe` is not missed. When the task is done or archived the subscription is over.
+//! `notify-subscribe` is not missed. A subscription stays with its task, and is not listed while nothing can come of it: the task is over, and so is
+//! the mission of which it is the first one. A task that is brought back is news again.
 
 use serde_json::json;
 
@@ -40,11 +41,7 @@ impl Board<'_> {
         actor: &Actor,
     ) -> Result<Subscription, Error> {
         let task = self.for_person(&key.task_id, actor, "subscribe a chat to a task")?;
-        let subscription = self.enroll(&task, key, user, notifier, &actor.label())?;
-        if matches!(task.status, Status::Done | Status::Archived) {
-            self.tx.end_subscriptions(&key.task_id)?;
-        }
-        Ok(subscription)
+        self.enroll(&task, key, user, notifier, &actor.label())
     }
 
     /// Subscribes the channel that a new task names to it.
@@ -71,11 +68,15 @@ impl Board<'_> {
         ] {
             limits::maybe(field, text, limits::WORD)?;
         }
-        if self.tx.insert_subscription(key, user, notifier, self.now())? {
+        let is_new = self.tx.insert_subscription(key, user, notifier, self.now())?;
+        if is_new {
             self.append(task, None, EventKind::Subscribed, Some(payload(key)), actor)?;
-            self.catch_up(task, &key.address())?;
         } else {
             self.tx.update_subscription(key, user, notifier)?;
+        }
+        // Who asks for a task that is over wants its result, also for the second time.
+        if is_new || matches!(task.status, Status::Done | Status::Archived) {
+            self.catch_up(task, &key.address())?;
         }
         self.tx.find_subscription(key)?.ok_or_else(|| unknown(key))
     }

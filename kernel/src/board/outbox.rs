@@ -88,7 +88,7 @@ impl View<'_> {
 }
 
 impl Board<'_> {
-    /// Writes the messages about an event, and ends the subscriptions of a task that is over. `error` is what went wrong.
+    /// Writes the messages about an event. `error` is what went wrong.
     pub(super) fn tell_subscribers(
         &self,
         id: &TaskId,
@@ -98,26 +98,24 @@ impl Board<'_> {
         error: Option<&str>,
     ) -> Result<(), Error> {
         let (told, of_mission) = (notice::kind_of(kind, to), kind == EventKind::MissionAsked);
-        let ends = notice::is_over(to) || kind == EventKind::Archived;
-        if (told.is_none() && !ends) || !self.tx.has_subscriptions()? {
+        let Some(kind) = told else { return Ok(()) };
+        if !self.tx.has_subscriptions()? {
             return Ok(());
         }
-        if let Some(kind) = told {
-            let task = self.expect_task(id)?;
-            let asked = if of_mission { self.mission_question(&task)? } else { None };
-            let addresses = if of_mission {
-                // Nothing of a mission at a limit starts: the subscribers of all its tasks wait for the answer.
-                self.tx.addresses_of_mission(id)?
-            } else {
-                let mission = task.lineage.mission.as_deref().filter(|_| kind.needs_somebody());
-                self.tx.addresses(id, mission)?
-            };
-            let told = Told { kind, error, asked: asked.as_ref() };
-            for address in addresses.iter().filter(|_| is_news(kind, &task)) {
-                self.write_letter(&task, event, told, address)?;
-            }
+        let task = self.expect_task(id)?;
+        let asked = if of_mission { self.mission_question(&task)? } else { None };
+        let addresses = if of_mission {
+            // Nothing of a mission at a limit starts: the subscribers of all its tasks wait for the answer.
+            self.tx.addresses_of_mission(id)?
+        } else {
+            let mission = task.lineage.mission.as_deref().filter(|_| kind.needs_somebody());
+            self.tx.addresses(id, mission)?
+        };
+        let told = Told { kind, error, asked: asked.as_ref() };
+        for address in addresses.iter().filter(|_| is_news(kind, &task)) {
+            self.write_letter(&task, event, told, address)?;
         }
-        if ends { self.tx.end_subscriptions(id) } else { Ok(()) }
+        Ok(())
     }
 
     /// Writes what a task waits for to somebody who has just subscribed: it may have happened before.

@@ -54,7 +54,7 @@ fn complete(bench: &Bench, task: &TaskId, result: &str) {
 }
 
 #[test]
-fn a_run_that_completes_its_task_is_told_with_the_first_line_of_the_result_and_ends_the_subscription() {
+fn a_run_that_completes_its_task_is_told_with_the_first_line_of_the_result() {
     let bench = Bench::new();
     let task = bench.ready();
     subscribe(&bench, &task, "ops");
@@ -67,9 +67,7 @@ fn a_run_that_completes_its_task_is_told_with_the_first_line_of_the_result_and_e
     let letter = letters(&bench).remove(0);
     assert_eq!((letter.kind, letter.task_id), (NoticeKind::Completed, task.clone()));
     assert_eq!(letter.notice.text.as_deref(), Some("42 tests pass"));
-    // A task that is done is not listed, whether it has subscriptions or not.
-    bench.call(move |board| board.reopen(&task, None, &alice()).map(drop)).unwrap();
-    assert_eq!(subscriptions(&bench), 0);
+    assert_eq!(subscriptions(&bench), 0, "nothing more comes of it");
     bench.check();
 }
 
@@ -213,6 +211,44 @@ fn what_a_worker_makes_is_told_to_the_subscribers_of_its_mission_where_somebody_
     let told = letters(&bench);
     assert_eq!(told.len(), 1, "the end of a part is no news: {told:?}");
     assert_eq!((&told[0].task_id, told[0].kind), (&part.id, NoticeKind::Blocked));
+}
+
+#[test]
+fn a_mission_whose_first_task_is_done_still_asks_those_who_subscribed_to_it() {
+    let bench = Bench::new();
+    let mission = bench.ready();
+    subscribe(&bench, &mission, "ops");
+    let run = bench.start(&mission);
+    let worker = Actor::worker("bob", run, mission.clone(), None);
+    let part = bench.call(move |board| board.create(titled("part"), &worker)).unwrap().task.id;
+    complete(&bench, &mission, "the parts are made");
+    bench.finish(run, EndCause::Exited { code: 0 });
+    assert_eq!(subscriptions(&bench), 1, "a part is open");
+
+    let reason = Some("pay 420?".to_owned());
+    block(&bench, &part, Blocking { reason, ..Blocking::default() });
+    assert_eq!(kinds(&bench), [NoticeKind::Completed, NoticeKind::Blocked]);
+    let id = part.clone();
+    bench.call(move |board| board.unblock(&id, None, &alice())).unwrap();
+    complete(&bench, &part, "paid");
+
+    assert_eq!((kinds(&bench).len(), subscriptions(&bench)), (2, 0), "all of the mission is over");
+}
+
+#[test]
+fn a_task_that_is_brought_back_is_told_to_those_who_subscribed_to_it() {
+    let bench = Bench::new();
+    let task = bench.ready();
+    subscribe(&bench, &task, "ops");
+    complete(&bench, &task, "once");
+    let id = task.clone();
+    bench.call(move |board| board.reopen(&id, None, &alice())).unwrap();
+    assert_eq!(subscriptions(&bench), 1);
+
+    let reason = Some("again?".to_owned());
+    block(&bench, &task, Blocking { reason, ..Blocking::default() });
+
+    assert_eq!(kinds(&bench), [NoticeKind::Completed, NoticeKind::Blocked]);
 }
 
 #[test]

@@ -54,11 +54,6 @@ fn of_failure(kind: EventKind) -> Option<NoticeKind> {
     .find_map(|(event, notice)| (event == kind).then_some(notice))
 }
 
-/// Returns whether no message about a task follows after this.
-pub(crate) fn is_over(to: Option<State>) -> bool {
-    matches!(to, Some(State::Done | State::Archived { .. }))
-}
-
 /// Returns what the payload of an event says went wrong.
 pub(crate) fn error(payload: &Value) -> Option<String> {
     payload["error"].as_str().map(|error| line(error, TEXT))

@@ -61,7 +61,8 @@ impl Tx<'_> {
     ), params![key.task_id, key.platform, key.chat_id, key.thread_id], read)
     }
 
-    /// Lists subscriptions to tasks that are not over, those of one task or of one tenant where such is given.
+    /// Lists subscriptions that messages may still come of: to tasks that are not over, and to the first task of a mission of which one is not;
+    /// those of one task or of one tenant where such is given.
     pub(crate) fn list_subscriptions(
         &self,
         task: Option<&TaskId>,
@@ -72,7 +73,8 @@ impl Tx<'_> {
             &format!(
                 "{SUBSCRIPTION} JOIN tasks t ON t.id = s.task_id \
          WHERE (?1 IS NULL OR s.task_id = ?1) AND (?2 IS NULL OR t.tenant = ?2) \
-           AND t.status NOT IN ('done', 'archived') \
+           AND (t.status NOT IN ('done', 'archived') OR EXISTS \
+             (SELECT 1 FROM tasks p WHERE p.mission = t.id AND p.status NOT IN ('done', 'archived'))) \
          ORDER BY s.created_at, s.task_id, s.platform, s.chat_id, s.thread_id"
             ),
             params![task, tenant.map(Tenant::as_str)],

@@ -80,18 +80,13 @@ impl Tx<'_> {
         self.conn.list("read the subscriptions", sql, params![task, mission], address)
     }
 
-    /// Returns the addresses that are subscribed to any task of a mission, as its first task names it.
+    /// Returns the addresses that are subscribed to the first task of a mission, which names it, or to one of its tasks that is not over.
     pub(crate) fn addresses_of_mission(&self, first: &TaskId) -> Result<Vec<Address>, Error> {
         let sql = "SELECT DISTINCT s.platform AS channel, s.chat_id, s.thread_id FROM notify_subs s \
                    JOIN tasks t ON t.id = s.task_id \
-                   WHERE (t.id = ?1 OR t.mission = ?1) AND t.tenant IS (SELECT tenant FROM tasks WHERE id = ?1) \
+                   WHERE (t.id = ?1 OR (t.mission = ?1 AND t.status NOT IN ('done', 'archived'))) AND t.tenant IS (SELECT tenant FROM tasks WHERE id = ?1) \
                    ORDER BY 1, 2, 3";
         self.conn.list("read the subscriptions of the mission", sql, [first], address)
-    }
-
-    /// Ends all subscriptions to a task.
-    pub(crate) fn end_subscriptions(&self, task: &TaskId) -> Result<(), Error> {
-        self.conn.run("end the subscriptions", "DELETE FROM notify_subs WHERE task_id = ?1", [task])
     }
 
     pub(crate) fn insert_letter(&self, letter: &NewLetter<'_>) -> Result<LetterId, Error> {
