@@ -90,7 +90,7 @@ fn a_stream_has_the_task_its_states_and_its_result_and_ends_there() {
     let events = offering.stream("SendStreamingMessage", &json!({"message": message}), |_| {});
 
     let first = state(&events[0]["task"]);
-    assert!(["TASK_STATE_SUBMITTED", "TASK_STATE_WORKING"].iter().any(|one| first == *one), "{events:#?}");
+    assert!(["TASK_STATE_SUBMITTED", "TASK_STATE_WORKING"].contains(&first), "{events:#?}");
     let last = events.last().unwrap();
     assert_eq!(state(&last["statusUpdate"]), "TASK_STATE_COMPLETED", "{events:#?}");
     let artifact = events.iter().find(|event| event["artifactUpdate"].is_object()).unwrap();

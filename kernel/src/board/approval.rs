@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::charge::Cost;
 use super::{Board, Record, SYSTEM, Settled, preview};
-use crate::model::actor::{Actor, ActorKind, Label};
+use crate::model::actor::{Actor, ActorKind};
 use crate::model::approval::{ApprovalGate, ApprovalRule};
 use crate::model::error::Error;
 use crate::model::event::EventKind;
@@ -15,9 +15,9 @@ use crate::model::quota::Bound;
 use crate::model::run::Run;
 use crate::model::state::{Change, Gate, State};
 use crate::model::status::Status;
-use crate::model::task::{Approval, NewTask, Task};
+use crate::model::task::{NewTask, Task};
 use crate::model::verdict::{Blocking, Finding, Question, Verdict};
-use crate::rules::authority;
+use crate::rules::{authority, new_task};
 use crate::store::fields::Field;
 
 /// The most parents that a request describes; `show` names the others.
@@ -307,20 +307,10 @@ fn denied_by_rule(class: &ApprovalClass) -> Error {
     )
 }
 
-/// Refuses a new task whose approval would be none.
+/// Refuses a new task whose approval would be none, or its maker's own.
 pub(super) fn validate(new: &NewTask, actor: &Actor) -> Result<(), Error> {
-    let Approval { state, approver, .. } = &new.approval;
-    if state.is_none() && approver.is_some() {
-        return Err(Error::invalid(
-            "require_approval",
-            "an approver is named, and no approval is required",
-            "add `--require-approval`",
-        ));
-    }
-    let Some(approver) = approver else { return Ok(()) };
-    if new.assignee.as_ref().is_some_and(|assignee| assignee.as_str() == Label::parse(approver).name) {
-        return Err(Error::invalid("approver", format!("{approver} is to do it"), "name somebody else"));
-    }
+    new_task::approval(new)?;
+    let Some(approver) = &new.approval.approver else { return Ok(()) };
     if actor.kind == ActorKind::Worker && actor.is_approver(approver) {
         return Err(Error::forbidden(
             "a worker may not name itself as the approver of a task that it makes",

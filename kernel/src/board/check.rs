@@ -13,17 +13,15 @@ use crate::model::outcome::{EndCause, Ending, OnCleanExit, Outcome};
 use crate::model::run::{Purpose, Run};
 use crate::model::state::Then;
 use crate::model::status::Status;
-use crate::model::task::{Check, Task};
+use crate::model::task::Task;
 use crate::model::verdict::Handoff;
 use crate::rules::check;
 use crate::rules::implied::{self, Proof};
+use crate::rules::new_task;
 use crate::rules::retry::{Checked, Decision, Errand};
-use crate::rules::turns::{self, GoalTurns, Pace};
+use crate::rules::turns::{GoalTurns, Pace};
 use crate::store::fields::Field;
 use crate::store::tasks::Standing;
-
-/// What a check looks like.
-const HINT: &str = "name a command that exits with 0 when the work is done: `--check 'cargo test'`";
 
 impl Board<'_> {
     /// What a run is for, with what its end needs to know of that.
@@ -160,7 +158,7 @@ impl Board<'_> {
         if let Some(command) = command {
             limits::bytes("check", command, limits::WORD)?;
             let command = Some(command).filter(|command| !command.is_empty());
-            command.map_or(Ok(()), |command| limits::filled("check", command, HINT))?;
+            command.map_or(Ok(()), |command| limits::filled("check", command, new_task::CHECK_HINT))?;
             self.change(id, "check", &Field::Check(command), fields)?;
             self.set(id, &Field::FailedChecks(0))?;
         }
@@ -169,7 +167,7 @@ impl Board<'_> {
                 Some(command) => !command.is_empty(),
                 None => task.check.command.is_some(),
             };
-            require_limit(limit, has_check.then_some(()))?;
+            new_task::require_limit(limit, has_check.then_some(()))?;
             self.change(id, "max_checks", &Field::MaxChecks(limit), fields)?;
         }
         Ok(())
@@ -196,20 +194,6 @@ impl Standing {
             Proof::Verdict(turns) => Some(turns),
         }
     }
-}
-
-/// Refuses a check that proves nothing, and a limit that means nothing.
-pub(super) fn validate(check: &Check) -> Result<(), Error> {
-    check.command.as_deref().map_or(Ok(()), |command| limits::filled("check", command, HINT))?;
-    let present = check.command.as_ref().map(|_| ());
-    check.max_checks.map_or(Ok(()), |limit| require_limit(limit, present))
-}
-
-fn require_limit(limit: u32, check: Option<()>) -> Result<(), Error> {
-    if check.is_none() {
-        return Err(Error::invalid("max_checks", "the task has no check", HINT));
-    }
-    turns::require_number("max_checks", limit, "3 is the default")
 }
 
 /// The details of the event of a failed check.

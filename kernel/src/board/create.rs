@@ -1,7 +1,5 @@
 //! New tasks.
 
-use std::collections::BTreeSet;
-
 use serde_json::json;
 
 use super::charge::Cost;
@@ -11,7 +9,6 @@ use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::fleet;
 use crate::model::id::{Pool, TaskId, Tenant};
-use crate::model::limits;
 use crate::model::missing::Missing;
 use crate::model::outcome::BlockKind;
 use crate::model::quota::Bound;
@@ -19,9 +16,9 @@ use crate::model::state::{Change, Gate, State};
 use crate::model::task::{NewTask, Task};
 use crate::rules::authority;
 use crate::rules::links;
+use crate::rules::new_task;
 use crate::rules::readiness::{Waits, gate};
 use crate::rules::transition::next;
-use crate::rules::turns;
 use crate::store::events::NewEvent;
 use crate::store::tasks::Birth;
 
@@ -54,7 +51,7 @@ impl Board<'_> {
         let maker = run.as_ref().zip(own.as_ref());
         let missions = own.as_ref().map_or(Ok(self.quotas.mission), |own| self.limits_of(own))?;
         let creator_task = authority::bound_new_task(actor, maker, &mut new, &missions)?;
-        validate(&new)?;
+        new_task::validate(&new)?;
         let is_allowed = self.apply_gate(&mut new)?;
         super::approval::validate(&new, actor)?;
         new.tenant = self.tenant_of(&new, actor)?;
@@ -177,40 +174,6 @@ fn cost(new: &NewTask) -> Cost {
         .links(new.parents.len())
 }
 
-fn validate(new: &NewTask) -> Result<(), Error> {
-    if let Some(number) = new.goal.max_turns {
-        turns::require_number("goal_max_turns", number, "20 is the default")?;
-    }
-    limits::title(&new.title)?;
-    limits::maybe("body", new.body.as_deref(), limits::BODY)?;
-    limits::maybe("notes", new.notes.as_deref(), limits::SUMMARY)?;
-    limits::bytes("workspace", new.workspace(), limits::WORD)?;
-    if new.workspace().is_empty() {
-        return Err(Error::invalid("workspace", "it is empty", "leave it out for `scratch`"));
-    }
-    for (field, word) in new.words() {
-        limits::bytes(field, word, limits::WORD)?;
-        if word.is_empty() {
-            return Err(Error::invalid(field, "it is empty", "leave it out"));
-        }
-    }
-    if new.limits.max_runtime.is_some_and(|limit| limit.as_micros() == 0) {
-        return Err(Error::invalid(
-            "max_runtime",
-            "it is zero",
-            "leave it out for no limit of the task's own",
-        ));
-    }
-    super::check::validate(&new.check)?;
-    list("skills", &new.skills)?;
-    list("artifacts", &new.artifacts)?;
-    pools(&new.pools)?;
-    if new.parents.len() > limits::PARENTS {
-        return Err(links::too_many_parents(new.parents.len()));
-    }
-    Ok(())
-}
-
 /// Refuses a key that only the board gives: a task that has it already would stand in the place of another one.
 fn refuse_key(new: &NewTask, keys: &str, whose: &str, instead: &str) -> Result<(), Error> {
     if !new.idempotency_key.as_ref().is_some_and(|key| key.starts_with(keys)) {
@@ -218,22 +181,4 @@ fn refuse_key(new: &NewTask, keys: &str, whose: &str, instead: &str) -> Result<(
     }
     let why = format!("keys that begin with `{keys}` are {whose}");
     Err(Error::invalid("idempotency_key", why, format!("use another key; {instead}")))
-}
-
-/// Refuses more pools than a task may name.
-pub(super) fn pools(pools: &BTreeSet<Pool>) -> Result<(), Error> {
-    let (count, most) = (pools.len(), limits::POOLS);
-    if count <= most {
-        return Ok(());
-    }
-    Err(Error::invalid("pools", format!("{count} pools, the limit is {most}"), "name fewer"))
-}
-
-/// Refuses a list that is too long, or whose entries are.
-pub(super) fn list(field: &'static str, entries: &[String]) -> Result<(), Error> {
-    if entries.len() > 100 {
-        let count = entries.len();
-        return Err(Error::invalid(field, format!("{count} entries, the limit is 100"), "send fewer"));
-    }
-    entries.iter().try_for_each(|entry| limits::bytes(field, entry, limits::WORD))
 }

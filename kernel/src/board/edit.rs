@@ -14,6 +14,7 @@ use crate::model::limits;
 use crate::model::outcome::{ApprovalState, BlockKind};
 use crate::model::status::Status;
 use crate::model::task::Task;
+use crate::rules::new_task;
 use crate::store::fields::Field;
 
 /// What to change; what is none stays.
@@ -77,7 +78,7 @@ impl PoolChange {
         }
         let mut pools = if self.cleared { BTreeSet::new() } else { &task.pools - &self.removed };
         pools.extend(self.added.iter().cloned());
-        super::create::pools(&pools)?;
+        new_task::pools(&pools)?;
         Ok(pools)
     }
 }
@@ -265,7 +266,7 @@ impl Board<'_> {
             self.change(id, "workspace", &Field::Workspace(workspace), fields)?;
         }
         if let Some(skills) = &edit.skills {
-            super::create::list("skills", skills)?;
+            new_task::list("skills", skills)?;
             self.change(id, "skills", &Field::Skills(skills), fields)?;
         }
         if !edit.pools.is_empty() {

@@ -347,6 +347,11 @@ impl View<'_> {
         self.tx.ticks_of(name, limit)
     }
 
+    /// Lists schedules that are not paused and whose latest tick that was carried out failed, each with that tick.
+    pub fn failed_schedules(&self) -> Result<Vec<(ScheduleName, ScheduleTick)>, Error> {
+        self.tx.failed_schedules()
+    }
+
     /// Counts the ticks of a schedule that wait for tasks of earlier ones.
     pub fn queued_ticks(&self, name: &ScheduleName) -> Result<u64, Error> {
         self.tx.count_queued(name)

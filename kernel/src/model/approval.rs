@@ -76,7 +76,7 @@ impl ApprovalRules {
     ///
     /// # Errors
     /// [`Error::Invalid`] for a class that is neither built in nor configured.
-    pub(crate) fn of(&self, class: &ApprovalClass) -> Result<ApprovalRule, Error> {
+    pub fn of(&self, class: &ApprovalClass) -> Result<ApprovalRule, Error> {
         if let Some(rule) = self.0.get(class) {
             return Ok(rule.clone());
         }

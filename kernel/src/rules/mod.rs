@@ -12,6 +12,7 @@ pub(crate) mod implied;
 pub(crate) mod links;
 pub(crate) mod mention;
 pub(crate) mod mission;
+pub(crate) mod new_task;
 pub(crate) mod notice;
 pub(crate) mod proposal;
 pub(crate) mod proposed;

@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::new_task;
 use super::ticks::Ticks;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::ScheduleName;
 use crate::model::limits;
 use crate::model::schedule::{Overlap, ScheduleSpec, TemplateTask};
+use crate::model::task::NewTask;
 
 /// How many tasks a tick makes at most.
 const TASKS: usize = 100;
@@ -40,7 +42,12 @@ pub(crate) fn validate(name: &ScheduleName, spec: &ScheduleSpec) -> Result<Ticks
         return Ok(ticks);
     }
     for task in in_order(&spec.tasks)? {
-        limits::title(&title(&task.task.title, name, &ticks, Timestamp::default()))?;
+        let filled = title(&task.task.title, name, &ticks, Timestamp::default());
+        limits::title(&filled)?;
+        new_task::validate(&NewTask { title: filled, ..task.task.clone() })?;
+        if task.task.approval.class.is_none() {
+            new_task::approval(&task.task)?;
+        }
     }
     Ok(ticks)
 }

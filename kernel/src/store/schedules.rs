@@ -133,6 +133,17 @@ impl Tx<'_> {
         self.conn.list("list the ticks", &sql, params![name, limit], read_tick)
     }
 
+    /// Lists schedules that are not paused and whose latest tick that was carried out failed, each with that tick.
+    pub(crate) fn failed_schedules(&self) -> Result<Vec<(ScheduleName, ScheduleTick)>, Error> {
+        let sql = format!(
+            "SELECT schedule, {TICKS} FROM schedule_ticks WHERE outcome = 'failed' AND id IN (SELECT \
+               (SELECT id FROM schedule_ticks t WHERE t.schedule = s.name AND t.outcome IN ('made', 'failed') \
+                ORDER BY t.tick DESC LIMIT 1) \
+             FROM schedules s WHERE json_extract(s.spec, '$.paused') IS NOT 1) ORDER BY schedule"
+        );
+        self.conn.list("list failed schedules", &sql, [], |row| Ok((row.get("schedule")?, read_tick(row)?)))
+    }
+
     pub(crate) fn find_tick(
         &self,
         name: &ScheduleName,

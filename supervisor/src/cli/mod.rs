@@ -46,6 +46,7 @@ mod reading;
 mod refused;
 mod restore;
 mod run;
+mod schedule_add;
 mod schedules;
 mod serve;
 mod served;

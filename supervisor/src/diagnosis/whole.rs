@@ -2,7 +2,8 @@
 //! used, budgets that are spent, and a daemon that starts nothing.
 
 use kernel::{
-    Clock as _, Counted, Diagnostic, Hold, HoldKind, Mail, PluginCursor, Remedy, Severity, SystemClock,
+    Clock as _, Counted, Diagnostic, Hold, HoldKind, Mail, PluginCursor, Remedy, ScheduleName, ScheduleTick,
+    Severity, SystemClock,
 };
 use serde_json::json;
 
@@ -32,6 +33,8 @@ pub(super) async fn wrong(call: &Call) -> Result<Vec<Finding>, Failure> {
     }
     let cursors = call.read(|view| view.plugin_cursors()).await?;
     found.extend(cursors.iter().filter(|cursor| cursor.attempts > 0).map(refusing));
+    let failed = call.read(|view| view.failed_schedules()).await?;
+    found.extend(failed.iter().map(untimely));
     if let Some(daemon) = OwnerLink::of(&call.service) {
         let why = daemon.ask(Event::Look).await?.paused;
         let of_whom = if call.service.config().dispatch.enabled { paused } else { disabled };
@@ -143,6 +146,23 @@ fn refusing(cursor: &PluginCursor) -> Finding {
         diagnostic.first_seen_at = since;
     }
     Finding::of_root(format!("plugin {name}"), diagnostic)
+}
+
+/// A schedule whose latest tick made nothing.
+fn untimely((name, tick): &(ScheduleName, ScheduleTick)) -> Finding {
+    let title = "its latest tick failed, and what it was to make was not made".to_owned();
+    let actions = vec![
+        Remedy::command("see its ticks", format!("schedules show {name}")),
+        Remedy::command("make them now, once it is mended", format!("schedules run {name}")).suggested(),
+        Remedy::command("let its ticks pass by", format!("schedules pause {name}")),
+    ];
+    let told = (title, tick.note.clone().unwrap_or_default());
+    let diagnostic = Diagnostic {
+        first_seen_at: tick.decided_at,
+        data: json!({ "schedule": name, "tick": tick.tick }),
+        ..now("schedule_fails", Severity::Error, told, actions)
+    };
+    Finding::of_root(format!("schedule {name}"), diagnostic)
 }
 
 /// A breaker that is open.

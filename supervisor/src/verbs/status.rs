@@ -154,6 +154,16 @@ pub(crate) struct NextTick {
     pub(crate) at: Timestamp,
 }
 
+/// A schedule whose latest tick failed.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct FailedSchedule {
+    pub(crate) schedule: kernel::ScheduleName,
+    /// When the tick was due.
+    pub(crate) tick: Timestamp,
+    /// Why it made nothing.
+    pub(crate) why: Option<String>,
+}
+
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct StatusReport {
     /// How the service is.
@@ -215,6 +225,9 @@ pub(crate) struct StatusReport {
     /// The next ticks of the schedules of the board, soonest first; at most 3.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) ticks: Vec<NextTick>,
+    /// The schedules whose latest tick failed, and that are not paused.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) failed_schedules: Vec<FailedSchedule>,
     /// The missions at a limit, each with what it asks; at most 20, the latest question first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) asking: Vec<AskingMission>,
@@ -393,6 +406,7 @@ impl Verb for Status {
             paused_plugins,
             unheard: call.service.unheard(),
             ticks: open.ticks,
+            failed_schedules: open.failed_schedules,
             asking: open.asking,
             waiting,
             waiting_more,

@@ -100,7 +100,7 @@ pub(super) fn save(
         Failure::usage(defect.to_string())
             .hint("`supervisor help docs/schedules.md` describes the file; nothing was written")
     })?;
-    check_command(&planned.spec)?;
+    let dispatch = check_command(&planned.spec)?;
     // A board that is not there is refused before anything is written.
     let board = service.board(&planned.board)?;
     write(root, name, text)?;
@@ -117,6 +117,7 @@ pub(super) fn save(
         next,
         warnings: {
             let mut warnings = warnings(service, &planned.text);
+            warnings.extend(dispatch.iter().flat_map(|dispatch| unready(service, dispatch)));
             warnings.extend(late(name, &planned.spec));
             if next.is_none() && !planned.spec.paused {
                 warnings.push("there is no further tick: all its times are over".to_owned());
@@ -126,9 +127,9 @@ pub(super) fn save(
     })
 }
 
-/// Refuses a command that no tick could carry out.
-fn check_command(spec: &ScheduleSpec) -> Result<(), Failure> {
-    let Some(words) = &spec.command else { return Ok(()) };
+/// Reads the command of a schedule, and refuses one that no tick could carry out.
+fn check_command(spec: &ScheduleSpec) -> Result<Option<DispatchFleet>, Failure> {
+    let Some(words) = &spec.command else { return Ok(None) };
     let at_a_tick = words.iter().map(|word| word.replace("{tick}", "2026-11-23T08:00"));
     let parser = DispatchFleet::augment_args(clap::Command::new(DispatchFleet::NAME)).disable_help_flag(true);
     let matches = parser.color(clap::ColorChoice::Never).term_width(0).try_get_matches_from(at_a_tick);
@@ -139,10 +140,23 @@ fn check_command(spec: &ScheduleSpec) -> Result<(), Failure> {
             .hint("`supervisor help dispatch-fleet` lists the arguments; nothing was written")
     })?;
     if dispatch.root.is_absolute() {
-        return Ok(());
+        return Ok(Some(dispatch));
     }
     Err(Failure::usage(format!("command: {} is a relative path", dispatch.root.display()))
         .hint("use an absolute path, or one that begins with ~/; nothing was written"))
+}
+
+/// What currently keeps a command from making tasks, or their workers from starting.
+fn unready(service: &Service, dispatch: &DispatchFleet) -> Vec<String> {
+    let unknown = service.roster().resolve(&dispatch.profile, None, &service.config()).err();
+    let mut warnings: Vec<String> = unknown.map(|why| why.warning()).into_iter().collect();
+    if !dispatch.root.is_dir() {
+        warnings.push(format!(
+            "there is no directory {}: each tick fails until there is",
+            dispatch.root.display()
+        ));
+    }
+    warnings
 }
 
 /// Says where the tasks of a tick may start after the next tick.
@@ -172,12 +186,15 @@ fn warnings(service: &Service, said: &ScheduleText) -> Vec<String> {
         }
     }
     let (roster, config) = (service.roster(), service.config());
+    let classes = config.quotas().approvals;
     if let Some(channel) = said.channel.as_deref().filter(|channel| *channel != NOBODY)
         && let Err(failure) = known(channel, &config.notify)
     {
         warnings.push(format!("nobody is notified: {}", failure.message));
     }
     for task in said.task.iter().chain(&said.tasks) {
+        let unknown = task.approval_class.as_ref().and_then(|class| classes.of(class).err());
+        warnings.extend(unknown.map(|error| format!("each tick will fail: {error}")));
         match &task.assignee {
             None => warnings.push(format!("nobody is assigned to `{}`, so nothing runs it", task.title)),
             Some(assignee) => {

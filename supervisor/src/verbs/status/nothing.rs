@@ -35,6 +35,7 @@ impl Status {
             paused_plugins: Vec::new(),
             unheard: BTreeMap::new(),
             ticks: Vec::new(),
+            failed_schedules: Vec::new(),
             asking: Vec::new(),
             waiting: Vec::new(),
             waiting_more: 0,

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use kernel::{Actor, AskingMission, BoardName, Profile, Run, RunId, Task, TaskId, Tenant, View};
+use kernel::{
+    Actor, AskingMission, BoardName, Profile, Run, RunId, ScheduleTick, Task, TaskId, Tenant, View,
+};
 
-use super::{NextTick, TOLD};
+use super::{FailedSchedule, NextTick, TOLD};
 use crate::daemon::{LiveRun, Phase};
 
 /// How many ticks to come are told.
@@ -21,6 +23,8 @@ pub(super) struct Open {
     pub(super) tasks: BTreeMap<TaskId, Task>,
     /// The next ticks of its schedules.
     pub(super) ticks: Vec<NextTick>,
+    /// Those of them whose latest tick failed.
+    pub(super) failed_schedules: Vec<FailedSchedule>,
     /// Its missions at a limit.
     pub(super) asking: Vec<AskingMission>,
 }
@@ -55,6 +59,13 @@ impl Open {
         }
         if of.0.is_none() {
             open.ticks = next_ticks(view)?;
+            let failed = view.failed_schedules()?.into_iter();
+            let told = |(schedule, tick): (_, ScheduleTick)| FailedSchedule {
+                schedule,
+                tick: tick.tick,
+                why: tick.note,
+            };
+            open.failed_schedules = failed.map(told).collect();
         }
         open.asking = view.asking_missions(of, TOLD as usize, actor)?;
         Ok(open)

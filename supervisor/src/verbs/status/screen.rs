@@ -70,15 +70,7 @@ pub(super) fn show(reply: &StatusReport, screen: &mut Screen) {
             screen.hanging(&format!("{}: ", printable(name)), &printable(why));
         }
     }
-    if !reply.paused_plugins.is_empty() {
-        screen.heading("Plugins");
-        for cursor in &reply.paused_plugins {
-            let why = cursor.last_error.as_deref().unwrap_or("it is not known why");
-            let again = given::repeated(&format!("again: supervisor plugin resume {}", cursor.plugin));
-            let text = format!("paused: {why}; {again}");
-            screen.hanging(&format!("{}: ", cursor.plugin), &printable(&text));
-        }
-    }
+    show_failing(reply, screen);
     if !reply.spent_budgets.is_empty() {
         screen.heading("Spent budgets");
         for hold in &reply.spent_budgets {
@@ -110,6 +102,31 @@ pub(super) fn show(reply: &StatusReport, screen: &mut Screen) {
             let of: String = [tenant, assignee].into_iter().flatten().collect();
             let more = format!("and {} more: supervisor list --why{of}", reply.waiting_more);
             screen.line(given::repeated(&more));
+        }
+    }
+}
+
+/// Plugins that are paused, and schedules whose latest tick failed.
+fn show_failing(reply: &StatusReport, screen: &mut Screen) {
+    if !reply.paused_plugins.is_empty() {
+        screen.heading("Plugins");
+        for cursor in &reply.paused_plugins {
+            let why = cursor.last_error.as_deref().unwrap_or("it is not known why");
+            let again = given::repeated(&format!("again: supervisor plugin resume {}", cursor.plugin));
+            let text = format!("paused: {why}; {again}");
+            screen.hanging(&format!("{}: ", cursor.plugin), &printable(&text));
+        }
+    }
+    if !reply.failed_schedules.is_empty() {
+        screen.heading("Schedules");
+        for failed in &reply.failed_schedules {
+            let why = cut(failed.why.as_deref().unwrap_or("it is not known why"), LONGEST_NOTE);
+            let again =
+                given::repeated(&format!("once it is mended: supervisor schedules run {}", failed.schedule));
+            screen.hanging(
+                &format!("{}: ", failed.schedule),
+                &printable(&format!("its latest tick failed: {why}; {again}")),
+            );
         }
     }
 }

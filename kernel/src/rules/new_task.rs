@@ -1,0 +1,99 @@
+//! What no new task may be, whoever makes it and whenever.
+
+use std::collections::BTreeSet;
+
+use crate::model::actor::Label;
+use crate::model::error::Error;
+use crate::model::id::Pool;
+use crate::model::limits;
+use crate::model::task::{Approval, Check, NewTask};
+use crate::rules::{links, turns};
+
+/// What a check looks like.
+pub(crate) const CHECK_HINT: &str =
+    "name a command that exits with 0 when the work is done: `--check 'cargo test'`";
+
+/// Refuses a task that no board takes.
+pub(crate) fn validate(new: &NewTask) -> Result<(), Error> {
+    if let Some(number) = new.goal.max_turns {
+        turns::require_number("goal_max_turns", number, "20 is the default")?;
+    }
+    limits::title(&new.title)?;
+    limits::maybe("body", new.body.as_deref(), limits::BODY)?;
+    limits::maybe("notes", new.notes.as_deref(), limits::SUMMARY)?;
+    limits::bytes("workspace", new.workspace(), limits::WORD)?;
+    if new.workspace().is_empty() {
+        return Err(Error::invalid("workspace", "it is empty", "leave it out for `scratch`"));
+    }
+    for (field, word) in new.words() {
+        limits::bytes(field, word, limits::WORD)?;
+        if word.is_empty() {
+            return Err(Error::invalid(field, "it is empty", "leave it out"));
+        }
+    }
+    if new.limits.max_runtime.is_some_and(|limit| limit.as_micros() == 0) {
+        return Err(Error::invalid(
+            "max_runtime",
+            "it is zero",
+            "leave it out for no limit of the task's own",
+        ));
+    }
+    check(&new.check)?;
+    list("skills", &new.skills)?;
+    list("artifacts", &new.artifacts)?;
+    pools(&new.pools)?;
+    if new.parents.len() > limits::PARENTS {
+        return Err(links::too_many_parents(new.parents.len()));
+    }
+    Ok(())
+}
+
+/// Refuses an approval that would be none. A class has its gate decide first whether there is one.
+pub(crate) fn approval(new: &NewTask) -> Result<(), Error> {
+    let Approval { state, approver, .. } = &new.approval;
+    if state.is_none() && approver.is_some() {
+        return Err(Error::invalid(
+            "require_approval",
+            "an approver is named, and no approval is required",
+            "add `--require-approval`",
+        ));
+    }
+    let Some(approver) = approver else { return Ok(()) };
+    if new.assignee.as_ref().is_some_and(|assignee| assignee.as_str() == Label::parse(approver).name) {
+        return Err(Error::invalid("approver", format!("{approver} is to do it"), "name somebody else"));
+    }
+    Ok(())
+}
+
+/// Refuses a check that proves nothing, and a limit that means nothing.
+fn check(check: &Check) -> Result<(), Error> {
+    check.command.as_deref().map_or(Ok(()), |command| limits::filled("check", command, CHECK_HINT))?;
+    let present = check.command.as_ref().map(|_| ());
+    check.max_checks.map_or(Ok(()), |limit| require_limit(limit, present))
+}
+
+/// Refuses a limit of checks for a task without one.
+pub(crate) fn require_limit(limit: u32, check: Option<()>) -> Result<(), Error> {
+    if check.is_none() {
+        return Err(Error::invalid("max_checks", "the task has no check", CHECK_HINT));
+    }
+    turns::require_number("max_checks", limit, "3 is the default")
+}
+
+/// Refuses more pools than a task may name.
+pub(crate) fn pools(pools: &BTreeSet<Pool>) -> Result<(), Error> {
+    let (count, most) = (pools.len(), limits::POOLS);
+    if count <= most {
+        return Ok(());
+    }
+    Err(Error::invalid("pools", format!("{count} pools, the limit is {most}"), "name fewer"))
+}
+
+/// Refuses a list that is too long, or whose entries are.
+pub(crate) fn list(field: &'static str, entries: &[String]) -> Result<(), Error> {
+    if entries.len() > 100 {
+        let count = entries.len();
+        return Err(Error::invalid(field, format!("{count} entries, the limit is 100"), "send fewer"));
+    }
+    entries.iter().try_for_each(|entry| limits::bytes(field, entry, limits::WORD))
+}

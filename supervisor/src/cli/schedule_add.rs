@@ -1,0 +1,199 @@
+//! `schedules add`: a schedule of its arguments, or of a file.
+
+use std::path::PathBuf;
+
+use kernel::{Missed, Overlap, Pool, Profile, ScheduleName, Tenant};
+
+use super::call;
+use crate::automation::schedules::{ScheduleText, TaskText, TimesText};
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::time::duration::WrittenDuration;
+use crate::verbs::{SaveSchedule, localized_workspace, read_text};
+
+/// The arguments of `add` that say what a file says.
+const OF_A_FILE: [&str; 26] = [
+    "description",
+    "cron",
+    "every",
+    "at",
+    "time_zone",
+    "jitter",
+    "start",
+    "end",
+    "missed",
+    "overlap",
+    "paused",
+    "channel",
+    "command",
+    "title",
+    "body",
+    "body_file",
+    "assignee",
+    "tenant",
+    "workspace",
+    "priority",
+    "max_runtime",
+    "max_retries",
+    "check",
+    "policy",
+    "skills",
+    "pools",
+];
+/// Those that say what its task is.
+const OF_A_TASK: [&str; 13] = [
+    "title",
+    "body",
+    "body_file",
+    "assignee",
+    "tenant",
+    "workspace",
+    "priority",
+    "max_runtime",
+    "max_retries",
+    "check",
+    "policy",
+    "skills",
+    "pools",
+];
+
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  supervisor schedules add brief --cron '0 9 * * mon-fri' \\
+      --time-zone Europe/Berlin --title 'AI-funding brief {date}' \\
+      --assignee scout --workspace dir:~/Obsidian/AI-Funding
+  supervisor schedules add inbox --every 1h --title 'triage the inbox' \\
+      --assignee inbox-triage --overlap skip
+  supervisor schedules add pipeline --file pipeline.toml")]
+pub(super) struct Add {
+    /// Its name
+    name: ScheduleName,
+    /// Take all of it from a file, or from standard input with `-`
+    #[arg(long, value_name = "FILE", conflicts_with_all = OF_A_FILE)]
+    file: Option<PathBuf>,
+    /// What it is for, in one line
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+    #[command(flatten)]
+    times: TimesText,
+    /// Start the tasks up to this much later than the tick
+    #[arg(long, value_name = "DURATION")]
+    jitter: Option<WrittenDuration>,
+    /// No tick before: '2026-12-01 00:00' or an RFC 3339 time
+    #[arg(long, value_name = "TIME")]
+    start: Option<String>,
+    /// No tick after
+    #[arg(long, value_name = "TIME")]
+    end: Option<String>,
+    /// What becomes of missed ticks: skip, once or all [default: once]
+    #[arg(long, value_name = "RULE")]
+    missed: Option<Missed>,
+    /// What becomes of a tick while an earlier task is open: skip, queue or replace [default: skip]
+    #[arg(long, value_name = "RULE")]
+    overlap: Option<Overlap>,
+    /// Add it paused
+    #[arg(long)]
+    paused: bool,
+    /// Who is notified about its tasks: a channel as with `create --notify`; `none` for nobody
+    #[arg(long, value_name = "CHANNEL")]
+    channel: Option<String>,
+    /// Replace a schedule of that name
+    #[arg(long)]
+    force: bool,
+    /// The title of its task; {date}, {time}, {tick} and {schedule} stand for those of the tick
+    #[arg(long, value_name = "TEXT", required_unless_present_any = ["file", "command"])]
+    title: Option<String>,
+    /// The body
+    #[arg(long, value_name = "TEXT")]
+    body: Option<String>,
+    /// Read the body from a file, or from standard input with `-`
+    #[arg(long, value_name = "FILE", conflicts_with = "body")]
+    body_file: Option<PathBuf>,
+    /// Who does it
+    #[arg(long, value_name = "NAME")]
+    assignee: Option<Profile>,
+    /// Its tenant
+    #[arg(long, value_name = "NAME")]
+    tenant: Option<Tenant>,
+    /// Where the worker works: scratch, <dir:/path> or <worktree:/repository>
+    #[arg(long, value_name = "WHERE")]
+    workspace: Option<String>,
+    /// Higher goes first
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    priority: Option<i64>,
+    /// End a run after this time
+    #[arg(long, value_name = "DURATION")]
+    max_runtime: Option<WrittenDuration>,
+    /// Block the task after this many counted failures in a row
+    #[arg(long, value_name = "N")]
+    max_retries: Option<u32>,
+    /// What proves the task done: a command for `sh -c`
+    #[arg(long, value_name = "COMMAND")]
+    check: Option<String>,
+    /// What the worker may touch: a policy's name
+    #[arg(long, value_name = "NAME")]
+    policy: Option<String>,
+    /// A skill for the worker to load (repeatable)
+    #[arg(long = "skill", value_name = "NAME")]
+    skills: Vec<String>,
+    /// A pool of which each run takes a place (repeatable)
+    #[arg(long = "pool", value_name = "NAME")]
+    pools: Vec<Pool>,
+    /// Carry out `dispatch-fleet PROFILE DIRECTORY` at a tick instead
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = OF_A_TASK)]
+    command: Option<String>,
+}
+
+pub(super) async fn run(client: &Client, add: Add, output: Output) -> Result<u8, Failure> {
+    let (name, replace) = (add.name.clone(), add.force);
+    let save = match &add.file {
+        Some(file) => SaveSchedule { name, schedule: None, text: Some(read_text(file)?), replace },
+        None => SaveSchedule { name, schedule: Some(add.into_text(client)?), text: None, replace },
+    };
+    call(client, save, output).await
+}
+
+impl Add {
+    fn into_text(self, client: &Client) -> Result<ScheduleText, Failure> {
+        let body = match self.body_file {
+            Some(file) => Some(read_text(&file)?),
+            None => self.body,
+        };
+        let workspace = self.workspace.as_deref().map(localized_workspace).transpose()?;
+        let task = self.title.map(|title| TaskText {
+            title,
+            body,
+            assignee: self.assignee,
+            tenant: self.tenant,
+            workspace,
+            priority: self.priority.unwrap_or_default(),
+            max_runtime: self.max_runtime,
+            max_retries: self.max_retries,
+            check: self.check,
+            policy: self.policy,
+            skills: self.skills,
+            pools: self.pools,
+            ..TaskText::default()
+        });
+        Ok(ScheduleText {
+            description: self.description,
+            cron: self.times.cron,
+            every: self.times.every,
+            at: self.times.at,
+            time_zone: self.times.time_zone,
+            jitter: self.jitter,
+            start: self.start,
+            end: self.end,
+            missed: self.missed.unwrap_or_default(),
+            overlap: self.overlap.unwrap_or_default(),
+            paused: self.paused,
+            board: Some(client.board().clone()).filter(|board| *board != kernel::BoardName::default()),
+            channel: self.channel,
+            command: self.command,
+            task,
+            tasks: Vec::new(),
+        })
+    }
+}

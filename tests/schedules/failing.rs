@@ -1,0 +1,89 @@
+//! Schedules that can make nothing: refused where that is known, else named until they are mended.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::harness::Fleet;
+
+fn file(fleet: &Fleet, text: &str) -> String {
+    let path = fleet.home().join("s.toml");
+    fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn a_task_that_no_board_takes_is_refused_with_its_key_before_a_tick_needs_it() {
+    let fleet = Fleet::offline();
+    for (key, said) in [
+        ("max_runtime = \"0s\"", "(max_runtime): it is zero"),
+        ("goal = true\ngoal_max_turns = 0", "goal_max_turns"),
+        ("approver = \"ann\"", "no approval is required"),
+        ("max_checks = 2", "(max_checks): the task has no check"),
+    ] {
+        let path = file(&fleet, &format!("every = \"1h\"\n[task]\ntitle = \"x\"\n{key}\n"));
+        fleet.cli(["schedules", "add", "bad", "--file", &path]).refused(2, said);
+        let checked = fleet.cli(["schedules", "check", &path]);
+        assert!(checked.code != 0 && checked.stdout.contains(said), "{key}: {checked:?}");
+    }
+    let zero = ["schedules", "add", "bad", "--every", "1h", "--title", "x", "--max-runtime", "0s"];
+    fleet.cli(zero).refused(2, "it is zero");
+    assert_eq!(fleet.json(["schedules", "list"]), json!([]));
+}
+
+#[test]
+fn what_cannot_be_known_to_work_is_saved_with_a_warning() {
+    let fleet = Fleet::boot();
+    let path = file(&fleet, "every = \"1h\"\n[task]\ntitle = \"x\"\napproval_class = \"nocl\"\n");
+    let said = fleet.cli(["schedules", "add", "a", "--file", &path]).ok().stderr;
+    assert!(said.contains("each tick will fail") && said.contains("no class `nocl`"), "{said}");
+    let command = "dispatch-fleet nosuchprof /nosuch";
+    let said = fleet.cli(["schedules", "add", "b", "--every", "1h", "--command", command]).ok().stderr;
+    assert!(said.contains("nosuchprof") && said.contains("there is no directory /nosuch"), "{said}");
+}
+
+#[test]
+fn an_argument_that_a_file_or_a_command_would_leave_unheard_is_refused() {
+    let fleet = Fleet::offline();
+    let path = file(&fleet, "every = \"1h\"\n[task]\ntitle = \"x\"\n");
+    for more in [&["--paused"][..], &["--overlap", "queue"], &["--assignee", "x"], &["--priority", "9"]] {
+        let words = [&["schedules", "add", "s", "--file", &path], more].concat();
+        fleet.cli(words).refused(2, "cannot be used with");
+    }
+    let command = ["schedules", "add", "s", "--every", "1h", "--command", "dispatch-fleet shell /x"];
+    for more in [["--body", "echo"], ["--tenant", "t"], ["--max-runtime", "5m"]] {
+        fleet.cli([&command[..], &more].concat()).refused(2, "cannot be used with");
+    }
+    assert_eq!(fleet.json(["schedules", "list"]), json!([]));
+}
+
+#[test]
+fn a_schedule_whose_latest_tick_failed_is_named_until_it_is_mended_or_paused() {
+    let fleet = Fleet::boot();
+    let class = |class: &str| {
+        file(&fleet, &format!("every = \"1s\"\n[task]\ntitle = \"x\"\napproval_class = \"{class}\"\n"))
+    };
+    fleet.cli(["schedules", "add", "fails", "--file", &class("nocl")]).ok();
+
+    let status = fleet.eventually("status names it", || {
+        let status = fleet.cli(["status"]);
+        status.stdout.contains("the latest tick of the schedule fails failed").then_some(status)
+    });
+
+    assert_eq!(status.code, 1, "{status:?}");
+    assert!(status.stdout.contains("there is no class `nocl`"), "{}", status.stdout);
+    let found = fleet.json(["diagnostics"]);
+    let named = |found: &serde_json::Value| {
+        let all = found.as_array().unwrap().iter().flat_map(|one| one["diagnostics"].as_array().unwrap());
+        all.filter(|one| one["kind"] == "schedule_fails").count()
+    };
+    assert_eq!(named(&found), 1, "{found:#}");
+    fleet.cli(["schedules", "pause", "fails"]).ok();
+    assert_eq!(fleet.cli(["status"]).code, 0);
+    fleet.cli(["schedules", "add", "fails", "--force", "--file", &class("spend")]).ok();
+    fleet.eventually("a tick is made", || {
+        let made = fleet.json(["schedules", "show", "fails"])["ticks"][0]["outcome"] == "made";
+        made.then_some(())
+    });
+    assert_eq!(named(&fleet.json(["diagnostics"])), 0);
+}
