@@ -210,7 +210,7 @@ fn what_a_worker_makes_is_told_to_the_subscribers_of_its_mission_where_somebody_
 
     let told = letters(&bench);
     assert_eq!(told.len(), 1, "the end of a part is no news: {told:?}");
-    assert_eq!((&told[0].task_id, told[0].kind), (&part.id, NoticeKind::Blocked));
+    assert_eq!((&told[0].task_id, told[0].kind), (&part.id, NoticeKind::Question));
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn a_mission_whose_first_task_is_done_still_asks_those_who_subscribed_to_it() {
 
     let reason = Some("pay 420?".to_owned());
     block(&bench, &part, Blocking { reason, ..Blocking::default() });
-    assert_eq!(kinds(&bench), [NoticeKind::Completed, NoticeKind::Blocked]);
+    assert_eq!(kinds(&bench), [NoticeKind::Completed, NoticeKind::Question]);
     let id = part.clone();
     bench.call(move |board| board.unblock(&id, None, &alice())).unwrap();
     complete(&bench, &part, "paid");
@@ -248,7 +248,7 @@ fn a_task_that_is_brought_back_is_told_to_those_who_subscribed_to_it() {
     let reason = Some("again?".to_owned());
     block(&bench, &task, Blocking { reason, ..Blocking::default() });
 
-    assert_eq!(kinds(&bench), [NoticeKind::Completed, NoticeKind::Blocked]);
+    assert_eq!(kinds(&bench), [NoticeKind::Completed, NoticeKind::Question]);
 }
 
 #[test]

@@ -49,12 +49,12 @@ impl Missing {
             Missing::Link => {
                 Some("`supervisor show TASK` lists parents and children; the parent is named first")
             }
-            Missing::Run
-            | Missing::EndOfRun
-            | Missing::Hold
-            | Missing::Message
-            | Missing::PluginEvents
-            | Missing::Tenant => None,
+            Missing::Run => Some("see `supervisor runs TASK`"),
+            Missing::Hold => Some("see `supervisor holds`"),
+            Missing::Message => Some("see `supervisor notify outbox`"),
+            Missing::PluginEvents => Some("see `supervisor plugin list`"),
+            Missing::Tenant => Some("see `supervisor tenant list`"),
+            Missing::EndOfRun => None,
         }
     }
 }

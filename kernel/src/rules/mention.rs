@@ -39,6 +39,7 @@ fn own_words(text: &str) -> Vec<String> {
         if let Some((mark, length)) = fence {
             if run(mark) >= length && start.trim_end().chars().all(|c| c == mark) {
                 fence = None;
+                is_apart = true;
             }
             continue;
         }
@@ -50,7 +51,7 @@ fn own_words(text: &str) -> Vec<String> {
         fence = opened;
         if is_break {
             paragraphs.push(String::new());
-            // After an empty line or more code, an indented line is code.
+            // After an empty line, a fence or more code, an indented line is code.
             is_apart = start.is_empty() || is_code;
         } else if let Some(paragraph) = paragraphs.last_mut() {
             paragraph.push_str(line);
@@ -148,6 +149,7 @@ mod tests {
             "````\n```\n@bob\n````",
             "```\nnever closed @bob",
             "text\n\n    @bob in code\n\n\t@bob too",
+            "```\ncode\n```\n    @bob in more code",
             "mail ann@bob or a.@bob",
             "https://example.org/@bob and git@bob:x and npm/@bob/x @bob/x",
             "\\@bob",

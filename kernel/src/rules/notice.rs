@@ -68,11 +68,12 @@ pub(crate) fn notice(
     asked: Option<&Question>,
 ) -> (NoticeKind, Notice) {
     let question = asked.or(task.question.as_ref());
-    let kind = if kind == NoticeKind::Blocked && question.is_some() { NoticeKind::Question } else { kind };
+    // A worker that needs something to be said asks for it, also without answers to choose from.
+    let is_asked = question.is_some() || task.block_kind == Some(BlockKind::NeedsInput);
+    let kind = if kind == NoticeKind::Blocked && is_asked { NoticeKind::Question } else { kind };
     let text = match kind {
         NoticeKind::Completed | NoticeKind::Review => task.result.as_deref(),
-        NoticeKind::Question => question.map(|question| question.text.as_str()),
-        NoticeKind::Approval => {
+        NoticeKind::Question | NoticeKind::Approval => {
             question.map(|question| question.text.as_str()).or(task.block_reason.as_deref())
         }
         NoticeKind::Blocked | NoticeKind::GaveUp => task.block_reason.as_deref(),

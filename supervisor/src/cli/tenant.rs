@@ -12,9 +12,12 @@ use super::tenant_ground::{self, Ground};
 use super::tenant_settings::Settings;
 use super::{CommandLine, call, pages};
 use crate::client::Client;
+use crate::config::Config;
+use crate::config::tenants::TenantConfig;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::roster::Roster;
 use crate::terminal::printable;
 use crate::verbs::{
     Cancel, List, ListTenants, OnTasks as _, Reload, Stats, TenantLine, TenantUsage, is_open, show_tenant,
@@ -148,8 +151,8 @@ pub(super) async fn run(line: &CommandLine, command: TenantCommand) -> Result<u8
             if settings.dir.is_some() || settings.unix_user.is_some() {
                 tenant_ground::prepare(client.root(), Ground::of(&read))?;
             }
-            let unknown = tenant_ground::unknown_users(&read);
-            written(client, ("Changed", name, &text), unknown, output).await
+            let warnings = obstacles(client, &name, &read);
+            written(client, ("Changed", name, &text), warnings, output).await
         }
         Subcommand::Rm { name, cancel } => remove(client, name, cancel, output).await,
     }
@@ -172,7 +175,19 @@ async fn create(
         tenant_ground::create_user(&read)?;
     }
     tenant_ground::prepare(client.root(), Ground::of(&read))?;
-    written(client, ("Created", name, &text), tenant_ground::unknown_users(&read), output).await
+    let warnings = obstacles(client, &name, &read);
+    written(client, ("Created", name, &text), warnings, output).await
+}
+
+/// What keeps a tenant from being of use, and assignees and policies that nobody has defined.
+fn obstacles(client: &Client, name: &Tenant, tenant: &TenantConfig) -> Vec<String> {
+    let (root, config) = (client.root(), Config::to_read_with(client.root()).0);
+    let mut found = tenant_ground::obstacles(root, name, tenant, &config.tenants);
+    let (roster, policy) = (Roster::load(root), tenant.policy.as_deref());
+    if let Some(assignee) = &tenant.assignee {
+        found.extend(roster.resolve(assignee, policy, &config).err().map(|why| why.warning()));
+    }
+    found
 }
 
 async fn show(client: &Client, name: Tenant, output: Output) -> Result<u8, Failure> {

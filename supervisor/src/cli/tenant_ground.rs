@@ -5,7 +5,9 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, chown};
 use std::path::Path;
 use std::process::Command;
 
-use crate::config::tenants::{TenantConfig, UserName};
+use kernel::Tenant;
+
+use crate::config::tenants::{TenantConfig, Tenants, UserName};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::host::account::{Login, is_group, login};
@@ -105,7 +107,7 @@ fn known(name: &UserName) -> Result<Login, Failure> {
 }
 
 /// The users and groups of a tenant whose names this host does not know: nobody has its socket by them.
-pub(super) fn unknown_users(tenant: &TenantConfig) -> Vec<String> {
+fn unknown_users(tenant: &TenantConfig) -> Vec<String> {
     let unknown = |what: &str, name: &UserName| {
         format!(
             "this host has no {what} `{name}`: that name gives nobody access to the tenant until it exists"
@@ -114,6 +116,36 @@ pub(super) fn unknown_users(tenant: &TenantConfig) -> Vec<String> {
     let users = tenant.users.iter().filter(|name| login(name).is_none() && matches!(name, UserName::Name(_)));
     let groups = tenant.groups.iter().filter(|name| !is_group(name));
     users.map(|name| unknown("user", name)).chain(groups.map(|name| unknown("group", name))).collect()
+}
+
+/// What keeps a tenant, of which a file says this, from being of use to those for whom it is meant.
+pub(super) fn obstacles(own: &Root, name: &Tenant, tenant: &TenantConfig, others: &Tenants) -> Vec<String> {
+    let mut found = unknown_users(tenant);
+    let owner = |path: &Path| path.symlink_metadata().map(|meta| meta.uid()).ok();
+    if !(tenant.users.is_empty() && tenant.groups.is_empty())
+        && owner(own.dir()).is_some_and(|owner| owner != 0)
+    {
+        found.push(
+            "its users can use the root of a service that runs as root alone: this one belongs to another user".to_owned(),
+        );
+    }
+    let Some(root) = &tenant.root else { return found };
+    let shown = root.display();
+    if owner(root) == Some(0) {
+        found.push(format!(
+            "{shown} belongs to root, and no worker runs as root: tasks can work in directories beneath it that belong to others, or name --unix-user"
+        ));
+    }
+    let overlaps = |other: &Path| root.starts_with(other) || other.starts_with(root);
+    for (other, config) in others.iter().filter(|(other, _)| other != name) {
+        if let Some(path) = config.root.as_ref().filter(|path| overlaps(path)) {
+            found.push(format!(
+                "{shown} and {}, the directory of the tenant {other}, lie in each other",
+                path.display()
+            ));
+        }
+    }
+    found
 }
 
 /// Creates the system user of a tenant with useradd(8).

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
+use crate::exit::Code;
 use crate::failure::Failure;
 use crate::terminal::{Cell, Screen};
 use crate::time::timestamp;
@@ -55,8 +56,20 @@ pub(crate) struct WhichLetters {
 }
 
 impl WhichLetters {
-    fn letters(self) -> Letters {
-        Letters { id: self.id, channel: self.channel, limit: 1, ..Letters::default() }
+    /// The same, where its channel is one of the configuration, or one to which a message waits.
+    async fn known(self, call: &Call) -> Result<Letters, Failure> {
+        let which = Letters { id: self.id, channel: self.channel, limit: 1, ..Letters::default() };
+        let Some(name) = which.channel.clone() else { return Ok(which) };
+        let (of_channel, actor) = (Letters { id: None, ..which.clone() }, call.actor.clone());
+        let waits = !call.read(move |view| view.outbox(&of_channel, &actor)).await?.is_empty();
+        if !waits {
+            let config = call.service.config();
+            config.notify.find(&name).map_err(|why| {
+                Failure::new(Code::NotFound, why)
+                    .hint("`supervisor notify outbox` shows which messages wait for which channel")
+            })?;
+        }
+        Ok(which)
     }
 }
 
@@ -82,7 +95,7 @@ impl Verb for NotifyRetry {
     type Reply = Count;
 
     async fn run(self, call: Call) -> Result<Count, Failure> {
-        let which = self.which.letters();
+        let which = self.which.known(&call).await?;
         let retried = call
             .write(move |board, actor| board.retry_letters(&which, actor).map(|messages| Count { messages }))
             .await?;
@@ -107,7 +120,7 @@ impl Verb for NotifyDrop {
     type Reply = Count;
 
     async fn run(self, call: Call) -> Result<Count, Failure> {
-        let which = self.which.letters();
+        let which = self.which.known(&call).await?;
         let dropped = call
             .write(move |board, actor| board.drop_letters(&which, actor).map(|messages| Count { messages }))
             .await?;
