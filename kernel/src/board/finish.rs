@@ -60,6 +60,7 @@ impl Board<'_> {
         let run = implied::with_verdict(run, &ending, from.proof_of_goal());
         let decision = check::decide(run.verdict.as_ref(), run.stop_reason, &ending, tally, self.now());
         let decision = self.proposed(&run, decision, &ending, tally)?;
+        let decision = self.in_rounds(&run, decision, tally)?;
         let decision = self.by_whom(&run, self.proved(&run, &from, decision)?)?;
         let change = Change::Ended { run: id, outcome: decision.outcome, then: decision.then };
         let blocking = blocking(&run, &decision, &from);
@@ -146,7 +147,8 @@ impl Board<'_> {
         if decision.failures != from.failures {
             self.set(id, &Field::Failures(decision.failures))?;
         }
-        if decision.outcome != Outcome::Blocked && decision.error.is_some() {
+        let is_failure = !matches!(decision.outcome, Outcome::Blocked | Outcome::ChangesRequested);
+        if is_failure && decision.error.is_some() {
             self.set(id, &Field::LastError(decision.error.as_deref()))?;
         }
         self.count_check(id, from, decision.outcome)?;
@@ -314,6 +316,9 @@ fn record(
                 return (EventKind::ChangesRequested, json!({ "reason": null }));
             };
             payload = json!({ "reason": preview(Some(reason)) });
+            if decision.error.is_some() {
+                payload["error"] = json!(decision.error);
+            }
             EventKind::ChangesRequested
         }
         // The keys of these three are those that the established board's readers know.
