@@ -264,6 +264,25 @@ impl Board<'_> {
         Ok(())
     }
 
+    /// Ends the holds on a task that is over, and those on its mission if nothing of that is to be done any more.
+    pub(super) fn end_holds_of(&self, id: &TaskId) -> Result<(), Error> {
+        let live = self.holds()?;
+        if live.is_empty() {
+            return Ok(());
+        }
+        let name = self.tx.mission_of(id)?.unwrap_or_default();
+        let is_over = self.tx.is_mission_over(&name)?;
+        for hold in live {
+            let reason = match hold.scope {
+                HoldScope::Task if hold.name == id.as_str() => "the task is over",
+                HoldScope::Mission if hold.name == name && is_over => "the mission is over",
+                _ => continue,
+            };
+            self.end_hold(&hold, reason, None, SYSTEM)?;
+        }
+        Ok(())
+    }
+
     pub(super) fn end_hold(
         &self,
         hold: &Hold,

@@ -195,6 +195,14 @@ impl<'r, 's> Columns<'r, 's> {
     }
 }
 
+/// The most that is stored of an amount that somebody has used, so that a sum over any number of rows is a number.
+pub(super) const MOST: i64 = 1 << 46;
+
+/// An amount that somebody has used, as it is stored.
+pub(super) fn amount(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX).min(MOST)
+}
+
 /// Returns a duration as it is stored.
 pub(crate) fn micros(duration: Duration) -> i64 {
     i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
