@@ -26,6 +26,7 @@ use crate::model::outcome::{ApprovalState, BlockKind, Outcome, StopReason};
 use crate::model::proposal::ProposalKind;
 use crate::model::run::{Holder, Purpose, RunStatus};
 use crate::model::schedule::TickOutcome;
+use crate::model::spent::MOST;
 use crate::model::status::Status;
 use crate::model::time_limit::LimitSource;
 
@@ -195,12 +196,9 @@ impl<'r, 's> Columns<'r, 's> {
     }
 }
 
-/// The most that is stored of an amount that somebody has used, so that a sum over any number of rows is a number.
-pub(super) const MOST: i64 = 1 << 46;
-
 /// An amount that somebody has used, as it is stored.
 pub(super) fn amount(count: u64) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX).min(MOST)
+    i64::try_from(count.min(MOST)).unwrap_or(i64::MAX)
 }
 
 /// Returns a duration as it is stored.

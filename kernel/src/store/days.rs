@@ -2,13 +2,14 @@
 
 use rusqlite::{Row, params};
 
-use super::convert::{MOST, amount, to_json};
+use super::convert::{amount, to_json};
 use super::statement::Statement as _;
 use super::tx::Tx;
 use crate::model::budget::{Consumed, DayUse, Payer};
 use crate::model::error::Error;
 use crate::model::id::RunId;
 use crate::model::outcome::Egress;
+use crate::model::spent::MOST;
 
 const COLUMNS: &str = "scope, name, day, requests, bytes, tokens, cost_micros, more";
 

@@ -2,7 +2,7 @@
 
 use rusqlite::{Row, params};
 
-use super::convert::{MOST, StoredTenant, amount};
+use super::convert::{StoredTenant, amount};
 use super::statement::Statement as _;
 use super::tx::Tx;
 use crate::model::budget::{Consumed, Spend, SpendBy};
@@ -47,7 +47,7 @@ impl Tx<'_> {
                 amount(more.bytes),
                 amount(more.tokens),
                 amount(more.cost_micros),
-                MOST
+                amount(u64::MAX)
             ],
         )
     }

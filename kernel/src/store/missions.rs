@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, Row, params};
 
-use super::convert::{MOST, amount, micros};
+use super::convert::{amount, micros};
 use super::statement::Statement as _;
 use super::tasks;
 use super::tx::Tx;
@@ -183,7 +183,7 @@ impl Tx<'_> {
         let counted = self.conn.alter(
             "count what the mission uses",
             "UPDATE missions SET runtime_us = runtime_us + ?2, cost_micros = min(cost_micros + ?3, ?4) WHERE name = ?1",
-            params![name, micros(runtime), amount(cost_micros), MOST],
+            params![name, micros(runtime), amount(cost_micros), amount(u64::MAX)],
         )?;
         if counted { self.mission(name) } else { Ok(None) }
     }
