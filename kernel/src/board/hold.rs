@@ -273,12 +273,12 @@ impl Board<'_> {
         let name = self.tx.mission_of(id)?.unwrap_or_default();
         let is_over = self.tx.is_mission_over(&name)?;
         for hold in live {
-            let reason = match hold.scope {
-                HoldScope::Task if hold.name == id.as_str() => "the task is over",
-                HoldScope::Mission if hold.name == name && is_over => "the mission is over",
-                _ => continue,
-            };
-            self.end_hold(&hold, reason, None, SYSTEM)?;
+            let on = (hold.scope, hold.name.as_str());
+            if on == (HoldScope::Task, id.as_str()) {
+                self.end_hold(&hold, "the task is over", None, SYSTEM)?;
+            } else if is_over && on == (HoldScope::Mission, name.as_str()) {
+                self.end_hold(&hold, "the mission is over", None, SYSTEM)?;
+            }
         }
         Ok(())
     }

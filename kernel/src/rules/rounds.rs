@@ -23,7 +23,7 @@ pub(crate) fn bounded(
     }
     if rounds < LIMIT {
         let (pause, then) = retry::after_pause(tally.jitter.pause(rounds), tally, now);
-        return Decision { pause, then, ..decision };
+        return Decision { then, pause, ..decision };
     }
     let error = format!(
         "{reviewer} has requested changes {} in a row, the last time: {reason}. \
