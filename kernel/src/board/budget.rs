@@ -17,7 +17,7 @@ use crate::model::outcome::{BlockKind, Egress, EndCause, Ending, OnCleanExit, Si
 use crate::model::run::Run;
 use crate::model::spent::Spent;
 use crate::model::verdict::{Blocking, Verdict};
-use crate::rules::budget::SpentBudget;
+use crate::rules::budget::{Sharing, SpentBudget};
 use crate::store::holds::By;
 
 /// When a task whose run met the budget of a day is ready again; a hold keeps it from starting as long as that is spent.
@@ -31,7 +31,8 @@ impl Board<'_> {
         if run.ended_at.is_none() {
             let before = self.tx.egress_of(id)?.unwrap_or_default();
             self.tx.put_egress(id, egress)?;
-            self.charge_days(&run, through(egress).since(through(&before)))?;
+            let more = through(egress).since(through(&before));
+            self.charge_days(&run, more, more)?;
         }
         self.balance(id)
     }
@@ -56,7 +57,11 @@ impl Board<'_> {
         if more.cost_micros > 0 {
             self.charge_mission(run, Duration::ZERO, more.cost_micros)?;
         }
-        self.charge_days(run, more)
+        let is_shared = self.tx.has_other_tenants(run.tenant.as_ref())?;
+        let sharing = if is_shared { Sharing::Tenants } else { Sharing::Nobody };
+        let account = run.account.as_deref().unwrap_or_default();
+        let believed = |spent| self.quotas.budgets.believed(reported(spent), account, sharing);
+        self.charge_days(run, more, believed(&now).since(believed(&before)))
     }
 
     /// Ends a run that has used up its own budget by what its agent reports, and has no proxy that would refuse it anything: its task asks
@@ -72,7 +77,8 @@ impl Board<'_> {
         self.decide(&run.task_id, Verdict::Block(blocking), Some(run.id), &Actor::system()).map(drop)
     }
 
-    fn charge_days(&self, run: &Run, more: Consumed) -> Result<(), Error> {
+    /// Adds what a run has used to this day of those that pay for it; `of_account` is what its account counts of that.
+    fn charge_days(&self, run: &Run, more: Consumed, of_account: Consumed) -> Result<(), Error> {
         if more == Consumed::default() {
             return Ok(());
         }
@@ -80,7 +86,11 @@ impl Board<'_> {
         let task = self.expect_task(&run.task_id)?;
         self.tx.add_to_ledger(run, task.mission(), &day.date, more)?;
         for payer in payers(run) {
-            let used = self.tx.add_to_day(&payer, &day.date, more)?;
+            let counted = match payer.scope {
+                PayerKind::Account => of_account,
+                PayerKind::Tenant | PayerKind::Profile => more,
+            };
+            let used = self.tx.add_to_day(&payer, &day.date, counted)?;
             self.hold_where_spent(&used, Some(run))?;
         }
         Ok(())
@@ -212,7 +222,7 @@ fn through(egress: &Egress) -> Consumed {
 /// What an agent reports, as a budget counts it.
 fn reported(spent: &Spent) -> Consumed {
     Consumed {
-        tokens: spent.input_tokens.saturating_add(spent.output_tokens),
+        tokens: spent.all_tokens(),
         cost_micros: spent.cost_micros.unwrap_or_default(),
         ..Consumed::default()
     }

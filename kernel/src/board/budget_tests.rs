@@ -212,3 +212,77 @@ fn a_run_without_a_proxy_that_reports_its_whole_budget_is_ended_and_its_task_ask
     assert_eq!(reason, "the budget of this run is spent: $1.00 of $1.00 (budgets.per_run.cost_usd)");
     bench.check();
 }
+
+/// A budget of an account, of tokens and of cost.
+fn of_account(tokens: u64, micros: u64) -> Budget {
+    Budget { tokens: Some(tokens), cost_micros: Some(micros), ..Budget::default() }
+}
+
+#[test]
+fn a_worker_that_lies_about_its_use_spends_its_tenant_and_no_account_of_others() {
+    let day = of_account(1_000_000, 40_000_000);
+    for (claimed_per_run, per_run, counted) in [
+        (Budget::default(), Budget::default(), (250_000, 10_000_000)),
+        (Budget::default(), of_account(500, 600), (500, 600)),
+        (of_account(700, 800), of_account(500, 600), (700, 800)),
+    ] {
+        for (own, other) in [(Some("acme"), Some("beta")), (None, Some("beta")), (Some("acme"), None)] {
+            let budgets =
+                Budgets { per_account: day, per_tenant: day, claimed_per_run, per_run, ..Budgets::default() };
+            let (bench, _) = bench(budgets);
+            let make = |tenant: Option<&str>| {
+                let tenant = tenant.map(|name| name.parse().unwrap());
+                bench.create(NewTask { tenant, ..titled("work") }).id
+            };
+            let (liar, honest) = (make(own), make(other));
+            let worker = run(&bench, &liar).unwrap();
+            costs(&bench, worker, 1 << 63, 9_999_999_000_000);
+            costs(&bench, worker, u64::MAX, 9_999_999_000_000);
+
+            let balance = bench.readers.with(|view| view.balance(worker)).unwrap();
+            let account = today(&balance, PayerKind::Account);
+            assert_eq!((account.tokens, account.cost_micros), counted, "{own:?}");
+            let held: Vec<String> = holds(&bench).iter().map(|hold| hold.on().to_string()).collect();
+            assert!(!held.iter().any(|on| on.starts_with("account")), "{held:?}");
+            if own.is_some() {
+                assert!(held.contains(&"tenant acme".to_owned()), "{held:?}");
+            }
+            assert!(offered(&bench).contains(&honest));
+            // A mission has its limits as well.
+            assert!(held.contains(&format!("mission {liar}")), "{held:?}");
+        }
+    }
+}
+
+#[test]
+fn an_account_that_nobody_shares_counts_all_that_its_runs_report() {
+    let (bench, _) = bench(Budgets { per_account: of_account(1_000, 1_000), ..Budgets::default() });
+    let worker = run(&bench, &task_of(&bench, "acme")).unwrap();
+    let next = task_of(&bench, "acme");
+    costs(&bench, worker, 999, 999);
+    assert_eq!(offered(&bench), [next]);
+    costs(&bench, worker, 1_000, 1_000);
+    assert_eq!(offered(&bench), []);
+}
+
+#[test]
+fn what_is_beyond_all_reason_is_the_same_for_a_run_and_for_the_ledger() {
+    let (bench, _) = bench(Budgets::default());
+    for number in 1..=2 {
+        let worker = run(&bench, &task_of(&bench, "acme")).unwrap();
+        let spent = Spent {
+            input_tokens: u64::MAX,
+            output_tokens: u64::MAX,
+            cost_micros: Some(u64::MAX),
+            ..Spent::default()
+        };
+        bench.call(move |board| board.record_spent(worker, &spent)).unwrap();
+        let told = bench.readers.with(|view| view.balance(worker)).unwrap().run.tokens;
+        let used = bench
+            .readers
+            .with(|view| view.spend(crate::SpendBy::Tenant, None, None, &crate::testing::alice()));
+        assert_eq!((told, used.unwrap()[0].consumed.tokens), (1 << 46, number << 46));
+        bench.finish(worker, EndCause::Stopped(crate::StopReason::Preempted));
+    }
+    bench.check();
+}

@@ -88,7 +88,7 @@ impl Board<'_> {
         Ok((EventKind::ReviewRequested, payload))
     }
 
-    /// Keeps what the end of a check leaves on its task.
+    /// Keeps what the end of a check or of a review leaves on its task. Work that was sent back waits for nobody any more.
     pub(super) fn count_check(&self, id: &TaskId, from: &Standing, outcome: Outcome) -> Result<(), Error> {
         if outcome == Outcome::CheckFailed {
             self.set(id, &Field::FailedChecks(from.failed_checks.saturating_add(1)))?;
@@ -96,6 +96,9 @@ impl Board<'_> {
         }
         if outcome == Outcome::CheckPassed {
             self.set(id, &Field::FailedChecks(0))?;
+        }
+        if outcome == Outcome::ChangesRequested {
+            return self.tx.forget_unchecked_work(id);
         }
         Ok(())
     }

@@ -1,13 +1,18 @@
 //! The context of a task's worker, read from the board.
 
 use super::view::View;
+use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::filter::EventFilter;
 use crate::model::id::{RunId, TaskId};
 use crate::model::limits::Room;
+use crate::model::note::Event;
 use crate::model::run::Run;
 use crate::rules::context::{Context, ContextLimits, Material, Parent, PlaceOf, context, news};
+
+/// How many changes of a task are looked at for one of what it says.
+const EDITS: u32 = 100;
 
 impl View<'_> {
     /// Returns the context of a task's worker, with its files at the paths that `place` returns.
@@ -30,14 +35,25 @@ impl View<'_> {
         place: &PlaceOf<'_>,
     ) -> Result<Context, Error> {
         let (mut material, last) = (self.material(id)?, self.expect_run(last)?);
-        let kinds = vec![EventKind::Edited.as_str().to_owned()];
-        let task = Some(id.clone());
-        let edits = EventFilter { task, kinds, limit: 1, newest_first: true, ..EventFilter::default() };
-        let is_edited = self.events(&edits)?.iter().any(|event| event.created_at >= last.started_at);
-        if !is_edited {
+        if !self.is_body_changed(id, last.started_at)? {
             material.task.body = None;
         }
         Ok(news(material, &last, limits, place))
+    }
+
+    /// Whether somebody has changed what a task says, or a proposal was applied to it.
+    fn is_body_changed(&self, id: &TaskId, since: Timestamp) -> Result<bool, Error> {
+        let kinds = [EventKind::Edited, EventKind::Specified, EventKind::Decomposed, EventKind::Planned];
+        let kinds = kinds.map(|kind| kind.as_str().to_owned()).to_vec();
+        let task = Some(id.clone());
+        let edits = EventFilter { task, kinds, limit: EDITS, newest_first: true, ..EventFilter::default() };
+        let names_body = |event: &Event| {
+            let payload = event.payload.as_ref();
+            let names = |key: &str| payload.and_then(|payload| payload[key].as_array());
+            let fields = names("fields").or_else(|| names("changed_fields"));
+            fields.is_some_and(|fields| fields.iter().any(|field| field == "body"))
+        };
+        Ok(self.events(&edits)?.iter().any(|event| event.created_at >= since && names_body(event)))
     }
 
     fn material(&self, id: &TaskId) -> Result<Material, Error> {

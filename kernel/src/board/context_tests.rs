@@ -224,6 +224,40 @@ fn a_worker_whose_session_goes_on_gets_what_is_new_and_not_the_rest() {
 }
 
 #[test]
+fn a_worker_whose_session_goes_on_gets_the_notes_of_its_block_and_the_body_only_if_that_was_changed() {
+    let bench = Bench::new();
+    let task = bench.create(NewTask { body: Some("the body".to_owned()), ..titled("the title") }).id;
+    let first = bench.start(&task);
+    let (id, worker) = (task.clone(), Actor::worker("bob", first, task.clone(), None));
+    bench
+        .call(move |board| {
+            board.create(titled("part"), &worker)?;
+            let blocking = crate::Blocking { kind: crate::BlockKind::Dependency, ..Default::default() };
+            board.block(&id, blocking, None, &worker)?;
+            board.keep_notes(&id, "merge what they find", &worker)
+        })
+        .unwrap();
+    bench.finish(first, EndCause::Exited { code: 0 });
+    let news = |last| {
+        let news = |view: &crate::View<'_>| view.news(&task, last, ContextLimits::default(), &|_| None);
+        bench.readers.with(news).unwrap().text
+    };
+
+    let text = news(first);
+
+    assert!(text.contains("## Notes of an earlier run\n\n> merge what they find"), "{text}");
+    let (id, edit) = (task.clone(), crate::Edit { title: Some("new".to_owned()), ..Default::default() });
+    bench.call(move |board| board.edit(&id, &edit, &alice())).unwrap();
+    assert!(!news(first).contains("the body"), "another field was changed");
+
+    let parent = bench.readers.with(|view| view.parents(&task)).unwrap().remove(0);
+    bench.call(move |board| board.complete(&parent, Handoff::default(), None, &alice())).unwrap();
+    let second = bench.start(&task);
+    bench.finish(second, EndCause::Exited { code: 4 });
+    assert!(!news(second).contains("merge"), "its session has them");
+}
+
+#[test]
 fn a_worker_whose_session_goes_on_gets_the_results_that_have_come_since() {
     let bench = Bench::new();
     let [before, since] = [(); 2].map(|()| bench.ready());

@@ -8,8 +8,9 @@ use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::filter::EventFilter;
 use crate::model::id::{RunId, TaskId};
+use crate::model::limits;
 use crate::model::missing::Missing;
-use crate::model::outcome::{BlockKind, Denied, Ending, Finished, Outcome};
+use crate::model::outcome::{BlockKind, Denied, Ending, Finished, OnCleanExit, Outcome};
 use crate::model::run::Run;
 use crate::model::state::{Change, Then};
 use crate::model::status::WasDone;
@@ -60,6 +61,7 @@ impl Board<'_> {
         let run = implied::with_verdict(run, &ending, from.proof_of_goal());
         let decision = check::decide(run.verdict.as_ref(), run.stop_reason, &ending, tally, self.now());
         let decision = self.proposed(&run, decision, &ending, tally)?;
+        let decision = self.in_rounds(&run, decision, tally)?;
         let decision = self.by_whom(&run, self.proved(&run, &from, decision)?)?;
         let change = Change::Ended { run: id, outcome: decision.outcome, then: decision.then };
         let blocking = blocking(&run, &decision, &from);
@@ -146,7 +148,8 @@ impl Board<'_> {
         if decision.failures != from.failures {
             self.set(id, &Field::Failures(decision.failures))?;
         }
-        if decision.outcome != Outcome::Blocked && decision.error.is_some() {
+        let is_failure = !matches!(decision.outcome, Outcome::Blocked | Outcome::ChangesRequested);
+        if is_failure && decision.error.is_some() {
             self.set(id, &Field::LastError(decision.error.as_deref()))?;
         }
         self.count_check(id, from, decision.outcome)?;
@@ -173,14 +176,16 @@ impl Board<'_> {
         ended_at: Timestamp,
     ) -> Result<(), Error> {
         let (handoff, error) = (decision.handoff.as_ref(), decision.error.as_deref());
+        let of_handoff = Close::of(finished, handoff, error, ended_at);
         let end = Close {
+            summary: of_handoff.summary.or_else(|| last_words(decision, ending)),
             exit_code: ending.exit_code,
             signal: ending.signal,
             core_dumped: ending.core_dumped,
             usage: ending.usage.as_ref(),
             evidence: ending.evidence.as_ref(),
             stderr_tail: ending.stderr_tail.as_deref(),
-            ..Close::of(finished, handoff, error, ended_at)
+            ..of_handoff
         };
         self.drop_messages(run)?;
         let closed = self.tx.close_run(run.id, &end)?;
@@ -255,6 +260,18 @@ fn blocking(run: &Run, decision: &Decision, from: &Standing) -> Option<Blocking>
     Some(Blocking { kind, reason, is_cancel, ..Blocking::default() })
 }
 
+/// What a worker said last that ended without a verdict. It is kept with its run, and hands nothing over.
+fn last_words<'e>(decision: &Decision, ending: &'e Ending) -> Option<&'e str> {
+    let text = match &ending.result_policy {
+        OnCleanExit::Complete { summary }
+        | OnCleanExit::Review { summary }
+        | OnCleanExit::TurnEnded { summary } => summary.as_deref(),
+        OnCleanExit::Unreported => None,
+    };
+    let text = text.filter(|_| decision.outcome == Outcome::Unreported)?;
+    Some(&text[..text.floor_char_boundary(limits::SUMMARY)])
+}
+
 /// Names the event of an ending and its details.
 fn record(
     run: &Run,
@@ -314,6 +331,9 @@ fn record(
                 return (EventKind::ChangesRequested, json!({ "reason": null }));
             };
             payload = json!({ "reason": preview(Some(reason)) });
+            if decision.error.is_some() {
+                payload["error"] = json!(decision.error);
+            }
             EventKind::ChangesRequested
         }
         // The keys of these three are those that the established board's readers know.

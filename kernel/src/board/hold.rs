@@ -264,6 +264,25 @@ impl Board<'_> {
         Ok(())
     }
 
+    /// Ends the holds on a task that is over, and those on its mission if nothing of that is to be done any more.
+    pub(super) fn end_holds_of(&self, id: &TaskId) -> Result<(), Error> {
+        let live = self.holds()?;
+        if live.is_empty() {
+            return Ok(());
+        }
+        let name = self.tx.mission_of(id)?.unwrap_or_default();
+        let is_over = self.tx.is_mission_over(&name)?;
+        for hold in live {
+            let on = (hold.scope, hold.name.as_str());
+            if on == (HoldScope::Task, id.as_str()) {
+                self.end_hold(&hold, "the task is over", None, SYSTEM)?;
+            } else if is_over && on == (HoldScope::Mission, name.as_str()) {
+                self.end_hold(&hold, "the mission is over", None, SYSTEM)?;
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn end_hold(
         &self,
         hold: &Hold,

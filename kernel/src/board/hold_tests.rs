@@ -411,3 +411,29 @@ fn the_exit_code_of_a_script_that_is_not_tried_again_is_no_limit_unless_it_has_s
         bench.check();
     }
 }
+
+#[test]
+fn a_hold_on_a_task_ends_when_that_is_done_or_cancelled_or_archived() {
+    for act in ["complete", "cancel", "archive"] {
+        let bench = Bench::new();
+        let (id, other) = (bench.ready(), bench.ready());
+        for task in [&id, &other] {
+            hold(&bench, on(HoldScope::Task, task.as_str()), by_hand(None));
+        }
+        let task = id.clone();
+        bench
+            .call(move |board| match act {
+                "complete" => board.complete(&task, crate::Handoff::default(), None, &alice()).map(drop),
+                "cancel" => board.cancel(&task, None, &alice()).map(drop),
+                _ => board.archive(&task, crate::Detach::Refuse, &alice()).map(drop),
+            })
+            .unwrap();
+        let holds = bench.readers.with(|view| view.holds()).unwrap();
+        assert_eq!(
+            holds.iter().map(|hold| hold.name.as_str()).collect::<Vec<_>>(),
+            [other.as_str()],
+            "{act}"
+        );
+        bench.check();
+    }
+}

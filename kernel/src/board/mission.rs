@@ -34,7 +34,7 @@ impl Board<'_> {
     ) -> Result<(), Error> {
         self.delegates_onward(&own.id, run, assignee)?;
         let name = own.mission();
-        self.tx.open_mission(name, &own.id)?;
+        self.tx.open_mission(name)?;
         self.count_task(name)
     }
 
@@ -62,13 +62,21 @@ impl Board<'_> {
         let Some(name) = self.tx.mission_of(&run.task_id)? else {
             return Err(Error::missing(Missing::Task, &run.task_id));
         };
-        let Some(used) = self.tx.add_to_mission(&name, time, cost_micros)? else {
-            return Ok(());
+        let used = match self.tx.add_to_mission(&name, time, cost_micros)? {
+            Some(used) => used,
+            // No worker has divided it. One whose agent reports what it uses is a mission all the same when a limit is reached.
+            None => match self.tx.use_of_undivided(&name, self.now())? {
+                (used, true) => used,
+                (_, false) => return Ok(()),
+            },
         };
-        match mission::spent(&used, &self.quotas.mission) {
-            Some(reached) => self.pause_mission(&name, reached, Some(run)),
-            None => Ok(()),
+        let Some(reached) = mission::spent(&used, &self.quotas.mission) else { return Ok(()) };
+        // What is over asks for nothing.
+        if self.tx.is_mission_over(&name)? {
+            return Ok(());
         }
+        self.tx.open_mission(&name)?;
+        self.pause_mission(&name, reached, Some(run))
     }
 
     /// Pauses the missions whose runs under way have used up what was left of their time.

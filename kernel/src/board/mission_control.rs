@@ -52,7 +52,7 @@ impl Board<'_> {
         let created = self.create(new, actor)?;
         if !created.existing {
             let task = &created.task;
-            self.tx.open_mission(task.id.as_str(), &task.id)?;
+            self.tx.open_mission(task.id.as_str())?;
             self.tx.cap_mission(task.id.as_str(), caps)?;
             self.tx.note_move(&task.id, self.now())?;
             self.append(task, None, EventKind::MissionCreated, json!(caps), &actor.label())?;
@@ -83,7 +83,7 @@ impl Board<'_> {
             }
         }
         let name = first.id.to_string();
-        self.tx.open_mission(&name, &first.id)?;
+        self.tx.open_mission(&name)?;
         self.count_task(&name)?;
         new.lineage.depth = new.lineage.depth.max(1);
         new.lineage.mission = Some(name);
@@ -153,6 +153,9 @@ impl Board<'_> {
         authority::person(actor, "cancel a mission")?;
         let first = self.mission_of(id, actor)?;
         let name = first.id.to_string();
+        for hold in self.holds()?.into_iter().filter(|hold| hold.on() == on(&first.id)) {
+            self.end_hold(&hold, "the mission is cancelled", None, &actor.label())?;
+        }
         let mut ends = MissionEnds::default();
         // Those made last wait for the others, as a rule.
         for task in self.tx.tasks_of_mission(&name, u32::MAX)?.into_iter().rev() {
@@ -171,9 +174,6 @@ impl Board<'_> {
                 ends.ending.push(task.id.clone());
             }
             ends.ended.push(task.id);
-        }
-        for hold in self.holds()?.into_iter().filter(|hold| hold.on() == on(&first.id)) {
-            self.end_hold(&hold, "the mission is cancelled", None, &actor.label())?;
         }
         let payload = json!({ "reason": reason, "tasks": ends.ended.len(), "ending": ends.ending.len() });
         self.append(&first, None, EventKind::MissionCancelled, payload, &actor.label())?;

@@ -160,8 +160,76 @@ fn run_time_and_cost_of_a_mission_are_summed_up_and_pause_it() {
     }
 }
 
+/// A run of a task, which takes ten minutes and whose agent says that it has cost this much.
+fn run_for(bench: &Bench, id: &TaskId, micros: u64, cause: EndCause) {
+    let run = bench.start(id);
+    bench.clock.advance(Duration::from_mins(10));
+    let spent = Some(Spent { cost_micros: Some(micros), ..Spent::default() });
+    let ending = Ending { spent, ..Ending::new(cause) };
+    bench.call(move |board| board.finish_run(run, ending)).unwrap();
+}
+
+fn listed(bench: &Bench) -> usize {
+    bench.readers.with(|view| view.missions(None, &MissionLimits::default(), &alice())).unwrap().0.len()
+}
+
 #[test]
-fn a_task_that_no_worker_has_divided_is_no_mission_and_has_no_limit() {
+fn the_runs_of_an_agent_that_divides_nothing_are_counted_and_pause_their_task_at_the_limits_of_missions() {
+    let preempted = || EndCause::Stopped(StopReason::Preempted);
+    for (limits, reason) in [
+        (MissionLimits { cost_micros: 8_000_000, ..tasks(20) }, "$10.00 of $8.00 (missions.cost_usd)"),
+        (
+            MissionLimits { runtime: Duration::from_mins(15), ..tasks(20) },
+            "20m of run time of 15m (missions.runtime)",
+        ),
+    ] {
+        let bench = bench(limits);
+        let first = bench.ready();
+        run_for(&bench, &first, 5_000_000, preempted());
+        assert_eq!((offered(&bench), listed(&bench)), (vec![first.clone()], 0));
+        let shown = bench.readers.with(|view| view.mission(&first, &limits, &alice())).unwrap();
+        assert_eq!(
+            (shown.mission.usage.cost_micros.used, shown.mission.usage.runtime_seconds.used),
+            (5_000_000, 600)
+        );
+
+        run_for(&bench, &first, 5_000_000, preempted());
+        assert_eq!((offered(&bench), listed(&bench)), (vec![], 1));
+        let text = why(&bench, &first).unwrap().text;
+        assert!(text.contains(reason), "{text}");
+
+        let task = first.clone();
+        bench.call(move |board| board.answer(&task, "1", &alice())).unwrap();
+        assert_eq!(offered(&bench), [first]);
+        bench.check();
+    }
+}
+
+#[test]
+fn a_mission_whose_tasks_are_all_over_holds_nothing_and_asks_for_nothing() {
+    let bench = bench(MissionLimits { cost_micros: 8_000_000, ..tasks(2) });
+    let holds = || bench.readers.with(|view| view.holds()).unwrap().len();
+    let first = bench.ready();
+    let worker = started(&bench, &first);
+    let part = make(&bench, &worker).unwrap();
+    bench.call(move |board| board.ask_for_more_tasks(&worker)).unwrap();
+    let done = |id: &TaskId| {
+        let id = id.clone();
+        bench.call(move |board| board.complete(&id, crate::Handoff::default(), None, &alice())).unwrap();
+    };
+    done(&part.id);
+    assert_eq!(holds(), 1, "its first task is open");
+    let run = bench.task(&first).current_run_id.unwrap();
+    done(&first);
+    let spent = Some(Spent { cost_micros: Some(9_000_000), ..Spent::default() });
+    let ending = Ending { spent, ..Ending::new(EndCause::Stopped(StopReason::Cancelled)) };
+    bench.call(move |board| board.finish_run(run, ending)).unwrap();
+    assert_eq!(holds(), 0, "the cost of its last run changes nothing");
+    bench.check();
+}
+
+#[test]
+fn a_script_that_reports_no_use_is_no_mission_and_has_no_limit() {
     let bench = bench(MissionLimits { runtime: Duration::from_secs(1), ..tasks(20) });
     let id = bench.ready();
     let run = bench.start(&id);

@@ -88,7 +88,10 @@ impl View<'_> {
     }
 
     fn mission_at(&self, first: &Task, limits: &MissionLimits, holds: &[Hold]) -> Result<Mission, Error> {
-        let used = self.tx.mission_now(first.id.as_str(), self.now())?.unwrap_or_default();
+        let used = match self.tx.mission_now(first.id.as_str(), self.now())? {
+            Some(used) => used,
+            None => self.tx.use_of_undivided(first.id.as_str(), self.now())?.0,
+        };
         let counts = self.tx.count_mission(first.id.as_str())?;
         let by_status: BTreeMap<Status, u64> =
             counts.iter().map(|(status, count, _)| (*status, *count)).collect();

@@ -209,6 +209,10 @@ impl<'a> Board<'a> {
             actor: record.actor,
             now,
         })?;
+        let is_cancelled = record.blocking.is_some_and(|blocking| blocking.is_cancel);
+        if is_cancelled || matches!(to, State::Done | State::Archived { .. }) {
+            self.end_holds_of(id)?;
+        }
         let question = record.blocking.and_then(|blocking| blocking.question.as_ref());
         // The request for an approval is an event of its own, and that is the one message about it.
         let is_told_by_request = question.is_some_and(|question| question.approval.is_some());

@@ -2,19 +2,21 @@
 
 use serde_json::json;
 
-use super::{Board, Record, Settled, verdict, way_on};
+use super::{Board, Record, Settled, preview, verdict, way_on};
 use crate::model::actor::{Actor, ActorKind, Label};
 use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::id::{Profile, RunId, TaskId};
 use crate::model::limits;
 use crate::model::outcome::{ApprovalState, BlockKind, Outcome};
-use crate::model::run::{Holder, Purpose};
+use crate::model::run::{Holder, Purpose, Run};
 use crate::model::state::{Change, State};
 use crate::model::status::Status;
 use crate::model::task::Task;
 use crate::model::verdict::{Handoff, ReviewRequest, Verdict, VerdictKind};
 use crate::rules::recurrence::Recurrence;
+use crate::rules::retry::{Decision, Tally};
+use crate::rules::rounds;
 use crate::store::fields::Field;
 use crate::store::tasks::Standing;
 
@@ -80,6 +82,18 @@ impl Board<'_> {
         limits::bytes("reason", reason, limits::SUMMARY)?;
         self.remark(id, Some(reason), actor)?;
         self.decide(id, Verdict::RequestChanges { reason: reason.to_owned() }, expected_run, actor)
+    }
+
+    /// What the end of a run comes to that requests changes. A person may do so as often as they like.
+    pub(super) fn in_rounds(&self, run: &Run, decision: Decision, tally: Tally) -> Result<Decision, Error> {
+        let Some(Verdict::RequestChanges { reason }) = &run.verdict else { return Ok(decision) };
+        let by = self.tx.verdict_by(run.id)?.unwrap_or_default();
+        if Label::parse(&by).kind != Some(ActorKind::Worker) {
+            return Ok(decision);
+        }
+        let rounds = self.tx.rounds_of_changes(&run.task_id)?.saturating_add(1);
+        let reason = preview(Some(reason)).unwrap_or_default();
+        Ok(rounds::bounded(decision, rounds, Label::parse(&by).name, &reason, tally, self.now()))
     }
 
     pub(super) fn remark(&mut self, id: &TaskId, text: Option<&str>, actor: &Actor) -> Result<(), Error> {

@@ -203,3 +203,79 @@ fn the_supervisor_skips_a_reviewer_that_nothing_can_spawn_and_says_so() {
     let waiting = bench.readers.with(|view| view.waiting(&id)).unwrap().unwrap();
     assert_eq!(waiting.text, "waits for a review by ghost: no lane `ghost`");
 }
+
+/// One round: bob hands his work over, and a run of eve's sends it back.
+fn round(bench: &Bench, id: &TaskId) -> crate::Finished {
+    let run = bench.start(id);
+    let (task, bob) = (id.clone(), worker("bob", run, id));
+    let reviewer = Some("eve".parse().unwrap());
+    bench.call(move |board| board.request_review(&task, summary("did it"), reviewer, None, &bob)).unwrap();
+    bench.finish(run, EndCause::Exited { code: 0 });
+    let run = bench.start(id);
+    let (task, eve) = (id.clone(), worker("eve", run, id));
+    bench.call(move |board| board.request_changes(&task, "no tests", None, &eve)).unwrap();
+    bench.finish(run, EndCause::Exited { code: 0 })
+}
+
+/// What five rounds come to, each begun when the pause before it is over.
+fn five_rounds(bench: &Bench, id: &TaskId) -> Vec<(Status, u64)> {
+    let began = |_| {
+        let finished = round(bench, id);
+        let now = crate::Clock::now(&*bench.clock);
+        let pause = finished.retry_at.map(|at| at.since(now)).unwrap_or_default();
+        bench.clock.advance(pause);
+        bench.wake();
+        (finished.status, pause.as_secs())
+    };
+    (0..5).map(began).collect()
+}
+
+#[test]
+fn a_reviewer_that_is_never_content_pauses_the_work_and_then_asks_a_person() {
+    let bench = Bench::new();
+    let id = bench.ready();
+    let (again, later) = (Status::Ready, Status::Scheduled);
+    let expected = [(again, 0), (later, 1), (later, 2), (later, 4), (Status::Blocked, 0)];
+
+    assert_eq!(five_rounds(&bench, &id), expected);
+
+    let task = bench.task(&id);
+    assert_eq!(
+        (task.block_kind, task.block_reason.as_deref(), task.last_failure_error),
+        (
+            Some(crate::BlockKind::NeedsInput),
+            Some(
+                "eve has requested changes 5 times in a row, the last time: no tests. \
+                 Say what to do in a comment and `unblock` it, or accept the work with `complete`"
+            ),
+            None
+        )
+    );
+    let go_on = id.clone();
+    let task = bench.call(move |board| board.unblock(&go_on, None, &alice())).unwrap();
+    assert_eq!(task.status, Status::Ready, "the worker has its turn");
+    assert_eq!(five_rounds(&bench, &id), expected, "as many rounds again");
+    bench.check();
+}
+
+#[test]
+fn a_person_requests_changes_as_often_as_they_like_and_lets_a_reviewer_do_so_again() {
+    let bench = Bench::new();
+    let id = bench.ready();
+    for _ in 0..4 {
+        round(&bench, &id);
+        bench.clock.advance(Duration::from_mins(5));
+        bench.wake();
+    }
+    for _ in 0..6 {
+        let run = bench.start(&id);
+        let (task, bob) = (id.clone(), worker("bob", run, &id));
+        bench.call(move |board| board.request_review(&task, summary("did it"), None, None, &bob)).unwrap();
+        bench.finish(run, EndCause::Exited { code: 0 });
+        let task = id.clone();
+        let settled = bench.call(move |board| board.request_changes(&task, "no", None, &carol())).unwrap();
+        assert_eq!(settled.task.status, Status::Ready);
+    }
+    assert_eq!(round(&bench, &id).status, Status::Ready, "the first of its rounds again");
+    bench.check();
+}

@@ -190,6 +190,8 @@ impl Budget {
 pub struct Budgets {
     /// What one run may use.
     pub per_run: Budget,
+    /// How much an account counts of the tokens and the cost that the agent of one run reports.
+    pub claimed_per_run: Budget,
     /// Of each tenant on a day.
     pub per_tenant: Budget,
     /// Of each account on a day.

@@ -3,6 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// The most that counts of an amount that somebody has used, so that a sum over any number of rows is a number.
+pub(crate) const MOST: u64 = 1 << 46;
+
 /// What the agent of a run says that it has used. All of it is the agent's word.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Spent {
@@ -46,6 +49,11 @@ pub(crate) struct Tokens {
 }
 
 impl Spent {
+    /// Returns the tokens that it was given and made, as `spend` and budgets count them.
+    pub fn all_tokens(&self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens).min(MOST)
+    }
+
     pub(crate) fn tokens(&self) -> Tokens {
         Tokens { input: self.input_tokens, cached: self.cached_tokens, output: self.output_tokens }
     }

@@ -209,7 +209,9 @@ impl Then {
                 matches!(self, Then::Again(_) | Then::Blocked(BlockKind::GaveUp))
             }
             Outcome::Approved => matches!(self, Then::Done | Then::Again(Gate::Check(_))),
-            Outcome::ChangesRequested => matches!(self, Then::Again(_)),
+            Outcome::ChangesRequested => {
+                matches!(self, Then::Again(_) | Then::Blocked(BlockKind::NeedsInput))
+            }
             Outcome::Cancelled => {
                 matches!(self, Then::Archived(WasDone::No) | Then::Blocked(_))
             }

@@ -3,6 +3,18 @@
 use crate::model::budget::{Amount, Budget, Budgets, Consumed, DayUse, Payer, PayerKind};
 use crate::model::figures::Dollars;
 
+/// One run of a shared account counts for at most this part of a budget of its day by what its agent reports.
+const PART: u64 = 4;
+
+/// Who has tasks on the board of an account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    /// One tenant, or nobody but who has none.
+    Nobody,
+    /// Several.
+    Tenants,
+}
+
 /// A budget of which nothing is left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpentBudget {
@@ -52,6 +64,25 @@ impl Budgets {
         let limit = |amount| self.limit_of(&day.payer, amount);
         let found = spent(&day.consumed, day.more, limit)?;
         Some(SpentBudget { payer: Some(day.payer.clone()), ..found })
+    }
+
+    /// Returns as much of what the agent of a run reports as its account counts. A report is the agent's word, and an account that other
+    /// tenants share would be spent for all of them by one that lies: it counts no more than a run may use, or else a part of what
+    /// the account may use on a day.
+    pub(crate) fn believed(&self, reported: Consumed, account: &str, sharing: Sharing) -> Consumed {
+        let payer = Payer { scope: PayerKind::Account, name: account.to_owned() };
+        let capped = |amount, count: u64| {
+            let of_shared = || {
+                let of_day = || self.limit_of(&payer, amount).map(|(limit, _)| limit / PART);
+                self.per_run.limit(amount).or_else(of_day).filter(|_| sharing == Sharing::Tenants)
+            };
+            count.min(self.claimed_per_run.limit(amount).or_else(of_shared).unwrap_or(u64::MAX))
+        };
+        Consumed {
+            tokens: capped(Amount::Tokens, reported.tokens),
+            cost_micros: capped(Amount::Cost, reported.cost_micros),
+            ..reported
+        }
     }
 
     /// The limit of somebody on a day, with the key that sets it.

@@ -119,11 +119,7 @@ pub(crate) fn context(material: &Material, limits: ContextLimits, place: &PlaceO
         page.section("\n## Body\n\n");
         page.part(Rank::Task, "the body", body + "\n");
     }
-    if let Some(notes) = &task.notes {
-        let notes = page.cut(notes, limits.body, "the notes");
-        page.section("\n## Notes of an earlier run\n\n");
-        page.part(Rank::Task, "the notes", quote(&notes));
-    }
+    notes(task, limits, &mut page);
     thread(material, limits, &mut page);
     parents(material, limits, place, &mut page);
     page.section("\n## Attachments\n\nYou may read these files:\n\n");
@@ -136,6 +132,14 @@ pub(crate) fn context(material: &Material, limits: ContextLimits, place: &PlaceO
     }
     attempts(material, RunId(0), limits, &mut page);
     page.finish(limits.total)
+}
+
+/// What an earlier run has written down for this one.
+fn notes(task: &Task, limits: ContextLimits, page: &mut Page) {
+    let Some(notes) = &task.notes else { return };
+    let notes = page.cut(notes, limits.body, "the notes");
+    page.section("\n## Notes of an earlier run\n\n");
+    page.part(Rank::Task, "the notes", quote(&notes));
 }
 
 /// Tells a worker that it continues turn by turn.
@@ -257,7 +261,8 @@ fn handoff(run: &Run, limits: ContextLimits, what: &str, page: &mut Page) -> Str
             text.push_str(&quote(&value));
         }
     };
-    field("", "summary", run.summary.as_deref());
+    let head = if run.outcome == Some(Outcome::Unreported) { "what it said last:\n" } else { "" };
+    field(head, "summary", run.summary.as_deref());
     field("error:\n", "error", run.error.as_deref());
     // The output of a check is what its next attempt needs to know.
     let output = run.stderr_tail.as_deref().filter(|_| run.outcome == Some(Outcome::CheckFailed));

@@ -22,6 +22,7 @@ pub(crate) mod reason;
 pub(crate) mod recurrence;
 pub(crate) mod remedy;
 pub(crate) mod retry;
+pub(crate) mod rounds;
 pub(crate) mod template;
 pub(crate) mod ticks;
 pub(crate) mod transition;

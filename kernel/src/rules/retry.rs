@@ -318,7 +318,11 @@ fn next_turn(tally: Tally, goal: GoalTurns, now: Timestamp) -> Decision {
 
 /// The pause after a turn that has proved nothing, and where its task goes.
 pub(crate) fn after_turn(tally: Tally, now: Timestamp) -> (Duration, Then) {
-    let pause = tally.jitter.pause(tally.pace.hasty);
+    after_pause(tally.jitter.pause(tally.pace.hasty), tally, now)
+}
+
+/// A pause before the work goes on, and where its task goes.
+pub(crate) fn after_pause(pause: Duration, tally: Tally, now: Timestamp) -> (Duration, Then) {
     (pause, later(Tally { errand: Errand::Work, ..tally }, tally.ended_at.after(pause), now))
 }
 

@@ -26,6 +26,7 @@ use crate::model::outcome::{ApprovalState, BlockKind, Outcome, StopReason};
 use crate::model::proposal::ProposalKind;
 use crate::model::run::{Holder, Purpose, RunStatus};
 use crate::model::schedule::TickOutcome;
+use crate::model::spent::MOST;
 use crate::model::status::Status;
 use crate::model::time_limit::LimitSource;
 
@@ -193,6 +194,11 @@ impl<'r, 's> Columns<'r, 's> {
         self.next.set(at + 1);
         at
     }
+}
+
+/// An amount that somebody has used, as it is stored.
+pub(super) fn amount(count: u64) -> i64 {
+    i64::try_from(count.min(MOST)).unwrap_or(i64::MAX)
 }
 
 /// Returns a duration as it is stored.

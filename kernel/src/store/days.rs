@@ -2,16 +2,14 @@
 
 use rusqlite::{Row, params};
 
-use super::convert::to_json;
+use super::convert::{amount, to_json};
 use super::statement::Statement as _;
 use super::tx::Tx;
 use crate::model::budget::{Consumed, DayUse, Payer};
 use crate::model::error::Error;
 use crate::model::id::RunId;
 use crate::model::outcome::Egress;
-
-/// The most that is counted of one amount on a day, so that a sum over any number of days is a number.
-const MOST: i64 = 1 << 46;
+use crate::model::spent::MOST;
 
 const COLUMNS: &str = "scope, name, day, requests, bytes, tokens, cost_micros, more";
 
@@ -28,10 +26,6 @@ fn read(row: &Row<'_>) -> rusqlite::Result<DayUse> {
         },
         more: count("more")?,
     })
-}
-
-fn stored(count: u64) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 impl Tx<'_> {
@@ -64,7 +58,7 @@ impl Tx<'_> {
                cost_micros = min(cost_micros + excluded.cost_micros, {MOST}) RETURNING {COLUMNS}"
         );
         let [requests, bytes, tokens, cost] =
-            [more.requests, more.bytes, more.tokens, more.cost_micros].map(|count| stored(count).min(MOST));
+            [more.requests, more.bytes, more.tokens, more.cost_micros].map(amount);
         let row = params![payer.scope, payer.name, day, requests, bytes, tokens, cost];
         self.conn.fetch("count what is used", &sql, row, read)
     }
@@ -104,7 +98,7 @@ impl Tx<'_> {
         self.conn.run(
             "grant as much again",
             "UPDATE day_usage SET more = ?4 WHERE scope = ?1 AND name = ?2 AND day = ?3",
-            params![payer.scope, payer.name, day, stored(more)],
+            params![payer.scope, payer.name, day, i64::try_from(more).unwrap_or(i64::MAX)],
         )
     }
 }

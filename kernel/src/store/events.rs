@@ -8,6 +8,7 @@ use super::columns::columns;
 use super::convert::{StoredTenant, json, to_json};
 use super::statement::Statement as _;
 use super::tx::Tx;
+use crate::model::actor::ActorKind;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::event::EventKind;
@@ -115,6 +116,19 @@ impl Tx<'_> {
         let heartbeat = EventKind::Heartbeat.as_str();
         let params = params![task, LATEST_EVENTS, run, heartbeat];
         self.conn.find("read the last note of a run", sql, params, |row| row.get(0))
+    }
+
+    /// Counts the requests of changes by runs of reviewers since one of them approved the work, or a person let the task go on.
+    pub(crate) fn rounds_of_changes(&self, task: &TaskId) -> Result<u32, Error> {
+        let sql = "SELECT count(*) FROM task_events e JOIN task_runs r ON r.id = e.run_id \
+                   WHERE e.task_id = ?1 AND e.kind = ?2 AND r.verdict_by LIKE ?3 || ':%' \
+                     AND e.id > ifnull((SELECT max(id) FROM task_events WHERE task_id = ?1 AND change IS NOT NULL \
+                       AND (kind = ?4 OR (actor LIKE ?5 || ':%' AND kind != ?6))), 0)";
+        let [changes, approved, claimed] =
+            [EventKind::ChangesRequested, EventKind::Approved, EventKind::Claimed].map(EventKind::as_str);
+        let [worker, person] = [ActorKind::Worker, ActorKind::Person].map(ActorKind::as_str);
+        let params = params![task, changes, worker, approved, person, claimed];
+        self.conn.value("count rounds of changes", sql, params)
     }
 
     pub(crate) fn last_event(&self) -> Result<EventId, Error> {

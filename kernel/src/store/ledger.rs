@@ -2,20 +2,13 @@
 
 use rusqlite::{Row, params};
 
-use super::convert::StoredTenant;
+use super::convert::{StoredTenant, amount};
 use super::statement::Statement as _;
 use super::tx::Tx;
 use crate::model::budget::{Consumed, Spend, SpendBy};
 use crate::model::error::Error;
 use crate::model::id::Tenant;
 use crate::model::run::Run;
-
-/// The most that is counted of one amount in one row, so that a sum over any number of rows is a number.
-const MOST: i64 = 1 << 46;
-
-fn stored(count: u64) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX).min(MOST)
-}
 
 fn column(by: SpendBy) -> &'static str {
     match by {
@@ -50,11 +43,11 @@ impl Tx<'_> {
                 StoredTenant(run.tenant.as_ref()),
                 account,
                 profile,
-                stored(more.requests),
-                stored(more.bytes),
-                stored(more.tokens),
-                stored(more.cost_micros),
-                MOST
+                amount(more.requests),
+                amount(more.bytes),
+                amount(more.tokens),
+                amount(more.cost_micros),
+                amount(u64::MAX)
             ],
         )
     }

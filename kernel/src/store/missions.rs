@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, Row, params};
 
-use super::convert::micros;
+use super::convert::{amount, micros};
 use super::statement::Statement as _;
 use super::tasks;
 use super::tx::Tx;
@@ -23,6 +23,19 @@ const USED: &str = "tasks, runtime_us, cost_micros, more_tasks, more_runtime, mo
 const OPEN: &str = "SELECT m.name, count(r.id) AS open_runs, ifnull(sum(r.started_at / 1000), 0) AS open_since_ms \
     FROM missions m LEFT JOIN (tasks t JOIN task_runs r ON r.task_id = t.id AND r.ended_at IS NULL) \
       ON m.name = coalesce(t.mission, t.id) GROUP BY m.name";
+
+/// The tasks of the mission ?1, for what reads its use out of their runs.
+const WITH_TASKS: &str = "WITH of_it (task) AS (SELECT ?1 UNION ALL SELECT id FROM tasks WHERE mission = ?1)";
+
+/// The time of their runs that have ended.
+const ENDED_US: &str = "(SELECT ifnull(sum(max(ended_at - started_at, 0)), 0) FROM task_runs \
+    WHERE ended_at IS NOT NULL AND task_id IN (SELECT task FROM of_it))";
+
+/// What their runs have cost.
+const COST: &str = "(SELECT ifnull(sum(min(cost_micros, 1 << 46)), 0) FROM run_usage WHERE task_id IN (SELECT task FROM of_it))";
+
+/// Their open runs.
+const OPEN_OF: &str = "FROM task_runs WHERE ended_at IS NULL AND task_id IN (SELECT task FROM of_it)";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Used> {
     let count = |column: &str| row.get::<_, i64>(column).map(|count| count.max(0).unsigned_abs());
@@ -118,17 +131,37 @@ impl Tx<'_> {
     }
 
     /// Notes that a task has become the first one of a mission, with what its runs have used so far.
-    pub(crate) fn open_mission(&self, name: &str, first: &TaskId) -> Result<(), Error> {
-        self.conn.run(
-            "open the mission",
-            "INSERT OR IGNORE INTO missions (name, tasks, runtime_us, cost_micros, open_runs, open_since_ms) VALUES (?1, 1, \
-               (SELECT ifnull(sum(max(ended_at - started_at, 0)), 0) FROM task_runs \
-                WHERE task_id = ?2 AND ended_at IS NOT NULL), \
-               (SELECT ifnull(sum(cost_micros), 0) FROM run_usage WHERE task_id = ?2), \
-               (SELECT count(*) FROM task_runs WHERE task_id = ?2 AND ended_at IS NULL), \
-               (SELECT ifnull(sum(started_at / 1000), 0) FROM task_runs WHERE task_id = ?2 AND ended_at IS NULL))",
-            params![name, first],
-        )
+    pub(crate) fn open_mission(&self, name: &str) -> Result<(), Error> {
+        let sql = format!(
+            "{WITH_TASKS} INSERT OR IGNORE INTO missions (name, tasks, runtime_us, cost_micros, open_runs, open_since_ms) \
+               SELECT ?1, 1, {ENDED_US}, {COST}, (SELECT count(*) {OPEN_OF}), (SELECT ifnull(sum(started_at / 1000), 0) {OPEN_OF})"
+        );
+        self.conn.run("open the mission", &sql, [name])
+    }
+
+    /// Returns what a task has used that no worker has divided, the time of its open run included, and whether an agent works on it: one
+    /// that reports what it uses.
+    pub(crate) fn use_of_undivided(&self, name: &str, now: Timestamp) -> Result<(Used, bool), Error> {
+        let sql = format!(
+            "{WITH_TASKS} SELECT {ENDED_US} AS ended_us, {COST} AS cost_micros, \
+               (SELECT ifnull(sum(max(?2 - started_at, 0)), 0) {OPEN_OF}) AS open_us, \
+               EXISTS (SELECT 1 FROM run_usage WHERE task_id IN (SELECT task FROM of_it)) AS is_agents"
+        );
+        self.conn.fetch("read what the task has used", &sql, params![name, now], |row| {
+            let count = |column: &str| row.get::<_, i64>(column).map(|count| count.max(0).unsigned_abs());
+            let runtime = Duration::from_micros(count("ended_us")?.saturating_add(count("open_us")?));
+            let used = Used { tasks: 1, runtime, cost_micros: count("cost_micros")?, ..Used::default() };
+            Ok((used, row.get("is_agents")?))
+        })
+    }
+
+    /// Returns whether nothing of a mission is to be done any more.
+    pub(crate) fn is_mission_over(&self, name: &str) -> Result<bool, Error> {
+        let sql = format!(
+            "{WITH_TASKS} SELECT NOT EXISTS (SELECT 1 FROM tasks WHERE id IN (SELECT task FROM of_it) \
+               AND status NOT IN ('done', 'archived') AND NOT cancelled)"
+        );
+        self.conn.value("look for open tasks of the mission", &sql, [name])
     }
 
     /// Counts another task of a mission.
@@ -149,8 +182,8 @@ impl Tx<'_> {
     ) -> Result<Option<Used>, Error> {
         let counted = self.conn.alter(
             "count what the mission uses",
-            "UPDATE missions SET runtime_us = runtime_us + ?2, cost_micros = cost_micros + ?3 WHERE name = ?1",
-            params![name, micros(runtime), stored(cost_micros)],
+            "UPDATE missions SET runtime_us = runtime_us + ?2, cost_micros = min(cost_micros + ?3, ?4) WHERE name = ?1",
+            params![name, micros(runtime), amount(cost_micros), amount(u64::MAX)],
         )?;
         if counted { self.mission(name) } else { Ok(None) }
     }

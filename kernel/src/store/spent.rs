@@ -2,6 +2,7 @@
 
 use rusqlite::{Row, params};
 
+use super::convert::amount;
 use super::statement::Statement as _;
 use super::tx::Tx;
 use crate::model::error::Error;
@@ -31,11 +32,6 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Spent> {
     })
 }
 
-/// A number as it is stored: no larger than the store can hold.
-fn stored(count: u64) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
-}
-
 impl Tx<'_> {
     /// Returns the tokens that a run itself has used: where its agent counts by session, the difference to the run of its task before it there.
     pub(crate) fn used_by(&self, run: &Run, spent: &Spent) -> Result<Tokens, Error> {
@@ -58,15 +54,15 @@ impl Tx<'_> {
             run.task_id,
             spent.session,
             spent.model,
-            stored(used.input),
-            stored(used.cached),
-            stored(used.output),
-            spent.cost_micros.map(stored),
-            spent.turns.map(stored),
-            stored(spent.denials),
-            session.map(|tokens| stored(tokens.input)),
-            session.map(|tokens| stored(tokens.cached)),
-            session.map(|tokens| stored(tokens.output)),
+            amount(used.input),
+            amount(used.cached),
+            amount(used.output),
+            spent.cost_micros.map(amount),
+            spent.turns.map(amount),
+            amount(spent.denials),
+            session.map(|tokens| amount(tokens.input)),
+            session.map(|tokens| amount(tokens.cached)),
+            session.map(|tokens| amount(tokens.output)),
         ];
         self.conn.run(
             "record what the run used",

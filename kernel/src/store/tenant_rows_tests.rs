@@ -33,7 +33,7 @@ fn fill(bench: &Bench, name: &str) -> (TaskId, TaskId, RunId) {
                 author: None,
             };
             board.attach(&id, &file, &alice())?;
-            board.tx.open_mission(id.as_str(), &id)?;
+            board.tx.open_mission(id.as_str())?;
             board.tx.add_usage(run, crate::Bound::Comments, 1)?;
             let rows = format!(
                 "INSERT INTO notify_subs (task_id, platform, chat_id, created_at) VALUES ('{id}', 'p', '{name}', 1); \

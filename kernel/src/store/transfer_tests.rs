@@ -79,7 +79,7 @@ fn full() -> Bench {
                 author: None,
             };
             board.attach(&id, &file, &alice())?;
-            board.tx.open_mission(id.as_str(), &id)?;
+            board.tx.open_mission(id.as_str())?;
             board.tx.conn.execute(
                 "INSERT INTO notify_subs (task_id, platform, chat_id, created_at) VALUES (?1, 'p', 'c', 1)",
                 [&child],

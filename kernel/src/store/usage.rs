@@ -53,6 +53,12 @@ impl Tx<'_> {
         });
         Ok(kept?.unwrap_or_default())
     }
+
+    /// Returns whether others have tasks on the board than this tenant, or than who has none.
+    pub(crate) fn has_other_tenants(&self, tenant: Option<&Tenant>) -> Result<bool, Error> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM tenant_counts WHERE tenant <> ?1 AND entries > 0)";
+        self.conn.value("look for other tenants", sql, [StoredTenant(tenant)])
+    }
 }
 
 /// Returns how many counts of tenants differ from the rows. Reads every row.

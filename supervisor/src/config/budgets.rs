@@ -10,6 +10,8 @@ use serde::{Deserialize, Deserializer, de};
 #[serde(deny_unknown_fields, default)]
 pub(super) struct BudgetsConfig {
     per_run: BudgetConfig,
+    /// How much an account counts of what the agent of one run reports.
+    claimed_per_run: ClaimedConfig,
     /// Of each tenant on a day.
     per_tenant: BudgetConfig,
     /// Of each account on a day.
@@ -30,6 +32,16 @@ pub(crate) struct BudgetConfig {
     /// Tokens, as agents report them.
     tokens: Option<u64>,
     /// Cost in US dollars, as agents report it.
+    #[serde(deserialize_with = "micros")]
+    cost_usd: Option<u64>,
+}
+
+/// What agents report; requests and bytes are counted by the proxy.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct ClaimedConfig {
+    tokens: Option<u64>,
+    /// In US dollars.
     #[serde(deserialize_with = "micros")]
     cost_usd: Option<u64>,
 }
@@ -70,6 +82,11 @@ impl BudgetsConfig {
         let accounts = self.accounts.iter().map(|(name, budget)| (name.clone(), budget.budget()));
         Budgets {
             per_run: self.per_run.budget(),
+            claimed_per_run: Budget {
+                tokens: self.claimed_per_run.tokens,
+                cost_micros: self.claimed_per_run.cost_usd,
+                ..Budget::default()
+            },
             per_tenant: self.per_tenant.budget(),
             per_account: self.per_account.budget(),
             tenants: tenants.collect(),
@@ -84,11 +101,13 @@ mod tests {
 
     #[test]
     fn budgets_are_read_and_cost_is_in_dollars_with_cents() {
-        let text = "per_run = { requests = 10, cost_usd = 0.25 }\n[per_tenant]\ncost_usd = 7\n[accounts.main]\ntokens = 5\n";
+        let text = "per_run = { requests = 10, cost_usd = 0.25 }\n[per_tenant]\ncost_usd = 7\n[accounts.main]\ntokens = 5\n\
+                    [claimed_per_run]\ncost_usd = 2\n";
         let budgets = toml::from_str::<BudgetsConfig>(text).unwrap().budgets();
         let run = Budget { requests: Some(10), cost_micros: Some(250_000), ..Budget::default() };
         assert_eq!(budgets.per_run, run);
         assert_eq!(budgets.per_tenant, Budget { cost_micros: Some(7_000_000), ..Budget::default() });
+        assert_eq!(budgets.claimed_per_run, Budget { cost_micros: Some(2_000_000), ..Budget::default() });
         assert_eq!(budgets.accounts["main"], Budget { tokens: Some(5), ..Budget::default() });
     }
 
@@ -98,6 +117,7 @@ mod tests {
             "[per_run]\ncost_usd = -1",
             "[per_run]\ncost_usd = nan",
             "[per_run]\nhours = 1",
+            "[claimed_per_run]\nbytes = 1",
             "[tenants.\"a b\"]\n",
         ] {
             toml::from_str::<BudgetsConfig>(text).unwrap_err();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kernel::{AskingMission, BlockKind, Question, Status, Task, TaskId, Timestamp, WaitingCode};
+use kernel::{AskingMission, BlockKind, Question, Spent, Status, Task, TaskId, Timestamp, WaitingCode};
 
 use crate::diagnosis::why;
 use crate::terminal::Ink;
@@ -195,7 +195,7 @@ impl Row {
             load: Load {
                 cpu,
                 memory_bytes: worker.and_then(|worker| Some(worker.usage?.memory_bytes)),
-                tokens: spent.map(|spent| spent.input_tokens.saturating_add(spent.output_tokens)),
+                tokens: spent.map(Spent::all_tokens),
             },
             question: asked_of(task, kind),
             details: details(task, worker),

@@ -180,7 +180,7 @@ pub(super) fn table(runs: &[Run], screen: &mut Screen) {
         return;
     }
     let rows = rows.zip(runs).map(|([id, outcome, code, started, took], run)| {
-        let tokens = run.spent.as_ref().map(|spent| spent.input_tokens.saturating_add(spent.output_tokens));
+        let tokens = run.spent.as_ref().map(kernel::Spent::all_tokens);
         let cost = run.spent.as_ref().and_then(|spent| spent.cost_micros).map(Dollars);
         let tokens = Cell::or_dash(tokens.map(|tokens| tokens.to_string()));
         [id, outcome, code, started, took, tokens, Cell::or_dash(cost), text(run)]

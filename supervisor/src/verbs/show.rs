@@ -1,8 +1,8 @@
 //! `show`: everything about one task.
 
 use kernel::{
-    Comment, CommentId, Counted, Egress, Event, EventFilter, EventKind, HostEgress, Message, Run, Task,
-    TaskId, Waiting,
+    Comment, CommentId, Counted, Egress, Event, EventFilter, EventKind, HostEgress, Message, Outcome, Run,
+    Task, TaskId, Waiting,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -74,7 +74,7 @@ pub(crate) struct Shown {
     /// How long its run may take, or its next one would; none where nothing here could start it, or nothing will.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) time_limit: Option<TimeLimitLine>,
-    /// The summary of its last run that had one.
+    /// The summary of its last run that handed one over.
     pub(crate) latest_summary: Option<String>,
     pub(crate) parents: Vec<TaskId>,
     pub(crate) children: Vec<TaskId>,
@@ -144,7 +144,7 @@ impl Verb for Show {
                 Ok(Shown {
                     why: None,
                     time_limit: TimeLimitLine::of_open(&runs.rows),
-                    latest_summary: runs.rows.iter().rev().find_map(|run| run.summary.clone()),
+                    latest_summary: runs.rows.iter().rev().find_map(handed_over),
                     parents: parents.rows,
                     children: children.rows,
                     comments: comments.rows,
@@ -163,6 +163,11 @@ impl Verb for Show {
         shown.time_limit = shown.time_limit.or_else(|| TimeLimitLine::of_next(&call, &shown.task));
         Ok(shown)
     }
+}
+
+/// What a run handed over. What one said last that ended without a verdict is no result of the task.
+fn handed_over(run: &Run) -> Option<String> {
+    run.summary.clone().filter(|_| run.outcome != Some(Outcome::Unreported))
 }
 
 impl Command for Show {

@@ -2,7 +2,7 @@
 
 use super::page::{Page, Rank};
 use super::{
-    Context, ContextLimits, Material, PlaceOf, age, attempts, goal, inline, parents, review, thread,
+    Context, ContextLimits, Material, PlaceOf, age, attempts, goal, inline, notes, parents, review, thread,
 };
 use crate::model::outcome::Outcome;
 use crate::model::run::Run;
@@ -39,6 +39,10 @@ pub(crate) fn news(
         let body = page.cut(body, limits.body, "the body");
         page.section("\n## The task was changed\n\n");
         page.part(Rank::Task, "the body", body + "\n");
+    }
+    // Notes come with a block.
+    if material.runs.iter().any(|run| run.id >= last.id && run.outcome == Some(Outcome::Blocked)) {
+        notes(task, limits, &mut page);
     }
     thread(&material, limits, &mut page);
     parents(&material, limits, place, &mut page);
