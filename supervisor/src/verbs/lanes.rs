@@ -140,7 +140,7 @@ impl Verb for CheckLane {
                 checks.push(Check::new("policy", Verdict::Ok, detail));
                 let (name, policy) = (&resolved.policy_name, resolved.policy);
                 let stores = call.service.root().secret_stores();
-                checks.push(lane_needs::network(lane, name, policy, &stores));
+                checks.push(lane_needs::network(lane, name, policy, &stores).await);
                 checks.extend(lane_needs::secrets(lane, &stores));
                 checks.extend(lane_needs::brokers(lane, name, policy, &stores));
                 checks.extend(lane_needs::login(lane, &self.name, call.service.root()));
