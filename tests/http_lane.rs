@@ -212,6 +212,46 @@ fn each_refusal_of_a_service_is_read_as_what_it_is() {
 }
 
 #[test]
+fn a_service_that_the_sandbox_denies_is_a_failure_with_the_line_that_allows_it() {
+    let Some(fleet) = root(User::current()) else { return };
+    let service = Service::saying(200, JSON, r#"{"complete": {"summary": "reached"}}"#);
+    let lane = |scheme: &str, more: &str| {
+        format!("{more}extends = \"http\"\n[service]\nurl = \"{scheme}://localhost:{}/w\"\n", service.port)
+    };
+    fleet.lane("clear", &lane("http", ""));
+    fleet.lane("tunnel", &lane("https", ""));
+    fleet.start();
+    let mut line = String::new();
+    for name in ["tunnel", "clear"] {
+        let shown = fleet.wait_for(&create(&fleet, name), "blocked");
+        let run = &shown["runs"][0];
+        let error = run["error"].as_str().unwrap();
+        assert_eq!(run["outcome"], "crashed", "{run:#}");
+        assert!(error.contains("lets no request through to the service at"), "{error}");
+        let denied = format!("; the sandbox denied connecting to localhost:{}, which is ", service.port);
+        assert!(error.contains(&denied), "{error}");
+        let told = error.split_once("does not allow it; ").unwrap().1;
+        let place = format!(" in lanes.d/{name}.toml does");
+        told.strip_suffix(&place).unwrap_or_else(|| panic!("{error}")).clone_into(&mut line);
+    }
+    assert_eq!(fleet.json(["holds"]), json!([]));
+    let check = fleet.cli(["lane", "check", "clear"]).stdout;
+    assert!(check.contains("which is not an address of the internet"), "{check}");
+    let address = format!("127.0.0.1:{}", service.port);
+    assert!(check.contains("before its tables: hosts = ["), "{check}");
+    if line.contains(&address) {
+        assert!(check.contains(&format!("hosts = [\"{address}\"]")), "{check}");
+        fleet.lane("named", &lane("http", &format!("{line}\n")));
+        fleet.signal(nix::sys::signal::Signal::SIGHUP);
+        let check = fleet.eventually("the lane is there", || {
+            Some(fleet.cli(["lane", "check", "named"]).stdout).filter(|said| said.contains("network"))
+        });
+        assert!(!check.contains("before its tables"), "{check}");
+        fleet.wait_for(&create(&fleet, "named"), "done");
+    }
+}
+
+#[test]
 fn an_answer_without_an_end_is_cut_off() {
     let Some(fleet) = root(User::current()) else { return };
     let service = Service::start(|_, stream| {

@@ -223,7 +223,7 @@ fn a_program_that_the_policy_does_not_grant_is_named_with_the_line_that_grants_i
         fleet.policy("narrow", &format!("version = 1\nextends = 'default'\n{path}"));
         fleet.lane("tool", "argv = ['sometool']\non_clean_exit = 'complete'\npolicy = 'narrow'\n");
         fleet.start();
-        let line = format!("[filesystem.add] rox = [\"{}\"]", tools.display());
+        let line = format!("filesystem.add.rox = [\"{}\"]", tools.display());
         let script = fleet.create("by its script", "sometool", &["--policy", "narrow", "--max-retries", "1"]);
         let shown = fleet.wait_for(&script, "blocked");
         assert!(

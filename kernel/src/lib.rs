@@ -68,7 +68,7 @@ pub use model::event::EventKind;
 pub use model::figures::{Dollars, brief};
 pub use model::filter::{Archived, EventFilter, Excerpt, Filter, Page, Sort};
 pub use model::fleet::{FleetId, NewFleetTask};
-pub use model::hold::{Hold, HoldKind, HoldOn, HoldScope, NewHold, Within};
+pub use model::hold::{Hold, HoldKind, HoldOn, HoldScope, NewHold, SHORTEST_LIMIT, Within};
 pub use model::id::{
     ApprovalClass, AttachmentId, BoardId, BoardName, CommentId, Digest, EventId, LetterId, PluginName, Pool,
     Profile, RequestId, RunId, ScheduleName, TaskId, Tenant, Tick,

@@ -1,5 +1,6 @@
 //! What a policy denies, in the words of its author: the act, and the line that would allow it.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -7,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::arrange::Arrange;
 use crate::explain::{Answer, Want};
 use crate::files::Device;
-use crate::hosts::Target;
+use crate::hosts::{HostRule, Target, permit};
 use crate::paths::leads_to;
 use crate::policy::Policy;
 use crate::presets;
@@ -22,8 +23,45 @@ const REPEATED: usize = 8;
 pub struct Denial {
     /// The act, such as `executing /home/ann/.cargo/bin/cargo`.
     pub act: String,
-    /// The line that allows it, such as `[filesystem] toolchains = ["cargo"]`; none where nothing does.
+    /// The line that allows it, such as `filesystem.toolchains = ["cargo"]`, as TOML for the top of a file; none where nothing does.
     pub line: Option<String>,
+    /// Where that line stands, such as `in lanes.d/news.toml`; none for the policy.
+    pub place: Option<String>,
+}
+
+/// The lane of a run, whose file names hosts for its runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaneHosts {
+    /// The name of the lane, which is that of its file.
+    pub name: String,
+    /// Whether the operator has a file for it. A built-in lane has none.
+    pub has_file: bool,
+    /// The hosts that it names.
+    pub hosts: BTreeSet<HostRule>,
+}
+
+impl LaneHosts {
+    /// Returns whether a target is one of its hosts.
+    pub fn names(&self, target: &Target) -> bool {
+        permit(&self.hosts, target)
+    }
+
+    fn place(&self) -> String {
+        let name = &self.name;
+        if self.has_file {
+            format!("in lanes.d/{name}.toml")
+        } else {
+            format!("in a file lanes.d/{name}.toml that extends {name}")
+        }
+    }
+}
+
+/// The key of a list of hosts, with one more than it has. Of many the first are repeated, and a comment says that there are others.
+fn hosts_line(key: &str, known: &BTreeSet<HostRule>, more: &Target) -> String {
+    let repeated = known.iter().take(REPEATED).map(ToString::to_string);
+    let hosts: Vec<String> = repeated.chain([more.to_string()]).collect();
+    let others = if known.len() > REPEATED { " # and the others" } else { "" };
+    format!("{key} = {hosts:?}{others}")
 }
 
 /// Home directories in which people have toolchains.
@@ -49,23 +87,29 @@ impl Policy {
             Want::Execute => "executing",
         };
         let line = self.line_for(path, want, around, homes);
-        Some(Denial { act: format!("{act} {}", path.display()), line })
+        Some(Denial { act: format!("{act} {}", path.display()), line, place: None })
     }
 
     /// Returns that the policy denies connecting to a target. `named` is what it would have to name: the target, or the address
-    /// that it has turned out to have.
-    pub fn host_denial(&self, target: &Target, named: &Target) -> Denial {
+    /// that it has turned out to have. Where the policy is a built-in one, the lane of the run is what names it.
+    pub fn host_denial(&self, target: &Target, named: &Target, lane: Option<&LaneHosts>) -> Denial {
         let broker = self.brokers_of(target).next().filter(|_| target == named);
         if let Some(broker) = broker {
             let act = format!("connecting to {target}, which is asked at {} or over TLS alone", broker.url());
-            return Denial { act, line: None };
+            return Denial { act, line: None, place: None };
         }
-        let own = self.network.hosts.iter().map(ToString::to_string);
-        let hosts: Vec<String> = own.take(REPEATED).chain([named.to_string()]).collect();
-        let more = if self.network.hosts.len() > REPEATED { " and the others" } else { "" };
         let resolved = if target == named { String::new() } else { format!(", which is {}", named.host) };
         let act = format!("connecting to {target}{resolved}");
-        Denial { act, line: Some(format!("[network] hosts = {hosts:?}{more}")) }
+        let (line, place) = match lane.filter(|_| self.is_builtin()) {
+            Some(lane) => (hosts_line("hosts", &lane.hosts, named), Some(lane.place())),
+            None => (hosts_line("network.hosts", &self.network.hosts, named), None),
+        };
+        Denial { act, line: Some(line), place }
+    }
+
+    /// Whether it is one that nobody can add a line to.
+    fn is_builtin(&self) -> bool {
+        presets::NAMES.contains(&self.name())
     }
 
     fn line_for(&self, path: &Path, want: Want, around: &Surroundings, homes: &Homes) -> Option<String> {
@@ -83,41 +127,44 @@ impl Policy {
         if let Some(device) = device {
             let mut all: Vec<&str> = self.filesystem.devices.iter().map(|device| device.name()).collect();
             all.push(device.name());
-            return Some(format!("[filesystem] devices = {all:?}"));
+            return Some(format!("filesystem.devices = {all:?}"));
         }
         if path.starts_with("/proc") {
-            return (want == Want::Read).then(|| "[filesystem] proc = \"host\"".to_owned());
+            return (want == Want::Read).then(|| "filesystem.proc = \"host\"".to_owned());
         }
         if path.starts_with("/dev/shm") {
-            return Some("[filesystem] shm = \"private\"".to_owned());
+            return Some("filesystem.shm = \"private\"".to_owned());
         }
         let known = |home: &PathBuf| Some((home.clone(), Toolchain::holding(path.strip_prefix(home).ok()?)?));
         let toolchain = homes.own.iter().chain(&homes.others).find_map(known);
         if let (Some((home, toolchain)), true) = (toolchain, want != Want::Write) {
             let own = homes.own.as_ref() == Some(&home);
-            let whose =
-                if own { String::new() } else { format!(", toolchain_home = \"{}\"", home.display()) };
-            return Some(format!("[filesystem] toolchains = [\"{}\"]{whose}", toolchain.name()));
+            let toolchains = format!("toolchains = [\"{}\"]", toolchain.name());
+            return Some(if own {
+                format!("filesystem.{toolchains}")
+            } else {
+                format!("filesystem = {{ {toolchains}, toolchain_home = \"{}\" }}", home.display())
+            });
         }
         let (key, place) = match want {
             Want::Read => ("ro", path.to_owned()),
             Want::Write => ("rw", if path.is_dir() { path.to_owned() } else { above(path) }),
             Want::Execute => ("rox", above(&leads_to(path))),
         };
-        Some(format!("[filesystem.add] {key} = [\"{}\"]", place.display()))
+        Some(format!("filesystem.add.{key} = [\"{}\"]", place.display()))
     }
 
     /// Says that this policy denies an act, and what would allow it.
     pub fn tell(&self, denial: &Denial) -> String {
-        let Denial { act, line } = denial;
+        let Denial { act, line, place } = denial;
         let name = self.name();
         let Some(line) = line else {
             return format!("the sandbox denied {act}: no policy allows it");
         };
-        let place = if presets::NAMES.contains(&name) {
-            format!("in a policy of your own that extends {name}")
-        } else {
-            format!("in the policy {name}")
+        let place = match place {
+            Some(place) => place.clone(),
+            None if self.is_builtin() => format!("in a policy of your own that extends {name}"),
+            None => format!("in the policy {name}"),
         };
         format!("the sandbox denied {act}: the policy {name} does not allow it; {line} {place} does")
     }
@@ -137,15 +184,39 @@ mod tests {
         let text = "version = 1\n[network]\nmode = 'proxy'\nhosts = ['a.example:443']";
         let policy = Policy::from_toml(text, Path::new("narrow.toml")).unwrap();
         let target = |text| Target::parse(text, None).unwrap();
-        let denial = policy.host_denial(&target("b.example:443"), &target("b.example:443"));
+        let denial = policy.host_denial(&target("b.example:443"), &target("b.example:443"), None);
         assert_eq!(
             policy.tell(&denial),
-            "the sandbox denied connecting to b.example:443: the policy narrow does not allow it; [network] hosts = \
+            "the sandbox denied connecting to b.example:443: the policy narrow does not allow it; network.hosts = \
              [\"a.example:443\", \"b.example:443\"] in the policy narrow does"
         );
-        let denial = policy.host_denial(&target("b.example:443"), &target("10.0.0.1:443"));
+        let denial = policy.host_denial(&target("b.example:443"), &target("10.0.0.1:443"), None);
         assert_eq!(denial.act, "connecting to b.example:443, which is 10.0.0.1");
-        assert_eq!(denial.line.unwrap(), r#"[network] hosts = ["a.example:443", "10.0.0.1:443"]"#);
+        assert_eq!(denial.line.unwrap(), r#"network.hosts = ["a.example:443", "10.0.0.1:443"]"#);
+    }
+
+    #[test]
+    fn under_a_built_in_policy_the_file_of_the_lane_names_the_host() {
+        let hosts = ["a.example:443".parse().unwrap()].into();
+        let lane = LaneHosts { name: "news".to_owned(), has_file: true, hosts };
+        let target = |text| Target::parse(text, None).unwrap();
+        let (asked, agent) = (target("b.example:80"), Policy::builtin("agent").unwrap());
+        let denial = agent.host_denial(&asked, &asked, Some(&lane));
+        assert_eq!(
+            agent.tell(&denial),
+            "the sandbox denied connecting to b.example:80: the policy agent does not allow it; hosts = \
+             [\"a.example:443\", \"b.example:80\"] in lanes.d/news.toml does"
+        );
+        let read: toml::Table = denial.line.unwrap().parse().unwrap();
+        assert_eq!(read["hosts"].as_array().unwrap().len(), 2);
+        let built_in = LaneHosts { name: "codex".to_owned(), has_file: false, ..lane.clone() };
+        let told = agent.tell(&agent.host_denial(&asked, &asked, Some(&built_in)));
+        assert!(told.ends_with("in a file lanes.d/codex.toml that extends codex does"), "{told}");
+        let text = "version = 1\n[network]\nmode = 'proxy'";
+        let own = Policy::from_toml(text, Path::new("narrow.toml")).unwrap();
+        let told = own.tell(&own.host_denial(&asked, &asked, Some(&lane)));
+        assert!(told.ends_with("network.hosts = [\"b.example:80\"] in the policy narrow does"), "{told}");
+        assert!(lane.names(&target("a.example:443")) && !lane.names(&asked));
     }
 
     #[test]
@@ -153,28 +224,34 @@ mod tests {
         let text = "version = 1\n[network]\nmode = 'proxy'\n[[broker]]\nhost = 'api.example'\nheader = 'x-api-key'\nsecret = 'key'";
         let policy = Policy::from_toml(text, Path::new("narrow.toml")).unwrap();
         let target = |text| Target::parse(text, None).unwrap();
-        let asked = policy.host_denial(&target("api.example:443"), &target("api.example:443"));
+        let asked = policy.host_denial(&target("api.example:443"), &target("api.example:443"), None);
         assert_eq!(
             asked.act,
             "connecting to api.example:443, which is asked at http://127.0.0.1:3128/api.example or over TLS alone"
         );
         assert_eq!(asked.line, None);
-        let resolved = policy.host_denial(&target("api.example:443"), &target("10.0.0.1:443"));
-        assert_eq!(resolved.line.unwrap(), r#"[network] hosts = ["10.0.0.1:443"]"#);
+        let resolved = policy.host_denial(&target("api.example:443"), &target("10.0.0.1:443"), None);
+        assert_eq!(resolved.line.unwrap(), r#"network.hosts = ["10.0.0.1:443"]"#);
     }
 
     #[test]
     fn of_many_hosts_the_first_are_repeated_and_the_others_mentioned() {
-        for (count, others) in
-            [(REPEATED - 1, ""), (REPEATED, ""), (REPEATED + 1, " and the others"), (20, " and the others")]
-        {
+        for (count, others) in [
+            (REPEATED - 1, ""),
+            (REPEATED, ""),
+            (REPEATED + 1, " # and the others"),
+            (20, " # and the others"),
+        ] {
             let hosts: Vec<String> = (0..count).map(|at| format!("h{at:02}.example:443")).collect();
             let text = format!("version = 1\n[network]\nmode = 'proxy'\nhosts = {hosts:?}");
             let policy = Policy::from_toml(&text, Path::new("narrow.toml")).unwrap();
             let new = Target::parse("b.example:443", None).unwrap();
             let repeated = [&hosts[..count.min(REPEATED)], &["b.example:443".to_owned()]].concat();
-            let line = policy.host_denial(&new, &new).line.unwrap();
-            assert_eq!(line, format!("[network] hosts = {repeated:?}{others}"));
+            let line = policy.host_denial(&new, &new, None).line.unwrap();
+            assert_eq!(line, format!("network.hosts = {repeated:?}{others}"));
+            let own = format!("{line}\nversion = 1\nextends = 'agent'");
+            let own = Policy::from_toml(&own, Path::new("own.toml")).unwrap();
+            assert!(own.network.permits(&new), "{line}");
         }
     }
 
@@ -196,18 +273,18 @@ mod tests {
     #[test]
     fn the_line_that_allows_an_act_is_named() {
         let table = [
-            ("/home/ann/.cargo/bin/cargo", Want::Execute, "default", "[filesystem] toolchains = [\"cargo\"]"),
+            ("/home/ann/.cargo/bin/cargo", Want::Execute, "default", "filesystem.toolchains = [\"cargo\"]"),
             (
                 "/home/bob/.pyenv/bin/pyenv",
                 Want::Execute,
                 "default",
-                "[filesystem] toolchains = [\"pyenv\"], toolchain_home = \"/home/bob\"",
+                "filesystem = { toolchains = [\"pyenv\"], toolchain_home = \"/home/bob\" }",
             ),
-            ("/home/ann/bin/x", Want::Execute, "default", "[filesystem.add] rox = [\"/home/ann/bin\"]"),
-            ("/srv/data/x", Want::Read, "default", "[filesystem.add] ro = [\"/srv/data/x\"]"),
-            ("/srv/data/x", Want::Write, "default", "[filesystem.add] rw = [\"/srv/data\"]"),
-            ("/proc/self/maps", Want::Read, "strict", "[filesystem] proc = \"host\""),
-            ("/dev/shm/x", Want::Write, "strict", "[filesystem] shm = \"private\""),
+            ("/home/ann/bin/x", Want::Execute, "default", "filesystem.add.rox = [\"/home/ann/bin\"]"),
+            ("/srv/data/x", Want::Read, "default", "filesystem.add.ro = [\"/srv/data/x\"]"),
+            ("/srv/data/x", Want::Write, "default", "filesystem.add.rw = [\"/srv/data\"]"),
+            ("/proc/self/maps", Want::Read, "strict", "filesystem.proc = \"host\""),
+            ("/dev/shm/x", Want::Write, "strict", "filesystem.shm = \"private\""),
             ("/srv/sv/operator.key", Want::Read, "default", ""),
             ("/srv/code/.git/config", Want::Write, "default", ""),
         ];
@@ -215,18 +292,15 @@ mod tests {
             assert_eq!(line(path, want, preset).as_deref(), Some(expected), "{path}");
         }
         let devices = line("/dev/ptmx", Want::Read, "strict").unwrap();
-        assert!(
-            devices.starts_with("[filesystem] devices = [") && devices.ends_with("\"ptmx\"]"),
-            "{devices}"
-        );
+        assert!(devices.starts_with("filesystem.devices = [") && devices.ends_with("\"ptmx\"]"), "{devices}");
         assert_eq!(line("/usr/bin/env", Want::Execute, "default"), None, "it is granted");
         assert_eq!(line("/srv/data/x", Want::Read, "unconfined"), None, "nothing is denied");
     }
 
     #[test]
     fn a_line_that_is_named_is_one_that_a_policy_takes() {
-        for named in ["[filesystem.add] ro = [\"/srv/data/x\"]", "[filesystem] toolchains = [\"cargo\"]"] {
-            let text = format!("version = 1\nextends = 'default'\n{}\n", named.replace("] ", "]\n"));
+        for named in ["filesystem.add.ro = [\"/srv/data/x\"]", "filesystem.toolchains = [\"cargo\"]"] {
+            let text = format!("{named}\nversion = 1\nextends = 'default'\n");
             let policy = Policy::from_toml(&text, Path::new("own.toml")).unwrap();
             let around = Surroundings {
                 toolchain_home: Some("/home/ann".into()),

@@ -61,6 +61,11 @@ pub enum HostError {
     /// The name system has no such name.
     #[error("it is not the name or the address of a host")]
     Name,
+    /// It is the address of a page, or a part of one.
+    #[error(
+        "it is written as HOST or HOST:PORT, without a scheme and without a path, as in `api.example.org:443`"
+    )]
+    Url,
     /// There is no such port.
     #[error("its port is not a number from 1 to 65535")]
     Port,
@@ -131,6 +136,9 @@ impl Target {
 
 /// Splits a port from a host. What is in brackets, and an address of IPv6 without any, has its colons to itself.
 fn split(text: &str) -> Result<(&str, Option<u16>), HostError> {
+    if text.contains("://") {
+        return Err(HostError::Url);
+    }
     let (host, port) = if let Some(rest) = text.strip_prefix('[') {
         let (_, after) = rest.split_once(']').ok_or(HostError::Name)?;
         let host = text.strip_suffix(after).unwrap_or(text);
@@ -147,7 +155,8 @@ fn split(text: &str) -> Result<(&str, Option<u16>), HostError> {
     // Digits alone: a number of Rust may have a sign.
     let number = |port: &str| {
         let digits = port.bytes().all(|byte| byte.is_ascii_digit());
-        port.parse::<u16>().ok().filter(|port| digits && *port > 0).ok_or(HostError::Port)
+        let wrong = if port.contains('/') { HostError::Url } else { HostError::Port };
+        port.parse::<u16>().ok().filter(|port| digits && *port > 0).ok_or(wrong)
     };
     Ok((host, port.map(number).transpose()?))
 }
@@ -159,7 +168,7 @@ impl FromStr for HostRule {
         let (host, port) = split(text)?;
         let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
         let what = if let Some((address, bits)) = bare.split_once('/') {
-            let address = address.parse::<IpAddr>().map_err(|_| HostError::Name)?.to_canonical();
+            let address = address.parse::<IpAddr>().map_err(|_| HostError::Url)?.to_canonical();
             let bits = bits.parse::<u8>().map_err(|_| HostError::Bits)?;
             if bits > width(address) {
                 return Err(HostError::Bits);
@@ -323,8 +332,10 @@ mod tests {
             ("host:", HostError::Port),
             ("10.0.0.0/33", HostError::Bits),
             ("10.0.0.0/x", HostError::Bits),
-            ("example.org/8", HostError::Name),
-            ("http://example.org", HostError::Port),
+            ("example.org/8", HostError::Url),
+            ("example.org:443/v1", HostError::Url),
+            ("http://example.org", HostError::Url),
+            ("https://a.b/c", HostError::Url),
             ("a b", HostError::Name),
             ("user@example.org", HostError::Name),
             ("a..b", HostError::Name),

@@ -78,7 +78,7 @@ pub use arrange::{Arrange, Arrangement};
 pub use boundary::{Boundary, Closed, Held, Standing};
 pub use broker::{Broker, BrokerHost, HeaderName, Token};
 pub use controller::Controller;
-pub use denial::{Denial, Homes};
+pub use denial::{Denial, Homes, LaneHosts};
 pub use environment::Environment;
 pub use error::PolicyError;
 pub use explain::{Answer, Want};

@@ -13,8 +13,13 @@ retry_limit = "1s"
 "#;
 
 fn running(script: &str) -> (Fleet, String) {
+    saying("claude-stream-json", script)
+}
+
+/// A run of a script that writes what an agent would, in a format.
+fn saying(format: &str, script: &str) -> (Fleet, String) {
     let fleet = Fleet::offline();
-    fleet.lane("agent", AGENT);
+    fleet.lane("agent", &AGENT.replace("claude-stream-json", format));
     fleet.start();
     let create = ["create", "fix it", "--assignee", "agent", "--max-retries", "1", "--body", script];
     let id = fleet.json(create)["id"].as_str().unwrap().to_owned();
@@ -49,4 +54,19 @@ fn a_service_that_refuses_an_agent_for_too_long_ends_its_run_as_a_rate_limit_and
     assert_eq!(shown["task"]["consecutive_failures"], json!(0), "{shown:#}");
     let holds = fleet.json(["holds"]);
     assert_eq!(holds[0]["name"], "main", "{holds:#}");
+}
+
+#[test]
+fn an_agent_of_codex_that_only_reconnects_is_ended_as_after_an_outage() {
+    let (fleet, id) = saying(
+        "codex-jsonl",
+        r#"echo '{"type":"thread.started","thread_id":"t-1"}'
+           echo '{"type":"turn.started"}'
+           while :; do echo '{"type":"error","message":"Reconnecting... waiting for network"}'; sleep 1; done"#,
+    );
+    let shown = fleet.wait_for(&id, "scheduled");
+    let run = &shown["runs"][0];
+    assert_eq!(run["outcome"], "rate_limited", "{shown:#}");
+    assert!(run["error"].as_str().unwrap().contains("waiting for network"), "{run:#}");
+    assert_eq!(shown["task"]["consecutive_failures"], json!(0), "{shown:#}");
 }

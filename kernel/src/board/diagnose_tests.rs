@@ -80,14 +80,14 @@ fn what_a_sandbox_denied_is_told_with_the_first_failure_until_the_next_run_ends_
     ending.denied = Some(crate::Denied {
         policy: "default".to_owned(),
         act: "executing /x/cargo".to_owned(),
-        line: Some("[filesystem] toolchains = [\"cargo\"]".to_owned()),
+        line: Some("filesystem.toolchains = [\"cargo\"]".to_owned()),
         text: "the sandbox denied executing /x/cargo".to_owned(),
     });
     bench.call(move |board| board.finish_run(run, ending)).unwrap();
     let told = found(&bench, &task);
     assert_eq!(kinds(&bench, &task), [("sandbox_denied".to_owned(), Severity::Error)]);
     assert_eq!(told[0].title, "its sandbox denied executing /x/cargo");
-    assert_eq!(told[0].data["line"], "[filesystem] toolchains = [\"cargo\"]");
+    assert_eq!(told[0].data["line"], "filesystem.toolchains = [\"cargo\"]");
     let error = bench.readers.with(|view| view.expect_run(run)).unwrap().error.unwrap();
     assert_eq!(error, "exit code 127; the sandbox denied executing /x/cargo");
     bench.clock.advance(Duration::from_mins(1));

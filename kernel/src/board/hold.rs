@@ -10,7 +10,9 @@ use crate::model::actor::Actor;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::event::EventKind;
-use crate::model::hold::{Hold, HoldKind, HoldOn, HoldScope, NewHold, Stance, Target, Within};
+use crate::model::hold::{
+    Hold, HoldKind, HoldOn, HoldScope, NewHold, SHORTEST_LIMIT, Stance, Target, Within,
+};
 use crate::model::id::{RunId, TaskId, Tenant};
 use crate::model::limits;
 use crate::model::missing::Missing;
@@ -54,10 +56,11 @@ impl Board<'_> {
             ));
         };
         self.charge(actor, Cost::one(Bound::Holds).text([reason]))?;
-        let until = Some(until.min(self.longest_hold()));
-        let new = NewHold { kind: HoldKind::RateLimit, reason: reason.to_owned(), until };
         let on = held_by(&run, HoldKind::RateLimit);
+        let new = NewHold { kind: HoldKind::RateLimit, reason: reason.to_owned(), until: Some(until) };
         self.check_hold(&on, &new)?;
+        let until = until.max(self.now().after(SHORTEST_LIMIT)).min(self.longest_hold());
+        let new = NewHold { until: Some(until), ..new };
         let within = Within::Tenant(run.tenant.clone());
         self.place(&on, &new, By { label: &actor.label(), within: &within, run: Some(&run) })
     }

@@ -316,6 +316,15 @@ fn a_worker_of_a_lane_without_an_account_holds_its_task_alone() {
 }
 
 #[test]
+fn no_worker_comes_again_sooner_than_the_shortest_limit() {
+    let bench = Bench::new();
+    let (task, worker) = worker_of(&bench, "acme", Some("main"));
+    assert_eq!(tell(&bench, &worker, later(&bench, 1)).until, Some(later(&bench, 15)));
+    limited(&bench, worker.run.unwrap().run, 300);
+    assert_eq!(bench.task(&task).not_before, Some(later(&bench, 15)));
+}
+
+#[test]
 fn no_worker_holds_for_longer_than_the_limit() {
     let bench = Bench::new();
     let (_, worker) = worker_of(&bench, "acme", Some("main"));

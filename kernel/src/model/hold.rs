@@ -15,6 +15,10 @@ use crate::model::id::{Profile, RunId, TaskId, Tenant};
 use crate::model::waiting::{Waiting, WaitingCode};
 use crate::model::words::words;
 
+/// The shortest limit that a worker is believed to have met. One that always says "now" would be started without end, and no
+/// failure counted.
+pub const SHORTEST_LIMIT: Duration = Duration::from_secs(15);
+
 words! {
     /// Why something is held.
     "hold kind"

@@ -227,8 +227,8 @@ impl<'a> Look<'a> {
         program.or_else(|| self.denial(path, Want::Read)).or_else(|| {
             // A link is not seen, although what it leads to is.
             self.denial(directory, Want::Read).filter(|_| path.is_symlink())?;
-            let line = Some(format!("[filesystem.add] ro = [\"{}\"]", path.display()));
-            Some(Denial { act: format!("reading {}", path.display()), line })
+            let line = Some(format!("filesystem.add.ro = [\"{}\"]", path.display()));
+            Some(Denial { act: format!("reading {}", path.display()), line, place: None })
         })
     }
 
@@ -239,8 +239,8 @@ impl<'a> Look<'a> {
         if denial.line.is_some() || !complaint.contains("create directory") || !path.is_dir() {
             return Some(denial);
         }
-        let line = Some(format!("[filesystem.add] rw = [\"{}/PATH\"]", path.display()));
-        Some(Denial { act: format!("making a directory beneath {}", path.display()), line })
+        let line = Some(format!("filesystem.add.rw = [\"{}/PATH\"]", path.display()));
+        Some(Denial { act: format!("making a directory beneath {}", path.display()), line, place: None })
     }
 
     /// What is denied about a path that was read, written or executed: which of them nobody has said. Where the user's own rights are what
@@ -354,7 +354,7 @@ mod tests {
         assert_eq!(denial.act, format!("executing {}", tool.display()));
         assert_eq!(told("default", &[("PATH", &path)], "x: 1: env: not found"), None, "it is granted");
         let denial = told("strict", &[], "cat: /proc/self/status: No such file or directory").unwrap();
-        assert_eq!(denial.line.as_deref(), Some("[filesystem] proc = \"host\""));
+        assert_eq!(denial.line.as_deref(), Some("filesystem.proc = \"host\""));
         let libraries = "java: error while loading shared libraries: libjli.so: cannot open shared object file: No such file or directory";
         assert_eq!(told("strict", &[], libraries).unwrap().act, "reading /proc/self");
         assert_eq!(told("default", &[], libraries), None);
@@ -366,11 +366,11 @@ mod tests {
         assert!(line("curl: (6) Could not resolve host: example.org").unwrap().contains("ports"));
         assert_eq!(
             line("strace: ptrace(PTRACE_TRACEME): Operation not permitted").as_deref(),
-            Some("[process] debug = true")
+            Some("process.debug = true")
         );
         let place = dir.path().display();
-        let write = format!("[filesystem.add] rw = [\"{place}\"]");
-        let execute = format!("[filesystem.add] rox = [\"{place}\"]");
+        let write = format!("filesystem.add.rw = [\"{place}\"]");
+        let execute = format!("filesystem.add.rox = [\"{place}\"]");
         for (complaint, expected) in [
             (format!("touch: cannot touch '{place}/x': Read-only file system"), &write),
             (format!("sh: 1: cannot create {place}/x: Directory nonexistent"), &write),
@@ -387,7 +387,7 @@ mod tests {
         }
         let file = dir.path().join("file");
         std::fs::write(&file, "").unwrap();
-        let read = format!("[filesystem.add] ro = [\"{}\"]", file.display());
+        let read = format!("filesystem.add.ro = [\"{}\"]", file.display());
         for complaint in [
             format!("sh: 1: cannot open {}: No such file", file.display()),
             format!("Error: ENOENT: no such file or directory, open '{}'", file.display()),
@@ -408,9 +408,9 @@ mod tests {
             line("curl: (7) Failed to connect to 127.0.0.1 port 1: Couldn't connect to server").is_some()
         );
         let mounted = told("strict", &[], "Error, do this: mount -t proc proc /proc").unwrap();
-        assert_eq!(mounted.line.as_deref(), Some("[filesystem] proc = \"host\""));
+        assert_eq!(mounted.line.as_deref(), Some("filesystem.proc = \"host\""));
         let shared = told("strict", &[], "sh: 1: cannot create /dev/shm/x: Directory nonexistent").unwrap();
-        assert_eq!(shared.line.as_deref(), Some("[filesystem] shm = \"private\""));
+        assert_eq!(shared.line.as_deref(), Some("filesystem.shm = \"private\""));
         assert_eq!(told("unconfined", &[], "cat: /etc/shadow: Permission denied"), None);
         // No line of a policy gives a user what its own rights do not.
         let denial = told("default", &[], "touch: cannot touch '/proc/1/x/y': Read-only file system");

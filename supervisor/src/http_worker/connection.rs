@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use http_body_util::{Empty, Full};
+use http_body_util::{BodyExt as _, Empty, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
 use hyper::header::HeaderValue;
@@ -18,10 +18,13 @@ use super::order::Order;
 use crate::environment;
 use crate::exit::Code;
 use crate::failure::{Failure, with_causes};
-use crate::proxy::trusted;
+use crate::proxy::{DENIED, trusted};
 
 /// How long a connection may take to be there. The answer has the time that the run has.
 const CONNECTED: Duration = Duration::from_secs(30);
+
+/// The longest reason that is read of the proxy.
+const WORDS_BYTES: usize = 4 << 10;
 
 /// What carries a request.
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -38,7 +41,10 @@ pub(super) async fn send(order: &Order) -> Result<Response<Incoming>, Failure> {
     let connected = tokio::time::timeout(CONNECTED, connect(&order.uri, proxy.as_ref())).await;
     let stream = connected
         .map_err(|_| unreachable(format!("no connection within {} s", CONNECTED.as_secs())))?
-        .map_err(|e| unreachable(with_causes(&e)))?;
+        .map_err(|e| match e.get_ref().and_then(|e| e.downcast_ref::<Denied>()) {
+            Some(Denied(why)) => denied(order, why),
+            None => unreachable(with_causes(&e)),
+        })?;
     let broken = |e: hyper::Error| unreachable(with_causes(&e));
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
     // It ends with the answer, or with this process.
@@ -56,7 +62,36 @@ pub(super) async fn send(order: &Order) -> Result<Response<Incoming>, Failure> {
     if let Some(Ok(host)) = host {
         request.headers_mut().insert(header::HOST, host);
     }
-    sender.send_request(request).await.map_err(broken)
+    let answer = sender.send_request(request).await.map_err(broken)?;
+    // Inside a tunnel nobody but the service answers.
+    if is_denied(&answer) && order.uri.scheme_str() == Some("http") {
+        return Err(denied(order, &words(answer).await));
+    }
+    Ok(answer)
+}
+
+/// Why the proxy of the run does not connect to a service.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Denied(String);
+
+/// Whether it is the proxy of the run that has refused a request. A service that says so makes a refused login a failure, and no more.
+fn is_denied<B>(answer: &Response<B>) -> bool {
+    answer.status() == StatusCode::FORBIDDEN && answer.headers().contains_key(DENIED)
+}
+
+/// A service that the run may not reach says nothing of its login, and does not fail.
+fn denied(order: &Order, why: &str) -> Failure {
+    let url = &order.url;
+    Failure::failed(format!("the sandbox of this run lets no request through to the service at {url}"))
+        .hint(why)
+}
+
+/// The beginning of what an answer says, in one line.
+async fn words(answer: Response<Incoming>) -> String {
+    let body = Limited::new(answer.into_body(), WORDS_BYTES).collect().await;
+    let bytes = body.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 async fn connect(to: &Uri, proxy: Option<&Uri>) -> io::Result<Box<dyn Stream>> {
@@ -89,6 +124,9 @@ async fn tunnel(near: TcpStream, place: &str) -> io::Result<impl Stream + use<>>
     let request = Request::connect(place).header(header::HOST, place);
     let request = request.body(Empty::<Bytes>::new()).map_err(io::Error::other)?;
     let answer = sender.send_request(request).await.map_err(io::Error::other)?;
+    if is_denied(&answer) {
+        return Err(io::Error::other(Denied(words(answer).await)));
+    }
     if answer.status() != StatusCode::OK {
         return Err(io::Error::other(format!("the proxy does not connect to {place}: {}", answer.status())));
     }
@@ -120,6 +158,23 @@ fn proxy_of(uri: &Uri, env: impl Fn(&str) -> Option<String>) -> Option<Uri> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_refusal_with_the_header_of_the_proxy_is_a_denial() {
+        for (status, header, expected) in [
+            (403, Some(DENIED), true),
+            (403, None, false),
+            (401, Some(DENIED), false),
+            (200, Some(DENIED), false),
+        ] {
+            let mut answer = Response::new(());
+            *answer.status_mut() = StatusCode::from_u16(status).unwrap();
+            if let Some(name) = header {
+                answer.headers_mut().insert(name, HeaderValue::from_static("host"));
+            }
+            assert_eq!(is_denied(&answer), expected, "{status} {header:?}");
+        }
+    }
 
     #[test]
     fn a_proxy_is_used_for_all_hosts_but_those_that_are_named() {

@@ -1,6 +1,7 @@
 //! What a service says of a task: one verb of its worker, with the arguments of that verb.
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::client::Client;
 use crate::command::Command;
@@ -20,13 +21,17 @@ pub(super) enum Verdict {
 
 impl Verdict {
     pub(super) fn parse(text: &[u8]) -> Result<Self, Failure> {
+        if let Ok(Value::Object(verdicts)) = serde_json::from_slice(text)
+            && verdicts.len() != 1
+        {
+            let given: Vec<&str> = verdicts.keys().map(String::as_str).collect();
+            let given = if given.is_empty() { "none".to_owned() } else { given.join(" and ") };
+            return Err(refused(&format!("one verdict is to be given, and there is {given}")));
+        }
         let mut json = serde_json::Deserializer::from_slice(text);
         let read = serde_path_to_error::deserialize(&mut json).map_err(|e| e.to_string());
         let read = read.and_then(|verdict| json.end().map(|()| verdict).map_err(|e| e.to_string()));
-        read.map_err(|e| {
-            Failure::failed(format!("the answer of the service is not a verdict: {e}"))
-                .hint("`supervisor help docs/lanes/http.md` describes it, such as {\"complete\": {\"summary\": \"…\"}}")
-        })
+        read.map_err(|e| refused(&e))
     }
 
     /// Tells the board. What it refuses is a failure of this run, whatever the class of the refusal.
@@ -43,6 +48,12 @@ impl Verdict {
             ..Failure::failed(format!("the board refuses the verdict of the service: {}", refusal.message))
         })
     }
+}
+
+fn refused(why: &str) -> Failure {
+    Failure::failed(format!("the answer of the service is not a verdict: {why}")).hint(
+        "`supervisor help docs/lanes/http.md` describes it, such as {\"complete\": {\"summary\": \"…\"}}",
+    )
 }
 
 async fn tell<V: Command>(client: &Client, mut verb: V) -> Result<(), Failure> {

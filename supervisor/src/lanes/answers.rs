@@ -52,6 +52,11 @@ impl Services {
         answers.iter().filter(|answer| self.0.contains(&answer.host)).max_by_key(|answer| answer.at)
     }
 
+    /// Whether the last answer of these services did what it was asked: the service does not refuse the account.
+    pub(super) fn is_serving(&self, answers: &[Answer]) -> bool {
+        self.last(answers).is_some_and(|last| (200..300).contains(&last.status))
+    }
+
     /// How a service refuses the run; none where its last answer did what it was asked, or refused that request alone.
     pub(super) fn refusal(&self, answers: &[Answer]) -> Option<Refusal> {
         let last = self.last(answers).filter(|last| last.is_recent())?;

@@ -16,7 +16,7 @@
 
 use std::time::Duration;
 
-use kernel::{EndCause, Ending, OnCleanExit, Purpose, Siblings, Spent, Timestamp};
+use kernel::{EndCause, Ending, OnCleanExit, Purpose, SHORTEST_LIMIT, Siblings, Spent, Timestamp};
 use serde::{Deserialize, Serialize};
 use shim::rundir::{Cause, ExitRecord, Stdout, StopReason};
 
@@ -178,8 +178,9 @@ pub(crate) fn read_ending(
     ending.usage = serde_json::to_value(record.usage).ok();
     ending.stderr_tail = Some(record.stderr_tail.clone()).filter(|tail| !tail.is_empty());
     ending.siblings = match rules.rate_limit {
-        RateLimit::Account => Siblings::Hold,
-        RateLimit::Task => Siblings::Spare,
+        // What a worker says of its service holds up others only as long as the proxy has seen nothing else.
+        RateLimit::Account if !rules.services.is_serving(answers) => Siblings::Hold,
+        RateLimit::Account | RateLimit::Task => Siblings::Spare,
     };
     let is_well = said.finish == Finish::Well;
     ending.result_policy = match rules.on_clean_exit {
@@ -262,7 +263,8 @@ fn own_end(record: &ExitRecord, rules: &EndingRules, said: Finish, ended_at: Tim
                 Reset::At(at) => at,
                 Reset::After(pause) => ended_at.after(pause.min(LONGEST_LIMIT)),
             });
-            let until = told.filter(|until| *until > ended_at).unwrap_or(pause);
+            let shortest = ended_at.after(SHORTEST_LIMIT);
+            let until = told.filter(|until| *until > ended_at).map_or(pause, |until| until.max(shortest));
             EndCause::RateLimited { until: until.min(ended_at.after(LONGEST_LIMIT)) }
         }
         Finish::NotLoggedIn => EndCause::NotLoggedIn { until: ended_at.after(LOGIN_PAUSE) },

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use kernel::{Pool, WorkerRole};
-use policies::{Additions, Broker, Policy};
+use kernel::{Pool, Profile, WorkerRole};
+use policies::{Additions, Broker, LaneHosts, Policy, Target};
 use serde::{Deserialize, Serialize};
 use shim::rundir::{Form as Conversing, TerminalSize};
 
@@ -184,6 +184,17 @@ impl Lane {
         let first = self.additions.brokers.first().filter(|broker| policy.broker.contains(broker));
         let base_url = first.filter(|_| policy.has_proxy()).map(Broker::base_url);
         Lane { base_url, ..self }
+    }
+
+    /// The hosts that its file names, for who says what to add to them.
+    pub(crate) fn named_hosts(&self, name: &Profile) -> LaneHosts {
+        let has_file = self.origin.extension().is_some_and(|ending| ending == "toml");
+        LaneHosts { name: name.to_string(), has_file, hosts: self.additions.hosts.clone() }
+    }
+
+    /// The host of the service that its worker asks.
+    pub(crate) fn service_target(&self) -> Option<Target> {
+        self.service.as_ref()?.target()
     }
 
     /// Whether its program can be started without its own tools.

@@ -19,9 +19,10 @@ use super::login::Login;
 use super::servers::ToolServers;
 use super::service::ServiceFile;
 use super::sessions::{Sessions, Wrong, is_inside};
-use super::template::{Place, Template, UnknownPlace};
+use super::template::{NoPlace, Place, Template};
 use super::tools::Form;
 use super::variable::{is_reserved, is_variable};
+use super::words::Words;
 use crate::config::definitions::{Defect, Subject};
 use crate::time::duration::WrittenDuration;
 
@@ -95,14 +96,6 @@ fn retry_limit() -> WrittenDuration {
 
 fn rate_limit_pause() -> WrittenDuration {
     WrittenDuration::from_secs(300)
-}
-
-/// A word of the command, or words that are left out where one of their places has no value.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Words {
-    One(String),
-    Group(Vec<String>),
 }
 
 impl Lane {
@@ -259,7 +252,7 @@ impl Reader<'_> {
     }
 
     fn template(&self, key: &str, text: &str) -> Result<Template, Defect> {
-        let refuse = |unknown: UnknownPlace| self.defect(key, &unknown.in_braces(), unknown.message());
+        let refuse = |wrong: NoPlace| self.defect(key, &wrong.in_braces(), wrong.message());
         Template::parse(text).map_err(refuse)
     }
 

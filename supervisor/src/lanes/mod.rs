@@ -34,6 +34,7 @@ mod start;
 mod template;
 mod tools;
 mod variable;
+mod words;
 
 pub(crate) use self::answers::Answer;
 pub(crate) use self::at_home::search_path;

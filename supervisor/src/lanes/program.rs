@@ -23,6 +23,20 @@ pub(crate) fn interpreter(path: &Path) -> Option<String> {
     rest.iter().find(|word| !word.starts_with('-') && !word.contains('=')).cloned()
 }
 
+/// Why a path is no program: what a link leads to, or that there is nothing that can be executed.
+pub(crate) fn why_none(path: &Path) -> String {
+    let mut end = path.to_owned();
+    for _ in 0..LINKS {
+        let Ok(target) = std::fs::read_link(&end) else { break };
+        end = end.parent().map_or_else(|| target.clone(), |dir| dir.join(&target));
+    }
+    let nothing = "which is not there, or cannot be executed by this user";
+    if end == path { nothing.to_owned() } else { format!("which leads to {}, {nothing}", end.display()) }
+}
+
+/// How many links in a row are followed (path_resolution(7)).
+const LINKS: usize = 40;
+
 /// The directories that a lane has to name as `install`, so that it has a program with all that it needs, and as little else as can be
 /// known: the one in which the program is found, then where a link in it leads.
 pub(crate) fn install_of(program: &Path) -> Vec<PathBuf> {
@@ -82,6 +96,17 @@ mod tests {
         assert_eq!(interpreter(&script).as_deref(), Some("/bin/sh"));
         std::fs::write(&script, "\x7fELF").unwrap();
         assert_eq!(interpreter(&script), None);
+    }
+
+    #[test]
+    fn a_link_that_leads_to_no_program_says_where_it_leads() {
+        let dir = tempfile::tempdir().unwrap();
+        let (first, second) = (dir.path().join("python3"), dir.path().join("python3.12"));
+        std::os::unix::fs::symlink("python3.12", &first).unwrap();
+        std::os::unix::fs::symlink("/no/such/python", &second).unwrap();
+        let told = why_none(&first);
+        assert!(told.starts_with("which leads to /no/such/python, which is not there"), "{told}");
+        assert!(why_none(&dir.path().join("none")).starts_with("which is not there"));
     }
 
     #[test]

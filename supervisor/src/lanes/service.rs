@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use hyper::Uri;
 use hyper::header::HeaderValue;
-use policies::{Additions, Broker, BrokerHost, HeaderName, HostRule, Secret, Token};
+use policies::{Additions, Broker, BrokerHost, HeaderName, HostRule, Secret, Target, Token};
 use serde::{Deserialize, Serialize};
 
 /// The variable that leads the request to the proxy, which adds the key of the service.
@@ -39,9 +39,7 @@ impl ServiceFile {
     /// Says what is wrong, with the key of the table.
     pub(super) fn read(self, brings: &mut Additions) -> Result<Service, (&'static str, String)> {
         let uri = address(&self.url).map_err(|why| ("url", format!("`{}` {why}", self.url)))?;
-        let host = uri.host().unwrap_or_default();
-        let port = uri.port_u16().unwrap_or(if is_encrypted(&uri) { 443 } else { 80 });
-        let place = format!("{host}:{port}");
+        let place = place(&uri);
         let rule: HostRule = place.parse().map_err(|e| ("url", format!("`{place}`: {e}")))?;
         brings.hosts.insert(rule);
         if let Some(secret) = self.secret {
@@ -84,9 +82,21 @@ impl ServiceFile {
 }
 
 impl Service {
+    /// The host that is asked.
+    pub(super) fn target(&self) -> Option<Target> {
+        let uri: Uri = self.url.parse().ok()?;
+        Target::parse(&place(&uri), None).ok()
+    }
+
     pub(super) fn text(&self) -> String {
         serde_json::json!(self).to_string()
     }
+}
+
+/// The host of an address, with its port.
+fn place(uri: &Uri) -> String {
+    let port = uri.port_u16().unwrap_or(if is_encrypted(uri) { 443 } else { 80 });
+    format!("{}:{port}", uri.host().unwrap_or_default())
 }
 
 /// Whether what is sent can be read by nobody on the way.

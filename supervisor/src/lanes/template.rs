@@ -97,24 +97,33 @@ impl Values<'_> {
     }
 }
 
-/// A name in braces that is no place.
+/// What stands behind a brace and is no place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct UnknownPlace {
-    name: String,
+pub(super) enum NoPlace {
+    /// Nothing has this name.
+    Unknown(String),
+    /// The brace of a place is not closed.
+    Open(&'static str),
 }
 
-impl UnknownPlace {
+impl NoPlace {
     /// The words of the file.
     pub(super) fn in_braces(&self) -> String {
-        format!("{{{}}}", self.name)
+        match self {
+            NoPlace::Unknown(name) => format!("{{{name}}}"),
+            NoPlace::Open(name) => format!("{{{name}"),
+        }
     }
 
     pub(super) fn message(&self) -> String {
         let known: Vec<String> = Place::ALL.iter().map(|(name, _)| format!("{{{name}}}")).collect();
-        let (name, known) = (&self.name, known.join(", "));
-        format!(
-            "`{{{name}}}` is not a placeholder; the known ones are {known} (write {{{{{name}}}}} for the text itself)"
-        )
+        let known = known.join(", ");
+        match self {
+            NoPlace::Unknown(name) => format!(
+                "`{{{name}}}` is not a placeholder; the known ones are {known} (write {{{{{name}}}}} for the text itself)"
+            ),
+            NoPlace::Open(name) => format!("`{{{name}` is not closed; the placeholder is `{{{name}}}`"),
+        }
     }
 }
 
@@ -133,7 +142,7 @@ impl fmt::Display for Template {
 
 impl Template {
     /// Takes a text apart: `{name}` is a place, `{{name}}` the text `{name}`, and any other brace is itself.
-    pub(super) fn parse(text: &str) -> Result<Self, UnknownPlace> {
+    pub(super) fn parse(text: &str) -> Result<Self, NoPlace> {
         let mut pieces = Vec::new();
         let mut rest = text;
         while let Some((at, name)) = braces(rest) {
@@ -147,10 +156,13 @@ impl Template {
                 pieces.push(Piece::Text(rest[at..end].to_owned()));
                 rest = &rest[end + 1..];
             } else {
-                let place = Place::named(name).ok_or_else(|| UnknownPlace { name: name.to_owned() })?;
+                let place = Place::named(name).ok_or_else(|| NoPlace::Unknown(name.to_owned()))?;
                 pieces.push(Piece::Place(place));
                 rest = &rest[end..];
             }
+        }
+        if let Some(name) = unclosed(rest) {
+            return Err(NoPlace::Open(name));
         }
         if !rest.is_empty() {
             pieces.push(Piece::Text(rest.to_owned()));
@@ -179,6 +191,13 @@ fn braces(text: &str) -> Option<(usize, &str)> {
         let name = text[at + 1..].split_once('}')?.0;
         is_name(name).then_some((at, name))
     })
+}
+
+/// The place at the end of a text whose brace is not closed.
+fn unclosed(text: &str) -> Option<&'static str> {
+    let (before, behind) = text.rsplit_once('{')?;
+    let is_escaped = before.ends_with('{');
+    Place::ALL.iter().map(|(name, _)| *name).find(|name| *name == behind && !is_escaped)
 }
 
 fn is_name(text: &str) -> bool {
@@ -238,6 +257,19 @@ pub(super) mod tests {
             ["{print $1}", "{\"a\":{\"b\":1}}", "{}", "{", "}", "{A}", "a{task}b", "{{task}}", "{prompt}"];
         for (word, text) in words.into_iter().zip(expected) {
             assert_eq!(fill(word).as_deref(), Some(text));
+        }
+    }
+
+    #[test]
+    fn a_place_whose_brace_is_not_closed_is_refused() {
+        for text in ["{model", "--model={model", "{task}/{home"] {
+            let open = Template::parse(text).unwrap_err();
+            assert!(text.ends_with(&open.in_braces()), "{text}: {open:?}");
+        }
+        let message = Template::parse("{model").unwrap_err().message();
+        assert_eq!(message, "`{model` is not closed; the placeholder is `{model}`");
+        for text in ["{modell", "{{model", "awk '{print", "{model and more"] {
+            assert_eq!(fill(text).as_deref(), Some(text));
         }
     }
 

@@ -49,6 +49,7 @@ impl Alone {
         let nobody = BoardId(uuid::Uuid::nil());
         let meter = Meter::new(nobody, Arc::clone(&tally), SharedQuotas::default(), Arc::default(), ask);
         let terms = Terms {
+            lane: None,
             policy: policy.clone(),
             tally,
             meter,

@@ -26,6 +26,7 @@ use tokio_rustls::TlsConnector;
 use tokio_util::io::{InspectReader, InspectWriter};
 use tokio_util::task::AbortOnDropHandle;
 
+use super::answer::DENIED;
 use super::credentials::{header_stays, without_credentials};
 use super::head::{HEADERS, LONGEST, TIME, brokered};
 use super::meter::NotTaken;
@@ -91,7 +92,10 @@ async fn exchange(
     match ask(request, inside, terms, activity).await {
         Ok(answer) => answer,
         Err(Unanswered::Unreached(target, Unreached::Refused(refusal))) => {
-            own_answer(StatusCode::FORBIDDEN, &format!("{target}: {}", refused(terms, &refusal)))
+            let text = format!("{target}: {}", refused(terms, &refusal));
+            let mut answer = own_answer(StatusCode::FORBIDDEN, &text);
+            answer.headers_mut().insert(DENIED, HeaderValue::from_static("host"));
+            answer
         }
         Err(Unanswered::Unreached(target, unreached)) => {
             let (status, why) = unreached.answer();
@@ -205,7 +209,8 @@ async fn ask(
         ));
     }
     let length = parts.headers.remove(CONTENT_LENGTH);
-    parts.headers = without(&parts.headers, |_| false);
+    // Only this proxy says that it has denied something.
+    parts.headers = without(&parts.headers, |name| name == DENIED);
     if let Some(length) = length {
         parts.headers.insert(CONTENT_LENGTH, length);
     }

@@ -2,7 +2,7 @@
 
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 
-use super::answer::answer;
+use super::answer::{answer, refuse};
 use super::broker;
 use super::ended;
 use super::head::{self, Kind, Request};
@@ -29,7 +29,7 @@ pub(super) async fn serve(mut worker: impl AsyncRead + AsyncWrite + Unpin, terms
         Kind::Clear(head) => Some(head),
     };
     if let Err(refusal) = verdict::of_target(&terms.policy, &target) {
-        return answer(worker, "403 Forbidden", &refused(terms, &refusal)).await;
+        return refuse(worker, &refused(terms, &refusal)).await;
     }
     let mut passage = match terms.meter.take(&target.to_string()).await {
         Ok(passage) => passage,
@@ -45,7 +45,7 @@ pub(super) async fn serve(mut worker: impl AsyncRead + AsyncWrite + Unpin, terms
     let mut server = match reached {
         Ok(server) => server,
         Err(Unreached::Refused(refusal)) => {
-            return answer(worker, "403 Forbidden", &refused(terms, &refusal)).await;
+            return refuse(worker, &refused(terms, &refusal)).await;
         }
         Err(unreached) => {
             let (status, why) = unreached.answer();

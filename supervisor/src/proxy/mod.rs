@@ -46,6 +46,9 @@ mod verdict;
 mod ways;
 
 pub(crate) use alone::Alone;
+pub(crate) use answer::DENIED;
 pub(crate) use authority::{Authority, pem};
+pub(crate) use tally::DeniedHost;
 pub(crate) use tls::{trusted, trusting};
+pub(crate) use verdict::unnamed_address;
 pub(crate) use ways::{Served, WaysOut};

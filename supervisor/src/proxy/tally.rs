@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use kernel::{Clock as _, Denied, Egress, HostEgress, SpentBudget, SystemClock, Timestamp};
-use policies::Policy;
+use policies::{LaneHosts, Policy};
 use tokio::sync::Notify;
 
 use super::verdict::Refusal;
@@ -72,7 +72,16 @@ struct Refused {
     hosts: BTreeSet<String>,
     /// The keys of spent budgets that are events.
     budgets: BTreeSet<String>,
-    last: Option<Denied>,
+    last: Option<DeniedHost>,
+}
+
+/// A host that the proxy of a run has refused.
+#[derive(Clone, Debug)]
+pub(crate) struct DeniedHost {
+    pub(crate) denied: Denied,
+    pub(crate) at: Timestamp,
+    /// Whether the lane of the run names it: it is its service.
+    pub(crate) is_of_lane: bool,
 }
 
 impl Line {
@@ -164,10 +173,15 @@ impl Tally {
     }
 
     /// Counts a request that is refused. Returns what is denied, and whether it is to be noted.
-    pub(super) fn refuse(&self, policy: &Policy, refusal: &Refusal) -> (Denied, Note) {
+    pub(super) fn refuse(
+        &self,
+        policy: &Policy,
+        lane: Option<&LaneHosts>,
+        refusal: &Refusal,
+    ) -> (Denied, Note) {
         self.denied.fetch_add(1, Ordering::Relaxed);
         self.changed.notify_one();
-        let denial = policy.host_denial(&refusal.target, &refusal.named);
+        let denial = policy.host_denial(&refusal.target, &refusal.named, lane);
         let denied = Denied {
             policy: policy.name().to_owned(),
             text: policy.tell(&denial),
@@ -175,7 +189,8 @@ impl Tally {
             line: denial.line,
         };
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        refused.last = Some(denied.clone());
+        let is_of_lane = lane.is_some_and(|lane| lane.names(&refusal.target));
+        refused.last = Some(DeniedHost { denied: denied.clone(), at: SystemClock.now(), is_of_lane });
         let is_new = refused.hosts.len() < NOTED && refused.hosts.insert(refusal.target.to_string());
         (denied, if is_new { Note::Yes } else { Note::No })
     }
@@ -199,7 +214,7 @@ impl Tally {
     }
 
     /// What was refused last.
-    pub(super) fn last_denied(&self) -> Option<Denied> {
+    pub(super) fn last_denied(&self) -> Option<DeniedHost> {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner).last.clone()
     }
 
@@ -253,7 +268,7 @@ mod tests {
         let tally = Tally::default();
         let refuse = |name: &str| {
             let target = Target::parse(name, None).unwrap();
-            tally.refuse(&policy, &Refusal { named: target.clone(), target })
+            tally.refuse(&policy, None, &Refusal { named: target.clone(), target })
         };
         let (denied, note) = refuse("a.example:443");
         assert_eq!((note, denied.policy.as_str()), (Note::Yes, "agent"));
@@ -262,7 +277,7 @@ mod tests {
         let noted = (0..100).filter(|n| refuse(&format!("n{n}.example:443")).1 == Note::Yes).count();
         assert_eq!(noted, NOTED - 1);
         assert_eq!(tally.figures().denied, 102);
-        assert!(tally.last_denied().unwrap().act.contains("n99.example"));
+        assert!(tally.last_denied().unwrap().denied.act.contains("n99.example"));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use kernel::SpentBudget;
-use policies::{Policy, SecretStores, Target};
+use policies::{LaneHosts, Policy, SecretStores, Target};
 use rustls::{ClientConfig, ServerConfig};
 
 use super::authority::Authority;
@@ -23,6 +23,7 @@ pub(super) type OverBudget = Box<dyn Fn(SpentBudget) + Send + Sync>;
 /// What all connections of a run share.
 pub(super) struct Terms {
     pub(super) policy: Policy,
+    pub(super) lane: Option<LaneHosts>,
     pub(super) tally: Arc<Tally>,
     pub(super) lookups: Lookups,
     pub(super) keys: Keys,
@@ -65,7 +66,7 @@ impl Keys {
 
 /// Counts a refusal, has it noted where it is new, and says it.
 pub(super) fn refused(terms: &Terms, refusal: &Refusal) -> String {
-    let (denied, is_new) = terms.tally.refuse(&terms.policy, refusal);
+    let (denied, is_new) = terms.tally.refuse(&terms.policy, terms.lane.as_ref(), refusal);
     let text = denied.text.clone();
     if is_new == Note::Yes {
         (terms.note)(denied, &refusal.target);

@@ -47,6 +47,15 @@ pub(super) fn of_addresses(
     }
 }
 
+/// Returns the address that a policy would have to name for a target to be reached; none where it is reached already.
+pub(crate) fn unnamed_address(
+    policy: &Policy,
+    target: &Target,
+    found: impl IntoIterator<Item = IpAddr>,
+) -> Option<Target> {
+    of_addresses(policy, target, found).err().map(|refusal| refusal.named)
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::Path;
@@ -100,6 +109,9 @@ mod tests {
         let own = target("127.0.0.1:9000");
         assert!(of_addresses(&policy, &own, addresses(&["127.0.0.1"])).is_ok());
         assert!(of_addresses(&policy, &target("api.example:443"), addresses(&["127.0.0.1"])).is_err());
+        let unnamed = |found: &[&str]| unnamed_address(&policy, &target("b.example:443"), addresses(found));
+        assert_eq!(unnamed(&["::1"]), Some(target("[::1]:443")));
+        assert_eq!((unnamed(&["1.1.1.1", "::1"]), unnamed(&[])), (None, None));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use kernel::{BoardId, Denied, Egress, RunId, SharedQuotas, SpentBudget, Tenant, Timestamp};
-use policies::{Policy, SecretStores, Target, ask_keeper, receive_listener};
+use policies::{LaneHosts, Policy, SecretStores, Target, ask_keeper, receive_listener};
 use tokio::io::Interest;
 use tokio::net::{TcpListener, UnixStream};
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -19,7 +19,7 @@ use super::meter::{Ask, Meter, Purses};
 use super::pace::Pace;
 use super::reach::Lookups;
 use super::shares::{Shares, Taker};
-use super::tally::Tally;
+use super::tally::{DeniedHost, Tally};
 use super::terms::{Keys, Terms};
 use super::tls::Trust;
 use crate::failure::Failure;
@@ -67,6 +67,8 @@ pub(crate) struct Served<'a> {
     pub(crate) run: RunId,
     pub(crate) tenant: Option<Tenant>,
     pub(crate) policy: &'a Policy,
+    /// The lane of its work, and the hosts that it names; none for a check.
+    pub(crate) lane: Option<LaneHosts>,
     /// Who keeps its listening socket.
     pub(crate) keeper: PathBuf,
     /// The directory of the run, which has the key of its authority.
@@ -103,7 +105,7 @@ impl WaysOut {
 
     /// Serves the proxy of a run, as soon as its keeper has a listening socket; nothing where its policy has none.
     pub(crate) fn open(&self, board: &Arc<BoardHandle>, served: Served<'_>) -> Result<(), Failure> {
-        let Served { run, tenant, policy, keeper, dir, stores, ca } = served;
+        let Served { run, tenant, policy, lane, keeper, dir, stores, ca } = served;
         if !policy.has_proxy() {
             return Ok(());
         }
@@ -136,6 +138,7 @@ impl WaysOut {
         });
         let terms = Terms {
             policy: policy.clone(),
+            lane,
             tally,
             meter,
             lookups: Lookups::new(self.tenant((board.id(), tenant)), Arc::clone(&self.lookups)),
@@ -199,7 +202,7 @@ impl WaysOut {
     }
 
     /// What the proxy of a run refused last.
-    pub(crate) fn last_denied(&self, key: Key) -> Option<Denied> {
+    pub(crate) fn last_denied(&self, key: Key) -> Option<DeniedHost> {
         self.ways().get(&key)?.tally.last_denied()
     }
 

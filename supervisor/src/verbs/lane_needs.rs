@@ -1,15 +1,18 @@
 //! What a lane needs beside its program: a way out to its service, and its secrets.
 
+use std::time::Duration;
+
 use kernel::Profile;
-use policies::{Broker, Mode, Policy, SecretStores};
+use policies::{Broker, Host, Mode, Policy, SecretStores};
 
 use crate::doctor::{Check, Verdict};
 use crate::host::kept::KeptHome;
 use crate::lanes::Lane;
 use crate::paths::Root;
+use crate::proxy::unnamed_address;
 
 /// Whether the policy of a lane lets it out to its hosts.
-pub(super) fn network(lane: &Lane, name: &str, policy: &Policy, stores: &SecretStores) -> Check {
+pub(super) async fn network(lane: &Lane, name: &str, policy: &Policy, stores: &SecretStores) -> Check {
     let named = |hosts: &mut dyn Iterator<Item = String>| hosts.collect::<Vec<_>>().join(", ");
     let own = named(&mut lane.additions.hosts.iter().map(ToString::to_string));
     match policy.network.mode {
@@ -23,13 +26,16 @@ pub(super) fn network(lane: &Lane, name: &str, policy: &Policy, stores: &SecretS
         }
         Mode::Proxy => {
             let policy = policy.with(&lane.additions, stores);
-            let hosts = policy.network.hosts;
+            let hosts = &policy.network.hosts;
             if hosts.is_empty() && policy.broker.is_empty() {
                 let detail =
                     format!("neither the lane nor the policy {name} names a host, so none is reached");
                 return Check::new("network", Verdict::Warning, detail).hint(
                     "add those of its service: hosts = [\"api.example.org:443\"] in the file of the lane",
                 );
+            }
+            if let Some(check) = private_service(lane, &policy).await {
+                return check;
             }
             let hosts = named(&mut hosts.iter().map(ToString::to_string));
             Check::new("network", Verdict::Ok, format!("through the proxy to {hosts}"))
@@ -43,6 +49,25 @@ pub(super) fn network(lane: &Lane, name: &str, policy: &Policy, stores: &SecretS
             check.hint(format!("under a policy with a proxy, such as `agent`, it reaches {own} alone"))
         }
     }
+}
+
+/// How long the look-up of the name of a service may take.
+const LOOKUP: Duration = Duration::from_secs(5);
+
+/// A service whose name leads to an address that the proxy does not connect to unless it is named.
+async fn private_service(lane: &Lane, policy: &Policy) -> Option<Check> {
+    let target = lane.service_target()?;
+    let Host::Name(name) = &target.host else { return None };
+    let found = tokio::time::timeout(LOOKUP, tokio::net::lookup_host((name.as_str(), target.port))).await;
+    let found = found.ok()?.ok()?;
+    let named = unnamed_address(policy, &target, found.map(|address| address.ip()))?;
+    let detail =
+        format!("{target} is {}, which is not an address of the internet: the proxy refuses it", named.host);
+    let others =
+        lane.additions.hosts.iter().map(ToString::to_string).filter(|host| *host != target.to_string());
+    let all: Vec<String> = others.chain([named.to_string()]).collect();
+    let hint = format!("add the address to the file of the lane, before its tables: hosts = {all:?}");
+    Some(Check::new("network", Verdict::Warning, detail).hint(hint))
 }
 
 /// Whether its secrets can be read, one check each.

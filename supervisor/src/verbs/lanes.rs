@@ -140,7 +140,7 @@ impl Verb for CheckLane {
                 checks.push(Check::new("policy", Verdict::Ok, detail));
                 let (name, policy) = (&resolved.policy_name, resolved.policy);
                 let stores = call.service.root().secret_stores();
-                checks.push(lane_needs::network(lane, name, policy, &stores));
+                checks.push(lane_needs::network(lane, name, policy, &stores).await);
                 checks.extend(lane_needs::secrets(lane, &stores));
                 checks.extend(lane_needs::brokers(lane, name, policy, &stores));
                 checks.extend(lane_needs::login(lane, &self.name, call.service.root()));
@@ -208,7 +208,12 @@ fn programs(asked: &CheckLane, lane: &Lane, policy: &policies::Policy, file: &Pa
         // A toolchain of the policy may have it, in the home of each worker's user.
         let may_be_there = policy.filesystem.toolchains.required().is_some();
         let verdict = if may_be_there { Verdict::Warning } else { Verdict::Error };
-        let check = Check::new(what, verdict, format!("`{name}` is in none of {}", searched.join(", ")));
+        let detail = if name.contains('/') {
+            format!("`{name}`, {}", program::why_none(Path::new(name)))
+        } else {
+            format!("`{name}` is in none of {}", searched.join(", "))
+        };
+        let check = Check::new(what, verdict, detail);
         check.hint(hint.clone())
     };
     let mut checks = vec![match &found {

@@ -11,13 +11,13 @@ fn egress_denied_tells_of_a_host_that_the_proxy_of_a_run_refused() {
     let denied = crate::Denied {
         policy: "agent".to_owned(),
         act: "connecting to b.example:443".to_owned(),
-        line: Some("[network] hosts = [\"b.example:443\"]".to_owned()),
+        line: Some("network.hosts = [\"b.example:443\"]".to_owned()),
         text: "denied".to_owned(),
     };
     bench.call(move |board| board.note_egress_denied(run, &denied, "b.example:443")).unwrap();
     insta::assert_snapshot!(
         told(&bench, "egress_denied"),
-        @r#"its run: {"host":"b.example:443","line":"[network] hosts = [\"b.example:443\"]","policy":"agent","text":"denied"}"#
+        @r#"its run: {"host":"b.example:443","line":"network.hosts = [\"b.example:443\"]","policy":"agent","text":"denied"}"#
     );
 }
 

@@ -8,6 +8,7 @@ use shim::rundir::{FailedStart, RunDir};
 
 use super::attempt::{Charge, Terms};
 use super::context::{Context, RETRY};
+use super::denied_host::with_denied_host;
 use super::fault::{Fault, LaunchError};
 use super::finish::finish;
 use super::key::TaskKey;
@@ -156,9 +157,10 @@ pub(super) async fn conclude(
     if let Ok(dir) = RunDir::open(&path) {
         tell_started(context, board, key, run, &dir).await;
     }
-    let denied = ending.denied.or_else(|| context.host.ways.last_denied((board.id(), run.id)));
-    let cause = not_before(ending.cause, context.host.ways.opens((board.id(), run.id)));
-    let ending = Ending { denied, cause, ..ending };
+    let ways = (board.id(), run.id);
+    let ending = with_denied_host(ending, context.host.ways.last_denied(ways));
+    let cause = not_before(ending.cause, context.host.ways.opens(ways));
+    let ending = Ending { cause, ..ending };
     finish(context, board, key, run, ending).await;
 }
 

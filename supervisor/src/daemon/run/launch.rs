@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use kernel::{Clock as _, Purpose};
-use policies::{BoardAccess, Identity, Policy, SecretError, SecretStores, Surroundings};
+use policies::{BoardAccess, Identity, LaneHosts, Policy, SecretError, SecretStores, Surroundings};
 use shim::rundir::{Conversation, LeaseSpec, RunDir, RunSpec, VERSION, boottime_us};
 use workspace::{Prepared, WorkspaceSpec};
 
@@ -37,6 +37,8 @@ pub(in crate::daemon) struct Launch {
     pub(in crate::daemon) deadline_us: Option<u64>,
     pub(in crate::daemon) cgroup: Option<PathBuf>,
     pub(in crate::daemon) policy: Policy,
+    /// The lane of the work, and the hosts that it names; none for a check.
+    pub(in crate::daemon) lane: Option<LaneHosts>,
     spare: Option<Spare>,
 }
 
@@ -118,6 +120,7 @@ pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, L
     failpoint::pass("after-prepare");
     let dir = RunDir::create(&path, &spec).map_err(|e| LaunchError::system(STAGE, &e))?;
     failpoint::pass("after-run-dir");
+    let lane = named_hosts(order);
     let note = Note {
         rules: EndingRules::of_run(&order.lane, order.run.purpose, session),
         identity: identity.map(|identity| (identity.uid, identity.gid)),
@@ -127,12 +130,18 @@ pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, L
         reviewer: order.config.review.profile.clone(),
         keeping,
         share: Some(order.share.clone()),
+        lane: lane.clone(),
         failure_limit: order.limits.failure_limit,
     };
     note.write(&path).map_err(|e| LaunchError::system(STAGE, &e))?;
     authorities::make(&order.policy, order.run.id, &path, &private.home)?;
     let policy = order.policy.clone();
-    Ok(Launch { dir, prepared, identity, deadline_us, cgroup, policy, spare })
+    Ok(Launch { dir, prepared, identity, deadline_us, cgroup, policy, lane, spare })
+}
+
+/// The hosts that the lane of a run names. A check has nothing of its lane.
+fn named_hosts(order: &Order) -> Option<LaneHosts> {
+    (order.run.purpose != Purpose::Check).then(|| order.lane.named_hosts(&order.lane_name))
 }
 
 /// Refuses a run for which a secret cannot be read. One of its lane concerns the lane, whatever others have the policy.

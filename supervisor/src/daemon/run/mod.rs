@@ -9,6 +9,7 @@ pub(super) mod claimed;
 pub(super) mod closed;
 pub(super) mod conclude;
 pub(super) mod context;
+mod denied_host;
 pub(super) mod diff;
 pub(super) mod environment;
 mod evidence;

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use kernel::Profile;
-use policies::Identity;
+use policies::{Identity, LaneHosts};
 use serde::{Deserialize, Serialize};
 use shim::rundir::write_json;
 use shim::shortage::unless_short;
@@ -40,6 +40,9 @@ pub(in crate::daemon) struct Note {
     /// What it takes of what is limited; none in the note of an earlier release.
     #[serde(default)]
     pub(in crate::daemon) share: Option<Share>,
+    /// The lane of the work, and the hosts that it names; none for a check.
+    #[serde(default)]
+    pub(in crate::daemon) lane: Option<LaneHosts>,
     /// Counted failures in a row until the task is blocked.
     pub(in crate::daemon) failure_limit: u32,
 }

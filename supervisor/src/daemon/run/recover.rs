@@ -106,6 +106,7 @@ fn reopen_proxy(context: &Context, board: &Arc<BoardHandle>, run: &Run, task: Op
         run: run.id,
         tenant: task.and_then(|task| task.tenant.clone()),
         policy: &spec.policy,
+        lane: Note::read(dir.path()).ok().flatten().and_then(|note| note.lane),
         keeper,
         dir: dir.path(),
         stores: context.host.root.secret_stores(),

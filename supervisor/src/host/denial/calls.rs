@@ -9,7 +9,7 @@ use policies::{Denial, Mode, Policy};
 const NAMES: &[&str] = &["resolve", "resolution", "eai_again", "dns"];
 
 fn denied(act: &str, line: impl Into<String>) -> Denial {
-    Denial { act: act.to_owned(), line: Some(line.into()) }
+    Denial { act: act.to_owned(), line: Some(line.into()), place: None }
 }
 
 /// What is denied about a call that a line names, in small letters.
@@ -17,9 +17,9 @@ pub(super) fn call(policy: &Policy, line: &str) -> Option<Denial> {
     let says = |words: &[&str]| words.iter().any(|word| line.contains(word));
     let process = &policy.process;
     let denied = |act: &str, line: &str| Some(denied(act, line));
-    let never = |act: &str| Some(Denial { act: act.to_owned(), line: None });
+    let never = |act: &str| Some(Denial { act: act.to_owned(), line: None, place: None });
     if says(&["ptrace", "strace", "process_vm_"]) && !process.debug {
-        return denied("tracing a process", "[process] debug = true");
+        return denied("tracing a process", "process.debug = true");
     }
     let ipc = [
         "shmget",
@@ -32,7 +32,7 @@ pub(super) fn call(policy: &Policy, line: &str) -> Option<Denial> {
         "message queue",
     ];
     if says(&ipc) && !process.sysv_ipc {
-        return denied("System V or POSIX IPC", "[process] sysv_ipc = true");
+        return denied("System V or POSIX IPC", "process.sysv_ipc = true");
     }
     if says(&["unshare", "namespace", "mount"]) {
         return never("making a namespace or a mount");
@@ -62,16 +62,16 @@ pub(super) fn network(policy: &Policy, line: &str) -> Option<Denial> {
     }
     let network = &policy.network;
     let denial = match network.mode {
-        Mode::None if own => denied("a server or a connection on this host", "[network] mode = \"loopback\""),
+        Mode::None if own => denied("a server or a connection on this host", "network.mode = \"loopback\""),
         // To where is not known; a connection beyond the host says so with this.
-        Mode::None if !connects => denied("a network socket", "[network] mode = \"loopback\""),
+        Mode::None if !connects => denied("a network socket", "network.mode = \"loopback\""),
         Mode::None | Mode::Loopback if !own => {
             let ports = match port(line) {
                 Some(port) => port.to_string(),
                 None if line.contains("ssh") => "22".to_owned(),
                 None => "80, 443".to_owned(),
             };
-            let line = format!("[network] mode = \"ports\", connect_tcp = [{ports}], udp = true");
+            let line = format!("network = {{ mode = \"ports\", connect_tcp = [{ports}], udp = true }}");
             denied("a connection to the network", line)
         }
         Mode::Ports if serves => {
@@ -79,7 +79,7 @@ pub(super) fn network(policy: &Policy, line: &str) -> Option<Denial> {
         }
         // Names are asked for over UDP. What has that and finds none has no name service, or not that name.
         Mode::Ports if named && network.udp => return None,
-        Mode::Ports if named => denied("a DNS query", "[network] udp = true"),
+        Mode::Ports if named => denied("a DNS query", "network.udp = true"),
         Mode::Ports => {
             return more("a connection to a port", "connect_tcp", &network.connect_tcp, port(line));
         }
@@ -97,7 +97,7 @@ fn more(act: &str, key: &str, has: &BTreeSet<u16>, port: Option<u16>) -> Option<
     let all = has.iter().map(ToString::to_string);
     let all: Vec<String> =
         all.chain([port.map_or_else(|| "PORT".to_owned(), |port| port.to_string())]).collect();
-    Some(denied(act, format!("[network] {key} = [{}]", all.join(", "))))
+    Some(denied(act, format!("network.{key} = [{}]", all.join(", "))))
 }
 
 /// Returns the port that a line names: `port 8080`, `/dev/tcp/HOST/8080`, `127.0.0.1:8080`, `https://…`.
@@ -138,39 +138,37 @@ mod tests {
     fn each_line_is_one_that_a_policy_takes_and_has_what_it_had_before() {
         let ports = "[network]\nmode = 'ports'\nudp = true\nconnect_tcp = [22]\nbind_tcp = [80]\n";
         for (policy, complaint, expected) in [
-            ("", "bind: Operation not permitted", "[network] mode = \"loopback\""),
-            ("", "socket: Operation not permitted", "[network] mode = \"loopback\""),
+            ("", "bind: Operation not permitted", "network.mode = \"loopback\""),
+            ("", "socket: Operation not permitted", "network.mode = \"loopback\""),
             (
                 "",
                 "ssh: Could not resolve hostname x",
-                "[network] mode = \"ports\", connect_tcp = [22], udp = true",
+                "network = { mode = \"ports\", connect_tcp = [22], udp = true }",
             ),
             (
                 "",
                 "unable to access 'https://x/': Could not resolve host: x",
-                "[network] mode = \"ports\", connect_tcp = [443], udp = true",
+                "network = { mode = \"ports\", connect_tcp = [443], udp = true }",
             ),
             (
                 "",
                 "Could not resolve host: x",
-                "[network] mode = \"ports\", connect_tcp = [80, 443], udp = true",
+                "network = { mode = \"ports\", connect_tcp = [80, 443], udp = true }",
             ),
-            (ports, "connect to 127.0.0.1:8080: Permission denied", "[network] connect_tcp = [22, 8080]"),
-            (ports, "connect to x port 25: Permission denied", "[network] connect_tcp = [22, 25]"),
-            (ports, "bind [::1]:8080: Permission denied", "[network] bind_tcp = [80, 8080]"),
+            (ports, "connect to 127.0.0.1:8080: Permission denied", "network.connect_tcp = [22, 8080]"),
+            (ports, "connect to x port 25: Permission denied", "network.connect_tcp = [22, 25]"),
+            (ports, "bind [::1]:8080: Permission denied", "network.bind_tcp = [80, 8080]"),
             (
                 ports,
                 "bash: line 1: /dev/tcp/127.0.0.1/8443: Permission denied",
-                "[network] connect_tcp = [22, 8443]",
+                "network.connect_tcp = [22, 8443]",
             ),
-            ("[network]\nmode = 'ports'\n", "Could not resolve host: x", "[network] udp = true"),
-            ("", "ipcmk: create share memory failed", "[process] sysv_ipc = true"),
+            ("[network]\nmode = 'ports'\n", "Could not resolve host: x", "network.udp = true"),
+            ("", "ipcmk: create share memory failed", "process.sysv_ipc = true"),
         ] {
             let named = line(policy, complaint).unwrap_or_default();
             assert_eq!(named, expected, "{complaint}");
-            let text =
-                named.replacen("] ", "]\n", 1).replace(", connect", "\nconnect").replace(", udp", "\nudp");
-            Policy::from_toml(&format!("version = 1\n{text}\n"), Path::new("own.toml")).unwrap();
+            Policy::from_toml(&format!("version = 1\n{named}\n"), Path::new("own.toml")).unwrap();
         }
         assert_eq!(line(ports, "Could not resolve host: x"), None, "names are open");
         assert_eq!(line(ports, "connect to x port 22: Permission denied"), None, "this port is open");

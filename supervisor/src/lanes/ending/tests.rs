@@ -191,6 +191,7 @@ fn a_limit_without_an_end_is_not_believed() {
     };
     let limited = |secs| EndCause::RateLimited { until: END.after(Duration::from_secs(secs)) };
     assert_eq!(rejected(1_060), limited(60));
+    assert_eq!(rejected(1_001), limited(15), "a worker that comes again at once would do so without end");
     assert_eq!(rejected(i64::MAX), limited(24 * 3600));
     assert_eq!(rejected(i64::MIN), limited(300), "a time that is over is none");
 }
@@ -200,4 +201,26 @@ fn rules_that_an_earlier_release_kept_are_read() {
     let kept = r#"{"on_clean_exit":"complete","identity":null,"exclusive_uid":false,"failure_limit":5}"#;
     let kept: EndingRules = serde_json::from_str(kept).unwrap();
     assert_eq!(kept, EndingRules { on_clean_exit: CleanExit::Complete, ..EndingRules::default() });
+}
+
+#[test]
+fn a_limit_that_the_proxy_has_not_seen_holds_the_task_alone() {
+    let broker = "[[broker]]\nhost = 'a.example'\nheader = 'x-key'\nsecret = 'key'\n";
+    let claude = rules(&format!("stdout = \"claude-stream-json\"\n{broker}"));
+    let place = tempfile::tempdir().unwrap();
+    let rejected = r#"{"type":"rate_limit_event","status":"rejected","resetsAt":5000}"#;
+    std::fs::write(place.path().join("stdout"), rejected).unwrap();
+    let stdout = RunDir::open(place.path()).unwrap().stdout(&exited(1)).unwrap();
+    let first = std::time::Instant::now();
+    let answer = |host, status, seconds| super::super::answers::tests::answer(first, host, status, seconds);
+    for (answers, siblings) in [
+        (vec![], Siblings::Hold),
+        (vec![answer("a.example:443", 200, 1)], Siblings::Spare),
+        (vec![answer("a.example:443", 429, 1)], Siblings::Hold),
+        (vec![answer("other.example:443", 200, 1)], Siblings::Hold),
+    ] {
+        let ending = read_ending(&exited(1), &stdout, &claude, &answers, END);
+        let until = END.after(Duration::from_secs(4_000));
+        assert_eq!((ending.cause, ending.siblings), (EndCause::RateLimited { until }, siblings));
+    }
 }

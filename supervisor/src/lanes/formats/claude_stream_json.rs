@@ -7,11 +7,11 @@
 
 use std::collections::BTreeMap;
 
-use kernel::{OwnLimit, Spent, Timestamp};
+use kernel::{OwnLimit, Spent};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::events::{Count, Dollars, each};
+use super::events::{Count, Dollars, Moment, each, or_default};
 use super::{Finish, Reset, Said, final_message, name, service, trouble};
 use shim::rundir::Stdout;
 
@@ -19,19 +19,23 @@ use shim::rundir::Stdout;
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Event {
     System {
+        #[serde(default, deserialize_with = "or_default")]
         subtype: Option<String>,
+        #[serde(default, deserialize_with = "or_default")]
         session_id: Option<String>,
+        #[serde(default, deserialize_with = "or_default")]
         model: Option<String>,
         #[serde(default)]
         error_status: Count,
     },
     Assistant {
-        #[serde(default)]
+        #[serde(default, deserialize_with = "or_default")]
         message: Message,
     },
     Result(Box<Ended>),
     #[serde(rename = "rate_limit_event")]
     RateLimit {
+        #[serde(default, deserialize_with = "or_default")]
         rate_limit_info: Option<Limit>,
         #[serde(flatten)]
         limit: Limit,
@@ -42,23 +46,27 @@ enum Event {
 
 #[derive(Deserialize)]
 struct Ended {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     is_error: bool,
+    #[serde(default, deserialize_with = "or_default")]
     subtype: Option<String>,
+    #[serde(default, deserialize_with = "or_default")]
     result: Option<String>,
+    #[serde(default, deserialize_with = "or_default")]
     session_id: Option<String>,
     #[serde(default)]
     api_error_status: Count,
+    #[serde(default, deserialize_with = "or_default")]
     terminal_reason: Option<String>,
     #[serde(default)]
     num_turns: Count,
     #[serde(default)]
     total_cost_usd: Dollars,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     usage: Usage,
-    #[serde(default, rename = "modelUsage")]
+    #[serde(default, rename = "modelUsage", deserialize_with = "or_default")]
     model_usage: BTreeMap<String, Usage>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     permission_denials: Vec<IgnoredAny>,
 }
 
@@ -80,7 +88,9 @@ struct Usage {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Message {
+    #[serde(deserialize_with = "or_default")]
     id: Option<String>,
+    #[serde(deserialize_with = "or_default")]
     usage: Usage,
 }
 
@@ -119,10 +129,10 @@ fn plus((a, b, c): (u64, u64, u64), (input, cached, output): (u64, u64, u64)) ->
 /// What there is to know of a limit; in an object of its own or in the event itself.
 #[derive(Default, Deserialize)]
 struct Limit {
+    #[serde(default, deserialize_with = "or_default")]
     status: Option<String>,
-    /// Epoch seconds.
-    #[serde(rename = "resetsAt")]
-    resets_at: Option<i64>,
+    #[serde(default, rename = "resetsAt")]
+    resets_at: Moment,
 }
 
 /// What the events before the last say about the service.
@@ -164,8 +174,7 @@ pub(super) fn read(stdout: &Stdout) -> Said {
         Event::RateLimit { rate_limit_info, limit } => {
             let limit = rate_limit_info.unwrap_or(limit);
             service.is_rejected = limit.status.is_some_and(|status| status == "rejected");
-            let at = limit.resets_at.filter(|_| service.is_rejected);
-            service.reset = at.map(|at| Reset::At(Timestamp::from_secs(at)));
+            service.reset = limit.resets_at.0.filter(|_| service.is_rejected).map(Reset::At);
         }
         Event::Other => {}
     });
@@ -226,6 +235,8 @@ fn spent(ended: &Ended) -> Spent {
 
 #[cfg(test)]
 mod tests {
+    use kernel::Timestamp;
+
     use super::*;
 
     fn said(lines: &[&str]) -> Said {
@@ -328,6 +339,27 @@ mod tests {
             let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
             assert_eq!(said(&lines).finish, finish, "{lines:?}");
         }
+    }
+
+    #[test]
+    fn a_field_of_another_type_is_as_if_it_were_not_there() {
+        let at = |resets_at: &str| {
+            said(&[&format!(r#"{{"type":"rate_limit_event","status":"rejected","resetsAt":{resets_at}}}"#)])
+                .finish
+        };
+        let known = Finish::RateLimited(Some(Reset::At(Timestamp::from_secs(1000))));
+        for resets_at in ["1000", "999.5", "\"1970-01-01T00:16:40Z\""] {
+            assert_eq!(at(resets_at), known, "{resets_at}");
+        }
+        assert_eq!(at("{}"), Finish::RateLimited(None));
+        let nested =
+            r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":999.5}}"#;
+        assert_eq!(said(&[nested]).finish, known);
+        let odd = r#"{"type":"result","subtype":7,"is_error":false,"result":"done","session_id":5,"num_turns":"x","total_cost_usd":0.5,"modelUsage":[],"permission_denials":{},"usage":{"input_tokens":2,"output_tokens":3}}"#;
+        let told = said(&[INIT, odd]);
+        assert_eq!((told.finish, told.message.as_deref()), (Finish::Well, Some("done")));
+        assert_eq!((told.spent.session.as_deref(), told.spent.cost_micros), (Some("7f9c"), Some(500_000)));
+        assert_eq!((told.spent.input_tokens, told.spent.output_tokens), (2, 3));
     }
 
     #[test]

@@ -116,6 +116,26 @@ pub(super) fn read(stdout: &Stdout) -> Said {
     said
 }
 
+/// Whether the last that was heard of its service is an error, which it tries to overcome: an item or a turn would follow one that it has.
+pub(super) fn is_refused(so_far: &Stdout) -> bool {
+    let mut is_refused = false;
+    each(so_far, |Kind { kind }| {
+        if kind == "error" {
+            is_refused = true;
+        } else if ["item.", "turn."].iter().any(|goes_on| kind.starts_with(goes_on)) {
+            is_refused = false;
+        }
+    });
+    is_refused
+}
+
+/// What an event is, whatever it has.
+#[derive(Deserialize)]
+struct Kind {
+    #[serde(rename = "type")]
+    kind: String,
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -180,6 +200,18 @@ mod tests {
             assert_eq!(said(&lines).finish, finish, "{lines:?}");
         }
         assert_eq!(said(&[&failed("the why\\nmore")]).trouble.as_deref(), Some("the why"));
+    }
+
+    #[test]
+    fn an_error_that_nothing_follows_is_a_request_that_is_tried_again() {
+        let is_refused =
+            |lines: &[&str]| super::super::tests::is_refused("codex-jsonl", lines.join("\n").as_bytes());
+        let waits = r#"{"type":"error","message":"Reconnecting... waiting for network connection"}"#;
+        let item = r#"{"type":"item.started","item":{"id":"item_0","type":"command_execution"}}"#;
+        assert!(is_refused(&[THREAD, TURN, waits]) && is_refused(&[TURN, item, waits, waits]));
+        assert!(!is_refused(&[THREAD, TURN]) && !is_refused(&[TURN, waits, item]));
+        assert!(!is_refused(&[TURN, waits, DONE]) && !is_refused(&[]));
+        assert_eq!(said(&[TURN, waits]).finish, Finish::Unavailable);
     }
 
     #[test]

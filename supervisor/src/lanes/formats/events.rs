@@ -1,5 +1,7 @@
 //! What the formats of one JSON object a line have in common: how the lines are read, and how a number of an agent is.
 
+use jiff::Timestamp as Time;
+use kernel::Timestamp;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -13,6 +15,33 @@ pub(super) fn each<E: DeserializeOwned>(stdout: &Stdout, mut take: impl FnMut(E)
             take(event);
         }
     });
+}
+
+/// A value that makes no event unreadable: one of another type is as if it were not there.
+pub(super) fn or_default<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    Ok(serde_json::from_value(value).unwrap_or_default())
+}
+
+/// A point in time: epoch seconds, also with a fraction, or RFC 3339. What is neither is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Moment(pub(super) Option<Timestamp>);
+
+impl<'de> Deserialize<'de> for Moment {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        let whole = value.as_i64().or_else(|| value.as_f64().and_then(whole_seconds));
+        let written = || Some(value.as_str()?.trim().parse::<Time>().ok()?.as_second());
+        Ok(Moment(whole.or_else(written).map(Timestamp::from_secs)))
+    }
+}
+
+/// The seconds of a number with a fraction, up to the next whole one.
+#[expect(clippy::cast_possible_truncation, reason = "a cast from f64 saturates")]
+fn whole_seconds(seconds: f64) -> Option<i64> {
+    seconds.is_finite().then(|| seconds.ceil() as i64)
 }
 
 /// A number that an agent has counted. What is no number, or below 0, is 0: it makes no event unreadable.
@@ -53,6 +82,16 @@ fn millionths(dollars: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_is_a_number_or_a_text_and_spoils_nothing() {
+        let text =
+            r#"[1000, 999.5, "1970-01-01T00:16:40Z", "1970-01-01T01:16:40.5+01:00", "soon", null, {}, true]"#;
+        let times: Vec<Moment> = serde_json::from_str(text).unwrap();
+        let at = Some(Timestamp::from_secs(1000));
+        let times: Vec<_> = times.iter().map(|time| time.0).collect();
+        assert_eq!(times, [at, at, at, at, None, None, None, None]);
+    }
 
     #[test]
     fn a_number_that_makes_no_sense_is_none_and_spoils_nothing() {

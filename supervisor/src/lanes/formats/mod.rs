@@ -50,7 +50,7 @@ static FORMATS: [Reader; 9] = [
     Reader {
         name: "codex-jsonl",
         read: codex_jsonl::read,
-        refused: Some(never),
+        refused: Some(codex_jsonl::is_refused),
         readable: Some(readable::codex),
     },
     Reader {
@@ -244,11 +244,19 @@ mod tests {
 
     /// What a worker says in a format.
     pub(super) fn said(format: &str, output: &[u8]) -> Said {
+        written(output, |stdout| Format::try_from(format.to_owned()).unwrap().read(stdout))
+    }
+
+    /// Whether the service of a worker refuses it, by what it has said so far in a format.
+    pub(super) fn is_refused(format: &str, output: &[u8]) -> bool {
+        written(output, |stdout| Format::try_from(format.to_owned()).unwrap().is_refused(stdout))
+    }
+
+    fn written<T>(output: &[u8], read: impl FnOnce(&Stdout) -> T) -> T {
         let place = tempfile::tempdir().unwrap();
         std::fs::write(place.path().join("stdout"), output).unwrap();
         let run = RunDir::open(place.path()).unwrap();
-        let stdout = run.stdout(&ExitRecord::of(Cause::Exited, 1)).unwrap();
-        Format::try_from(format.to_owned()).unwrap().read(&stdout)
+        read(&run.stdout(&ExitRecord::of(Cause::Exited, 1)).unwrap())
     }
 
     #[test]

@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+use jiff::Zoned;
+use jiff::civil::{DateTime, Time};
+use kernel::Timestamp;
+
 use super::{Finish, Reset};
 
 /// How a run ended that its service has answered so for the last time.
@@ -18,10 +22,15 @@ pub(in crate::lanes) fn by_status(status: u64, reset: Option<Reset>) -> Finish {
 /// The same from the error of an agent in words, where it has no number for it. The words are those of the agent, never those
 /// of a model: only the event of an error is looked at.
 pub(super) fn by_words(error: &str) -> Finish {
+    by_words_at(error, &Zoned::now())
+}
+
+/// The same at a time, for texts that name another one.
+fn by_words_at(error: &str, now: &Zoned) -> Finish {
     let text = error.to_ascii_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
     if has(&["usage limit", "rate limit", "quota", "too many requests"]) || status_in(&text, &[429, 529]) {
-        return Finish::RateLimited(pause_in(&text).map(Reset::After));
+        return Finish::RateLimited(pause_in(&text).map(Reset::After).or_else(|| time_in(&text, now)));
     }
     if has(&["not logged in", "unauthorized", "refresh_token", "refresh token", "invalid api key"])
         || status_in(&text, &[401, 403])
@@ -35,6 +44,8 @@ pub(super) fn by_words(error: &str) -> Finish {
         "timed out",
         "dns error",
         "high demand",
+        // What Codex says of each of its tries where it says no more.
+        "reconnecting",
     ];
     if has(&outages) || status_in(&text, &[408, 500, 502, 503, 504]) {
         return Finish::Unavailable;
@@ -79,6 +90,24 @@ fn pause_in(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok().filter(|pause| !pause.is_zero())
 }
 
+/// The time that an error names, as `try again at 11:31 PM` and `try again at Jan 5th, 2026 11:31 PM` do, in the time of this host. One that
+/// is over is none, nor is a time of day that was earlier today: it may be that of tomorrow, or of another zone.
+fn time_in(text: &str, now: &Zoned) -> Option<Reset> {
+    let start = text.find("again at ")? + "again at ".len();
+    // `5th,` is `5`: an ordinal and commas say nothing.
+    let bare = |word: &str| {
+        let word = word.trim_end_matches([',', '.']);
+        let number = ["st", "nd", "rd", "th"].iter().find_map(|ending| word.strip_suffix(ending));
+        number.filter(|number| number.parse::<u8>().is_ok()).unwrap_or(word).to_owned()
+    };
+    let words: Vec<String> = text[start..].split_whitespace().take(5).map(bare).collect();
+    let joined = |count: usize| words.get(..count).map(|words| words.join(" "));
+    let dated = || DateTime::strptime("%b %d %Y %I:%M %p", joined(5)?).ok();
+    let of_today = || Some(now.date().to_datetime(Time::strptime("%I:%M %p", joined(2)?).ok()?));
+    let at = of_today().or_else(dated)?.to_zoned(now.time_zone().clone()).ok()?;
+    (at > *now).then(|| Reset::At(Timestamp::from_secs(at.timestamp().as_second())))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,13 +138,14 @@ mod tests {
         let table = [
             ("exceeded retry limit, last status: 429 Too Many Requests", limited(None)),
             ("You've hit your usage limit. Try again in 2 hours 30 minutes.", limited(Some(9000.0))),
-            ("You've hit your usage limit. Try again at 3:41 PM.", limited(None)),
             ("rate limit reached, please try again in 1.5s", limited(Some(1.5))),
             ("Rate limit reached, try again in 1e9 years", limited(None)),
             ("unexpected status 401 Unauthorized", Finish::NotLoggedIn),
             ("Your refresh_token was revoked", Finish::NotLoggedIn),
             ("exceeded retry limit, last status: 503 Service Unavailable", Finish::Unavailable),
             ("stream disconnected before completion", Finish::Unavailable),
+            ("Reconnecting... waiting for network", Finish::Unavailable),
+            ("Reconnecting... 2/5 (unexpected status 401 Unauthorized)", Finish::NotLoggedIn),
             (
                 "We’re currently experiencing high demand, which may cause temporary errors.",
                 Finish::Unavailable,
@@ -126,6 +156,32 @@ mod tests {
         ];
         for (words, finish) in table {
             assert_eq!(by_words(words), finish, "{words}");
+        }
+    }
+
+    #[test]
+    fn a_time_that_an_error_names_is_that_of_the_host_and_in_doubt_none() {
+        let now: Zoned = "2026-01-05T20:00[Europe/Berlin]".parse().unwrap();
+        let at = |text: &str| {
+            let at: Zoned = format!("{text}[Europe/Berlin]").parse().unwrap();
+            Some(Reset::At(Timestamp::from_secs(at.timestamp().as_second())))
+        };
+        let limit =
+            "You've hit your usage limit. Upgrade to Pro (https://chatgpt.com/explore/pro) or try again";
+        for (rest, reset) in [
+            ("at 11:31 PM.", at("2026-01-05T23:31")),
+            ("at Jan 7th, 2026 9:05 AM.", at("2026-01-07T09:05")),
+            ("at Feb 22nd, 2026 12:00 AM.", at("2026-02-22T00:00")),
+            ("in 3 days 4 hours 5 minutes.", Some(Reset::After(Duration::from_secs(273_900)))),
+            ("at 3:41 PM.", None),
+            ("at Jan 1st, 2026 9:05 AM.", None),
+            ("at Feb 31st, 2026 9:05 AM.", None),
+            ("at 25:31 PM.", None),
+            ("at noon.", None),
+            ("at ", None),
+            ("later.", None),
+        ] {
+            assert_eq!(by_words_at(&format!("{limit} {rest}"), &now), Finish::RateLimited(reset), "{rest}");
         }
     }
 

@@ -1,0 +1,88 @@
+//! Which host that the proxy of a run has refused is named as a reason of its failure, and what that says of the login of its lane.
+//!
+//! A program asks for more than it needs: updates, statistics. A refused host is named where the run ended by itself, at most
+//! [`RECENT`] after the refusal, and nothing else is known to have been denied. One of the lane is its service: no answer of it
+//! has reached the run, so what the run says of a login is about this proxy, and the run has failed.
+
+use std::time::Duration;
+
+use kernel::{EndCause, Ending};
+
+use crate::proxy::DeniedHost;
+
+/// How long after a refusal the end of a run is put down to it.
+const RECENT: Duration = Duration::from_mins(1);
+
+/// The ending of a run, with the host that its proxy has refused last where that is a reason of it.
+pub(super) fn with_denied_host(ending: Ending, last: Option<DeniedHost>) -> Ending {
+    let Some(last) = last.filter(|_| ending.denied.is_none()) else { return ending };
+    let is_recent = ending.ended_at.is_some_and(|ended_at| ended_at.since(last.at) <= RECENT);
+    let is_plausible = match ending.cause {
+        EndCause::Exited { .. } | EndCause::Signaled { .. } => is_recent,
+        EndCause::NotLoggedIn { .. } => is_recent && last.is_of_lane,
+        _ => false,
+    };
+    if !is_plausible {
+        return ending;
+    }
+    let cause = match ending.cause {
+        EndCause::NotLoggedIn { .. } => EndCause::Exited { code: ending.exit_code.unwrap_or(-1) },
+        other => other,
+    };
+    let mut denied = last.denied;
+    if !last.is_of_lane {
+        denied.text = format!("while it ran, {}", denied.text);
+    }
+    Ending { cause, denied: Some(denied), ..ending }
+}
+
+#[cfg(test)]
+mod tests {
+    use kernel::{Denied, Timestamp};
+
+    use super::*;
+
+    const END: Timestamp = Timestamp::from_secs(1000);
+
+    fn ended(cause: EndCause, is_of_lane: bool, seconds_before: u64) -> Ending {
+        let denied = Denied {
+            policy: "agent".to_owned(),
+            act: "connecting to a.example:443".to_owned(),
+            line: None,
+            text: "the sandbox denied connecting to a.example:443".to_owned(),
+        };
+        let last = DeniedHost { denied, at: END.before(Duration::from_secs(seconds_before)), is_of_lane };
+        let ending = Ending { ended_at: Some(END), exit_code: Some(77), ..Ending::new(cause) };
+        with_denied_host(ending, Some(last))
+    }
+
+    fn text(ending: &Ending) -> Option<&str> {
+        ending.denied.as_ref().map(|denied| denied.text.as_str())
+    }
+
+    #[test]
+    fn a_refused_host_is_a_reason_only_of_a_run_that_ended_by_itself_soon_after() {
+        let aside = "while it ran, the sandbox denied connecting to a.example:443";
+        for (cause, seconds_before, expected) in [
+            (EndCause::Exited { code: 1 }, 5, Some(aside)),
+            (EndCause::Signaled { signal: 6 }, 5, Some(aside)),
+            (EndCause::Exited { code: 1 }, 600, None),
+            (EndCause::TimedOut, 5, None),
+            (EndCause::OutOfMemory, 5, None),
+            (EndCause::Stopped(kernel::StopReason::Stalled), 5, None),
+            (EndCause::NotLoggedIn { until: END }, 5, None),
+        ] {
+            let ending = ended(cause.clone(), false, seconds_before);
+            assert_eq!((text(&ending), &ending.cause), (expected, &cause), "{cause:?} {seconds_before}");
+        }
+    }
+
+    #[test]
+    fn a_lane_whose_host_is_refused_waits_for_no_login() {
+        let ending = ended(EndCause::NotLoggedIn { until: END }, true, 5);
+        assert_eq!(ending.cause, EndCause::Exited { code: 77 });
+        assert_eq!(text(&ending), Some("the sandbox denied connecting to a.example:443"));
+        let known = Ending { ended_at: Some(END), ..Ending::new(EndCause::Exited { code: 1 }) };
+        assert_eq!(with_denied_host(known, None).denied, None);
+    }
+}
