@@ -80,6 +80,32 @@ fn a_reload_keeps_what_was_good_and_says_so() {
 }
 
 #[test]
+#[test]
+fn a_file_that_says_something_else_than_what_was_read_is_known_by_its_lane() {
+    let bench = Bench::new();
+    bench.write("lanes.d/mine.toml", GOOD);
+    bench.write("lanes.d/gone.toml", GOOD);
+    bench.write("policies.d/own.toml", "version = 1\nextends = 'strict'\n");
+    let used = Roster::load(&bench.root).on(&policies::Support::detect());
+    let changed = |lane: &str| {
+        let now = used.on_disk(&bench.root);
+        let paths = used.changed_files(&now, &bench.root, &lane.parse().unwrap());
+        let name = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
+        paths.iter().map(name).collect::<Vec<_>>()
+    };
+    assert!(changed("mine").is_empty());
+    bench.write("lanes.d/mine.toml", "argv = [\"other\"]\n");
+    bench.write("lanes.d/new.toml", GOOD);
+    std::fs::remove_file(bench.dir.path().join("lanes.d/gone.toml")).unwrap();
+    assert_eq!(
+        [changed("mine"), changed("new"), changed("gone")],
+        [["mine.toml"], ["new.toml"], ["gone.toml"]]
+    );
+    bench.write("policies.d/own.toml", "version = 1\nextends = 'default'\n");
+    assert_eq!(changed("shell"), ["own.toml"]);
+    assert!(used.on_disk(&bench.root).policies.host().is_some(), "the host stays the same");
+}
+
 fn a_file_that_is_no_regular_one_or_has_no_end_is_a_defect_and_keeps_nobody_waiting() {
     let bench = Bench::new();
     for name in ["lanes.d/pipe.toml", "policies.d/pipe.toml"] {

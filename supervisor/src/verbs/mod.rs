@@ -51,6 +51,7 @@ mod import;
 mod init;
 mod kill;
 mod lane_needs;
+mod lane_program;
 mod lanes;
 mod line_comment;
 mod link;
