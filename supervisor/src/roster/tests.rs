@@ -4,6 +4,7 @@ use kernel::{LimitSource, Pool};
 
 use super::*;
 use crate::config::definitions::{Effect, Subject};
+use crate::exit::Code;
 use crate::failure::Failure;
 use crate::paths::RootChoice;
 
@@ -80,7 +81,6 @@ fn a_reload_keeps_what_was_good_and_says_so() {
 }
 
 #[test]
-#[test]
 fn a_file_that_says_something_else_than_what_was_read_is_known_by_its_lane() {
     let bench = Bench::new();
     bench.write("lanes.d/mine.toml", GOOD);
@@ -106,6 +106,7 @@ fn a_file_that_says_something_else_than_what_was_read_is_known_by_its_lane() {
     assert!(used.on_disk(&bench.root).policies.host().is_some(), "the host stays the same");
 }
 
+#[test]
 fn a_file_that_is_no_regular_one_or_has_no_end_is_a_defect_and_keeps_nobody_waiting() {
     let bench = Bench::new();
     for name in ["lanes.d/pipe.toml", "policies.d/pipe.toml"] {
@@ -265,6 +266,11 @@ fn each_reason_says_what_is_wrong_to_all_who_ask() {
         "{warning}"
     );
     assert_eq!((message.as_str(), hint.contains("shell")), ("no profile or lane `ghost` exists here", true));
+    let named = |name: &str| {
+        let why = roster.resolve(&name.parse().unwrap(), None, &Config::default()).unwrap_err();
+        why.of_what_was_named().code
+    };
+    assert_eq!((named("ghost"), named("bad")), (Code::NotFound, Code::Conflict));
     let (code, warning, message, hint) = why("bad", None);
     assert_eq!(code, kernel::WaitingCode::Environment);
     assert!(warning.starts_with("nothing runs it for now: it waits for the lane bad"), "{warning}");
