@@ -58,10 +58,10 @@ fn a_run_whose_question_failed_may_ask_another_one() {
 
     let summary = shown["latest_summary"].as_str().unwrap();
     assert!(summary.contains("was not answered") && summary.ends_with("4 the second, and now?"), "{summary}");
-    let refused = fleet.cli(["consult", "shell", "exit 3", "--json"]).json();
+    let refused = fleet.cli(["consult", "shell", "exit 3", "--json"]).json()["error"].clone();
     assert_eq!((&refused["code"], &refused["changed"]), (&"conflict".into(), &true.into()), "{refused:#}");
-    let refused = fleet.cli(["consult", "nobody-here", "hello?", "--json"]).json();
-    assert!(refused.get("changed").is_none(), "{refused:#}");
+    let refused = fleet.cli(["consult", "nobody-here", "hello?", "--json"]).json()["error"].clone();
+    assert!(refused["code"] == "not_found" && refused.get("changed").is_none(), "{refused:#}");
 }
 
 #[test]

@@ -19,7 +19,7 @@ pub(crate) struct Failure {
     pub(crate) message: String,
     /// What to do next.
     pub(crate) hint: Option<String>,
-    /// Whether something was changed all the same, before it.
+    /// Whether something was changed before it, or may have been.
     pub(crate) has_changed: bool,
 }
 
@@ -29,7 +29,7 @@ impl Failure {
         Failure { code, message: message.into(), hint: None, has_changed: false }
     }
 
-    /// The same refusal of a request that has changed something before it came to this.
+    /// The same refusal of a request that has changed something before it came to this, or may have.
     pub(crate) fn after_a_change(self) -> Self {
         Failure { has_changed: true, ..self }
     }
@@ -167,7 +167,7 @@ pub(crate) struct Problem {
     /// What to do next.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) hint: Option<String>,
-    /// Whether something was changed all the same.
+    /// Whether something was changed all the same, or may have been.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) changed: bool,
 }

@@ -5,17 +5,21 @@ use std::path::{Path, PathBuf};
 use kernel::Profile;
 use policies::GrantPath;
 
-use super::lanes::CheckLane;
 use crate::doctor::{Check, Verdict};
 use crate::host::home::home_of;
 use crate::lanes::{Lane, program};
 
-/// Where its program is, and what runs that. `file` is the lane's own file, which may not be there.
-pub(super) fn check(asked: &CheckLane, lane: &Lane, policy: &policies::Policy, file: &Path) -> Vec<Check> {
+/// Where the program of a lane is, and what runs that. `path` is where the caller finds programs, `file` the lane's own file, which may
+/// not be there.
+pub(super) fn check(
+    (asked, path): (&Profile, Option<&str>),
+    lane: &Lane,
+    policy: &policies::Policy,
+    file: &Path,
+) -> Vec<Check> {
     let home = home_of(None);
     let dirs = lane.search_path(policy, home.as_deref());
-    let theirs: Vec<PathBuf> =
-        asked.path.iter().flat_map(|path| path.split(':')).map(PathBuf::from).collect();
+    let theirs: Vec<PathBuf> = path.iter().flat_map(|path| path.split(':')).map(PathBuf::from).collect();
     let name = lane.program();
     if name.contains('{') {
         return vec![Check::new(
@@ -41,7 +45,7 @@ pub(super) fn check(asked: &CheckLane, lane: &Lane, policy: &policies::Policy, f
     needed.dedup();
     let hint = match needed.as_slice() {
         [] => format!("install it, or name its directory as `install` in {}", file.display()),
-        dirs => install_hint(&asked.name, lane, dirs, file),
+        dirs => install_hint(asked, lane, dirs, file),
     };
     let missing = |what: &str, name: &str| {
         let searched: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();

@@ -175,7 +175,12 @@ impl Verb for CheckLane {
                 checks.extend(lane_needs::secrets(lane, &stores));
                 checks.extend(lane_needs::brokers(lane, name, policy, &stores));
                 checks.extend(lane_needs::login(lane, &self.name, root));
-                checks.extend(lane_program::check(&self, lane, policy, &file_of(root, &self.name)));
+                checks.extend(lane_program::check(
+                    (&self.name, self.path.as_deref()),
+                    lane,
+                    policy,
+                    &file_of(root, &self.name),
+                ));
             }
             Err(why) => checks.push(Check::failed("policy", why.into())),
         }
