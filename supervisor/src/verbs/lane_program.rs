@@ -86,13 +86,15 @@ fn granted(lane: &Lane, policy: &policies::Policy, home: Option<&Path>) -> Vec<P
         GrantPath::Absolute(path) => Some(path.clone()),
         GrantPath::Workspace(_) | GrantPath::Home(_) | GrantPath::Tmp(_) => None,
     });
-    let named: Vec<PathBuf> = of_policy.chain(lane.install_under(policy, home)).collect();
+    // Toolchains are granted where their programs and their variables are.
+    let tools = home.map(|home| files.toolchains.environment(home)).unwrap_or_default();
+    let of_tools = tools.path.into_iter().chain(tools.set.into_values().map(PathBuf::from));
+    let named: Vec<PathBuf> = of_policy.chain(of_tools).chain(lane.install_under(policy, home)).collect();
     let real = named.iter().filter_map(|path| path.canonicalize().ok()).collect::<Vec<_>>();
     named.into_iter().chain(real).collect()
 }
 
-/// Where a program is, if a link leads to it out of all that is granted. What is found outside of that has a grant that is not known
-/// here, such as that of a toolchain.
+/// Where a program is, if a link leads to it out of all that is granted. What is found outside of that has a grant that is not known here.
 fn leads_out(path: &Path, granted: &[PathBuf]) -> Option<PathBuf> {
     let is_granted = |path: &Path| granted.iter().any(|dir| path.starts_with(dir));
     let real = path.canonicalize().ok()?;
@@ -122,5 +124,48 @@ fn install_hint(name: &Profile, lane: &Lane, dirs: &[PathBuf], file: &Path) -> S
         // Before its tables.
         (true, true) => format!("you have it:\nsed -i '1i {install}' {file}"),
         (true, false) => format!("you have it:\nwrite {install} into {file}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use policies::Policy;
+
+    use super::*;
+    use crate::config::definitions::Found;
+    use crate::lanes::Lanes;
+    use crate::paths::RootChoice;
+
+    #[test]
+    fn a_link_leads_out_only_where_the_policy_does_not_grant_its_target() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().canonicalize().unwrap();
+        let (bin, node) = (home.join("tools"), home.join(".nvm/versions/node/v22.1.0/bin/node"));
+        for path in [bin.join("own"), home.join("other/agent"), node.clone()] {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
+        }
+        symlink(&node, bin.join("node")).unwrap();
+        symlink(home.join("other/agent"), bin.join("agent")).unwrap();
+        symlink("/usr/bin/env", bin.join("env")).unwrap();
+        let text = format!("argv = [\"agent\"]\ninstall = [{bin:?}]\n");
+        let root = RootChoice { root: Some(home.join("root")), ..RootChoice::default() }.resolve(|_| None);
+        let root = root.unwrap();
+        std::fs::create_dir_all(root.lanes_dir()).unwrap();
+        std::fs::write(root.lanes_dir().join("agent.toml"), text).unwrap();
+        let lanes = Lanes::load(&root);
+        let Found::Usable(lane) = lanes.find(&"agent".parse().unwrap()) else { panic!("{lanes:?}") };
+        let out = |program: &str, policy: &str| {
+            let granted = granted(lane, &Policy::builtin(policy).unwrap(), Some(&home));
+            let needed = beyond(&bin.join(program), &granted);
+            leads_out(&bin.join(program), &granted).map(|real| (real, needed))
+        };
+        assert_eq!(out("own", "default"), None);
+        assert_eq!(out("env", "default"), None, "every policy has it");
+        assert_eq!(out("node", "agent"), None, "it has the toolchains of the home");
+        assert_eq!(out("node", "default"), Some((node.clone(), vec![node.parent().unwrap().to_owned()])));
+        assert_eq!(out("agent", "agent"), Some((home.join("other/agent"), vec![home.join("other")])));
     }
 }
