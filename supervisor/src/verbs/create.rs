@@ -186,6 +186,7 @@ impl Create {
 
     fn into_new_task(self) -> Result<NewTask, Failure> {
         let workspace = self.place()?;
+        texts::require_skill_names(&self.skills)?;
         let initial = match (self.triage, self.initial_status.as_deref()) {
             (true, Some("blocked")) => {
                 return Err(Failure::usage("a task is created in triage or blocked, not both")

@@ -194,7 +194,7 @@ pub(crate) use steer::Steer;
 pub(crate) use stop::Stop;
 pub(crate) use swarm::Swarm;
 pub(crate) use tenants::{ListTenants, TenantLine, TenantUsage, is_open, show_tenant};
-pub(crate) use texts::{localized_workspace, own_task_if_none, read_text};
+pub(crate) use texts::{is_nobody, localized_workspace, own_task_if_none, read_profile, read_text};
 pub(crate) use tools::{OfPlugin, Offered, Tools};
 pub(crate) use unarchive::Unarchive;
 pub(crate) use unblock::Unblock;
