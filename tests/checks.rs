@@ -47,16 +47,20 @@ fn a_worker_that_lies_reads_what_was_wrong_and_is_done_when_its_work_is() {
 #[test]
 fn a_check_that_fails_too_often_blocks_the_task_until_a_person_lets_it_go_on() {
     let fleet = Fleet::boot();
-    let id = fleet.create("work", "true", &["--check", "exit 75", "--max-checks", "2"]);
+    let work = "supervisor complete --summary 'all tests pass'";
+    let id = fleet.create("work", work, &["--check", "exit 75", "--max-checks", "2"]);
     let shown = fleet.wait_for(&id, "blocked");
     assert_eq!(shown["task"]["block_kind"], "gave_up");
     assert_eq!(shown["why"]["text"], "gave up after 2 failed checks: the check failed: exit code 75");
     assert_eq!(shown["runs"].as_array().unwrap().len(), 4, "{shown:#}");
     let human = fleet.cli(["show", &id]).ok();
     assert!(human.stdout.contains("exit 75  (failed 2 of 2)"), "{}", human.stdout);
+    let claimed = "Claimed (its check failed)\nall tests pass\n";
+    assert!(human.stdout.contains(claimed) && !human.stdout.contains("Result"), "{}", human.stdout);
     fleet.cli(["edit", &id, "--check", "exit 0"]).ok();
     fleet.cli(["unblock", &id]).ok();
     fleet.wait_for(&id, "done");
+    assert!(fleet.cli(["show", &id]).ok().stdout.contains("\nResult\nall tests pass\n"));
 }
 
 /// The workspace is that of the work as it is, and nothing else of the work is there.

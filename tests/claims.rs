@@ -306,6 +306,8 @@ fn a_task_of_a_pull_lane_waits_to_be_claimed_and_its_worker_reports_with_the_tok
         assert!(why.contains("waits for somebody to claim it: outside is a pull lane"), "{why}");
         assert!(!shown["events"].to_string().contains("skipped_nonspawnable"), "{shown:#}");
 
+        let long = fleet.cli(["claim", "--assignee", "outside", "--ttl", "365d"]);
+        assert!(long.refused(2, "between 1 second and 30 days").stderr.contains("15m or 30d"));
         let claimed = fleet.json(["claim", "--assignee", "outside", "--ttl", "15m"]);
 
         assert_eq!(claimed["task"]["id"], created["id"]);

@@ -24,7 +24,8 @@ fn a_worker_asks_another_lane_and_gets_its_answer_where_every_slot_is_taken() {
         assert_eq!((&question["status"], &question["tenant"]), (&"done".into(), &"acme".into()));
         let answer = fleet.json(["consult", "oracle", "and now?", "--tenant", "acme"]);
         assert_eq!(answer["answer"], "the second, and now?");
-        fleet.cli(["consult", "nobody-here", "hello?"]).refused(4, "no profile or lane `nobody-here`");
+        fleet.cli(["consult", "nobody-here", "hello?"]).refused(3, "no profile or lane `nobody-here`");
+        fleet.cli(["consult", "oracle", " "]).refused(2, "the question is empty");
     }
 }
 
@@ -57,6 +58,10 @@ fn a_run_whose_question_failed_may_ask_another_one() {
 
     let summary = shown["latest_summary"].as_str().unwrap();
     assert!(summary.contains("was not answered") && summary.ends_with("4 the second, and now?"), "{summary}");
+    let refused = fleet.cli(["consult", "shell", "exit 3", "--json"]).json()["error"].clone();
+    assert_eq!((&refused["code"], &refused["changed"]), (&"conflict".into(), &true.into()), "{refused:#}");
+    let refused = fleet.cli(["consult", "nobody-here", "hello?", "--json"]).json()["error"].clone();
+    assert!(refused["code"] == "not_found" && refused.get("changed").is_none(), "{refused:#}");
 }
 
 #[test]

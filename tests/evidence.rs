@@ -93,6 +93,7 @@ fn a_completion_that_names_files_or_commits_which_do_not_exist_is_refused_and_th
             told complete --summary lie --artifact out
             if git rev-parse HEAD > /dev/null 2>&1; then
               told complete --summary lie --metadata '{"commits": ["0123456789012345678901234567890123456789"]}'
+              told complete --summary lie --metadata '{"commits": ["HEAD"]}'
               git -c user.name=a -c user.email=a@b commit -q --allow-empty -m new
               real=", \"commits\": [\"$(git rev-parse HEAD)\", \"$(git rev-parse --short HEAD^)\"]"
             fi
@@ -108,9 +109,14 @@ fn a_completion_that_names_files_or_commits_which_do_not_exist_is_refused_and_th
                 assert!(said.contains(words), "{workspace}: {words}: {said}");
             }
             let (lies, in_git) = (said.matches("exit 2").count(), workspace != "scratch");
-            assert_eq!(lies, if in_git { 4 } else { 3 }, "{workspace}: {said}");
+            assert_eq!(lies, if in_git { 5 } else { 3 }, "{workspace}: {said}");
             let commit = "there is no commit 0123456789012345678901234567890123456789";
             assert_eq!(said.contains(commit), in_git, "{workspace}: {said}");
+            assert_eq!(
+                said.contains("the commit `HEAD` is a name that moves"),
+                in_git,
+                "{workspace}: {said}"
+            );
             assert_eq!(shown["attachments"].as_array().unwrap().len(), 1, "{shown:#}");
             assert_eq!(shown["runs"].as_array().unwrap().len(), 1, "{shown:#}");
         }

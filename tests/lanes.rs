@@ -1,6 +1,7 @@
 //! Lanes of one's own: what an agent says about its ending on its standard output.
 
 mod brought;
+mod checked;
 mod live;
 mod prompts;
 mod sessions;

@@ -108,7 +108,10 @@ fn a_profile_is_created_with_all_that_is_said_shown_exported_and_removed() {
     let exported = fleet.cli(["profile", "export", "ann"]).ok().stdout;
     fleet.cli(["profile", "rm", "ann"]).ok();
     assert_eq!(fleet.cli(["profile", "show", "ann"]).code, 3);
-    assert_eq!(fleet.cli(["profile", "rm", "ann"]).code, 3);
+    let gone = fleet.cli(["profile", "rm", "ann"]).refused(3, "there is no file");
+    assert!(gone.stderr.contains("supervisor profile list"), "{}", gone.stderr);
+    fleet.cli(["profile", "install", "/dev/zero", "--name", "zero"]).refused(2, "is too large for a profile");
+    fleet.cli(["profile", "create", "none", "--lane", "echo"]).refused(2, "`none` means nobody");
     fs::write(fleet.home().join("back.md"), exported).unwrap();
     fleet.cli(["profile", "install", "back.md"]).ok();
     assert_eq!(fleet.json(["profile", "show", "ann"])["profile"], expected);

@@ -58,6 +58,8 @@ fn a_skill_that_does_not_exist_is_warned_of_and_a_profile_that_names_one_starts_
     assert!(created.stderr.contains("warning: there is no skill `polish`"), "{created:?}");
     assert!(created.stderr.contains("without it the worker starts all the same"), "{created:?}");
     run(&fleet, &["--assignee", "without", "--skill", "polish", "--skill", "tidy"]);
+    let path = ["create", "x", "--assignee", "shell", "--body", "true", "--skill", "../x"];
+    fleet.cli(path).refused(2, "`../x` is a path, and not the name of a skill");
 
     let waits = fleet.json(["create", "x", "--assignee", "ann", "--body", "true"]);
     assert!(waits["warnings"].to_string().contains("there is no skill `polish`"), "{waits:#}");

@@ -69,6 +69,7 @@ fn a_person_types_at_the_terminal_of_a_worker_leaves_it_and_comes_back() {
         screen.press("more\r");
         screen.shows("then more");
         screen.shows("the task is done");
+        screen.loses("it has written nothing");
         assert!(screen.end().success());
         let shown = fleet.wait_for(&task, "done");
         let summary = shown["latest_summary"].as_str().unwrap();

@@ -104,7 +104,11 @@ fn a_wrong_call_is_refused_with_its_code_a_hint_and_an_unharmed_board() {
             (&["create", "x", "--workspace", "dir:relative"], 2, "relative"),
             (&["create", "x", "--workspace", "dir:/no/such/place"], 3, "/no/such/place"),
             (&["create", "x", "--workspace", "dir:/etc/passwd"], 2, "/etc/passwd"),
-            (&["create", "x", "--workspace", "worktree:/no/such/repo"], 3, "/no/such/repo"),
+            (
+                &["create", "x", "--workspace", "worktree:/no/such/repo"],
+                3,
+                "there is no git repository at /no/such/repo",
+            ),
             (&["create", "x", "--workspace", "worktree:relative"], 2, "relative"),
             (&["create", "x", "--workspace", "moon"], 2, "moon"),
             // Texts.

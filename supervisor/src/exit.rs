@@ -122,7 +122,7 @@ impl Code {
         self.row().word
     }
 
-    /// Whether who gets such a refusal of a change knows that nothing was changed.
+    /// Whether a refusal of this class comes before anything is changed, unless it says otherwise: `Failure::after_a_change`.
     pub(crate) fn changed_nothing(self) -> bool {
         match self {
             Code::Usage

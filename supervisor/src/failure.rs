@@ -19,12 +19,24 @@ pub(crate) struct Failure {
     pub(crate) message: String,
     /// What to do next.
     pub(crate) hint: Option<String>,
+    /// Whether something was changed before it, or may have been.
+    pub(crate) has_changed: bool,
 }
 
 impl Failure {
     /// A refusal without a hint.
     pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
-        Failure { code, message: message.into(), hint: None }
+        Failure { code, message: message.into(), hint: None, has_changed: false }
+    }
+
+    /// The same refusal of a request that has changed something before it came to this, or may have.
+    pub(crate) fn after_a_change(self) -> Self {
+        Failure { has_changed: true, ..self }
+    }
+
+    /// Whether who asked for a change and gets this knows that nothing was changed.
+    pub(crate) fn changed_nothing(&self) -> bool {
+        self.code.changed_nothing() && !self.has_changed
     }
 
     /// The same refusal with a hint.
@@ -95,7 +107,7 @@ impl Failure {
 
 impl From<kernel::Error> for Failure {
     fn from(error: kernel::Error) -> Self {
-        Failure { code: error.code().into(), message: error.to_string(), hint: error.hint() }
+        Failure { hint: error.hint(), ..Failure::new(error.code().into(), error.to_string()) }
     }
 }
 
@@ -122,7 +134,7 @@ impl From<kernel::OpenError> for Failure {
             | E::Mixed { .. }
             | E::Sqlite { .. } => Code::Failed,
         };
-        Failure { code, message: error.to_string(), hint: error.hint() }
+        Failure { hint: error.hint(), ..Failure::new(code, error.to_string()) }
     }
 }
 
@@ -155,6 +167,9 @@ pub(crate) struct Problem {
     /// What to do next.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) hint: Option<String>,
+    /// Whether something was changed all the same, or may have been.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) changed: bool,
 }
 
 impl From<&Failure> for Problem {
@@ -166,6 +181,7 @@ impl From<&Failure> for Problem {
             detail: failure.message.clone(),
             code: failure.code.word().to_owned(),
             hint: failure.hint.clone(),
+            changed: failure.has_changed,
         }
     }
 }
@@ -176,6 +192,7 @@ impl From<Problem> for Failure {
             code: Code::from_wire(Some(&problem.code), problem.status),
             message: problem.detail,
             hint: problem.hint,
+            has_changed: problem.changed,
         }
     }
 }

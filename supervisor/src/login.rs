@@ -28,7 +28,7 @@ use crate::lanes::{Lane, LoginCommand, search_path};
 use crate::paths::{Root, make_dir};
 use crate::program::environment;
 use crate::proxy::Alone;
-use crate::roster::Roster;
+use crate::roster::{CannotRun, Roster};
 
 /// What a login is to be.
 #[derive(Debug)]
@@ -65,12 +65,7 @@ impl Login<'_> {
         let config = Config::load(root)?;
         let support = detect_support().await?;
         let roster = Roster::load(root).on(&support);
-        let resolved = roster.resolve(self.assignee, None, &config).map_err(|why| {
-            // No state forbids it: the caller has named nothing that there is.
-            let code = why.is_unknown().then_some(Code::NotFound);
-            let failure = Failure::from(why);
-            Failure { code: code.unwrap_or(failure.code), ..failure }
-        })?;
+        let resolved = roster.resolve(self.assignee, None, &config).map_err(CannotRun::of_what_was_named)?;
         let lane = resolved.lane;
         if !lane.has_login() {
             return Err(no_login(lane, &resolved.lane_name, root));

@@ -58,7 +58,7 @@ pub(crate) async fn of_lane(client: &Client, lane: &Profile, timeout: Duration) 
         checks.push(check);
         return Ok(Report { ok, checks });
     }
-    let place = Place::make()?;
+    let place = Place::make("supervisor-lane-")?;
     let tried = try_lane(client.root(), &place, lane, timeout).await;
     place.remove()?;
     checks.extend(tried?);

@@ -114,6 +114,8 @@ fn a_message_goes_through_the_same_doors_as_every_request() {
         let answer = accepting(&door).send_as("POST", "/mcp", Some("application/json"), broken.as_bytes());
         assert!((400..=422).contains(&answer.status), "{broken}: {} {}", answer.status, answer.body);
     }
+    let broken = accepting(&door).send_as("POST", "/mcp", Some("application/json"), b"{").json(400);
+    assert_eq!((&broken["error"]["code"], &broken["id"]), (&json!(-32700), &json!(null)), "{broken}");
     let deep = [b"{\"a\":".repeat(10_000), b"1".to_vec(), b"}".repeat(10_000)].concat();
     assert!(accepting(&door).send("POST", "/mcp", &deep).status >= 400);
 

@@ -79,7 +79,11 @@ impl Board<'_> {
         authority::person(actor, "claim a task")?;
         let ttl = terms.ttl;
         if ttl.is_zero() || ttl > Duration::from_hours(30 * 24) {
-            return Err(Error::invalid("ttl", "it is not between 1 second and 30 days", "use seconds"));
+            return Err(Error::invalid(
+                "ttl",
+                "it is not between 1 second and 30 days",
+                "name one such as 90s, 15m or 30d",
+            ));
         }
         let placeholder = Change::Started { run: RunId(0) };
         crate::rules::transition::next(Some(from.state), placeholder)

@@ -74,7 +74,11 @@ async fn follow(client: &Client, task: TaskId, output: Output) -> Result<u8, Fai
                     return Ok(0);
                 }
                 Left::Signalled(code) => return Ok(code),
-                Left::Over => continue,
+                Left::Over => {
+                    // It was shown at the terminal, up to where the log is read on.
+                    stream.has_text |= log.offset.is_some_and(|offset| offset > 0);
+                    continue;
+                }
             }
         }
         if !piece.text.is_empty() || piece.ended {

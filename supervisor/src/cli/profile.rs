@@ -17,7 +17,7 @@ use crate::output::Output;
 use crate::roster::{Adopted, Draft, Home, Limits, LooseName, Settings, adopt, files, shipped};
 use crate::terminal::printable;
 use crate::time::duration::WrittenDuration;
-use crate::verbs::{ListLanes, ListProfiles, Reload, ShowMission, read_text, show_profile};
+use crate::verbs::{ListLanes, ListProfiles, Reload, ShowMission, is_nobody, read_profile, show_profile};
 
 /// List, show, create, edit, export, install and remove profiles
 #[derive(Clone, Debug, clap::Args)]
@@ -197,7 +197,7 @@ pub(super) async fn run(line: &CommandLine, command: ProfileCommand) -> Result<u
         Subcommand::Show { name } => show(client, name, output).await,
         Subcommand::Create(create) => {
             absent(client, &create.name, "change it with `supervisor profile edit`")?;
-            let mut prompt = create.prompt_file.as_deref().map(read_text).transpose()?.unwrap_or_default();
+            let mut prompt = create.prompt_file.as_deref().map(read_profile).transpose()?.unwrap_or_default();
             let mut description = create.description;
             if let Some(task) = create.proposed_for {
                 let asked = proposed(client, &create.name, task).await?;
@@ -323,7 +323,7 @@ fn absent(client: &Client, name: &Profile, hint: &str) -> Result<(), Failure> {
 
 /// The profile of a file: as it is, or of another program's agent file with what of that is not kept.
 fn adopted(file: &Path, named: Option<Profile>) -> Result<(Profile, String, Vec<String>), Failure> {
-    let text = read_text(file)?;
+    let text = read_profile(file)?;
     let refuse = |line: usize, message: &str| {
         Failure::usage(format!("{}:{line}: {message}", file.display()))
             .hint("`supervisor help docs/profiles.md` describes the file of a profile")
@@ -352,6 +352,12 @@ async fn written(
     mut warnings: Vec<String>,
     output: Output,
 ) -> Result<u8, Failure> {
+    if is_nobody(name.as_str()) {
+        return Err(Failure::usage(format!(
+            "`{name}` means nobody, so no task could be assigned to a profile of that name"
+        ))
+        .hint("choose another name"));
+    }
     let persona = files::check(client.root(), &name, text)?;
     let is_new = files::path_of(client.root(), &name).symlink_metadata().is_err();
     let lanes = client.call(&ListLanes::default()).await?;

@@ -73,7 +73,7 @@ pub(crate) async fn run(demo: Demo, output: Output) -> Result<u8, Failure> {
     let mut interrupt = Interrupt::listen()?;
     refuse_weak_host().await?;
     let source = repository::choose(demo.repo.as_deref())?;
-    let place = Place::make()?;
+    let place = Place::make("supervisor-demo-")?;
     let dir = place.dir().canonicalize().map_err(|e| Failure::file("resolve", place.dir(), &e))?;
     // Beside it the clone and the tenants' directories: nothing in a root is a workspace.
     let root = RootChoice { root: Some(dir.join(ROOT)), ..RootChoice::default() }.resolve(|_| None)?;

@@ -12,26 +12,27 @@ use crate::failure::Failure;
 /// The longest directory that leaves room for the root's name and its sockets in the 107 bytes of a socket's path.
 const LONGEST_BASE: usize = 50;
 
-/// The directory of one demo. It is removed at the end, or when this is dropped.
+/// The directory of one demo, or of the trial of a lane. It is removed at the end, or when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Place {
     dir: TempDir,
 }
 
 impl Place {
-    /// Makes it in a directory for temporary files in which workers can live.
-    pub(crate) fn make() -> Result<Self, Failure> {
+    /// Makes it in a directory for temporary files in which workers can live. Its name begins with `prefix`, which is as short as
+    /// `supervisor-demo-`.
+    pub(crate) fn make(prefix: &str) -> Result<Self, Failure> {
         let candidates = [std::env::temp_dir(), "/tmp".into(), "/var/tmp".into()];
         let base = candidates
             .iter()
             .filter_map(|dir| dir.canonicalize().ok())
             .find(|dir| fits(dir))
             .ok_or_else(|| {
-                Failure::failed("no temporary directory suits the demo")
+                Failure::failed("no temporary directory suits the workers")
                     .hint("set TMPDIR to a directory that is writable, allows programs to run and, as root, is open to other users")
             })?;
         let fail = |e: std::io::Error| Failure::file("make a directory in", &base, &e);
-        let dir = tempfile::Builder::new().prefix("supervisor-demo-").tempdir_in(&base).map_err(fail)?;
+        let dir = tempfile::Builder::new().prefix(prefix).tempdir_in(&base).map_err(fail)?;
         // Workers of other uids pass through it on the way to their own places.
         std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).map_err(fail)?;
         Ok(Place { dir })

@@ -58,6 +58,11 @@ impl Board {
         }
     }
 
+    /// Whether the caller is the worker of a run.
+    pub(super) fn is_of_a_worker(&self) -> bool {
+        self.own_task().is_some()
+    }
+
     fn own_task(&self) -> Option<&TaskId> {
         match self {
             Board::Client(client) | Board::Script(client) => client.worker().map(|worker| &worker.task),

@@ -75,7 +75,9 @@ impl Listed {
         let tool = Tool::new(name_of(V::NAME), description.trim_end().to_owned(), arguments(schema))
             .with_annotations(annotations);
         let call = |board: Arc<Board>, arguments: JsonObject| -> Calling {
-            Box::pin(async move { outcome::of::<V>(call::<V>(&board, arguments).await) })
+            Box::pin(
+                async move { outcome::of::<V>(call::<V>(&board, arguments).await, board.is_of_a_worker()) },
+            )
         };
         Some(Listed { verb: V::NAME, tool, call })
     }
@@ -103,7 +105,10 @@ pub(super) fn of_plugin(offered: &OfPlugin) -> Tool {
 
 /// Calls a tool of a plugin.
 pub(super) async fn call_plugin(board: &Board, tool: String, arguments: JsonObject) -> CallToolResult {
-    outcome::of::<CallPluginTool>(board.call(CallPluginTool { tool, arguments }).await)
+    outcome::of::<CallPluginTool>(
+        board.call(CallPluginTool { tool, arguments }).await,
+        board.is_of_a_worker(),
+    )
 }
 
 fn name_of(verb: &str) -> String {

@@ -2,11 +2,16 @@
 
 use std::sync::Arc;
 
-use http_body_util::Full;
-use hyper::Request;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Bytes;
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::http::request::Parts;
+use hyper::{Method, Request, StatusCode};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use schemars::{Schema, json_schema};
+use serde::de::IgnoredAny;
+use serde_json::json;
 
 use super::board::Board;
 use super::server::Server;
@@ -43,6 +48,9 @@ fn of_json_rpc() -> Schema {
 /// Answers one message of a caller who is known. Its body was bounded, and its reply is charged, like every other.
 async fn exchange(ask: Ask, request: Whole) -> Answered {
     let Whole { head, body, reserved } = request;
+    if is_no_json(&head, &body) {
+        return no_json();
+    }
     let board = Arc::new(Board::Ask(Box::new(ask)));
     // The doors know hosts. A page of a browser names its origin, and no page has business here.
     let config = StreamableHttpServerConfig::default()
@@ -58,5 +66,25 @@ async fn exchange(ask: Ask, request: Whole) -> Answered {
     );
     let answer = service.handle(Request::from_parts(head, Full::new(body))).await;
     drop(reserved);
+    answer
+}
+
+/// Whether a body is said to be JSON, and is not.
+fn is_no_json(head: &Parts, body: &[u8]) -> bool {
+    let said = head.headers.get(CONTENT_TYPE).and_then(|said| said.to_str().ok()).unwrap_or_default();
+    let is_said = said.trim_start().to_ascii_lowercase().starts_with("application/json");
+    head.method == Method::POST && is_said && serde_json::from_slice::<IgnoredAny>(body).is_err()
+}
+
+/// What JSON-RPC answers to a text that is none.
+fn no_json() -> Answered {
+    let error = json!({
+        "jsonrpc": "2.0",
+        "id": null,
+        "error": { "code": -32700, "message": "the body is not JSON: send one message of the protocol" },
+    });
+    let mut answer = Answered::new(Full::new(Bytes::from(error.to_string())).boxed());
+    *answer.status_mut() = StatusCode::BAD_REQUEST;
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     answer
 }

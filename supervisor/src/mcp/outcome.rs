@@ -3,12 +3,17 @@
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Value, json};
 
-use crate::api::Effect;
+use crate::api::{Audience, Effect};
 use crate::command::Command;
 use crate::failure::{Failure, Problem};
+use crate::verbs::entries;
 
-/// The result of a call. It is structured, and the same as text.
-pub(super) fn of<V: Command>(outcome: Result<V::Reply, Failure>) -> CallToolResult {
+/// Commands without a verb of their name: those that a worker may not call.
+const GROUPS: [&str; 10] =
+    ["boards", "daemon", "lane", "login", "notify", "plugin", "profile", "schedules", "service", "tenant"];
+
+/// The result of a call, of a worker or of somebody else. It is structured, and the same as text.
+pub(super) fn of<V: Command>(outcome: Result<V::Reply, Failure>, is_worker: bool) -> CallToolResult {
     let reply = outcome.and_then(|reply| {
         let is_whole = V::verdict(&reply) == 0;
         let reply = serde_json::to_value(&reply)
@@ -19,7 +24,10 @@ pub(super) fn of<V: Command>(outcome: Result<V::Reply, Failure>) -> CallToolResu
         Ok((true, reply)) => CallToolResult::structured(reply),
         // Some of what was asked for failed, and the reply says which.
         Ok((false, reply)) => CallToolResult::structured_error(reply),
-        Err(failure) => refused(&failure, V::EFFECT),
+        Err(mut failure) => {
+            failure.hint = failure.hint.filter(|hint| !is_worker || workers_may(hint));
+            refused(&failure, V::EFFECT)
+        }
     }
 }
 
@@ -31,13 +39,26 @@ fn object(reply: Value) -> Value {
     }
 }
 
+/// Whether a worker may call all commands that a hint names. Advice that leads to a refusal is none.
+fn workers_may(hint: &str) -> bool {
+    let is_closed = |command: &str| {
+        GROUPS.contains(&command)
+            || entries().iter().any(|entry| entry.name == command && entry.audience != Audience::Worker)
+    };
+    let after = hint.split("supervisor ").skip(1);
+    !after
+        .map(|rest| rest.split(|c: char| !c.is_ascii_lowercase() && c != '-').next())
+        .flatten()
+        .any(is_closed)
+}
+
 fn refused(failure: &Failure, effect: Effect) -> CallToolResult {
     let mut text = format!("error: {}", failure.message);
     if let Some(hint) = &failure.hint {
         text.push_str("\nhint: ");
         text.push_str(hint);
     }
-    if effect != Effect::Read && failure.code.changed_nothing() {
+    if effect != Effect::Read && failure.changed_nothing() {
         text.push_str("\nNothing was changed.");
     }
     let mut result = CallToolResult::error(vec![ContentBlock::text(text)]);
@@ -55,16 +76,40 @@ mod tests {
         serde_json::to_value(&result.content).unwrap()[0]["text"].as_str().unwrap().to_owned()
     }
 
+    /// What a client makes of the refusal of a daemon.
+    fn failure_of_the_wire(failure: Failure) -> Failure {
+        let told = serde_json::to_string(&Problem::from(&failure)).unwrap();
+        serde_json::from_str::<Problem>(&told).unwrap().into()
+    }
+
     #[test]
     fn a_refusal_says_what_to_do_next_and_that_nothing_changed_where_that_is_known() {
         let failure = Failure::new(Code::Conflict, "t_1 is done").hint("read it");
-        let result = of::<Complete>(Err(failure.clone()));
+        let result = of::<Complete>(Err(failure.clone()), true);
         assert_eq!(text(&result), "error: t_1 is done\nhint: read it\nNothing was changed.");
         assert_eq!(result.is_error, Some(true));
         assert_eq!(result.structured_content.unwrap()["error"]["code"], "conflict");
-        assert_eq!(text(&of::<Show>(Err(failure))), "error: t_1 is done\nhint: read it");
+        assert_eq!(text(&of::<Show>(Err(failure), true)), "error: t_1 is done\nhint: read it");
+        let late = failure_of_the_wire(Failure::new(Code::Conflict, "t_1 was not answered").after_a_change());
+        assert_eq!(text(&of::<Complete>(Err(late), true)), "error: t_1 was not answered");
         let lost = Failure::new(Code::TryAgain, "the daemon has not answered");
-        assert_eq!(text(&of::<Complete>(Err(lost))), "error: the daemon has not answered");
+        assert_eq!(text(&of::<Complete>(Err(lost), true)), "error: the daemon has not answered");
+    }
+
+    #[test]
+    fn a_worker_is_not_told_to_call_what_it_may_not() {
+        let told = |hint: &str, is_worker| {
+            let failure = Failure::new(Code::NotFound, "no").hint(hint);
+            text(&of::<Show>(Err(failure), is_worker)).contains(hint)
+        };
+        for hint in
+            ["see `supervisor list`", "supervisor boards list", "let it be read: `supervisor service reload`"]
+        {
+            assert!(!told(hint, true) && told(hint, false), "{hint}");
+        }
+        for hint in ["see what happened: supervisor show t_1", "the supervisor is stopping", "name a task"] {
+            assert!(told(hint, true), "{hint}");
+        }
     }
 
     #[test]

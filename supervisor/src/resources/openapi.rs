@@ -231,6 +231,7 @@ fn refusal() -> Value {
             "detail": { "type": "string", "description": "What is wrong." },
             "code": { "type": "string", "description": "The class, as a stable word." },
             "hint": { "type": "string", "description": "What to do." },
+            "changed": { "type": "boolean", "description": "Whether something was changed all the same, or may have been." },
         },
     });
     json!({ "description": "It is refused.", "content": { "application/problem+json": { "schema": schema } } })

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::draft::Draft;
 use super::front_matter::{Fault, Parts};
+use super::profile::LONGEST_TEXT;
 use super::settings::{Limits, Settings};
 use crate::time::duration::WrittenDuration;
 
@@ -30,14 +31,14 @@ pub(crate) struct Adopted {
 /// Reads a profile, or an agent file of another program.
 pub(crate) fn adopt(text: &str) -> Result<Adopted, Fault> {
     let parts = Parts::of(text)?;
-    let mut said: BTreeMap<String, Value> = parts.settings()?;
+    let (mut said, no_yaml) = parts.loose_settings::<BTreeMap<String, Value>>()?;
     let is_ours = said.keys().any(|key| OURS.contains(&key.as_str()));
     let is_theirs = said.get("model").and_then(Value::as_str).is_some_and(is_model_of_an_agent_file);
     match Draft::parse(text) {
         Ok(draft) if is_ours || !is_theirs => {
             return Ok(Adopted { draft, left_out: Vec::new(), is_profile: true });
         }
-        Err(fault) if is_ours => return Err(fault),
+        Err(fault) if is_ours => return Err(no_yaml.unwrap_or(fault)),
         Ok(_) | Err(_) => {}
     }
     let mut take = |key: &str| match said.remove(key) {
@@ -46,13 +47,21 @@ pub(crate) fn adopt(text: &str) -> Result<Adopted, Fault> {
         _ => None,
     };
     let name = take("name");
-    let description = take("description").map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
+    let description = take("description").map(|text| in_one_line(&text)).filter(|text| !text.is_empty());
     let model = take("model").filter(|model| model != "inherit");
     let minutes = take("timeout_mins").and_then(|minutes| minutes.parse::<u64>().ok());
     let of_gemini = minutes.is_some()
         || said.keys().any(|key| OF_GEMINI.contains(&key.as_str()))
         || model.as_ref().is_some_and(|model| model.starts_with("gemini"));
-    let left_out = said.iter().map(|(key, value)| left_out(key, value)).collect();
+    let skills = said.remove("skills").map(|said| names(&said)).unwrap_or_default();
+    let mut left_out: Vec<String> = said.iter().map(|(key, value)| left_out(key, value)).collect();
+    let description = description.map(|text| match text.len() {
+        0..=LONGEST_TEXT => text,
+        length => {
+            left_out.push(format!("`description` has {length} bytes; its first {LONGEST_TEXT} are kept"));
+            text[..text.floor_char_boundary(LONGEST_TEXT)].trim_end().to_owned()
+        }
+    });
     let lane = if of_gemini { "gemini" } else { "claude" };
     let max_runtime = minutes.map(|minutes| WrittenDuration::from_secs(minutes.saturating_mul(60)));
     let settings = Settings {
@@ -60,11 +69,29 @@ pub(crate) fn adopt(text: &str) -> Result<Adopted, Fault> {
         description,
         lane: lane.parse::<Profile>().ok(),
         model,
+        skills,
         limits: Limits { max_runtime, ..Limits::default() },
         ..Settings::default()
     };
     let draft = Draft { settings, prompt: parts.body.to_owned() };
     Ok(Adopted { draft, left_out, is_profile: false })
+}
+
+/// A text without its line breaks, also those that agent files write as `\n`.
+fn in_one_line(text: &str) -> String {
+    let text = text.replace("\\n", " ");
+    let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// The names of a list, or of a text that has them with commas in between.
+fn names(said: &Value) -> Vec<String> {
+    let texts: Vec<&str> = match said {
+        Value::String(text) => text.split(',').collect(),
+        Value::Array(list) => list.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    };
+    texts.into_iter().map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
 /// Whether a model is written as agent files of other programs name theirs, and so names the program as well.
@@ -113,6 +140,27 @@ mod tests {
             told.contains("`color: red` is not kept") && told.contains("`tools: Read, Grep, Glob`"),
             "{told}"
         );
+    }
+
+    #[test]
+    fn an_agent_of_claude_in_its_usual_form_is_read_though_it_is_no_yaml() {
+        let file = "---\nname: code-reviewer\ndescription: Use this agent when code needs review. Examples: <example>Context: user: \"x\"</example>\\n\\nMore.\nskills: tidy, slow\n---\nYou review code.\n";
+        let adopted = adopt(file).unwrap();
+        assert_eq!(
+            adopted.draft.settings.description.as_deref(),
+            Some(
+                "Use this agent when code needs review. Examples: <example>Context: user: \"x\"</example> More."
+            )
+        );
+        assert_eq!(adopted.draft.settings.skills, ["tidy", "slow"]);
+        assert_eq!((adopted.is_profile, adopted.left_out.len()), (false, 0), "{adopted:?}");
+        let long = format!("---\nmodel: sonnet\ndescription: {}\n---\nx", "ü".repeat(LONGEST_TEXT));
+        let adopted = adopt(&long).unwrap();
+        assert_eq!(adopted.draft.settings.description.unwrap().len(), LONGEST_TEXT);
+        assert!(adopted.left_out[0].contains("`description` has 2048 bytes"), "{:?}", adopted.left_out);
+        let ours = "---\nname: ann\nlane: codex\ndescription: a: b\n---\nx\n";
+        let fault = adopt(ours).unwrap_err();
+        assert!(fault.line == 4 && fault.message.contains("in quotes"), "{fault:?}");
     }
 
     #[test]

@@ -125,6 +125,13 @@ impl CannotRun {
         }
     }
 
+    /// The refusal of a request that names the assignee itself: no state forbids it where the caller has named nothing that there is.
+    pub(crate) fn of_what_was_named(self) -> Failure {
+        let is_unknown = self.is_unknown();
+        let failure = Failure::from(self);
+        if is_unknown { Failure { code: Code::NotFound, ..failure } } else { failure }
+    }
+
     /// Whether its tasks wait for somebody outside who claims them: they always do, or nothing here has the name.
     pub(crate) fn is_claimed(&self) -> bool {
         self.is_unknown() || matches!(self, CannotRun::Pull { .. })

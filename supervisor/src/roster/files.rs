@@ -45,7 +45,8 @@ pub(crate) fn remove(root: &Root, name: &Profile) -> Result<PathBuf, Failure> {
     match std::fs::remove_file(&path) {
         Ok(()) => Ok(path),
         Err(e) if e.kind() == ErrorKind::NotFound => {
-            Err(Failure::new(Code::NotFound, format!("there is no file {}", path.display())))
+            Err(Failure::new(Code::NotFound, format!("there is no file {}", path.display()))
+                .hint("`supervisor profile list` shows the profiles"))
         }
         Err(e) => Err(Failure::file("remove", &path, &e)),
     }

@@ -1,7 +1,9 @@
 //! A Markdown file with YAML front matter: settings between two lines of `---`, and then a text.
 
 use serde::de::DeserializeOwned;
-use serde_saphyr::{DefaultMessageFormatter, MessageFormatter as _};
+use serde_json::Value;
+use serde_saphyr::budget::BudgetBreach;
+use serde_saphyr::{DefaultMessageFormatter, Error, MessageFormatter as _};
 
 /// The longest front matter, in bytes.
 const LONGEST: usize = 16 << 10;
@@ -53,6 +55,26 @@ impl<'a> Parts<'a> {
 
     /// Reads the settings.
     pub(crate) fn settings<T: DeserializeOwned>(&self) -> Result<T, Fault> {
+        self.settings_of(self.yaml).map_err(|e| self.told(&e))
+    }
+
+    /// Reads settings as Claude Code reads those of its agent files: where they are no YAML, the values of its lines are texts, whatever
+    /// is in them. Also returns the fault that is passed over so.
+    pub(crate) fn loose_settings<T: DeserializeOwned>(&self) -> Result<(T, Option<Fault>), Fault> {
+        let error = match self.settings_of(self.yaml) {
+            Ok(settings) => return Ok((settings, None)),
+            Err(e @ (Error::Budget { .. } | Error::DuplicateMappingKey { .. })) => return Err(self.told(&e)),
+            Err(e) => e,
+        };
+        let fault = self.told(&error);
+        let lines: Vec<String> = self.yaml.lines().map(with_quotes).collect();
+        match self.settings_of(&lines.join("\n")) {
+            Ok(settings) => Ok((settings, Some(fault))),
+            Err(_) => Err(fault),
+        }
+    }
+
+    fn settings_of<T: DeserializeOwned>(&self, yaml: &str) -> Result<T, Error> {
         // What a person writes into a profile is flat: whatever refers to another part of itself could grow without end.
         let options = serde_saphyr::options! {
             budget: serde_saphyr::budget! {
@@ -64,13 +86,13 @@ impl<'a> Parts<'a> {
             },
             with_snippet: false,
         };
-        let yaml = if self.yaml.trim().is_empty() { "{}" } else { self.yaml };
-        serde_saphyr::from_str_with_options(yaml, options).map_err(|e| {
-            let line = e.location().map_or(1, |place| usize::try_from(place.line()).unwrap_or(1));
-            let told = DefaultMessageFormatter.format_message(e.without_snippet());
-            let message = told.split_whitespace().collect::<Vec<_>>().join(" ");
-            Fault { line: line + 1, key: key_of(self.yaml, line), message }
-        })
+        let yaml = if yaml.trim().is_empty() { "{}" } else { yaml };
+        serde_saphyr::from_str_with_options(yaml, options)
+    }
+
+    fn told(&self, error: &Error) -> Fault {
+        let line = error.location().map_or(1, |place| usize::try_from(place.line()).unwrap_or(1));
+        Fault { line: line + 1, key: key_of(self.yaml, line), message: in_words(error.without_snippet()) }
     }
 
     /// The line of the file that sets a key.
@@ -79,6 +101,52 @@ impl<'a> Parts<'a> {
         let line = self.yaml.lines().position(sets).map_or(1, |index| index + 2);
         Fault { line, key: Some(key.to_owned()), message: message.into() }
     }
+}
+
+/// What is wrong, in the words of who writes such a file.
+fn in_words(error: &Error) -> String {
+    match error {
+        Error::Budget { breach: BudgetBreach::Anchors { .. } | BudgetBreach::Aliases { .. }, .. } => {
+            "anchors and aliases (`&name`, `*name`) are not read here: write the value itself, or put a text that begins so in quotes"
+                .to_owned()
+        }
+        Error::Budget { breach: BudgetBreach::Depth { .. }, .. } => "it is nested too deeply".to_owned(),
+        Error::Budget { .. } => "it has more values than are read".to_owned(),
+        Error::DuplicateMappingKey { key: Some(key), .. } => format!("`{key}` is there twice"),
+        Error::DuplicateMappingKey { key: None, .. } => "a key is there twice".to_owned(),
+        Error::InvalidScalar { ty: "u64" | "u32" | "u16" | "u8" | "usize", .. } => {
+            "it is not a whole number of 0 or more".to_owned()
+        }
+        Error::InvalidScalar { ty: "i64" | "i32" | "i16" | "i8" | "isize", .. } => {
+            "it is not a whole number".to_owned()
+        }
+        other => {
+            let told = DefaultMessageFormatter.format_message(other);
+            let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+            // What people write most often that YAML reads otherwise: a text with a colon.
+            let is_colon = told.contains("mapping values are not allowed");
+            let hint = if is_colon { ": put a text that has a colon in quotes" } else { "" };
+            format!("{told}{hint}")
+        }
+    }
+}
+
+/// A line that sets a key to a plain value, with that in quotes.
+fn with_quotes(line: &str) -> String {
+    let Some((key, rest)) = line.split_once(':').filter(|_| key_in(line).is_some()) else {
+        return line.to_owned();
+    };
+    let value = rest.trim();
+    let is_within =
+        |open: char, close: char| value.len() > 1 && value.starts_with(open) && value.ends_with(close);
+    let is_whole = [('"', '"'), ('\'', '\''), ('[', ']'), ('{', '}')].iter().any(|(a, b)| is_within(*a, *b));
+    // The first line of a block, or a key with its values beneath it.
+    let is_begun = value.is_empty() || ((value.starts_with(['|', '>'])) && value.len() < 4);
+    let is_nested = key.starts_with([' ', '\t', '-']) || !rest.starts_with([' ', '\t']);
+    if is_whole || is_begun || is_nested {
+        return line.to_owned();
+    }
+    format!("{key}: {}", Value::from(value))
 }
 
 /// What follows a first line of `---`; none where the first line is another one.
@@ -127,6 +195,31 @@ mod tests {
         assert!(!fault.message.contains('\n'), "{fault:?}");
         let parts = Parts::of("---\na: 1\n\"b\": 2\n---\n").unwrap();
         assert_eq!(parts.fault("b", "").line, 3);
+    }
+
+    #[test]
+    fn what_is_no_yaml_is_read_line_by_line_where_it_may_be_and_told_in_plain_words() {
+        let text = "---\nname: ann\ndescription: Use it. Examples: user: \"x\" # y\ntools: [a, b]\nmore: >\n  a: b\n---\n";
+        let fault = settings(text).unwrap_err();
+        assert_eq!((fault.line, fault.key.as_deref()), (3, Some("description")), "{fault:?}");
+        assert!(fault.message.contains("put a text that has a colon in quotes"), "{fault:?}");
+        let parts = Parts::of(text).unwrap();
+        let (read, passed) = parts.loose_settings::<BTreeMap<String, Value>>().unwrap();
+        assert_eq!(passed, Some(fault));
+        assert_eq!(read["description"], "Use it. Examples: user: \"x\" # y");
+        assert_eq!((&read["tools"][1], &read["more"]), (&"b".into(), &"a: b\n".into()));
+        let said = |line: &str| {
+            let text = format!("---\n{line}\n---\n");
+            let parts = Parts::of(&text).unwrap();
+            let fault = parts.settings::<BTreeMap<String, u64>>().unwrap_err();
+            let loose = parts.loose_settings::<BTreeMap<String, u64>>();
+            assert_eq!(loose.unwrap_err(), fault, "quotes help no number");
+            fault.message
+        };
+        assert_eq!(said("a: 1\na: 2"), "`a` is there twice");
+        assert_eq!(said("a: -1"), "it is not a whole number of 0 or more");
+        assert!(said("a: &b 1").starts_with("anchors and aliases (`&name`, `*name`) are not read here"));
+        assert!(Parts::of("---\nb: x\na: &b x: y\n---\n").unwrap().loose_settings::<Value>().is_err());
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod adopted;
 mod cannot_run;
 mod draft;
 pub(crate) mod files;
+mod files_read;
 mod front_matter;
 #[cfg(test)]
 mod fuzz_tests;
@@ -26,7 +27,7 @@ mod unread;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use kernel::{Profile, WorkerRole};
 use policies::{HostRule, Policy, SecretStores};
@@ -34,6 +35,7 @@ use policies::{HostRule, Policy, SecretStores};
 pub(crate) use self::adopted::{Adopted, adopt};
 pub(crate) use self::cannot_run::CannotRun;
 pub(crate) use self::draft::Draft;
+use self::files_read::FilesRead;
 pub(crate) use self::home::Home;
 pub(crate) use self::loose_names::LooseName;
 pub(crate) use self::policy_registry::PolicyRegistry;
@@ -44,7 +46,7 @@ pub(crate) use self::run_limits::RunLimits;
 pub(crate) use self::settings::{Limits, Settings};
 pub(crate) use self::share::Share;
 pub(crate) use self::skills::SkillRegistry;
-pub(crate) use self::unread::{unread, unread_lane, unread_profile};
+pub(crate) use self::unread::{changed, unread, unread_lane, unread_profile};
 use crate::config::Config;
 use crate::config::definitions::{Defect, Found};
 use crate::lanes::{Lane, Lanes, Skill, ToolServers, program};
@@ -57,6 +59,7 @@ pub(crate) struct Roster {
     lanes: Lanes,
     policies: PolicyRegistry,
     skills: SkillRegistry,
+    read: FilesRead,
 }
 
 /// What an assignee resolves to.
@@ -137,12 +140,30 @@ pub(crate) fn did_you_mean(wanted: &Profile, names: &[&str]) -> String {
 impl Roster {
     /// The built-in lanes and policies and those of the configuration.
     pub(crate) fn load(root: &Root) -> Self {
+        // Before the rest: of a file that is written meanwhile it is said that it has changed.
+        let read = FilesRead::now(root);
         Roster {
             profiles: ProfileRegistry::load(root),
             lanes: Lanes::load(root),
             policies: PolicyRegistry::load(root),
             skills: SkillRegistry::load(root),
+            read,
         }
+    }
+
+    /// What the files say now, on the same host: what a daemon that has this roster would have after a reload, but for what it keeps of
+    /// files that have become defective. Blocking.
+    pub(crate) fn on_disk(&self, root: &Root) -> Self {
+        let now = Roster::load(root);
+        match self.policies.host() {
+            Some(host) => now.on(host),
+            None => now,
+        }
+    }
+
+    /// The files of a lane and of policies that say something else in `now`.
+    pub(crate) fn changed_files(&self, now: &Roster, root: &Root, lane: &Profile) -> Vec<PathBuf> {
+        self.read.changed_for(&now.read, root, lane.as_str())
     }
 
     /// The same, read again: what is defective now and was good in `before` stays as it was.

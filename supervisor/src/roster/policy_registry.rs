@@ -16,6 +16,8 @@ pub(crate) struct PolicyRegistry {
     defined: Definitions<Policy>,
     /// Those that this host cannot enforce, and why; empty where nobody has examined the host.
     unenforceable: BTreeMap<String, String>,
+    /// The host, where somebody has examined it.
+    host: Option<Support>,
 }
 
 impl PolicyRegistry {
@@ -54,7 +56,7 @@ impl PolicyRegistry {
             };
             defined.define(name, read);
         }
-        PolicyRegistry { defined, unenforceable: BTreeMap::new() }
+        PolicyRegistry { defined, unenforceable: BTreeMap::new(), host: None }
     }
 
     /// Keeps what was good in `before` and is defective now.
@@ -68,7 +70,12 @@ impl PolicyRegistry {
             Some((name.to_owned(), with_causes(&policy.check_host(host).err()?)))
         });
         let unenforceable = unenforceable.collect();
-        PolicyRegistry { unenforceable, ..self }
+        PolicyRegistry { unenforceable, host: Some(host.clone()), ..self }
+    }
+
+    /// The host that was examined.
+    pub(super) fn host(&self) -> Option<&Support> {
+        self.host.as_ref()
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {

@@ -21,7 +21,7 @@ const MOST_SKILLS: usize = 16;
 /// The most hosts of a prosettings.
 const MOST_HOSTS: usize = 64;
 /// The longest of the other texts, in bytes.
-const LONGEST_TEXT: usize = 1024;
+pub(super) const LONGEST_TEXT: usize = 1024;
 
 /// Who a worker is: what its file says beside the lane in which it runs, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -63,6 +63,9 @@ impl SkillRegistry {
             Found::Usable(skill) => Ok(skill),
             Found::Disabled(defect) => Err(format!("the skill `{name}` is disabled: {defect}")),
             Found::Absent => {
+                if let Err(e) = name.parse::<Profile>() {
+                    return Err(format!("`{name}` is not a name of a skill: {e}"));
+                }
                 let known: Vec<&str> = self.defined.names().collect();
                 Err(format!(
                     "there is no skill `{name}`: skills.d/{name}/SKILL.md would add it; the skills are: {}",
@@ -125,6 +128,13 @@ mod tests {
         }
         let long = format!("{good}{}", "x".repeat(LONGEST));
         assert!(parse("tidy", &long, Path::new("SKILL.md")).unwrap_err().to_string().contains("24 KiB"));
+    }
+
+    #[test]
+    fn what_is_no_name_of_a_skill_is_not_advised_to_be_added() {
+        let none = SkillRegistry { defined: Definitions::builtin([]) };
+        assert!(none.find("../x").unwrap_err().starts_with("`../x` is not a name of a skill: "));
+        assert!(none.find("x").unwrap_err().contains("skills.d/x/SKILL.md would add it"));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use kernel::{LimitSource, Pool};
 
 use super::*;
 use crate::config::definitions::{Effect, Subject};
+use crate::exit::Code;
 use crate::failure::Failure;
 use crate::paths::RootChoice;
 
@@ -77,6 +78,32 @@ fn a_reload_keeps_what_was_good_and_says_so() {
     std::fs::remove_file(bench.dir.path().join("lanes.d/mine.toml")).unwrap();
     let gone = Roster::reload(&bench.root, &after);
     assert!(!gone.knows(&"mine".parse().unwrap()), "a file that is removed takes its lane away");
+}
+
+#[test]
+fn a_file_that_says_something_else_than_what_was_read_is_known_by_its_lane() {
+    let bench = Bench::new();
+    bench.write("lanes.d/mine.toml", GOOD);
+    bench.write("lanes.d/gone.toml", GOOD);
+    bench.write("policies.d/own.toml", "version = 1\nextends = 'strict'\n");
+    let used = Roster::load(&bench.root).on(&policies::Support::detect());
+    let changed = |lane: &str| {
+        let now = used.on_disk(&bench.root);
+        let paths = used.changed_files(&now, &bench.root, &lane.parse().unwrap());
+        let name = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
+        paths.iter().map(name).collect::<Vec<_>>()
+    };
+    assert!(changed("mine").is_empty());
+    bench.write("lanes.d/mine.toml", "argv = [\"other\"]\n");
+    bench.write("lanes.d/new.toml", GOOD);
+    std::fs::remove_file(bench.dir.path().join("lanes.d/gone.toml")).unwrap();
+    assert_eq!(
+        [changed("mine"), changed("new"), changed("gone")],
+        [["mine.toml"], ["new.toml"], ["gone.toml"]]
+    );
+    bench.write("policies.d/own.toml", "version = 1\nextends = 'default'\n");
+    assert_eq!(changed("shell"), ["own.toml"]);
+    assert!(used.on_disk(&bench.root).policies.host().is_some(), "the host stays the same");
 }
 
 #[test]
@@ -239,6 +266,11 @@ fn each_reason_says_what_is_wrong_to_all_who_ask() {
         "{warning}"
     );
     assert_eq!((message.as_str(), hint.contains("shell")), ("no profile or lane `ghost` exists here", true));
+    let named = |name: &str| {
+        let why = roster.resolve(&name.parse().unwrap(), None, &Config::default()).unwrap_err();
+        why.of_what_was_named().code
+    };
+    assert_eq!((named("ghost"), named("bad")), (Code::NotFound, Code::Conflict));
     let (code, warning, message, hint) = why("bad", None);
     assert_eq!(code, kernel::WaitingCode::Environment);
     assert!(warning.starts_with("nothing runs it for now: it waits for the lane bad"), "{warning}");

@@ -1,4 +1,4 @@
-//! What a person has written for a name that a daemon does not know yet: it reads its configuration at its start and at a reload.
+//! What a person has written that a daemon does not know yet: it reads its configuration at its start and at a reload.
 
 use std::path::Path;
 
@@ -23,4 +23,11 @@ pub(crate) fn unread_profile(root: &Root, name: &Profile) -> Option<String> {
 
 fn of_file(path: &Path) -> Option<String> {
     path.is_file().then(|| format!("{} is not read yet: supervisor service reload", path.display()))
+}
+
+/// Says of a file that it is not what the daemon has read.
+pub(crate) fn changed(path: &Path) -> String {
+    let what =
+        if path.is_file() { "is not in use yet as it is now" } else { "is gone, and what it said is in use" };
+    format!("{} {what}: supervisor service reload", path.display())
 }

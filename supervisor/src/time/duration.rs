@@ -27,23 +27,34 @@ impl WrittenDuration {
 
 /// The error for a text that is not a duration.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "`{0}` is not a duration: write seconds or numbers with units, such as 90, 30s, 5m, 2h, 1h 30m or 1d"
-)]
-pub(crate) struct DurationError(String);
+pub(crate) enum DurationError {
+    /// Nothing that is understood.
+    #[error(
+        "`{0}` is not a duration: write seconds or numbers with units, such as 90, 30s, 5m, 2h, 1h 30m or 1d"
+    )]
+    Unknown(String),
+    /// More than anything takes.
+    #[error("`{0}` is too long: a duration has at most 36525d, which is a hundred years")]
+    TooLong(String),
+}
 
 impl FromStr for WrittenDuration {
     type Err = DurationError;
 
     fn from_str(text: &str) -> Result<Self, DurationError> {
-        let refuse = || DurationError(text.to_owned());
-        let whole = if text.bytes().all(|byte| byte.is_ascii_digit()) {
-            text.parse().ok().map(Duration::from_secs)
+        let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let whole = if is_number {
+            // Digits are no number only where they are too many.
+            Some(text.parse().map_or(Duration::MAX, Duration::from_secs))
         } else {
             friendly(text)
         };
         // A hundred years: far enough for anything, and safe from overflow in every unit that is used with it.
-        whole.filter(|total| total.as_secs() <= 3_155_760_000).map(WrittenDuration).ok_or_else(refuse)
+        match whole {
+            Some(whole) if whole.as_secs() <= 3_155_760_000 => Ok(WrittenDuration(whole)),
+            Some(_) => Err(DurationError::TooLong(text.to_owned())),
+            None => Err(DurationError::Unknown(text.to_owned())),
+        }
     }
 }
 
@@ -118,6 +129,14 @@ mod tests {
             let refused = text.parse::<WrittenDuration>();
             assert!(refused.is_err(), "{text}: {refused:?}");
             assert!(refused.unwrap_err().to_string().contains(text));
+        }
+        assert!("36525d".parse::<WrittenDuration>().is_ok());
+        for text in ["36526d", "60000d", "99999999999999999999"] {
+            let refused = text.parse::<WrittenDuration>().unwrap_err().to_string();
+            assert_eq!(
+                refused,
+                format!("`{text}` is too long: a duration has at most 36525d, which is a hundred years")
+            );
         }
     }
 

@@ -17,9 +17,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::duration::WrittenDuration;
 use super::written::Written;
 
+const WHOLE: &str = "%Y-%m-%d %H:%M:%S %:z";
+
 /// Date, time and offset from UTC: `2026-11-21 14:02:07 +01:00`.
 pub(crate) fn local(at: Timestamp) -> String {
-    format_in(&TimeZone::system(), at, "%Y-%m-%d %H:%M:%S %:z")
+    format_in(&TimeZone::system(), at, WHOLE)
 }
 
 /// The day of the calendar as a tick: `2026-11-21`.
@@ -33,10 +35,14 @@ pub(crate) fn clock(at: Timestamp) -> String {
     clock_in(&TimeZone::system(), at)
 }
 
-/// The time of day where that is within a day of now, else date, time and offset.
+/// The time of day where that is today, else date, time and offset.
 pub(crate) fn soon(at: Timestamp, now: Timestamp) -> String {
-    const DAY: i64 = 86_400;
-    if (at.as_secs() - now.as_secs()).abs() < DAY { clock(at) } else { local(at) }
+    soon_in(&TimeZone::system(), at, now)
+}
+
+fn soon_in(zone: &TimeZone, at: Timestamp, now: Timestamp) -> String {
+    let day = |at| format_in(zone, at, "%Y-%m-%d");
+    if day(at) == day(now) { clock_in(zone, at) } else { format_in(zone, at, WHOLE) }
 }
 
 fn clock_in(zone: &TimeZone, at: Timestamp) -> String {

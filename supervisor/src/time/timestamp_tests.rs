@@ -122,6 +122,16 @@ fn a_time_of_day_names_its_offset_only_where_clocks_show_it_twice() {
 }
 
 #[test]
+fn a_time_of_another_day_has_its_date_however_near_it_is() {
+    let at = |text: &str| parse(text, &saturday()).unwrap();
+    let soon = |text: &str, now: &str| soon_in(&berlin(), at(text), at(now));
+    assert_eq!(soon("2026-11-21T22:59:00Z", "2026-11-20T23:01:00Z"), "23:59:00");
+    assert_eq!(soon("2026-11-21T16:07:17Z", "2026-11-20T16:07:19Z"), "2026-11-21 17:07:17 +01:00");
+    assert_eq!(soon("2026-11-21T23:01:00Z", "2026-11-21T22:59:00Z"), "2026-11-22 00:01:00 +01:00");
+    assert_eq!(soon("2026-11-20T22:59:00Z", "2026-11-20T23:01:00Z"), "2026-11-20 23:59:00 +01:00");
+}
+
+#[test]
 fn json_has_seconds_or_text_and_a_point_reads_back_as_itself() {
     let seconds: When = serde_json::from_str("1800000000").unwrap();
     assert_eq!(seconds.timestamp().as_secs(), 1_800_000_000);

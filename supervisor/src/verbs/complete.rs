@@ -87,14 +87,15 @@ impl Verb for Complete {
                 })
             })
             .await;
-        if let (Err(refusal), Some((id, handoff))) = (&settled, proposed)
-            && refusal.code == Code::Exhausted
-        {
-            // The refusal has undone its write: the question to a person is one of its own.
-            call.write_further(move |board, actor| board.ask_for_proposed_tasks(&id, &handoff, actor))
-                .await?;
+        match (settled, proposed) {
+            (Err(refusal), Some((id, handoff))) if refusal.code == Code::Exhausted => {
+                // The refusal has undone its write: the question to a person is one of its own.
+                call.write_further(move |board, actor| board.ask_for_proposed_tasks(&id, &handoff, actor))
+                    .await?;
+                Err(refusal.after_a_change())
+            }
+            (settled, _) => settled,
         }
-        settled
     }
 }
 

@@ -88,6 +88,9 @@ impl Verb for Consult {
 
     async fn run(self, call: Call) -> Result<Answer, Failure> {
         let start = Instant::now();
+        if self.question.trim().is_empty() {
+            return Err(Failure::usage("the question is empty").hint("say what you want to know"));
+        }
         if call.service.daemon().is_none() {
             return Err(Failure::new(Code::Unreachable, "no daemon is running, so nobody would answer")
                 .hint("start one with: supervisor daemon"));
@@ -100,7 +103,7 @@ impl Verb for Consult {
                     return Err(Failure::new(Code::Conflict, format!("nobody would answer: {why}")));
                 }
             }
-            Err(why) => return Err(why.into()),
+            Err(why) => return Err(why.of_what_was_named()),
         }
         let wait = self.timeout.duration();
         if wait.is_zero() {
@@ -129,12 +132,13 @@ impl Verb for Consult {
         let service = Arc::clone(&call.service);
         let asking = async move {
             let made = call.write(move |board, actor| Ok(board.consult(new, actor)?.task)).await;
-            if let Err(refusal) = &made
-                && refusal.code == Code::Exhausted
-            {
-                call.write_further(|board, actor| board.ask_for_more_tasks(actor)).await?;
-            }
-            let id = made?.id;
+            let id = match made {
+                Err(refusal) if refusal.code == Code::Exhausted => {
+                    call.write_further(|board, actor| board.ask_for_more_tasks(actor)).await?;
+                    return Err(refusal.after_a_change());
+                }
+                made => made?.id,
+            };
             let asked =
                 Asked { board: Arc::clone(call.board()?), actor: call.actor.clone(), id: Some(id.clone()) };
             Ok((call, id, asked))
@@ -213,7 +217,10 @@ impl Drop for Asked {
 fn answered(task: Task, completed: Option<Run>) -> Option<Result<Answer, Failure>> {
     let none = |what: String| {
         let hint = format!("see what happened: supervisor show {}", task.id);
-        Some(Err(Failure::new(Code::Conflict, format!("{} was not answered: {what}", task.id)).hint(hint)))
+        let failure =
+            Failure::new(Code::Conflict, format!("{} was not answered: {what}", task.id)).hint(hint);
+        // The task of the question was made, and perhaps run.
+        Some(Err(failure.after_a_change()))
     };
     match task.status {
         Status::Done => {

@@ -186,6 +186,7 @@ impl Create {
 
     fn into_new_task(self) -> Result<NewTask, Failure> {
         let workspace = self.place()?;
+        texts::require_skill_names(&self.skills)?;
         let initial = match (self.triage, self.initial_status.as_deref()) {
             (true, Some("blocked")) => {
                 return Err(Failure::usage("a task is created in triage or blocked, not both")
@@ -265,20 +266,23 @@ impl Verb for Create {
                 Ok(Created { task: created.task, existing: created.existing, warnings })
             })
             .await;
-        if let Err(refusal) = &created
-            && refusal.code == Code::Exhausted
-        {
-            // The refusal has undone its write: the question to a person is one of its own.
-            let ask = move |board: &mut kernel::Board<'_>, actor: &kernel::Actor| {
-                if let Some(mission) = &mission {
-                    return board.ask_for_more_tasks_in(mission, actor);
-                }
-                board.ask_for_more_tasks(actor)?;
-                board.ask_for_more_depth(actor)
-            };
-            call.write_further(ask).await?;
-        }
-        Ok(created?.warned(&call).await)
+        let created = match created {
+            Ok(created) => created,
+            Err(refusal) if refusal.code == Code::Exhausted => {
+                // The refusal has undone its write: the question to a person is one of its own.
+                let ask = move |board: &mut kernel::Board<'_>, actor: &kernel::Actor| {
+                    if let Some(mission) = &mission {
+                        return board.ask_for_more_tasks_in(mission, actor);
+                    }
+                    board.ask_for_more_tasks(actor)?;
+                    board.ask_for_more_depth(actor)
+                };
+                call.write_further(ask).await?;
+                return Err(refusal.after_a_change());
+            }
+            Err(refusal) => return Err(refusal),
+        };
+        Ok(created.warned(&call).await)
     }
 }
 

@@ -184,6 +184,7 @@ impl Verb for Edit {
 
     async fn run(self, call: Call) -> Result<Edited, Failure> {
         let id = texts::named(self.task_id.clone())?;
+        texts::require_skill_names(self.skills.as_deref().unwrap_or_default())?;
         let warnings = self.warnings(&call);
         let edit = self.change(&call).await?;
         call.write(move |board, actor| Ok(Edited { task: board.edit(&id, &edit, actor)?, warnings })).await

@@ -1,23 +1,23 @@
 //! `lanes` and `check-lane`: which classes of workers there are, and what one of them lacks on this host. `supervisor lane` sends
 //! both.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use kernel::{HoldScope, Pool, Profile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::lane_needs;
-use crate::api::{Audience, Call, Effect, OnBoard, Verb};
+use super::{lane_needs, lane_program};
+use crate::api::{Audience, Call, Effect, OnBoard, Verb, blocking};
 use crate::command::Command;
 use crate::config::definitions::Found;
 use crate::doctor::{Check, Report, Verdict};
 use crate::exit::Code;
 use crate::failure::Failure;
-use crate::host::home::home_of;
-use crate::lanes::{Description, Lane, program};
+use crate::lanes::{Description, Lane};
 use crate::paths::Root;
-use crate::roster::{Roster, did_you_mean, unread_lane};
+use crate::roster::{Roster, changed, did_you_mean, unread_lane};
 use crate::terminal::{Cell, Screen, printable};
 
 /// List the lanes.
@@ -35,6 +35,9 @@ pub(crate) struct NamedLane {
     pub(crate) lane: Option<Description>,
     /// What is wrong with its file.
     pub(crate) defect: Option<String>,
+    /// What the daemon does not use yet of its files, as they are now. Only of a lane that was asked for by its name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) unread: Vec<String>,
 }
 
 impl NamedLane {
@@ -44,7 +47,7 @@ impl NamedLane {
             Found::Disabled(defect) => (None, Some(defect.to_string())),
             Found::Absent => return None,
         };
-        Some(NamedLane { name: name.to_owned(), lane, defect })
+        Some(NamedLane { name: name.to_owned(), lane, defect, unread: Vec::new() })
     }
 }
 
@@ -59,12 +62,25 @@ impl Verb for ListLanes {
         let roster = call.service.roster();
         let asked = |name: &str| self.name.as_ref().is_none_or(|asked| asked.as_str() == name);
         let lanes = roster.lanes().all().filter(|(name, _)| asked(name));
-        let named: Vec<NamedLane> = lanes.filter_map(|(name, found)| NamedLane::of(name, &found)).collect();
-        match self.name {
-            Some(name) if named.is_empty() => Err(unknown(&name, &roster, call.service.root())),
+        let mut named: Vec<NamedLane> =
+            lanes.filter_map(|(name, found)| NamedLane::of(name, &found)).collect();
+        match (self.name, named.first_mut()) {
+            (Some(name), None) => Err(unknown(&name, &roster, call.service.root())),
+            (Some(name), Some(found)) if call.service.daemon().is_some() => {
+                let (used, root) = (Arc::clone(&roster), call.service.root().clone());
+                let unread = move || used.changed_files(&used.on_disk(&root), &root, &name);
+                let unread = blocking("the lanes were not read", unread).await?;
+                found.unread = unread.iter().map(|path| changed(path)).collect();
+                Ok(named)
+            }
             _ => Ok(named),
         }
     }
+}
+
+/// The file of a lane, which may not be there.
+fn file_of(root: &Root, name: &Profile) -> PathBuf {
+    root.lanes_dir().join(format!("{name}.toml"))
 }
 
 fn unknown(name: &Profile, roster: &Roster, root: &Root) -> Failure {
@@ -114,17 +130,32 @@ impl Verb for CheckLane {
     type Reply = Report;
 
     async fn run(self, call: Call) -> Result<Report, Failure> {
-        let roster = call.service.roster();
+        let used = call.service.roster();
+        let root = call.service.root();
+        // What a person has just written is what they ask about, and a daemon may not have read it.
+        let roster = match call.service.daemon() {
+            Some(_) => {
+                let (used, root) = (Arc::clone(&used), root.clone());
+                Arc::new(blocking("the lanes were not read", move || used.on_disk(&root)).await?)
+            }
+            None => Arc::clone(&used),
+        };
         let lane = match roster.lanes().find(&self.name) {
             Found::Usable(lane) => lane,
             Found::Disabled(defect) => {
                 let check = Check::new("file", Verdict::Error, defect.to_string()).hint(defect.hint());
                 return Ok(Report { ok: false, checks: vec![check] });
             }
-            Found::Absent => return Err(unknown(&self.name, &roster, call.service.root())),
+            Found::Absent if used.lanes().has(self.name.as_str()) => {
+                let gone = format!("the lane `{}` has no file any more", self.name);
+                return Err(Failure::new(Code::NotFound, gone).hint(changed(&file_of(root, &self.name))));
+            }
+            Found::Absent => return Err(unknown(&self.name, &roster, root)),
         };
         let file = Check::new("file", Verdict::Ok, lane.origin().display().to_string());
         let mut checks = vec![file];
+        let unread = used.changed_files(&roster, root, &self.name);
+        checks.extend(unread.iter().map(|path| Check::new("daemon", Verdict::Warning, changed(path))));
         if lane.pull {
             let claims = format!(
                 "a pull lane: its workers claim their tasks, as with `supervisor claim --assignee {}`",
@@ -139,13 +170,17 @@ impl Verb for CheckLane {
                 let detail = format!("{}, which this host can enforce", resolved.policy_name);
                 checks.push(Check::new("policy", Verdict::Ok, detail));
                 let (name, policy) = (&resolved.policy_name, resolved.policy);
-                let stores = call.service.root().secret_stores();
+                let stores = root.secret_stores();
                 checks.push(lane_needs::network(lane, name, policy, &stores).await);
                 checks.extend(lane_needs::secrets(lane, &stores));
                 checks.extend(lane_needs::brokers(lane, name, policy, &stores));
-                checks.extend(lane_needs::login(lane, &self.name, call.service.root()));
-                let file = call.service.root().lanes_dir().join(format!("{}.toml", self.name));
-                checks.extend(programs(&self, lane, policy, &file));
+                checks.extend(lane_needs::login(lane, &self.name, root));
+                checks.extend(lane_program::check(
+                    (&self.name, self.path.as_deref()),
+                    lane,
+                    policy,
+                    &file_of(root, &self.name),
+                ));
             }
             Err(why) => checks.push(Check::failed("policy", why.into())),
         }
@@ -173,81 +208,6 @@ impl Verb for CheckLane {
     }
 }
 
-/// Where its program is, and what runs that. `file` is the lane's own file, which may not be there.
-fn programs(asked: &CheckLane, lane: &Lane, policy: &policies::Policy, file: &Path) -> Vec<Check> {
-    let dirs = lane.search_path(policy, home_of(None).as_deref());
-    let theirs: Vec<PathBuf> =
-        asked.path.iter().flat_map(|path| path.split(':')).map(PathBuf::from).collect();
-    let name = lane.program();
-    if name.contains('{') {
-        return vec![Check::new(
-            "program",
-            Verdict::Ok,
-            format!("{name}, which is filled in when a run starts"),
-        )];
-    }
-    let found = program::find(&name, &dirs);
-    let theirs_of = |name: &str| program::find(name, &theirs);
-    let interpreter = found.clone().or_else(|| theirs_of(&name)).and_then(|path| program::interpreter(&path));
-    let run_by = interpreter.as_deref().and_then(|name| program::find(name, &dirs));
-    // What helps is one line for both of them.
-    let mut needed: Vec<PathBuf> = Vec::new();
-    if found.is_none() {
-        needed.extend(theirs_of(&name).iter().flat_map(|path| program::install_of(path)));
-    }
-    if let (None, Some(interpreter)) = (&run_by, &interpreter) {
-        needed.extend(theirs_of(interpreter).iter().flat_map(|path| program::install_of(path)));
-    }
-    needed.dedup();
-    let hint = match needed.as_slice() {
-        [] => format!("install it, or name its directory as `install` in {}", file.display()),
-        dirs => install_hint(&asked.name, lane, dirs, file),
-    };
-    let missing = |what: &str, name: &str| {
-        let searched: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();
-        // A toolchain of the policy may have it, in the home of each worker's user.
-        let may_be_there = policy.filesystem.toolchains.required().is_some();
-        let verdict = if may_be_there { Verdict::Warning } else { Verdict::Error };
-        let detail = if name.contains('/') {
-            format!("`{name}`, {}", program::why_none(Path::new(name)))
-        } else {
-            format!("`{name}` is in none of {}", searched.join(", "))
-        };
-        let check = Check::new(what, verdict, detail);
-        check.hint(hint.clone())
-    };
-    let mut checks = vec![match &found {
-        Some(path) => Check::new("program", Verdict::Ok, path.display().to_string()),
-        None => missing("program", &name),
-    }];
-    if let Some(interpreter) = interpreter {
-        match run_by {
-            Some(path) => checks.push(Check::new("interpreter", Verdict::Ok, path.display().to_string())),
-            // Its hint is that of the program.
-            None if found.is_none() => {}
-            None => checks.push(missing("interpreter", &interpreter)),
-        }
-    }
-    checks
-}
-
-/// The line that lets a lane have a program in these directories.
-fn install_hint(name: &Profile, lane: &Lane, dirs: &[PathBuf], file: &Path) -> String {
-    let all = lane.install.iter().chain(dirs);
-    let words: Vec<String> = all.map(|dir| format!("{:?}", dir.display().to_string())).collect();
-    let install = format!("install = [{}]", words.join(", "));
-    let is_own = lane.origin() == file;
-    let (dir, file) = (file.parent().unwrap_or(file).display(), file.display());
-    match (is_own, lane.install.is_empty()) {
-        (false, _) => {
-            format!("you have it:\nmkdir -p {dir} && printf 'extends = \"{name}\"\\n{install}\\n' > {file}")
-        }
-        // Before its tables.
-        (true, true) => format!("you have it:\nsed -i '1i {install}' {file}"),
-        (true, false) => format!("you have it:\nwrite {install} into {file}"),
-    }
-}
-
 impl Command for CheckLane {
     fn show(reply: &Report, screen: &mut Screen) {
         super::doctor::show(reply, screen);
@@ -262,6 +222,7 @@ impl Command for CheckLane {
 pub(crate) fn show_one(named: &NamedLane, screen: &mut Screen) {
     screen.line(named.name.clone());
     let mut field = |name: &str, value: &str| screen.hanging(&format!("  {name:<14}"), &printable(value));
+    named.unread.iter().for_each(|unread| field("not in use", unread));
     let Some(lane) = &named.lane else {
         field("disabled", named.defect.as_deref().unwrap_or_default());
         return;

@@ -2,7 +2,7 @@
 
 use kernel::{
     Comment, CommentId, Counted, Egress, Event, EventFilter, EventKind, HostEgress, Message, Outcome, Run,
-    Task, TaskId, Waiting,
+    Status, Task, TaskId, Waiting,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -228,7 +228,7 @@ impl Command for Show {
             screen.line(printable_lines(notes));
         }
         if let Some(result) = &task.result {
-            screen.heading("Result");
+            screen.heading(result_heading(task, &reply.runs));
             screen.line(printable_lines(result));
         }
         if !reply.runs.is_empty() {
@@ -308,6 +308,18 @@ fn show_approval(task: &Task, screen: &mut Screen) {
     let by = approver.map(|by| format!(" by {}", printable(by))).unwrap_or_default();
     let class = task.approval.class.as_ref().map(|class| format!(" ({class})")).unwrap_or_default();
     field(screen, "approval", &format!("{approval}{by}{class}"));
+}
+
+/// What the result of a task is called: a claim, until its check has proved it or a person has.
+fn result_heading(task: &Task, runs: &[Run]) -> &'static str {
+    let is_refuted =
+        task.failed_checks > 0 || runs.iter().rev().find_map(|run| run.outcome) == Some(Outcome::CheckFailed);
+    match task.status {
+        Status::Done => "Result",
+        _ if task.unchecked_run.is_some() => "Claimed (its check has not ended)",
+        _ if is_refuted => "Claimed (its check failed)",
+        _ => "Result",
+    }
 }
 
 /// What proves the task done, and how often in a row it did not.

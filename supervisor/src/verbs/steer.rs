@@ -120,6 +120,7 @@ fn not_delivered(message: &Message) -> Failure {
     .hint(format!(
         "leave it as a comment, which the next run of the task reads: supervisor comment {task_id} '…'"
     ))
+    .after_a_change()
 }
 
 impl Command for Steer {

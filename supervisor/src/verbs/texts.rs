@@ -49,8 +49,18 @@ fn statuses() -> impl TypedValueParser<Value = Status> {
     word(Status::ALL.iter().map(|status| status.as_str()))
 }
 
-/// Reads a text file, or standard input for `-`.
+/// Reads the file of a text of a task, or standard input for `-`.
 pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
+    read_text_of(path, ("a task", "put the text into a file in the workspace and name that file in the body"))
+}
+
+/// Reads the file of a profile, or standard input for `-`.
+pub(crate) fn read_profile(path: &Path) -> Result<String, Failure> {
+    read_text_of(path, ("a profile", "name a Markdown file with front matter and a prompt of up to 48 KiB"))
+}
+
+/// Reads a text file, or standard input for `-`. A longer one is refused as too large for what it is to be, with what to do.
+fn read_text_of(path: &Path, (what, put_right): (&str, &str)) -> Result<String, Failure> {
     let fail = |e: std::io::Error| Failure::named_file("read", path, &e, "a file, or `-` for standard input");
     let mut bytes = Vec::new();
     if path == Path::new("-") {
@@ -62,10 +72,10 @@ pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
     }
     if bytes.len() as u64 > READ_LIMIT {
         return Err(Failure::usage(format!(
-            "{} is too large for a task: it has more than 3 MiB",
+            "{} is too large for {what}: it has more than 3 MiB",
             path.display()
         ))
-        .hint("put the text into a file in the workspace and name that file in the body"));
+        .hint(put_right));
     }
     String::from_utf8(bytes).map_err(|e| {
         Failure::usage(format!(
@@ -114,7 +124,7 @@ pub(super) fn json_object(text: &str) -> Result<serde_json::Value, String> {
 }
 
 /// Whether it is one of the words for nobody.
-pub(super) fn is_nobody(word: &str) -> bool {
+pub(crate) fn is_nobody(word: &str) -> bool {
     matches!(word, "none" | "-" | "null")
 }
 
@@ -123,6 +133,15 @@ pub(super) fn profile_or_nobody(text: &str) -> Result<Option<Profile>, Failure> 
     match text {
         word if is_nobody(word) => Ok(None),
         name => name.parse().map(Some).map_err(|e: kernel::ParseError| Failure::usage(e.to_string())),
+    }
+}
+
+/// Refuses paths where skills are named. Whether there is a skill of a name is known where it is handed over.
+pub(super) fn require_skill_names(names: &[String]) -> Result<(), Failure> {
+    match names.iter().find(|name| name.is_empty() || name.starts_with('.') || name.contains('/')) {
+        None => Ok(()),
+        Some(name) => Err(Failure::usage(format!("`{name}` is a path, and not the name of a skill"))
+            .hint("name a skill that is shipped, or a directory of skills.d")),
     }
 }
 

@@ -44,7 +44,7 @@ pub(crate) fn search(
     cancel: &CancellationToken,
 ) -> Search {
     let commits = commits(handoff.metadata.as_ref());
-    if handoff.artifacts.is_empty() && commits.is_empty() {
+    if handoff.artifacts.is_empty() && named(handoff.metadata.as_ref()).is_empty() {
         return Search::Founded;
     }
     // One that is claimed from outside has none: nobody here knows where its worker has its files.
@@ -58,6 +58,13 @@ pub(crate) fn search(
         return Search::Founded;
     }
     let in_git = note.begun.is_some();
+    if let Some(name) = moving_name(handoff.metadata.as_ref()).filter(|_| in_git) {
+        return Search::Unfounded(
+            Failure::usage(format!("the commit `{name}` is a name that moves, and no id")).hint(
+                "nothing was recorded and the run goes on: name the id that `git rev-parse` prints, or leave it out, and report again",
+            ),
+        );
+    }
     let claims = Claims {
         files: handoff.artifacts.iter().map(PathBuf::from).collect(),
         limit: ATTACHMENT,
@@ -96,21 +103,38 @@ fn shown(path: &Path) -> String {
     format!("{text:?}")
 }
 
+/// The first commit that metadata name by where git's own names point, which says nothing about what the run has made.
+fn moving_name(metadata: Option<&Value>) -> Option<String> {
+    let is_moving = |text: &&str| {
+        let behind = text.strip_prefix("HEAD").or_else(|| text.strip_prefix('@'));
+        behind.is_some_and(|rest| rest.is_empty() || rest.starts_with(['~', '^', '@', '{']))
+            || text.starts_with("refs/")
+    };
+    named(metadata).into_iter().find(is_moving).map(|text| text.chars().take(100).collect())
+}
+
+/// The texts by which metadata name commits.
+fn named(metadata: Option<&Value>) -> Vec<&str> {
+    let of_key = |key: &&str| match metadata.and_then(|metadata| metadata.get(*key)) {
+        Some(Value::Array(all)) => all.iter().filter_map(text).collect::<Vec<_>>(),
+        Some(one) => text(one).into_iter().collect(),
+        None => Vec::new(),
+    };
+    KEYS.iter().flat_map(of_key).collect()
+}
+
+/// A text itself, or what an object has as `id` or `sha`.
+fn text(value: &Value) -> Option<&str> {
+    value.as_str().or_else(|| value.get("id").or_else(|| value.get("sha"))?.as_str())
+}
+
 /// The commits that metadata name: texts of hexadecimal digits, or objects that have one as `id` or `sha`. All else may be
 /// anything.
 fn commits(metadata: Option<&Value>) -> Vec<String> {
-    let named = |value: &Value| {
-        let text = value.as_str().or_else(|| value.get("id").or_else(|| value.get("sha"))?.as_str())?;
-        let is_name =
-            (SHORTEST..=40).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        is_name.then(|| text.to_ascii_lowercase())
+    let is_id = |text: &&str| {
+        (SHORTEST..=40).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
     };
-    let of_key = |key: &&str| match metadata.and_then(|metadata| metadata.get(*key)) {
-        Some(Value::Array(all)) => all.iter().filter_map(named).collect::<Vec<_>>(),
-        Some(one) => named(one).into_iter().collect(),
-        None => Vec::new(),
-    };
-    KEYS.iter().flat_map(of_key).take(COMMITS).collect()
+    named(metadata).into_iter().filter(is_id).take(COMMITS).map(str::to_ascii_lowercase).collect()
 }
 
 #[cfg(test)]
@@ -137,5 +161,15 @@ mod tests {
             assert_eq!(found(none.clone()), Vec::<String>::new(), "{none}");
         }
         assert_eq!(found(json!({ "commits": vec!["abcdef0"; 1000] })).len(), COMMITS);
+    }
+
+    #[test]
+    fn a_name_of_gits_own_is_no_commit() {
+        for name in ["HEAD", "HEAD~2", "HEAD^", "@", "@{1}", "refs/heads/main"] {
+            let found = [json!({ "commits": ["abcdef0", name] }), json!({ "commit": { "id": name } })];
+            assert!(found.iter().all(|said| moving_name(Some(said)).as_deref() == Some(name)), "{name}");
+        }
+        let other = json!({ "commits": ["HEADER: fix the parser", "@ann fixed it", "main"] });
+        assert_eq!(moving_name(Some(&other)), None, "it may be a subject");
     }
 }

@@ -22,9 +22,8 @@ pub(crate) fn provide(service: &Service, board: &BoardHandle, task: &Task) -> Re
         .map_err(|e: workspace::SpecError| Failure { hint: e.hint(), ..Failure::usage(e.to_string()) })?;
     if let Some(path) = closed::directory(&spec) {
         job::require_answer(path).map_err(|failure| Failure {
-            code: Code::TryAgain,
-            message: failure.message,
             hint: failure.hint,
+            ..Failure::new(Code::TryAgain, failure.message)
         })?;
     }
     closed::check(root, &service.config().worker, &spec)?;

@@ -56,7 +56,8 @@ fn look(
     (path, what): (&Path, &str),
     caller: Option<u32>,
 ) -> Result<Presence, Failure> {
-    let refused = |code, failure: JobFailure| Failure { code, message: failure.message, hint: failure.hint };
+    let refused =
+        |code, failure: JobFailure| Failure { hint: failure.hint, ..Failure::new(code, failure.message) };
     let ground = match ground_of(spec, path, &CancellationToken::new()) {
         Err(failure) if matches!(failure.cause, Cause::NoAnswer | Cause::Shortage) => {
             return Err(refused(Code::TryAgain, failure));
@@ -65,8 +66,14 @@ fn look(
     };
     // It has answered: this look and those that follow are short.
     closed::check(root, config, spec)?;
-    let ground = ground
-        .map_err(|failure| refused(if path.exists() { Code::Usage } else { Code::NotFound }, failure))?;
+    let ground = ground.map_err(|failure| match spec {
+        // A directory that is made there would be no repository.
+        WorkspaceSpec::Worktree { .. } if !path.exists() => {
+            Failure::new(Code::NotFound, format!("there is no git repository at {}", path.display()))
+                .hint("name a repository that is there, as in worktree:/path/to/repository")
+        }
+        _ => refused(if path.exists() { Code::Usage } else { Code::NotFound }, failure),
+    })?;
     let owner = ground.owner;
     let presence = if ground.path == path { Presence::There } else { Presence::ToBeMade };
     if matches!(spec, WorkspaceSpec::Worktree { .. })
@@ -117,7 +124,7 @@ fn require_usable(spec: &WorkspaceSpec, owner: Option<Identity>) -> Result<(), F
         Ok(_) => Ok(()),
         Err(failure) => {
             let code = if failure.cause == Cause::Shortage { Code::TryAgain } else { Code::Conflict };
-            Err(Failure { code, message: failure.message, hint: failure.hint })
+            Err(Failure { hint: failure.hint, ..Failure::new(code, failure.message) })
         }
     }
 }

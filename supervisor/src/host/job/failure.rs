@@ -77,6 +77,6 @@ impl From<&WorkspaceError> for JobFailure {
 
 impl From<JobFailure> for Failure {
     fn from(failure: JobFailure) -> Self {
-        Failure { code: Code::Failed, message: failure.message, hint: failure.hint }
+        Failure { hint: failure.hint, ..Failure::new(Code::Failed, failure.message) }
     }
 }
