@@ -269,7 +269,7 @@ fn a_refused_write_leaves_no_message() {
 fn shake(bench: &Bench, task: &TaskId, times: usize) {
     for n in 0..times {
         let reason = Some(format!("number {n}"));
-        let kind = if n % 2 == 0 { BlockKind::NeedsInput } else { BlockKind::Capability };
+        let kind = if n % 2 == 0 { BlockKind::Transient } else { BlockKind::Capability };
         block(bench, task, Blocking { kind, reason, ..Blocking::default() });
         let id = task.clone();
         bench.call(move |board| board.unblock(&id, None, &alice())).unwrap();
@@ -367,14 +367,14 @@ fn a_message_that_fails_waits_and_then_is_dead_and_can_be_retried_and_dropped() 
 }
 
 #[test]
-fn a_worker_that_calls_its_block_a_cancellation_is_told_as_any_block() {
+fn a_worker_that_calls_its_block_a_cancellation_is_told_as_any_other() {
     let bench = Bench::new();
     let task = bench.ready();
     subscribe(&bench, &task, "ops");
     let reason = Some("cancelled by alice".to_owned());
     block(&bench, &task, Blocking { reason, ..Blocking::default() });
     assert!(!bench.task(&task).is_cancelled());
-    assert_eq!(kinds(&bench), [NoticeKind::Blocked]);
+    assert_eq!(kinds(&bench), [NoticeKind::Question]);
 }
 
 #[test]
