@@ -52,7 +52,7 @@ fn a_runaway_stops_at_the_limit_of_its_own_mission_with_a_question_that_a_number
     for user in User::all() {
         let fleet = Fleet::offline_as(user);
         fleet.start();
-        let script = "while supervisor create part --assignee shell --body true; do :; done 2> refused; \
+        let script = "while supervisor create part --assignee shell --body true --parent $SUPERVISOR_TASK; do :; done 2> refused; \
                       supervisor complete --summary \"$(cat refused)\"";
         let mission = id_of(
             &fleet,

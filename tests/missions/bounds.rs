@@ -12,7 +12,7 @@ fn a_worker_goes_no_deeper_than_its_mission_may_and_a_person_is_asked() {
         // Each worker hands on what it has to do itself.
         fleet.lane(
             "deeper",
-            "argv = [\"/bin/sh\", \"-c\", 'supervisor create deeper --assignee deeper 2> refused; supervisor complete --summary \"$(cat refused)\"']\n",
+            "argv = [\"/bin/sh\", \"-c\", 'if supervisor create deeper --assignee deeper; then supervisor complete; else supervisor block deeper; fi']\n",
         );
         fleet.start();
         let first = ["mission", "create", "dig", "--assignee", "deeper", "--max-depth", "2"];

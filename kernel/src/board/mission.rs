@@ -13,7 +13,7 @@ use crate::model::event::EventKind;
 use crate::model::hold::{Hold, HoldKind, HoldOn, HoldScope, NewHold, Within};
 use crate::model::id::{Profile, TaskId};
 use crate::model::missing::Missing;
-use crate::model::mission::{MissionLimit, MissionLimits};
+use crate::model::mission::{MissionLimit, MissionLimits, Used};
 use crate::model::proposal::Proposal;
 use crate::model::run::Run;
 use crate::model::task::Task;
@@ -42,7 +42,24 @@ impl Board<'_> {
     pub(super) fn count_task(&self, name: &str) -> Result<(), Error> {
         let used = self.tx.mission(name)?.unwrap_or_default();
         mission::room_for_task(name, &used, &self.quotas.mission)?;
-        self.tx.add_task_to_mission(name)
+        self.tx.add_task_to_mission(name)?;
+        self.pause_where_spent(name, &used, None)
+    }
+
+    /// Pauses the mission of a task that is to be done again, where nothing is left for that.
+    pub(super) fn pause_again(&self, id: &TaskId) -> Result<(), Error> {
+        let name = self.tx.mission_of(id)?.unwrap_or_default();
+        match self.tx.mission(&name)? {
+            Some(used) => self.pause_where_spent(&name, &used, None),
+            None => Ok(()),
+        }
+    }
+
+    fn pause_where_spent(&self, name: &str, used: &Used, run: Option<&Run>) -> Result<(), Error> {
+        match mission::spent(used, &self.quotas.mission) {
+            Some(reached) => self.pause_mission(name, reached, run),
+            None => Ok(()),
+        }
     }
 
     /// Refuses to give work of a run back to a profile that it came from, through another one.
@@ -70,13 +87,15 @@ impl Board<'_> {
                 (_, false) => return Ok(()),
             },
         };
-        let Some(reached) = mission::spent(&used, &self.quotas.mission) else { return Ok(()) };
-        // What is over asks for nothing.
-        if self.tx.is_mission_over(&name)? {
+        if mission::spent(&used, &self.quotas.mission).is_none() {
             return Ok(());
         }
         self.tx.open_mission(&name)?;
-        self.pause_mission(&name, reached, Some(run))
+        // What is over asks for nothing, until there is more to do.
+        if self.tx.is_mission_over(&name)? {
+            return Ok(());
+        }
+        self.pause_where_spent(&name, &used, Some(run))
     }
 
     /// Pauses the missions whose runs under way have used up what was left of their time.

@@ -225,6 +225,9 @@ fn a_mission_whose_tasks_are_all_over_holds_nothing_and_asks_for_nothing() {
     let ending = Ending { spent, ..Ending::new(EndCause::Stopped(StopReason::Cancelled)) };
     bench.call(move |board| board.finish_run(run, ending)).unwrap();
     assert_eq!(holds(), 0, "the cost of its last run changes nothing");
+    let again = first.clone();
+    bench.call(move |board| board.reopen(&again, None, &alice())).unwrap();
+    assert_eq!((holds(), offered(&bench)), (1, vec![]), "until there is more to do");
     bench.check();
 }
 

@@ -212,6 +212,8 @@ impl<'a> Board<'a> {
         let is_cancelled = record.blocking.is_some_and(|blocking| blocking.is_cancel);
         if is_cancelled || matches!(to, State::Done | State::Archived { .. }) {
             self.end_holds_of(id)?;
+        } else if matches!(from.state, State::Done | State::Archived { .. } | State::Blocked { .. }) {
+            self.pause_again(id)?;
         }
         let question = record.blocking.and_then(|blocking| blocking.question.as_ref());
         // The request for an approval is an event of its own, and that is the one message about it.
