@@ -221,7 +221,7 @@ fn a_service_that_the_sandbox_denies_is_a_failure_with_the_line_that_allows_it()
     fleet.lane("clear", &lane("http", ""));
     fleet.lane("tunnel", &lane("https", ""));
     fleet.start();
-    let mut line = String::new();
+    let mut allowed = String::new();
     for name in ["tunnel", "clear"] {
         let shown = fleet.wait_for(&create(&fleet, name), "blocked");
         let run = &shown["runs"][0];
@@ -232,16 +232,16 @@ fn a_service_that_the_sandbox_denies_is_a_failure_with_the_line_that_allows_it()
         assert!(error.contains(&denied), "{error}");
         let told = error.split_once("does not allow it; ").unwrap().1;
         let place = format!(" in lanes.d/{name}.toml does");
-        told.strip_suffix(&place).unwrap_or_else(|| panic!("{error}")).clone_into(&mut line);
+        told.strip_suffix(&place).unwrap_or_else(|| panic!("{error}")).clone_into(&mut allowed);
     }
     assert_eq!(fleet.json(["holds"]), json!([]));
     let check = fleet.cli(["lane", "check", "clear"]).stdout;
     assert!(check.contains("which is not an address of the internet"), "{check}");
     let address = format!("127.0.0.1:{}", service.port);
     assert!(check.contains("before its tables: hosts = ["), "{check}");
-    if line.contains(&address) {
+    if allowed.contains(&address) {
         assert!(check.contains(&format!("hosts = [\"{address}\"]")), "{check}");
-        fleet.lane("named", &lane("http", &format!("{line}\n")));
+        fleet.lane("named", &lane("http", &format!("{allowed}\n")));
         fleet.signal(nix::sys::signal::Signal::SIGHUP);
         let check = fleet.eventually("the lane is there", || {
             Some(fleet.cli(["lane", "check", "named"]).stdout).filter(|said| said.contains("network"))

@@ -100,11 +100,11 @@ impl Policy {
         }
         let resolved = if target == named { String::new() } else { format!(", which is {}", named.host) };
         let act = format!("connecting to {target}{resolved}");
-        let (line, place) = match lane.filter(|_| self.is_builtin()) {
+        let (added, place) = match lane.filter(|_| self.is_builtin()) {
             Some(lane) => (hosts_line("hosts", &lane.hosts, named), Some(lane.place())),
             None => (hosts_line("network.hosts", &self.network.hosts, named), None),
         };
-        Denial { act, line: Some(line), place }
+        Denial { act, line: Some(added), place }
     }
 
     /// Whether it is one that nobody can add a line to.

@@ -34,7 +34,7 @@ pub(crate) fn why_none(path: &Path) -> String {
     if end == path { nothing.to_owned() } else { format!("which leads to {}, {nothing}", end.display()) }
 }
 
-/// How many links in a row are followed (path_resolution(7)).
+/// How many links in a row are followed, as `path_resolution(7)` says.
 const LINKS: usize = 40;
 
 /// The directories that a lane has to name as `install`, so that it has a program with all that it needs, and as little else as can be

@@ -87,17 +87,8 @@ pub(in crate::daemon) async fn run_task(
     tracing::info!(task = %key, run = %run.id, shim = child.id(), "launched");
     let keeper = context.host.root.keeper(board.name(), run.id);
     let stores = context.host.root.secret_stores();
-    let dir = launch.dir.path();
-    let served = Served {
-        run: run.id,
-        tenant,
-        policy: &launch.policy,
-        lane: launch.lane.clone(),
-        keeper,
-        dir,
-        stores,
-        ca,
-    };
+    let (dir, lane) = (launch.dir.path(), launch.lane.clone());
+    let served = Served { run: run.id, tenant, policy: &launch.policy, lane, keeper, dir, stores, ca };
     if let Err(error) = context.host.ways.open(&board, served) {
         tracing::error!(task = %key, run = %run.id, %error, "proxy_not_served");
     }

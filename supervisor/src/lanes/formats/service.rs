@@ -172,7 +172,7 @@ mod tests {
             ("at 11:31 PM.", at("2026-01-05T23:31")),
             ("at Jan 7th, 2026 9:05 AM.", at("2026-01-07T09:05")),
             ("at Feb 22nd, 2026 12:00 AM.", at("2026-02-22T00:00")),
-            ("in 3 days 4 hours 5 minutes.", Some(Reset::After(Duration::from_secs(273_900)))),
+            ("in 3 days 4 hours 5 minutes.", Some(Reset::After(Duration::from_mins(4565)))),
             ("at 3:41 PM.", None),
             ("at Jan 1st, 2026 9:05 AM.", None),
             ("at Feb 31st, 2026 9:05 AM.", None),
