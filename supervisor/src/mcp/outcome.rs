@@ -45,11 +45,9 @@ fn workers_may(hint: &str) -> bool {
         GROUPS.contains(&command)
             || entries().iter().any(|entry| entry.name == command && entry.audience != Audience::Worker)
     };
-    let after = hint.split("supervisor ").skip(1);
-    !after
-        .map(|rest| rest.split(|c: char| !c.is_ascii_lowercase() && c != '-').next())
-        .flatten()
-        .any(is_closed)
+    let word =
+        |rest: &str| rest.split(|c: char| !c.is_ascii_lowercase() && c != '-').next().is_some_and(is_closed);
+    !hint.split("supervisor ").skip(1).any(word)
 }
 
 fn refused(failure: &Failure, effect: Effect) -> CallToolResult {
@@ -77,8 +75,8 @@ mod tests {
     }
 
     /// What a client makes of the refusal of a daemon.
-    fn failure_of_the_wire(failure: Failure) -> Failure {
-        let told = serde_json::to_string(&Problem::from(&failure)).unwrap();
+    fn failure_of_the_wire(failure: &Failure) -> Failure {
+        let told = serde_json::to_string(&Problem::from(failure)).unwrap();
         serde_json::from_str::<Problem>(&told).unwrap().into()
     }
 
@@ -90,7 +88,8 @@ mod tests {
         assert_eq!(result.is_error, Some(true));
         assert_eq!(result.structured_content.unwrap()["error"]["code"], "conflict");
         assert_eq!(text(&of::<Show>(Err(failure), true)), "error: t_1 is done\nhint: read it");
-        let late = failure_of_the_wire(Failure::new(Code::Conflict, "t_1 was not answered").after_a_change());
+        let late =
+            failure_of_the_wire(&Failure::new(Code::Conflict, "t_1 was not answered").after_a_change());
         assert_eq!(text(&of::<Complete>(Err(late), true)), "error: t_1 was not answered");
         let lost = Failure::new(Code::TryAgain, "the daemon has not answered");
         assert_eq!(text(&of::<Complete>(Err(lost), true)), "error: the daemon has not answered");

@@ -55,26 +55,26 @@ impl<'a> Parts<'a> {
 
     /// Reads the settings.
     pub(crate) fn settings<T: DeserializeOwned>(&self) -> Result<T, Fault> {
-        self.settings_of(self.yaml).map_err(|e| self.told(&e))
+        Self::settings_of(self.yaml).map_err(|e| self.told(&e))
     }
 
     /// Reads settings as Claude Code reads those of its agent files: where they are no YAML, the values of its lines are texts, whatever
     /// is in them. Also returns the fault that is passed over so.
     pub(crate) fn loose_settings<T: DeserializeOwned>(&self) -> Result<(T, Option<Fault>), Fault> {
-        let error = match self.settings_of(self.yaml) {
+        let error = match Self::settings_of(self.yaml) {
             Ok(settings) => return Ok((settings, None)),
             Err(e @ (Error::Budget { .. } | Error::DuplicateMappingKey { .. })) => return Err(self.told(&e)),
             Err(e) => e,
         };
         let fault = self.told(&error);
         let lines: Vec<String> = self.yaml.lines().map(with_quotes).collect();
-        match self.settings_of(&lines.join("\n")) {
+        match Self::settings_of(&lines.join("\n")) {
             Ok(settings) => Ok((settings, Some(fault))),
             Err(_) => Err(fault),
         }
     }
 
-    fn settings_of<T: DeserializeOwned>(&self, yaml: &str) -> Result<T, Error> {
+    fn settings_of<T: DeserializeOwned>(yaml: &str) -> Result<T, Error> {
         // What a person writes into a profile is flat: whatever refers to another part of itself could grow without end.
         let options = serde_saphyr::options! {
             budget: serde_saphyr::budget! {
