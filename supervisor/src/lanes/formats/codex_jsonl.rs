@@ -63,6 +63,7 @@ enum Item {
     AgentMessage {
         text: Option<String>,
     },
+    CommandExecution {},
     McpToolCall {
         error: Option<Failure>,
     },
@@ -75,7 +76,7 @@ const DENIED: [&str; 2] = ["requires approval", "rejected by user"];
 
 pub(super) fn read(stdout: &Stdout) -> Said {
     let mut said = Said::default();
-    // An error that another try has overcome is followed by the end of a turn.
+    // An error that another try has overcome is followed by the work of the turn, or by its end.
     let mut failed: Option<String> = None;
     each(stdout, |event| match event {
         Event::Thread { thread_id } => said.spent.session = thread_id.as_deref().and_then(name),
@@ -100,6 +101,7 @@ pub(super) fn read(stdout: &Stdout) -> Said {
         }
         Event::Error { message } => failed = message.or_else(|| failed.take()),
         Event::Item { item: Item::AgentMessage { text } } => {
+            failed = None;
             said.message = text.as_deref().and_then(final_message);
         }
         Event::Item { item: Item::McpToolCall { error: Some(Failure { message: Some(message) }) } }
@@ -107,6 +109,7 @@ pub(super) fn read(stdout: &Stdout) -> Said {
         {
             said.spent.denials = said.spent.denials.saturating_add(1);
         }
+        Event::Item { item: Item::CommandExecution {} } => failed = None,
         Event::Item { .. } | Event::Other => {}
     });
     if let Some(error) = failed {
@@ -181,11 +184,14 @@ mod tests {
     fn each_end_has_one_meaning() {
         let failed = |words: &str| format!(r#"{{"type":"turn.failed","error":{{"message":"{words}"}}}}"#);
         let error = |words: &str| format!(r#"{{"type":"error","message":"{words}"}}"#);
+        let ran =
+            r#"{"type":"item.completed","item":{"type":"command_execution","command":"ls","exit_code":0}}"#;
         let after = |secs| Finish::RateLimited(Some(Reset::After(Duration::from_secs(secs))));
         let table = [
             (vec![TURN.to_owned()], Finish::Unsaid),
             (vec![TURN.to_owned(), DONE.to_owned(), TURN.to_owned()], Finish::Unsaid),
             (vec![error("Reconnecting... 1/5"), DONE.to_owned()], Finish::Well),
+            (vec![error("Reconnecting... 5/5 (last status: 503)"), ran.to_owned()], Finish::Unsaid),
             (vec![failed("odd")], Finish::Failed),
             (vec![failed("exceeded retry limit, last status: 429")], Finish::RateLimited(None)),
             (vec![failed("usage limit reached, try again in 20 minutes")], after(1200)),

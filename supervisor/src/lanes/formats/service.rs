@@ -44,8 +44,7 @@ fn by_words_at(error: &str, now: &Zoned) -> Finish {
         "timed out",
         "dns error",
         "high demand",
-        // What Codex says of each of its tries where it says no more.
-        "reconnecting",
+        "waiting for network",
     ];
     if has(&outages) || status_in(&text, &[408, 500, 502, 503, 504]) {
         return Finish::Unavailable;
