@@ -1,4 +1,4 @@
-//! What no new task may be, whoever makes it and whenever.
+//! The rules that every new task must meet, of a person, of a worker and of a schedule.
 
 use std::collections::BTreeSet;
 
