@@ -23,8 +23,8 @@ fn the_handshake_gives_the_version_that_was_asked_for_or_the_newest_that_has_one
         ("2025-06-18", "2025-06-18"),
         ("2025-11-25", "2025-11-25"),
         ("2026-07-28", "2025-11-25"),
-        ("2024-11-05", "2025-11-25"),
-        ("2025-03-26", "2025-11-25"),
+        ("2024-11-05", "2024-11-05"),
+        ("2025-03-26", "2025-03-26"),
         ("1999-12-31", "2025-11-25"),
     ] {
         let mut agent = Agent::of_the_operator(&fleet);
@@ -55,7 +55,8 @@ fn the_version_without_a_handshake_is_spoken_from_the_first_request() {
     )["result"]
         .clone();
 
-    assert_eq!(found["supportedVersions"], json!(["2025-06-18", "2025-11-25", "2026-07-28"]), "{found}");
+    let all = json!(["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"]);
+    assert_eq!(found["supportedVersions"], all, "{found}");
     assert_eq!(names(&listed), [&OF_A_WORKER[..], &OF_A_RUN].concat());
     assert_eq!((&listed["resultType"], &listed["cacheScope"]), (&json!("complete"), &json!("private")));
     assert_eq!(listed["ttlMs"], json!(0), "{listed}");

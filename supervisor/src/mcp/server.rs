@@ -44,9 +44,15 @@ impl Server {
     }
 }
 
-/// The versions of the protocol that are spoken: the last has no handshake.
-const VERSIONS: &[ProtocolVersion] =
-    &[ProtocolVersion::V_2025_06_18, ProtocolVersion::V_2025_11_25, ProtocolVersion::V_2026_07_28];
+/// The versions of the protocol that are spoken: the last has no handshake. Agents that were built with an early library open with
+/// one of the first two, and end where another one is offered.
+const VERSIONS: &[ProtocolVersion] = &[
+    ProtocolVersion::V_2024_11_05,
+    ProtocolVersion::V_2025_03_26,
+    ProtocolVersion::V_2025_06_18,
+    ProtocolVersion::V_2025_11_25,
+    ProtocolVersion::V_2026_07_28,
+];
 
 impl ServerHandler for Server {
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
