@@ -1,5 +1,6 @@
 //! Tenants: made, shown, changed and removed in one go, and seen by their own users alone.
 
+mod obstacles;
 mod served;
 mod triage;
 
@@ -115,26 +116,6 @@ fn a_tenant_is_created_with_all_that_is_said_shown_edited_and_removed() {
     );
     assert!(dir.is_dir() && fleet.json(["tenant", "show", "acme"])["file"] == Value::Null);
     fleet.cli(["tenant", "show", "nobody"]).refused(3, "nobody");
-}
-
-#[test]
-fn what_keeps_a_new_tenant_from_being_of_use_is_said_when_it_is_created() {
-    let fleet = Fleet::offline_as(User::ordinary());
-    let place = |name: &str| fleet.home().join(name).display().to_string();
-    let created = |words: &[&str]| fleet.cli([&["tenant", "create"], words].concat()).ok().stderr;
-    assert_eq!(created(&["one", "--dir", &place("one"), "--assignee", "shell"]), "");
-    let said = created(&["two", "--dir", &place("one/two")]);
-    assert!(said.contains("the directory of the tenant one"), "{said}");
-    let said = created(&["three", "--member", "4001"]);
-    assert!(said.contains("a service that runs as root alone"), "{said}");
-    let said = created(&["four", "--assignee", "nosuch"]);
-    assert!(said.contains("nosuch"), "{said}");
-    if User::current() == User::Root {
-        let fleet = Fleet::offline();
-        let place = fleet.home().join("own").display().to_string();
-        let said = fleet.cli(["tenant", "create", "own", "--dir", &place]).ok().stderr;
-        assert!(said.contains("no worker runs as root"), "{said}");
-    }
 }
 
 #[test]

@@ -12,8 +12,8 @@ use crate::output::Output;
 use crate::time::duration::WrittenDuration;
 use crate::verbs::{SaveSchedule, localized_workspace, read_text};
 
-/// The arguments of `add` that say what a file says.
-const OF_A_FILE: [&str; 26] = [
+/// The arguments of `add` that say when it ticks, and what becomes of its ticks.
+const OF_A_SCHEDULE: [&str; 13] = [
     "description",
     "cron",
     "every",
@@ -27,19 +27,6 @@ const OF_A_FILE: [&str; 26] = [
     "paused",
     "channel",
     "command",
-    "title",
-    "body",
-    "body_file",
-    "assignee",
-    "tenant",
-    "workspace",
-    "priority",
-    "max_runtime",
-    "max_retries",
-    "check",
-    "policy",
-    "skills",
-    "pools",
 ];
 /// Those that say what its task is.
 const OF_A_TASK: [&str; 13] = [
@@ -71,7 +58,7 @@ pub(super) struct Add {
     /// Its name
     name: ScheduleName,
     /// Take all of it from a file, or from standard input with `-`
-    #[arg(long, value_name = "FILE", conflicts_with_all = OF_A_FILE)]
+    #[arg(long, value_name = "FILE", conflicts_with_all = OF_A_SCHEDULE, conflicts_with_all = OF_A_TASK)]
     file: Option<PathBuf>,
     /// What it is for, in one line
     #[arg(long, value_name = "TEXT")]
