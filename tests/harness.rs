@@ -37,8 +37,9 @@ pub(crate) use leftovers::{Process, cgroup};
 pub(crate) use output::{Output, tidy};
 pub(crate) use repository::Repository;
 pub(crate) use screen::Screen;
+pub(crate) use skips::skip;
 pub(crate) use terminal::Terminal;
-pub(crate) use user::{User, skip};
+pub(crate) use user::User;
 
 /// The binary that is tested: the built one, unless `SUPERVISOR_TEST_BINARY` names another, such as a release build for a test
 /// that measures, or an earlier one to see that a test fails.

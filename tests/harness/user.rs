@@ -1,7 +1,6 @@
 //! Whose processes a test runs: root's or an ordinary user's, and what is skipped where one of them is lacking.
 
 use std::fs;
-use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -60,14 +59,5 @@ impl User {
         let copy = dir.join("supervisor");
         fs::copy(&built, &copy).unwrap();
         copy
-    }
-}
-
-/// Says that something could not be tested here, and counts it.
-pub(crate) fn skip(what: &str) {
-    println!("skipped: {what}");
-    if let Some(path) = std::env::var_os("SUPERVISOR_TEST_SKIPS") {
-        let mut file = fs::File::options().create(true).append(true).open(path).unwrap();
-        writeln!(file, "{what}").unwrap();
     }
 }

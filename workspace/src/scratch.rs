@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn a_directory_made_but_not_yet_given_away_is_given_away() {
         if Owner::current().uid != 0 {
-            println!("skipped: needs root");
+            skips::skip("needs root");
             return;
         }
         let base = tempfile::tempdir().unwrap();
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn a_directory_of_ours_that_holds_something_is_not_given_away() {
         if Owner::current().uid != 0 {
-            println!("skipped: needs root");
+            skips::skip("needs root");
             return;
         }
         let base = tempfile::tempdir().unwrap();

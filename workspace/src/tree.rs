@@ -305,7 +305,7 @@ mod tests {
     #[test]
     fn who_may_not_write_the_base_empties_the_tree_and_the_owner_of_the_base_ends_it() {
         if !rustix::process::geteuid().is_root() {
-            println!("skipped: needs root");
+            skips::skip("needs root");
             return;
         }
         let base = tempfile::tempdir().unwrap();
@@ -346,7 +346,7 @@ mod tests {
         match status.map(|status| status.code()) {
             Ok(Some(0)) => {}
             // 1: unshare itself was refused; 99: the mount was.
-            Err(_) | Ok(Some(1 | 99)) => println!("skipped: needs to mount"),
+            Err(_) | Ok(Some(1 | 99)) => skips::skip("needs to mount"),
             Ok(code) => panic!("the removal with a mount inside: {code:?}"),
         }
     }

@@ -37,7 +37,7 @@ fn raw_system_calls_are_refused() {
             for policy in CONFINED {
                 let (free, confined) = calls(&lab, policy, &call);
                 if free != "OPEN" {
-                    eprintln!("skipped: {name} is {free} on this host, also without a policy");
+                    skips::skip(&format!("{name} is {free} on this host, also without a policy"));
                     break;
                 }
                 assert_eq!(confined, "EPERM", "{name} under {policy}");
@@ -62,13 +62,13 @@ fn nothing_is_typed_into_a_terminal_and_its_line_discipline_stays() {
     ];
     for lab in labs() {
         if lab.caller == Caller::User && !lab.has_view() {
-            eprintln!("skipped: no terminals of its own for {:?}", lab.caller);
+            skips::skip(&format!("no terminals of its own for {:?}", lab.caller));
             continue;
         }
         for (name, call) in calls_on_it {
             let (free, confined) = calls(&lab, "default", &format!("{terminal} {call}"));
             if free != "OPEN" {
-                eprintln!("skipped: {name} is {free} on this host, also without a policy");
+                skips::skip(&format!("{name} is {free} on this host, also without a policy"));
                 continue;
             }
             assert_eq!(confined, "EPERM", "{name}");
@@ -92,7 +92,7 @@ fn calls(lab: &Lab, policy: &str, call: &str) -> (String, String) {
 fn has_perl() -> bool {
     let has = cfg!(target_arch = "x86_64") && Path::new("/usr/bin/perl").exists();
     if !has {
-        eprintln!("skipped: needs perl on x86_64");
+        skips::skip("needs perl on x86_64");
     }
     has
 }

@@ -43,7 +43,7 @@ fn granted(lab: &Lab) -> Granted {
 fn a_root_and_the_directory_of_another_task_beneath_a_grant_are_not_there() {
     for lab in labs() {
         if !lab.has_view() {
-            eprintln!("skipped: no mount namespace here for {:?}", lab.caller);
+            skips::skip(&format!("no mount namespace here for {:?}", lab.caller));
             continue;
         }
         let Granted { dir, text, closed, .. } = granted(&lab);
@@ -83,7 +83,7 @@ fn without_a_view_a_grant_that_holds_a_root_is_refused() {
 fn a_second_name_of_a_root_is_covered_too() {
     for lab in labs() {
         if !lab.has_view() || !is_root() {
-            eprintln!("skipped: a bind mount needs root");
+            skips::skip("a bind mount needs root");
             continue;
         }
         let Granted { dir, text, closed, .. } = granted(&lab);
@@ -93,7 +93,7 @@ fn a_second_name_of_a_root_is_covered_too() {
         fs::write(format!("{boards}/boards/board.db"), "x").unwrap();
         let done = Command::new("/bin/mount").args(["--bind", &boards, &alias]).status().unwrap();
         if !done.success() {
-            eprintln!("skipped: no bind mount can be made here");
+            skips::skip("no bind mount can be made here");
             continue;
         }
         let around = Surroundings { closed, ..lab.around() };
@@ -132,7 +132,7 @@ fn a_socket_in_a_granted_directory_cannot_be_connected_to() {
 fn a_user_without_a_name_gets_one() {
     for lab in labs() {
         if !lab.has_view() {
-            eprintln!("skipped: no mount namespace here for {:?}", lab.caller);
+            skips::skip(&format!("no mount namespace here for {:?}", lab.caller));
             continue;
         }
         for policy in ["default", "strict"] {
@@ -150,7 +150,7 @@ fn a_user_without_a_name_gets_one() {
 fn the_preset_for_tests_has_a_loopback_and_no_other_network() {
     for lab in labs() {
         if !lab.has_view() {
-            eprintln!("skipped: no namespaces here for {:?}", lab.caller);
+            skips::skip(&format!("no namespaces here for {:?}", lab.caller));
             continue;
         }
         assert_eq!(lab.probe("test", &["tcp-pair"]), "OPEN");

@@ -69,7 +69,7 @@ impl Lab {
             (Caller::User, true) => USER,
             (Caller::User, false) => rustix::process::geteuid().as_raw(),
             (Caller::Root, false) => {
-                eprintln!("skipped: only root can give a worker a user of its own");
+                skips::skip("only root can give a worker a user of its own");
                 return None;
             }
         };

@@ -48,7 +48,7 @@ fn files_that_are_not_granted_are_out_of_reach() {
         if lab.has_view() {
             assert_closed(&lab, "default", "", table);
         } else {
-            eprintln!("skipped: no mount namespace here for {:?}", lab.caller);
+            skips::skip(&format!("no mount namespace here for {:?}", lab.caller));
         }
         let denied: &[&str] = &["EACCES"];
         let table: &[(&[&str], &[&str])] = &[
@@ -68,7 +68,7 @@ fn files_that_are_not_granted_are_out_of_reach() {
 fn what_others_leave_in_tmp_and_in_shared_memory_is_not_there() {
     for lab in labs() {
         if !lab.has_view() {
-            eprintln!("skipped: no mount namespace here for {:?}", lab.caller);
+            skips::skip(&format!("no mount namespace here for {:?}", lab.caller));
             continue;
         }
         for dir in ["/tmp", "/dev/shm"] {
@@ -331,13 +331,13 @@ fn a_worker_is_in_its_cgroup() {
     let Some(lab) = Lab::new(Caller::Root) else { return };
     let places = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].map(Path::new);
     let Some(mount) = places.into_iter().find(|place| place.join("cgroup.procs").exists()) else {
-        eprintln!("skipped: no cgroup v2");
+        skips::skip("no cgroup v2");
         return;
     };
     let name = format!("policies-test-{}", std::process::id());
     let group = mount.join(&name);
     if let Err(error) = fs::create_dir(&group) {
-        eprintln!("skipped: cgroup v2 cannot be written: {error}");
+        skips::skip(&format!("cgroup v2 cannot be written: {error}"));
         return;
     }
     let around = Surroundings { work_cgroup: Some(group.clone()), ..lab.around() };

@@ -21,7 +21,7 @@ fn options(mountinfo: &str, at: &str) -> Option<String> {
 fn a_view_permits_no_more_than_is_granted() {
     for lab in labs() {
         if !lab.has_view() {
-            eprintln!("skipped: no mount namespace here for {:?}", lab.caller);
+            skips::skip(&format!("no mount namespace here for {:?}", lab.caller));
             continue;
         }
         for name in ["ws/fresh", "shown", "shown/sv"] {
@@ -71,7 +71,7 @@ fn a_view_permits_no_more_than_is_granted() {
 fn what_is_arranged_for_a_run_is_read_and_written_as_it_is_meant() {
     for lab in labs() {
         if !lab.has_view() {
-            eprintln!("skipped: no mount namespace here for {:?}", lab.caller);
+            skips::skip(&format!("no mount namespace here for {:?}", lab.caller));
             continue;
         }
         let [fresh, shown, lent] = ["place", "place/shown", "place/lent"].map(|name| lab.path(name));
@@ -109,7 +109,7 @@ fn what_the_host_does_not_permit_on_a_mount_no_run_is_permitted() {
             done.unwrap().success()
         };
         if !mount("bind") {
-            eprintln!("skipped: no bind mount can be made here");
+            skips::skip("no bind mount can be made here");
             continue;
         }
         let is_limited = mount("remount,bind,ro,nodev,noexec");
@@ -126,7 +126,7 @@ fn what_the_host_does_not_permit_on_a_mount_no_run_is_permitted() {
 fn root_without_its_capabilities_has_no_view() {
     let setpriv = "/usr/bin/setpriv";
     if !is_root() || !fs::exists(setpriv).unwrap() {
-        eprintln!("skipped: only root has capabilities to give up");
+        skips::skip("only root has capabilities to give up");
         return;
     }
     for lab in labs().filter(|lab| lab.caller == Caller::Root) {
@@ -143,7 +143,7 @@ fn root_without_its_capabilities_has_no_view() {
 fn the_first_process_of_a_pid_namespace_sees_its_own_processes_alone() {
     for lab in labs() {
         if !lab.has_view() || (lab.caller == Caller::User && masks_proc()) {
-            eprintln!("skipped: no pid namespace with a /proc of its own here for {:?}", lab.caller);
+            skips::skip(&format!("no pid namespace with a /proc of its own here for {:?}", lab.caller));
             continue;
         }
         let own =

@@ -41,7 +41,7 @@ mod tests {
     #[test]
     fn a_root_of_the_ledger_is_known_until_it_is_gone() {
         if !nix::unistd::geteuid().is_root() {
-            println!("skipped: needs root");
+            skips::skip("needs root");
             return;
         }
         let dir = tempfile::tempdir().unwrap();

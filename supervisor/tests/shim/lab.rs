@@ -70,7 +70,7 @@ impl Host {
                 fs::create_dir(place.path().join("work")).unwrap();
                 hosts.push(Self::Cgroup(place.path().to_owned()));
             }
-            None => println!("skipped: no writable cgroup"),
+            None => skips::skip("no writable cgroup"),
         }
         hosts
     }

@@ -83,7 +83,7 @@ fn cores_are_files() -> bool {
     let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap();
     let is_file = pattern.trim() == "core";
     if !is_file {
-        println!("skipped: core files go elsewhere ({})", pattern.trim());
+        skips::skip(&format!("core files go elsewhere ({})", pattern.trim()));
     }
     is_file
 }
@@ -115,12 +115,12 @@ fn what_all_processes_of_a_run_read_and_write_is_counted() {
         assert_eq!(run.start().ends().code(), Some(0));
         let usage = &run.exit()["usage"];
         if !std::path::Path::new("/proc/self/io").exists() {
-            println!("skipped: this kernel does not count what processes read and write");
+            skips::skip("this kernel does not count what processes read and write");
             assert!(usage.get("written_bytes").is_none(), "{usage}");
             continue;
         }
         if statfs(run.place.path()).unwrap().filesystem_type() == TMPFS_MAGIC {
-            println!("skipped: what is written to a file system in memory is not counted");
+            skips::skip("what is written to a file system in memory is not counted");
             continue;
         }
         assert!(usage["read_bytes"].is_u64(), "{usage}");
@@ -431,7 +431,7 @@ fn a_full_disk_takes_the_log_and_not_the_worker() {
 #[test]
 fn what_outlives_sigkill_is_named_and_keeps_the_lock() {
     let Some(freezer) = Freezer::make() else {
-        println!("skipped: no freezer to make an unkillable process with");
+        skips::skip("no freezer to make an unkillable process with");
         return;
     };
     let run = Run::new(&Host::Bare);

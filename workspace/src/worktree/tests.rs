@@ -339,7 +339,7 @@ fn a_linked_worktree_can_itself_be_the_repository() {
 #[test]
 fn a_repository_of_another_user_is_opened_only_as_that_user() {
     if Owner::current().uid != 0 {
-        println!("skipped: needs root");
+        skips::skip("needs root");
         return;
     }
     // libgit2 reads the user's configuration: the caller's home would be in the way, as it would be for a job process.
