@@ -9,13 +9,14 @@ use serde::Serialize;
 use super::restore::refuse_worker;
 use super::{CommandLine, call};
 use crate::api::blocking;
-use crate::automation::plugins::{Language, Plugin, Staged, create, path_of, uninstall};
+use crate::automation::plugins::{Language, Plugin, create, path_of};
 use crate::client::Client;
 use crate::config::settings;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::given;
 use crate::output::Output;
+use crate::plugins::{Staged, uninstall};
 use crate::terminal::printable;
 use crate::verbs::{CheckPlugin, ListPlugins, Reload, ResumePlugin};
 

@@ -11,8 +11,9 @@ use serde_json::{Map, Value};
 
 use super::asked::{self, Asking};
 use super::calls::{Calls, policy};
+use super::install::copy;
 use super::{prompt, protocol, requests, sink};
-use crate::automation::plugins::{Ground, Plugin, copy, inspect};
+use crate::automation::plugins::{Ground, Plugin, inspect};
 use crate::config::settings;
 use crate::failure::Failure;
 use crate::host::remove::remove_kept;

@@ -28,12 +28,12 @@ pub(crate) enum Ground {
 }
 
 /// A file or a directory of a plugin, open.
-pub(super) struct Found<'a> {
+pub(crate) struct Found<'a> {
     /// Its path in the directory of the plugin.
-    pub(super) path: &'a Path,
-    pub(super) stat: Stat,
+    pub(crate) path: &'a Path,
+    pub(crate) stat: Stat,
     /// None of a directory.
-    pub(super) file: Option<File>,
+    pub(crate) file: Option<File>,
 }
 
 /// Why a directory cannot be that of a plugin.
@@ -72,7 +72,7 @@ pub(crate) fn inspect(dir: &Path, ground: Ground) -> Result<(), Unfit> {
 }
 
 /// The same, and hands each file and directory over, a directory before what is in it. No link is followed, whatever changes meanwhile.
-pub(super) fn walk(
+pub(crate) fn walk(
     dir: &Path,
     ground: Ground,
     each: &mut dyn FnMut(&Found<'_>) -> io::Result<()>,

@@ -2,15 +2,13 @@
 //! `crate::plugins`.
 
 mod ground;
-mod install;
 mod manifest;
 mod names;
 mod parts;
 mod registry;
 mod template;
 
-pub(crate) use self::ground::{Ground, inspect};
-pub(crate) use self::install::{Staged, copy, uninstall};
+pub(crate) use self::ground::{Ground, STATE, inspect, walk};
 pub(crate) use self::manifest::{Manifest, Plugin, VERSION};
 pub(crate) use self::parts::{PluginSection, PluginTool};
 pub(crate) use self::registry::{Listening, Plugins, path_of};

@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use kernel::PluginName;
 use tempfile::TempDir;
 
-use super::ground::{Ground, STATE, walk};
-use super::registry::path_of;
+use crate::automation::plugins::{Ground, STATE, path_of, walk};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::host::remove::remove_kept;
