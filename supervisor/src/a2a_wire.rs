@@ -1,9 +1,9 @@
-//! What both ends of A2A 1.0 have in common: the service of this root, and the worker whose program is an agent elsewhere.
+//! Constants and task states of the A2A protocol 1.0, shared by the A2A service of this root and by the lane for
+//! remote A2A agents.
 
-/// The version of the protocol.
 pub(crate) const VERSION: &str = "1.0";
 
-/// The states of A2A 1.0, section 4.1.3.
+/// Task states of A2A 1.0, section 4.1.3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Submitted,
@@ -28,7 +28,7 @@ impl State {
         State::Rejected,
     ];
 
-    /// Returns the state with this word; none for one that is not known.
+    /// Returns the state for a word of the protocol; none for an unknown word.
     pub(crate) fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.as_str() == word)
     }
@@ -46,12 +46,12 @@ impl State {
         }
     }
 
-    /// Whether nothing comes after it.
+    /// True if the state is final.
     pub(crate) fn is_over(self) -> bool {
         matches!(self, State::Completed | State::Failed | State::Canceled | State::Rejected)
     }
 
-    /// Whether a stream ends there: it is over, or waits for somebody.
+    /// True if a stream ends at this state: the state is final, or the task waits for a person.
     pub(crate) fn rests(self) -> bool {
         self.is_over() || matches!(self, State::InputRequired | State::AuthRequired)
     }

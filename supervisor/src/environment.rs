@@ -1,4 +1,4 @@
-//! The environment of a command: a variable that is empty counts as one that is not set.
+//! Environment variables of this process. An empty variable counts as unset.
 
 use std::ffi::OsString;
 
@@ -7,12 +7,13 @@ pub(crate) fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
-/// Returns the value of such a variable, where it is text.
+/// Returns the value of a variable that is set, not empty and valid UTF-8.
 pub(crate) fn text(name: &str) -> Option<String> {
     variable(name)?.into_string().ok()
 }
 
-/// A path, also as `dir:` or `worktree:` names it, with the caller's home for a leading `~`, as a shell has it at the start of a word.
+/// Replaces a leading `~` of a path by the caller's home, as a shell does at the start of a word. The prefixes `dir:`
+/// and `worktree:` are kept.
 pub(crate) fn with_home(path: &str) -> String {
     let Some(home) = text("HOME") else { return path.to_owned() };
     for kind in ["dir:", "worktree:", ""] {

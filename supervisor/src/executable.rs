@@ -1,22 +1,22 @@
-//! A file that can be executed, and the interpreter that its first line names (execve(2)).
+//! Executable files, and the interpreter that the first line of a script names (execve(2)).
 
 use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
-/// The longest first line of a script that the kernel reads.
+/// Number of bytes of a script's first line that the kernel reads.
 const FIRST_LINE: u64 = 255;
 
-/// Whether a path is a file that somebody may execute. Links are followed.
+/// True if a path is a regular file with an execute bit of any class. Links are followed.
 pub(crate) fn is_program(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-/// Returns the interpreter of a script and its arguments; nothing for any other file.
+/// Returns the interpreter of a script and its arguments; none for any other file.
 pub(crate) fn interpreter(script: &Path) -> Option<Vec<String>> {
     let mut head = Vec::new();
-    // The file may have become a FIFO meanwhile, whose open would wait for a writer.
+    // `O_NONBLOCK`: the file may have become a FIFO meanwhile, and opening a FIFO waits for a writer.
     let file = File::options().read(true).custom_flags(nix::libc::O_NONBLOCK).open(script).ok()?;
     file.metadata().ok().filter(|meta| meta.is_file())?;
     file.take(FIRST_LINE).read_to_end(&mut head).ok()?;

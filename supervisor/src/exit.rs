@@ -1,18 +1,20 @@
-//! The one table of exit codes: what a refusal is called, in the shell, in HTTP and in JSON, and what work adds to them.
+//! Table of the exit codes. Each class of refusal has an exit code, an HTTP status and a word for JSON; further codes
+//! report the state of a task or a run.
 //!
-//! A command that follows work (`run`, `wait`, `tail`, `logs -f`, `attach`, `dispatch`) exits by one rule, `cli::outcome`: as the task where that does
-//! not go on by itself, else as the run that it has followed. So `kill`, which leaves a task to a person, is 5 for each of them.
+//! A command that follows work (`run`, `wait`, `tail`, `logs -f`, `attach`, `dispatch`) takes its exit code from
+//! `cli::outcome`. The code reflects the task if the task cannot go on without a person, and otherwise the run that
+//! the command followed. So `kill`, which leaves the task to a person, is 5 for each of these commands.
 
 use serde::{Deserialize, Serialize};
 
-/// A task that waits for a person.
+/// Exit code for a task that waits for a person.
 pub(crate) const NEEDS_A_PERSON: u8 = 5;
-/// A run that took too long, as timeout(1) has it.
+/// Exit code for a run that took too long; timeout(1) uses the same.
 pub(crate) const TIMED_OUT: u8 = 124;
-/// What a shell adds to the number of the signal that ended a command.
+/// Base of the exit code for a command that a signal ended: shells add the signal's number to it.
 pub(crate) const BY_SIGNAL: i32 = 128;
 
-/// The class of a refusal. Each class has one exit code, one HTTP status and one word; a word may cover several classes.
+/// Class of a refusal. Each class has one exit code, one HTTP status and one word; several classes may share a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Code {
@@ -20,33 +22,32 @@ pub(crate) enum Code {
     Failed,
     /// The request makes no sense as it stands: an argument or a value is wrong.
     Usage,
-    /// What stands in the path is no id.
+    /// The id in the path is malformed.
     Malformed,
-    /// The path is there, and not for this method.
+    /// The path exists, but not for this method.
     Method,
-    /// The body is larger than what may be sent.
+    /// The body exceeds the size limit.
     TooLarge,
-    /// The body is of a type that is not taken here.
+    /// The endpoint does not take a body of this type.
     MediaType,
-    /// The thing that was named does not exist.
+    /// The named thing does not exist.
     NotFound,
     /// The thing exists and its state forbids this: a lost claim, a cycle, a wrong status.
     Conflict,
-    /// This needs a daemon, and none can be reached.
+    /// The request needs a daemon, and none is reachable.
     Unreachable,
-    /// Nothing is wrong with the request; now is not the time (locked, disk full, stopping).
+    /// The request is valid but cannot be served now: something is locked, the disk is full, the daemon is stopping.
     TryAgain,
-    /// Nothing is wrong with the request; the caller sends more than its bounds allow.
+    /// The request is valid, but the caller exceeds its rate limit.
     Throttled,
-    /// A bound of the caller's run or tenant is reached: asking again does not help.
+    /// A limit of the caller's run or tenant is reached; another try does not help.
     Exhausted,
-    /// The caller may not do this.
+    /// The caller lacks the permission.
     NotPermitted,
     /// The browser has no session.
     NoSession,
 }
 
-/// One row of the table.
 struct Row {
     code: Code,
     exit: u8,
@@ -58,7 +59,7 @@ const fn row(code: Code, exit: u8, http: u16, word: &'static str) -> Row {
     Row { code, exit, http, word }
 }
 
-/// Rows that share a word differ in the HTTP status alone; the first of them is what the word means without one.
+/// Rows of one word differ in the HTTP status alone. The first of them applies when only the word is known.
 const TABLE: [Row; 14] = [
     row(Code::Failed, 1, 500, "failed"),
     row(Code::Usage, 2, 422, "usage"),
@@ -82,17 +83,15 @@ impl Code {
         TABLE.iter().find(|row| row.code == self).unwrap_or(&TABLE[0])
     }
 
-    /// The process exit code.
     pub(crate) fn exit(self) -> u8 {
         self.row().exit
     }
 
-    /// The HTTP status.
     pub(crate) fn http(self) -> u16 {
         self.row().http
     }
 
-    /// What to do next where the refusal itself does not say.
+    /// Returns the next step for a reader whose refusal has no hint of its own.
     pub(crate) fn next_step(self) -> &'static str {
         match self {
             Code::Failed => "`supervisor doctor` looks for what is wrong; the log of the daemon may say more",
@@ -117,12 +116,12 @@ impl Code {
         }
     }
 
-    /// The stable word in problem documents and JSON errors.
+    /// Returns the stable word for problem documents and JSON errors.
     pub(crate) fn word(self) -> &'static str {
         self.row().word
     }
 
-    /// Whether a refusal of this class comes before anything is changed, unless it says otherwise: `Failure::after_a_change`.
+    /// True if a refusal of this class normally precedes any change. `Failure::after_a_change` marks the exceptions.
     pub(crate) fn changed_nothing(self) -> bool {
         match self {
             Code::Usage
@@ -140,7 +139,8 @@ impl Code {
         }
     }
 
-    /// The class that a word or, failing that, an HTTP status stands for.
+    /// Returns the class for a word and an HTTP status: the row that matches both, else the word alone, else the
+    /// status alone.
     pub(crate) fn from_wire(word: Option<&str>, http: u16) -> Self {
         TABLE
             .iter()

@@ -1,28 +1,28 @@
-//! Named points at which a test ends the process, as `kill -9` does it, or has a part of it hang.
+//! Named points at which a test kills the process, as `kill -9` does, or makes a thread hang.
 //!
 //! `SUPERVISOR_FAIL_POINT=after-claim:3` kills this process the third time that it passes `after-claim`.
-//! `SUPERVISOR_HANG_POINT=begin@/some/file` keeps each thread that passes `begin` as long as the file is there. Without these
-//! variables a point costs a load. The points, in the order in which a run passes them:
+//! `SUPERVISOR_HANG_POINT=begin@/some/file` blocks each thread that passes `begin` for as long as the file exists.
+//! Without these variables a point costs one load. The points, in the order in which a run passes them:
 //!
-//! | point | what has happened |
+//! | point | state at the point |
 //! |---|---|
 //! | `begin` `job` `commit` `committed` | a group of writes: before it, before each of its jobs, before and after the commit |
 //! | `after-claim` | the claim is committed |
-//! | `after-prepare` | workspace, home and cgroup are there |
-//! | `after-run-dir` | the run directory and its spec are there |
-//! | `after-spawn` | the shim is started, and nobody has written that down |
-//! | `after-started` | the board knows that the command runs |
-//! | `after-post` | a message to its agent is in the run directory, and nobody has told the shim |
+//! | `after-prepare` | workspace, home and cgroup exist |
+//! | `after-run-dir` | the run directory and its spec exist |
+//! | `after-spawn` | the shim is started, not yet recorded |
+//! | `after-started` | the board records that the command runs |
+//! | `after-post` | a message to the agent is in the run directory; the shim is not yet notified |
 //! | `after-exit` | the end of the shim was seen |
-//! | `after-artifacts` | what the run declared is in the store, and no row names it |
-//! | `before-finish` | the end is proven, and the run's places are removed |
-//! | `after-finish` | the board knows the end |
+//! | `after-artifacts` | the artifacts of the run are in the store, and no row names them |
+//! | `before-finish` | the end is proven, and the directories of the run are removed |
+//! | `after-finish` | the board records the end |
 //! | `after-cleanup` | the run directory is removed |
-//! | `owner-loop` `reap` `answer` | the owner loop has an event, an end was noticed, a door has a request |
-//! | `after-notify` | a channel has taken a message, or not, and nobody has written that down |
-//! | `after-plugin` | a plugin was called for an event, and nobody has written down what came of it |
+//! | `owner-loop` `reap` `answer` | the owner loop has an event; an end was noticed; a listener has a request |
+//! | `after-notify` | a channel accepted or refused a message, not yet recorded |
+//! | `after-plugin` | a plugin was called for an event; the result is not yet recorded |
 //! | `after-fold` | `gc` has folded some events |
-//! | `restore-copied` `restore-files` `restore-kept` `restore-placed` | `restore` has a copy, has its files in the store, has the former board under another name, has put the copy in its place |
+//! | `restore-copied` `restore-files` `restore-kept` `restore-placed` | `restore` has a copy; has its files in the store; has renamed the former board; has put the copy in its place |
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -34,10 +34,10 @@ use nix::unistd::Pid;
 
 const VARIABLE: &str = "SUPERVISOR_FAIL_POINT";
 const HANG: &str = "SUPERVISOR_HANG_POINT";
-/// The pause between two looks at the file that keeps a thread.
+/// Interval between checks of the file that blocks a thread.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The point that was named, and how often it may still be passed.
+/// Fail point and the number of passages left before it kills the process.
 #[derive(Debug)]
 struct Armed {
     point: String,
@@ -51,13 +51,13 @@ impl Armed {
         Armed { point: point.to_owned(), left: AtomicI64::new(count.parse().unwrap_or(1)) }
     }
 
-    /// Counts a passage; true at the one that is the last.
+    /// Counts a passage; true at the last.
     fn is_last(&self, point: &str) -> bool {
         self.point == point && self.left.fetch_sub(1, Ordering::Relaxed) == 1
     }
 }
 
-/// The point at which threads hang, and the file that keeps them there.
+/// Hang point and the file whose existence blocks the threads there.
 #[derive(Debug)]
 struct Hanging {
     point: String,
@@ -78,7 +78,7 @@ impl Hanging {
     }
 }
 
-/// Passes a point: returns, unless a test has named it.
+/// Passes a point. Returns at once unless the environment names this point.
 pub(crate) fn pass(point: &str) {
     static HANGING: OnceLock<Option<Hanging>> = OnceLock::new();
     static ARMED: OnceLock<Option<Armed>> = OnceLock::new();
@@ -88,7 +88,8 @@ pub(crate) fn pass(point: &str) {
     }
     let armed = ARMED.get_or_init(|| std::env::var(VARIABLE).ok().map(|text| Armed::parse(&text)));
     if armed.as_ref().is_some_and(|armed| armed.is_last(point)) {
-        // It cannot fail for the own process, and nothing after it runs: SIGKILL is delivered on the way back.
+        // The call cannot fail for the own process. No code after it runs: SIGKILL is delivered on the return from
+        // the system call.
         kill(Pid::this(), Signal::SIGKILL).ok();
     }
 }

@@ -1,4 +1,4 @@
-//! A refusal on its way to a reader: what went wrong, of which class, and what to do next.
+//! A refusal as the reader sees it: the class, a sentence about the failure, and the next step.
 
 use std::path::Path;
 
@@ -6,60 +6,60 @@ use serde::{Deserialize, Serialize};
 
 use crate::exit::Code;
 
-/// How the refusal of a body begins that is no request of its verb. Releases before this one say it in these words alone.
+/// Prefix of the refusal of a body that does not parse as a request of its verb. Earlier releases identify this
+/// refusal by the prefix alone.
 pub(crate) const INVALID_BODY: &str = "invalid body: ";
 
 /// A refusal: one class, one sentence, and a hint where the reader can act.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct Failure {
-    /// The class, from the table in `exit.rs`.
+    /// Class, from the table in `exit.rs`.
     pub(crate) code: Code,
-    /// What could not be done and why, without a full stop.
+    /// The failed operation and the reason, without a full stop.
     pub(crate) message: String,
-    /// What to do next.
+    /// Next step for the reader.
     pub(crate) hint: Option<String>,
-    /// Whether something was changed before it, or may have been.
+    /// True if the request changed something before the refusal, or may have.
     pub(crate) has_changed: bool,
 }
 
 impl Failure {
-    /// A refusal without a hint.
     pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
         Failure { code, message: message.into(), hint: None, has_changed: false }
     }
 
-    /// The same refusal of a request that has changed something before it came to this, or may have.
+    /// Marks a refusal of a request that changed something before it failed, or may have.
     pub(crate) fn after_a_change(self) -> Self {
         Failure { has_changed: true, ..self }
     }
 
-    /// Whether who asked for a change and gets this knows that nothing was changed.
+    /// True if the caller can rely on the board being unchanged.
     pub(crate) fn changed_nothing(&self) -> bool {
         self.code.changed_nothing() && !self.has_changed
     }
 
-    /// The same refusal with a hint.
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
         Failure { hint: Some(hint.into()), ..self }
     }
 
-    /// A wrong argument.
+    /// Makes a refusal of a wrong argument.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Failure::new(Code::Usage, message)
     }
 
-    /// Something in this program or its host failed in a way that the caller did not cause.
+    /// Makes a refusal for a failure of this program or its host that the caller did not cause.
     pub(crate) fn failed(message: impl Into<String>) -> Self {
         Failure::new(Code::Failed, message)
     }
 
-    /// The same refusal, said of a board that is not served because of it.
+    /// Rewords the refusal as the reason why a board is not served.
     pub(crate) fn not_served(self, board: &kernel::BoardName) -> Self {
         Failure { message: format!("the board `{board}` is not served: {}", self.message), ..self }
     }
 
-    /// A file operation failed: names the act, the path and the system's reason.
+    /// Makes a refusal for a failed file operation. The message names the operation, the path and the system's
+    /// reason.
     pub(crate) fn file(act: &str, path: &Path, error: &std::io::Error) -> Self {
         let code = match error.kind() {
             std::io::ErrorKind::PermissionDenied => Code::NotPermitted,
@@ -84,8 +84,8 @@ impl Failure {
 }
 
 impl Failure {
-    /// A file or directory that the caller has named cannot be used: what does not exist is `not_found`, and what is of
-    /// another kind is a wrong argument. `wanted` says what to name instead.
+    /// Makes a refusal for a file or directory that the caller named. A missing path is `not_found`; a path of the
+    /// wrong type is a wrong argument. `wanted` describes a suitable path for the hint.
     pub(crate) fn named_file(act: &str, path: &Path, error: &std::io::Error, wanted: &str) -> Self {
         use std::io::ErrorKind;
         let failure = Failure::file(act, path, error);
@@ -123,7 +123,7 @@ impl From<kernel::OpenError> for Failure {
             }
             E::Full { .. } => Code::TryAgain,
             E::Exists { .. } => Code::Conflict,
-            // The daemon migrates it.
+            // The daemon migrates it, so the remedy is to start a daemon.
             E::OlderSchema { .. } => Code::Unreachable,
             E::Empty { .. }
             | E::Truncated { .. }
@@ -138,7 +138,7 @@ impl From<kernel::OpenError> for Failure {
     }
 }
 
-/// An error with its causes on one line.
+/// Returns an error with its causes on one line.
 pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -150,24 +150,23 @@ pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// An RFC 9457 problem document: the form of a refusal in the API, and in `--json`.
+/// RFC 9457 problem document: the form of a refusal in the API and in `--json`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Problem {
-    /// Always `about:blank`: the class is in `code`.
+    /// Always `about:blank`; the class is in `code`.
     #[serde(rename = "type")]
     pub(crate) kind: String,
-    /// The class in words.
+    /// Class in words.
     pub(crate) title: String,
-    /// The HTTP status.
     pub(crate) status: u16,
-    /// What went wrong.
+    /// The failed operation and the reason.
     pub(crate) detail: String,
-    /// The stable word of the class.
+    /// Stable word of the class.
     pub(crate) code: String,
-    /// What to do next.
+    /// Next step for the reader.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) hint: Option<String>,
-    /// Whether something was changed all the same, or may have been.
+    /// True if the request changed something before the refusal, or may have.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) changed: bool,
 }

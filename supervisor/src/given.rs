@@ -1,25 +1,27 @@
-//! The global options of the command line, which the commands in its hints repeat: without them a next step would act on another root or board.
+//! Repeats the global options of the command line in the commands that hints suggest. Without them the next step
+//! would act on another root or board.
 
 use std::ffi::OsString;
 use std::sync::OnceLock;
 
-/// What was given, and how a word is known to be a command.
+/// Global options of this command line, and a test for the names of commands.
 struct Given {
-    /// As `--root`, `--system` or `--user` were written, for a shell.
+    /// `--root`, `--system` or `--user` as written, quoted for a shell.
     root: Option<String>,
-    /// As `--board` was written, for a shell.
+    /// `--board` as written, quoted for a shell.
     board: Option<String>,
     is_command: fn(&str) -> bool,
 }
 
 static GIVEN: OnceLock<Given> = OnceLock::new();
 
-/// Commands that are the same for each root and board.
+/// Commands that do not depend on root and board.
 const ANYWHERE: [&str; 4] = ["completions", "demo", "help", "man"];
-/// What stands in front of a command in a sentence.
+/// Texts that precede a command in a sentence.
 const BEFORE: [&str; 7] = ["`", ": ", "; ", ", or ", " or ", " and ", "("];
 
-/// Keeps the options of a line for its hints. Behind the verb they are looked for where the words are no other command's.
+/// Remembers the global options of a command line for its hints. `verb` is the index of the verb. Options after `run`
+/// are not searched: they may belong to the command that `run` starts.
 pub(crate) fn keep(words: &[OsString], verb: usize, is_command: fn(&str) -> bool) {
     let end = if words.get(verb).is_some_and(|word| word == "run") { verb } else { words.len() };
     let words = words.get(1..end).unwrap_or_default();
@@ -46,12 +48,13 @@ pub(crate) fn keep(words: &[OsString], verb: usize, is_command: fn(&str) -> bool
     }
 }
 
-/// Whether the line names a root. A completion has none: it says nothing of what it cannot read.
+/// True if the command line names a root. Always false in a completion, which never calls `keep`.
 pub(crate) fn names_root() -> bool {
     GIVEN.get().is_some_and(|given| given.root.is_some())
 }
 
-/// A text of this program in which each command has the options that were given on the line. What others have written is not handed to it.
+/// Returns a text of this program in which each suggested command repeats the global options. Callers never pass text
+/// from others.
 pub(crate) fn repeated(text: &str) -> String {
     GIVEN.get().map_or_else(|| text.to_owned(), |given| given.in_text(text))
 }
@@ -66,6 +69,7 @@ impl Given {
             out.push_str(before);
             out.push_str(NAME);
             rest = &from[NAME.len()..];
+            // A command name counts only at the start of the text or after a text of `BEFORE`.
             let begins = out.len() == NAME.len()
                 || BEFORE.iter().any(|end| out[..out.len() - NAME.len()].ends_with(end));
             if begins {
@@ -76,7 +80,7 @@ impl Given {
         out
     }
 
-    /// The options that a command lacks, with a blank behind each.
+    /// Returns the options that a suggested command lacks, each followed by a blank.
     fn missing(&self, command: &str) -> String {
         let end = ["`", "; ", ", or ", "\n"].iter().filter_map(|end| command.find(end)).min();
         let command = &command[..end.unwrap_or(command.len())];

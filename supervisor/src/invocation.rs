@@ -1,4 +1,4 @@
-//! Where a command is run: on which root and board, and inside which run.
+//! Context of a command: its root, its board, and the run that it belongs to.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use kernel::BoardName;
 use crate::failure::Failure;
 use crate::paths::Root;
 
-/// The place of one command.
+/// Context of one command.
 #[derive(Debug)]
 pub(crate) struct Invocation {
     root: Root,
@@ -16,7 +16,7 @@ pub(crate) struct Invocation {
 }
 
 impl Invocation {
-    /// A command for a root and board, or for the run that this process belongs to.
+    /// Makes the context of a command; `worker` is the run that this process belongs to.
     pub(crate) fn new(root: Root, board: BoardName, worker: Option<WorkerSelf>) -> Self {
         Invocation { root, board, worker }
     }
@@ -29,20 +29,19 @@ impl Invocation {
         &self.board
     }
 
-    /// The run that this process belongs to.
+    /// Returns the run that this process belongs to.
     pub(crate) fn worker(&self) -> Option<&WorkerSelf> {
         self.worker.as_ref()
     }
 }
 
-/// The variables from which a process inside a run knows itself.
+/// Environment variables by which a process inside a run identifies its run.
 pub(crate) const OF_A_RUN: [&str; 5] =
     ["SUPERVISOR_BOARD", "SUPERVISOR_SOCKET", "SUPERVISOR_TASK", "SUPERVISOR_TOKEN", "SUPERVISOR_WORKSPACE"];
 
-/// What a process inside a run knows of itself, from its environment.
+/// Identity of a run, as a process inside it reads it from the environment.
 #[derive(Clone)]
 pub(crate) struct WorkerSelf {
-    /// The task of the run.
     pub(crate) task: kernel::TaskId,
     token: String,
     socket: Address,
@@ -54,17 +53,18 @@ impl std::fmt::Debug for WorkerSelf {
     }
 }
 
-/// Where a daemon listens.
+/// Address at which a daemon listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Address {
-    /// On a socket at this path.
+    /// Unix socket at this path.
     Unix(PathBuf),
-    /// On this port of the loopback address.
+    /// Port of the loopback address.
     Loopback(u16),
 }
 
 impl WorkerSelf {
-    /// Reads a run's own environment. None outside a run; an error where it is there but broken.
+    /// Reads the identity of the run from the environment. None outside a run; an error if it is incomplete or
+    /// malformed.
     pub(crate) fn from_env(env: impl Fn(&str) -> Option<String>) -> Result<Option<Self>, Failure> {
         let Some(token) = env("SUPERVISOR_TOKEN") else { return Ok(None) };
         let need = |name: &str| {
@@ -88,12 +88,12 @@ impl WorkerSelf {
         Ok(Some(WorkerSelf { task, token, socket }))
     }
 
-    /// The token that says which run this is.
+    /// Returns the token that identifies the run to the daemon.
     pub(crate) fn token(&self) -> &str {
         &self.token
     }
 
-    /// Where the daemon of the run listens.
+    /// Returns the daemon's address.
     pub(crate) fn socket(&self) -> &Address {
         &self.socket
     }

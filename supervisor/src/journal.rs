@@ -1,6 +1,6 @@
-//! Entries of systemd's journal: a message that is read without its fields, and each field by itself.
+//! Writes log events to systemd's journal: a message that is readable without the fields, and each field by itself.
 //!
-//! The protocol is that of <https://systemd.io/JOURNAL_NATIVE_PROTOCOL/>: one datagram for each entry.
+//! Protocol: <https://systemd.io/JOURNAL_NATIVE_PROTOCOL/>, one datagram for each entry.
 
 use std::fmt;
 use std::io;
@@ -13,13 +13,13 @@ use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-/// Where the journal listens.
+/// Socket of the journal.
 pub(crate) const SOCKET: &str = "/run/systemd/journal/socket";
-/// The field of a tracing event that has its name.
+/// Field of a tracing event that holds the event's name.
 const NAME: &str = "message";
-/// How long an entry waits for a journal that is behind. After that it is left out.
+/// Longest wait for a journal that is behind; then the entry is dropped.
 const WAIT: Duration = Duration::from_millis(100);
-/// The longest value of a field. A datagram takes about 200 KiB, and no event has ten fields.
+/// Limit on the value of a field, in bytes. A datagram takes about 200 KiB, and no event has ten fields.
 const LONGEST: usize = 16 * 1024;
 
 /// Writes events to the journal.
@@ -28,20 +28,20 @@ pub(crate) struct Journal {
     socket: UnixDatagram,
 }
 
-/// One entry as it is put together.
+/// Entry under construction.
 #[derive(Debug)]
 struct JournalEntry {
     name: String,
-    /// The fields with their values, as a person reads them.
+    /// Fields with their values, formatted for a person.
     told: String,
     bytes: Vec<u8>,
 }
 
 impl Journal {
-    /// Connects to the journal that listens at a path.
+    /// Connects to the journal at a socket path.
     ///
     /// # Errors
-    /// Nobody listens there.
+    /// No process listens at the path.
     pub(crate) fn at(path: &Path) -> io::Result<Self> {
         let socket = UnixDatagram::unbound()?;
         socket.connect(path)?;
@@ -61,12 +61,13 @@ impl<S: Subscriber> Layer<S> for Journal {
         let (message, name) = (format!("{}{}", entry.name, entry.told), std::mem::take(&mut entry.name));
         entry.put("SUPERVISOR_EVENT", &name);
         entry.put("MESSAGE", &message);
-        // A journal that takes nothing keeps nobody from work: the board has what happened.
+        // An entry that the journal does not take is dropped: the log must not stop the work, and the board records
+        // the events.
         drop(self.socket.send(&entry.bytes));
     }
 }
 
-/// The level as `syslog(3)` counts it.
+/// Returns the priority of a level by `syslog(3)`.
 fn priority(level: Level) -> &'static str {
     match level {
         Level::ERROR => "3",
@@ -77,12 +78,13 @@ fn priority(level: Level) -> &'static str {
 }
 
 impl JournalEntry {
-    /// Adds a field.
+    /// Appends a field in the journal's format.
     fn put(&mut self, name: &str, value: &str) {
         let value = &value.as_bytes()[..value.floor_char_boundary(LONGEST)];
         self.bytes.extend_from_slice(name.as_bytes());
         if value.contains(&b'\n') {
-            // Longer than a line: its length goes before it.
+            // A value with a newline is sent in the binary form: name, newline, length as 64 bits little-endian,
+            // value.
             self.bytes.push(b'\n');
             self.bytes.extend_from_slice(&(value.len() as u64).to_le_bytes());
         } else {
@@ -97,7 +99,7 @@ impl JournalEntry {
             value.clone_into(&mut self.name);
             return;
         }
-        // Field names of the journal are capitals, digits and `_`.
+        // The journal allows capitals, digits and `_` in field names.
         let name: String = field
             .name()
             .chars()

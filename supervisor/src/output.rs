@@ -1,4 +1,4 @@
-//! What a command writes: replies to standard output, refusals, warnings and the log to standard error.
+//! Output of a command: replies go to standard output; refusals, warnings and the log go to standard error.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::given;
 use crate::journal::{Journal, SOCKET};
 use crate::terminal::{self, Colour, Ink, LogWriter, Screen, complain, print, printable_lines};
 
-/// How replies and refusals are written.
+/// Format of replies and refusals.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Output {
     json: bool,
@@ -17,23 +17,22 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Output as the global flags ask for it.
+    /// Makes an output from the global flags.
     pub(crate) fn new(json: bool, colour: Colour) -> Self {
         Output { json, colour }
     }
 
-    /// A screen for standard output.
+    /// Returns a screen for standard output.
     pub(crate) fn screen(self) -> Screen {
         Screen::stdout(self.colour)
     }
 
-    /// Whether JSON was asked for.
+    /// True if the command line asks for JSON.
     pub(crate) fn json(self) -> bool {
         self.json
     }
 
-    /// Writes a refusal: its JSON to standard output where JSON was asked for, and words to standard error,
-    /// with what to do next.
+    /// Writes a refusal and its next step to standard error, and in JSON mode a problem document to standard output.
     pub(crate) fn fail(self, failure: &Failure) {
         if self.json
             && let Ok(text) = terminal::json(&serde_json::json!({ "error": Problem::from(failure) }))
@@ -50,7 +49,7 @@ impl Output {
         tell(Ink::Cyan, "hint:", &given::repeated(hint));
     }
 
-    /// Writes warnings to standard error, where they do not mix with what a script reads.
+    /// Writes warnings to standard error, which keeps them out of the output that scripts read.
     pub(crate) fn warn(self, warnings: &[String]) {
         let screen = Screen::stderr(self.colour);
         for warning in warnings {
@@ -59,7 +58,7 @@ impl Output {
         }
     }
 
-    /// Prints a reply as JSON or as text, and returns the exit code that it stands for.
+    /// Prints a reply as JSON or as text. Returns its exit code.
     pub(crate) fn reply<V: Command>(self, reply: &V::Reply) -> Result<u8, Failure> {
         if self.json {
             self.value(reply)?;
@@ -79,14 +78,14 @@ impl Output {
         self.text(&format!("{text}\n"))
     }
 
-    /// Prints text as it is.
+    /// Prints text unchanged.
     #[expect(clippy::unused_self, reason = "text is printed through an Output alone")]
     pub(crate) fn text(self, text: &str) -> Result<(), Failure> {
         print(text).map_err(|e| Failure::failed(format!("standard output cannot be written: {e}")))
     }
 }
 
-/// How the log is written.
+/// Format of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum LogFormat {
     /// To the journal where standard error leads there, else as text
@@ -100,8 +99,8 @@ pub(crate) enum LogFormat {
     Journal,
 }
 
-/// Logs from a level on, and of the protocol of tools what failed: it tells all that clients send; `RUST_LOG` chooses otherwise.
-/// A journal that cannot be reached is replaced by text.
+/// Starts the log from `level` on; `RUST_LOG` overrides the filter. `rmcp` logs errors only, because it logs every
+/// message of its clients otherwise. An unreachable journal is replaced by text.
 pub(crate) fn start_log(output: Output, level: &str, format: LogFormat) {
     use std::io::IsTerminal as _;
     use tracing_subscriber::layer::SubscriberExt as _;
@@ -115,7 +114,7 @@ pub(crate) fn start_log(output: Output, level: &str, format: LogFormat) {
         LogFormat::Text | LogFormat::Json => false,
     };
     let journal = to_journal.then(|| Journal::at(Path::new(SOCKET))).and_then(Result::ok);
-    // A second call in one process (a pass inside another) keeps the first log.
+    // A second call in one process (a dispatch pass inside a command) keeps the first log.
     if let Some(journal) = journal {
         drop(tracing_subscriber::registry().with(filter).with(journal).try_init());
         return;
@@ -132,7 +131,8 @@ pub(crate) fn start_log(output: Output, level: &str, format: LogFormat) {
     drop(log.with_ansi(colour).try_init());
 }
 
-/// Whether standard error is the stream to the journal that systemd has made for this process (`systemd.exec(5)`, `JOURNAL_STREAM`).
+/// True if standard error is the stream to the journal that systemd made for this process (`systemd.exec(5)`,
+/// `JOURNAL_STREAM`).
 fn leads_to_the_journal() -> bool {
     let Some(stream) = environment::text("JOURNAL_STREAM") else { return false };
     let Ok(own) = rustix::fs::fstat(std::io::stderr()) else { return false };

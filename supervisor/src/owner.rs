@@ -1,4 +1,4 @@
-//! The root's lock: one process at a time owns the boards of a root, and says who it is.
+//! The lock of a root. At most one process at a time owns the boards of a root; the lock records that process.
 
 use std::fmt;
 use std::io::{Read as _, Seek as _, Write as _};
@@ -10,57 +10,57 @@ use shim::rundir::boottime_us;
 use crate::failure::Failure;
 use crate::paths::Root;
 
-/// How long a daemon may take until it answers, in microseconds.
+/// Startup time of a daemon, in microseconds; a younger daemon may have no socket yet.
 const STARTS_WITHIN_US: u64 = 10_000_000;
 
-/// As what a process owns a root.
+/// Role in which a process owns a root.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Role {
     Daemon,
-    /// A daemon that goes on until nothing is left to do.
+    /// A daemon that ends once no work is left.
     Pass,
     /// A command that writes to a board while no daemon runs.
     Command,
     /// A command that replaces or repairs the files of boards.
     Files,
-    /// One that another release has, or that could not be written down.
+    /// A role of another release, or a record that could not be written.
     #[default]
     #[serde(other)]
     Unknown,
 }
 
-/// The record in the lock: who owns the root. It is read by messages and by waits; that the root is owned is known by the lock.
+/// Record in the lock about the owner. Only messages and waits use it; the lock itself proves the ownership.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Owner {
     pub(crate) role: Role,
-    /// Its pid; none where it could not be written down.
+    /// Process id; none if the record could not be written.
     pub(crate) pid: Option<i32>,
 }
 
-/// What a user may know of who owns a root.
+/// Ownership of a root, as far as this user may see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ownership {
     Free,
     Owned(Owner),
-    /// Its lock is closed to this user: the root is somebody else's, and whether a daemon serves it is known by its sockets.
+    /// The lock is closed to this user: another user owns the root. Only its sockets show if a daemon serves it.
     Hidden,
 }
 
-/// The owned lock. The kernel frees it when the process ends, however it ends.
+/// Lock of a root, held by this process. The kernel releases it however the process ends.
 #[derive(Debug)]
 pub(crate) struct OwnerLock {
     _lock: LockFile,
 }
 
 impl OwnerLock {
-    /// Takes the lock if it is free, and writes down who owns it.
+    /// Takes the lock if it is free, and records this process as the owner.
     pub(crate) fn try_acquire(root: &Root, role: Role) -> Result<Option<Self>, Failure> {
         let path = root.owner_lock();
         let lock = LockFile::try_lock(&path).map_err(|e| Failure::file("take the lock", &path, &e))?;
         let Some(mut lock) = lock else { return Ok(None) };
         let record = serde_json::to_vec(&Owner { role, pid: i32::try_from(std::process::id()).ok() });
-        // A full disk does not make it a failure: the root is owned all the same, by nobody knows whom.
+        // A full disk must not prevent the ownership: without a record the root is owned by an unknown process.
         let file = lock.file();
         let written = record.map_err(std::io::Error::from).and_then(|record| {
             file.set_len(0)?;
@@ -71,12 +71,12 @@ impl OwnerLock {
         Ok(Some(OwnerLock { _lock: lock }))
     }
 
-    /// The daemon that owns the root; none where none does.
+    /// Returns the daemon that owns the root, if a live daemon does.
     pub(crate) fn daemon(root: &Root) -> Option<Owner> {
         Self::owner(root).filter(|owner| owner.role == Role::Daemon && owner.is_alive())
     }
 
-    /// Who owns the root; none if it is free, or if this user may not know.
+    /// Returns the owner; none if the root is free, or if this user may not see the lock.
     pub(crate) fn owner(root: &Root) -> Option<Owner> {
         match Self::ownership(root) {
             Ownership::Owned(owner) => Some(owner),
@@ -84,7 +84,7 @@ impl OwnerLock {
         }
     }
 
-    /// Whether somebody owns the root, and who.
+    /// Reads the ownership of the root.
     pub(crate) fn ownership(root: &Root) -> Ownership {
         let mut file = match std::fs::File::open(root.owner_lock()) {
             Ok(file) => file,
@@ -102,30 +102,30 @@ impl OwnerLock {
 }
 
 impl Owner {
-    /// The process that made a socket, where the lock does not say who owns the root.
+    /// Makes an owner from the process that made a socket, for a lock that this user may not read.
     pub(crate) fn of_socket(pid: i32) -> Self {
         Owner { role: Role::Unknown, pid: Some(pid) }
     }
 
-    /// Whether the process still lives.
+    /// True if the process still lives and is no zombie.
     ///
-    /// A daemon that was killed while it started a process leaves its lock to that process for a moment: a descriptor is
-    /// closed by exec, not by the fork before it.
+    /// A process that a killed daemon was just starting keeps the daemon's lock for a moment: exec closes the
+    /// descriptor, the fork before it does not.
     fn is_alive(self) -> bool {
         self.state().is_some_and(|state| !matches!(state, 'Z' | 'X'))
     }
 
-    /// Its pid, where it has written who it is.
+    /// Returns the process id, if it was recorded.
     pub(crate) fn pid(self) -> Option<i32> {
         self.pid
     }
 
-    /// Its pid, where it is stopped: it answers nobody until somebody lets it go on.
+    /// Returns the process id if the process is stopped: it answers no request until it is continued.
     pub(crate) fn stopped(self) -> Option<i32> {
         self.pid.filter(|_| self.state().is_some_and(|state| matches!(state, 'T' | 't')))
     }
 
-    /// Whether it began a moment ago: it has its lock before it opens its socket.
+    /// True if the process started a moment ago. A daemon takes its lock before it opens its socket.
     pub(crate) fn is_starting(self) -> bool {
         let stat = self
             .pid
@@ -136,7 +136,7 @@ impl Owner {
         })
     }
 
-    /// The state of the process (`proc_pid_stat(5)`).
+    /// Returns the state letter of the process (`proc_pid_stat(5)`).
     fn state(self) -> Option<char> {
         let stat = procfs::process::Process::new(self.pid?).and_then(|process| process.stat()).ok()?;
         Some(stat.state)
@@ -203,7 +203,7 @@ mod tests {
         std::fs::set_permissions(root.dir(), std::fs::Permissions::from_mode(0o000)).unwrap();
         let ownership = OwnerLock::ownership(&root);
         std::fs::set_permissions(root.dir(), std::fs::Permissions::from_mode(0o700)).unwrap();
-        // Nothing is closed to root.
+        // Root can read every file.
         let is_root = nix::unistd::geteuid().is_root();
         assert_eq!(ownership, if is_root { Ownership::Free } else { Ownership::Hidden });
     }

@@ -1,5 +1,5 @@
-//! A program of the operator's that is run once: confined by a policy, with bytes on its standard input, for a time, with little of its
-//! output kept. Nothing that it has started is left when it is over.
+//! Runs a program of the operator once: confined by a policy, with bytes on its standard input, a time limit and a
+//! cap on its output. At the end, every process that it started is gone.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,58 +22,57 @@ use crate::host::remove::remove_forgotten;
 use crate::paths::make_dir;
 use crate::service::Service;
 
-/// How much of the standard error is kept.
+/// Number of bytes of standard error that are kept.
 const ERROR: usize = 4096;
-/// How long a program that is asked to end has for it, with all that it has started.
+/// Time for a program to end, with all its processes, after it is asked to.
 const END: Duration = Duration::from_secs(10);
 
-/// What is run, and what it may reach beside what its policy grants.
+/// Program to run, and its resources beside the grants of its policy.
 #[derive(Debug)]
 pub(crate) struct Program<'a> {
-    /// The program and its arguments.
+    /// Program and arguments.
     pub(crate) argv: &'a [String],
-    /// What it may touch.
+    /// Policy that confines it.
     pub(crate) policy: &'a Policy,
-    /// The user that it has where the daemon is root's.
+    /// User and group of the program if the daemon runs as root.
     pub(crate) identity: Option<Identity>,
-    /// A directory of its own, which is made anew for this one start and removed after it.
+    /// Directory of this start alone: created for it and removed after it.
     pub(crate) place: &'a Path,
-    /// What it may read and execute.
+    /// Paths that it may read and execute.
     pub(crate) execute: Vec<PathBuf>,
-    /// Where it works: its current directory, which it may read.
+    /// Current directory, readable; its home if none.
     pub(crate) directory: Option<PathBuf>,
-    /// What its policy calls the workspace; its home where there is none.
+    /// Directory that the policy treats as the workspace; its home if none.
     pub(crate) workspace: Option<PathBuf>,
-    /// Variables beside those of its policy.
+    /// Environment variables in addition to the policy's.
     pub(crate) variables: BTreeMap<String, String>,
-    /// How long it may take.
     pub(crate) limit: Duration,
-    /// How many bytes of its standard output are kept.
+    /// Number of bytes of standard output that are kept.
     pub(crate) kept: usize,
-    /// What becomes of one that writes more.
+    /// Reaction to more output than that.
     pub(crate) flood: Flood,
 }
 
-/// What becomes of a program that writes more than is kept.
+/// Reaction to more output than is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flood {
-    /// The rest is thrown away.
+    /// The excess is discarded.
     Cut,
     End,
 }
 
-/// How a program has ended.
+/// Result of a program that ended by itself.
 #[derive(Debug)]
 pub(crate) struct Ended {
-    /// Its exit code; 128 and the number of the signal that ended it.
+    /// Exit code, or 128 plus the number of the signal that ended it.
     pub(crate) code: u8,
-    /// The beginning of its standard output.
+    /// Beginning of its standard output.
     pub(crate) output: Vec<u8>,
-    /// The beginning of its standard error.
+    /// Beginning of its standard error.
     error: Vec<u8>,
 }
 
-/// Why a program came to no end of its own.
+/// Reasons why a program did not end by itself.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Failed {
     #[error("the program took longer than {} s and was ended", .0.as_secs())]
@@ -87,7 +86,7 @@ pub(crate) enum Failed {
 }
 
 impl Ended {
-    /// The last line that it wrote, its standard error before its standard output.
+    /// Returns the last line of its standard error or, failing that, of its standard output.
     pub(crate) fn last_words(&self) -> Option<String> {
         [&self.error, &self.output].into_iter().find_map(|text| {
             let text = String::from_utf8_lossy(text);
@@ -96,7 +95,7 @@ impl Ended {
         })
     }
 
-    /// How it ended, where that says that it failed.
+    /// Returns a description of the failure; none if the exit code is 0.
     pub(crate) fn failure(&self) -> Option<String> {
         if self.code == 0 {
             return None;
@@ -109,14 +108,14 @@ impl Ended {
     }
 }
 
-/// The directories of one start.
+/// Directories of one start.
 struct Places {
     home: PathBuf,
     tmp: PathBuf,
     run: PathBuf,
 }
 
-/// A start that is prepared. What it has on the host goes when it is dropped.
+/// A start that is prepared. Dropping it removes its directories.
 pub(crate) struct Prepared<'a> {
     program: Program<'a>,
     run: PathBuf,
@@ -131,7 +130,7 @@ impl std::fmt::Debug for Prepared<'_> {
 
 impl Drop for Prepared<'_> {
     fn drop(&mut self) {
-        // One that was given up: what it leaves may be large, and nobody waits for it.
+        // Dropped without a run. Its files may be many, so a thread removes them and no caller waits.
         if !self.is_cleared {
             let place = self.program.place.to_owned();
             drop(
@@ -143,7 +142,8 @@ impl Drop for Prepared<'_> {
     }
 }
 
-/// What this host can enforce, and how runs without a cgroup are tied together on it. It stays the same as long as the process lives.
+/// Returns the layers that this host can enforce and its PID namespace support. Both are constant during the life of
+/// the process.
 async fn host() -> Result<&'static (Support, Option<PidNamespace>), Failure> {
     static HOST: OnceCell<(Support, Option<PidNamespace>)> = OnceCell::const_new();
     HOST.get_or_try_init(|| async {
@@ -155,13 +155,13 @@ async fn host() -> Result<&'static (Support, Option<PidNamespace>), Failure> {
 }
 
 impl<'a> Program<'a> {
-    /// Makes its directories, and writes down how it is confined.
+    /// Makes the directories of the start, and writes its spec.
     pub(crate) async fn prepare(self, service: &Service) -> Result<Prepared<'a>, Failure> {
         let place = self.place.to_owned();
         blocking("the place of the program was not cleared", move || clear(&place)).await??;
         let (support, namespace) = host().await?;
         let places = self.places()?;
-        // From here on, what was made is removed whatever happens.
+        // From here on `Drop` removes the directories on every path.
         let prepared = Prepared { program: self, run: places.run.clone(), is_cleared: false };
         let program = &prepared.program;
         let (place, root, config) = (program.place, service.root(), service.config());
@@ -190,7 +190,7 @@ impl<'a> Program<'a> {
             proxy: None,
             credentials: root.secret_stores().credentials,
             secrets: root.secret_stores().directory,
-            // Known to the process that attends the command alone, which fills it in.
+            // Filled in by the process that attends the command, which alone knows its pid.
             parent: 0,
         };
         let spec = program.spec(surroundings, support.clone());
@@ -221,8 +221,7 @@ impl<'a> Program<'a> {
     }
 }
 
-/// The environment of a program under a policy: what that passes on, with `set`, and with the home and the directory for temporary files
-/// that the program has.
+/// Returns the environment of a program: the variables that its policy passes on, `set`, and its HOME and TMPDIR.
 pub(crate) fn environment(
     policy: &Policy,
     surroundings: &Surroundings,
@@ -242,7 +241,7 @@ fn note(place: &Path, cleared: Result<(), Failure>) {
     }
 }
 
-/// Removes what a start has made. What the program has left there may be large: blocking.
+/// Removes the directories of a start. Blocking: the program may have left many files.
 fn clear(place: &Path) -> Result<(), Failure> {
     let run = place.join("run");
     match std::fs::remove_dir_all(&run) {
@@ -253,26 +252,26 @@ fn clear(place: &Path) -> Result<(), Failure> {
         .map_err(|stays| Failure::failed(format!("failed to remove {}: {stays}", place.display())))
 }
 
-/// Gives a directory to the user of a program.
+/// Makes the user of a program the owner of a directory.
 pub(crate) fn give(path: &Path, identity: Option<Identity>) -> Result<(), Failure> {
     let Some(identity) = identity else { return Ok(()) };
     std::os::unix::fs::lchown(path, Some(identity.uid), Some(identity.gid))
         .map_err(|e| Failure::file("give away", path, &e))
 }
 
-/// The process that attends a program. One that is given up is asked to end, and ends what it attends.
+/// Process that attends a program. Dropping it sends SIGTERM, on which it ends its program.
 struct Attended(Child);
 
 impl Attended {
     fn ask_to_end(&self) {
         if let Some(pid) = self.0.id().and_then(|pid| i32::try_from(pid).ok()) {
             let pid = nix::unistd::Pid::from_raw(pid);
-            // It has ended by itself otherwise.
+            // An error means that the process has ended already.
             nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).ok();
         }
     }
 
-    /// Ends the program with all that it has started: who attends it does that when it is asked to end.
+    /// Ends the program with all its processes: the attending process does so on SIGTERM.
     async fn end(&mut self) {
         self.ask_to_end();
         if tokio::time::timeout(END, self.0.wait()).await.is_err() {
@@ -288,12 +287,12 @@ impl Drop for Attended {
 }
 
 impl Prepared<'_> {
-    /// Runs it until it ends.
+    /// Runs the program until it ends.
     pub(crate) async fn run(self, input: &[u8]) -> Result<Ended, Failed> {
         self.run_unless(input, std::future::pending()).await
     }
 
-    /// The same, unless something comes that ends it before, with the reason.
+    /// Runs the program until it ends, or until `ends` yields a reason to end it.
     pub(crate) async fn run_unless(
         mut self,
         input: &[u8],
@@ -322,7 +321,7 @@ impl Prepared<'_> {
         let mut attended = Attended(child);
         let limit = self.program.limit;
         let ended = tokio::select! {
-            // What it says goes with it, whichever ends it.
+            // The branch that loses is dropped; the output read so far goes with it.
             ended = tokio::time::timeout(limit, self.converse(&mut attended.0, input)) => {
                 ended.unwrap_or(Err(Failed::TooLong(limit)))
             }
@@ -334,12 +333,13 @@ impl Prepared<'_> {
         ended
     }
 
-    /// Writes its input, and reads what it writes until it has ended.
+    /// Writes the input, and reads the output until the program has ended.
     async fn converse(&self, child: &mut Child, input: &[u8]) -> Result<Ended, Failed> {
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let give = async {
             if let Some(mut stdin) = stdin {
-                // A program that does not read its input may do its work all the same: its exit code says it.
+                // Write errors are ignored: a program may succeed without reading its input, and its exit code
+                // decides.
                 stdin.write_all(input).await.ok();
                 stdin.shutdown().await.ok();
             }
@@ -354,13 +354,13 @@ impl Prepared<'_> {
         let error = async { beginning(stderr, ERROR, Flood::Cut).await.map_err(read) };
         let ((), output, error) = tokio::try_join!(give, output, error)?;
         let status = child.wait().await.map_err(|e| Failed::Step("wait for", e.to_string()))?;
-        // Without a code the process that attends it was ended itself.
+        // Without a code, a signal ended the attending process itself.
         let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX);
         Ok(Ended { code, output, error: error.unwrap_or_default() })
     }
 }
 
-/// Reads the beginning of what a program writes, to its end. None where it wrote more, and that is no good.
+/// Reads the output to its end and returns the first `most` bytes. None if it is longer and `flood` forbids that.
 async fn beginning(
     from: Option<impl AsyncRead + Unpin>,
     most: usize,

@@ -1,4 +1,4 @@
-//! Ids of tasks that are written short: the beginning of an id, where no other task's id begins so.
+//! Abbreviated task ids: a prefix of an id that no other task's id shares.
 
 use kernel::TaskId;
 use schemars::{JsonSchema, Schema, schema_for};
@@ -7,22 +7,22 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 
-/// How many digits the ids have that this program draws.
+/// Number of hexadecimal digits in an id that this program generates.
 const DIGITS: usize = 8;
 
-/// Whether a text may be a short id. A whole one is never asked about.
+/// True if a text may be an abbreviated id. False for a full id.
 fn is_short(text: &str) -> bool {
     text.strip_prefix("t_").is_some_and(|digits| {
         (1..DIGITS).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
     })
 }
 
-/// Whether a request in JSON may have a short id somewhere: a look that costs next to nothing.
+/// True if a JSON request may contain an abbreviated id: a cheap check before the request is parsed.
 pub(crate) fn may_be_in(body: &[u8]) -> bool {
     body.split(|byte| *byte == b'"').any(|text| std::str::from_utf8(text).is_ok_and(is_short))
 }
 
-/// The short ids of a request, where its schema says that there are ids of tasks.
+/// Returns the abbreviated ids of a request, in the fields that its schema declares as task ids.
 pub(crate) fn in_request<'a>(schema: &Schema, request: &'a mut Value) -> Vec<&'a mut Value> {
     let fields = schema.get("properties").and_then(Value::as_object);
     let is_id = |name: &str| fields.and_then(|fields| fields.get(name)).is_some_and(names_a_task);
@@ -34,7 +34,7 @@ pub(crate) fn in_request<'a>(schema: &Schema, request: &'a mut Value) -> Vec<&'a
     texts.filter(|value| value.as_str().is_some_and(is_short)).collect()
 }
 
-/// The ids of tasks that a request names, where its schema says that there are any.
+/// Returns the task ids of a request, from the fields that its schema declares as task ids.
 pub(crate) fn of_request<T: Serialize + JsonSchema>(request: &T) -> Result<Vec<TaskId>, Failure> {
     let failed = |e: serde_json::Error| Failure::failed(format!("the request cannot be read: {e}"));
     let request = serde_json::to_value(request).map_err(failed)?;
@@ -50,7 +50,7 @@ pub(crate) fn of_request<T: Serialize + JsonSchema>(request: &T) -> Result<Vec<T
     ids.collect::<Result<_, _>>().map_err(|e: kernel::ParseError| Failure::usage(e.to_string()))
 }
 
-/// Whether the schema of a field, or of its items, is that of a task's id.
+/// True if the schema of a field, or of its items, is the schema of a task id.
 fn names_a_task(field: &Value) -> bool {
     let whole = schema_for!(TaskId);
     let is_whole = field.get("pattern").is_some_and(|pattern| whole.get("pattern") == Some(pattern));

@@ -1,15 +1,14 @@
-//! What was tried, step by step, as `notify test` and `plugin check` show it.
+//! Step of a trial, as `notify test` and `plugin check` report it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One step of what is tried, such as a delivery.
+/// Step of a trial, such as a delivery.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Step {
-    /// What was done.
     pub(crate) name: String,
-    /// Whether it worked.
+    /// True if the step succeeded.
     pub(crate) ok: bool,
-    /// What came of it. It has no secret and no address of a service beyond its host.
+    /// Outcome in words. Free of secrets; names at most the host of a service's address.
     pub(crate) detail: String,
 }

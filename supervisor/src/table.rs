@@ -1,9 +1,10 @@
-//! The table of verbs and commands. It says once which there are, in the order and groups of `supervisor --help`; the paths
-//! of the API and the command line are made from it.
+//! Table of verbs and commands, in the order and groups of `supervisor --help`. The API paths and the command line
+//! are generated from it.
 
-/// Hands the table to a macro. A verb is a request of the API and a command, run by the function behind its arrow where it
-/// does more than send the request and print the reply; a command is of the command line alone; what stands under `api`
-/// is of the API alone. The names are types of [`crate::verbs`]; the paths are those of the place of use.
+/// Passes the table to a macro. A verb is an API request and a command; the function after its arrow, if any,
+/// replaces the default of sending the request and printing the reply. An entry under `commands` is a command only;
+/// an entry under `api` is an API request only. Names are types of [`crate::verbs`]; function paths are resolved
+/// where the table is used.
 macro_rules! table {
     ($use:ident) => {
         $use! {

@@ -1,4 +1,4 @@
-//! A duration as people write it: `90`, `30s`, `5m`, `2h`, `1h 30m`, `1d`.
+//! Durations as people write them: `90`, `30s`, `5m`, `2h`, `1h 30m`, `1d`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -25,15 +25,14 @@ impl WrittenDuration {
     }
 }
 
-/// The error for a text that is not a duration.
+/// Reasons why a text is not a duration.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DurationError {
-    /// Nothing that is understood.
     #[error(
         "`{0}` is not a duration: write seconds or numbers with units, such as 90, 30s, 5m, 2h, 1h 30m or 1d"
     )]
     Unknown(String),
-    /// More than anything takes.
+    /// Longer than a hundred years.
     #[error("`{0}` is too long: a duration has at most 36525d, which is a hundred years")]
     TooLong(String),
 }
@@ -44,12 +43,12 @@ impl FromStr for WrittenDuration {
     fn from_str(text: &str) -> Result<Self, DurationError> {
         let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let whole = if is_number {
-            // Digits are no number only where they are too many.
+            // A text of digits alone fails to parse only by overflow.
             Some(text.parse().map_or(Duration::MAX, Duration::from_secs))
         } else {
             friendly(text)
         };
-        // A hundred years: far enough for anything, and safe from overflow in every unit that is used with it.
+        // Limit: a hundred years, so that no unit derived from it overflows.
         match whole {
             Some(whole) if whole.as_secs() <= 3_155_760_000 => Ok(WrittenDuration(whole)),
             Some(_) => Err(DurationError::TooLong(text.to_owned())),
@@ -58,7 +57,8 @@ impl FromStr for WrittenDuration {
     }
 }
 
-/// Whole seconds with units. A day is 24 hours; months and years have no length, and a text with colons is a time of day.
+/// Reads whole seconds written with units. A day is 24 hours. Months and years are refused because their length
+/// varies, and so is a text with colons, which is a time of day.
 fn friendly(text: &str) -> Option<Duration> {
     let relative: jiff::Span = (!text.contains(':')).then(|| text.parse().ok())??;
     let exact = relative.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).ok()?;
@@ -88,12 +88,12 @@ impl<'de> Deserialize<'de> for WrittenDuration {
     }
 }
 
-/// A duration as a column of a table has it: as people read it, without the space.
+/// Formats a duration for a column of a table: as people read it, without the space.
 pub(crate) fn in_column(duration: Duration) -> String {
     kernel::brief(duration).replace(' ', "")
 }
 
-/// Processor time: milliseconds while it is short, then tenths of a second, then as any duration.
+/// Formats processor time: milliseconds below a second, tenths of a second below a minute, else as any duration.
 pub(crate) fn processor(time: Duration) -> String {
     match time.as_millis() {
         short @ 0..1000 => format!("{short}ms"),

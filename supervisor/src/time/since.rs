@@ -1,4 +1,4 @@
-//! A point in the past: `10m` is ten minutes ago.
+//! Points in the past as people write them: `10m` is ten minutes ago.
 
 use std::str::FromStr;
 
@@ -10,7 +10,7 @@ use super::duration::WrittenDuration;
 use super::timestamp::{When, WhenError};
 use super::written::Written;
 
-/// Since when: a duration with a unit counts back from now, other words are those of a time.
+/// A point in the past. A duration with a unit counts back from now; any other text is read as a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Since(Timestamp);
 

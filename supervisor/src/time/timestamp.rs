@@ -1,8 +1,8 @@
-//! Timestamps: people write and read local time, JSON carries epoch seconds.
+//! Points in time: people write and read local time, JSON carries epoch seconds.
 //!
-//! The time zone is that of `TZ`, else the host's. Where a local time does not exist because clocks go forward, it is
-//! moved forward by the gap; where it occurs twice because clocks go back, the first is meant. A duration (`2h`, `1d`) is
-//! exact, also over such a change; words of the calendar (`tomorrow`, `1 month`) keep the time of day.
+//! The time zone comes from `TZ`, else from the host. A local time that does not exist because clocks go forward
+//! moves forward by the gap. A local time that occurs twice because clocks go back means the first. A duration (`2h`,
+//! `1d`) is exact, also across such a change; words of the calendar (`tomorrow`, `1 month`) keep the time of day.
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,23 +19,23 @@ use super::written::Written;
 
 const WHOLE: &str = "%Y-%m-%d %H:%M:%S %:z";
 
-/// Date, time and offset from UTC: `2026-11-21 14:02:07 +01:00`.
+/// Formats date, time and offset from UTC: `2026-11-21 14:02:07 +01:00`.
 pub(crate) fn local(at: Timestamp) -> String {
     format_in(&TimeZone::system(), at, WHOLE)
 }
 
-/// The day of the calendar as a tick: `2026-11-21`.
+/// Returns today's date as a tick: `2026-11-21`.
 pub(crate) fn today() -> Tick {
     let day = Zoned::now().strftime("%Y-%m-%d").to_string();
     day.parse().unwrap_or_else(|_| unreachable!("a date is a tick"))
 }
 
-/// The time of day: `14:02:07`, with the offset where clocks show it twice.
+/// Formats the time of day: `14:02:07`, with the offset if clocks show this time twice today.
 pub(crate) fn clock(at: Timestamp) -> String {
     clock_in(&TimeZone::system(), at)
 }
 
-/// The time of day where that is today, else date, time and offset.
+/// Formats a time of today as the time of day, any other with date and offset.
 pub(crate) fn soon(at: Timestamp, now: Timestamp) -> String {
     soon_in(&TimeZone::system(), at, now)
 }
@@ -58,8 +58,8 @@ fn format_in(zone: &TimeZone, at: Timestamp, pattern: &str) -> String {
     )
 }
 
-/// A point in time as a person or a client names it. Relative words count from the moment that they are read, in the
-/// reader's time zone: a command line passes on the point, not the words.
+/// A point in time as a person or a client writes it. Relative words are resolved when they are parsed, in the
+/// reader's time zone, so a command line sends the point and not the words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct When(Timestamp);
 
@@ -70,28 +70,27 @@ impl When {
     }
 }
 
-/// What was wrong with a point in time.
+/// Reasons why a text is not a point in time.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WhenError {
-    /// Nothing that is understood.
     #[error(
         "`{0}` is not a time: write 2h, 2026-11-23, '2026-11-23 09:00', 'tomorrow 9am', an RFC 3339 time, or epoch \
          seconds"
     )]
     Unknown(String),
-    /// A number that may be a date, and may be seconds.
+    /// A number that may be a date or a count of seconds.
     #[error(
         "`{0}` is ambiguous: write seconds with a unit, such as {0}s, or a date with dashes, such as 2026-11-23"
     )]
     Unclear(String),
-    /// A local time where the zone is not known.
+    /// A local time, while the time zone is unknown.
     #[error(
         "`{text}` is a local time, and the time zone of TZ is not known: {source}; add an offset, such as +01:00"
     )]
     Zone {
-        /// What was written.
+        /// The text as written.
         text: String,
-        /// Why the zone is not known.
+        /// Reason why the zone is unknown.
         source: jiff::Error,
     },
 }
@@ -103,18 +102,18 @@ impl FromStr for When {
         let now = jiff::Timestamp::now();
         match TimeZone::try_system() {
             Ok(zone) => parse(text, &now.to_zoned(zone)),
-            // What names its own offset, or needs none because it is a duration, is clear without a zone.
+            // A duration, epoch seconds and a time with its own offset need no zone.
             Err(source) if crate::environment::variable("TZ").is_some() => {
                 parse_absolute(text, now)?.ok_or_else(|| WhenError::Zone { text: text.to_owned(), source })
             }
-            // A host that names no zone keeps UTC.
+            // A host that names no zone uses UTC.
             Err(_) => parse(text, &now.to_zoned(TimeZone::UTC)),
         }
         .map(When)
     }
 }
 
-/// Reads a time, with relative words counted from `now` and local times in its zone.
+/// Reads a time. Relative words count from `now`; local times are in the zone of `now`.
 fn parse(text: &str, now: &Zoned) -> Result<Timestamp, WhenError> {
     if let Some(at) = parse_absolute(text, now.timestamp())? {
         return Ok(at);
@@ -128,10 +127,12 @@ fn parse(text: &str, now: &Zoned) -> Result<Timestamp, WhenError> {
             .map_err(|_| unknown())
             .and_then(|at| kernel_time(at, text));
     }
-    // `date -d` takes an empty text, a letter and the name of a zone alone for midnight of today.
+    // `date -d` reads an empty text, a single letter and a bare zone name as midnight of today; these are refused
+    // here.
     let says_something =
         text.contains(|c: char| c.is_ascii_digit()) || WORDS.iter().any(|word| has(text, word));
-    // `date -d` takes a number and a letter for an hour in a military time zone; people mean a unit that is not one here.
+    // `date -d` reads a number with one letter as an hour in a military time zone; people mean a unit, and this unit
+    // does not exist.
     let letter = text.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start();
     let is_unit = letter.len() == 1 && letter.len() < text.len();
     let parsed =
@@ -140,7 +141,7 @@ fn parse(text: &str, now: &Zoned) -> Result<Timestamp, WhenError> {
     kernel_time(at.ok_or_else(unknown)?.timestamp(), text)
 }
 
-/// The words that are a time without a number.
+/// Words that form a time without a number.
 const WORDS: [&str; 17] = [
     "now",
     "today",
@@ -165,7 +166,8 @@ fn has(text: &str, word: &str) -> bool {
     text.split(|c: char| !c.is_ascii_alphabetic()).any(|part| part.to_ascii_lowercase().starts_with(word))
 }
 
-/// Reads a time that means the same in every zone: a duration from now, epoch seconds, a time with its offset.
+/// Reads a time that means the same in every zone: a duration from now, epoch seconds, a time with its offset. None
+/// for other texts.
 fn parse_absolute(text: &str, now: jiff::Timestamp) -> Result<Option<Timestamp>, WhenError> {
     let text = text.trim();
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -178,7 +180,7 @@ fn parse_absolute(text: &str, now: jiff::Timestamp) -> Result<Option<Timestamp>,
         return epoch(number);
     }
     if digits(text) {
-        // Ten digits are a date of this century, seven are four months; eight may be a date without its dashes.
+        // Ten digits are a date of this century and seven are four months. Eight may be a date without its dashes.
         match text.len() {
             10.. => return epoch(text),
             8 | 9 => return Err(WhenError::Unclear(text.to_owned())),
@@ -197,14 +199,14 @@ fn parse_absolute(text: &str, now: jiff::Timestamp) -> Result<Option<Timestamp>,
     }
 }
 
-/// The time as the board keeps it: not before 1970, and before what stands for no end at all.
+/// Converts a time to the board's type. Refuses times before 1970 and from `OPEN_END` on, which stands for "no end".
 fn kernel_time(at: jiff::Timestamp, text: &str) -> Result<Timestamp, WhenError> {
     let at = Timestamp::from_micros(at.as_microsecond());
     let kept = (Timestamp::from_micros(0)..Timestamp::OPEN_END).contains(&at);
     if kept { Ok(at) } else { Err(WhenError::Unknown(text.to_owned())) }
 }
 
-/// With an offset, so that it means the same to every reader.
+/// Written with an offset, so that every reader understands the same point.
 impl fmt::Display for When {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match jiff::Timestamp::from_microsecond(self.0.as_micros()) {

@@ -1,11 +1,11 @@
-//! Waiting for what may never be due.
+//! Sleeping until a time that may never come.
 
 use std::time::Duration;
 
-/// Sleeps for a time, or without end where none is given.
+/// Sleeps for `rest`, or forever if it is none.
 pub(crate) async fn sleep_if_due(rest: Option<Duration>) {
     match rest {
-        // The least is what the clock of the runtime can tell apart.
+        // The runtime's timer has a resolution of one millisecond.
         Some(rest) => tokio::time::sleep(rest.max(Duration::from_millis(1))).await,
         None => std::future::pending().await,
     }

@@ -1,21 +1,21 @@
-//! What JSON carries as a whole number or as a text: a duration or a time.
+//! Number of seconds or text: the two forms in which JSON carries a duration or a time.
 
 use std::fmt;
 
 use serde::Deserializer;
 use serde::de::{Error, Visitor};
 
-/// A number of seconds, or what a person would write.
+/// A number of seconds, or the text that a person would write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Written {
     /// Whole seconds.
     Seconds(u64),
-    /// A text that is yet to be read.
+    /// Text, not yet parsed.
     Text(String),
 }
 
 impl Written {
-    /// Takes either from a document; `expected` says what it stands for.
+    /// Deserialises either form; `expected` describes the value in the error.
     pub(crate) fn take<'de, D: Deserializer<'de>>(
         deserializer: D,
         expected: &'static str,
