@@ -1,4 +1,4 @@
-//! Where everything of one root lives.
+//! Paths of one root: its state, runtime and configuration directories, and every file and socket in them.
 
 mod automation;
 mod choice;
@@ -15,10 +15,10 @@ use kernel::{BoardId, BoardName, RunId, TaskId};
 pub(crate) use self::choice::RootChoice;
 pub(crate) use self::making::make_dir;
 
-/// What the socket in the directory of a run's door is called.
+/// Name of the socket in the directory of a run's listener.
 pub(crate) const DOOR: &str = "sock";
 
-/// One root: the directory tree of one daemon, its boards and its workers.
+/// A root: the directory tree of one daemon, its boards and its workers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Root {
     state: PathBuf,
@@ -27,13 +27,13 @@ pub(crate) struct Root {
 }
 
 impl Root {
-    /// The places that are closed to every worker, but for what is a run's own in them: together they hold all that the
-    /// other methods name.
+    /// Returns the directories that are closed to every worker, except for the run's own parts of them. They contain
+    /// every path that the other methods return.
     pub(crate) fn closed(&self) -> Vec<PathBuf> {
         vec![self.state.clone(), self.runtime.clone(), self.config.clone()]
     }
 
-    /// The state directory, which is how messages name the root.
+    /// Returns the state directory, by which messages name the root.
     pub(crate) fn dir(&self) -> &Path {
         &self.state
     }
@@ -42,17 +42,15 @@ impl Root {
         self.config.join("supervisor.toml")
     }
 
-    /// The directory of lane definitions.
     pub(crate) fn lanes_dir(&self) -> PathBuf {
         self.config.join("lanes.d")
     }
 
-    /// The directory of policies.
     pub(crate) fn policies_dir(&self) -> PathBuf {
         self.config.join("policies.d")
     }
 
-    /// Where secrets are that a policy or a lane names by a name alone.
+    /// Returns the stores of the secrets that a policy or a lane names without a path.
     pub(crate) fn secret_stores(&self) -> policies::SecretStores {
         policies::SecretStores {
             credentials: std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from),
@@ -60,22 +58,19 @@ impl Root {
         }
     }
 
-    /// The directory of tenants.
     pub(crate) fn tenants_dir(&self) -> PathBuf {
         self.config.join("tenants.d")
     }
 
-    /// The options by which a process with the environment of this one chooses this root.
+    /// Returns the options by which a process with this process's environment chooses this root.
     pub(crate) fn own_options(&self) -> Vec<std::ffi::OsString> {
         if self.config == self.state { vec!["--root".into(), self.state.clone().into()] } else { Vec::new() }
     }
 
-    /// The directory of profiles.
     pub(crate) fn profiles_dir(&self) -> PathBuf {
         self.config.join("profiles.d")
     }
 
-    /// The directory of skills.
     pub(crate) fn skills_dir(&self) -> PathBuf {
         self.config.join("skills.d")
     }
@@ -84,37 +79,36 @@ impl Root {
         self.state.join("boards")
     }
 
-    /// The database of one board.
+    /// Returns the database of a board.
     pub(crate) fn board(&self, board: &BoardName) -> PathBuf {
         self.boards().join(board.as_str()).join("board.db")
     }
 
-    /// The file with the name of the board that commands mean.
+    /// Returns the file that holds the name of the current board.
     pub(crate) fn board_choice(&self) -> PathBuf {
         self.state.join("current-board")
     }
 
-    /// Boards that were removed and are kept.
+    /// Returns the directory of boards that were removed but kept.
     pub(crate) fn removed_boards(&self) -> PathBuf {
         self.state.join("removed-boards")
     }
 
-    /// The lock that says who owns every board of this root.
+    /// Returns the lock whose holder owns every board of this root.
     pub(crate) fn owner_lock(&self) -> PathBuf {
         self.state.join("board.lock")
     }
 
-    /// The run directory of one run.
     pub(crate) fn run_dir(&self, board: &BoardName, run: RunId) -> PathBuf {
         self.runs(board).join(run.to_string())
     }
 
-    /// Where the shim of a run keeps the listening socket of its proxy.
+    /// Returns the directory in which the shim of a run keeps the listening socket of its proxy.
     pub(crate) fn keeper(&self, board: &BoardName, run: RunId) -> PathBuf {
         self.run_dir(board, run).join("keeper")
     }
 
-    /// All run directories of a board.
+    /// Returns the directory that holds all run directories of a board.
     pub(crate) fn runs(&self, board: &BoardName) -> PathBuf {
         self.state.join("runs").join(board.as_str())
     }
@@ -127,73 +121,75 @@ impl Root {
         self.state.join("logs").join(board.as_str())
     }
 
-    /// Where scratch workspaces of a board are made.
+    /// Returns the directory in which scratch workspaces of a board are made.
     pub(crate) fn workspaces(&self, board: &BoardName) -> PathBuf {
         self.state.join("workspaces").join(board.as_str())
     }
 
-    /// The private directory of one run: its home, its temporary files, and the files that it may read.
+    /// Returns the private directory of a run: its home, its temporary files, and the files that it may read.
     pub(crate) fn run_home(&self, board: &BoardName, run: RunId) -> PathBuf {
         self.state.join("homes").join(board.as_str()).join(run.to_string())
     }
 
-    /// What the agents of a board keep between runs: a directory for each task, and in it one for each profile.
+    /// Returns the directory of the data that agents of a board keep between runs: a directory for each task, and in
+    /// it one for each profile.
     pub(crate) fn sessions(&self, board: &BoardName) -> PathBuf {
         self.state.join("sessions").join(board.as_str())
     }
 
-    /// What is kept of the homes of workers: logins, and what they remember.
+    /// Returns the directory of what outlives workers' homes: logins and agents' memories.
     pub(crate) fn kept(&self) -> PathBuf {
         self.state.join("kept")
     }
 
-    /// The lock of a login that is under way.
+    /// Returns the lock of the login in progress.
     pub(crate) fn login_lock(&self) -> PathBuf {
         self.kept().join(".lock")
     }
 
-    /// The run directory of that login.
+    /// Returns the run directory of the login in progress.
     pub(crate) fn login_run(&self) -> PathBuf {
         self.kept().join(".run")
     }
 
-    /// The private directory of a login that is under way. One is at a time.
+    /// Returns the private directory of the login in progress. At most one login is in progress.
     pub(crate) fn login_home(&self) -> PathBuf {
         self.state.join("homes").join(".login")
     }
 
-    /// Where one run finds its files.
+    /// Returns the directory in which a run finds its files.
     pub(crate) fn run_files(&self, board: &BoardName, run: RunId) -> PathBuf {
         self.run_home(board, run).join("files")
     }
 
-    /// The locks on workspaces, by device and inode.
+    /// Returns the directory of the locks on workspaces, named by device and inode.
     pub(crate) fn leases(&self) -> PathBuf {
         self.state.join("leases")
     }
 
-    /// Which directory it is on this host, however it is called: a copy of it has another identity.
+    /// Returns the identity of the state directory on this host: device and inode. A copy has another identity, and a
+    /// rename keeps it.
     pub(crate) fn identity(&self) -> std::io::Result<String> {
         let meta = std::fs::metadata(&self.state)?;
         Ok(format!("{:x}:{:x}", meta.dev(), meta.ino()))
     }
 
-    /// The directory of the copy of the binary that workers run.
+    /// Returns the directory of the copy of the binary that workers run.
     pub(crate) fn bin(&self) -> PathBuf {
         self.state.join("bin")
     }
 
-    /// The key that proves an operator where worker and operator share a uid.
+    /// Returns the key that proves an operator if workers share the operator's uid.
     pub(crate) fn operator_key(&self) -> PathBuf {
         self.state.join("operator.key")
     }
 
-    /// The sessions of browsers: digests of their secrets.
+    /// Returns the file of browser sessions: digests of their secrets.
     pub(crate) fn browser_sessions(&self) -> PathBuf {
         self.state.join("browser-sessions.json")
     }
 
-    /// The configuration that a daemon could use last.
+    /// Returns the copy of the last configuration that a daemon could use.
     pub(crate) fn last_good_config(&self) -> PathBuf {
         self.state.join("last-good.toml")
     }
@@ -202,7 +198,7 @@ impl Root {
         self.runtime.join("supervisor.sock")
     }
 
-    /// The socket of the users of tenants.
+    /// Returns the socket for the Unix users of tenants.
     pub(crate) fn members_socket(&self) -> PathBuf {
         self.runtime.join("tenants.sock")
     }
@@ -211,20 +207,21 @@ impl Root {
         self.runtime.join("doors")
     }
 
-    /// The socket of one run. Its directory is the run's alone, and what policies grant: a new daemon's socket is a new file
-    /// in it.
+    /// Returns the socket of a run. Its directory belongs to this run alone and is granted by its policy, so the
+    /// socket of a restarted daemon, a new file in it, is reachable too.
     pub(crate) fn run_door(&self, board: BoardId, run: RunId) -> PathBuf {
-        // The runs of two boards whose ids begin alike would find each other's door, where their tokens are refused.
+        // Runs with the same number on two boards whose ids share these 8 digits would share a path; the token check
+        // refuses the wrong run.
         let board = board.to_string();
         self.run_doors().join(format!("{run}-{}", board.get(..8).unwrap_or(&board))).join(DOOR)
     }
 
-    /// The socket that the runs of an earlier release know.
+    /// Returns the socket that runs of an earlier release use.
     pub(crate) fn worker_socket(&self) -> PathBuf {
         self.runtime.join("worker/worker.sock")
     }
 
-    /// The datagram socket on which shims report.
+    /// Returns the datagram socket on which shims report.
     pub(crate) fn poke_socket(&self) -> PathBuf {
         self.runtime.join("poke.sock")
     }

@@ -1,4 +1,4 @@
-//! Which root a command is about: by its options, by the environment, by the user.
+//! Chooses the root of a command: by its options, by the environment, by the user.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use clap::parser::ValueSource;
 use super::Root;
 use crate::failure::Failure;
 
-/// How the root was chosen, before any directory is touched.
+/// Choice of a root, before any directory is touched.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct RootChoice {
     /// Keep everything (board, sockets, logs, workspaces) under this directory
@@ -21,13 +21,13 @@ pub(crate) struct RootChoice {
     pub(crate) user: bool,
 }
 
-/// Two options of one command line name two roots.
+/// Error: two options of one command line name two roots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the argument '--root <DIR>' cannot be used with '{0}'")]
 pub(crate) struct TwoRoots(&'static str);
 
 impl RootChoice {
-    /// The same choice without the root of the environment, where an option names another one.
+    /// Drops the root of the environment if an option names another root.
     pub(crate) fn of_options_first(self, source: Option<ValueSource>) -> Result<Self, TwoRoots> {
         let option = if self.system { "--system" } else { "--user" };
         match (self.system || self.user, source) {
@@ -37,7 +37,8 @@ impl RootChoice {
         }
     }
 
-    /// The root that was asked for: `--root`, `--system` or `--user`, then `SUPERVISOR_ROOT`, then by uid.
+    /// Returns the chosen root: `--root`, `--system` or `--user`, then `SUPERVISOR_ROOT`, then the default of the
+    /// uid.
     pub(crate) fn resolve(&self, env: impl Fn(&str) -> Option<PathBuf>) -> Result<Root, Failure> {
         if let Some(dir) = &self.root {
             let dir = std::path::absolute(dir).map_err(|e| Failure::file("resolve the root", dir, &e))?;
@@ -48,7 +49,7 @@ impl RootChoice {
             return Ok(Root { runtime: dir.join("run"), config: dir.clone(), state: dir });
         }
         let system = self.system || (!self.user && nix::unistd::geteuid().is_root());
-        // Names of systemd.exec(5): a unit gets its directories from them.
+        // systemd.exec(5): a unit gets its directories in these variables.
         let given = |name: &str| env(name).filter(|path| path.is_absolute());
         if system {
             return Ok(Root {
@@ -69,7 +70,7 @@ impl RootChoice {
         })
     }
 
-    /// The options that choose the same root from any directory.
+    /// Returns options that choose the same root from any directory.
     pub(crate) fn options(&self) -> Vec<String> {
         let root = self.root.as_ref().map(|dir| std::path::absolute(dir).unwrap_or_else(|_| dir.clone()));
         let root = root.map(|dir| ["--root".to_owned(), dir.display().to_string()]);

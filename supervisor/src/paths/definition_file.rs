@@ -1,4 +1,4 @@
-//! The files that define something by its name: a profile, a tenant, a schedule.
+//! Writes files that define something by name: a profile, a tenant, a schedule.
 
 use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -7,7 +7,8 @@ use std::path::Path;
 use super::make_dir;
 use crate::failure::Failure;
 
-/// Writes a file that anybody may read, and its directory where that is missing. Whatever reads it meanwhile has the old text or the new one.
+/// Replaces a world-readable file atomically, and makes its directory if missing. A concurrent reader sees the old
+/// text or the new.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let fail = |e: io::Error| Failure::file("write", path, &e);
     let dir = path.parent().unwrap_or(Path::new("/"));

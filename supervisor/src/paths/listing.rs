@@ -1,4 +1,4 @@
-//! What there is in a root, by the names of its directories.
+//! Lists the boards and runs of a root by the names of its directories.
 
 use std::path::Path;
 
@@ -8,24 +8,24 @@ use super::Root;
 use crate::failure::Failure;
 
 impl Root {
-    /// Whether nobody has made it yet.
+    /// True if the root was never created.
     pub(crate) fn is_nothing(&self) -> bool {
         let is_missing =
             |path: &Path| path.symlink_metadata().is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound);
         is_missing(self.dir()) && is_missing(&self.operator_socket())
     }
 
-    /// Whether all of it lies under one directory, which somebody has named.
+    /// True if the whole root lies under one directory, as `--root` makes it.
     pub(crate) fn is_named(&self) -> bool {
         self.config == self.state
     }
 
-    /// The same settings with the state of another place.
+    /// Returns the same root with another state directory.
     pub(crate) fn with_state(&self, state: &Path) -> Self {
         Root { state: state.to_owned(), runtime: state.join("run"), config: self.config.clone() }
     }
 
-    /// The boards that exist, by name.
+    /// Returns the existing boards, sorted by name.
     pub(crate) fn board_names(&self) -> Result<Vec<BoardName>, Failure> {
         let dir = self.boards();
         let entries = match std::fs::read_dir(&dir) {
@@ -39,12 +39,12 @@ impl Root {
         Ok(names)
     }
 
-    /// Whether there are directories of runs: each run that is not over has one.
+    /// True if the root has run directories. Each run that is not over has one.
     pub(crate) fn has_runs(&self) -> bool {
         self.board_names().unwrap_or_default().iter().any(|board| self.has_runs_of(board))
     }
 
-    /// Whether there are directories of runs of a board.
+    /// True if a board has run directories.
     pub(crate) fn has_runs_of(&self, board: &BoardName) -> bool {
         std::fs::read_dir(self.runs(board)).is_ok_and(|mut runs| runs.next().is_some())
     }

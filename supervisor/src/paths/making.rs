@@ -1,4 +1,4 @@
-//! The directories of a root, made with their modes, and whether sockets and workers can use them.
+//! Makes the directories of a root with their modes, and checks that sockets and workers can use them.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt, PermissionsExt};
@@ -9,22 +9,24 @@ use kernel::{BoardId, RunId};
 use super::Root;
 use crate::failure::Failure;
 
-/// The longest path that fits a `sockaddr_un` with its terminating zero (`unix(7)`).
+/// Length of the longest path, in bytes, that fits a `sockaddr_un` with its terminating zero (`unix(7)`).
 const SOCKET_PATH_LIMIT: usize = 107;
-/// Runs are numbered from 1 on each board: a path is refused that is too long for a number with as many digits.
+/// Run number with the most digits that must fit a socket path. Runs are numbered from 1 on each board.
 const DIGITS: RunId = RunId(999_999_999);
 
 impl Root {
-    /// Makes the directories with their modes. Directories that exist keep their owner.
+    /// Makes the directories with their modes. Existing directories keep their owner.
     pub(crate) fn create(&self) -> Result<(), Failure> {
         for dir in [&self.state, &self.runtime] {
-            // One that exists is somebody's choice and keeps its mode; `check_reachable` says when it cannot work.
+            // An existing directory keeps its mode, which its owner chose; `check_reachable` reports a mode that
+            // cannot work.
             if !dir.is_dir() {
                 make_dir(dir, 0o711)?;
             }
         }
         make_dir(&self.run_doors(), 0o711)?;
-        // What is not there cannot be hidden from workers. Where it may not be made, nobody's settings are in it either.
+        // A missing directory cannot be hidden from workers, so it is made. If it cannot be made, it holds no
+        // settings to hide.
         if !self.config.is_dir() {
             drop(make_dir(&self.config, 0o755));
         }
@@ -44,7 +46,7 @@ impl Root {
         Ok(())
     }
 
-    /// The same root by its real path: policies grant places, and a place behind a link could be moved.
+    /// Returns the root with real paths: policies grant paths, and the target of a link could be replaced.
     pub(crate) fn canonical(&self) -> Result<Self, Failure> {
         let real =
             |dir: &Path| dir.canonicalize().map_err(|e| Failure::file("resolve the directory", dir, &e));
@@ -52,7 +54,8 @@ impl Root {
         Ok(Root { state: real(&self.state)?, runtime: real(&self.runtime)?, config })
     }
 
-    /// Refuses a root that the system cannot serve: socket paths too long, or closed to workers of other uids.
+    /// Refuses a root with socket paths that are too long, or, as root, with directories that workers of other uids
+    /// cannot traverse.
     pub(crate) fn check_reachable(&self) -> Result<(), Failure> {
         let socket = self.run_door(BoardId(uuid::Uuid::nil()), DIGITS);
         let length = socket.as_os_str().len();
@@ -83,7 +86,8 @@ impl Root {
     }
 }
 
-/// Makes one directory (and its parents) with `mode`; one that exists and is more open is closed to it.
+/// Makes a directory, and its parents, with `mode`. An existing directory with a more open mode is restricted to
+/// `mode`.
 pub(crate) fn make_dir(dir: &Path, mode: u32) -> Result<(), Failure> {
     let fail = |e: std::io::Error| {
         let failure = Failure::file("make the directory", dir, &e);
@@ -93,7 +97,7 @@ pub(crate) fn make_dir(dir: &Path, mode: u32) -> Result<(), Failure> {
     if std::fs::metadata(dir).is_ok_and(|meta| meta.is_dir() && closed(&meta)) {
         return Ok(());
     }
-    // With its mode from the start: what somebody opens or makes in it before a later chmod would stay.
+    // The mode applies from the start: a file opened or made in it before a later chmod would stay accessible.
     let create = || DirBuilder::new().mode(mode).create(dir);
     let outcome = match (create(), dir.parent()) {
         (Err(e), Some(parent)) if e.kind() == std::io::ErrorKind::NotFound => {
@@ -108,7 +112,7 @@ pub(crate) fn make_dir(dir: &Path, mode: u32) -> Result<(), Failure> {
         Ok(()) | Err(_) => {}
     }
     let now = std::fs::metadata(dir).map_err(fail)?;
-    // The umask may have taken some of it away.
+    // The umask may have removed bits of the mode.
     if !closed(&now) || (is_new && now.permissions().mode() & 0o777 != mode) {
         std::fs::set_permissions(dir, std::fs::Permissions::from_mode(mode)).map_err(fail)?;
     }
@@ -141,7 +145,7 @@ mod tests {
         for closed in [root.clone(), root.join("run")] {
             let open = std::fs::metadata(&closed).unwrap().permissions();
             std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o700)).unwrap();
-            // An ordinary user's workers have its own uid.
+            // Workers of an ordinary user share that user's uid.
             let is_root = nix::unistd::geteuid().is_root();
             match resolved.check_reachable() {
                 Ok(()) => assert!(!is_root, "{} is closed", closed.display()),

@@ -1,12 +1,13 @@
-//! A file that nobody but the user of the daemon reads.
+//! Writes files that only the daemon's user may read.
 
 use std::io::{Result, Write as _};
 use std::path::Path;
 
-/// Writes it, with the mode 0600. What reads it meanwhile, or after a crash, has the old one or the new one.
+/// Replaces a file atomically, with mode 0600. A concurrent reader, or a reader after a crash, sees the old text or
+/// the new.
 pub(crate) fn write(path: &Path, text: &[u8]) -> Result<()> {
     let dir = path.parent().unwrap_or(Path::new("/"));
-    // A temporary file of this crate has the mode 0600.
+    // `tempfile` makes its files with mode 0600.
     let mut draft = tempfile::NamedTempFile::new_in(dir)?;
     draft.write_all(text)?;
     draft.as_file().sync_all()?;
