@@ -1,4 +1,4 @@
-//! What a person sees: width, colour, tables, views of the whole terminal.
+//! Terminal output for people: width, colour, tables, and views that fill the terminal.
 
 use kernel::Counted;
 use std::io::IsTerminal;
@@ -25,7 +25,6 @@ pub(crate) use streams::{complain, print, reader_is_gone};
 pub(crate) use table::Cell;
 pub(crate) use wrapping::{cut, wrap};
 
-/// When to colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Colour {
     // On a terminal, unless `NO_COLOR` is set or `TERM` is `dumb`.
@@ -36,7 +35,7 @@ pub(crate) enum Colour {
 }
 
 impl Colour {
-    /// Whether to colour a stream, by no-color.org, clicolors and the stream itself.
+    /// True if output to a stream is coloured, by no-color.org, clicolors and the stream itself.
     fn applies(self, to_terminal: Terminal, env: impl Fn(&str) -> Option<String>) -> bool {
         let set = |name: &str| env(name).is_some_and(|value| !value.is_empty());
         match self {
@@ -49,34 +48,32 @@ impl Colour {
     }
 }
 
-/// Whether a stream is a terminal.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Terminal {
     Yes,
     No,
 }
 
-/// The style of a piece of text.
+/// Style of a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ink {
-    /// Headings.
     Bold,
-    /// What matters least.
+    /// Least important text.
     Dim,
-    /// What went well.
+    /// Success.
     Green,
-    /// What waits or warns.
+    /// Waiting or a warning.
     Yellow,
-    /// What went wrong.
+    /// Failure.
     Red,
-    /// What is going on.
+    /// In progress.
     Cyan,
 }
 
-/// How far from the margin a text goes on under a long label.
+/// Indent of the continuation of a text under a long label, in columns.
 const UNDER: usize = 4;
 
-/// Text under construction for one reader: knows the width and whether to colour.
+/// Text under construction for one reader, with the reader's width and colour setting.
 #[derive(Debug)]
 pub(crate) struct Screen {
     text: String,
@@ -85,7 +82,6 @@ pub(crate) struct Screen {
 }
 
 impl Screen {
-    /// A screen for standard output.
     pub(crate) fn stdout(colour: Colour) -> Self {
         let terminal = if std::io::stdout().is_terminal() { Terminal::Yes } else { Terminal::No };
         let width = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok()).or_else(|| {
@@ -102,19 +98,19 @@ impl Screen {
         }
     }
 
-    /// A screen for standard error, where nothing is laid out.
+    /// A screen for standard error, where text is not laid out.
     pub(crate) fn stderr(colour: Colour) -> Self {
         let terminal = if std::io::stderr().is_terminal() { Terminal::Yes } else { Terminal::No };
         let colour = colour.applies(terminal, |name| std::env::var(name).ok());
         Screen { text: String::new(), width: usize::MAX, colour }
     }
 
-    /// A screen of a given width without colour.
+    /// A screen of a given width, without colour.
     pub(crate) fn plain(width: usize) -> Self {
         Screen { text: String::new(), width, colour: false }
     }
 
-    /// A screen without a width that colours, for a reader that understands the sequences of terminals.
+    /// A coloured screen of unlimited width, for a reader that understands terminal sequences.
     pub(crate) fn coloured() -> Self {
         Screen { text: String::new(), width: usize::MAX, colour: true }
     }
@@ -138,13 +134,12 @@ impl Screen {
         format!("\x1b[{code}m{text}\x1b[0m")
     }
 
-    /// Adds one line.
     pub(crate) fn line(&mut self, text: impl AsRef<str>) {
         self.text.push_str(text.as_ref());
         self.text.push('\n');
     }
 
-    /// Adds a heading with an empty line before it, unless it is the first line.
+    /// Adds a heading, preceded by an empty line unless it is the first line.
     pub(crate) fn heading(&mut self, text: &str) {
         if !self.text.is_empty() {
             self.text.push('\n');
@@ -153,7 +148,7 @@ impl Screen {
         self.line(text);
     }
 
-    /// Adds pieces of text in their order, as many to a line as fit, each line indented.
+    /// Adds indented lines of pieces, in their order, with as many pieces to a line as fit.
     pub(crate) fn flow(&mut self, indent: &str, pieces: &[String]) {
         let mut line = String::new();
         for piece in pieces {
@@ -171,7 +166,8 @@ impl Screen {
         }
     }
 
-    /// Adds a text that goes on at the same indent; a word that is longer than a line, a path say, stays one.
+    /// Adds a text, wrapped at words with the same indent on each line. A word longer than a line, such as a path, is
+    /// not broken.
     fn indented(&mut self, indent: &str, text: &str) {
         let room = self.width.saturating_sub(indent.width());
         let mut lines: Vec<String> = Vec::new();
@@ -190,12 +186,12 @@ impl Screen {
         }
     }
 
-    /// Adds a label and a text that goes on under itself where it does not fit the line; under a long label it goes on near the
-    /// margin, because a narrow column of words cannot be read.
+    /// Adds a label and a text that continues in the column where it began. Under a long label it continues near the
+    /// margin, because a narrow column of words is hard to read.
     pub(crate) fn hanging(&mut self, label: &str, text: &str) {
         let taken = without_styles(label).width();
         if taken > self.width {
-            // Such a label is a text itself.
+            // A label wider than the screen is wrapped together with the text.
             let whole =
                 wrap_after(&format!("{label}{text}"), self.width, self.width.saturating_sub(UNDER).max(20));
             for (at, line) in whole.iter().enumerate() {
@@ -205,7 +201,7 @@ impl Screen {
         }
         let column = if taken > self.width * 2 / 5 { UNDER } else { taken };
         let room = self.width.saturating_sub(column).max(20);
-        // Where the label leaves no room for a few words, the text begins below it.
+        // If only a few columns are left beside the label, the text begins on the next line.
         let first = match self.width.saturating_sub(taken) {
             left if left >= 20 || left >= text.width() => left,
             _ => 0,
@@ -218,26 +214,27 @@ impl Screen {
         }
     }
 
-    /// Adds a text that is cut at the end of the line.
+    /// Adds a head and a text on one line, cut at the width.
     pub(crate) fn line_cut(&mut self, head: &str, text: &str) {
         let text = cut(text, self.width.saturating_sub(without_styles(head).width()).max(20));
         self.line(format!("{head}{text}").trim_end());
     }
 
-    /// What was written so far, as much of it as a terminal shows at once.
+    /// Returns the text, limited to the height of the terminal.
     pub(crate) fn into_page(self) -> String {
         let rows =
             rustix::termios::tcgetwinsize(std::io::stdout()).map_or(0, |size| usize::from(size.ws_row));
         page(self.text, rows)
     }
 
-    /// What was written so far.
+    /// Returns the whole text.
     pub(crate) fn into_text(self) -> String {
         self.text
     }
 }
 
-/// The lines that fit `rows` rows with the cursor below them; 0 means no limit. Lines left out are counted.
+/// Returns as many lines as fit `rows` rows with the cursor below them, and the number of the omitted lines. 0 rows
+/// mean no limit.
 fn page(text: String, rows: usize) -> String {
     let lines = text.lines().count();
     if rows < 3 || lines < rows {

@@ -1,4 +1,4 @@
-//! A question at the terminal: arrow keys, numbers, or a line of text.
+//! Asks a question at the terminal: by arrow keys, by number, or by a line of text.
 
 use std::io;
 
@@ -9,14 +9,14 @@ use super::printable;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pressed {
-    /// The mark stands there.
+    /// Moves the mark to this entry.
     At(usize),
     Take(usize),
-    /// None of them.
+    /// Chooses none of the entries.
     Leave,
 }
 
-/// Decides what a key means when the mark stands at `at` among `count` entries.
+/// Returns the meaning of a key when the mark stands at `at` among `count` entries.
 fn pressed(key: &Key, at: usize, count: usize) -> Pressed {
     match key {
         Key::ArrowUp | Key::Char('k') => Pressed::At((at + count - 1) % count),
@@ -33,7 +33,7 @@ fn pressed(key: &Key, at: usize, count: usize) -> Pressed {
     }
 }
 
-/// Asks the person at the terminal. None where no answer is wanted.
+/// Asks the person at the terminal. None if the person declines to answer.
 pub(crate) fn ask(question: &Question) -> io::Result<Option<String>> {
     let term = Term::stderr();
     term.write_line(&super::printable_lines(&question.text))?;
@@ -45,7 +45,7 @@ pub(crate) fn ask(question: &Question) -> io::Result<Option<String>> {
         entries.push("something else".to_owned());
     }
     let taken = if std::env::var_os("TERM").is_none_or(|term| term == "dumb") {
-        // No keys here: the number, or the words, on a line.
+        // A dumb terminal has no cursor keys: the person types the number or a text.
         show(&term, &entries, None)?;
         return line(&term);
     } else {
@@ -82,7 +82,7 @@ fn show(term: &Term, entries: &[String], at: Option<usize>) -> io::Result<()> {
     let width = usize::from(term.size().1).max(20) - 1;
     for (index, entry) in entries.iter().enumerate() {
         let mark = if at == Some(index) { ">" } else { " " };
-        // One line each, or what is drawn over would not be all of it.
+        // Each entry is cut to one line: `clear_last_lines` erases one line for each entry.
         let text: String = format!("{mark} {}. {entry}", index + 1).chars().take(width).collect();
         term.write_line(&text)?;
     }

@@ -1,61 +1,64 @@
-//! What the program of a run writes to its terminal, on its way to a person's: what draws passes, and nothing else.
+//! Filters the output of a run's program on its way to a person's terminal: sequences that draw pass, all others are
+//! dropped.
 //!
-//! A program at a terminal needs sequences to draw. Others set the title or the clipboard, lock the keyboard, print, or have the
-//! terminal answer, and an answer is read as if the person had typed it. So the sequences that pass are listed, each with its
-//! parameters, and whatever is not listed is left out, strings (OSC, DCS, APC, PM, SOS) with all that they have. What was on the person's
-//! terminal before stays there: nothing erases the lines above the screen. A number that no screen needs is made smaller. The forms are
-//! those of ECMA-48 and of the control sequences of xterm.
+//! A program at a terminal needs sequences to draw. Other sequences set the title or the clipboard, lock the
+//! keyboard, print, or make the terminal answer, and an answer is read as if the person had typed it. So the filter
+//! has a list of the sequences that pass, with their parameters. All others are dropped, and so are strings (OSC,
+//! DCS, APC, PM, SOS) with their contents. The scrollback of the person's terminal stays: no sequence that erases it
+//! passes. Numbers larger than a screen needs are reduced. The forms follow ECMA-48 and the control sequences of
+//! xterm.
 
-/// What a sequence may have between its introducer and its last letter.
+/// Limit on the characters between the introducer of a sequence and its last letter.
 const LONGEST: usize = 64;
 
-/// The largest number that a sequence has: a terminal would repeat, move and scroll as often as a larger one says.
+/// Largest number that passes. A terminal repeats, moves and scrolls as often as a number says.
 const LARGEST: &str = "9999";
 
-/// The private modes that pass (`CSI ? … h` and `l`): cursor keys, reverse video, origin, wrap, cursor, alternate screen, mouse, focus,
-/// pasted text, drawing at once.
+/// Private modes that pass (`CSI ? … h` and `l`): cursor keys, reverse video, origin, wrap, cursor, alternate screen,
+/// mouse, focus, bracketed paste, synchronized drawing.
 const MODES: [u16; 20] =
     [1, 5, 6, 7, 12, 25, 45, 47, 1000, 1002, 1003, 1004, 1005, 1006, 1015, 1047, 1048, 1049, 2004, 2026];
-/// The modes that pass (`CSI … h` and `l`): insert, and new line.
+/// Modes that pass (`CSI … h` and `l`): insert, and new line.
 const PLAIN_MODES: [u16; 2] = [4, 20];
-/// The letters of sequences that move, erase, scroll and colour.
-/// Setting and clearing tabulators (`CSI g`, `ESC H`) is not among them: nothing puts back those that the terminal had.
+/// Last letters of sequences that move, erase, scroll and colour. Setting and clearing tabulators (`CSI g`, `ESC H`)
+/// is excluded: the former tabulators could not be restored.
 const DRAWING: &str = "@ABCDEFGHIJKLMPSXZ`abdefmrsu";
 
-/// Puts a terminal back that a program has had: no mouse, no modes, no colours, all lines scroll. The place of the cursor stays.
+/// Restores a terminal after a program has used it: no mouse, no modes, no colours, no scroll region. The cursor
+/// keeps its position.
 pub(crate) const AS_BEFORE: &str = "\x1b[?1000;1002;1003;1004;1005;1006;1015;2004;2026;1;5;6;45l\x1b[?7;25h\x1b[4;20l\x1b>\x1b(B\x0f\x1b7\x1b[r\x1b8\x1b[0 q\x1b[0m";
-/// Leaves the screen that full-screen programs use.
+/// Leaves the alternate screen, which full-screen programs use.
 pub(crate) const FIRST_SCREEN: &str = "\x1b[?1049l";
 
-/// Where in a sequence the text is.
+/// State of the parser.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Within {
     #[default]
     Text,
-    /// Behind ESC.
+    /// After ESC.
     Escape,
-    /// Behind ESC and an intermediate character.
+    /// After ESC and an intermediate character.
     Charset,
-    /// In a control sequence.
+    /// In a control sequence (CSI).
     Control,
-    /// In a string, which nobody gets.
+    /// In a string, which is dropped.
     String,
-    /// Behind an ESC in a string.
+    /// After an ESC in a string.
     StringEscape,
 }
 
-/// The filter of one stream, which may come in pieces.
+/// Filter of one stream, which may arrive in pieces.
 #[derive(Debug, Default)]
 pub(crate) struct Drawn {
     within: Within,
-    /// What there is of a sequence, behind ESC.
+    /// Sequence so far, without its ESC.
     sequence: String,
-    /// Whether the program draws on the other screen.
+    /// True while the program draws on the alternate screen.
     is_full_screen: bool,
 }
 
 impl Drawn {
-    /// What of a piece goes to the terminal.
+    /// Returns the part of a piece that goes to the terminal.
     pub(crate) fn of(&mut self, piece: &str) -> String {
         let mut out = String::with_capacity(piece.len());
         for c in piece.chars() {
@@ -64,7 +67,7 @@ impl Drawn {
         out
     }
 
-    /// Whether the terminal shows the screen of full-screen programs.
+    /// True while the terminal shows the alternate screen.
     pub(crate) fn is_full_screen(&self) -> bool {
         self.is_full_screen
     }
@@ -72,7 +75,7 @@ impl Drawn {
     fn take(&mut self, c: char, out: &mut String) {
         let is_string = matches!(self.within, Within::String | Within::StringEscape);
         match c {
-            // They end whatever was begun (ECMA-48, 8.3.6 and 8.3.148).
+            // CAN and SUB abort any sequence (ECMA-48, 8.3.6 and 8.3.148).
             '\x18' | '\x1a' => self.begin(Within::Text),
             '\x1b' if is_string => self.within = Within::StringEscape,
             '\x1b' => self.begin(Within::Escape),
@@ -93,7 +96,7 @@ impl Drawn {
                 }
                 Within::Control => self.control(c, out),
                 Within::String => {}
-                // ST ends it; anything else begins a sequence.
+                // ST ends the string; any other character after ESC begins a new sequence.
                 Within::StringEscape if c == '\\' => self.begin(Within::Text),
                 Within::StringEscape => {
                     self.begin(Within::Escape);
@@ -118,7 +121,7 @@ impl Drawn {
         match c {
             '[' => self.within = Within::Control,
             ']' | 'P' | 'X' | '^' | '_' => self.begin(Within::String),
-            // One more character belongs to it.
+            // An intermediate character: the sequence has one more.
             '(' | ')' | ' ' | '#' | '%' | '*' | '+' | '-' | '.' | '/' => self.within = Within::Charset,
             '7' | '8' | '=' | '>' | 'D' | 'E' | 'M' => {
                 self.put(out);
@@ -139,12 +142,12 @@ impl Drawn {
                 }
                 self.begin(Within::Text);
             }
-            // Too long, or a control in the middle: nobody needs either to draw.
+            // A sequence that is too long or contains a control is dropped: drawing needs neither.
             _ => self.begin(Within::Text),
         }
     }
 
-    /// Makes numbers smaller that are too large.
+    /// Reduces numbers that are too large.
     fn clamp(&mut self) {
         let is_digit = |c: char| c.is_ascii_digit();
         if self.sequence.split(|c| !is_digit(c)).all(|number| number.len() <= LARGEST.len()) {
@@ -166,7 +169,7 @@ impl Drawn {
         self.sequence.push_str(&rest);
     }
 
-    /// Whether the sequence with this last letter passes.
+    /// True if the sequence with this last letter passes.
     fn is_drawing(&mut self, last: char) -> bool {
         let body = &self.sequence[1..];
         if matches!(last, 'h' | 'l') {
@@ -174,7 +177,8 @@ impl Drawn {
                 Some(modes) => (modes, MODES.as_slice()),
                 None => (body, PLAIN_MODES.as_slice()),
             };
-            // A number as Rust reads it may begin with a sign, which is another sequence.
+            // Rust's `parse` accepts a sign before a number, which would be another sequence, so only digits may
+            // pass.
             let modes = Some(modes).filter(|modes| numbers(modes));
             let modes: Option<Vec<u16>> =
                 modes.and_then(|modes| modes.split(';').map(|mode| mode.parse().ok()).collect());
@@ -186,17 +190,17 @@ impl Drawn {
             }
             return true;
         }
-        // Of the screen, and not what was there before it (`3`), which the person may need.
+        // Erases in the screen alone: `3` would erase the scrollback.
         if last == 'J' {
             return body.split(';').all(|what| matches!(what.trim_start_matches('0'), "" | "1" | "2"));
         }
-        // The shape of the cursor, and a soft reset.
+        // Cursor shape, and soft reset.
         if (last == 'q' && body.ends_with(' ') && numbers(&body[..body.len() - 1]))
             || (last == 'p' && body == "!")
         {
             return true;
         }
-        // With more than one number, `T` would have the terminal follow the mouse and wait.
+        // With more than one number, `T` makes the terminal track the mouse and wait for an answer.
         numbers(body) && (DRAWING.contains(last) || (last == 'T' && !body.contains([';', ':'])))
     }
 }
@@ -205,8 +209,8 @@ fn numbers(body: &str) -> bool {
     body.bytes().all(|byte| byte.is_ascii_digit() || byte == b';' || byte == b':')
 }
 
-/// Whether a character outside of a sequence passes: of the controls those that move the cursor, the bell, and the two that choose a
-/// character set. ENQ would have the terminal answer; C1 controls are sequences in another form.
+/// True if a character outside of sequences passes. Of the controls, those pass that move the cursor, ring or choose
+/// a character set. ENQ makes the terminal answer, and C1 controls are sequences in another form.
 fn passes(c: char) -> bool {
     match c {
         '\x07'..='\x0f' => true,
@@ -214,7 +218,7 @@ fn passes(c: char) -> bool {
     }
 }
 
-/// The text of what a program wrote to a terminal, without its sequences.
+/// Returns the text that a program wrote to a terminal, without sequences.
 pub(crate) fn plain(text: &str) -> String {
     let mut drawn = Drawn::default();
     let mut out = String::with_capacity(text.len());
@@ -222,7 +226,7 @@ pub(crate) fn plain(text: &str) -> String {
         let before = out.len();
         let was_text = drawn.within == Within::Text;
         drawn.take(c, &mut out);
-        // What passes of a sequence is put whole, when its last character comes.
+        // A sequence that passes is written whole at its last character; it is removed here.
         if !was_text || (c.is_control() && !matches!(c, '\n' | '\t')) {
             out.truncate(before);
         }
@@ -254,13 +258,13 @@ mod tests {
     #[test]
     fn what_reaches_beyond_the_drawing_or_makes_the_terminal_answer_is_left_out() {
         for text in [
-            // Titles, the clipboard, links, colours that are asked for.
+            // Titles, clipboard, links, colour queries.
             "\x1b]0;title\x07",
             "\x1b]52;c;cm0gLXJm\x1b\\",
             "\x1b]8;;http://x\x1b\\",
             "\x1b]11;?\x07",
             "\u{9d}52;c;AAAA\u{9c}",
-            // Who are you, where is the cursor, which modes, which checksum, which size.
+            // Queries: identity, cursor position, modes, checksum, size.
             "\x1b[c",
             "\x1b[>c",
             "\x1b[=c",
@@ -278,7 +282,7 @@ mod tests {
             "\x1b[?u",
             "\x1bP+q544e\x1b\\",
             "\x1bP$qm\x1b\\",
-            // Printing, the locked keyboard, the width, other keys, a window that moves, highlighting of the mouse.
+            // Printing, keyboard lock, width, key modes, window moves, mouse highlighting.
             "\x1b[5i",
             "\x1b[2h",
             "\x1b[?3h",
@@ -286,7 +290,7 @@ mod tests {
             "\x1b[>1u",
             "\x1b[3;0;0t",
             "\x1b[1;2;3;4;5T",
-            // Modes with a sign, and tabulators, which nothing puts back.
+            // Modes with a sign; tabulators, which could not be restored.
             "\x1b[?+25h",
             "\x1b[+4h",
             "\x1b[3g",

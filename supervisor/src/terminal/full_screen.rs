@@ -1,4 +1,4 @@
-//! A view that fills the terminal: entered, left and entered again, so that whatever ends it leaves the terminal as it was.
+//! Full-screen views: enters and leaves the alternate screen, and restores the terminal however the view ends.
 
 use std::io::{self, Stdout, Write as _};
 use std::sync::Once;
@@ -19,11 +19,11 @@ use ratatui::layout::Rect;
 
 use crate::failure::Failure;
 
-/// A key, as far as it has a meaning to a view.
+/// Keys that have a meaning in a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Key {
     Char(char),
-    /// A letter with the control key.
+    /// Letter with the control key.
     Control(char),
     Up,
     Down,
@@ -37,26 +37,26 @@ pub(crate) enum Key {
     Tab,
 }
 
-/// What a person does at the terminal.
+/// Input of the person at the terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Input {
     Key(Key),
-    /// Text that was pasted.
+    /// Pasted text.
     Pasted(String),
-    /// The terminal has another size.
+    /// The terminal was resized.
     Resized,
     /// The terminal is gone.
     Gone,
 }
 
-/// The terminal while a view fills it. Dropped, it leaves the terminal as it was.
+/// Terminal while a view fills it. Dropping it restores the terminal.
 #[derive(Debug)]
 pub(crate) struct FullScreen {
     terminal: Terminal<CrosstermBackend<Stdout>>,
 }
 
 impl FullScreen {
-    /// Takes the terminal. A panic gives it back before it is reported.
+    /// Takes the terminal. A panic restores it before the panic is reported.
     pub(crate) fn enter() -> Result<Self, Failure> {
         static HOOK: Once = Once::new();
         HOOK.call_once(|| {
@@ -71,25 +71,27 @@ impl FullScreen {
         Ok(screen)
     }
 
-    /// Draws a view, as far as it differs from what is there.
+    /// Draws a view; only the cells that changed are written.
     pub(crate) fn draw(&mut self, view: impl FnOnce(Rect, &mut Buffer)) -> Result<(), Failure> {
         let drawn = self.terminal.draw(|frame| view(frame.area(), frame.buffer_mut()));
         drawn.map(drop).map_err(|e| failed(&e))
     }
 
-    /// Gives the terminal back, stops this process as a shell's job, and goes on when it is continued.
+    /// Restores the terminal, stops this process as a job of the shell, and takes the terminal again when it is
+    /// continued.
     pub(crate) fn suspend(&mut self) -> Result<(), Failure> {
         leave();
-        // SIGSTOP, because SIGTSTP is taken by a handler; its process is stopped when the call returns.
+        // SIGSTOP, because a handler catches SIGTSTP. The process is stopped when the call returns.
         kill(Pid::this(), Signal::SIGSTOP).map_err(|e| failed(&e.into()))?;
         self.resume()
     }
 
-    /// Takes the terminal anew and forgets what is there: others may have written to it.
+    /// Takes the terminal again and draws from scratch: others may have written to it.
     pub(crate) fn resume(&mut self) -> Result<(), Failure> {
-        // Raw mode is left first, or it would be taken for what was there before.
+        // Raw mode is left first. Otherwise it would be saved as the state to restore.
         let taken = disable_raw_mode().and_then(|()| take());
-        // A blank one in its place: to clear it asks the terminal for the place of the cursor, and the answer would be taken for keys.
+        // A new terminal instead of `clear`: that asks the terminal for the cursor position, and the answer would be
+        // read as keys.
         self.terminal = taken.and_then(|()| blank()).map_err(|e| failed(&e))?;
         Ok(())
     }
@@ -115,14 +117,15 @@ fn take() -> io::Result<()> {
     execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste, cursor::Hide, clear)
 }
 
-/// Gives the terminal back. There is nowhere left to report a failure of that.
+/// Restores the terminal. Errors are dropped: there is no place left to report them.
 fn leave() {
     drop(execute!(io::stdout(), DisableBracketedPaste, LeaveAlternateScreen, cursor::Show));
     drop(io::stdout().flush());
     drop(disable_raw_mode());
 }
 
-/// Reads what a person does, on a thread that ends with the process or when nobody takes it: nothing ends a read of a terminal.
+/// Reads input on a thread of its own, because a read of a terminal cannot be cancelled. The thread ends when `take`
+/// returns false, when the terminal is gone, or with the process.
 pub(crate) fn read_input(take: impl Fn(Input) -> bool + Send + 'static) {
     std::thread::spawn(move || {
         loop {
@@ -139,7 +142,7 @@ pub(crate) fn read_input(take: impl Fn(Input) -> bool + Send + 'static) {
     });
 }
 
-/// What an event of the terminal means; none where nothing.
+/// Returns the meaning of a terminal event; none if it has no meaning here.
 fn meant(event: Event) -> Option<Input> {
     match event {
         Event::Key(key) if key.kind != KeyEventKind::Release => pressed(key).map(Input::Key),

@@ -1,5 +1,5 @@
-//! The person's terminal while it is lent to a worker: every key comes as it is, and what the worker draws goes to it. Given back, it is as
-//! it was, whatever ends this process but SIGKILL.
+//! Lends the person's terminal to a worker: each key is passed on unchanged, and the worker's drawing goes to the
+//! terminal. The terminal is restored however this process ends, except by SIGKILL.
 
 use std::io::{self, Read as _, Write as _};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -13,33 +13,33 @@ use tokio::sync::mpsc;
 use super::{AS_BEFORE, Drawn, FIRST_SCREEN};
 use crate::failure::Failure;
 
-/// How much of what is typed waits to be sent, in pieces; more waits in the terminal.
+/// Capacity of the queue of typed input, in pieces. Further input stays in the terminal.
 const TYPED: usize = 16;
-/// The most that is read at once of what is typed.
+/// Size of a read of typed input, in bytes.
 const PIECE: usize = 1024;
-/// How much waits for a terminal that takes nothing, in pieces.
+/// Capacity of the queue to a terminal that accepts no output, in pieces.
 const DRAWN: usize = 1;
-/// How long a terminal that takes nothing is waited for when it is given back.
+/// Longest wait for a terminal that accepts no output when it is restored.
 const LEAVING: Duration = Duration::from_secs(1);
 
-/// Erases what a worker has drawn below the cursor, such as the foot of an input field.
+/// Erases leftovers of the worker below the cursor, such as the foot of an input field.
 const BELOW_GONE: &str = "\x1b[J";
 
-/// How the terminal was, while it is lent.
+/// Former modes of the terminal, while it is lent.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 
-/// A terminal that is lent. Dropped, it is as it was.
+/// A lent terminal. Dropping it restores the terminal.
 #[derive(Debug)]
 pub(crate) struct Lent {
     drawn: Drawn,
-    /// None when it is given back.
+    /// None once the terminal is given back.
     out: Option<mpsc::Sender<String>>,
-    /// Closed when all of it is written.
+    /// Disconnected when all output is written.
     written: Receiver<()>,
 }
 
 impl Lent {
-    /// Lends the terminal. A panic gives it back before it is reported.
+    /// Lends the terminal. A panic restores it before the panic is reported.
     pub(crate) fn lend() -> Result<Self, Failure> {
         static HOOK: Once = Once::new();
         HOOK.call_once(|| {
@@ -60,7 +60,7 @@ impl Lent {
         Ok(lent)
     }
 
-    /// Takes the terminal anew, after others have had it.
+    /// Takes the terminal again, after others have used it.
     pub(crate) fn resume() {
         let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(mut raw) = before.clone() {
@@ -69,18 +69,18 @@ impl Lent {
         }
     }
 
-    /// What of the worker's writing goes to the terminal.
+    /// Returns the part of the worker's output that goes to the terminal.
     pub(crate) fn drawn(&mut self, piece: &str) -> String {
         self.drawn.of(piece)
     }
 
-    /// Waits for room for one more piece. Cancel-safe: nothing is written by it.
+    /// Waits for space for one more piece in the output queue. Cancel-safe: it writes nothing.
     pub(crate) fn room(&self) -> impl Future<Output = Option<mpsc::OwnedPermit<String>>> + use<> {
         let out = self.out.clone();
         async move { out?.reserve_owned().await.ok() }
     }
 
-    /// The size of the terminal in lines and columns; none where it does not say it.
+    /// Returns the size of the terminal in rows and columns; none if the terminal does not report it.
     pub(crate) fn size() -> Option<(u16, u16)> {
         let size = tcgetwinsize(stdout()).ok()?;
         (size.ws_row > 0 && size.ws_col > 0).then_some((size.ws_row, size.ws_col))
@@ -89,7 +89,7 @@ impl Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        // What the worker has drawn comes before the terminal is as it was, and none of it after that.
+        // The queued output of the worker is written before the terminal is restored, and none of it afterwards.
         self.out = None;
         match self.written.recv_timeout(LEAVING) {
             Ok(()) | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
@@ -98,7 +98,8 @@ impl Drop for Lent {
     }
 }
 
-/// Gives the terminal back, once. First the modes: a terminal that takes no output has its keys again at least.
+/// Restores the terminal, once. The modes come first, so that at least the keys work on a terminal that accepts no
+/// output.
 fn give_back(is_full_screen: bool) {
     let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take();
     let Some(before) = before else { return };
@@ -116,13 +117,13 @@ fn give_back(is_full_screen: bool) {
     }
 }
 
-/// Writes to the terminal, on a thread that ends with the process or when nothing comes: nothing ends a write to a terminal. A piece that
-/// comes to its turn when the terminal was given back is left out.
+/// Writes to the terminal on a thread of its own, because a write to a terminal cannot be cancelled. The thread ends
+/// when the queue closes or with the process. A piece whose turn comes after the terminal was given back is dropped.
 fn writer() -> (mpsc::Sender<String>, Receiver<()>) {
     let (out, mut pieces) = mpsc::channel::<String>(DRAWN);
     let (is_open, written) = channel();
     std::thread::spawn(move || {
-        // Dropped, it says that all is written.
+        // Its drop disconnects `written`, which signals that all output is written.
         let _is_open: Sender<()> = is_open;
         while let Some(piece) = pieces.blocking_recv() {
             let mut out = io::stdout().lock();
@@ -135,7 +136,8 @@ fn writer() -> (mpsc::Sender<String>, Receiver<()>) {
     (out, written)
 }
 
-/// Reads what a person types, on a thread that ends with the process or when nobody takes it. The channel closes when the terminal is gone.
+/// Reads typed input on a thread of its own, which ends with the process or when the receiver is dropped. The channel
+/// closes when the terminal is gone.
 pub(crate) fn keys() -> mpsc::Receiver<Vec<u8>> {
     let (keys, typed) = mpsc::channel(TYPED);
     std::thread::spawn(move || {

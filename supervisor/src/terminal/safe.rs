@@ -1,29 +1,31 @@
-//! Text from elsewhere on its way to a terminal: characters that drive it, reorder it or cannot be seen are shown as
-//! escapes. A title, a path or a log must not look like something else than it is.
+//! Makes text from others safe for a terminal: characters that drive the terminal, reorder text or are invisible
+//! become escapes. A title, a path or a log cannot look like something else.
 
 use std::borrow::Cow;
 use std::io;
 
 use unicode_properties::{GeneralCategory, UnicodeGeneralCategory as _};
 
-/// Text in one line: everything that a terminal would obey or hide is shown as an escape.
+/// Returns text on one line, with every character that a terminal would obey or hide shown as an escape.
 pub(crate) fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     escape(text, &mut shown);
     shown
 }
 
-/// Text in lines: as `printable`, with line ends kept.
+/// Does the same as `printable` but keeps line ends.
 pub(crate) fn printable_lines(text: &str) -> String {
     text.split('\n').map(printable).collect::<Vec<_>>().join("\n")
 }
 
-/// What a program wrote, fit for a terminal: without colours and carriage returns at line ends, other controls shown.
+/// Makes a program's output fit for a terminal: removes colours and carriage returns at line ends, and escapes other
+/// controls.
 pub(crate) fn printable_output(text: &str) -> String {
     printable_lines(&without_styles(text).replace("\r\n", "\n"))
 }
 
-/// A whole screen or message, just before it is written: only the sequences that this program itself writes pass.
+/// Makes a whole screen or message safe just before it is written: only the sequences that this program itself writes
+/// pass.
 pub(super) fn guarded(text: &str) -> Cow<'_, str> {
     if text.bytes().all(|byte| (b' '..0x7f).contains(&byte) || byte == b'\n') {
         return Cow::Borrowed(text);
@@ -43,7 +45,8 @@ pub(super) fn guarded(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// The length of a sequence for colour or for drawing the screen anew, at the start of a text; 0 where there is none.
+/// Returns the length of a sequence for colour or for redrawing the screen at the start of a text; 0 if there is
+/// none.
 fn own_sequence(text: &str) -> usize {
     let Some(body) = text.strip_prefix("\x1b[") else { return 0 };
     let end = body.find(|c: char| !c.is_ascii_digit() && c != ';').unwrap_or(body.len());
@@ -54,7 +57,7 @@ fn own_sequence(text: &str) -> usize {
     }
 }
 
-/// One line of JSON, where such characters are escaped as JSON does, so that a reader gets them back.
+/// Returns a value as one line of JSON. Such characters are escaped as JSON does, so a reader gets them back.
 pub(crate) fn json<T: serde::Serialize>(value: &T) -> serde_json::Result<String> {
     let text = serde_json::to_string(value)?;
     if text.bytes().all(|byte| (b' '..0x7f).contains(&byte)) {
@@ -78,7 +81,7 @@ fn escape(text: &str, shown: &mut String) {
     let mut rest = text.chars();
     while let Some(c) = rest.next() {
         let joiner = matches!(c, '\u{200c}' | '\u{200d}');
-        // Emoji and many scripts need joiners between their characters; elsewhere one is only invisible.
+        // Emoji and many scripts need joiners between their characters; elsewhere a joiner is only invisible.
         let joins = joiner && [before, rest.clone().next()].iter().all(|side| side.is_some_and(joined));
         if c == '\t' || joins || !unseen(c) {
             shown.push(c);
@@ -93,16 +96,16 @@ fn joined(c: char) -> bool {
     !c.is_ascii() && !unseen(c)
 }
 
-/// Whether a terminal obeys a character, or shows nothing where it stands.
+/// True if a terminal obeys a character, or shows nothing for it.
 fn unseen(c: char) -> bool {
     use GeneralCategory as Is;
-    // The fillers of Hangul are letters that show as nothing.
+    // Hangul fillers are letters without a visible form.
     let filler = matches!(c, '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}');
     let category = || c.general_category();
     filler || matches!(category(), Is::Control | Is::Format | Is::LineSeparator | Is::ParagraphSeparator)
 }
 
-/// The text without the sequences that set colours and styles.
+/// Returns the text without sequences that set colours and styles.
 pub(crate) fn without_styles(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
@@ -111,7 +114,7 @@ pub(crate) fn without_styles(text: &str) -> String {
         let sequence = &rest[at + 2..];
         let end = sequence.find(|c: char| !c.is_ascii_digit() && c != ';');
         match end {
-            // ECMA-48: parameters, then a letter that says what they do.
+            // ECMA-48: parameters, then a letter that names the function.
             Some(end) if sequence[end..].starts_with(|c: char| c.is_ascii_alphabetic()) => {
                 rest = &sequence[end + 1..];
             }
@@ -125,7 +128,7 @@ pub(crate) fn without_styles(text: &str) -> String {
     plain
 }
 
-/// Standard error for the log: each event is written whole, and guarded like everything else.
+/// Standard error for the log. Each event is written whole and made safe.
 #[derive(Debug)]
 pub(crate) struct LogWriter;
 
@@ -147,7 +150,7 @@ mod tests {
 
     use super::*;
 
-    /// What reorders text, hides in it or drives a terminal.
+    /// Texts that reorder, hide in or drive a terminal.
     const TRICKS: [char; 18] = [
         '\u{202a}',
         '\u{202e}',
@@ -230,7 +233,7 @@ mod tests {
         assert_eq!(json(&"ü").unwrap(), "\"ü\"");
     }
 
-    /// Text in which tricks and parts of sequences stand among other characters. `any::<String>()` has no controls.
+    /// Generates text with tricks and parts of sequences among other characters. `any::<String>()` has no controls.
     fn hostile() -> impl Strategy<Value = String> {
         let parts = ["\n", "\t", "\r", "\x1b", "\x1b[", "\x1b]0;", "1;31m", "m", "H", "2J", "\u{200d}"];
         let part = prop_oneof![

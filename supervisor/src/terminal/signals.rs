@@ -1,25 +1,25 @@
-//! The signals that a view on the whole terminal answers, so that the terminal is given back first.
+//! Signals that a full-screen view handles so that it can restore the terminal first.
 
 use nix::sys::signal::Signal as Number;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::Failure;
 
-/// What a shell adds to the number of the signal that ended a command.
+/// Base of the exit code for a command that a signal ended: shells add the signal's number to it.
 const BY_SIGNAL: u8 = 128;
 
-/// What a signal asks for.
+/// Effect of a signal on a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signalled {
-    /// To end, with this exit code.
+    /// Ends the view with this exit code.
     End(u8),
-    /// To stop, as a shell's job.
+    /// Stops the process as a job of the shell.
     Stop,
-    /// To go on: the terminal may have been used by others.
+    /// Continues the view: others may have used the terminal meanwhile.
     Continue,
 }
 
-/// The signals, from now on.
+/// Handlers of the signals, from their registration on.
 #[derive(Debug)]
 pub(crate) struct Signals {
     terminate: Signal,
@@ -44,7 +44,7 @@ impl Signals {
         })
     }
 
-    /// Waits for the next one. Cancel-safe: a signal that was not taken is still there.
+    /// Waits for the next signal. Cancel-safe: a signal that was not taken stays pending.
     pub(crate) async fn next(&mut self) -> Signalled {
         let ended =
             |number: Number| Signalled::End(u8::try_from(number as i32).map_or(u8::MAX, |n| BY_SIGNAL + n));

@@ -1,11 +1,12 @@
-//! Standard output and standard error. Nothing else writes to them.
+//! Writes to standard output and standard error. No other module writes to them.
 
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::safe::guarded;
 
-/// Writes to standard output, where no text of others can drive a terminal. A reader that has gone away ends the output quietly, as other tools do.
+/// Writes to standard output, with text from others made safe for a terminal. A reader that has gone away is no
+/// error, as with other tools.
 pub(crate) fn print(text: &str) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     match out.write_all(guarded(text).as_bytes()).and_then(|()| out.flush()) {
@@ -19,13 +20,13 @@ pub(crate) fn print(text: &str) -> std::io::Result<()> {
 
 static READER_IS_GONE: AtomicBool = AtomicBool::new(false);
 
-/// Whether nobody reads standard output any more: what only shows something is over then.
+/// True once the reader of standard output is gone. A command that only shows something can end then.
 pub(crate) fn reader_is_gone() -> bool {
     READER_IS_GONE.load(Ordering::Relaxed)
 }
 
-/// Writes a line to standard error, in one piece so that the log of a run cannot put other output into it. There is
-/// nowhere left to report a failure of that.
+/// Writes a line to standard error in one write, so that the log of a run cannot interleave with it. Errors are
+/// dropped: there is no place left to report them.
 pub(crate) fn complain(text: &str) {
     let line = format!("{}\n", guarded(text));
     drop(std::io::stderr().lock().write_all(line.as_bytes()));

@@ -1,5 +1,5 @@
-//! Tables: columns as wide as what is in them, and a last one that takes what is left of the width. Columns for which a terminal has
-//! no room stand below their row, each with its name.
+//! Tables for the terminal. Columns are as wide as their contents, and the last column takes the rest of the width.
+//! If a table is too wide, some columns move below their row, each with its name.
 
 use comfy_table::{
     Attribute, Cell as Styled, CellAlignment, Color, ColumnConstraint, ContentArrangement, Table, Width,
@@ -9,21 +9,21 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::{Ink, Screen, cut, printable};
 
-/// Between two columns.
+/// Space between columns.
 const GAP: u16 = 2;
-/// What the last column gets, however narrow the terminal is.
+/// Least width of the last column, however narrow the terminal is.
 const LAST: usize = 16;
 
 /// Columns up to this width (ids, states, ages) are never narrowed: broken ids cannot be copied.
 const SHORT: usize = 12;
 
-/// A column of text can be read as long as it has this width, that of a time, and room for its longest word.
+/// Least width at which a column of text is readable, unless its longest word is wider. A time has this width.
 const READABLE: usize = 26;
 
-/// What stands for a value that is absent.
+/// Text for an absent value.
 const DASH: &str = "-";
 
-/// One cell: its text, and perhaps a colour.
+/// A cell: its text, and an optional style.
 #[derive(Clone, Debug)]
 pub(crate) struct Cell {
     text: String,
@@ -35,12 +35,12 @@ impl Cell {
         Cell { ink: Some(ink), ..Cell::from(text.into()) }
     }
 
-    /// A cell of what may be absent: then a dash.
+    /// Makes a cell from an optional value; none becomes a dash.
     pub(crate) fn or_dash(value: Option<impl ToString>) -> Self {
         value.map_or_else(|| Cell::from(DASH.to_owned()), |value| Cell::from(value.to_string()))
     }
 
-    /// Its text, as a terminal may have it.
+    /// Returns the text, which is safe for a terminal.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
@@ -49,7 +49,7 @@ impl Cell {
         self.text.width()
     }
 
-    /// How narrow its column can be with no word broken, where a text is readable at a width.
+    /// Returns the least width of its column that breaks no word, with `readable` columns as enough for any text.
     fn least(&self, readable: usize) -> usize {
         let longest = self.text.split(' ').map(|word| word.width()).max().unwrap_or_default();
         longest.max(self.width().min(readable))
@@ -61,7 +61,7 @@ impl Cell {
 
     fn styled(self) -> Styled {
         let cell = Styled::new_owned(self.text);
-        // The dark names are the eight colours that a terminal's theme sets.
+        // The `Dark` names are the eight colours of the terminal's theme.
         match self.ink {
             None => cell,
             Some(Ink::Bold) => cell.add_attribute(Attribute::Bold),
@@ -76,23 +76,23 @@ impl Cell {
 
 impl From<String> for Cell {
     fn from(text: String) -> Self {
-        // A row is one line: the rest of a longer text is where the whole of it is shown.
+        // A row is one line: only the first line of a longer text is shown.
         Cell { text: text.lines().next().map(printable).unwrap_or_default(), ink: None }
     }
 }
 
-/// What becomes of columns that are too long for the width.
+/// Handling of a table that is wider than the terminal.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Overflow {
     Wrap,
     Cut,
-    /// They go beyond it.
+    /// Lets the table exceed the width.
     Exceed,
 }
 
 impl Screen {
-    /// Adds a table of which nothing is cut: its last column is wrapped where it does not fit, and the columns for which there is
-    /// no room at all stand below their row.
+    /// Adds a table whose contents are never cut. The last column wraps; columns that do not fit at all move below
+    /// their row.
     pub(crate) fn table<const N: usize, C: Into<Cell>>(
         &mut self,
         header: [&str; N],
@@ -108,7 +108,7 @@ impl Screen {
         }
     }
 
-    /// Adds a table with one line a row: a last column that does not fit is cut.
+    /// Adds a table with one line a row; a last column that does not fit is cut.
     pub(crate) fn list<const N: usize, C: Into<Cell>>(
         &mut self,
         header: [&str; N],
@@ -117,15 +117,15 @@ impl Screen {
         self.columns(&header, cells(rows));
     }
 
-    /// The same with as many columns as the reader has chosen: each row has a cell for each name.
+    /// Adds a table of columns that the reader chose; each row has a cell for each name.
     pub(crate) fn columns(&mut self, header: &[&str], rows: Vec<Vec<Cell>>) {
         for line in self.layout(header, rows, Overflow::Cut) {
             self.line(line);
         }
     }
 
-    /// Adds a table with one line a row, and under each row groups of details: each group begins a line, and has as many to a
-    /// line as fit.
+    /// Adds a table with one line a row, and below each row groups of details. Each group begins a line and puts as
+    /// many details on a line as fit.
     pub(crate) fn list_with_details<const N: usize>(
         &mut self,
         header: [&str; N],
@@ -149,8 +149,8 @@ impl Screen {
         }
     }
 
-    /// Adds a table with as many columns as fit, and under each row what the others have: `until: 14:02:07  by: alice`. The last
-    /// column, a text most often, has lines of its own.
+    /// Adds a table with as many columns as fit. The other columns follow below each row: `until: 14:02:07  by:
+    /// alice`. The last column, usually a text, has its own lines.
     fn folded(&mut self, header: &[&str], mut rows: Vec<Vec<Cell>>) {
         let widths = widths(header, &rows.iter().map(Vec::as_slice));
         let mut taken = 0;
@@ -174,13 +174,13 @@ impl Screen {
         self.detailed(lines, details);
     }
 
-    /// Whether each column of a table can be read at the width of the terminal.
+    /// True if every column is readable at the width of the terminal.
     fn has_room(&self, header: &[&str], rows: &[Vec<Cell>]) -> bool {
         let gaps = usize::from(GAP) * header.len().saturating_sub(1);
         least(header, rows, self.width).iter().sum::<usize>() + gaps <= self.width
     }
 
-    /// Whether a table with these cells fits the width as it is.
+    /// True if a table of these cells fits the width unchanged.
     pub(crate) fn fits<const N: usize>(&self, header: &[&str; N], rows: &[[Cell; N]]) -> bool {
         let gaps = usize::from(GAP) * N.saturating_sub(1);
         widths(header, &rows.iter().map(<[Cell; N]>::as_slice)).iter().sum::<usize>() + gaps <= self.width
@@ -237,12 +237,12 @@ fn widths<'a>(header: &[&str], rows: &(impl Iterator<Item = &'a [Cell]> + Clone)
     header.iter().enumerate().map(column).collect()
 }
 
-/// What a text in the last column needs to be read.
+/// Returns the least width at which a text in the last column is readable.
 const fn last_of(terminal: usize) -> usize {
     if terminal / 3 > LAST { terminal / 3 } else { LAST }
 }
 
-/// How narrow each column can be for what is in it to be read.
+/// Returns the least width of each column at which its contents are readable.
 fn least(header: &[&str], rows: &[Vec<Cell>], terminal: usize) -> Vec<usize> {
     let column = |(at, name): (usize, &&str)| {
         let readable = if at + 1 == header.len() { last_of(terminal) } else { READABLE };
@@ -251,7 +251,7 @@ fn least(header: &[&str], rows: &[Vec<Cell>], terminal: usize) -> Vec<usize> {
     header.iter().enumerate().map(column).collect()
 }
 
-/// Widths that fit a terminal: the last column gives way first, then the widest of the others, as far as `least` allows it.
+/// Reduces widths to fit a terminal, down to `least`: first the last column, then the widest of the others.
 fn shrunk(mut widths: Vec<usize>, least: &[usize], terminal: usize) -> Vec<usize> {
     let Some((tail, others)) = widths.split_last_mut() else { return widths };
     let gaps = usize::from(GAP) * others.len();

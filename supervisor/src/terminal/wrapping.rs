@@ -1,8 +1,8 @@
-//! Texts that fit a width: cut, or broken between words.
+//! Fits texts to a width: by cutting, or by breaking between words.
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// Text as long as fits a width, with an ellipsis where something was left out.
+/// Cuts a text to a width, with an ellipsis if anything was cut.
 pub(crate) fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
@@ -20,12 +20,12 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
     short
 }
 
-/// The lines of a text, broken between words so that each fits a width. A longer word is broken where the line ends.
+/// Breaks a text between words into lines of at most `width` columns. A word longer than a line is broken.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     wrap_after(text, width, width)
 }
 
-/// The same with a first line of another width. One of no width is empty.
+/// Does the same with another width for the first line. A first line of width 0 is empty.
 pub(super) fn wrap_after(text: &str, first: usize, rest: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let (mut line, mut taken) = (String::new(), 0);
