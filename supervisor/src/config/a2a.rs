@@ -1,4 +1,4 @@
-//! `[a2a]`: which profiles other agents may give work to over the A2A protocol, and who those are.
+//! `[a2a]`: profiles that other agents may give work to over the A2A protocol, and the agents that may do so.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -10,33 +10,33 @@ use serde::Deserialize;
 
 const MOST_SENDERS: usize = 100;
 
-/// What is offered, and to whom. `listen` is read when a daemon starts, the rest is reloaded on SIGHUP.
+/// Offered profiles and their senders. `listen` is read when a daemon starts; the rest is reloaded on SIGHUP.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct A2aConfig {
-    /// Where the daemon listens; nowhere where it is absent.
+    /// Address at which the daemon listens; none disables A2A.
     pub(crate) listen: Option<SocketAddr>,
-    /// The address that the cards name; `http://` and `listen` where it is absent.
+    /// Address in the agent cards; `http://` and `listen` if absent.
     pub(crate) url: Option<String>,
-    /// The profiles that the cards offer.
+    /// Profiles that the cards offer.
     pub(crate) profiles: Vec<Profile>,
-    /// The requests of one sender in a minute.
+    /// Limit on the requests of one sender per minute.
     pub(crate) per_minute: u32,
-    /// Who may send work, by name.
+    /// Senders of work, by name.
     pub(crate) senders: BTreeMap<String, A2aSender>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct A2aSender {
-    /// Its bearer token.
+    /// Bearer token.
     pub(crate) secret: Secret,
-    /// The tenant that its tasks belong to.
+    /// Tenant of the sender's tasks.
     pub(crate) tenant: Tenant,
-    /// The board that they are on.
+    /// Board of the sender's tasks.
     #[serde(default)]
     pub(crate) board: BoardName,
-    /// Which of the offered profiles it may give work to; all where it is absent.
+    /// Offered profiles that the sender may use; all if absent.
     pub(crate) profiles: Option<Vec<Profile>>,
 }
 
@@ -47,7 +47,7 @@ impl Default for A2aConfig {
 }
 
 impl A2aConfig {
-    /// The address of the bridge, without a slash at its end.
+    /// Returns the address of the A2A service, without a slash at its end.
     pub(crate) fn base(&self) -> String {
         match (&self.url, self.listen) {
             (Some(url), _) => url.trim_end_matches('/').to_owned(),
@@ -56,7 +56,7 @@ impl A2aConfig {
         }
     }
 
-    /// The profiles that a sender may give work to.
+    /// Returns the profiles that a sender may give work to.
     pub(crate) fn offered<'a>(&'a self, sender: &'a A2aSender) -> impl Iterator<Item = &'a Profile> {
         self.profiles.iter().filter(|profile| match &sender.profiles {
             Some(own) => own.contains(profile),
@@ -64,7 +64,7 @@ impl A2aConfig {
         })
     }
 
-    /// Why it cannot be used, and what to write instead.
+    /// Returns the reason why the section is unusable, with a remedy.
     pub(super) fn unusable(&self) -> Option<String> {
         if let Some(url) = &self.url {
             let uri = url.parse::<Uri>().ok();

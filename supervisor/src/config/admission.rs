@@ -1,5 +1,5 @@
-//! `[limits]`, `[pools]` and `[dispatch]`: what may run at once, and when anything is started. All reloaded on SIGHUP: what runs goes on,
-//! also where it is more than a new cap.
+//! `[limits]`, `[pools]` and `[dispatch]`: limits on concurrent runs, and conditions for starts. All are reloaded on
+//! SIGHUP. Live runs continue, even above a new cap.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -10,50 +10,50 @@ use serde::Deserialize;
 
 use crate::time::duration::WrittenDuration;
 
-/// How many places each pool has. One without places is closed.
+/// Capacity of each pool. A pool of capacity 0 is closed.
 pub(crate) type Pools = BTreeMap<Pool, usize>;
 
-/// Caps on live workers.
+/// Caps on concurrent workers.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Limits {
     /// All workers of this daemon. Default: four per CPU, at least 4 and at most 32.
     pub(crate) max_running: Option<usize>,
-    /// Workers of one tenant at once.
+    /// Workers of each tenant.
     pub(crate) per_tenant: Option<usize>,
-    /// Workers of one profile at once.
+    /// Workers of each profile.
     pub(crate) per_profile: Option<usize>,
-    /// Workers of one lane at once, of all its profiles.
+    /// Workers of each lane, across all its profiles.
     pub(crate) per_lane: Option<usize>,
-    /// Workers of single profiles, before `per_profile`.
+    /// Workers of single profiles; takes precedence over `per_profile`.
     pub(crate) profiles: BTreeMap<Profile, usize>,
-    /// Workers of single tenants, before `per_tenant`.
+    /// Workers of single tenants; takes precedence over `per_tenant`.
     pub(crate) tenants: BTreeMap<Tenant, usize>,
-    /// Workers of single lanes, before `per_lane`.
+    /// Workers of single lanes; takes precedence over `per_lane`.
     pub(crate) lanes: BTreeMap<Profile, usize>,
 }
 
 impl Limits {
-    /// How many workers of a tenant may run at once, where that is limited.
+    /// Returns the cap on workers of a tenant, if any.
     pub(crate) fn of_tenant(&self, tenant: &Tenant) -> Option<usize> {
         self.tenants.get(tenant).copied().or(self.per_tenant)
     }
 
-    /// How many workers of a profile may run at once, where that is limited: by what is configured for it, else by its own
-    /// file, else by what is configured for all.
+    /// Returns the cap on workers of a profile, if any: the profile's entry in `profiles`, else `own` from its file,
+    /// else `per_profile`.
     pub(crate) fn of_profile(&self, profile: &Profile, own: Option<usize>) -> Option<usize> {
         self.profiles.get(profile).copied().or(own).or(self.per_profile)
     }
 
-    /// The same for the workers of a lane.
+    /// Returns the cap on workers of a lane, if any; the order of precedence is as in `of_profile`.
     pub(crate) fn of_lane(&self, lane: &Profile, own: Option<usize>) -> Option<usize> {
         self.lanes.get(lane).copied().or(own).or(self.per_lane)
     }
 
-    /// The cap on all workers.
+    /// Returns the cap on all workers.
     pub(crate) fn total(&self) -> usize {
         self.max_running.unwrap_or_else(|| {
-            // Asked once: the answer is read from the cgroup's files, and this is called for each event.
+            // Computed once: the count is read from cgroup files, and each event calls this function.
             static CPUS: OnceLock<usize> = OnceLock::new();
             let cpus =
                 CPUS.get_or_init(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get));
@@ -62,25 +62,26 @@ impl Limits {
     }
 }
 
-/// When workers are started.
+/// Conditions for starts of workers.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct DispatchConfig {
-    /// Whether anything is started. What runs goes on in any case.
+    /// Allows starts. Live runs continue in any case.
     pub(crate) enabled: bool,
-    /// Nothing is started while the host has less memory available.
+    /// Least available memory of the host at which workers start.
     pub(crate) min_free_memory: Option<ByteSize>,
-    /// Nothing is started while the load of the last minute is higher, for each processor.
+    /// Highest load of the last minute, per processor, at which workers start.
     pub(crate) max_load: Option<f64>,
-    /// Nothing is started while tasks of the host wait longer for memory, processors or storage.
+    /// Highest pressure on memory, processors and storage at which workers start.
     pub(crate) max_pressure: MaxPressure,
-    /// This many runs of one tenant in a row that fail at once within `death_window` stop its starts for a while; 0 for never.
+    /// Number of consecutive immediate failures of one tenant's runs within `death_window` that suspend the tenant's
+    /// starts for a while; 0 disables this breaker.
     pub(crate) max_deaths: usize,
     pub(crate) death_window: WrittenDuration,
 }
 
-/// The most of the last ten seconds, in percent, in which some task of the host may wait for a resource (`some avg10` of the kernel's
-/// `Documentation/accounting/psi.rst`).
+/// Limits on resource pressure: percentage of the last ten seconds in which some task of the host waited for the
+/// resource (`some avg10` of the kernel's `Documentation/accounting/psi.rst`).
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct MaxPressure {
@@ -90,12 +91,12 @@ pub(crate) struct MaxPressure {
 }
 
 impl MaxPressure {
-    /// Each resource with its limit, by the name of its file in `/proc/pressure`.
+    /// Returns each resource, by the name of its file in `/proc/pressure`, with its limit.
     pub(crate) fn limits(self) -> [(&'static str, Option<f64>); 3] {
         [("memory", self.memory), ("cpu", self.cpu), ("io", self.io)]
     }
 
-    /// Whether nothing is limited.
+    /// True if no resource is limited.
     pub(crate) fn is_empty(self) -> bool {
         self.limits().iter().all(|(_, limit)| limit.is_none())
     }
@@ -115,7 +116,7 @@ impl Default for DispatchConfig {
 }
 
 impl DispatchConfig {
-    /// Why it cannot be used, and what to write instead.
+    /// Returns the reason why the section is unusable, with a remedy.
     pub(super) fn unusable(&self) -> Option<String> {
         if let Some(load) = self.max_load.filter(|load| !(load.is_finite() && *load > 0.0)) {
             return Some(format!(

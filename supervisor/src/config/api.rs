@@ -1,38 +1,39 @@
-//! `[api]`: what callers may have at once.
+//! `[api]`: limits on concurrent connections, requests and bytes of callers.
 
 use serde::Deserialize;
 
-/// Bounds of the API. No honest worker meets them. Reloaded on SIGHUP.
+/// Limits of the API; no honest worker reaches them. Reloaded on SIGHUP.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ApiConfig {
-    /// Connections of workers, at most a quarter of the descriptors that the daemon may have.
+    /// Connections of all workers; capped at a quarter of the daemon's descriptor limit.
     pub(crate) connections: usize,
-    /// Connections of one uid; of one process where workers share the daemon's uid.
+    /// Connections of one uid, or of one process if workers share the daemon's uid.
     pub(crate) connections_per_worker: usize,
-    /// Connections of operators, at most an eighth of the descriptors.
+    /// Connections of operators; capped at an eighth of the daemon's descriptor limit.
     pub(crate) operator_connections: usize,
-    /// Requests of one run that are under way or not read.
+    /// Requests of one run in progress, or with an unread reply.
     pub(crate) requests_per_run: usize,
-    /// The same of all runs of one tenant.
+    /// Requests of all runs of one tenant in progress, or with an unread reply.
     pub(crate) requests_per_tenant: usize,
-    /// Connections a second of one uid, or of one process; two seconds' worth may come at once.
+    /// New connections per second of one uid or process; the burst is two seconds' worth.
     pub(crate) connections_per_second_per_worker: u32,
-    /// Requests a second of one run; ten seconds' worth may come at once.
+    /// Requests per second of one run; the burst is ten seconds' worth.
     pub(crate) requests_per_second_per_run: u32,
-    /// The same of all runs of one tenant.
+    /// Requests per second of all runs of one tenant; the burst is ten seconds' worth.
     pub(crate) requests_per_second_per_tenant: u32,
-    /// Files of one run that are on their way in.
+    /// Uploads of one run in progress.
     pub(crate) uploads_per_run: usize,
-    /// The same of all runs of one tenant.
+    /// Uploads of all runs of one tenant in progress.
     pub(crate) uploads_per_tenant: usize,
-    /// The same of all runs. A tenant that has none is let in all the same.
+    /// Uploads of all runs in progress. A tenant without an upload is admitted beyond this limit.
     pub(crate) uploads: usize,
-    /// Bytes of bodies of one run that are on their way in, and of replies that it has not read.
+    /// Bytes of one run: request bodies in transfer and unread replies.
     pub(crate) unread_bytes_per_run: usize,
-    /// The same of all runs of one tenant.
+    /// Bytes of all runs of one tenant: request bodies in transfer and unread replies.
     pub(crate) unread_bytes_per_tenant: usize,
-    /// The same of all runs. A tenant that has none is let in all the same.
+    /// Bytes of all runs: request bodies in transfer and unread replies. A tenant without any is admitted beyond this
+    /// limit.
     pub(crate) unread_bytes: usize,
 }
 
@@ -58,7 +59,7 @@ impl Default for ApiConfig {
 }
 
 impl ApiConfig {
-    /// The first bound that lets nothing in.
+    /// Returns the first limit that is 0 and so refuses every caller.
     pub(super) fn shut(&self) -> Option<&'static str> {
         let bounds = [
             ("connections", self.connections),

@@ -1,4 +1,4 @@
-//! `[approvals.CLASS]`: which actions need an approval, whose, and for how long a request waits.
+//! `[approvals.CLASS]`: approval classes, the people who may approve, and the time until a request expires.
 
 use std::collections::BTreeMap;
 
@@ -7,27 +7,27 @@ use serde::Deserialize;
 
 use crate::time::duration::WrittenDuration;
 
-/// What is said of the classes. Reloaded on SIGHUP, for requests and decisions from then on.
+/// Settings of the approval classes. Reloaded on SIGHUP, for requests and decisions from then on.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(transparent)]
 pub(super) struct ApprovalsConfig(BTreeMap<ApprovalClass, ClassConfig>);
 
-/// What is said of a class.
+/// Settings of one class.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct ClassConfig {
-    /// What becomes of its actions; they wait for an approval where nothing is said.
+    /// Rule for actions of the class; by default they need an approval.
     gate: Option<ApprovalGate>,
-    /// The persons who may approve, where a task names nobody.
+    /// People who may approve, unless the task names approvers.
     approvers: Vec<String>,
-    /// What they read.
+    /// Text for the approvers.
     message: Option<String>,
-    /// When a request is denied that nobody has decided.
+    /// Time after which an undecided request is denied.
     expires: Option<WrittenDuration>,
 }
 
 impl ApprovalsConfig {
-    /// The rules that the boards go by.
+    /// Returns the approval rules for the boards.
     pub(super) fn rules(&self) -> ApprovalRules {
         let rule = |class: &ClassConfig| ApprovalRule {
             gate: class.gate.unwrap_or(ApprovalGate::Ask),

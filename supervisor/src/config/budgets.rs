@@ -1,24 +1,24 @@
-//! `[budgets]`: how much each run may use, and all runs of a tenant or an account on one day.
+//! `[budgets]`: limits on the use of each run, and on the daily use of a tenant or an account.
 
 use std::collections::BTreeMap;
 
 use kernel::{Budget, Budgets, Tenant};
 use serde::{Deserialize, Deserializer, de};
 
-/// All budgets. Reloaded on SIGHUP. What is absent is not limited.
+/// All budgets. Reloaded on SIGHUP. An absent amount is not limited.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct BudgetsConfig {
     per_run: BudgetConfig,
-    /// How much an account counts of what the agent of one run reports.
+    /// Limit on the use that an account accepts from the report of one run's agent.
     claimed_per_run: ClaimedConfig,
-    /// Of each tenant on a day.
+    /// Daily budget of each tenant.
     per_tenant: BudgetConfig,
-    /// Of each account on a day.
+    /// Daily budget of each account.
     per_account: BudgetConfig,
-    /// Of single tenants, before `per_tenant`.
+    /// Budgets of single tenants; takes precedence over `per_tenant`.
     tenants: BTreeMap<Tenant, BudgetConfig>,
-    /// Of single accounts, before `per_account`.
+    /// Budgets of single accounts; takes precedence over `per_account`.
     accounts: BTreeMap<String, BudgetConfig>,
 }
 
@@ -27,26 +27,26 @@ pub(super) struct BudgetsConfig {
 pub(crate) struct BudgetConfig {
     /// Requests through proxies.
     requests: Option<u64>,
-    /// Their bytes, in both directions.
+    /// Bytes through proxies, both directions together.
     bytes: Option<u64>,
     /// Tokens, as agents report them.
     tokens: Option<u64>,
-    /// Cost in US dollars, as agents report it.
+    /// Cost in US dollars, as agents report it; stored in millionths.
     #[serde(deserialize_with = "micros")]
     cost_usd: Option<u64>,
 }
 
-/// What agents report; requests and bytes are counted by the proxy.
+/// Amounts that agents report. The proxy counts requests and bytes itself.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct ClaimedConfig {
     tokens: Option<u64>,
-    /// In US dollars.
+    /// US dollars; stored in millionths.
     #[serde(deserialize_with = "micros")]
     cost_usd: Option<u64>,
 }
 
-/// Reads dollars, and returns millionths of one.
+/// Reads an amount of dollars. Returns millionths of a dollar.
 pub(super) fn micros<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     let dollars = f64::deserialize(deserializer)?;
     if !(0.0..=1e9).contains(&dollars) {
@@ -58,7 +58,7 @@ pub(super) fn micros<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Optio
 }
 
 impl BudgetConfig {
-    /// Whether it sets no amount.
+    /// True if no amount is set.
     pub(super) fn is_empty(&self) -> bool {
         let BudgetConfig { requests, bytes, tokens, cost_usd } = self;
         [requests, bytes, tokens, cost_usd].into_iter().all(Option::is_none)
@@ -71,12 +71,12 @@ impl BudgetConfig {
 }
 
 impl BudgetsConfig {
-    /// Sets what a tenant may use on one day.
+    /// Sets the daily budget of a tenant.
     pub(super) fn set(&mut self, tenant: Tenant, budget: BudgetConfig) {
         self.tenants.insert(tenant, budget);
     }
 
-    /// The budgets that boards and proxies go by.
+    /// Returns the budgets for boards and proxies.
     pub(super) fn budgets(&self) -> Budgets {
         let tenants = self.tenants.iter().map(|(name, budget)| (name.clone(), budget.budget()));
         let accounts = self.accounts.iter().map(|(name, budget)| (name.clone(), budget.budget()));

@@ -1,4 +1,4 @@
-//! `[dashboard]`: where browsers are served, and how the page begins.
+//! `[dashboard]`: address of the dashboard, and initial settings of its page.
 
 use std::net::SocketAddr;
 
@@ -6,24 +6,24 @@ use hyper::Uri;
 use kernel::Tenant;
 use serde::Deserialize;
 
-/// Where browsers are served, and how the page begins. Reloaded on SIGHUP.
+/// Address of the dashboard, and initial settings of its page. Reloaded on SIGHUP.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of the configuration")]
 pub(crate) struct DashboardConfig {
-    /// Whether there are links and sessions at all.
+    /// Allows links and sessions.
     pub(crate) enabled: bool,
-    /// The loopback address and port that browsers connect to.
+    /// Loopback address and port that browsers connect to.
     pub(crate) listen: SocketAddr,
-    /// The address of a reverse proxy with TLS in front of `listen`; none where it is empty.
+    /// Address of a reverse proxy with TLS in front of `listen`; empty for none.
     pub(crate) public_url: String,
-    /// The tenant that the board is filtered by at first; none where it is empty.
+    /// Tenant in the initial filter of the board; empty for none.
     pub(crate) default_tenant: String,
-    /// Whether running tasks stand in lanes by profile at first.
+    /// Initially shows running tasks in lanes by profile.
     pub(crate) lane_by_profile: bool,
-    /// Whether archived tasks are shown at first.
+    /// Initially shows archived tasks.
     pub(crate) include_archived_by_default: bool,
-    /// Whether texts are shown as Markdown, and not as they are.
+    /// Renders texts as Markdown; otherwise they are shown unchanged.
     pub(crate) render_markdown: bool,
 }
 
@@ -42,7 +42,7 @@ impl Default for DashboardConfig {
 }
 
 impl DashboardConfig {
-    /// The address that links name, without a slash at its end.
+    /// Returns the base address of links, without a slash at its end.
     pub(crate) fn base(&self) -> String {
         match self.public_url.trim_end_matches('/') {
             "" => format!("http://{}", self.listen),
@@ -50,8 +50,9 @@ impl DashboardConfig {
         }
     }
 
-    /// The origin of a page that was asked for under this `Host`; none for a host that is not this dashboard's. A browser that a
-    /// page of somebody else's has led here by a name of its own sends that name.
+    /// Returns the origin of a page that was requested with this `Host` header; none if the host is not the
+    /// dashboard's. This stops DNS rebinding: a browser that a foreign page led here under its own name sends that
+    /// name.
     pub(crate) fn origin(&self, host: &str) -> Option<String> {
         let public = self.public_url.trim_end_matches('/');
         let authority = public.strip_prefix("https://").unwrap_or_default();
@@ -61,14 +62,14 @@ impl DashboardConfig {
         let port = self.listen.port();
         let own = [self.listen.to_string(), format!("localhost:{port}")];
         let is_own = own.iter().any(|own| {
-            // Browsers leave the usual port out.
+            // Browsers omit the default port.
             let bare = own.strip_suffix(":80").filter(|_| port == 80);
             host.eq_ignore_ascii_case(own) || bare.is_some_and(|bare| host.eq_ignore_ascii_case(bare))
         });
         is_own.then(|| format!("http://{}", host.to_ascii_lowercase()))
     }
 
-    /// Why it cannot be used, and what to write instead.
+    /// Returns the reason why the section is unusable, with a remedy.
     pub(super) fn unusable(&self) -> Option<String> {
         let listen = self.listen;
         if !listen.ip().is_loopback() {

@@ -1,7 +1,7 @@
-//! What the files of a directory of the configuration define, one file a name: lanes, policies, profiles, tenants.
+//! Definitions from a directory of the configuration, one file for each name: lanes, policies, profiles, tenants.
 //!
-//! A file that cannot be used disables what it defines and nothing else; a daemon that had read it before goes on with what
-//! it had read.
+//! An unusable file disables its own definition alone. A daemon that has read a good version of the file keeps that
+//! version.
 
 mod defect;
 
@@ -10,36 +10,35 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use self::defect::{Defect, Effect, Subject};
 
-/// What is defined, by name.
+/// Definitions by name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Definitions<T> {
     named: BTreeMap<String, Definition<T>>,
-    /// Why the directory could not be listed.
+    /// Reason why the directory could not be listed.
     unlisted: Option<Defect>,
 }
 
-/// What a name stands for.
+/// State of one name.
 #[derive(Clone, Debug)]
 enum Definition<T> {
     Good(T),
-    /// Its file is defective now; this is what it said before.
+    /// Last good version; the file has this defect now.
     Kept(T, Defect),
     Disabled(Defect),
 }
 
-/// What is found under a name.
+/// Result of a lookup.
 #[derive(Debug)]
 pub(crate) enum Found<'a, T> {
-    /// It can be used.
     Usable(&'a T),
-    /// Its file cannot be used.
+    /// The file of the definition is unusable.
     Disabled(&'a Defect),
-    /// Nothing has this name.
+    /// No definition has this name.
     Absent,
 }
 
 impl<T> Definitions<T> {
-    /// Nothing but what is built in.
+    /// Makes the built-in definitions.
     pub(crate) fn builtin(named: impl IntoIterator<Item = (String, Result<T, Defect>)>) -> Self {
         let mut definitions = Definitions { named: BTreeMap::new(), unlisted: None };
         for (name, read) in named {
@@ -48,7 +47,7 @@ impl<T> Definitions<T> {
         definitions
     }
 
-    /// Defines a name, in the place of what was built in.
+    /// Defines a name; replaces a built-in definition.
     pub(crate) fn define(&mut self, name: &str, read: Result<T, Defect>) {
         let definition = match read {
             Ok(value) => Definition::Good(value),
@@ -57,7 +56,7 @@ impl<T> Definitions<T> {
         self.named.insert(name.to_owned(), definition);
     }
 
-    /// Notes that the directory could not be listed.
+    /// Records that the directory could not be listed.
     pub(crate) fn not_listed(&mut self, defect: Defect) {
         self.unlisted = Some(defect);
     }
@@ -70,7 +69,7 @@ impl<T> Definitions<T> {
         }
     }
 
-    /// Why a name cannot be used, or cannot be known to be free.
+    /// Returns the reason why a name is unusable, or why it cannot be known to be free.
     pub(crate) fn defect(&self, name: &str) -> Option<&Defect> {
         match self.find(name) {
             Found::Usable(_) => None,
@@ -79,12 +78,12 @@ impl<T> Definitions<T> {
         }
     }
 
-    /// All names, also of what cannot be used.
+    /// Returns all names, including names of unusable definitions.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.named.keys().map(String::as_str)
     }
 
-    /// What can be used, by name.
+    /// Returns the usable definitions by name.
     pub(crate) fn usable(&self) -> impl Iterator<Item = (&str, &T)> {
         self.named.iter().filter_map(|(name, definition)| match definition {
             Definition::Good(value) | Definition::Kept(value, _) => Some((name.as_str(), value)),
@@ -92,7 +91,7 @@ impl<T> Definitions<T> {
         })
     }
 
-    /// What is wrong.
+    /// Returns all defects.
     pub(crate) fn defects(&self) -> impl Iterator<Item = &Defect> {
         let of_files = self.named.values().filter_map(|definition| match definition {
             Definition::Kept(_, defect) | Definition::Disabled(defect) => Some(defect),
@@ -103,7 +102,8 @@ impl<T> Definitions<T> {
 }
 
 impl<T: Clone> Definitions<T> {
-    /// Keeps what was good before and is defective now; all of it where the directory cannot be listed.
+    /// Keeps the good versions of definitions that are defective now, and all definitions if the directory cannot be
+    /// listed.
     pub(crate) fn keep(&mut self, before: &Self) {
         for (name, value) in before.usable() {
             match self.named.get(name) {
@@ -123,10 +123,10 @@ impl<T: Clone> Definitions<T> {
     }
 }
 
-/// Hands over each file of a directory whose name has an extension: its name without it, its path and its text.
+/// Passes each file with the extension to `take`: the name without the extension, the path and the text.
 ///
 /// # Errors
-/// Says why the directory cannot be listed. One that is not there is empty.
+/// The directory cannot be listed. A missing directory counts as empty.
 pub(crate) fn read_all(
     dir: &Path,
     extension: &str,
@@ -141,10 +141,10 @@ pub(crate) fn read_all(
     read_each(dir, &file_of, subject, &mut take)
 }
 
-/// Hands over the file of each entry of a directory for which `file_of` returns a name and a path.
+/// Passes the file of each directory entry to `take` for which `file_of` returns a name and a path.
 ///
 /// # Errors
-/// Says why the directory cannot be listed. One that is not there is empty.
+/// The directory cannot be listed. A missing directory counts as empty.
 pub(crate) fn read_each(
     dir: &Path,
     file_of: &dyn Fn(&Path) -> Option<(String, PathBuf)>,

@@ -1,4 +1,5 @@
-//! `[missions]`: how far a task goes with all that workers make below it, before a person has to let it go on.
+//! `[missions]`: limits on a task together with all tasks that workers make below it. A mission that reaches a limit
+//! waits for a person.
 
 use kernel::MissionLimits;
 use serde::Deserialize;
@@ -6,23 +7,23 @@ use serde::Deserialize;
 use super::budgets::micros;
 use crate::time::duration::WrittenDuration;
 
-/// Limits of each mission. Reloaded on SIGHUP. What is absent has its default.
+/// Limits of each mission. Reloaded on SIGHUP. An absent limit has its default.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct MissionConfig {
-    /// How deep workers may make tasks below the first one.
+    /// Depth of tasks that workers make below the first task.
     depth: Option<u32>,
-    /// How many tasks it may have, with the first one.
+    /// Number of tasks, including the first.
     tasks: Option<u64>,
-    /// How long its runs may take together.
+    /// Total runtime of all runs.
     runtime: Option<WrittenDuration>,
-    /// What it may cost, in US dollars.
+    /// Cost in US dollars; stored in millionths.
     #[serde(deserialize_with = "micros")]
     cost_usd: Option<u64>,
 }
 
 impl MissionConfig {
-    /// The limits that the boards go by.
+    /// Returns the limits for the boards.
     pub(super) fn limits(&self) -> MissionLimits {
         let default = MissionLimits::default();
         MissionLimits {

@@ -1,4 +1,4 @@
-//! `supervisor.toml`: limits of admission, worker uids, grace. Unknown keys are errors that name the line.
+//! Reads `supervisor.toml`, the configuration of a root. An unknown key is an error that names its line.
 
 pub(crate) mod a2a;
 pub(crate) mod admission;
@@ -45,82 +45,75 @@ use self::triage::TriageConfig;
 use self::uid_map::{Range, UidMap};
 use crate::time::duration::WrittenDuration;
 
-/// The configuration of one root. Everything has a safe default; an absent file is an empty one.
+/// Configuration of one root. Every key has a safe default, so an absent file is like an empty one.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Config {
-    /// How many workers may run at once.
     pub(crate) limits: Limits,
-    /// Of what there are few places, by name, and how many.
+    /// Capacity of each pool.
     pub(crate) pools: Pools,
-    /// When workers are started.
     pub(crate) dispatch: DispatchConfig,
-    /// How workers are run.
     pub(crate) worker: WorkerConfig,
-    /// How long runs of tenants may take.
+    /// Limits on the runtime of tenants' runs.
     pub(crate) runtime: RuntimeConfig,
-    /// What callers of the API may have at once.
+    /// Limits on callers of the API.
     pub(crate) api: ApiConfig,
-    /// What a run may write and a tenant may keep.
+    /// Limits on the writes of a run and the storage of a tenant.
     quotas: QuotaConfig,
-    /// How far a mission may go.
     missions: MissionConfig,
-    /// Who makes proposals.
+    /// Profiles that make proposals.
     pub(crate) triage: TriageConfig,
-    /// Which actions need an approval.
+    /// Actions that need an approval.
     approvals: ApprovalsConfig,
-    /// How much runs, tenants and accounts may use.
+    /// Limits on the use by runs, tenants and accounts.
     budgets: BudgetsConfig,
-    /// What tokens cost.
     prices: PricesConfig,
-    /// How brokers ask hosts.
+    /// Connections of brokers to hosts.
     pub(crate) proxy: ProxyConfig,
-    /// Who reviews work.
     pub(crate) review: ReviewConfig,
-    /// What checks may take.
+    /// Limits on checks.
     pub(crate) check: CheckConfig,
-    /// What `supervisor run` creates.
+    /// Defaults of `supervisor run`.
     pub(crate) run: RunConfig,
-    /// Where traces go.
+    /// Destination of traces.
     pub(crate) telemetry: TelemetryConfig,
-    /// What files of their own say of single tenants.
+    /// Tenants, from files of their own.
     #[serde(skip)]
     pub(crate) tenants: Tenants,
-    /// The channels over which people are notified.
+    /// Channels for notifications.
     pub(crate) notify: NotifyConfig,
-    /// What is offered to other agents, and to whom.
+    /// Offers to other agents.
     pub(crate) a2a: A2aConfig,
-    /// Where browsers are served.
     pub(crate) dashboard: DashboardConfig,
 }
 
-/// How brokers ask hosts. Reloaded on SIGHUP, for runs that begin.
+/// Connections of brokers to hosts. Reloaded on SIGHUP, for runs that begin afterwards.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ProxyConfig {
-    /// A file of certificates in PEM that are trusted beside those of the host.
+    /// File of PEM certificates that are trusted in addition to the host's.
     pub(crate) ca: Option<PathBuf>,
 }
 
-/// What checks of tasks may take. Reloaded on SIGHUP, for checks that begin. What is absent is as for the work of the task.
+/// Limits on the checks of tasks. Reloaded on SIGHUP, for checks that begin afterwards. An absent value is taken from
+/// the limits of the task's work.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct CheckConfig {
-    /// How long a check may run.
     pub(crate) max_runtime: Option<WrittenDuration>,
-    /// How much of its output is kept, in bytes.
+    /// Bytes of output that are kept.
     pub(crate) log_cap: Option<u64>,
 }
 
-/// Who reviews work where nobody is named. Reloaded on SIGHUP.
+/// Default reviewer. Reloaded on SIGHUP.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ReviewConfig {
-    /// The profile whose workers review it; a person where there is none.
+    /// Profile whose workers review; none for a person.
     pub(crate) profile: Option<Profile>,
 }
 
-/// What a run may write and a tenant may keep. Reloaded on SIGHUP. What is absent has its default.
+/// Limits on the writes of a run and the storage of a tenant. Reloaded on SIGHUP. An absent limit has its default.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct QuotaConfig {
@@ -135,12 +128,12 @@ pub(crate) struct QuotaConfig {
     tenant_entries: Option<u64>,
     tenant_bytes: Option<u64>,
     tenant_events: Option<u64>,
-    /// How long a worker may hold its account.
+    /// Longest hold that a worker may place on its account.
     longest_hold: Option<WrittenDuration>,
 }
 
 impl QuotaConfig {
-    /// The limits that are set.
+    /// Returns the limits that are set.
     pub(super) fn said(&self) -> impl Iterator<Item = (Bound, u64)> + use<> {
         let said = [
             (Bound::Creates, self.creates),
@@ -158,7 +151,7 @@ impl QuotaConfig {
         said.into_iter().filter_map(|(bound, limit)| Some((bound, limit?)))
     }
 
-    /// The table that the boards go by.
+    /// Returns the limits for the boards.
     fn quotas(&self) -> Quotas {
         let mut quotas =
             self.said().fold(Quotas::default(), |quotas, (bound, limit)| quotas.with(bound, limit));
@@ -169,17 +162,17 @@ impl QuotaConfig {
     }
 }
 
-/// What a command line says instead of the file.
+/// Options of a command line that override the file.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tuning {
-    /// Workers at once, at most; the file's cap holds as well.
+    /// Limit on concurrent workers, in addition to the file's cap.
     pub(crate) max_running: Option<usize>,
-    /// Counted failures in a row until a task is blocked.
+    /// Number of consecutive counted failures that block a task.
     pub(crate) failure_limit: Option<u32>,
 }
 
 impl Tuning {
-    /// The configuration as the command line wants it.
+    /// Returns the configuration with the options applied.
     pub(crate) fn applied(self, mut config: Config) -> Config {
         if let Some(most) = self.max_running {
             config.limits.max_running = Some(most.min(config.limits.total()));
@@ -191,35 +184,35 @@ impl Tuning {
     }
 }
 
-/// How workers are run.
+/// Settings of workers.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct WorkerConfig {
-    /// The first uid of the range that root gives to workers, one per task.
+    /// First uid of the range from which root assigns uids to workers, one per task.
     pub(crate) first_uid: u32,
-    /// How many uids the range has.
+    /// Number of uids in the range.
     pub(crate) uid_count: u32,
-    /// The directory of the host's ledger of worker uids, the same for all roots of root's.
+    /// Directory of the host's ledger of worker uids, shared by all roots of the root user.
     pub(crate) uid_ledger: PathBuf,
-    /// The runtime limit of tasks that name none.
+    /// Runtime limit of tasks that set none.
     pub(crate) max_runtime: WrittenDuration,
-    /// How long a worker may show no progress whose profile and lane name nothing; without a limit where this names nothing.
+    /// Longest time without progress, for workers whose profile and lane set no limit; none for no limit.
     pub(crate) idle_limit: Option<WrittenDuration>,
-    /// From SIGTERM to SIGKILL.
+    /// Time from SIGTERM to SIGKILL.
     pub(crate) grace: WrittenDuration,
-    /// How long a worker may go on after its verdict.
+    /// Time that a worker may continue after its verdict.
     pub(crate) verdict_grace: WrittenDuration,
-    /// How much of a run's output is kept, in bytes.
+    /// Bytes of a run's output that are kept.
     pub(crate) log_cap: u64,
-    /// The policy of tasks that name none.
+    /// Policy of tasks that name none.
     pub(crate) policy: String,
-    /// The lane of profiles that name none.
+    /// Lane of profiles that name none.
     pub(crate) lane: Profile,
-    /// Counted failures in a row until a task is blocked, unless the task says `--max-retries`.
+    /// Number of consecutive counted failures that block a task, unless the task sets `--max-retries`.
     pub(crate) failure_limit: NonZeroU32,
-    /// How long `drain` waits before it ends workers.
+    /// Time that `drain` waits before it ends workers.
     pub(crate) drain: WrittenDuration,
-    /// A run that is no older than this is taken back when its task is linked behind another one.
+    /// Age up to which a run is taken back when its task is linked behind another task.
     pub(crate) link_grace: WrittenDuration,
 }
 
@@ -248,14 +241,14 @@ impl Default for WorkerConfig {
 }
 
 impl WorkerConfig {
-    /// The grace between SIGTERM and SIGKILL.
+    /// Returns the time from SIGTERM to SIGKILL.
     pub(crate) fn grace(&self) -> Duration {
         self.grace.duration()
     }
 }
 
 impl Config {
-    /// The limits that the boards go by.
+    /// Returns the limits for the boards.
     pub(crate) fn quotas(&self) -> Quotas {
         let mut quotas = self.quotas.quotas();
         quotas.mission = self.missions.limits();
@@ -270,12 +263,12 @@ impl Config {
         quotas
     }
 
-    /// How far missions go.
+    /// Returns the limits of missions.
     pub(crate) fn mission_limits(&self) -> MissionLimits {
         self.missions.limits()
     }
 
-    /// Why values that are each of the right type cannot be used, and what to write instead.
+    /// Returns the reason why well-typed values are unusable, with a remedy.
     fn unusable(&self) -> Option<String> {
         let at_least_one = "set it to 1 or more, or leave it out";
         if self.limits.max_running == Some(0) {

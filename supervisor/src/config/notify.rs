@@ -1,4 +1,4 @@
-//! `[notify]`: the channels over which people are notified about their tasks, and the default ones.
+//! `[notify]`: channels that notify people about their tasks, and the default channels.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,22 +11,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::duration::WrittenDuration;
 
-/// Instead of a channel: nobody is notified.
+/// Name in place of a channel that disables notification.
 pub(crate) const NOBODY: &str = "none";
 
-/// Channels, and the default ones. Reloaded on SIGHUP.
+/// Channels and defaults. Reloaded on SIGHUP.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct NotifyConfig {
-    /// The channel of tasks that people create and that name none.
+    /// Channel of tasks that people create without naming a channel; `none` for no notification.
     pub(crate) default: Option<String>,
-    /// The same of single boards, before `default`.
+    /// Defaults of single boards; takes precedence over `default`.
     pub(crate) boards: BTreeMap<BoardName, String>,
-    /// The channels by name.
+    /// Channels by name.
     pub(crate) channels: BTreeMap<String, Channel>,
 }
 
-/// What a channel speaks.
+/// Service of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
@@ -42,46 +42,45 @@ pub(crate) enum Kind {
     Plugin,
 }
 
-/// One channel. Which keys it has depends on its kind: [`Channel::unusable`].
+/// Configuration of one channel. [`Channel::unusable`] checks which keys its kind allows.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Channel {
     pub(crate) kind: Kind,
-    /// Where the service is.
+    /// Address of the service.
     pub(crate) url: Option<String>,
-    /// The key of the signature, the token of the bot, the password of the mail server.
+    /// Signature key, bot token or mail password.
     pub(crate) secret: Option<Secret>,
-    /// Where messages go that name no chat: a chat, a topic, an address.
+    /// Default recipient: a chat, a topic or an address.
     pub(crate) to: Option<String>,
-    /// Who sends: an address of mail, an account of Signal.
+    /// Sender: a mail address or a Signal account.
     pub(crate) from: Option<String>,
-    /// The user at the mail server.
+    /// User name at the mail server.
     pub(crate) user: Option<String>,
-    /// The program and its arguments.
+    /// Program and its arguments.
     pub(crate) run: Option<Vec<String>>,
-    /// The plugin and its sink: `PLUGIN.SINK`.
+    /// Plugin and its sink: `PLUGIN.SINK`.
     pub(crate) plugin: Option<String>,
-    /// What the program may touch.
     pub(crate) policy: Option<String>,
-    /// How long one delivery may take.
+    /// Time limit of one delivery.
     #[serde(default = "Channel::timeout_default")]
     pub(crate) timeout: WrittenDuration,
-    /// How many messages a minute are sent, at most.
+    /// Limit on messages per minute.
     pub(crate) per_minute: Option<u32>,
-    /// More waiting messages than this are sent as one digest; 0 for never.
+    /// Number of waiting messages above which they are sent as one digest; 0 disables digests.
     pub(crate) digest_above: Option<u32>,
-    /// The pause after the first failure; it doubles.
+    /// Pause after the first failure; each further failure doubles it.
     #[serde(default = "Channel::retry_first_default")]
     pub(crate) retry_first: WrittenDuration,
-    /// The longest pause.
+    /// Longest pause between tries.
     #[serde(default = "Channel::retry_longest_default")]
     pub(crate) retry_longest: WrittenDuration,
-    /// How long a message is tried.
+    /// Time after which a message is given up.
     #[serde(default = "Channel::give_up_after_default")]
     pub(crate) give_up_after: WrittenDuration,
 }
 
-/// A key of a channel, and whether it is there.
+/// A key of a channel, and true if it is set.
 type Key = (&'static str, bool);
 
 impl Channel {
@@ -101,7 +100,8 @@ impl Channel {
         WrittenDuration::from_secs(3 * 24 * 3600)
     }
 
-    /// Stands for a channel that the configuration does not have: its messages wait for it as for one that is down.
+    /// Makes a stand-in for a channel that the configuration lacks. Its messages wait, as they do while a channel is
+    /// down.
     pub(crate) fn absent() -> Self {
         Channel {
             kind: Kind::Webhook,
@@ -122,30 +122,30 @@ impl Channel {
         }
     }
 
-    /// Whether programs read its messages, and no people.
+    /// True if programs, not people, read its messages.
     fn is_for_programs(&self) -> bool {
         matches!(self.kind, Kind::Webhook | Kind::Command | Kind::Plugin)
     }
 
-    /// How many messages a minute are sent, at most.
+    /// Returns the limit on messages per minute.
     pub(crate) fn per_minute(&self) -> u32 {
         self.per_minute.unwrap_or(if self.is_for_programs() { 600 } else { 20 })
     }
 
-    /// How many waiting messages are sent one by one.
+    /// Returns the number of waiting messages above which a digest is sent; none if digests are disabled.
     pub(crate) fn digest_above(&self) -> Option<u32> {
         let most = self.digest_above.unwrap_or(if self.is_for_programs() { 0 } else { 5 });
         (most > 0).then_some(most)
     }
 
-    /// The pause after a number of failures, without its jitter.
+    /// Returns the pause after a number of failures, without jitter.
     pub(crate) fn pause(&self, attempts: u32) -> Duration {
         let first = self.retry_first.duration().max(Duration::from_millis(100));
         let doubled = first.saturating_mul(1 << attempts.min(20));
         doubled.min(self.retry_longest.duration().max(first))
     }
 
-    /// The address of the service: what is configured, or the usual one of its kind.
+    /// Returns the address of the service: the configured address, or the default of its kind.
     pub(crate) fn base(&self) -> Option<&str> {
         self.url.as_deref().or(match self.kind {
             Kind::Ntfy => Some("https://ntfy.sh"),
@@ -156,7 +156,7 @@ impl Channel {
         })
     }
 
-    /// The plugin that takes its messages, and which of its sinks.
+    /// Returns the plugin and the sink that take its messages.
     pub(crate) fn sink(&self) -> Option<(&str, &str)> {
         self.plugin.as_deref()?.split_once('.')
     }
@@ -174,7 +174,7 @@ impl Channel {
         ]
     }
 
-    /// The keys that a kind needs, and those that it may have beside them.
+    /// Returns the keys that the kind requires, and the keys that it also allows.
     fn wanted(&self) -> (&'static [&'static str], &'static [&'static str]) {
         match self.kind {
             Kind::Webhook => (&["url"], &["secret"]),
@@ -216,7 +216,7 @@ impl Channel {
         self.base().and_then(|url| self.unusable_url(url))
     }
 
-    /// The address is never repeated in an error: its path may be the secret of a service.
+    /// Checks the address. The error never repeats it: its path may be a secret of the service.
     fn unusable_url(&self, url: &str) -> Option<String> {
         let schemes: &[&str] = if self.kind == Kind::Email { &["smtp", "smtps"] } else { &["http", "https"] };
         let parsed: Option<Uri> = url.parse().ok();
@@ -231,24 +231,24 @@ impl Channel {
 }
 
 impl NotifyConfig {
-    /// The channel of tasks on a board that name none.
+    /// Returns the default channel of a board.
     pub(crate) fn default_of(&self, board: &BoardName) -> Option<&str> {
         self.boards.get(board).or(self.default.as_ref()).map(String::as_str)
     }
 
-    /// The names of all channels, for an error.
+    /// Returns the names of all channels, for an error.
     pub(crate) fn names(&self) -> String {
         let names: Vec<&str> = self.channels.keys().map(String::as_str).collect();
         if names.is_empty() { "none is configured".to_owned() } else { names.join(", ") }
     }
 
-    /// The channel of a name, or why there is none.
+    /// Returns the channel of a name, or an error text.
     pub(crate) fn find(&self, name: &str) -> Result<&Channel, String> {
         let missing = || format!("there is no channel `{name}`; the channels are: {}", self.names());
         self.channels.get(name).ok_or_else(missing)
     }
 
-    /// Why it cannot be used, with the name of the key.
+    /// Returns the reason why the section is unusable, with the name of the key.
     pub(super) fn unusable(&self) -> Option<String> {
         for (name, channel) in &self.channels {
             let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
@@ -269,7 +269,7 @@ impl NotifyConfig {
     }
 }
 
-/// What a `run` of a channel names, for the policy and the program to be looked for.
+/// Returns the program of a channel's `run`, which is the first word.
 pub(crate) fn program(channel: &Channel) -> Option<PathBuf> {
     channel.run.as_ref().and_then(|run| run.first()).map(PathBuf::from)
 }

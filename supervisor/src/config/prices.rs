@@ -1,4 +1,4 @@
-//! `[prices]`: what the tokens of models cost whose agents report no cost.
+//! `[prices]`: token prices of models whose agents report no cost.
 
 use std::collections::BTreeMap;
 
@@ -7,28 +7,28 @@ use serde::Deserialize;
 
 use super::budgets::micros;
 
-/// The prices by the names of models. Reloaded on SIGHUP.
+/// Prices by model name. Reloaded on SIGHUP.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(transparent)]
 pub(super) struct PricesConfig(BTreeMap<String, PriceConfig>);
 
-/// The price of a model: US dollars for a million tokens.
+/// Price of a model, in US dollars per million tokens; stored in millionths of a dollar.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PriceConfig {
-    /// Of what it is given.
+    /// Price of input tokens.
     #[serde(deserialize_with = "micros")]
     input: Option<u64>,
-    /// Of what comes from a cache [default: as `input`].
+    /// Price of cached input tokens [default: as `input`].
     #[serde(default, deserialize_with = "micros")]
     cached_input: Option<u64>,
-    /// Of what it makes.
+    /// Price of output tokens.
     #[serde(deserialize_with = "micros")]
     output: Option<u64>,
 }
 
 impl PricesConfig {
-    /// The prices that boards go by.
+    /// Returns the prices for the boards.
     pub(super) fn prices(&self) -> Prices {
         let price = |config: &PriceConfig| {
             let input = config.input.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The file of the configuration, read by a command, by a daemon at its start, and again.
+//! Reads the configuration file, for commands, for a daemon at its start, and for a reload.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::paths::{Root, private_file};
 
 impl Config {
-    /// Reads the configuration of a root, for a program that cannot go on without it.
+    /// Reads the configuration for a program that cannot work without it.
     pub(crate) fn load(root: &Root) -> Result<Self, Failure> {
         let path = root.config_file();
         let text =
@@ -18,8 +18,9 @@ impl Config {
         Ok(config.with_tenants(Tenants::read(&root.tenants_dir())))
     }
 
-    /// Reads the configuration for a daemon. Where the file has become defective while there are runs to look after, the last one that was
-    /// good is taken, and the defect is returned as well. `is_ending` says that nothing else is to be done: then any will do.
+    /// Reads the configuration for a daemon. If the file is defective and there are runs to look after, the last good
+    /// configuration is used, and the defect is returned with it. `is_ending` means that the daemon only ends runs;
+    /// then the defaults suffice.
     pub(crate) fn load_for_daemon(root: &Root, is_ending: bool) -> Result<(Self, Option<Defect>), Failure> {
         let tenants = || Tenants::read(&root.tenants_dir());
         let defect = match read(root) {
@@ -36,7 +37,8 @@ impl Config {
         }
     }
 
-    /// Reads the configuration for a command that changes nothing, which goes on without a file that cannot be used.
+    /// Reads the configuration for a read-only command. An unusable file is replaced by the last good configuration
+    /// or the defaults.
     pub(crate) fn to_read_with(root: &Root) -> (Self, Option<Defect>) {
         let (config, defect) = match read(root) {
             Ok((_, config)) => (config, None),
@@ -45,7 +47,7 @@ impl Config {
         (config.with_tenants(Tenants::read(&root.tenants_dir())), defect)
     }
 
-    /// Reads the configuration of a root again, for a daemon that goes on with the last good one.
+    /// Reads the configuration again. On a defect the daemon keeps `before`.
     pub(crate) fn reload(root: &Root, before: &Config) -> Result<Self, Defect> {
         let (text, config) = read(root).map_err(Defect::kept_last)?;
         remember(root, &text);
@@ -73,7 +75,7 @@ fn read(root: &Root) -> Result<(String, Config), Defect> {
     Ok((text, config))
 }
 
-/// The configuration that a daemon could use last.
+/// Returns the last configuration that a daemon could use.
 fn last_good(root: &Root) -> Option<Config> {
     let path = root.last_good_config();
     let text = settings::read_if_any(&path).ok().flatten()?;
@@ -85,7 +87,8 @@ fn unusable(defect: &Defect) -> Failure {
         .hint("correct the file; `supervisor help docs/configuration.md` describes its keys")
 }
 
-/// Keeps the text of a configuration that can be used, for a daemon that comes when it no longer can. Without it that one does not start.
+/// Stores the text of a usable configuration. A later daemon that finds the file defective uses it; without it that
+/// daemon cannot start.
 fn remember(root: &Root, text: &str) {
     let path = root.last_good_config();
     if settings::read_if_any(&path).is_ok_and(|before| before.as_deref() == Some(text)) {

@@ -1,9 +1,9 @@
-//! `[run]`: what `supervisor run` creates.
+//! `[run]`: defaults of `supervisor run`.
 
 use kernel::Profile;
 use serde::Deserialize;
 
-/// What `supervisor run` creates where its flags say nothing. The command line reads it each time.
+/// Defaults of tasks that `supervisor run` creates. The command line reads them on each start.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct RunConfig {

@@ -1,4 +1,4 @@
-//! `[runtime]`: how long runs of tenants may take, whatever their tasks, profiles and lanes say.
+//! `[runtime]`: runtime limits of tenants' runs, above the settings of tasks, profiles and lanes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,27 +8,28 @@ use serde::Deserialize;
 
 use crate::time::duration::WrittenDuration;
 
-/// Bounds on the time limits of runs. Reloaded on SIGHUP, for runs that begin. What is absent bounds nothing.
+/// Upper bounds on the runtime limits of runs. Reloaded on SIGHUP, for runs that begin afterwards. An absent value
+/// sets no bound.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct RuntimeConfig {
     per_tenant: Option<WrittenDuration>,
-    /// Of single tenants, before `per_tenant`.
+    /// Bounds of single tenants; takes precedence over `per_tenant`.
     tenants: BTreeMap<Tenant, WrittenDuration>,
 }
 
 impl RuntimeConfig {
-    /// Bounds the runs of one tenant.
+    /// Sets the bound of one tenant.
     pub(super) fn set(&mut self, tenant: Tenant, most: WrittenDuration) {
         self.tenants.insert(tenant, most);
     }
 
-    /// How long a run of a tenant may take at most.
+    /// Returns the bound on a run of a tenant, if any.
     pub(crate) fn most(&self, tenant: &Tenant) -> Option<Duration> {
         self.tenants.get(tenant).copied().or(self.per_tenant).map(WrittenDuration::duration)
     }
 
-    /// The first bound under which every run would be ended at once.
+    /// Returns the first bound that is 0 and so would end every run at once.
     pub(super) fn shut(&self) -> Option<String> {
         let each = self.tenants.iter().map(|(tenant, bound)| (format!("tenants.{tenant}"), *bound));
         let all = self.per_tenant.map(|bound| ("per_tenant".to_owned(), bound));

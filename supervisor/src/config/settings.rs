@@ -1,16 +1,16 @@
-//! Reading a file of settings: a regular file of a length that a person writes, and nothing that could keep the reader waiting.
+//! Reads settings files safely: only regular files of a limited length, and never a file that could block the reader.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read as _, Result};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-/// The longest file of settings that is read, in bytes.
+/// Longest accepted settings file, in bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// Reads a file of settings.
+/// Reads a settings file.
 pub(crate) fn read(path: &Path) -> Result<String> {
-    // A FIFO without a writer would make the open itself wait.
+    // `O_NONBLOCK`: opening a FIFO without a writer would block.
     let file =
         File::options().read(true).custom_flags(nix::libc::O_NONBLOCK | nix::libc::O_CLOEXEC).open(path)?;
     let meta = file.metadata()?;
@@ -28,7 +28,7 @@ pub(crate) fn read(path: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// Reads a file of settings that need not be there.
+/// Reads a settings file; none if it does not exist.
 pub(crate) fn read_if_any(path: &Path) -> Result<Option<String>> {
     match read(path) {
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),

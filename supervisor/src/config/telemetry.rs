@@ -1,24 +1,25 @@
-//! `[telemetry]`: where traces go.
+//! `[telemetry]`: destination of traces.
 
 use std::fmt;
 
 use hyper::Uri;
 use serde::Deserialize;
 
-/// Where traces go. Reloaded on SIGHUP.
+/// Destination of traces. Reloaded on SIGHUP.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct TelemetryConfig {
-    /// The collector; none, and nothing is sent.
+    /// Collector; none disables traces.
     pub(crate) otlp_endpoint: Option<Endpoint>,
 }
 
-/// A collector that speaks OTLP over HTTP: `http://host:4318`, with a path before `/v1/traces` where it has one.
+/// Address of a collector that speaks OTLP over HTTP: `http://host:4318`, optionally with a path prefix for
+/// `/v1/traces`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) struct Endpoint(Uri);
 
-/// A text that names no collector.
+/// Error: the text is not the address of a collector.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "`{0}` is not the address of a collector: write http://HOST:PORT; a local collector can forward spans elsewhere, over TLS too"
@@ -47,22 +48,22 @@ impl fmt::Display for Endpoint {
 }
 
 impl Endpoint {
-    /// The name or the address of the host, without brackets.
+    /// Returns the host name or address, without brackets.
     pub(crate) fn host(&self) -> &str {
         self.0.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']')
     }
 
-    /// The port; that of the protocol where none is named.
+    /// Returns the port; 4318, the port of OTLP over HTTP, by default.
     pub(crate) fn port(&self) -> u16 {
         self.0.port_u16().unwrap_or(4318)
     }
 
-    /// As it stands in the header `Host`.
+    /// Returns the value of the `Host` header.
     pub(crate) fn authority(&self) -> &str {
         self.0.authority().map_or("", |authority| authority.as_str())
     }
 
-    /// Where traces are posted.
+    /// Returns the path to which traces are posted.
     pub(crate) fn path(&self) -> String {
         format!("{}/v1/traces", self.0.path().trim_end_matches('/'))
     }

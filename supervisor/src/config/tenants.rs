@@ -1,5 +1,5 @@
-//! `tenants.d/NAME.toml`: a tenant with its directory, its users, its caps and its defaults. What a file says goes before what
-//! `supervisor.toml` says of the same tenant.
+//! `tenants.d/NAME.toml`: a tenant with its directory, its users, its caps and its defaults. The file takes
+//! precedence over entries for the same tenant in `supervisor.toml`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,8 @@ use crate::exit::Code;
 use crate::failure::Failure;
 use crate::time::duration::WrittenDuration;
 
-/// All tenants that have a file, by name. One whose file cannot be used is disabled: what it may do is not known.
+/// All tenants that have a file, by name. An unusable file disables its tenant, because the tenant's rights are
+/// unknown.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tenants {
     defined: Definitions<TenantConfig>,
@@ -37,12 +38,12 @@ impl Tenants {
         Tenants { defined }
     }
 
-    /// Keeps what was good in `before` and is defective now.
+    /// Keeps the good versions in `before` of tenants that are defective now.
     pub(super) fn keep(&mut self, before: &Tenants) {
         self.defined.keep(&before.defined);
     }
 
-    /// What is configured for a tenant; nothing where its file cannot be used.
+    /// Returns the configuration of a tenant; none if its file is unusable or absent.
     pub(crate) fn get(&self, name: &Tenant) -> Option<&TenantConfig> {
         match self.defined.find(name.as_str()) {
             Found::Usable(tenant) => Some(tenant),
@@ -50,10 +51,10 @@ impl Tenants {
         }
     }
 
-    /// What is configured for the tenant of a new task.
+    /// Returns the configuration of a new task's tenant.
     ///
     /// # Errors
-    /// Says why the tenant is disabled.
+    /// The tenant is disabled.
     pub(crate) fn require(&self, name: Option<&Tenant>) -> Result<Option<&TenantConfig>, Failure> {
         let Some(name) = name else { return Ok(None) };
         match self.defined.defect(name.as_str()) {
@@ -65,7 +66,7 @@ impl Tenants {
         }
     }
 
-    /// What the tasks of a tenant wait for that is disabled.
+    /// Returns the reason why the tasks of a tenant wait, if the tenant is disabled.
     pub(crate) fn waiting(&self, name: Option<&Tenant>) -> Option<Waiting> {
         let name = name?;
         let defect = self.defined.defect(name.as_str())?;
@@ -73,12 +74,12 @@ impl Tenants {
         Some(Waiting::new(WaitingCode::Environment, text))
     }
 
-    /// All tenants that can be used.
+    /// Returns all usable tenants.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Tenant, &TenantConfig)> {
         self.defined.usable().filter_map(|(name, tenant)| Some((name.parse().ok()?, tenant)))
     }
 
-    /// The names of all that have a file, also of those that are disabled.
+    /// Returns the names of all tenants that have a file, including disabled tenants.
     pub(crate) fn names(&self) -> impl Iterator<Item = Tenant> {
         self.defined.names().filter_map(|name| name.parse().ok())
     }
@@ -88,37 +89,36 @@ impl Tenants {
     }
 }
 
-/// What is configured for one tenant. Reloaded on SIGHUP.
+/// Configuration of one tenant. Reloaded on SIGHUP.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct TenantConfig {
-    /// The directory that its tasks may work in, beside scratch ones.
+    /// Directory in which its tasks may work, in addition to scratch directories.
     pub(crate) root: Option<PathBuf>,
-    /// The Unix user that its directories belong to, and whom its workers in them are: a name or a number.
+    /// Unix user, by name or number, that owns its directories and as which its workers run in them.
     pub(crate) user: Option<UserName>,
-    /// The Unix users who may see and direct its tasks.
+    /// Unix users who may see and control its tasks.
     pub(crate) users: BTreeSet<UserName>,
-    /// The Unix groups whose members may do so.
+    /// Unix groups whose members may see and control its tasks.
     pub(crate) groups: BTreeSet<UserName>,
-    /// The boards that those users reach.
+    /// Boards that those users may access.
     pub(crate) boards: Option<BTreeSet<BoardName>>,
-    /// How many of its workers may run at once.
+    /// Limit on its concurrent workers.
     pub(crate) max_running: Option<usize>,
-    /// How many places of pools its runs may have at once.
+    /// Limit on the pool places that its runs hold at once.
     pub(crate) pools: BTreeMap<Pool, usize>,
-    /// How long its runs may take.
+    /// Limit on the runtime of its runs.
     pub(crate) max_runtime: Option<WrittenDuration>,
-    /// The policy of its tasks that name none.
+    /// Policy of its tasks that name none.
     pub(crate) policy: Option<String>,
-    /// The assignee of its tasks that name none: a profile or a lane.
+    /// Assignee of its tasks that name none: a profile or a lane.
     pub(crate) assignee: Option<Profile>,
-    /// What its runs may write and it may keep.
+    /// Limits on the writes of its runs and on its storage.
     pub(crate) quotas: QuotaConfig,
-    /// How much it may use on one day.
     pub(crate) budget: BudgetConfig,
 }
 
-/// The name of a Unix user or group, or its number.
+/// Unix user or group, by name or number.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum UserName {
@@ -144,7 +144,7 @@ impl std::fmt::Display for UserName {
 }
 
 impl UserName {
-    /// Whether a user or a group is meant.
+    /// True if this names the given user or group.
     pub(crate) fn means(&self, number: u32, name: Option<&str>) -> bool {
         match self {
             UserName::Number(own) => *own == number,
@@ -154,7 +154,7 @@ impl UserName {
 }
 
 impl TenantConfig {
-    /// Reads the text of a file.
+    /// Parses the text of a file.
     pub(crate) fn parse(path: &Path, text: &str) -> Result<Self, Defect> {
         let subject = || Subject::Tenant(path.file_stem().unwrap_or_default().to_string_lossy().into_owned());
         let read: TenantConfig = toml::from_str(text).map_err(|e| Defect::toml(subject(), path, text, &e))?;
@@ -164,7 +164,7 @@ impl TenantConfig {
         }
     }
 
-    /// Why values that are each of the right type cannot be used.
+    /// Returns the reason why well-typed values are unusable.
     fn unusable(&self) -> Option<String> {
         if let Some(root) = self.root.as_ref().filter(|root| !is_plain(root)) {
             return Some(format!("root = \"{}\" is not an absolute path without `..`", root.display()));
@@ -178,24 +178,24 @@ impl TenantConfig {
         None
     }
 
-    /// Whether its users reach a board: the default one, unless it names others.
+    /// True if its users may access a board: the default board, unless `boards` names others.
     pub(crate) fn reaches(&self, board: &BoardName) -> bool {
         self.boards.as_ref().map_or(*board == BoardName::default(), |boards| boards.contains(board))
     }
 
-    /// The limits that it sets.
+    /// Returns the limits that it sets.
     pub(crate) fn bounds(&self) -> Vec<(Bound, u64)> {
         self.quotas.said().collect()
     }
 }
 
-/// Whether a path is absolute and has no `..`.
+/// True if a path is absolute and has no `..`.
 pub(crate) fn is_plain(path: &Path) -> bool {
     path.is_absolute() && !path.components().any(|part| part == std::path::Component::ParentDir)
 }
 
 impl Config {
-    /// Takes in what is configured for single tenants.
+    /// Merges the tenants' own settings into the configuration.
     pub(super) fn with_tenants(mut self, tenants: Tenants) -> Self {
         for (name, tenant) in tenants.iter() {
             if let Some(most) = tenant.max_running {
@@ -212,10 +212,10 @@ impl Config {
         self
     }
 
-    /// The tenant whose member a Unix user is, as far as files say so.
+    /// Returns the tenant that a Unix user is a member of, by the files.
     ///
     /// # Errors
-    /// Names two tenants that the user belongs to.
+    /// The user belongs to two tenants; both are returned.
     pub(crate) fn tenant_of_user(
         &self,
         (uid, name): (u32, Option<&str>),
@@ -233,7 +233,7 @@ impl Config {
         }
     }
 
-    /// Whether any tenant has users of its own.
+    /// True if any tenant has members.
     pub(crate) fn has_members(&self) -> bool {
         self.tenants.iter().any(|(_, tenant)| !tenant.users.is_empty() || !tenant.groups.is_empty())
     }

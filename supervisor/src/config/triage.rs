@@ -1,4 +1,4 @@
-//! `[triage]`: who specifies ideas, divides them, plans missions and finds assignees.
+//! `[triage]`: profiles that specify ideas, divide them, plan missions and find assignees.
 
 use std::num::NonZeroU64;
 
@@ -7,24 +7,24 @@ use serde::Deserialize;
 
 use crate::time::duration::WrittenDuration;
 
-/// The profiles that make proposals. Reloaded on SIGHUP, for what is asked from then on.
+/// Profiles that make proposals. Reloaded on SIGHUP, for requests from then on.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct TriageConfig {
     specifier: Option<Profile>,
     decomposer: Option<Profile>,
     planner: Option<Profile>,
-    /// None leaves unassigned tasks to people.
+    /// Profile that assigns tasks; without it people do.
     router: Option<Profile>,
     overseer: Option<Profile>,
-    /// After how many moves of its tasks a mission is reviewed.
+    /// Number of moves after which a mission is reviewed.
     review_moves: Option<NonZeroU64>,
-    /// For how long a mission stands still before it is reviewed.
+    /// Time without a move after which a mission is reviewed.
     review_idle: Option<WrittenDuration>,
 }
 
 impl TriageConfig {
-    /// Who makes proposals of a kind; nobody routes where no profile is named.
+    /// Returns the profile that makes proposals of a kind. Only routing has no default profile.
     pub(crate) fn assignee(&self, kind: ProposalKind) -> Option<Profile> {
         let (said, default) = match kind {
             ProposalKind::Specify => (&self.specifier, Some("specifier")),
@@ -36,7 +36,7 @@ impl TriageConfig {
         said.clone().or_else(|| default.and_then(|name| name.parse().ok()))
     }
 
-    /// The key by which a kind is configured.
+    /// Returns the configuration key of a kind.
     pub(crate) fn key(kind: ProposalKind) -> &'static str {
         match kind {
             ProposalKind::Specify => "specifier",
@@ -47,7 +47,7 @@ impl TriageConfig {
         }
     }
 
-    /// When missions are reviewed by themselves.
+    /// Returns the conditions under which missions are reviewed automatically.
     pub(crate) fn review_terms(&self) -> ReviewTerms {
         ReviewTerms {
             moves: self.review_moves.map(NonZeroU64::get),

@@ -1,22 +1,22 @@
-//! The user ids that this process can give to workers: all of them, or those that its user namespace has.
+//! Uids that this process can assign to workers: all uids, or the uids of its user namespace.
 
 use std::path::Path;
 
-/// The range above those that distributions, systemd and containers hand out (systemd's UIDS-GIDS document).
+/// Range above the uids that distributions, systemd and containers use (systemd's UIDS-GIDS document).
 const USUAL: Range = Range { first: 1_900_000_000, count: 200_000_000 };
 
-/// User ids one after another.
+/// A range of consecutive uids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Range {
     pub(crate) first: u32,
-    /// How many.
+    /// Number of uids.
     pub(crate) count: u32,
 }
 
 impl Range {
-    /// The range that workers get unless somebody names another one: the usual one, or the middle of what there is.
+    /// Returns the default range for workers: the usual range, or the middle of the largest extent of the namespace.
     ///
-    /// A container mostly has 65,536 ids; those at its start and its end belong to its system.
+    /// A container usually has 65,536 uids; the start and the end of them belong to its system.
     pub(crate) fn fitting(map: &UidMap) -> Self {
         if map.covers(USUAL) {
             return USUAL;
@@ -26,12 +26,12 @@ impl Range {
     }
 }
 
-/// The ids of a user namespace, as it numbers them.
+/// Uids of a user namespace, as numbered inside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UidMap(Vec<Range>);
 
 impl UidMap {
-    /// That of this process; every id where it cannot be read.
+    /// Returns the map of this process; all uids if it cannot be read.
     pub(crate) fn own() -> Self {
         Self::read(Path::new("/proc/self/uid_map"))
     }
@@ -41,7 +41,7 @@ impl UidMap {
             .map_or_else(|_| UidMap(vec![Range { first: 0, count: u32::MAX }]), |text| Self::parse(&text))
     }
 
-    /// Each line is the first id inside, the first outside, and how many (`user_namespaces(7)`).
+    /// Parses lines of: first id inside, first id outside, count (`user_namespaces(7)`).
     fn parse(text: &str) -> Self {
         let extents = text.lines().filter_map(|line| {
             let mut words = line.split_whitespace().map(str::parse::<u32>);
@@ -54,7 +54,7 @@ impl UidMap {
         UidMap(extents.collect())
     }
 
-    /// Whether every id of a range is there.
+    /// True if every uid of a range is mapped.
     pub(crate) fn covers(&self, range: Range) -> bool {
         let end = |range: Range| u64::from(range.first) + u64::from(range.count);
         self.0.iter().any(|extent| extent.first <= range.first && end(range) <= end(*extent))

@@ -1,4 +1,4 @@
-//! A file of the configuration that cannot be used: where it is wrong, and what that disables.
+//! A defect in a file of the configuration: its position, the reason, and its effect.
 
 use std::fmt;
 use std::path::Path;
@@ -6,25 +6,24 @@ use std::path::Path;
 use kernel::{Clock as _, SystemClock, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// A file of the configuration that cannot be used.
+/// Defect in a file of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Defect {
-    /// What it defines.
+    /// Definition that the file holds.
     pub(crate) subject: Subject,
-    /// The file, or the directory that cannot be listed.
+    /// File, or directory that cannot be listed.
     pub(crate) path: Box<Path>,
-    /// The line, counted from 1.
+    /// Line, counted from 1.
     pub(crate) line: Option<usize>,
     pub(crate) key: Option<String>,
-    /// What is wrong.
+    /// Reason.
     pub(crate) message: Box<str>,
-    /// What becomes of what it defines.
     pub(crate) effect: Effect,
-    /// When it was found.
+    /// Time of the discovery.
     pub(crate) seen_at: Timestamp,
 }
 
-/// What a file of the configuration defines.
+/// Kind and name of the definition in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Subject {
@@ -36,9 +35,8 @@ pub(crate) enum Subject {
     Chat(String),
     Plugin(String),
     Tenant(String),
-    /// All that the files define of a directory that cannot be listed.
+    /// All definitions of a directory that cannot be listed.
     Directory,
-    /// The settings of the daemon.
     Settings,
 }
 
@@ -59,18 +57,18 @@ impl fmt::Display for Subject {
     }
 }
 
-/// What becomes of what a defective file defines.
+/// Effect of a defect on the file's definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Effect {
-    /// It cannot be used.
+    /// The definition is unusable.
     Disabled,
-    /// The daemon goes on with the last version that was good.
+    /// The daemon keeps the last good version.
     KeptLast,
 }
 
 impl Defect {
-    /// A defect about which only the file is known.
+    /// Makes a defect without a line and a key.
     pub(crate) fn new(subject: Subject, path: &Path, message: impl Into<String>) -> Self {
         Defect {
             subject,
@@ -83,28 +81,28 @@ impl Defect {
         }
     }
 
-    /// A file that could not be read.
+    /// Makes the defect of a file that could not be read.
     pub(crate) fn unreadable(subject: Subject, path: &Path, error: &std::io::Error) -> Self {
         Defect::new(subject, path, format!("it cannot be read: {error}"))
     }
 
-    /// A text that is not TOML, or has a key or a value that is not known there.
+    /// Makes the defect of a text that is not TOML or has an unknown key or value.
     pub(crate) fn toml(subject: Subject, path: &Path, text: &str, error: &toml::de::Error) -> Self {
         let line = line_of(text, error.span().map_or(0, |span| span.start));
         Defect::new(subject, path, error.message()).at(line, key_of(text, line))
     }
 
-    /// The same of a file whose last good version stays in use.
+    /// Changes the effect: the last good version stays in use.
     pub(crate) fn kept_last(self) -> Self {
         Defect { effect: Effect::KeptLast, ..self }
     }
 
-    /// The same, with its line and its key.
+    /// Adds a line and a key.
     pub(crate) fn at(self, line: usize, key: Option<String>) -> Self {
         Defect { line: Some(line), key, ..self }
     }
 
-    /// What to do about it.
+    /// Returns a remedy.
     pub(crate) fn hint(&self) -> String {
         let manual = match self.subject {
             Subject::Lane(_) => "docs/lanes.md",
@@ -120,7 +118,7 @@ impl Defect {
         )
     }
 
-    /// What is disabled, or goes on as it was.
+    /// Returns the consequence in words.
     pub(crate) fn consequence(&self) -> String {
         match self.effect {
             Effect::Disabled => format!("{} is disabled", self.subject),
@@ -129,18 +127,18 @@ impl Defect {
     }
 }
 
-/// The line, counted from 1, that holds a byte offset.
+/// Returns the line, counted from 1, that contains a byte offset.
 fn line_of(text: &str, offset: usize) -> usize {
     text.bytes().take(offset).filter(|byte| *byte == b'\n').count() + 1
 }
 
-/// The key that a line sets.
+/// Returns the key that a line sets.
 fn key_of(text: &str, line: usize) -> Option<String> {
     let key = text.lines().nth(line - 1)?.split_once('=')?.0.trim().trim_matches(['"', '\'']);
     (!key.is_empty()).then(|| key.to_owned())
 }
 
-/// `lanes.d/mine.toml:3 (prompt): what is wrong`.
+/// Format: `lanes.d/mine.toml:3 (prompt): REASON`.
 impl fmt::Display for Defect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.path.display())?;
