@@ -1,5 +1,5 @@
-//! What the service of a lane has answered to a run last, as the proxy has seen it: an agent that asks again and again, and writes nothing of
-//! that, has not said that it is refused.
+//! Last replies of a lane's service to a run, as the run's proxy saw them. They reveal refusals that an agent never
+//! reports, because it retries silently.
 
 use std::time::{Duration, Instant};
 
@@ -9,32 +9,33 @@ use serde::{Deserialize, Serialize};
 use super::formats::{Finish, Reset, by_status};
 use super::lane::Lane;
 
-/// The last answer of a host that has a broker.
+/// Last reply of a host that has a broker.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
-    /// The host, with its port.
+    /// Host with its port.
     pub(crate) host: String,
     pub(crate) status: u16,
-    /// When it accepts requests again, if the answer names a time.
+    /// Time at which the host accepts requests again, if the reply names one.
     pub(crate) opens: Option<Timestamp>,
     pub(crate) at: Instant,
-    /// The first of the refusals that have followed each other until now.
+    /// Start of the current unbroken series of refusals.
     pub(crate) refusing_since: Option<Instant>,
-    /// When it has last done what it was asked.
+    /// Time of the last successful reply.
     pub(crate) well_at: Option<Instant>,
 }
 
-/// How old an answer may be that says why a run has ended. What the run has done since then may have failed for another reason.
+/// Age up to which a reply can explain the end of a run. After a longer time the run may have failed for another
+/// reason.
 const RECENT: Duration = Duration::from_mins(5);
 
 impl Answer {
-    /// Whether the run may still have been waiting for another answer when it ended.
+    /// True if the run may have been waiting for another reply when it ended.
     fn is_recent(&self) -> bool {
         self.at.elapsed() < RECENT || self.opens.is_some_and(|opens| opens > SystemClock.now())
     }
 }
 
-/// The hosts that a lane asks by its own brokers.
+/// Hosts that a lane contacts through its own brokers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Services(Vec<String>);
 
@@ -47,24 +48,25 @@ impl Services {
         self.0.is_empty()
     }
 
-    /// The last answer of these services; none where the proxy has seen none.
+    /// Returns the last reply of these services; none if the proxy saw none.
     fn last<'a>(&self, answers: &'a [Answer]) -> Option<&'a Answer> {
         answers.iter().filter(|answer| self.0.contains(&answer.host)).max_by_key(|answer| answer.at)
     }
 
-    /// Whether the last answer of these services did what it was asked: the service does not refuse the account.
+    /// True if the last reply of these services was a success, so the account is not refused.
     pub(super) fn is_serving(&self, answers: &[Answer]) -> bool {
         self.last(answers).is_some_and(|last| (200..300).contains(&last.status))
     }
 
-    /// How a service refuses the run; none where its last answer did what it was asked, or refused that request alone.
+    /// Returns the refusal of the run by a service; none if the last reply was a success, or refused only that
+    /// request.
     pub(super) fn refusal(&self, answers: &[Answer]) -> Option<Refusal> {
         let last = self.last(answers).filter(|last| last.is_recent())?;
         let reset = last.opens.map(Reset::At);
         let finish = match by_status(last.status.into(), reset) {
-            // It says when it can be asked again.
+            // The reply names a time to retry, as a rate limit does.
             Finish::Unavailable if reset.is_some() => Finish::RateLimited(reset),
-            // A key that has been accepted is refused this one request.
+            // The key was accepted before, so only this request is refused.
             Finish::NotLoggedIn if last.well_at.is_some() => return None,
             refused @ (Finish::RateLimited(_) | Finish::NotLoggedIn | Finish::Unavailable) => refused,
             Finish::Well | Finish::Unsaid | Finish::Failed | Finish::OwnLimit(_) => return None,
@@ -75,11 +77,11 @@ impl Services {
         })
     }
 
-    /// For how long the run has asked them, and got nothing but refusals.
+    /// Returns the time for which these services have only refused the run's requests.
     pub(super) fn refused_for(&self, answers: &[Answer]) -> Option<Duration> {
         self.refusal(answers)?;
         let last = self.last(answers)?;
-        // An agent that another of its services answers goes on with that.
+        // A success of another service of the lane restarts the period: the agent can continue with that service.
         let services = answers.iter().filter(|answer| self.0.contains(&answer.host));
         let since = last.refusing_since?;
         let since = services.filter_map(|answer| answer.well_at).fold(since, Instant::max);
@@ -87,11 +89,11 @@ impl Services {
     }
 }
 
-/// How a service refuses a run.
+/// Refusal of a run by a service.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub(super) finish: Finish,
-    /// What it has answered, for people.
+    /// Reply of the service, for people.
     pub(super) trouble: String,
 }
 
@@ -101,7 +103,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// The answer of a host, a number of seconds after the first one.
+    /// Returns the reply of a host, a number of seconds after the first.
     pub(crate) fn answer(first: Instant, host: &str, status: u16, seconds: u64) -> Answer {
         let at = first + Duration::from_secs(seconds);
         let refusing_since = Some(first).filter(|_| status >= 400);

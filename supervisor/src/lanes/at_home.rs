@@ -1,4 +1,5 @@
-//! The program of a lane that a person has installed beneath their home, as npm and the installers of agents do without root.
+//! Finds lane programs that a person installed beneath their home, as npm and the installers of agents do without
+//! root.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -6,14 +7,15 @@ use std::path::{Path, PathBuf};
 use super::program::{find, install_of, interpreter};
 use crate::config::settings;
 
-/// Where installers put programs beneath a home. npm's own prefix is read from its configuration, and that of Node's versions from nvm.
+/// Directories beneath a home in which installers put programs. npm's own prefix comes from its configuration, and
+/// the directory of Node's versions from nvm.
 const PLACES: [&str; 7] =
     [".local/bin", ".npm-global/bin", ".npm-packages/bin", ".bun/bin", ".volta/bin", ".deno/bin", "bin"];
-/// The bits of a mode with which others than the owner may write.
+/// Mode bits that let others than the owner write.
 const WRITTEN_BY_OTHERS: u32 = 0o022;
 
-/// Returns the directories that a program needs, and that which runs it where it is a script: nothing of what is found in `dirs`, where
-/// every run looks. Empty where a part of it is not beneath the home, or where others than its owner or root could put something in its place.
+/// Returns the directories that a program, and the interpreter of a script, need beyond `dirs`, the usual search
+/// path. Empty if a part lies outside the home, or if others than the owner or root could replace a part.
 pub(crate) fn install_at_home(program: &str, dirs: &[PathBuf], home: &Path) -> Vec<PathBuf> {
     if program.contains(['/', '{']) {
         return Vec::new();
@@ -31,19 +33,19 @@ pub(crate) fn install_at_home(program: &str, dirs: &[PathBuf], home: &Path) -> V
         let is_owners = meta.uid() == 0 || owner.as_ref().is_ok_and(|owner| *owner == meta.uid());
         is_owners && meta.mode() & WRITTEN_BY_OTHERS == 0
     };
-    // A link may lead anywhere: to what others have on this host, or to the whole home.
+    // A link may lead anywhere: to files of others, or to the whole home.
     let is_inside = |dir: &PathBuf| dir.starts_with(home) && dir != home;
     if needed.iter().all(|dir| is_closed(dir) && is_inside(dir)) { needed } else { Vec::new() }
 }
 
-/// The directories in which programs are looked for that are installed in others.
+/// Returns the directories to search for programs that are installed in `install`.
 pub(crate) fn search_path<'a>(
     install: impl IntoIterator<Item = &'a PathBuf>,
 ) -> impl Iterator<Item = PathBuf> {
     install.into_iter().flat_map(|dir| [dir.join("bin"), dir.clone()])
 }
 
-/// The directories of programs beneath a home that are there.
+/// Returns the existing program directories beneath a home.
 fn places(home: &Path) -> Vec<PathBuf> {
     let nvm = policies::Toolchain::Nvm.environment(home).path;
     let all =
@@ -51,7 +53,7 @@ fn places(home: &Path) -> Vec<PathBuf> {
     all.chain(nvm).filter(|dir| dir.is_dir()).collect()
 }
 
-/// Where npm installs, as `npm config set prefix` has written it.
+/// Returns npm's prefix, as `npm config set prefix` writes it.
 fn npm_prefix(home: &Path) -> Option<PathBuf> {
     let text = settings::read(&home.join(".npmrc")).ok()?;
     let value =

@@ -1,6 +1,6 @@
-//! The lanes that are shipped, as their files say them.
+//! Built-in lanes, as files.
 
-/// Each with its name.
+/// Names and texts of the built-in lanes.
 pub(super) const ALL: [(&str, &str); 9] = [
     ("shell", include_str!("builtin/shell.toml")),
     ("exec", include_str!("builtin/exec.toml")),

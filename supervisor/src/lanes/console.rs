@@ -1,5 +1,5 @@
-//! What the file of a lane says of the streams of its program: whether it runs at a terminal, and how large that is at first; and
-//! whether it takes messages.
+//! Reads `terminal` and `session` of a lane's file: the program's terminal with its initial size, and the form in
+//! which the program takes messages.
 
 use serde::Deserialize;
 use shim::rundir::{Form as Conversing, TerminalSize};
@@ -18,7 +18,7 @@ pub(super) enum TerminalFile {
 }
 
 impl TerminalFile {
-    /// Checks it, beside what else the file says of the streams of the program.
+    /// Checks the terminal against the other settings of the program's streams.
     pub(super) fn check(
         self,
         (prompt, form, stdout): (Prompt, Option<Conversing>, Format),
@@ -53,7 +53,7 @@ impl TerminalFile {
     }
 }
 
-/// Checks the form in which a program takes messages, beside what else the file says of its streams.
+/// Checks the form of messages against the other settings of the program's streams.
 pub(super) fn spoken(
     form: Option<Conversing>,
     prompt: Prompt,

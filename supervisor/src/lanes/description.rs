@@ -1,4 +1,4 @@
-//! What a lane is, as its file says it, for people and programs.
+//! Description of a lane by its file, for people and programs.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -12,99 +12,98 @@ use super::formats::Format;
 use super::lane::{CleanExit, Lane, Prompt, RateLimit};
 use super::tools::Form;
 
-/// A lane as its file says it.
+/// Settings of a lane as its file has them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Description {
-    /// The file, or the built-in lane.
+    /// File, or name of the built-in lane.
     pub(crate) origin: PathBuf,
-    /// Whether nothing here starts its workers: they claim their tasks.
+    /// True for a lane whose workers are external and claim their tasks.
     #[serde(default)]
     pub(crate) pull: bool,
-    /// The words of the command, with their places.
+    /// Command words, with placeholders.
     pub(crate) argv: Vec<String>,
     pub(crate) prompt: Prompt,
-    /// How its program takes messages while it works.
+    /// Form in which the program takes messages while it works.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) session: Option<Conversing>,
-    /// The terminal that its program runs at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) terminal: Option<TerminalSize>,
-    /// The format of its standard output.
+    /// Format of standard output.
     pub(crate) stdout: Format,
     pub(crate) on_clean_exit: CleanExit,
     pub(crate) model: Option<String>,
-    /// The form in which its program gets the board's tools.
+    /// Form of the program's configuration of the board's tools.
     #[serde(default)]
     pub(crate) tools: Option<Form>,
     pub(crate) install: Vec<PathBuf>,
     pub(crate) policy: Option<String>,
     pub(crate) account: Option<String>,
-    /// In seconds; none where the configuration says it.
+    /// Seconds; none for the configured limit.
     pub(crate) max_runtime_seconds: Option<u64>,
-    /// In seconds; none where the configuration says it.
+    /// Seconds; none for the configured limit.
     pub(crate) idle_limit_seconds: Option<u64>,
-    /// How many of its workers run at once, unless the configuration says it.
+    /// Limit on its concurrent workers, unless the configuration sets one.
     #[serde(default)]
     pub(crate) max_running: Option<usize>,
-    /// The pools of which each of its workers needs a place.
+    /// Pools in which each of its workers takes a place.
     #[serde(default)]
     pub(crate) pools: BTreeSet<Pool>,
-    /// The hosts that its runs reach where their policy has a proxy.
+    /// Hosts that its runs may reach through the proxy of their policy.
     #[serde(default)]
     pub(crate) hosts: Vec<String>,
-    /// The headers that its brokers add, each with its host.
+    /// Headers that its brokers add, each with its host.
     #[serde(default)]
     pub(crate) brokers: Vec<String>,
-    /// The names of its variables with secret values.
+    /// Names of variables with secret values.
     #[serde(default)]
     pub(crate) secrets: Vec<String>,
-    /// The names of the variables that it sets.
+    /// Names of variables that it sets.
     pub(crate) env: Vec<String>,
-    /// The words behind the command that take its program's own tools away, for orchestrators.
+    /// Words appended to the command that remove the program's own tools, for orchestrators.
     #[serde(default)]
     pub(crate) orchestrator: Vec<String>,
-    /// Whether the program of an orchestrator starts outside of the workspace.
+    /// True if an orchestrator's program starts outside the workspace.
     #[serde(default)]
     pub(crate) orchestrator_outside: bool,
-    /// The directory in the home of its workers in which its program finds skills.
+    /// Directory in the worker's home in which the program finds skills.
     #[serde(default)]
     pub(crate) skills: Option<PathBuf>,
-    /// What exit codes of its program mean.
+    /// Meanings of the program's exit codes.
     #[serde(default)]
     pub(crate) exit_codes: ExitCodes,
-    /// What a rate limit that one worker meets holds,
+    /// Tasks that a rate limit of one worker holds.
     #[serde(default)]
     pub(crate) rate_limit: RateLimit,
-    /// for how long, in seconds, where the worker does not say it.
+    /// Duration of such a hold, in seconds, if the worker names no time.
     #[serde(default)]
     pub(crate) rate_limit_pause_seconds: u64,
-    /// How long its service may refuse a worker that tries again, in seconds.
+    /// Time for which its service may refuse a worker that retries, in seconds.
     #[serde(default)]
     pub(crate) retry_limit_seconds: u64,
-    /// The variables of every run that its workers do not get.
+    /// Variables of every run that its workers do not get.
     #[serde(default)]
     pub(crate) unset: Vec<String>,
-    /// The directory in the home of its workers that outlives a run.
+    /// Directory in the worker's home that outlives a run.
     #[serde(default)]
     pub(crate) state: Option<PathBuf>,
-    /// The words that begin a new session from another one.
+    /// Words that start a new session from another session.
     #[serde(default)]
     pub(crate) fork: Vec<String>,
-    /// The directory that has one for the sessions of each workspace.
+    /// Directory with a subdirectory of sessions for each workspace.
     #[serde(default)]
     pub(crate) projects: Option<PathBuf>,
-    /// The command by which its program gets a login.
+    /// Command that logs the program in.
     #[serde(default)]
     pub(crate) login: Vec<String>,
-    /// The files in the home of its workers that outlive a run.
+    /// Files in the worker's home that outlive a run.
     #[serde(default)]
     pub(crate) keep: Vec<PathBuf>,
-    /// The files that its workers find in their home.
+    /// Files that its workers find in their home.
     pub(crate) files: Vec<PathBuf>,
 }
 
 impl Lane {
-    /// Describes it. Values of variables and contents of files may be secrets: only their names are shown.
+    /// Describes the lane. Variables and files are listed by name only, because their contents may be secret.
     pub(crate) fn describe(&self) -> Description {
         Description {
             origin: self.origin.clone(),

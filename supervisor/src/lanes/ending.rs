@@ -1,17 +1,18 @@
-//! How a lane reads the ending of a run: from the exit record and the standard output to what is reported to the board.
+//! Reads the ending of a run: from the exit record and the standard output to the report to the board.
 //!
-//! The first that applies counts:
+//! The first rule that applies decides:
 //!
-//! 1. the worker's verdict, which the board has already: it goes before all that is read here;
-//! 2. the shim ended the run: out of memory, at its deadline, on request, or because it wrote nothing for too long, unless it waited for
-//!    its service then: what its words say of that counts as in 4, 5 and 7;
-//! 3. the command was never executed, or the session in which it was to go on is gone;
-//! 4. its service refuses it for a while: exit code 75, a code of its lane, its own words in the format of its lane, or, where it has none
-//!    and has failed or stalled, what its service has answered to its broker last;
-//! 5. its service does not accept its login: likewise;
-//! 6. it met a limit that its lane has set for its work: likewise;
-//! 7. its service fails: likewise. It is tried again as after a rate limit, soon;
-//! 8. it exited with 0: the lane says what that means. A format that has a word for an end wants to see it;
+//! 1. the worker's verdict. The board has it already, and it precedes all that is read here;
+//! 2. the shim ended the run: out of memory, at the deadline, on request, or for lack of output. A run without output
+//!    that was waiting for its service is read by rules 4, 5 and 7;
+//! 3. the command was never executed, or the session to resume no longer exists;
+//! 4. the service refuses the run for a while: by exit code 75, by an exit code of the lane, or by the agent's words
+//!    in the lane's format. If the agent reports nothing and failed or stalled, the last reply of the service to the
+//!    broker decides;
+//! 5. the service refuses the login, found in the same ways;
+//! 6. the run met a limit that the lane sets for it, found in the same ways;
+//! 7. the service fails, found in the same ways. The run is retried soon, as after a rate limit;
+//! 8. the command exited with 0: the lane defines the meaning. A format with a word for the end requires that word;
 //! 9. any other exit, or a signal: a crash.
 
 use std::time::Duration;
@@ -26,59 +27,58 @@ use super::formats::{Finish, Format, Reset, Said};
 use super::lane::{CleanExit, Lane, RateLimit};
 use crate::terminal::plain;
 
-/// The longest rate limit that is believed.
+/// Longest rate limit that is believed.
 pub(crate) const LONGEST_LIMIT: Duration = Duration::from_hours(24);
 
-/// Between two tries of a login that its service has not accepted. A person may release the hold earlier.
+/// Pause between tries of a login that the service refused. A person may release the hold earlier.
 const LOGIN_PAUSE: Duration = Duration::from_mins(10);
 
-/// Between two tries of a service that fails.
+/// Pause between tries of a service that fails.
 const OUTAGE_PAUSE: Duration = Duration::from_mins(1);
 
-/// What a lane says about the ending of its runs. It is kept with each run from its start on: the lane may say something
-/// else by the time that the run ends.
+/// Rules of a lane for the endings of its runs. Each run keeps the rules from its start, because the lane may change
+/// before the run ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct EndingRules {
-    /// What exit 0 without a verdict means.
+    /// Meaning of exit 0 without a verdict.
     on_clean_exit: CleanExit,
-    /// Whom the limit of a service holds up.
+    /// Tasks that a rate limit of the service holds.
     #[serde(default)]
     rate_limit: RateLimit,
-    /// How long, in seconds, where the worker does not say it.
+    /// Duration of such a hold, in seconds, if the worker names no time.
     #[serde(default)]
     rate_limit_pause: u64,
-    /// What its standard output is.
+    /// Format of standard output.
     #[serde(default)]
     stdout: Format,
-    /// What exit codes of its program mean.
     #[serde(default)]
     exit_codes: ExitCodes,
-    /// How long, in seconds, its service may refuse a worker that tries again; 0 for no limit.
+    /// Time for which the service may refuse a worker that retries, in seconds; 0 for no limit.
     #[serde(default)]
     retry_limit: u64,
-    /// The session in which the run was to go on.
+    /// Session that the run was to resume.
     #[serde(default)]
     resumed: Option<String>,
-    /// What its program writes where that is gone.
+    /// Texts that the program writes if that session no longer exists.
     #[serde(default)]
     session_gone: Vec<String>,
-    /// Whether its standard output is what a terminal shows.
+    /// True if standard output is a terminal's.
     #[serde(default)]
     terminal: bool,
-    /// Whether it was to begin a session of its own from that one.
+    /// True if the run was to fork that session.
     #[serde(default)]
     is_fork: bool,
-    /// The model that its program was to use.
+    /// Model that the program was to use.
     #[serde(default)]
     model: Option<String>,
-    /// The services that it asks by a broker.
+    /// Services that it contacts through brokers.
     #[serde(default, skip_serializing_if = "Services::is_empty")]
     services: Services,
 }
 
 impl EndingRules {
-    /// How the ending of a run in a lane is read, which goes on in a session or begins one. A check says nothing but whether it
-    /// passed, which its exit code tells the board.
+    /// Returns the rules for a run in a lane; `resumed` is the session that it resumes or forks. A check reports only
+    /// through its exit code, which the board reads itself.
     pub(crate) fn of_run(lane: &Lane, purpose: Purpose, resumed: Option<&str>) -> Self {
         if purpose == Purpose::Check {
             return Self::default();
@@ -99,7 +99,7 @@ impl EndingRules {
         }
     }
 
-    /// Reads what a worker has said. Tokens of an agent that names no model are of the one that it was to use.
+    /// Reads a worker's output. Tokens without a model are counted for the lane's model.
     fn read(&self, stdout: &Stdout) -> Said {
         let mut said = self.stdout.read(stdout);
         let has_used = said.spent.input_tokens > 0 || said.spent.output_tokens > 0;
@@ -109,22 +109,22 @@ impl EndingRules {
         said
     }
 
-    /// Whether there is something to hear before the end, of its agent or of its service.
+    /// True if the agent or its service gives information before the end.
     pub(crate) fn is_heard(&self) -> bool {
         self.stdout.is_heard() || !self.services.is_empty()
     }
 
-    /// For how long its agent has asked its service again, and got nothing but refusals.
+    /// Returns the time for which the service has only refused the agent's requests.
     pub(crate) fn refused_for(&self, answers: &[Answer]) -> Option<Duration> {
         self.services.refused_for(answers)
     }
 
-    /// How long its service may refuse a worker that tries again.
+    /// Returns the time for which the service may refuse a worker that retries, if limited.
     pub(crate) fn retry_limit(&self) -> Option<Duration> {
         Some(self.retry_limit).filter(|limit| *limit > 0).map(Duration::from_secs)
     }
 
-    /// Whether a program that failed says that the session does not exist in which it was to go on.
+    /// True if the program failed with a message that the session to resume no longer exists.
     fn has_no_session(&self, record: &ExitRecord, said: &Said) -> bool {
         let texts = [Some(&record.stderr_tail), said.trouble.as_ref(), said.message.as_ref()];
         let says = |words: &String| texts.into_iter().flatten().any(|text| text.contains(words.as_str()));
@@ -132,21 +132,21 @@ impl EndingRules {
     }
 }
 
-/// What is known of a run that goes on.
+/// State of a run in progress.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SoFar {
-    /// What its agent has used.
+    /// Use by the agent so far.
     pub(crate) spent: Spent,
-    /// Whether its service refuses it at the moment, and it tries again.
+    /// True while the service refuses the agent and the agent retries.
     pub(crate) is_refused: bool,
 }
 
-/// Reads what a worker has said so far.
+/// Reads a worker's output so far.
 pub(crate) fn read_so_far(stdout: &Stdout, rules: &EndingRules) -> SoFar {
     SoFar { spent: rules.read(stdout).spent, is_refused: rules.stdout.is_refused(stdout) }
 }
 
-/// Reads how a run ended that was over at `ended_at`.
+/// Reads the ending of a run that ended at `ended_at`.
 pub(crate) fn read_ending(
     record: &ExitRecord,
     stdout: &Stdout,
@@ -161,6 +161,7 @@ pub(crate) fn read_ending(
     if rules.terminal {
         said.message = said.message.map(|text| plain(&text)).filter(|text| !text.is_empty());
     }
+    // The agent's own report wins; the broker's replies explain an end that the agent does not.
     let refusal = rules.services.refusal(answers).filter(|_| is_cut_short(record, said.finish));
     if let Some(Refusal { finish, trouble }) = refusal {
         said.finish = finish;
@@ -178,13 +179,13 @@ pub(crate) fn read_ending(
     ending.usage = serde_json::to_value(record.usage).ok();
     ending.stderr_tail = Some(record.stderr_tail.clone()).filter(|tail| !tail.is_empty());
     ending.siblings = match rules.rate_limit {
-        // What a worker says of its service holds up others only as long as the proxy has seen nothing else.
+        // A worker's claim about its service holds other tasks only if the proxy has seen no success since.
         RateLimit::Account if !rules.services.is_serving(answers) => Siblings::Hold,
         RateLimit::Account | RateLimit::Task => Siblings::Spare,
     };
     let is_well = said.finish == Finish::Well;
     ending.result_policy = match rules.on_clean_exit {
-        // Who was not allowed to do something may not have done the task.
+        // A worker that was denied a tool call may not have done the task.
         CleanExit::Complete if is_well && said.spent.denials == 0 => {
             OnCleanExit::Complete { summary: said.message }
         }
@@ -193,7 +194,7 @@ pub(crate) fn read_ending(
         CleanExit::Complete | CleanExit::Review | CleanExit::ProtocolViolation => OnCleanExit::Unreported,
     };
     ending.trouble = said.trouble;
-    // A run that is cut short before it names its session is in it all the same.
+    // A run that ends before its output names a session still belongs to the resumed session.
     said.spent.session = match ending.cause {
         EndCause::SessionGone => None,
         _ => said.spent.session.or_else(|| rules.resumed.clone().filter(|_| !rules.is_fork)),
@@ -206,7 +207,7 @@ fn cause(record: &ExitRecord, rules: &EndingRules, said: &Said, ended_at: Timest
     match &record.cause {
         _ if record.oom == Some(true) => EndCause::OutOfMemory,
         Cause::Deadline => EndCause::TimedOut,
-        // An agent that was told to come again in an hour waits for an hour, and says nothing.
+        // An agent that waits out a rate limit of an hour writes nothing meanwhile, and the shim stops it as stalled.
         Cause::Stopped { reason: StopReason::Stalled } if waits_for_service(said.finish) => {
             own_end(record, rules, said.finish, ended_at)
         }
@@ -214,14 +215,15 @@ fn cause(record: &ExitRecord, rules: &EndingRules, said: &Said, ended_at: Timest
             Some(reason) => EndCause::Stopped(reason),
             None => refused(record, rules, said.finish, ended_at),
         },
-        // Whose fault it is the daemon decides, which knows what the run needed.
+        // The daemon, which knows the requirements of the run, decides who is at fault.
         Cause::SpawnFailed(_) => EndCause::NeverStarted,
         Cause::Exited if rules.has_no_session(record, said) => EndCause::SessionGone,
         Cause::Exited => own_end(record, rules, said.finish, ended_at),
     }
 }
 
-/// How a run ended whose shim was told to end it and has left no word of its own; none where only what its agent said would tell.
+/// Returns the cause of an end that the shim was asked for, if the shim left no exit record. None if the agent's
+/// report would be needed.
 pub(crate) fn told_to_end(cause: &Cause) -> Option<EndCause> {
     match cause {
         Cause::Deadline => Some(EndCause::TimedOut),
@@ -230,7 +232,7 @@ pub(crate) fn told_to_end(cause: &Cause) -> Option<EndCause> {
     }
 }
 
-/// Whether a run has failed or stalled, or was ended because its service refuses it, and its agent has not said why.
+/// True if a run failed, stalled or was ended for refusals, and its agent gave no reason.
 fn is_cut_short(record: &ExitRecord, said: Finish) -> bool {
     let is_unsaid = match said {
         Finish::Well | Finish::Unsaid | Finish::Failed => true,
@@ -244,7 +246,7 @@ fn is_cut_short(record: &ExitRecord, said: Finish) -> bool {
     is_unsaid && is_short
 }
 
-/// Whether an agent has said last that its service refuses it or fails.
+/// True if the agent's last report is a refusal or a failure of its service.
 fn waits_for_service(said: Finish) -> bool {
     match said {
         Finish::RateLimited(_) | Finish::NotLoggedIn | Finish::Unavailable => true,
@@ -252,7 +254,7 @@ fn waits_for_service(said: Finish) -> bool {
     }
 }
 
-/// What the worker's own end means: the most telling of what it said and of its exit code.
+/// Returns the cause of an end by the worker itself: the more specific of its report and its exit code.
 fn own_end(record: &ExitRecord, rules: &EndingRules, said: Finish, ended_at: Timestamp) -> EndCause {
     let code = rules.exit_codes.meaning(record.code);
     let finish = if rank(code) < rank(said) { code } else { said };
@@ -277,7 +279,8 @@ fn own_end(record: &ExitRecord, rules: &EndingRules, said: Finish, ended_at: Tim
     }
 }
 
-/// The same end, where the service has told the proxy of the run when it can be asked again: not before that.
+/// Moves a rate limit's end to the time at which the service accepts requests again, if the proxy of the run knows
+/// it.
 pub(crate) fn not_before(cause: EndCause, opens: Option<Timestamp>) -> EndCause {
     match (cause, opens) {
         (EndCause::RateLimited { until }, Some(opens)) => EndCause::RateLimited { until: until.max(opens) },
@@ -285,7 +288,7 @@ pub(crate) fn not_before(cause: EndCause, opens: Option<Timestamp>) -> EndCause 
     }
 }
 
-/// The place of an end in the order above: what says more goes first.
+/// Returns the rank of an ending in the order of the module's list; a more specific ending has a lower rank.
 fn rank(finish: Finish) -> u8 {
     match finish {
         Finish::RateLimited(_) => 4,
@@ -296,7 +299,7 @@ fn rank(finish: Finish) -> u8 {
     }
 }
 
-/// The end of a worker that was ended because its service refused it for too long.
+/// Returns the cause for a worker that was ended because its service refused it for too long.
 fn refused(record: &ExitRecord, rules: &EndingRules, said: Finish, ended_at: Timestamp) -> EndCause {
     match own_end(record, rules, said, ended_at) {
         told @ (EndCause::RateLimited { .. } | EndCause::NotLoggedIn { .. }) => told,
@@ -304,7 +307,7 @@ fn refused(record: &ExitRecord, rules: &EndingRules, said: Finish, ended_at: Tim
     }
 }
 
-/// Why the daemon has ended a run; none where that is for what its service does.
+/// Converts the shim's stop reason; none for a refusing service, which has causes of its own.
 fn stop_reason(reason: StopReason) -> Option<kernel::StopReason> {
     Some(match reason {
         StopReason::Refused => return None,

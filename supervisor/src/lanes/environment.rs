@@ -1,4 +1,4 @@
-//! The variables that tell a worker about its run: the same in every lane, as `docs/lanes.md` promises them.
+//! Environment variables that describe a run to its worker, equal in every lane, as `docs/lanes.md` promises.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use policies::BoardAccess;
 
 use super::facts::{Facts, Places};
 
-/// Makes the variables of a run.
+/// Returns the variables of a run.
 pub(super) fn variables(facts: &Facts<'_>) -> BTreeMap<String, String> {
     let Facts { board, task, run, token, places, access, deadline, prompt: _, session: _ } = *facts;
     let Places { workspace, home, tmp, files, workspaces, prompt: _, bin: _ } = places;
@@ -27,7 +27,7 @@ pub(super) fn variables(facts: &Facts<'_>) -> BTreeMap<String, String> {
     put("SUPERVISOR_PURPOSE", run.purpose.as_str());
     put("SUPERVISOR_WORKSPACE", &workspace);
     put("SUPERVISOR_FILES", &files.display().to_string());
-    // A check has nothing to say to the board.
+    // A check makes no requests to the board.
     if run.purpose != Purpose::Check {
         put("SUPERVISOR_TOKEN", token);
     }
@@ -36,8 +36,8 @@ pub(super) fn variables(facts: &Facts<'_>) -> BTreeMap<String, String> {
         BoardAccess::Socket(socket) => put("SUPERVISOR_SOCKET", &socket.display().to_string()),
         BoardAccess::None => {}
     }
-    // The established names of the same contract. HERMES_KANBAN_DB stays unset: no worker sees the board's file. A program with a board of its
-    // own gets that variable from `supervisor __kanban`.
+    // Hermes' names for the same values. HERMES_KANBAN_DB stays unset: no worker sees the board's file. A program
+    // with a board of its own gets that variable from `supervisor __kanban`.
     put("HERMES_KANBAN_TASK", task.id.as_str());
     put("HERMES_KANBAN_RUN_ID", &number);
     put("HERMES_KANBAN_BOARD", board.as_str());

@@ -1,11 +1,11 @@
-//! What exit codes of a lane's program mean, where its standard output does not say it.
+//! Meanings of a program's exit codes, for endings that standard output does not explain.
 
 use kernel::{EX_TEMPFAIL, OwnLimit};
 use serde::{Deserialize, Serialize};
 
 use super::formats::Finish;
 
-/// The same in the file of a lane.
+/// Table `[exit_codes]` of a lane's file.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ExitCodesFile {
@@ -16,23 +16,23 @@ pub(super) struct ExitCodesFile {
     unavailable: Vec<Code>,
 }
 
-/// The exit codes of a program that mean more than a failure.
+/// Exit codes of a program that mean more than a failure.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct ExitCodes {
-    /// Its service refuses it for a while.
+    /// The service refuses the program for a while.
     rate_limit: Vec<i32>,
-    /// It has no login that its service accepts.
+    /// The service accepts no login of the program.
     login: Vec<i32>,
-    /// It met the limit of its turns.
+    /// The program met its turn limit.
     turn_limit: Vec<i32>,
-    /// It met the limit of its cost.
+    /// The program met its cost limit.
     cost_limit: Vec<i32>,
-    /// Its service fails, or cannot be reached.
+    /// The service fails or is unreachable.
     unavailable: Vec<i32>,
 }
 
-/// An exit code that is a failure.
+/// A failure's exit code, 1 to 255.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(try_from = "i64")]
 struct Code(i32);
@@ -50,7 +50,7 @@ impl TryFrom<i64> for Code {
 }
 
 impl ExitCodes {
-    /// What they are for people: `login 41 52`, each meaning by itself.
+    /// Formats the codes for people, one text for each meaning: `login 41 52`.
     pub(crate) fn shown(&self) -> Vec<String> {
         let ExitCodes { rate_limit, login, turn_limit, cost_limit, unavailable } = self;
         let all = [
@@ -80,7 +80,7 @@ impl From<ExitCodesFile> for ExitCodes {
 }
 
 impl ExitCodes {
-    /// What an exit code says about the end; [`Finish::Unsaid`] where it says no more than that it failed.
+    /// Returns the meaning of an exit code; [`Finish::Unsaid`] for a plain failure.
     pub(super) fn meaning(&self, code: Option<i32>) -> Finish {
         let Some(code) = code else { return Finish::Unsaid };
         let table = [

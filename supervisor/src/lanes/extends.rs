@@ -1,5 +1,5 @@
-//! A lane's file that begins with `extends`: what it does not say is as a built-in lane has it. Tables are merged key by key, as those of
-//! policies are, and all else is replaced.
+//! Lane files with `extends`: a missing setting is taken from a built-in lane. Tables are merged key by key, as in
+//! policies; any other value replaces the built-in value.
 
 use serde::de::DeserializeOwned;
 use toml::Spanned;
@@ -7,19 +7,19 @@ use toml::de::{DeTable, DeValue, Deserializer};
 
 use super::builtin;
 
-/// The key that names the built-in lane.
+/// Key that names the built-in lane.
 const KEY: &str = "extends";
 
-/// Why a file cannot be read.
+/// Reason why a file cannot be read.
 #[derive(Debug)]
 pub(super) enum Misread {
-    /// It is no TOML, or a key of it cannot be understood.
+    /// Invalid TOML, or a key that is not understood.
     Toml(toml::de::Error),
-    /// What it extends.
+    /// `extends` does not name a built-in lane.
     NotBuiltIn(String),
 }
 
-/// Reads a file, with what it extends. Errors have their place in the file itself.
+/// Parses a file merged with the lane that it extends. Errors have positions in the file itself.
 pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, Misread> {
     let mut own = DeTable::parse(text).map_err(Misread::Toml)?;
     if let Some(base) = own.get_mut().remove(KEY) {
@@ -41,7 +41,7 @@ fn text_of(name: &str) -> Result<&'static str, Misread> {
     })
 }
 
-/// Adds what a table does not have from another.
+/// Adds the keys of another table that a table lacks.
 fn add<'i>(own: &mut DeTable<'i>, base: DeTable<'i>) {
     for (key, value) in base {
         match own.get_mut(&**key.get_ref()).map(Spanned::get_mut) {

@@ -1,4 +1,4 @@
-//! What a lane says of forks.
+//! Tests of forks in lane files.
 
 use std::path::Path;
 

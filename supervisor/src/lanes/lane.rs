@@ -1,4 +1,4 @@
-//! One lane: what its file says, with its texts taken apart.
+//! A lane: the parsed form of a lane's file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -19,111 +19,108 @@ use super::sessions::Sessions;
 use super::template::{Place, Template, Values};
 use super::tools::Form;
 
-/// The word behind `{supervisor}` in the command of a lane whose program brings a board of its own; the program follows.
+/// Word after `{supervisor}` in the command of a lane whose program brings its own board; the program follows it.
 const OWN_BOARD: &str = "__kanban";
 
-/// How a worker is started and how its ending is read.
+/// Rules for the start of workers and for reading their endings.
 #[derive(Clone, Debug)]
 pub(crate) struct Lane {
-    /// The file that says it.
+    /// File of the lane.
     pub(super) origin: PathBuf,
-    /// Whether nothing here starts its workers: they claim their tasks from outside.
+    /// True for a lane whose workers are external and claim their tasks.
     pub(crate) pull: bool,
-    /// The command: groups of words, each left out where one of its places has no value.
+    /// Command: groups of words. A group is omitted if one of its placeholders has no value.
     pub(super) argv: Vec<Vec<Template>>,
-    /// The words behind it that take away its program's own tools, for orchestrators.
+    /// Words appended to the command that remove the program's own tools, for orchestrators.
     pub(super) orchestrator: Vec<Template>,
-    /// Whether the program of an orchestrator starts outside of the workspace,
+    /// True if an orchestrator's program starts outside the workspace.
     pub(super) orchestrator_outside: bool,
-    /// and whether that of these workers does.
+    /// True if the program of these workers starts outside the workspace.
     pub(super) outside: bool,
-    /// How the worker gets its prompt.
     pub(super) prompt: Prompt,
-    /// How its program takes messages while it works, the prompt among them; none where it takes none.
+    /// Form in which the program takes messages while it works, the prompt included; none if it takes none.
     pub(super) session: Option<Conversing>,
-    /// The terminal that its program runs at; none where it runs at none.
+    /// Terminal of the program; none if it runs without.
     pub(super) terminal: Option<TerminalSize>,
-    /// What its workers write to their standard output.
+    /// Format of standard output.
     pub(super) stdout: Format,
-    /// What exit 0 without a verdict means.
+    /// Meaning of exit 0 without a verdict.
     pub(super) on_clean_exit: CleanExit,
-    /// What exit codes of its program mean.
     pub(super) exit_codes: ExitCodes,
-    /// Variables of its own. One whose place has no value is not set.
+    /// Variables of the lane. A variable whose placeholder has no value is not set.
     pub(super) env: BTreeMap<String, Template>,
-    /// Variables of every run that it does not get; those of the supervisor itself cannot be left out.
+    /// Variables of every run that the program does not get; the supervisor's own variables cannot be removed.
     pub(super) unset: BTreeSet<String>,
-    /// Files that its worker finds in its home.
+    /// Files that the worker finds in its home.
     pub(super) files: BTreeMap<PathBuf, Template>,
-    /// The sessions of its workers.
     pub(super) sessions: Sessions,
-    /// How its program gets a login, and what of a home outlives a run.
+    /// Login command, and files of a home that outlive a run.
     pub(super) login: Login,
-    /// Directories that have its program and what that needs; it may read and execute them.
+    /// Directories of the program and its dependencies, which the worker may read and execute.
     pub(crate) install: Vec<PathBuf>,
-    /// What comes to the policy of its runs: the hosts of its service, secrets and brokers.
+    /// Additions to the policy of its runs: the hosts of its service, secrets and brokers.
     pub(crate) additions: Additions,
-    /// Where the host of its first broker is asked, in a run that has the broker.
+    /// Address of the lane's first broker, in a run that has this broker.
     pub(super) base_url: Option<String>,
-    /// The directory in the home of its workers in which its program finds skills, each in `NAME/SKILL.md`.
+    /// Directory in the worker's home in which the program finds skills, each in `NAME/SKILL.md`.
     pub(super) skills: Option<PathBuf>,
-    /// The service that its worker asks.
+    /// Service that the worker contacts.
     pub(super) service: Option<Service>,
-    /// The model that its program is to use.
+    /// Model for the program.
     pub(crate) model: Option<String>,
-    /// The form in which its program gets the board's tools.
+    /// Form of the program's configuration of the board's tools.
     pub(super) tools: Option<Form>,
-    /// The servers of tools that its program gets beside the board's: those of a profile.
+    /// Tool servers of a profile, in addition to the board's.
     pub(super) servers: ToolServers,
-    /// The policy of tasks that name none, instead of the configured one.
+    /// Policy of tasks that name none, instead of the configured default.
     pub(crate) policy: Option<String>,
-    /// The account whose limits its workers share with those of other lanes that name it.
+    /// Account. Workers of all lanes with this account share its rate limits.
     pub(crate) account: Option<String>,
-    /// How long a run may take whose task sets no limit of its own.
+    /// Runtime limit for tasks that set none.
     pub(crate) max_runtime: Option<Duration>,
-    /// How long its worker may show no progress.
+    /// Longest time without progress.
     pub(crate) idle_limit: Option<Duration>,
-    /// How many of its workers run at once, unless the configuration says it.
+    /// Limit on its concurrent workers, unless the configuration sets one.
     pub(crate) max_running: Option<usize>,
-    /// The pools of which each of its workers needs a place.
+    /// Pools in which each of its workers takes a place.
     pub(crate) pools: BTreeSet<Pool>,
-    /// Whom the limit of a service that one worker met holds up.
+    /// Tasks that a rate limit of one worker holds.
     pub(super) rate_limit: RateLimit,
-    /// How long, where the worker does not say it.
+    /// Duration of such a hold if the worker names no time.
     pub(super) rate_limit_pause: Duration,
-    /// How long its service may refuse a worker that tries again.
+    /// Time for which its service may refuse a worker that retries.
     pub(super) retry_limit: Duration,
 }
 
-/// Whom the limit of a service that one worker met holds up.
+/// Tasks that a rate limit of one worker holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum RateLimit {
-    /// All tasks of the account, or of the lane where it names none.
+    /// All tasks of the account, or of the lane if it has no account.
     #[default]
     Account,
-    /// That task alone.
+    /// The worker's task alone.
     Task,
 }
 
-/// How a worker gets its prompt.
+/// Delivery of the prompt to a worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Prompt {
-    /// The context of the task on standard input, then end of file.
+    /// Context of the task on standard input, then end of file.
     #[default]
     Stdin,
-    /// The same without how the run ends: its program reports by itself.
+    /// Context on standard input, without the part about the end of the run: the program reports by itself.
     Context,
-    /// The context of the task in a file that only the worker can read.
+    /// Context of the task in a file that only the worker can read.
     File,
-    /// The context of the task as a word of the command.
+    /// Context of the task as a command argument.
     Argument,
-    /// The bare body of the task in a file that only the worker can read.
+    /// Bare body of the task in a file that only the worker can read.
     BodyFile,
 }
 
-/// What exit 0 without a verdict means.
+/// Meaning of exit 0 without a verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum CleanExit {
@@ -131,19 +128,19 @@ pub(crate) enum CleanExit {
     Complete,
     /// The work waits for a review; the final message is its summary.
     Review,
-    /// The worker forgot to report: a failure.
+    /// A failure: the worker forgot to report.
     #[default]
     #[serde(alias = "unreported")]
     ProtocolViolation,
 }
 
 impl Lane {
-    /// The file that says it, or the built-in lane.
+    /// Returns the file of the lane, or the name of the built-in lane.
     pub(crate) fn origin(&self) -> &Path {
         &self.origin
     }
 
-    /// The words of its command as the file has them. A group of words is one, in brackets.
+    /// Returns the command words as in the file, with a group of words in brackets as one.
     pub(super) fn words(&self) -> Vec<String> {
         let word = |group: &Vec<Template>| match group.as_slice() {
             [word]
@@ -158,7 +155,7 @@ impl Lane {
         self.argv.iter().map(word).collect()
     }
 
-    /// Its program: that which the supervisor's own starts, where it brings a board of its own.
+    /// Returns the program; for a program with its own board, the program that `supervisor` starts.
     pub(crate) fn program(&self) -> String {
         let mut words = self.argv.iter().filter_map(|group| group.first()).map(ToString::to_string);
         let first = words.next().unwrap_or_default();
@@ -166,76 +163,76 @@ impl Lane {
         if is_wrapped { words.next().unwrap_or(first) } else { first }
     }
 
-    /// The same for workers of a role that use this model and have these servers of tools: an orchestrator's program starts without
-    /// its own tools.
+    /// Returns the lane for workers of a role, with this model and these tool servers. An orchestrator's program
+    /// starts without its own tools.
     pub(crate) fn in_role(&self, role: WorkerRole, model: Option<&str>, servers: &ToolServers) -> Self {
         let mut lane = Lane { model: model.map(str::to_owned), servers: servers.clone(), ..self.clone() };
         if role == WorkerRole::Orchestrator {
             lane.argv.push(lane.orchestrator.clone());
             lane.outside = lane.orchestrator_outside;
-            // Without the tool that loads them they are part of its prompt.
+            // Without its own tools the program cannot load skills, so they become part of the prompt.
             lane.skills = None;
         }
         lane
     }
 
-    /// The same for runs under a policy, which has the brokers that are in effect.
+    /// Returns the lane for runs under a policy, which holds the brokers in effect.
     pub(crate) fn under(self, policy: &Policy) -> Self {
         let first = self.additions.brokers.first().filter(|broker| policy.broker.contains(broker));
         let base_url = first.filter(|_| policy.has_proxy()).map(Broker::base_url);
         Lane { base_url, ..self }
     }
 
-    /// The hosts that its file names, for who says what to add to them.
+    /// Returns the hosts of the lane's file, for a message about hosts to add.
     pub(crate) fn named_hosts(&self, name: &Profile) -> LaneHosts {
         let has_file = self.origin.extension().is_some_and(|ending| ending == "toml");
         LaneHosts { name: name.to_string(), has_file, hosts: self.additions.hosts.clone() }
     }
 
-    /// The host of the service that its worker asks.
+    /// Returns the host of the lane's service.
     pub(crate) fn service_target(&self) -> Option<Target> {
         self.service.as_ref()?.target()
     }
 
-    /// Whether its program can be started without its own tools.
+    /// True if the program can start without its own tools.
     pub(crate) fn hosts_orchestrators(&self) -> bool {
         !self.orchestrator.is_empty()
     }
 
-    /// Whether its program gets servers of tools.
+    /// True if the program accepts tool servers.
     pub(crate) fn takes_servers(&self) -> bool {
         self.tools.is_some()
     }
 
-    /// Whether something of it has the model.
+    /// True if a text of the lane contains `{model}`.
     pub(crate) fn takes_model(&self) -> bool {
         let mut texts = self.argv.iter().flatten().chain(self.env.values()).chain(self.files.values());
         texts.any(|text| text.has(Place::Model))
     }
 
-    /// Whether its workers get a prompt, and not the bare body of their task.
+    /// True if workers get a prompt rather than the bare body of the task.
     pub(crate) fn takes_prompt(&self) -> bool {
         self.prompt != Prompt::BodyFile
     }
 
-    /// Whether its program gets the board's tools: it is an agent.
+    /// True if the program is an agent that gets the board's tools.
     pub(crate) fn has_tools(&self) -> bool {
         self.tools.is_some()
     }
 
-    /// What it lacks that its file has to say, where nothing of it can be started without that.
+    /// Returns the missing setting of the lane's file without which nothing can start, if any.
     pub(crate) fn lacks(&self) -> Option<&'static str> {
         let is_missing =
             self.service.is_none() && self.argv.iter().flatten().any(|word| word.has(Place::Service));
         is_missing.then_some("names no service: write its address as `url` into the table [service] of a lane that extends it (`supervisor help docs/lanes/http.md`, `supervisor help docs/lanes/a2a.md`)")
     }
 
-    /// Whether its workers take messages while they work.
+    /// True if workers take messages while they work.
     pub(crate) fn takes_messages(&self) -> bool {
         self.session.is_some()
     }
 
-    /// What its workers write to their standard output.
+    /// Returns the format of standard output.
     pub(crate) fn output(&self) -> Format {
         self.stdout
     }
@@ -244,27 +241,27 @@ impl Lane {
         self.files.keys()
     }
 
-    /// The files in the home of its workers that outlive a run, where something keeps them.
+    /// Returns the files in the worker's home that outlive a run.
     pub(crate) fn kept_files(&self) -> &BTreeSet<PathBuf> {
         &self.login.keep
     }
 
-    /// Whether its program can be logged in.
+    /// True if the lane has a login command.
     pub(crate) fn has_login(&self) -> bool {
         !self.login.argv.is_empty()
     }
 
-    /// The directory in the home of its workers that outlives a run; none where its program begins anew each time.
+    /// Returns the directory in the worker's home that outlives a run; none if each run begins afresh.
     pub(crate) fn state(&self) -> Option<&Path> {
         self.sessions.state.as_deref()
     }
 
-    /// Whether its program can begin a session from another one.
+    /// True if the program can fork a session.
     pub(crate) fn forks(&self) -> bool {
         !self.sessions.fork.is_empty()
     }
 
-    /// The same for a run that begins a session from another one: other words name it.
+    /// Returns the lane for a run that forks a session: the words in `fork` replace those with `{session}`.
     pub(crate) fn forking(&self) -> Self {
         let mut lane = self.clone();
         for group in &mut lane.argv {
@@ -276,14 +273,14 @@ impl Lane {
         lane
     }
 
-    /// The directory in `state` that has one for the sessions of each workspace.
+    /// Returns the directory, relative to `state`, with a subdirectory of sessions for each workspace.
     pub(crate) fn projects(&self) -> Option<PathBuf> {
         let projects = self.sessions.projects.as_deref()?;
         projects.strip_prefix(self.state()?).ok().map(Path::to_owned)
     }
 
-    /// The directories that its program needs under a policy: those that its file names; where that names none, those beneath a home in
-    /// which the program is. Looks at files: blocking.
+    /// Returns the directories that the program needs under a policy: `install` of the file, else the directories
+    /// beneath a home that contain the program. Blocking: reads files.
     pub(crate) fn install_under(&self, policy: &Policy, home: Option<&Path>) -> Vec<PathBuf> {
         match home.filter(|_| self.is_looked_for()) {
             Some(home) => install_at_home(&self.program(), &usual_path(policy, Some(home)), home),
@@ -291,17 +288,17 @@ impl Lane {
         }
     }
 
-    /// Whether its program is looked for by its name, because its file says nothing of where it is.
+    /// True if the program is found by its name, because the file names no directory.
     pub(crate) fn is_looked_for(&self) -> bool {
         self.install.is_empty() && !self.program().contains('/')
     }
 
-    /// The directories in which its program is looked for under a policy. Looks at files: blocking.
+    /// Returns the search path of the program under a policy. Blocking: reads files.
     pub(crate) fn search_path(&self, policy: &Policy, home: Option<&Path>) -> Vec<PathBuf> {
         search_path(&self.install_under(policy, home)).chain(usual_path(policy, home)).collect()
     }
 
-    /// The command of a run.
+    /// Returns the command of a run.
     pub(super) fn command(&self, values: &Values<'_>) -> Vec<String> {
         let fill = |group: &Vec<Template>| {
             let words: Option<Vec<String>> = group.iter().map(|word| word.fill(values)).collect();
@@ -310,14 +307,14 @@ impl Lane {
         self.argv.iter().flat_map(fill).collect()
     }
 
-    /// The files that the worker of a run finds in its home, each with its text.
+    /// Returns the files for the worker's home, each with its text.
     pub(super) fn files(&self, values: &Values<'_>) -> Vec<(PathBuf, String)> {
         let fill = |(path, text): (&PathBuf, &Template)| Some((path.clone(), text.fill(values)?));
         self.files.iter().filter_map(fill).collect()
     }
 }
 
-/// Where every run under a policy looks for programs: in the toolchains of a home, then in the `PATH`.
+/// Returns the search path of every run under a policy: the toolchains of a home, then `PATH`.
 fn usual_path(policy: &Policy, home: Option<&Path>) -> Vec<PathBuf> {
     let tools = home.map(|home| policy.filesystem.toolchains.environment(home).path).unwrap_or_default();
     tools.into_iter().chain(policy.path().split(':').map(PathBuf::from)).collect()

@@ -1,4 +1,4 @@
-//! The file of a lane, and what can be wrong in it.
+//! Parses the file of a lane and reports its defects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
@@ -99,7 +99,7 @@ fn rate_limit_pause() -> WrittenDuration {
 }
 
 impl Lane {
-    /// Reads the definition of the lane `name`; `origin` is the file that holds it.
+    /// Parses the definition of the lane `name`; `origin` is its file.
     pub(super) fn parse(name: &str, text: &str, origin: &Path) -> Result<Self, Defect> {
         let reader = Reader { name, text, origin };
         let file: LaneFile = extends::read(text).map_err(|misread| match misread {
@@ -196,7 +196,7 @@ impl Lane {
     }
 }
 
-/// Checks one file, and names its places.
+/// Checks one file, and locates defects in its text.
 struct Reader<'a> {
     name: &'a str,
     text: &'a str,
@@ -208,7 +208,7 @@ impl Reader<'_> {
         Subject::Lane(self.name.to_owned())
     }
 
-    /// A defect of a key, at the first line that has some words.
+    /// Makes the defect of a key, at the first line that contains `words`.
     fn defect(&self, key: &str, words: &str, message: impl Into<String>) -> Defect {
         let line = self.text.lines().position(|line| line.contains(words)).map_or(1, |index| index + 1);
         Defect::new(self.subject(), self.origin, message).at(line, Some(key.to_owned()))
@@ -218,7 +218,7 @@ impl Reader<'_> {
         self.defect(wrong.key, wrong.words, wrong.message.as_str())
     }
 
-    /// Refuses a form of the tools that no text uses, and a text about them without a form.
+    /// Refuses a tools form that no text uses, and a `{tools}` without a form.
     fn tools_are_used(&self, has_form: bool, has_text: bool) -> Result<(), Defect> {
         let (message, words) = match (has_form, has_text) {
             (true, false) => ("nothing uses it; write {tools} into `argv`, `env` or `files`", "tools"),
@@ -228,7 +228,7 @@ impl Reader<'_> {
         Err(self.defect("tools", words, message))
     }
 
-    /// Refuses what would change nothing in a lane whose workers nothing here starts.
+    /// Refuses keys that have no effect in a pull lane, whose workers are external.
     fn pull_alone(&self) -> Result<(), Defect> {
         let file: toml::Table = toml::from_str(self.text)
             .map_err(|e| Defect::toml(self.subject(), self.origin, self.text, &e))?;

@@ -1,5 +1,5 @@
-//! What the file of a lane says of logins: the command by which its program gets one, and the files in the home of a worker that
-//! outlive its run.
+//! Reads the login settings of a lane's file: the login command, and the files in a worker's home that outlive its
+//! run.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -7,19 +7,18 @@ use std::path::{Path, PathBuf};
 use super::sessions::is_inside;
 use super::template::{Place, Template};
 
-/// The most files that are kept of a home: each run reads all of them.
+/// Limit on the number of kept files: each run reads all of them.
 const MOST_FILES: usize = 16;
 
-/// Logins of a lane.
+/// Login settings of a lane.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Login {
-    /// The command at a person's terminal; empty where its program has none.
+    /// Command at a person's terminal; empty if the program has no login.
     pub(super) argv: Vec<Template>,
-    /// The files that are kept.
     pub(super) keep: BTreeSet<PathBuf>,
 }
 
-/// What is wrong with a key of the file, at the first line that has some words.
+/// Defect of a key, located at the first line that contains `words`.
 pub(super) struct Wrong {
     pub(super) key: &'static str,
     pub(super) words: String,
@@ -27,7 +26,7 @@ pub(super) struct Wrong {
 }
 
 impl Login {
-    /// Checks what a file says. `written` are the files that a run finds in its home anyway.
+    /// Checks the settings. `written` are the files that each run finds in its home anyway.
     pub(super) fn check<'a>(self, written: impl Iterator<Item = &'a PathBuf>) -> Result<Self, Wrong> {
         let wrong = |key, words: &str, message: String| Err(Wrong { key, words: words.to_owned(), message });
         let of_a_run = [

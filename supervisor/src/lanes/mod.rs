@@ -1,7 +1,8 @@
-//! Lanes: how a class of worker is started, and how its ending is read. Nothing else knows either.
+//! Lanes: the start of a class of workers, and the reading of their endings. No other module does either.
 //!
-//! 1. [`Lane`] is what a file of `lanes.d/` says;
-//! 2. [`Lane::prompt_text`] makes the prompt, [`Lane::start`] the command, its environment and what it may read;
+//! 1. [`Lane`] is the parsed form of a file of `lanes.d/`;
+//! 2. [`Lane::prompt_text`] makes the prompt, and [`Lane::start`] the command, its environment and its readable
+//!    files;
 //! 3. [`read_ending`] makes the report to the board from the exit record and the standard output.
 
 mod answers;

@@ -1,11 +1,11 @@
-//! The program of a lane on this host: where it is found, and what runs it where it is a script.
+//! Finds the program of a lane on this host, and the interpreter of a script.
 
 use std::path::{Path, PathBuf};
 
 use crate::config::settings;
 use crate::executable::{self, is_program};
 
-/// Finds a program as execvp(3) does: a word with a slash is a path, any other is looked for in these directories.
+/// Finds a program as execvp(3) does: a word with a slash is a path, any other is searched in `dirs`.
 pub(crate) fn find(program: &str, dirs: &[PathBuf]) -> Option<PathBuf> {
     if program.contains('/') {
         return Some(PathBuf::from(program)).filter(|path| is_program(path));
@@ -13,7 +13,7 @@ pub(crate) fn find(program: &str, dirs: &[PathBuf]) -> Option<PathBuf> {
     dirs.iter().filter(|dir| dir.is_absolute()).map(|dir| dir.join(program)).find(|path| is_program(path))
 }
 
-/// The interpreter that the first line of a script names; behind `env` the program that this looks for.
+/// Returns the interpreter that the first line of a script names; for `env`, the program that `env` runs.
 pub(crate) fn interpreter(path: &Path) -> Option<String> {
     let words = executable::interpreter(path)?;
     let (first, rest) = words.split_first()?;
@@ -23,7 +23,7 @@ pub(crate) fn interpreter(path: &Path) -> Option<String> {
     rest.iter().find(|word| !word.starts_with('-') && !word.contains('=')).cloned()
 }
 
-/// Why a path is no program: what a link leads to, or that there is nothing that can be executed.
+/// Returns the reason why a path is not a program, naming the target of links.
 pub(crate) fn why_none(path: &Path) -> String {
     let mut end = path.to_owned();
     for _ in 0..LINKS {
@@ -34,16 +34,16 @@ pub(crate) fn why_none(path: &Path) -> String {
     if end == path { nothing.to_owned() } else { format!("which leads to {}, {nothing}", end.display()) }
 }
 
-/// How many links in a row are followed, as `path_resolution(7)` says.
+/// Limit on consecutive links, from `path_resolution(7)`.
 const LINKS: usize = 40;
 
-/// The directories that a lane has to name as `install`, so that it has a program with all that it needs, and as little else as can be
-/// known: the one in which the program is found, then where a link in it leads.
+/// Returns the directories that a lane must list as `install` to run a program with its dependencies, and as little
+/// else as possible: the directory in which the program is found, then the directory that its link leads to.
 pub(crate) fn install_of(program: &Path) -> Vec<PathBuf> {
     let Some(dir) = program.parent() else { return Vec::new() };
     let target = std::fs::canonicalize(program).unwrap_or_else(|_| program.to_owned());
     let mut needed = vec![dir.to_owned()];
-    // The packages of npm find each other in the outermost of these directories.
+    // npm packages find each other in the outermost `node_modules`.
     let packages = target.ancestors().filter(|dir| dir.ends_with("node_modules")).last();
     if let Some(packages) = packages {
         needed.push(packages.to_owned());
@@ -56,14 +56,14 @@ pub(crate) fn install_of(program: &Path) -> Vec<PathBuf> {
     let all = needed.clone();
     let is_granted = |dir: &PathBuf| all.iter().any(|other| other != dir && dir.starts_with(other));
     needed.retain(|dir| !is_granted(dir));
-    // One that was found twice.
+    // Removes a directory that was found twice.
     needed.dedup();
-    // Every policy has the programs of the system.
+    // Every policy grants the programs of the system.
     needed.retain(|dir| !dir.starts_with("/usr"));
     needed
 }
 
-/// The environment of Python in which a program lies (PEP 405), and the Python that this is made from.
+/// Returns the Python environment in which a program lies (PEP 405), and the Python that it is based on.
 fn python_environment(program: &Path) -> Option<(PathBuf, Option<PathBuf>)> {
     let environment = program.parent()?.parent()?;
     let text = settings::read(&environment.join("pyvenv.cfg")).ok()?;

@@ -1,5 +1,5 @@
-//! The prompt of an agent: who it is, the context of its task, then what a run is and how it ends. It is put together here and nowhere
-//! else, so that all lanes say the same.
+//! Composes the prompt of an agent: its role, the context of its task, and the rules for ending the run. All lanes
+//! use this text.
 
 use std::path::Path;
 
@@ -8,16 +8,16 @@ use kernel::Purpose;
 use super::servers::SERVER;
 use super::tools::Form;
 
-/// What an agent has to know of its run beside its task.
+/// Facts about a run for the prompt, in addition to the task.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms<'a> {
-    /// Who it is, by its profile.
+    /// Role text of the profile.
     pub(crate) role: Option<&'a str>,
-    /// The skills that it may use.
+    /// Text about the skills.
     pub(crate) skills: &'a str,
     pub(crate) purpose: Purpose,
     pub(crate) workspace: &'a Path,
-    /// When the run is ended, in epoch seconds.
+    /// Time at which the run is ended, in epoch seconds.
     pub(crate) deadline: Option<i64>,
 }
 
@@ -40,17 +40,17 @@ whatever it found.
 - `supervisor request-changes 'what has to change'`: it is not.
 ";
 
-/// The tools that end a run, by what it is for.
+/// Tools that end a run, by its purpose.
 const WORK_TOOLS: [&str; 3] = ["kanban_complete", "kanban_request_review", "kanban_block"];
 const REVIEW_TOOLS: [&str; 2] = ["kanban_approve", "kanban_request_changes"];
 
-/// The context alone, behind who it is for: a program that is no agent reads it, and reports by itself.
+/// Returns the role and the context alone, for a program that is no agent and reports by itself.
 pub(super) fn bare(context: &str, terms: &Terms<'_>) -> String {
     let role = terms.role.map(|role| format!("# Your role\n\n{role}\n\n")).unwrap_or_default();
     format!("{role}{}{context}", terms.skills)
 }
 
-/// Puts the prompt of a run together. `tools` is the form in which its program has the board's tools.
+/// Composes the prompt of a run. `tools` is the form of the board's tools.
 pub(super) fn prompt(context: &str, terms: &Terms<'_>, tools: Option<Form>) -> String {
     let (end, ends) = endings(terms.purpose);
     let tools = tools.map(|form| about_tools(form, ends)).unwrap_or_default();
@@ -75,13 +75,14 @@ be the network. Do not work around a refusal: block the task and name what was r
     )
 }
 
-/// The reminder for an agent that ends its turn and has not reported.
+/// Returns the reminder for an agent that ended its turn without a verdict.
 pub(crate) fn reminder(purpose: Purpose, tools: Form) -> String {
     let (end, ends) = endings(purpose);
     format!("This run has no verdict yet.\n\n{end}{}", about_tools(tools, ends))
 }
 
-/// The commands and the tools that end a run, by what it is for. The prompt of a check is empty: it has no agent.
+/// Returns the text about commands and the tools that end a run, by its purpose. A check has no agent and an empty
+/// prompt.
 fn endings(purpose: Purpose) -> (&'static str, &'static [&'static str]) {
     match purpose {
         Purpose::Work | Purpose::Check => (WORK, &WORK_TOOLS),
@@ -89,7 +90,7 @@ fn endings(purpose: Purpose) -> (&'static str, &'static [&'static str]) {
     }
 }
 
-/// Names the tools that do what the commands do.
+/// Returns the text that names the tools equivalent to the commands.
 fn about_tools(form: Form, ends: &[&str]) -> String {
     let names: Vec<String> = ends.iter().map(|tool| format!("`{}`", form.name_of(tool))).collect();
     let (server, show, comment) = (SERVER, form.name_of("kanban_show"), form.name_of("kanban_comment"));

@@ -1,4 +1,4 @@
-//! The lanes that there are: those built in, and those of `lanes.d/*.toml`, one file a lane, named by the file.
+//! All lanes: the built-in ones, and those in `lanes.d/*.toml`, one file a lane, named by the file.
 
 use std::path::Path;
 
@@ -8,14 +8,14 @@ use super::{Lane, builtin};
 use crate::config::definitions::{self, Defect, Definitions, Found, Subject};
 use crate::paths::Root;
 
-/// All lanes, by name.
+/// All lanes by name.
 #[derive(Clone, Debug)]
 pub(crate) struct Lanes {
     defined: Definitions<Lane>,
 }
 
 impl Lanes {
-    /// The built-in lanes and those of the configuration.
+    /// Loads the built-in lanes and the lanes of the configuration.
     pub(crate) fn load(root: &Root) -> Self {
         let built_in = builtin::ALL.iter().map(|(name, text)| {
             let origin = format!("the built-in lane {name}");
@@ -40,7 +40,7 @@ impl Lanes {
         Lanes { defined }
     }
 
-    /// Keeps what was good in `before` and is defective now.
+    /// Keeps the good versions in `before` of lanes that are defective now.
     pub(crate) fn keep(&mut self, before: &Lanes) {
         self.defined.keep(&before.defined);
     }
@@ -49,22 +49,22 @@ impl Lanes {
         self.defined.find(assignee.as_str())
     }
 
-    /// Whether a lane has this name, also one that cannot be used.
+    /// True if a lane has this name, usable or not.
     pub(crate) fn has(&self, name: &str) -> bool {
         !matches!(self.defined.find(name), Found::Absent)
     }
 
-    /// All lanes, by name, also those that cannot be used.
+    /// Returns all lanes by name, including unusable ones.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&str, Found<'_, Lane>)> {
         self.names().map(|name| (name, self.defined.find(name)))
     }
 
-    /// The names of all lanes, also of those that cannot be used.
+    /// Returns the names of all lanes, including unusable ones.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.defined.names()
     }
 
-    /// The account of each lane that names one.
+    /// Returns the account of each lane that has an account.
     pub(crate) fn accounts(&self) -> kernel::Accounts {
         let named = self
             .defined

@@ -1,48 +1,48 @@
-//! Servers of tools that a profile names beside the board's: how a program finds each.
+//! Tool servers that a profile names in addition to the board's.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// The name of the board's server; programs put it before the names of the tools.
+/// Name of the board's server; programs prefix the names of its tools with it.
 pub(super) const SERVER: &str = "board";
-/// The most servers of a profile.
+/// Limit on the servers of a profile.
 const MOST: usize = 8;
-/// The longest of their texts, in bytes.
+/// Limit on each text, in bytes.
 const LONGEST: usize = 1024;
-/// The most arguments and variables of one.
+/// Limit on the arguments, and on the variables, of a server.
 const MOST_WORDS: usize = 32;
 
-/// The servers of a profile, by their names.
+/// Servers of a profile by name.
 pub(crate) type ToolServers = BTreeMap<String, ToolServer>;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "ServerFile", untagged)]
 pub(crate) enum ToolServer {
-    /// A program that the agent's program starts, in the run and under its policy.
+    /// Program that the agent's program starts, in the run and under its policy.
     Local(LocalServer),
-    /// A service, which the policy of the run has to let it reach.
+    /// Service that the policy of the run must allow the run to reach.
     Remote(RemoteServer),
 }
 
-/// A program that speaks over its standard input and output.
+/// Program that speaks over its standard input and output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct LocalServer {
     pub(crate) command: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) args: Vec<String>,
-    /// The variables of the run that it gets, by their names: no value stands in a profile.
+    /// Names of variables of the run that it gets; a profile contains no values.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) env: Vec<String>,
 }
 
-/// A service that speaks streamable HTTP.
+/// Service that speaks streamable HTTP.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct RemoteServer {
     pub(crate) url: String,
 }
 
-/// A server as a file has it.
+/// A server as written in a file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ServerFile {
@@ -70,7 +70,7 @@ impl TryFrom<ServerFile> for ToolServer {
     }
 }
 
-/// What is wrong with the servers of a profile.
+/// Returns the first defect in the servers of a profile.
 pub(crate) fn defect(servers: &ToolServers) -> Option<String> {
     if servers.len() > MOST {
         return Some(format!("it names more than {MOST} servers"));

@@ -1,4 +1,5 @@
-//! The service of a lane whose worker is a request: the table `[service]` of its file, and what it brings to the policy of its runs.
+//! Service of a lane whose worker is an HTTP request: the table `[service]` of the lane's file, and its additions to
+//! the policy of the runs.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +8,10 @@ use hyper::header::HeaderValue;
 use policies::{Additions, Broker, BrokerHost, HeaderName, HostRule, Secret, Target, Token};
 use serde::{Deserialize, Serialize};
 
-/// The variable that leads the request to the proxy, which adds the key of the service.
+/// Variable that directs the request to the proxy, which adds the key of the service.
 pub(crate) const BY_BROKER: &str = "SERVICE_URL";
 
-/// The table of a lane's file.
+/// Table `[service]` of a lane's file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ServiceFile {
@@ -22,21 +23,21 @@ pub(super) struct ServiceFile {
     headers: BTreeMap<String, String>,
 }
 
-/// What a request of a run is made from, as it is handed over as `{service}`. It has no secret: a header names variables of its run
-/// as `${NAME}`.
+/// Parameters of the request, passed to the worker as `{service}`. Free of secrets: header values refer to variables
+/// of the run as `${NAME}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Service {
-    /// Where it is.
+    /// Address.
     pub(crate) url: String,
-    /// Headers beside the usual ones.
+    /// Headers in addition to the usual ones.
     pub(crate) headers: BTreeMap<String, String>,
 }
 
 impl ServiceFile {
-    /// Reads the table, and adds the host of the service and its key to what the lane brings to its policy.
+    /// Reads the table, and adds the host and the key of the service to the additions of the policy.
     ///
     /// # Errors
-    /// Says what is wrong, with the key of the table.
+    /// Key of the table and the defect.
     pub(super) fn read(self, brings: &mut Additions) -> Result<Service, (&'static str, String)> {
         let uri = address(&self.url).map_err(|why| ("url", format!("`{}` {why}", self.url)))?;
         let place = place(&uri);
@@ -51,7 +52,7 @@ impl ServiceFile {
             let host: BrokerHost = place.parse().map_err(|e| ("url", format!("`{place}`: {e}")))?;
             let bearer = || Token::try_from("Bearer".to_owned()).ok();
             let usual = || HeaderName::try_from("authorization".to_owned());
-            // A header of its own has the key alone, unless the file says more.
+            // A custom header holds the key alone, unless the file sets a scheme.
             let scheme = if self.header.is_some() { self.scheme } else { self.scheme.or_else(bearer) };
             let header = self.header.map_or_else(usual, Ok).map_err(|why| ("header", why))?;
             brings.brokers.push(Broker {
@@ -82,7 +83,7 @@ impl ServiceFile {
 }
 
 impl Service {
-    /// The host that is asked.
+    /// Returns the host of the service.
     pub(super) fn target(&self) -> Option<Target> {
         let uri: Uri = self.url.parse().ok()?;
         Target::parse(&place(&uri), None).ok()
@@ -93,13 +94,13 @@ impl Service {
     }
 }
 
-/// The host of an address, with its port.
+/// Returns the host of an address, with its port.
 fn place(uri: &Uri) -> String {
     let port = uri.port_u16().unwrap_or(if is_encrypted(uri) { 443 } else { 80 });
     format!("{}:{port}", uri.host().unwrap_or_default())
 }
 
-/// Whether what is sent can be read by nobody on the way.
+/// True if the transport is encrypted.
 fn is_encrypted(uri: &Uri) -> bool {
     uri.scheme_str() == Some("https")
 }

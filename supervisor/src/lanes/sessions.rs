@@ -1,4 +1,5 @@
-//! What the file of a lane says of sessions: where its program keeps them, and how it says that one is gone.
+//! Reads the session settings of a lane's file: the directory in which the program keeps sessions, and its message
+//! for a missing session.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -6,22 +7,22 @@ use shim::rundir::Form as Conversing;
 
 use super::template::{Place, Template};
 
-/// The sessions of a lane.
+/// Session settings of a lane.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sessions {
-    /// The directory in the home of its workers that has them, and outlives a run.
+    /// Directory in the worker's home that contains the sessions and outlives a run.
     pub(super) state: Option<PathBuf>,
-    /// What its program writes where the session that it is to go on in does not exist any more.
+    /// Texts that the program writes if the session to resume no longer exists.
     pub(super) gone: Vec<String>,
-    /// The words that begin a new session from another one, in the place of those that go on in it; none where its program cannot.
+    /// Words that fork a session, in place of the words that resume it; empty if the program cannot fork.
     pub(super) fork: Vec<Template>,
-    /// The directory that has one for the sessions of each workspace, where its program keeps them so.
+    /// Directory with a subdirectory of sessions for each workspace, if the program stores them so.
     pub(super) projects: Option<PathBuf>,
-    /// Whether the run begins a session from another one.
+    /// True if the run forks a session.
     pub(super) is_forking: bool,
 }
 
-/// What is wrong with a key of the file, at the first line that has some words.
+/// Defect of a key, located at the first line that contains `words`.
 pub(super) struct Wrong {
     pub(super) key: &'static str,
     pub(super) words: &'static str,
@@ -29,7 +30,7 @@ pub(super) struct Wrong {
 }
 
 impl Sessions {
-    /// Checks what a file says: a directory of sessions is there where the command goes on in one.
+    /// Checks the settings. A command that resumes sessions needs a directory for them.
     pub(super) fn check<'a>(
         mut self,
         argv: &[Vec<Template>],
@@ -42,7 +43,7 @@ impl Sessions {
             return wrong("session_gone", message.to_owned());
         }
         if matches!(form, Some(Conversing::AppServer | Conversing::Acp)) {
-            // Of the lane that it extends: this one names a session in its conversation, and begins none from another.
+            // Inherited from the extended lane. Such a program gets the session in its conversation and cannot fork.
             (self.fork, self.projects) = (Vec::new(), None);
         }
         let has_group = argv.iter().flatten().any(|word| word.has(Place::Session));
@@ -58,7 +59,7 @@ impl Sessions {
             let message = "it must lie below `state`, and the lane must have `fork`";
             return wrong("projects", message.to_owned());
         }
-        // The conversation names the session in which its program goes on.
+        // The conversation names the session to resume.
         let is_told = matches!(form, Some(Conversing::AppServer | Conversing::Acp));
         let resumes = is_told || argv.iter().flatten().any(|word| word.has(Place::Session));
         let Some(state) = &self.state else {
@@ -87,7 +88,7 @@ impl Sessions {
     }
 }
 
-/// Whether a path leads to something inside of the directory that it begins in.
+/// True if a path is relative and stays inside its base directory.
 pub(super) fn is_inside(path: &Path) -> bool {
     !path.as_os_str().is_empty() && path.components().all(|part| matches!(part, Component::Normal(_)))
 }

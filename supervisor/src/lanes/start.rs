@@ -1,4 +1,4 @@
-//! How a lane starts a run: the command, its environment, its prompt, and what it may read for that.
+//! Makes the start of a run in a lane: the command, its environment, its prompt and its readable files.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,46 +16,45 @@ use super::service::Service;
 use super::template::{Place, Template, Values};
 use super::tools::Launch;
 
-/// A prompt that is longer is no word of a command: `MAX_ARG_STRLEN` of Linux, with the byte that ends it (execve(2)).
+/// Longest prompt, in bytes, that fits a command argument: `MAX_ARG_STRLEN` of Linux minus the terminating zero
+/// (execve(2)).
 const ARGUMENT_BYTES: usize = 128 * 1024 - 1;
 
-/// How a worker is started.
 pub(crate) struct Start {
     pub(crate) argv: Vec<String>,
-    /// The directory in which it starts; none where that is the workspace.
+    /// Directory in which it starts; none for the workspace.
     pub(crate) outside: Option<PathBuf>,
-    /// The variables of its lane, and those that tell it about its run; the policy adds those that it lets through.
+    /// Variables of the lane, and variables that describe the run. The policy adds the variables that it passes on.
     pub(crate) env: BTreeMap<String, String>,
     pub(crate) stdin: Stdin,
-    /// How its agent takes messages while it works; none where it takes none.
+    /// Form in which the agent takes messages while it works; none if it takes none.
     pub(crate) session: Option<Conversing>,
-    /// The terminal that it runs at; none where it runs at none.
+    /// Terminal of the worker; none if it runs without.
     pub(crate) terminal: Option<TerminalSize>,
-    /// The session in which that goes on.
+    /// Session that the worker resumes.
     pub(crate) resumed: Option<String>,
-    /// What it may read: the files of its task, and its prompt where that is a file.
+    /// Readable files: the files of the task, and the prompt if it is a file.
     pub(crate) read: Vec<PathBuf>,
 }
 
-/// What the supervisor itself has to say in the texts of a lane.
+/// Values of the supervisor's own placeholders in a lane's texts.
 struct OwnTexts {
-    /// What its program has to be told, so that it has the board's tools.
+    /// Configuration that gives the program the board's tools.
     tools: Option<String>,
-    /// The service that its worker asks.
     service: Option<String>,
-    /// The path of the program `supervisor`.
+    /// Path of the program `supervisor`.
     supervisor: String,
 }
 
-/// The command of a login, and what a person reads before it.
+/// Command of a login, and its environment.
 #[derive(Debug)]
 pub(crate) struct LoginCommand {
     pub(crate) argv: Vec<String>,
-    /// The variables of the lane that have a value without a task.
+    /// Variables of the lane that have a value without a task.
     pub(crate) env: BTreeMap<String, String>,
 }
 
-/// Why a task has no prompt in its lane.
+/// Reason why a task has no prompt in its lane.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoPrompt {
     #[error("the task has no body, and its lane runs the body: supervisor edit {0} --body '…'")]
@@ -68,7 +67,7 @@ pub(crate) enum NoPrompt {
 }
 
 impl Lane {
-    /// The text of the prompt: the context of the task and how its run ends, or its bare body.
+    /// Returns the text of the prompt: the context of the task and the rules for ending the run, or the bare body.
     pub(crate) fn prompt_text<'a>(
         &self,
         task: &'a Task,
@@ -94,7 +93,7 @@ impl Lane {
         }
     }
 
-    /// The files that the worker finds in its home, each with its text.
+    /// Returns the files for the worker's home, each with its text.
     pub(crate) fn home_files(
         &self,
         task: &Task,
@@ -114,7 +113,7 @@ impl Lane {
         }
     }
 
-    /// Makes the start of a run whose prompt is in its file.
+    /// Makes the start of a run, once its prompt is in its file.
     pub(crate) fn start(&self, facts: &Facts<'_>) -> Start {
         let Places { prompt, files, .. } = facts.places;
         let mut read = vec![files.to_owned()];
@@ -127,7 +126,7 @@ impl Lane {
             }
         };
         if facts.run.purpose == Purpose::Check {
-            // It reads its workspace alone.
+            // A check reads its workspace alone.
             let argv = check::command(facts.task);
             let env = environment::variables(facts);
             let (stdin, read) = (Stdin::Null, Vec::new());
@@ -149,13 +148,14 @@ impl Lane {
         let mut env = environment::variables(facts);
         env.retain(|name, _| !self.unset.contains(name));
         if self.terminal.is_some() {
-            // What most terminals of people are, and what `attach` lets through.
+            // The type of most people's terminals, whose sequences `attach` passes.
             env.insert("TERM".to_owned(), "xterm-256color".to_owned());
         }
         env.extend(own);
         let resumed = facts.session.map(str::to_owned);
         let (session, terminal) = (self.session, self.terminal);
-        // Nobody but the supervisor writes there, and it is the same place in each run: programs keep sessions by where they start.
+        // Only the supervisor writes there, and the path is the same in each run: some programs file sessions by
+        // their start directory.
         let outside = self.outside.then(|| facts.places.bin.to_owned());
         Start { argv: self.command(&values), outside, env, stdin, session, terminal, resumed, read }
     }
@@ -183,7 +183,7 @@ impl Lane {
         }
     }
 
-    /// The command of a login in these directories; none where its program has none.
+    /// Returns the login command for these directories; none if the program has no login.
     pub(crate) fn login(&self, home: &Path, tmp: &Path, workspace: &Path) -> Option<LoginCommand> {
         let values = Values {
             prompt_file: Path::new(""),

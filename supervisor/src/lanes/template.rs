@@ -1,42 +1,39 @@
-//! Texts of a lane's file with places that are filled in for each run: `{workspace}`, `{task}` and the others.
+//! Texts of a lane's file with placeholders that are filled in for each run: `{workspace}`, `{task}` and others.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::path::Path;
 
-/// A text with places.
+/// Text with placeholders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Template(Vec<Piece>);
 
-/// A part of it.
+/// Part of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Piece {
     Text(String),
     Place(Place),
 }
 
-/// What may be filled in.
+/// Placeholder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// The file that has the prompt.
     PromptFile,
-    /// The prompt itself.
     PromptText,
     Workspace,
     Task,
     Home,
     Tmp,
-    /// The model of the lane; a group of words with it is left out where there is none.
+    /// Model of the lane; a group of words with it is omitted if there is none.
     Model,
-    /// The configuration of the board's tools, in the form of the lane.
+    /// Configuration of the board's tools, in the form of the lane.
     Tools,
-    /// The session in which the agent goes on; none in a run that begins one.
+    /// Session that the agent resumes; none in a run that starts one.
     Session,
-    /// The program `supervisor`, by its path.
+    /// Path of the program `supervisor`.
     Supervisor,
-    /// The service of the lane.
     Service,
-    /// Where the host of the lane's first broker is asked; none in a run that has no such broker.
+    /// Address of the lane's first broker; none in a run without this broker.
     BaseUrl,
 }
 
@@ -61,7 +58,7 @@ impl Place {
     }
 }
 
-/// What is filled in for one run.
+/// Values of the placeholders for one run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Values<'a> {
     pub(super) prompt_file: &'a Path,
@@ -97,17 +94,16 @@ impl Values<'_> {
     }
 }
 
-/// What stands behind a brace and is no place.
+/// Invalid placeholder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NoPlace {
-    /// Nothing has this name.
     Unknown(String),
-    /// The brace of a place is not closed.
+    /// Placeholder without its closing brace.
     Open(&'static str),
 }
 
 impl NoPlace {
-    /// The words of the file.
+    /// Returns the words as written in the file.
     pub(super) fn in_braces(&self) -> String {
         match self {
             NoPlace::Unknown(name) => format!("{{{name}}}"),
@@ -127,7 +123,7 @@ impl NoPlace {
     }
 }
 
-/// The text, with its places in braces.
+/// The text, with its placeholders in braces.
 impl fmt::Display for Template {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|piece| match piece {
@@ -141,7 +137,7 @@ impl fmt::Display for Template {
 }
 
 impl Template {
-    /// Takes a text apart: `{name}` is a place, `{{name}}` the text `{name}`, and any other brace is itself.
+    /// Parses a text: `{name}` is a placeholder, `{{name}}` is the text `{name}`, and any other brace is itself.
     pub(super) fn parse(text: &str) -> Result<Self, NoPlace> {
         let mut pieces = Vec::new();
         let mut rest = text;
@@ -170,12 +166,13 @@ impl Template {
         Ok(Template(pieces))
     }
 
-    /// Whether a place is in it.
+    /// True if the template contains a placeholder.
     pub(super) fn has(&self, place: Place) -> bool {
         self.0.contains(&Piece::Place(place))
     }
 
-    /// The text of a run; none where something has no value there. What is filled in is not looked at again.
+    /// Returns the text for a run; none if a placeholder has no value. Inserted values are not scanned for
+    /// placeholders.
     pub(super) fn fill(&self, values: &Values<'_>) -> Option<String> {
         let fill = |piece: &Piece| match piece {
             Piece::Text(text) => Some(text.clone()),
@@ -185,7 +182,7 @@ impl Template {
     }
 }
 
-/// The first name in braces, and where its brace is.
+/// Returns the first name in braces, with the position of its opening brace.
 fn braces(text: &str) -> Option<(usize, &str)> {
     text.match_indices('{').find_map(|(at, _)| {
         let name = text[at + 1..].split_once('}')?.0;
@@ -193,7 +190,7 @@ fn braces(text: &str) -> Option<(usize, &str)> {
     })
 }
 
-/// The place at the end of a text whose brace is not closed.
+/// Returns the placeholder at the end of a text whose closing brace is missing.
 fn unclosed(text: &str) -> Option<&'static str> {
     let (before, behind) = text.rsplit_once('{')?;
     let is_escaped = before.ends_with('{');
@@ -209,7 +206,7 @@ fn is_name(text: &str) -> bool {
 pub(super) mod tests {
     use super::*;
 
-    /// Values that can be told apart.
+    /// Returns distinct values for all placeholders.
     pub(in crate::lanes) fn values<'a>() -> Values<'a> {
         Values {
             prompt_file: Path::new("/p"),

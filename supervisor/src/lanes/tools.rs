@@ -1,7 +1,7 @@
-//! The configuration that hands the board's server to an agent program, in the form that the program reads.
+//! Writes the configuration that gives an agent program the board's MCP server, in the form that the program reads.
 //!
-//! It holds no token: the program passes the variables of the run on, or the form names them. A lane that names a form has the
-//! text as `{tools}`.
+//! The text contains no token: the program passes on the variables of the run, or the form names them. A lane with a
+//! form gets the text as `{tools}`.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use super::servers::{LocalServer, RemoteServer, SERVER, ToolServer, ToolServers};
 use crate::invocation::OF_A_RUN;
 
-/// How long a program waits for a tool: a daemon that restarts takes less.
+/// Seconds that a program waits for a tool; long enough for a restart of the daemon.
 const TOOL_SECONDS: u32 = 600;
-/// How long a program waits for the server to start, on a host under load.
+/// Seconds that a program waits for the start of the server, on a loaded host.
 const START_SECONDS: u32 = 60;
 
-/// A program, by the form of its configuration.
+/// Agent program, by the form of its configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 #[clap(rename_all = "kebab-case")]
@@ -33,23 +33,23 @@ pub(crate) enum Form {
     Hermes,
 }
 
-/// How the server is started.
+/// Command that starts the board's server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Launch {
-    /// The path of this program, or its name where it is found by that.
+    /// Path of this program, or its name if it is on the search path.
     program: String,
     arguments: Vec<String>,
-    /// The variables that it needs from the environment of the agent program.
+    /// Variables that it needs from the environment of the agent program.
     variables: Vec<&'static str>,
 }
 
 impl Launch {
-    /// The server of a worker: the run is in the environment.
+    /// Returns the server command of a worker, which finds the run in its environment.
     pub(crate) fn in_a_run(program: String) -> Self {
         Launch { program, arguments: vec!["mcp".to_owned()], variables: OF_A_RUN.to_vec() }
     }
 
-    /// The server of an operator, with the options that choose the root and the board.
+    /// Returns the server command of an operator, with options that choose the root and the board.
     pub(crate) fn of_an_operator(program: String, mut options: Vec<String>) -> Self {
         options.push("mcp".to_owned());
         Launch { program, arguments: options, variables: Vec::new() }
@@ -57,7 +57,7 @@ impl Launch {
 }
 
 impl Form {
-    /// Writes the configuration that has the board's server, these, and no others.
+    /// Writes the configuration of the board's server and the servers in `more`; the program gets no others.
     pub(crate) fn write(self, board: &Launch, more: &ToolServers) -> String {
         let board = std::iter::once((SERVER.to_owned(), self.of_board(board)));
         let more = more.iter().map(|(name, server)| (name.clone(), self.of_profile(server)));
@@ -68,7 +68,7 @@ impl Form {
                 format!("mcp_servers.{SERVER}={}", in_toml(&servers[SERVER]))
             }
             Form::Codex => format!("mcp_servers={}", in_toml(&Value::Object(servers))),
-            // JSON is YAML too.
+            // JSON is valid YAML.
             Form::Opencode | Form::Gemini | Form::Hermes => Value::Object(servers).to_string(),
         }
     }
@@ -78,7 +78,7 @@ impl Form {
         let mut board = self.local(program, arguments, variables);
         match self {
             Form::Codex => {
-                // An agent that cannot reach the board ends at once.
+                // `required`: an agent that cannot reach the board ends at once.
                 board["required"] = true.into();
                 board["startup_timeout_sec"] = START_SECONDS.into();
                 board["tool_timeout_sec"] = TOOL_SECONDS.into();
@@ -109,28 +109,30 @@ impl Form {
         }
     }
 
-    /// A server that the program starts.
+    /// Returns the configuration of a server that the program starts.
     fn local(self, program: &str, arguments: &[String], variables: &[&str]) -> Value {
         match self {
-            // The variables of the program itself are passed on.
+            // This program passes on its whole environment.
             Form::Claude => json!({ "type": "stdio", "command": program, "args": arguments }),
-            // It passes on what is named here alone. Without the approval each call is refused, because nobody is there to give it.
+            // This program passes on named variables only. Without `approve` each call is refused, because no person
+            // answers the question.
             Form::Codex => json!({
                 "command": program, "args": arguments, "env_vars": variables,
                 "default_tools_approval_mode": "approve"
             }),
-            // The variables of the program itself are passed on.
+            // This program passes on its whole environment.
             Form::Opencode => {
                 let command: Vec<&str> =
                     std::iter::once(program).chain(arguments.iter().map(String::as_str)).collect();
                 json!({ "type": "local", "command": command, "enabled": true })
             }
-            // Variables that look like secrets are passed on only where they are named; `$NAME` is the value of one.
+            // This program passes on variables that look like secrets only if they are named; `$NAME` refers to a
+            // value.
             Form::Gemini => {
                 let env = by_reference(variables, |name| format!("${name}"));
                 json!({ "command": program, "args": arguments, "env": env, "trust": true })
             }
-            // It passes on what is named here alone.
+            // This program passes on named variables only.
             Form::Hermes => {
                 let env = by_reference(variables, |name| format!("${{{name}}}"));
                 json!({ "command": program, "args": arguments, "env": env })
@@ -138,7 +140,7 @@ impl Form {
         }
     }
 
-    /// The name under which the program's model calls a tool of the server.
+    /// Returns the name under which the program's model calls a tool of the server.
     pub(super) fn name_of(self, tool: &str) -> String {
         match self {
             Form::Claude => format!("mcp__{SERVER}__{tool}"),
@@ -149,12 +151,12 @@ impl Form {
     }
 }
 
-/// Variables whose values are those that the program has itself.
+/// Returns variables whose values refer to the program's own.
 fn by_reference(variables: &[&str], reference: impl Fn(&str) -> String) -> BTreeMap<String, Value> {
     variables.iter().map(|name| ((*name).to_owned(), reference(name).into())).collect()
 }
 
-/// A value in one line of TOML.
+/// Formats a value as one line of TOML.
 fn in_toml(value: &Value) -> String {
     fn converted(value: &Value) -> toml::Value {
         match value {
@@ -165,7 +167,7 @@ fn in_toml(value: &Value) -> String {
             Value::Bool(value) => (*value).into(),
             Value::Number(number) => number.as_i64().unwrap_or_default().into(),
             Value::String(text) => text.clone().into(),
-            // TOML has none, and no form writes it.
+            // TOML has no null, and no form contains one.
             Value::Null => toml::Value::String(String::new()),
         }
     }

@@ -1,11 +1,11 @@
-//! The words of a command in the file of a lane, as people write them: single ones and groups.
+//! Words of a command in a lane's file: single words and groups.
 
 use std::fmt;
 
 use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// A word of the command, or words that are left out where one of their places has no value.
+/// A word, or a group of words that is omitted if one of its placeholders has no value.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Words {
     One(String),

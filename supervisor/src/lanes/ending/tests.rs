@@ -1,4 +1,4 @@
-//! How the endings of runs are read.
+//! Tests of reading the endings of runs.
 
 use super::*;
 use shim::rundir::{Concern, FailedStart, RunDir, Step};
@@ -54,7 +54,7 @@ fn exit_75_is_a_rate_limit_for_as_long_and_for_whom_the_lane_says() {
     assert_eq!((ending.cause, ending.siblings), (EndCause::RateLimited { until }, Siblings::Hold));
 }
 
-/// The order of the module's head, from its second line on; the first is the board's.
+/// Checks the order of the module's list, from its second item on; the first is the board's.
 #[test]
 fn what_comes_first_in_the_order_counts() {
     let failed = FailedStart { step: Step::Exec, error: String::new(), errno: None, concern: Concern::Lane };

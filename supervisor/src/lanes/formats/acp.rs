@@ -1,7 +1,8 @@
 //! `acp`: the JSON-RPC lines of the Agent Client Protocol.
 //!
-//! The answer to `session/new` names the session. The words of the agent come in pieces, which are its final message where no tool follows;
-//! the answer to a prompt says how its turn ended. The protocol has no usage.
+//! The result of `session/new` names the session. The agent's words arrive in chunks, and form its final message if
+//! no tool call follows. The result of a prompt names the reason for the end of the turn. The protocol reports no
+//! usage.
 
 use kernel::OwnLimit;
 use serde::Deserialize;
@@ -32,7 +33,7 @@ pub(super) fn read(stdout: &Stdout) -> Said {
                 Some("agent_message_chunk") => {
                     said.finish = Finish::Unsaid;
                     words.push_str(update["content"]["text"].as_str().unwrap_or_default());
-                    // The end is what counts.
+                    // Only the end of the text counts.
                     let from = words.len().saturating_sub(2 * MESSAGE_BYTES);
                     words.drain(..words.ceil_char_boundary(from));
                 }
@@ -54,7 +55,8 @@ pub(super) fn read(stdout: &Stdout) -> Said {
             let text = error["message"].as_str().unwrap_or_default();
             let details = error["data"].as_str().or(error["data"]["details"].as_str());
             let text = [Some(text), details].into_iter().flatten().collect::<Vec<_>>().join(": ");
-            // JSON-RPC has negative codes: one of HTTP is what the service of the agent has answered (Gemini CLI 0.61).
+            // JSON-RPC codes are negative: a code in the range of HTTP is the status of the agent's service (Gemini
+            // CLI 0.61).
             let status = error["code"].as_u64().filter(|code| (400..600).contains(code));
             said.finish = match (service::by_words(&text), status) {
                 (Finish::Failed, Some(status)) => service::by_status(status, None),
@@ -73,7 +75,7 @@ pub(super) fn read(stdout: &Stdout) -> Said {
             said.spent.turns = Some(said.spent.turns.unwrap_or_default().saturating_add(1));
             words.clear();
         } else {
-            // What a session that is gone on in had said before.
+            // Result of another request, such as `session/load`: drops words that a resumed session replays.
             words.clear();
         }
     });

@@ -1,9 +1,10 @@
 //! `claude-stream-json`: the events of `claude -p --output-format stream-json --verbose`.
 //!
-//! `system` with `init` names the session. `result` ends a turn, and is the last event of a run that came to an end of its own. Its `subtype` is
-//! `success` also where a request failed for good, so `is_error` counts. `rate_limit_event` reports the limits of the account,
-//! whether they are met or not; `system` with `api_retry` a request that is tried again. `usage` leaves out sub-agents, so the
-//! sum of `modelUsage` counts where there is one; both are those of one invocation, also in a session that goes on.
+//! `system` with `init` names the session. `result` ends a turn, and is the last event of a run that ended by itself.
+//! Its `subtype` may be `success` although a request failed for good, so `is_error` counts. `rate_limit_event`
+//! reports the limits of the account, met or not. `system` with `api_retry` reports a request that is retried.
+//! `usage` excludes sub-agents, so the sum of `modelUsage` counts if present. Both cover one invocation, also in a
+//! resumed session.
 
 use std::collections::BTreeMap;
 
@@ -70,7 +71,8 @@ struct Ended {
     permission_denials: Vec<IgnoredAny>,
 }
 
-/// What the agent itself used, or all agents together of one model. The input counts without what the cache had, or got.
+/// Use of the agent itself, or of all agents together with one model. `input` excludes tokens read from or written to
+/// the cache.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Usage {
@@ -84,7 +86,7 @@ struct Usage {
     output: Count,
 }
 
-/// An answer of the model. It comes in several events, each with the whole usage so far.
+/// Reply of the model. Several events report the same reply, each with its whole usage so far.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Message {
@@ -94,7 +96,7 @@ struct Message {
     usage: Usage,
 }
 
-/// What the answers have used, for a run that has no result yet, or gets none.
+/// Usage of the replies, for a run without a result.
 #[derive(Default)]
 struct Answers {
     of: Option<String>,
@@ -116,7 +118,7 @@ impl Answers {
     }
 }
 
-/// The tokens that went in, those of them from a cache, and those that came out.
+/// Returns the input tokens, the cached ones among them, and the output tokens.
 fn used(usage: &Usage) -> (u64, u64, u64) {
     let input = [usage.input.0, usage.cache_creation.0, usage.cache_read.0];
     (input.into_iter().fold(0, u64::saturating_add), usage.cache_read.0, usage.output.0)
@@ -126,7 +128,7 @@ fn plus((a, b, c): (u64, u64, u64), (input, cached, output): (u64, u64, u64)) ->
     (a.saturating_add(input), b.saturating_add(cached), c.saturating_add(output))
 }
 
-/// What there is to know of a limit; in an object of its own or in the event itself.
+/// State of a rate limit, in an object of its own or in the event itself.
 #[derive(Default, Deserialize)]
 struct Limit {
     #[serde(default, deserialize_with = "or_default")]
@@ -135,12 +137,12 @@ struct Limit {
     resets_at: Moment,
 }
 
-/// What the events before the last say about the service.
+/// State of the service by the events before the last.
 #[derive(Default)]
 struct Service {
     is_rejected: bool,
     reset: Option<Reset>,
-    /// The status of a request that is being tried again.
+    /// Status of a request that is being retried.
     retried: Option<u64>,
 }
 
@@ -159,7 +161,7 @@ pub(super) fn read(stdout: &Stdout) -> Said {
         },
         Event::Assistant { message } => {
             service.retried = None;
-            // A message has begun another turn.
+            // A message begins another turn.
             said.finish = Finish::Unsaid;
             answers.add(message);
         }
@@ -189,7 +191,7 @@ pub(super) fn read(stdout: &Stdout) -> Said {
     said
 }
 
-/// Whether the last that was heard of its service is that a request is tried again.
+/// True if the last event about the service reports a retry.
 pub(super) fn is_refused(so_far: &Stdout) -> bool {
     let mut is_refused = false;
     each(so_far, |event| match event {
@@ -204,7 +206,7 @@ fn finish(ended: &Ended, service: &Service) -> Finish {
     match ended.subtype.as_deref() {
         Some("error_max_turns") => return Finish::OwnLimit(OwnLimit::Turns),
         Some("error_max_budget_usd") => return Finish::OwnLimit(OwnLimit::Cost),
-        // The other words of it say less than what follows.
+        // The other subtypes are less specific than the fields below.
         Some(_) | None => {}
     }
     if !ended.is_error {

@@ -1,7 +1,8 @@
 //! `codex-app-server`: the JSON-RPC lines of `codex app-server`.
 //!
-//! The answer to the request that begins a thread names it and its model; `turn/completed` ends a turn, with its error where it failed. The usage is
-//! that of the whole thread so far, also of the turns of earlier runs. An error that the program tries to overcome is `error` with `willRetry`.
+//! The result of the request that starts a thread names the thread and its model. `turn/completed` ends a turn, with
+//! the error of a failed turn. The usage covers the whole thread so far, including turns of earlier runs. `error`
+//! with `willRetry` reports an error that the program retries.
 
 use kernel::{Counters, Spent};
 use serde::Deserialize;
@@ -28,14 +29,14 @@ fn count(value: &Value) -> u64 {
     serde_json::from_value::<Count>(value.clone()).unwrap_or_default().0
 }
 
-/// What an error means: a word for it, the status of the service, or its message.
+/// Returns the meaning of an error: by its kind, the status of the service, or its message.
 fn finish(error: &Value) -> Finish {
     let info = &error["codexErrorInfo"];
     let status = info.as_object().and_then(|kinds| kinds.values().next());
     let status = status.and_then(|kind| kind["httpStatusCode"].as_u64());
     let words = text(error, "/message").map_or(Finish::Failed, service::by_words);
     match (info.as_str(), status) {
-        // The message has the pause, where there is one.
+        // The message contains the pause, if there is one.
         (Some("usageLimitExceeded" | "rateLimitExceeded"), _) => match words {
             limited @ Finish::RateLimited(_) => limited,
             _ => Finish::RateLimited(None),
@@ -51,7 +52,7 @@ fn finish(error: &Value) -> Finish {
 
 pub(super) fn read(stdout: &Stdout) -> Said {
     let mut said = Said::default();
-    // An error that another try has overcome is followed by an item, or by the end of the turn.
+    // An error that a retry overcame is followed by an item or the end of the turn.
     let mut tried: Option<Value> = None;
     each(stdout, |line: Line| {
         if let Some(thread) = text(&line.result, "/thread/id") {
@@ -99,7 +100,7 @@ pub(super) fn read(stdout: &Stdout) -> Said {
     said
 }
 
-/// Whether the last that was heard of its service is that a request is tried again.
+/// True if the last event about the service reports a retry.
 pub(super) fn is_refused(so_far: &Stdout) -> bool {
     let mut is_refused = false;
     each(so_far, |line: Line| match line.method.as_deref() {

@@ -1,8 +1,8 @@
 //! `codex-jsonl`: the events of `codex exec --json`.
 //!
-//! `thread.started` names the session; each turn ends with `turn.completed` or `turn.failed`. The usage of a turn is that of the
-//! whole thread so far, also of the turns of earlier runs. An error is known by its words alone. A call of a tool that is refused
-//! leaves the exit code at 0.
+//! `thread.started` names the session; each turn ends with `turn.completed` or `turn.failed`. The usage of a turn
+//! covers the whole thread so far, including turns of earlier runs. An error is described by a message alone. A
+//! refused tool call leaves the exit code at 0.
 
 use kernel::{Counters, Spent};
 use serde::Deserialize;
@@ -42,7 +42,7 @@ enum Event {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Usage {
-    /// With what the cache had.
+    /// Includes cached tokens.
     #[serde(rename = "input_tokens")]
     input: Count,
     #[serde(rename = "cached_input_tokens")]
@@ -71,12 +71,12 @@ enum Item {
     Other,
 }
 
-/// The words of a call that codex itself has refused.
+/// Phrases in the error of a call that codex itself refused.
 const DENIED: [&str; 2] = ["requires approval", "rejected by user"];
 
 pub(super) fn read(stdout: &Stdout) -> Said {
     let mut said = Said::default();
-    // An error that another try has overcome is followed by the work of the turn, or by its end.
+    // An error that a retry overcame is followed by work of the turn or by its end.
     let mut failed: Option<String> = None;
     each(stdout, |event| match event {
         Event::Thread { thread_id } => said.spent.session = thread_id.as_deref().and_then(name),
@@ -119,7 +119,7 @@ pub(super) fn read(stdout: &Stdout) -> Said {
     said
 }
 
-/// Whether the last that was heard of its service is an error, which it tries to overcome: an item or a turn would follow one that it has.
+/// True if the last event about the service is an error. An item or a turn follows once a retry has overcome it.
 pub(super) fn is_refused(so_far: &Stdout) -> bool {
     let mut is_refused = false;
     each(so_far, |Kind { kind }| {
@@ -132,7 +132,7 @@ pub(super) fn is_refused(so_far: &Stdout) -> bool {
     is_refused
 }
 
-/// What an event is, whatever it has.
+/// Type of an event; other fields are ignored.
 #[derive(Deserialize)]
 struct Kind {
     #[serde(rename = "type")]

@@ -1,4 +1,4 @@
-//! What the formats of one JSON object a line have in common: how the lines are read, and how a number of an agent is.
+//! Shared parts of the formats with one JSON object a line: reading lines, and lenient values.
 
 use jiff::Timestamp as Time;
 use kernel::Timestamp;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use shim::rundir::Stdout;
 
-/// Hands over each line that is an event, in their order.
+/// Passes each line that parses as an event to `take`, in order.
 pub(super) fn each<E: DeserializeOwned>(stdout: &Stdout, mut take: impl FnMut(E)) {
     stdout.each_line(|line| {
         if let Ok(event) = serde_json::from_slice(line) {
@@ -17,7 +17,7 @@ pub(super) fn each<E: DeserializeOwned>(stdout: &Stdout, mut take: impl FnMut(E)
     });
 }
 
-/// A value that makes no event unreadable: one of another type is as if it were not there.
+/// Deserialises a value leniently: a value of another type becomes the default, so that it makes no event unreadable.
 pub(super) fn or_default<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(
     deserializer: D,
 ) -> Result<T, D::Error> {
@@ -25,7 +25,7 @@ pub(super) fn or_default<'de, D: Deserializer<'de>, T: DeserializeOwned + Defaul
     Ok(serde_json::from_value(value).unwrap_or_default())
 }
 
-/// A point in time: epoch seconds, also with a fraction, or RFC 3339. What is neither is none.
+/// A point in time: epoch seconds, also with a fraction, or RFC 3339. Any other value becomes none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Moment(pub(super) Option<Timestamp>);
 
@@ -38,13 +38,13 @@ impl<'de> Deserialize<'de> for Moment {
     }
 }
 
-/// The seconds of a number with a fraction, up to the next whole one.
+/// Rounds seconds with a fraction up.
 #[expect(clippy::cast_possible_truncation, reason = "a cast from f64 saturates")]
 fn whole_seconds(seconds: f64) -> Option<i64> {
     seconds.is_finite().then(|| seconds.ceil() as i64)
 }
 
-/// A number that an agent has counted. What is no number, or below 0, is 0: it makes no event unreadable.
+/// A count by an agent. A value that is no number or negative becomes 0, so that it makes no event unreadable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Count(pub(super) u64);
 
@@ -55,11 +55,11 @@ impl<'de> Deserialize<'de> for Count {
     }
 }
 
-/// An amount of money in US dollars, in millionths. What is no amount is none.
+/// An amount of US dollars, in millionths. Any other value becomes none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Dollars(pub(super) Option<u64>);
 
-/// A larger amount is not believed: 10 million dollars.
+/// Largest amount that is believed: 10 million dollars.
 const LARGEST_DOLLARS: f64 = 1e7;
 
 impl<'de> Deserialize<'de> for Dollars {

@@ -1,4 +1,4 @@
-//! What agents write to their standard output: changed lines of each format.
+//! Fuzz tests of the formats: mutated lines of each.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use shim::rundir::{Cause, ExitRecord, RunDir};
 
 use super::{Format, MESSAGE_BYTES, NAME_BYTES, TROUBLE_BYTES};
 
-/// Has changed output of a format read, as a whole and line by line. What is kept of it is bounded.
+/// Reads mutated output in a format, as a whole and line by line. The stored part is bounded.
 fn read(name: &'static str, target: &'static str) {
     let place = tempfile::tempdir().unwrap();
     let run = RunDir::open(place.path()).unwrap();

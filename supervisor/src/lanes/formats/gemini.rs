@@ -1,8 +1,8 @@
-//! `gemini-stream-json` and `gemini-json`: the output of `gemini -o stream-json`, one event a line, and of `gemini -o json`, one
-//! document.
+//! `gemini-stream-json` and `gemini-json`: the output of `gemini -o stream-json`, one event a line, and of `gemini -o
+//! json`, one document.
 //!
-//! `init` names the session, `result` is the last event; a run that got a signal ends with 0 and without it. The cause of a
-//! failure is often in the exit code alone: the file of the lane says which means what.
+//! `init` names the session, and `result` is the last event. After a signal the program exits with 0 and without
+//! `result`. The cause of a failure is often in the exit code alone; the lane's file defines the codes.
 
 use std::collections::BTreeMap;
 
@@ -51,7 +51,7 @@ struct Failure {
     code: Count,
 }
 
-/// What a run has used: in all in the stream, per model in both.
+/// Usage of a run: the stream has totals, and both forms have counts per model.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Stats {
@@ -70,7 +70,7 @@ struct Model {
     tokens: Tokens,
 }
 
-/// What the document has of a model.
+/// Counts of a model in the document form.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Tokens {
@@ -89,7 +89,7 @@ struct Document {
     error: Option<Failure>,
 }
 
-/// The kind of the error of a call that needs a permission which nobody gives.
+/// Error type of a call that needs a permission.
 const DENIED: &str = "policy_violation";
 
 pub(super) fn read_stream(stdout: &Stdout) -> Said {
@@ -104,13 +104,13 @@ pub(super) fn read_stream(stdout: &Stdout) -> Said {
             if !delta {
                 text.clear();
             }
-            // As much as the board gets, and some blanks.
+            // Twice the board's limit, to allow for blanks that are trimmed.
             let room = (2 * MESSAGE_BYTES).saturating_sub(text.len());
             let content = content.unwrap_or_default();
             text.push_str(&content[..content.floor_char_boundary(room)]);
         }
         Event::Message { .. } | Event::Other => {}
-        // What was said before it was no final message.
+        // Words before a tool call are not the final message.
         Event::ToolUse {} => text.clear(),
         Event::ToolResult { error } => {
             let is_denied = error.kind.as_deref() == Some(DENIED);
@@ -158,7 +158,7 @@ fn spent(stats: &Stats, before: Spent) -> Spent {
     let of_model = |model: &Model| {
         let Model { input_tokens, output_tokens, cached, tokens } = model;
         let output = tokens.candidates.0.saturating_add(tokens.thoughts.0);
-        // One of the two forms is there, the other is 0.
+        // Only one of the two forms is present; the other's counts are 0.
         (input_tokens.0.max(tokens.prompt.0), cached.0.max(tokens.cached.0), output_tokens.0.max(output))
     };
     let models = stats.models.values().map(of_model).reduce(|(a, b, c), (input, cached, output)| {

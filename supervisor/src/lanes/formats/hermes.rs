@@ -1,7 +1,9 @@
-//! `hermes`: text for people, and behind it a line of `supervisor __kanban` with what the conversations of Hermes have used in this run.
+//! `hermes`: text for people, followed by a line from `supervisor __kanban` about the use of the Hermes conversations
+//! in this run.
 //!
-//! Where its service has not answered, Hermes (0.19) ends with a code and says why in the place of an answer: `HTTP 401: invalid key`. The words of
-//! a model are never read so: the line tells which it is.
+//! If its service does not reply, Hermes (0.19) exits with a code and prints the reason in place of a reply: `HTTP
+//! 401: invalid key`. A model's words must never be read as such a reason, so the line states which of the two the
+//! text is.
 
 use std::sync::LazyLock;
 
@@ -12,9 +14,9 @@ use super::events::each;
 use super::{Finish, Said, final_message, name, service, trouble};
 use shim::rundir::Stdout;
 
-/// The kind of that line.
+/// Type of that line.
 const KIND: &str = "hermes_usage";
-/// How each of them begins, as [`usage_line`] writes it.
+/// Beginning of such a line, as [`usage_line`] writes it.
 static BEGINS: LazyLock<String> = LazyLock::new(|| format!("{{\"type\":\"{KIND}\""));
 
 #[derive(Serialize, Deserialize)]
@@ -23,12 +25,12 @@ struct Line {
     kind: String,
     #[serde(flatten)]
     spent: Spent,
-    /// Whether the program has failed, and its text is no answer of a model.
+    /// True if the program failed and its text is not a model's reply.
     #[serde(default)]
     is_failed: bool,
 }
 
-/// Returns the line of what was used by a program that has ended with a code.
+/// Returns the usage line for a program that ended with a code.
 pub(crate) fn usage_line(used: ProjectedUse, code: u8) -> String {
     let line = Line { kind: KIND.to_owned(), is_failed: code != 0 && !used.is_answered, spent: used.spent };
     serde_json::to_string(&line).unwrap_or_default()
@@ -57,7 +59,7 @@ pub(super) fn read(stdout: &Stdout) -> Said {
     said
 }
 
-/// The status that a failure names, as in `API call failed after 3 retries: HTTP 500: …`.
+/// Returns the HTTP status that a failure names, as in `API call failed after 3 retries: HTTP 500: …`.
 fn status_in(why: &str) -> Option<u64> {
     let (_, rest) = why.split_once("HTTP ")?;
     rest.get(..3)?.parse().ok()
@@ -69,7 +71,7 @@ mod tests {
 
     use super::*;
 
-    /// What is read of an output, whose end is in the exit record as well.
+    /// Reads an output; its end is also in the exit record.
     fn said(output: &str) -> Said {
         let place = tempfile::tempdir().unwrap();
         std::fs::write(place.path().join("stdout"), output).unwrap();

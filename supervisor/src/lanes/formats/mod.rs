@@ -1,8 +1,9 @@
-//! What a worker says about its own ending on its standard output: one format a file, each an ordered look at its lines.
+//! Reads a worker's standard output for its own account of its ending: one format a file, each an ordered pass over
+//! the lines.
 //!
-//! All of it is the worker's word. It decides what becomes of its own task and account, within the bounds of a run, and nothing
-//! else; a verdict that it gave to the board goes before it. A line has at most 1 MiB and JSON a bounded depth; what is kept of
-//! a text is cut. What a reader does not understand it passes over.
+//! All of it is the worker's claim. Within the limits of a run it affects the worker's own task and account, and
+//! nothing else; a verdict on the board takes precedence. A line has at most 1 MiB and JSON a bounded depth; stored
+//! texts are cut. Lines that a reader does not understand are skipped.
 
 mod acp;
 mod claude_stream_json;
@@ -29,16 +30,16 @@ use kernel::{OwnLimit, Spent, Timestamp};
 use serde::{Deserialize, Serialize};
 use shim::rundir::Stdout;
 
-/// More of a final message is cut off.
+/// Limit on a final message, in bytes; the rest is cut off.
 const MESSAGE_BYTES: usize = 4096;
 
-/// More of what kept a worker from going on is cut off.
+/// Limit on the reason for a failure, in bytes; the rest is cut off.
 const TROUBLE_BYTES: usize = 300;
 
-/// More of the name of a session or a model is cut off.
+/// Limit on the name of a session or a model, in bytes; the rest is cut off.
 const NAME_BYTES: usize = 128;
 
-/// The formats that there are: the name in a lane's file, and the function that reads it. A new one is a file and a line here.
+/// All formats: the name in a lane's file, and the functions that read it. A new format is a file and an entry here.
 static FORMATS: [Reader; 9] = [
     Reader { name: "text", read: text::read, refused: None, readable: None },
     Reader {
@@ -76,7 +77,7 @@ static FORMATS: [Reader; 9] = [
     Reader { name: "gemini-json", read: gemini::read_document, refused: None, readable: None },
 ];
 
-/// It says nothing of requests that are tried again.
+/// For formats that do not report retries.
 fn never(_: &Stdout) -> bool {
     false
 }
@@ -85,42 +86,44 @@ fn never(_: &Stdout) -> bool {
 struct Reader {
     name: &'static str,
     read: fn(&Stdout) -> Said,
-    /// Whether its service refuses it at the moment, and it tries again; none where nothing is said before the end.
+    /// Reports whether the service currently refuses the worker while it retries; none if the format reveals nothing
+    /// before the end.
     refused: Option<fn(&Stdout) -> bool>,
-    /// What a person reads of a line; none where its lines are read as they are.
+    /// Converts an event for a person; none if lines are shown unchanged.
     readable: Option<fn(&serde_json::Value) -> Vec<Readable>>,
 }
 
-/// What the standard output of a lane's workers is. Text for people is the default: its end is the final message.
+/// Format of the standard output of a lane's workers. The default is text for people, whose end is the final message.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "&'static str")]
 pub(crate) struct Format(&'static Reader);
 
 impl Format {
-    /// Reads what a worker has said.
+    /// Reads a worker's output.
     pub(super) fn read(self, stdout: &Stdout) -> Said {
         (self.0.read)(stdout)
     }
 }
 
 impl Format {
-    /// Whether its lines say something before the end.
+    /// True if the output reveals something before the end.
     pub(super) fn is_heard(self) -> bool {
         self.0.refused.is_some()
     }
 
-    /// Whether it is a stream of events, which a person does not read as it is.
+    /// True for a stream of events, which must be converted for people.
     pub(crate) fn is_of_events(self) -> bool {
         self.0.readable.is_some()
     }
 
-    /// What a person reads of a line of the log; none where it is read as it is: in another form, or not the program's.
+    /// Converts a line of the log for a person. None if the line is shown unchanged: it has another form, or is not
+    /// the program's.
     pub(crate) fn readable(self, line: &str) -> Option<Vec<Readable>> {
         let event = serde_json::from_str(line).ok().filter(serde_json::Value::is_object)?;
         Some((self.0.readable?)(&event))
     }
 
-    /// Whether its service refuses the worker at the moment, and it tries again.
+    /// True if the service currently refuses the worker while it retries.
     pub(super) fn is_refused(self, so_far: &Stdout) -> bool {
         self.0.refused.is_some_and(|refused| refused(so_far))
     }
@@ -158,7 +161,7 @@ impl From<Format> for &'static str {
     }
 }
 
-/// No format has this name.
+/// Error: no format has this name.
 #[derive(Debug, thiserror::Error)]
 #[error("there is no format `{name}` for standard output; the formats are: {}", FORMATS.iter().map(|reader| reader.name).collect::<Vec<_>>().join(", "))]
 pub(crate) struct UnknownFormat {
@@ -173,60 +176,58 @@ impl TryFrom<String> for Format {
     }
 }
 
-/// What a worker has said.
+/// A worker's account of its run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Said {
-    /// How it ended.
+    /// Ending.
     pub(super) finish: Finish,
-    /// Its final message.
     pub(super) message: Option<String>,
-    /// What kept it from going on, in its words.
+    /// Reason for a failure, in the agent's words.
     pub(super) trouble: Option<String>,
-    /// What it says that it has used.
+    /// Use, as the agent reports it.
     pub(super) spent: Spent,
 }
 
-/// How a worker ended, in its own words.
+/// Ending of a worker, by its own account.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Finish {
-    /// It did what it could.
+    /// It finished.
     Well,
-    /// It did not end by itself.
+    /// No ending reported.
     #[default]
     Unsaid,
-    /// Something kept it from going on.
     Failed,
-    /// Its service refuses it, until a time where it was told one.
+    /// The service refuses it, until a time if one was named.
     RateLimited(Option<Reset>),
-    /// Its service does not know it, or it has no login.
+    /// The service refuses its login, or it has none.
     NotLoggedIn,
-    /// It met a limit that its lane has set for it.
+    /// It met a limit that its lane sets.
     OwnLimit(OwnLimit),
-    /// Its service fails, or cannot be reached.
+    /// The service fails or is unreachable.
     Unavailable,
 }
 
-/// When a service serves a worker again.
+/// Time at which a service accepts a worker again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reset {
-    /// At a time.
+    /// Absolute time.
     At(Timestamp),
-    /// So long after the end of the run.
+    /// Time after the end of the run.
     After(Duration),
 }
 
-/// A final message as the board gets it: without blank edges, and its beginning where it is long.
+/// Returns a final message for the board: trimmed, and cut to its beginning.
 fn final_message(text: &str) -> Option<String> {
     cut(text, MESSAGE_BYTES)
 }
 
-/// What kept a worker from going on, as the board gets it: one line.
+/// Returns the reason for a failure for the board: its first line that is not blank, cut.
 fn trouble(text: &str) -> Option<String> {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
     cut(line, TROUBLE_BYTES)
 }
 
-/// The name of a session or a model.
+/// Returns the name of a session or a model, cut; none if it has control characters.
 fn name(text: &str) -> Option<String> {
     cut(text, NAME_BYTES).filter(|name| !name.contains(char::is_control))
 }
@@ -242,12 +243,12 @@ mod tests {
     use super::*;
     use shim::rundir::{Cause, ExitRecord, RunDir};
 
-    /// What a worker says in a format.
+    /// Reads an output in a format.
     pub(super) fn said(format: &str, output: &[u8]) -> Said {
         written(output, |stdout| Format::try_from(format.to_owned()).unwrap().read(stdout))
     }
 
-    /// Whether the service of a worker refuses it, by what it has said so far in a format.
+    /// True if the output so far reports a refusing service, in a format.
     pub(super) fn is_refused(format: &str, output: &[u8]) -> bool {
         written(output, |stdout| Format::try_from(format.to_owned()).unwrap().is_refused(stdout))
     }

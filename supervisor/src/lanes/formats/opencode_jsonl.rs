@@ -1,7 +1,8 @@
 //! `opencode-jsonl`: the events of `opencode run --format json`.
 //!
-//! Each event names the session. There is no event for the end of a run: a step that ended with another reason than a call of
-//! tools was the last. The tokens and the cost of a run are the sums of its steps; the input counts without what the cache had.
+//! Each event names the session. No event marks the end of a run: the last step is the step that ended for another
+//! reason than a tool call. The tokens and the cost of a run are the sums of its steps. `input` excludes tokens read
+//! from or written to the cache.
 
 use kernel::Spent;
 use serde::Deserialize;
@@ -90,7 +91,7 @@ struct Headers {
     retry_after: Option<String>,
 }
 
-/// The words of a call that opencode itself has refused.
+/// Phrase in the error of a call that opencode itself refused.
 const DENIED: &str = "rejected permission";
 
 pub(super) fn read(stdout: &Stdout) -> Said {

@@ -1,33 +1,32 @@
-//! What a person reads of a line that an agent writes: its words, the calls of its tools and what came of them, and what it has used.
+//! Converts a line of an agent's output for a person: its words, its tool calls with their results, and its use.
 //!
-//! What has a form that nobody here knows, and what a person need not read, is left out; a line that is no JSON is shown as it is. All of it
-//! is the worker's word, and has to be made printable before it is printed.
+//! Events of unknown form, and events of no interest to a person, are omitted; a line that is no JSON is shown
+//! unchanged. All of it is the worker's text, and must be made printable before it is printed.
 
 use serde_json::Value;
 
 use super::Format;
 use crate::terminal::{Ink, Screen, printable_lines};
 
-/// More of a call or of its result is cut off, in characters.
+/// Limit on a call or its result, in characters; the rest is cut off.
 const SHORT: usize = 200;
 
-/// One thing to read.
+/// An item to show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Readable {
-    /// What the agent says.
     Words(String),
-    /// What somebody says to it.
+    /// Message to the agent.
     Heard(String),
-    /// A tool that it uses, and for what.
+    /// Tool call with its arguments.
     Call(String),
-    /// What came of it.
+    /// Result of a tool call.
     Outcome(String),
-    /// What it tells about its run.
+    /// Note about the run.
     Note(String),
 }
 
 impl Readable {
-    /// How it is drawn: in which ink, and its text, which is the agent's and may have any character.
+    /// Returns the style and the text. The text is the agent's and may contain any character.
     pub(crate) fn drawn(self) -> (Option<Ink>, String) {
         match self {
             Readable::Words(text) => (None, text),
@@ -39,7 +38,7 @@ impl Readable {
     }
 }
 
-/// What is shown of a line, each with its newline: the words and the calls of an agent; none where the line is read as it is.
+/// Returns the converted line, printable, each item with its newline; none if the line is shown unchanged.
 pub(crate) fn shown(line: &str, format: Option<Format>, screen: &Screen) -> Option<String> {
     let read = format.and_then(|format| format.readable(line))?;
     let shown = |one: Readable| {
@@ -50,17 +49,17 @@ pub(crate) fn shown(line: &str, format: Option<Format>, screen: &Screen) -> Opti
     Some(read.into_iter().map(|one| shown(one) + "\n").collect())
 }
 
-/// What a mark stands before is one line: the next one would look like another's.
+/// Joins lines, because the mark stands before the first line only and a second line would look like another item.
 fn in_a_line(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
 }
 
-/// The text at a path of keys.
+/// Returns the text at a JSON pointer, unless it is blank.
 fn text<'a>(value: &'a Value, path: &str) -> Option<&'a str> {
     value.pointer(path).and_then(Value::as_str).filter(|text| !text.trim().is_empty())
 }
 
-/// A value in one line, cut.
+/// Returns a value on one line, cut.
 fn short(value: &Value) -> String {
     let text = match value {
         Value::String(text) => text.clone(),
@@ -75,14 +74,14 @@ fn short(value: &Value) -> String {
     cut
 }
 
-/// A call of a tool: the command alone where it runs one.
+/// Makes a tool call; for a call that runs a command, only the command is shown.
 fn call(name: &str, input: &Value) -> Readable {
     let input = input.get("command").unwrap_or(input);
     Readable::Call(format!("{name} {}", short(input)).trim_end().to_owned())
 }
 
 fn outcome(value: &Value) -> Readable {
-    // Text in blocks, as several programs have it.
+    // Several programs report text as blocks.
     let blocks = value.as_array().map(|blocks| {
         blocks.iter().filter_map(|block| text(block, "/text")).collect::<Vec<_>>().join(" ").into()
     });
@@ -97,13 +96,12 @@ fn note(text: impl Into<String>) -> Readable {
     Readable::Note(text.into())
 }
 
-/// The beginning of a session, with the model where the agent names one.
+/// Makes the note for the beginning of a session, with the model if the agent names it.
 fn session(line: &Value) -> Readable {
     let model = text(line, "/model").map(|_| format!(", model {}", short(&line["model"])));
     note(format!("session {}{}", short(&line["session_id"]), model.unwrap_or_default()))
 }
 
-/// A line of `claude-stream-json`.
 pub(super) fn claude(line: &Value) -> Vec<Readable> {
     let blocks = || line.pointer("/message/content").and_then(Value::as_array).into_iter().flatten();
     let kind = |value: &Value| value["type"].as_str().unwrap_or_default().to_owned();
@@ -137,7 +135,6 @@ pub(super) fn claude(line: &Value) -> Vec<Readable> {
     }
 }
 
-/// A line of `codex-jsonl`.
 pub(super) fn codex(line: &Value) -> Vec<Readable> {
     let item = &line["item"];
     let read = match (line["type"].as_str().unwrap_or_default(), item["type"].as_str().unwrap_or_default()) {
@@ -198,7 +195,6 @@ pub(super) fn acp(line: &Value) -> Vec<Readable> {
     read.into_iter().collect()
 }
 
-/// A line of `opencode-jsonl`.
 pub(super) fn opencode(line: &Value) -> Vec<Readable> {
     let part = &line["part"];
     match line["type"].as_str().unwrap_or_default() {
@@ -218,7 +214,6 @@ pub(super) fn opencode(line: &Value) -> Vec<Readable> {
     }
 }
 
-/// A line of `gemini-stream-json`.
 pub(super) fn gemini(line: &Value) -> Vec<Readable> {
     let read = match line["type"].as_str().unwrap_or_default() {
         "init" => Some(session(line)),

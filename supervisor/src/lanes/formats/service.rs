@@ -1,4 +1,4 @@
-//! What the answer of a service means for the run that got it: its status as a number, or the error of an agent in words.
+//! Interprets the reply of an agent's service: the HTTP status, or the agent's error message.
 
 use std::time::Duration;
 
@@ -8,24 +8,24 @@ use kernel::Timestamp;
 
 use super::{Finish, Reset};
 
-/// How a run ended that its service has answered so for the last time.
+/// Returns the ending of a run whose last reply had this status.
 pub(in crate::lanes) fn by_status(status: u64, reset: Option<Reset>) -> Finish {
     match status {
         401 | 403 => Finish::NotLoggedIn,
-        // One request too many, or too many of everybody.
+        // Too many requests of this account, or of all accounts.
         429 | 529 => Finish::RateLimited(reset),
         408 | 500..=599 => Finish::Unavailable,
         _ => Finish::Failed,
     }
 }
 
-/// The same from the error of an agent in words, where it has no number for it. The words are those of the agent, never those
-/// of a model: only the event of an error is looked at.
+/// Returns the ending for an agent's error message, if the agent reports no status. The text comes from an error
+/// event of the agent, never from a model.
 pub(super) fn by_words(error: &str) -> Finish {
     by_words_at(error, &Zoned::now())
 }
 
-/// The same at a time, for texts that name another one.
+/// Returns the ending for an error message that was written at `now`.
 fn by_words_at(error: &str, now: &Zoned) -> Finish {
     let text = error.to_ascii_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
@@ -52,7 +52,7 @@ fn by_words_at(error: &str, now: &Zoned) -> Finish {
     Finish::Failed
 }
 
-/// Whether an error names one of these statuses, as `status: 429` and `status 429 Too Many Requests` do.
+/// True if an error names one of these statuses, as `status: 429` and `status 429 Too Many Requests` do.
 fn status_in(text: &str, statuses: &[u32]) -> bool {
     text.match_indices("status").any(|(at, word)| {
         let rest = text[at + word.len()..].trim_start_matches([' ', ':', '=', '"']);
@@ -62,7 +62,7 @@ fn status_in(text: &str, statuses: &[u32]) -> bool {
     })
 }
 
-/// The pause that an error names, as `try again in 2 days 3 hours` and `retry after 1.5s` do.
+/// Returns the pause that an error names, as `try again in 2 days 3 hours` and `retry after 1.5s` do.
 fn pause_in(text: &str) -> Option<Duration> {
     let start = ["again in ", "retry after ", "retry-after: ", "retry in ", "resets in "]
         .iter()
@@ -89,11 +89,12 @@ fn pause_in(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok().filter(|pause| !pause.is_zero())
 }
 
-/// The time that an error names, as `try again at 11:31 PM` and `try again at Jan 5th, 2026 11:31 PM` do, in the time of this host. One that
-/// is over is none, nor is a time of day that was earlier today: it may be that of tomorrow, or of another zone.
+/// Returns the time that an error names, as `try again at 11:31 PM` and `try again at Jan 5th, 2026 11:31 PM` do, in
+/// the time zone of this host. None for a past time, also for an earlier time of today, which may be tomorrow's or
+/// another zone's.
 fn time_in(text: &str, now: &Zoned) -> Option<Reset> {
     let start = text.find("again at ")? + "again at ".len();
-    // `5th,` is `5`: an ordinal and commas say nothing.
+    // `5th,` counts as `5`: ordinal endings and commas are dropped.
     let bare = |word: &str| {
         let word = word.trim_end_matches([',', '.']);
         let number = ["st", "nd", "rd", "th"].iter().find_map(|ending| word.strip_suffix(ending));

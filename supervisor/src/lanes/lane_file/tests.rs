@@ -1,4 +1,4 @@
-//! What a file of a lane may say.
+//! Tests of lane files.
 
 use super::super::template::Values;
 use super::super::template::tests::values;
