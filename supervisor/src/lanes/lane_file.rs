@@ -118,6 +118,8 @@ impl Lane {
         }
         let env = reader.env(file.env)?;
         let files = reader.files(file.files)?;
+        // A setting that no text uses, and a placeholder without its setting, are defects: both are mistakes of the
+        // author.
         let texts = || argv.iter().flatten().chain(env.values()).chain(files.values());
         if file.model.is_some() && !texts().any(|text| text.has(Place::Model)) {
             let message = "nothing uses it; write {model} into `argv`, `env` or `files`";

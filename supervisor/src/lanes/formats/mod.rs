@@ -82,7 +82,7 @@ fn never(_: &Stdout) -> bool {
     false
 }
 
-/// One format.
+/// A format by name.
 struct Reader {
     name: &'static str,
     read: fn(&Stdout) -> Said,
@@ -191,7 +191,7 @@ pub(super) struct Said {
 /// Ending of a worker, by its own account.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Finish {
-    /// It finished.
+    /// The worker finished.
     Well,
     /// No ending reported.
     #[default]
@@ -201,7 +201,7 @@ pub(super) enum Finish {
     RateLimited(Option<Reset>),
     /// The service refuses its login, or it has none.
     NotLoggedIn,
-    /// It met a limit that its lane sets.
+    /// The worker met a limit that its lane sets.
     OwnLimit(OwnLimit),
     /// The service fails or is unreachable.
     Unavailable,
