@@ -1,5 +1,5 @@
-//! A file that somebody installs as a profile: one of ours, or an agent file of Claude Code or of Gemini CLI. What that says and
-//! a profile has no place for is reported.
+//! Reads a file to install as a profile: a profile, or an agent file of Claude Code or Gemini CLI. Settings without a
+//! counterpart in profiles are reported.
 
 use std::collections::BTreeMap;
 
@@ -12,29 +12,31 @@ use super::profile::LONGEST_TEXT;
 use super::settings::{Limits, Settings};
 use crate::time::duration::WrittenDuration;
 
-/// The keys that profiles have and agent files of other programs have not.
+/// Keys that profiles have and agent files of other programs lack.
 const OURS: [&str; 7] = ["role", "lane", "policy", "account", "limits", "home", "hosts"];
-/// The keys that Gemini's agent files have and Claude's have not.
+/// Keys that Gemini's agent files have and Claude's lack.
 const OF_GEMINI: [&str; 5] = ["kind", "display_name", "temperature", "max_turns", "timeout_mins"];
 
-/// An agent file as a profile.
+/// File to install, as a profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Adopted {
-    /// What it says, with the name that it gives itself.
+    /// Settings and text, with the name in the file.
     pub(crate) draft: Draft,
-    /// What it says that is not kept, and why.
+    /// Settings that are dropped, with the reasons.
     pub(crate) left_out: Vec<String>,
-    /// Whether it is a profile as it stands.
+    /// True if the file is a profile already.
     pub(crate) is_profile: bool,
 }
 
-/// Reads a profile, or an agent file of another program.
+/// Reads a profile or an agent file of another program.
 pub(crate) fn adopt(text: &str) -> Result<Adopted, Fault> {
     let parts = Parts::of(text)?;
     let (mut said, no_yaml) = parts.loose_settings::<BTreeMap<String, Value>>()?;
     let is_ours = said.keys().any(|key| OURS.contains(&key.as_str()));
     let is_theirs = said.get("model").and_then(Value::as_str).is_some_and(is_model_of_an_agent_file);
     match Draft::parse(text) {
+        // A text that parses as a profile is one, unless its model is named as in agent files and no key of profiles
+        // says otherwise.
         Ok(draft) if is_ours || !is_theirs => {
             return Ok(Adopted { draft, left_out: Vec::new(), is_profile: true });
         }
@@ -77,14 +79,14 @@ pub(crate) fn adopt(text: &str) -> Result<Adopted, Fault> {
     Ok(Adopted { draft, left_out, is_profile: false })
 }
 
-/// A text without its line breaks, also those that agent files write as `\n`.
+/// Joins the lines of a text, also at a literal `\n`, which some agent files contain.
 fn in_one_line(text: &str) -> String {
     let text = text.replace("\\n", " ");
     let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// The names of a list, or of a text that has them with commas in between.
+/// Returns the names in a list, or in a comma-separated text.
 fn names(said: &Value) -> Vec<String> {
     let texts: Vec<&str> = match said {
         Value::String(text) => text.split(',').collect(),
@@ -94,12 +96,12 @@ fn names(said: &Value) -> Vec<String> {
     texts.into_iter().map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-/// Whether a model is written as agent files of other programs name theirs, and so names the program as well.
+/// True if a model is named as in agent files of other programs, so that its name implies the program.
 fn is_model_of_an_agent_file(model: &str) -> bool {
     ["inherit", "sonnet", "opus", "haiku"].contains(&model) || model.starts_with("gemini")
 }
 
-/// Says that a key is not kept.
+/// Returns the report that a key is dropped.
 fn left_out(key: &str, value: &Value) -> String {
     let value = match value {
         Value::String(text) => text.clone(),

@@ -1,4 +1,4 @@
-//! The one answer to why an assignee cannot run, for dispatch, its dry run, `why`, diagnostics, warnings and status.
+//! Reasons why an assignee cannot run, shared by dispatch, its dry run, `why`, diagnostics, warnings and status.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,72 +10,72 @@ use crate::config::definitions::Defect;
 use crate::exit::Code;
 use crate::failure::Failure;
 
-/// Why nothing can be started for an assignee at present.
+/// Reason why no worker can be started for an assignee at present.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CannotRun {
-    /// Nothing here has this name. A worker from elsewhere may claim its tasks.
+    /// No profile or lane has this name. An external worker may claim its tasks.
     Unknown {
         assignee: Profile,
-        /// The names that there are.
+        /// Existing names.
         known: Vec<String>,
     },
-    /// Its workers claim their tasks from outside.
+    /// Its workers are external and claim their tasks.
     Pull { lane: Profile },
-    /// The file of its profile cannot be used.
+    /// The file of its profile is unusable.
     ProfileDisabled {
         profile: Profile,
-        /// What is wrong with the file.
+        /// Reason why the file is unusable.
         defect: Box<Defect>,
     },
-    /// What its profile says does not fit its lane.
+    /// Its profile does not fit its lane.
     ProfileUnfit {
         profile: Profile,
-        /// The file of the profile.
+        /// File of the profile.
         origin: PathBuf,
-        /// What does not fit.
+        /// Reason.
         why: String,
     },
-    /// A skill of its profile does not exist, or cannot be used.
+    /// A skill of its profile is missing or unusable.
     SkillMissing { profile: Profile, why: String },
-    /// The file of its lane cannot be used.
+    /// The file of its lane is unusable.
     LaneDisabled {
         lane: Profile,
-        /// What is wrong with the file.
+        /// Reason why the file is unusable.
         defect: Box<Defect>,
     },
-    /// Its lane does not say all that its workers need.
+    /// Its lane lacks a setting that its workers need.
     LaneIncomplete {
         lane: Profile,
-        /// What it lacks.
+        /// Missing setting.
         why: &'static str,
     },
     /// No policy has this name.
     PolicyUnknown {
         policy: String,
-        /// The names that there are.
+        /// Existing names.
         known: Vec<String>,
     },
-    /// The file of its policy cannot be used.
+    /// The file of its policy is unusable.
     PolicyDisabled {
         policy: String,
-        /// What is wrong with the file.
+        /// Reason why the file is unusable.
         defect: Box<Defect>,
     },
     /// This host cannot enforce its policy.
     PolicyUnenforceable {
         policy: String,
-        /// What the host lacks.
+        /// Feature that the host lacks.
         why: String,
     },
 }
 
 impl CannotRun {
-    /// A profile that does not fit its lane.
+    /// Makes the reason for a profile that does not fit its lane.
     pub(super) fn unfit(profile: &Profile, persona: &Persona, why: String) -> Self {
         CannotRun::ProfileUnfit { profile: profile.clone(), origin: persona.origin.clone(), why }
     }
 
-    /// What a task waits for that is assigned so.
+    /// Returns the state in which tasks of the assignee wait.
     pub(crate) fn waiting(&self) -> Waiting {
         let text = match self {
             CannotRun::Unknown { .. } => return Waiting::nonspawnable(&self.to_string()),
@@ -100,7 +100,7 @@ impl CannotRun {
         Waiting::new(WaitingCode::Environment, text)
     }
 
-    /// What a caller is warned of who assigns a task so.
+    /// Returns the warning for a caller who assigns a task to it.
     pub(crate) fn warning(&self) -> String {
         match self {
             CannotRun::Unknown { assignee, known } => {
@@ -125,19 +125,20 @@ impl CannotRun {
         }
     }
 
-    /// The refusal of a request that names the assignee itself: no state forbids it where the caller has named nothing that there is.
+    /// Returns the refusal of a request that names the assignee. An unknown name is `not_found` here, because no
+    /// state forbids the request.
     pub(crate) fn of_what_was_named(self) -> Failure {
         let is_unknown = self.is_unknown();
         let failure = Failure::from(self);
         if is_unknown { Failure { code: Code::NotFound, ..failure } } else { failure }
     }
 
-    /// Whether its tasks wait for somebody outside who claims them: they always do, or nothing here has the name.
+    /// True if its tasks wait for an external worker: the lane is a pull lane, or the name is unknown.
     pub(crate) fn is_claimed(&self) -> bool {
         self.is_unknown() || matches!(self, CannotRun::Pull { .. })
     }
 
-    /// Whether nothing here has the name.
+    /// True if no profile or lane has the name.
     pub(crate) fn is_unknown(&self) -> bool {
         matches!(self, CannotRun::Unknown { .. })
     }

@@ -1,4 +1,4 @@
-//! A profile that is yet to be written: its file, from what somebody says of it.
+//! Composes the file of a new profile.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use super::home::Home;
 use super::settings::Settings;
 use crate::lanes::ToolServer;
 
-/// What a new profile is to say.
+/// Contents of a new profile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Draft {
     pub(crate) settings: Settings,
@@ -17,13 +17,13 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    /// Reads the file of a profile that may have another name here.
+    /// Parses the file of a profile that may get another name here.
     pub(super) fn parse(text: &str) -> Result<Self, Fault> {
         let parts = Parts::of(text)?;
         Ok(Draft { settings: parts.settings()?, prompt: parts.body.to_owned() })
     }
 
-    /// What it lets its workers do that another one does not, for a person who takes a file from elsewhere.
+    /// Lists the rights that it grants its workers, for a person who installs a file from elsewhere.
     pub(crate) fn grants(&self) -> Vec<String> {
         let mut grants = Vec::new();
         if let Some(policy) = &self.settings.policy {
@@ -40,7 +40,7 @@ impl Draft {
         grants
     }
 
-    /// The text of the file of the profile `name`.
+    /// Returns the text of the file for the profile `name`.
     pub(crate) fn text(&self, name: &str) -> String {
         let settings = &self.settings;
         let limits = &settings.limits;
@@ -65,7 +65,7 @@ impl Draft {
             let _infallible = writeln!(yaml, "hosts: [{}]", hosts.join(", "));
         }
         if !settings.mcp_servers.is_empty() {
-            // JSON is YAML too.
+            // JSON is valid YAML.
             let _infallible = writeln!(yaml, "mcp_servers: {}", serde_json::json!(settings.mcp_servers));
         }
         if settings.home == Home::Kept {
@@ -93,7 +93,7 @@ impl Draft {
     }
 }
 
-/// A text as YAML has it: a plain word as it is, and anything else as a string of JSON, which is one of YAML as well.
+/// Quotes a text for YAML: a plain word stays, any other text becomes a JSON string, which is valid YAML.
 fn quoted(text: &str) -> String {
     let is_plain = text.starts_with(|c: char| c.is_ascii_lowercase())
         && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')

@@ -1,4 +1,4 @@
-//! The files of `profiles.d/`: read, written and removed as a whole.
+//! Reads, writes and removes the files of `profiles.d/`.
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -12,18 +12,18 @@ use crate::exit::Code;
 use crate::failure::Failure;
 use crate::paths::{Root, definition_file};
 
-/// The file of a profile.
+/// Returns the path of a profile's file.
 pub(crate) fn path_of(root: &Root, name: &Profile) -> PathBuf {
     root.profiles_dir().join(format!("{name}.md"))
 }
 
-/// The text of the file of a profile; none where there is no file.
+/// Returns the text of a profile's file; none if the file does not exist.
 pub(crate) fn text_of(root: &Root, name: &Profile) -> Result<Option<String>, Failure> {
     let path = path_of(root, name);
     settings::read_if_any(&path).map_err(|e| Failure::file("read", &path, &e))
 }
 
-/// Checks the text of a profile. A text that cannot be used is never written.
+/// Checks the text of a profile. An unusable text is never written.
 pub(crate) fn check(root: &Root, name: &Profile, text: &str) -> Result<Persona, Failure> {
     Persona::parse(name.as_str(), text, &path_of(root, name)).map_err(|defect: Defect| {
         Failure::usage(defect.to_string())
@@ -31,7 +31,7 @@ pub(crate) fn check(root: &Root, name: &Profile, text: &str) -> Result<Persona, 
     })
 }
 
-/// Writes the file of a profile. Whatever reads it meanwhile has the old text or the new one.
+/// Replaces the file of a profile atomically. A concurrent reader sees the old text or the new.
 pub(crate) fn write(root: &Root, name: &Profile, text: &str) -> Result<PathBuf, Failure> {
     check(root, name, text)?;
     let path = path_of(root, name);
@@ -39,7 +39,6 @@ pub(crate) fn write(root: &Root, name: &Profile, text: &str) -> Result<PathBuf, 
     Ok(path)
 }
 
-/// Removes the file of a profile.
 pub(crate) fn remove(root: &Root, name: &Profile) -> Result<PathBuf, Failure> {
     let path = path_of(root, name);
     match std::fs::remove_file(&path) {

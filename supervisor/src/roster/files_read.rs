@@ -1,4 +1,4 @@
-//! What the files of lanes and policies said when they were read: whether a daemon has read them as they are now.
+//! Fingerprints of the lane and policy files that were read, to detect files that a daemon has not reloaded.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -7,18 +7,19 @@ use std::path::{Path, PathBuf};
 use crate::config::definitions::{self, Subject};
 use crate::paths::Root;
 
-/// The files of `lanes.d` and `policies.d`, each with a hash of its text: the text itself may hold what is secret.
+/// Files of `lanes.d` and `policies.d` with a hash of each text. The texts are not kept, because they may contain
+/// secrets.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FilesRead {
     texts: BTreeMap<PathBuf, u64>,
 }
 
 impl FilesRead {
-    /// The files as they are now. Blocking.
+    /// Reads the current files. Blocking.
     pub(super) fn now(root: &Root) -> Self {
         let mut texts = BTreeMap::new();
         for dir in [root.lanes_dir(), root.policies_dir()] {
-            // A directory that cannot be listed has no files that could be read later either.
+            // A directory that cannot be listed has no readable files later either.
             drop(definitions::read_all(&dir, "toml", Subject::Lane, |_, path, text| {
                 let mut hasher = DefaultHasher::new();
                 text.ok().hash(&mut hasher);
@@ -28,7 +29,7 @@ impl FilesRead {
         FilesRead { texts }
     }
 
-    /// The files that are there in one of both only, or have another text.
+    /// Returns files that exist in only one of the two, or whose texts differ.
     fn changed<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = &'a PathBuf> {
         let gone = other.texts.keys().filter(|path| !self.texts.contains_key(*path));
         self.texts
@@ -38,7 +39,8 @@ impl FilesRead {
             .chain(gone)
     }
 
-    /// The files among those that changed on which a lane depends: its own, and those of policies, of which one may extend another.
+    /// Returns the changed files on which a lane depends: its own file, and all policy files, because policies may
+    /// extend each other.
     pub(super) fn changed_for(&self, other: &Self, root: &Root, lane: &str) -> Vec<PathBuf> {
         let own = root.lanes_dir().join(format!("{lane}.toml"));
         let policies = root.policies_dir();

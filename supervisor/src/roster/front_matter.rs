@@ -1,26 +1,26 @@
-//! A Markdown file with YAML front matter: settings between two lines of `---`, and then a text.
+//! Parses Markdown files with YAML front matter: settings between two lines of `---`, then a text.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_saphyr::budget::BudgetBreach;
 use serde_saphyr::{DefaultMessageFormatter, Error, MessageFormatter as _};
 
-/// The longest front matter, in bytes.
+/// Limit on the front matter, in bytes.
 const LONGEST: usize = 16 << 10;
 
-/// A Markdown file, taken apart.
+/// The two parts of a Markdown file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Parts<'a> {
-    /// The settings, as YAML. Its first line is the second one of the file.
+    /// Settings as YAML. The first line of it is the second line of the file.
     yaml: &'a str,
-    /// What follows it.
+    /// Text after the front matter.
     pub(crate) body: &'a str,
 }
 
-/// What is wrong with a file, and where.
+/// Error in a file, with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
-    /// The line of the file, counted from 1.
+    /// Line of the file, counted from 1.
     pub(crate) line: usize,
     pub(crate) key: Option<String>,
     pub(crate) message: String,
@@ -33,7 +33,7 @@ impl Fault {
 }
 
 impl<'a> Parts<'a> {
-    /// Takes a file apart.
+    /// Splits a file.
     pub(crate) fn of(text: &'a str) -> Result<Self, Fault> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let Some(rest) = after_fence(text) else {
@@ -53,13 +53,12 @@ impl<'a> Parts<'a> {
         Err(Fault::at(1, "its front matter has no end; write a line of --- after it"))
     }
 
-    /// Reads the settings.
     pub(crate) fn settings<T: DeserializeOwned>(&self) -> Result<T, Fault> {
         Self::settings_of(self.yaml).map_err(|e| self.told(&e))
     }
 
-    /// Reads settings as Claude Code reads those of its agent files: where they are no YAML, the values of its lines are texts, whatever
-    /// is in them. Also returns the fault that is passed over so.
+    /// Parses settings as leniently as Claude Code does: if they are not valid YAML, each value of a line is taken as
+    /// a text. Also returns the fault that was passed over.
     pub(crate) fn loose_settings<T: DeserializeOwned>(&self) -> Result<(T, Option<Fault>), Fault> {
         let error = match Self::settings_of(self.yaml) {
             Ok(settings) => return Ok((settings, None)),
@@ -75,7 +74,7 @@ impl<'a> Parts<'a> {
     }
 
     fn settings_of<T: DeserializeOwned>(yaml: &str) -> Result<T, Error> {
-        // What a person writes into a profile is flat: whatever refers to another part of itself could grow without end.
+        // Profiles are flat. Anchors and aliases could expand without end, so they are refused.
         let options = serde_saphyr::options! {
             budget: serde_saphyr::budget! {
                 max_anchors: 0,
@@ -95,7 +94,7 @@ impl<'a> Parts<'a> {
         Fault { line: line + 1, key: key_of(self.yaml, line), message: in_words(error.without_snippet()) }
     }
 
-    /// The line of the file that sets a key.
+    /// Makes a fault at the line that sets a key.
     pub(crate) fn fault(&self, key: &str, message: impl Into<String>) -> Fault {
         let sets = |line: &str| key_in(line).is_some_and(|found| found == key);
         let line = self.yaml.lines().position(sets).map_or(1, |index| index + 2);
@@ -103,7 +102,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// What is wrong, in the words of who writes such a file.
+/// Words a parse error for the author of such a file.
 fn in_words(error: &Error) -> String {
     match error {
         Error::Budget { breach: BudgetBreach::Anchors { .. } | BudgetBreach::Aliases { .. }, .. } => {
@@ -123,7 +122,7 @@ fn in_words(error: &Error) -> String {
         other => {
             let told = DefaultMessageFormatter.format_message(other);
             let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
-            // What people write most often that YAML reads otherwise: a text with a colon.
+            // The most frequent mistake: an unquoted text with a colon.
             let is_colon = told.contains("mapping values are not allowed");
             let hint = if is_colon { ": put a text that has a colon in quotes" } else { "" };
             format!("{told}{hint}")
@@ -131,7 +130,7 @@ fn in_words(error: &Error) -> String {
     }
 }
 
-/// A line that sets a key to a plain value, with that in quotes.
+/// Returns a line that sets a key to a plain value, with the value in quotes; any other line unchanged.
 fn with_quotes(line: &str) -> String {
     let Some((key, rest)) = line.split_once(':').filter(|_| key_in(line).is_some()) else {
         return line.to_owned();
@@ -140,7 +139,7 @@ fn with_quotes(line: &str) -> String {
     let is_within =
         |open: char, close: char| value.len() > 1 && value.starts_with(open) && value.ends_with(close);
     let is_whole = [('"', '"'), ('\'', '\''), ('[', ']'), ('{', '}')].iter().any(|(a, b)| is_within(*a, *b));
-    // The first line of a block, or a key with its values beneath it.
+    // Start of a block, or a key with its values below.
     let is_begun = value.is_empty() || ((value.starts_with(['|', '>'])) && value.len() < 4);
     let is_nested = key.starts_with([' ', '\t', '-']) || !rest.starts_with([' ', '\t']);
     if is_whole || is_begun || is_nested {
@@ -149,13 +148,13 @@ fn with_quotes(line: &str) -> String {
     format!("{key}: {}", Value::from(value))
 }
 
-/// What follows a first line of `---`; none where the first line is another one.
+/// Returns the text after a first line of `---`; none if the first line differs.
 fn after_fence(text: &str) -> Option<&str> {
     let (line, rest) = text.split_once('\n').unwrap_or((text, ""));
     (line.trim_end() == "---").then_some(rest)
 }
 
-/// The key that a line sets, counted from 1.
+/// Returns the key that a line, counted from 1, sets.
 fn key_of(yaml: &str, line: usize) -> Option<String> {
     yaml.lines().nth(line.checked_sub(1)?).and_then(key_in).map(str::to_owned)
 }

@@ -1,8 +1,8 @@
-//! What a profile says of the homes of its workers.
+//! Setting of a profile for the homes of its workers.
 
 use serde::{Deserialize, Serialize};
 
-/// What is kept of the homes of a profile's workers.
+/// Part of a worker's home that later runs find again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Home {

@@ -1,5 +1,5 @@
-//! Names in the configuration that lead nowhere: pools without places, and assignees and lanes that do not exist. None is an
-//! error, as what they name may be added later; each is a warning, because until then it does not do what was meant.
+//! Finds dangling names in the configuration: pools without places, and assignees and lanes that do not exist. A
+//! dangling name is a warning and no error, because its target may be added later.
 
 use kernel::{Pool, Profile, ProposalKind};
 use schemars::JsonSchema;
@@ -9,17 +9,16 @@ use super::{Found, Roster};
 use crate::config::Config;
 use crate::config::triage::TriageConfig;
 
-/// One such name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct LooseName {
-    /// Where it is named and what it does not lead to.
+    /// Location of the name, and the missing target.
     pub(crate) text: String,
-    /// What to do about it.
+    /// Remedy.
     pub(crate) hint: String,
 }
 
 impl LooseName {
-    /// A pool that somebody names and `[pools]` does not have; none where it has it.
+    /// Returns a warning if `[pools]` lacks a pool that `who` uses.
     pub(crate) fn of_pool(pool: &Pool, who: &str, config: &Config) -> Option<Self> {
         (!config.pools.contains_key(pool)).then(|| LooseName {
             text: format!(
@@ -37,7 +36,7 @@ impl std::fmt::Display for LooseName {
 }
 
 impl Roster {
-    /// Finds them in the configuration and in the files of profiles and lanes.
+    /// Returns the dangling names in the configuration and in the files of profiles and lanes.
     pub(crate) fn loose_names(&self, config: &Config) -> Vec<LooseName> {
         let of_profiles = self.profiles().flat_map(|(name, found)| {
             let Found::Usable(persona) = found else { return Vec::new() };
@@ -74,7 +73,7 @@ impl Roster {
     }
 }
 
-/// What to do about a name that nobody has.
+/// Returns the remedy for an unknown name.
 fn meant(name: &str, nearest: Option<String>, list: &str) -> String {
     let nearest = nearest.filter(|nearest| nearest != name);
     let nearest = nearest.map(|nearest| format!("{nearest} is like it; ")).unwrap_or_default();

@@ -1,8 +1,9 @@
-//! The roster: what an assignee stands for, in one place. Its profile, lane, model, policy, account and limits, or the one
-//! reason why nothing can be started for it.
+//! The roster resolves an assignee to its profile, lane, model, policy, account and limits, or to the reason why no
+//! worker can be started for it.
 //!
-//! An assignee names a profile, or a lane where no profile has that name. Nothing else decides who can run: dispatch and its
-//! dry run, `why`, diagnostics, the warnings of `create` and `assign`, and `status` all ask [`Roster::resolve`].
+//! An assignee names a profile, or a lane if no profile has that name. Every part that needs to know if an assignee
+//! can run calls [`Roster::resolve`]: dispatch and its dry run, `why`, diagnostics, the warnings of `create` and
+//! `assign`, and `status`.
 
 mod adopted;
 mod cannot_run;
@@ -52,7 +53,7 @@ use crate::config::definitions::{Defect, Found};
 use crate::lanes::{Lane, Lanes, Skill, ToolServers, program};
 use crate::paths::Root;
 
-/// Who can work here, and under which policies.
+/// Profiles, lanes, policies and skills of one root.
 #[derive(Clone, Debug)]
 pub(crate) struct Roster {
     profiles: ProfileRegistry,
@@ -62,40 +63,35 @@ pub(crate) struct Roster {
     read: FilesRead,
 }
 
-/// What an assignee resolves to.
 #[derive(Debug)]
 pub(crate) struct Resolved<'a> {
-    /// The assignee.
+    /// Assignee.
     pub(crate) profile: Profile,
-    /// How its workers start and end.
+    /// Rules for the start and the ending of its workers.
     pub(crate) lane: &'a Lane,
-    /// What that is called.
     pub(crate) lane_name: Profile,
-    /// What is kept of their homes.
+    /// Part of a worker's home that later runs find again.
     pub(crate) home: Home,
-    /// The model that they use.
+    /// Model.
     pub(crate) model: Option<&'a str>,
-    /// What they are there for.
     pub(crate) role: WorkerRole,
-    /// What they read before their task.
+    /// Text that its workers read before their task.
     pub(crate) role_prompt: Option<&'a str>,
-    /// The servers of tools that they have beside the board's.
+    /// Tool servers in addition to the board's.
     pub(crate) servers: Cow<'a, ToolServers>,
-    /// The hosts that they reach beside those of their lane, where their policy has a proxy.
+    /// Hosts that its workers may reach through the proxy of their policy, in addition to the lane's hosts.
     pub(crate) hosts: Cow<'a, BTreeSet<HostRule>>,
-    /// The skills of its profile.
     pub(crate) skills: Vec<&'a Skill>,
     pub(crate) policy_name: String,
-    /// What they may touch, without what their lane adds.
+    /// Policy of its workers, without the additions of their lane.
     pub(crate) policy: &'a Policy,
-    /// Whose rate limits they share.
+    /// Account with shared rate limits.
     pub(crate) account: Option<&'a str>,
-    /// What limits them.
     pub(crate) limits: RunLimits,
 }
 
 impl Resolved<'_> {
-    /// The policy of a run: with the hosts, the secrets and the brokers of its lane, and the hosts of its profile.
+    /// Returns the policy of a run, with the hosts, secrets and brokers of its lane and the hosts of its profile.
     pub(crate) fn policy_of_run(&self, stores: &SecretStores) -> Policy {
         let mut additions = self.lane.additions.clone();
         additions.hosts.extend(self.hosts.iter().cloned());
@@ -104,17 +100,17 @@ impl Resolved<'_> {
 }
 
 impl Resolved<'_> {
-    /// The program of its workers, where it is known to be nowhere. Looks at files: blocking.
+    /// Returns the program of its workers if it is certainly missing. Blocking: reads files.
     fn missing_program(&self, home: Option<&Path>) -> Option<String> {
         let program = self.lane.program();
-        // A task may bring it, or the home of a worker's user have it.
+        // The name may contain a placeholder, or the program may lie in the home of a worker's user.
         let is_known = !program.contains('{') && self.policy.filesystem.toolchains.required().is_none();
         let dirs = || self.lane.search_path(self.policy, home);
         (is_known && program::find(&program, &dirs()).is_none()).then_some(program)
     }
 
-    /// Why nothing runs for want of the program, where it is known to be nowhere. `home` is that in which it is looked for as well. Looks at files:
-    /// blocking.
+    /// Returns the reason why nothing runs if the program is certainly missing. `home` is searched as well. Blocking:
+    /// reads files.
     pub(crate) fn without_program(&self, home: Option<&Path>) -> Option<String> {
         let lane = &self.lane_name;
         let missing = self.missing_program(home)?;
@@ -125,22 +121,22 @@ impl Resolved<'_> {
     }
 }
 
-/// The name that is most like one that nobody has, where one is like it.
+/// Returns the existing name that is most similar to an unknown name, if any is similar enough.
 pub(crate) fn nearest(wanted: &str, names: Vec<String>) -> Option<String> {
     let near = names.into_iter().map(|name| (strsim::damerau_levenshtein(wanted, &name), name));
     near.min().filter(|(distance, name)| *distance <= (name.len() / 3).max(1)).map(|(_, name)| name)
 }
 
-/// The beginning of a hint that names what may have been meant by a name that nobody has; empty where nothing is like it.
+/// Returns the beginning of a hint that suggests a similar name; empty if none is similar.
 pub(crate) fn did_you_mean(wanted: &Profile, names: &[&str]) -> String {
     let near = nearest(wanted.as_str(), names.iter().map(|name| (*name).to_owned()).collect());
     near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default()
 }
 
 impl Roster {
-    /// The built-in lanes and policies and those of the configuration.
+    /// Loads the built-in definitions and the configuration.
     pub(crate) fn load(root: &Root) -> Self {
-        // Before the rest: of a file that is written meanwhile it is said that it has changed.
+        // Taken first: a file that is written meanwhile then counts as changed.
         let read = FilesRead::now(root);
         Roster {
             profiles: ProfileRegistry::load(root),
@@ -151,8 +147,8 @@ impl Roster {
         }
     }
 
-    /// What the files say now, on the same host: what a daemon that has this roster would have after a reload, but for what it keeps of
-    /// files that have become defective. Blocking.
+    /// Loads the files again for the same host. The result is the roster of a daemon after a reload, except for last
+    /// good versions of defective files. Blocking.
     pub(crate) fn on_disk(&self, root: &Root) -> Self {
         let now = Roster::load(root);
         match self.policies.host() {
@@ -161,12 +157,13 @@ impl Roster {
         }
     }
 
-    /// The files of a lane and of policies that say something else in `now`.
+    /// Returns the files of a lane and of policies whose texts differ in `now`.
     pub(crate) fn changed_files(&self, now: &Roster, root: &Root, lane: &Profile) -> Vec<PathBuf> {
         self.read.changed_for(&now.read, root, lane.as_str())
     }
 
-    /// The same, read again: what is defective now and was good in `before` stays as it was.
+    /// Loads the files again. Definitions that are defective now and were good in `before` keep their last good
+    /// version.
     pub(crate) fn reload(root: &Root, before: &Roster) -> Self {
         let mut now = Roster::load(root);
         now.profiles.keep(&before.profiles);
@@ -176,16 +173,16 @@ impl Roster {
         now
     }
 
-    /// The same, on a host: policies that it cannot enforce start nothing.
+    /// Sets the host: assignees with policies that it cannot enforce cannot run.
     pub(crate) fn on(self, host: &policies::Support) -> Self {
         Roster { policies: self.policies.on(host), ..self }
     }
 
-    /// What an assignee stands for, in a task that names a policy or none.
+    /// Resolves an assignee, in a task that names a policy or none.
     ///
     /// # Errors
-    /// Says why nothing can be started for it at present. The one rule for the daemon, for what it shows, and for
-    /// commands without one.
+    /// Reason why no worker can be started for it at present. The daemon, its displays and commands without a daemon
+    /// share this rule.
     pub(crate) fn resolve(
         &self,
         assignee: &Profile,
@@ -252,7 +249,8 @@ impl Roster {
         })
     }
 
-    /// The profile of a name. A lane goes before a shipped profile: the names of lanes are the operator's.
+    /// Returns the profile of a name. A lane takes precedence over a shipped profile, because the operator chooses
+    /// the names of lanes.
     fn profile(&self, name: &str) -> Found<'_, Persona> {
         match self.profiles.find(name) {
             Found::Usable(persona) if persona.is_shipped && self.lanes.has(name) => Found::Absent,
@@ -260,7 +258,7 @@ impl Roster {
         }
     }
 
-    /// The profile of an assignee, where it can be used.
+    /// Returns the profile of an assignee if it is usable.
     fn persona(&self, assignee: &Profile) -> Option<&Persona> {
         match self.profile(assignee.as_str()) {
             Found::Usable(persona) => Some(persona),
@@ -268,8 +266,8 @@ impl Roster {
         }
     }
 
-    /// The name of the lane of an assignee, whether it can run or not: its profile's, else the configured one; its own name
-    /// where it is no profile.
+    /// Returns the name of an assignee's lane, even if it cannot run: the profile's lane, else the configured
+    /// default. An assignee without a profile is itself the name of a lane.
     pub(crate) fn lane_name(&self, assignee: &Profile, config: &Config) -> Profile {
         match self.persona(assignee) {
             Some(persona) => persona.settings.lane.as_ref().unwrap_or(&config.worker.lane).clone(),
@@ -277,8 +275,8 @@ impl Roster {
         }
     }
 
-    /// The name of the policy of a run, whether it can run or not: the task's, else its profile's, else its lane's, else the
-    /// configured one.
+    /// Returns the name of a run's policy, even if it cannot run: the task's, else the profile's, else the lane's,
+    /// else the configured default.
     pub(crate) fn policy_name(&self, assignee: &Profile, asked: Option<&str>, config: &Config) -> String {
         let of_profile = || self.persona(assignee)?.settings.policy.as_deref();
         let of_lane = || match self.lanes.find(&self.lane_name(assignee, config)) {
@@ -289,12 +287,12 @@ impl Roster {
         asked.or_else(of_lane).unwrap_or_else(|| config.worker.policy.clone())
     }
 
-    /// What the workers of an assignee are there for.
+    /// Returns the role of an assignee's workers.
     pub(crate) fn role(&self, assignee: &Profile) -> WorkerRole {
         self.persona(assignee).map(|persona| persona.settings.role).unwrap_or_default()
     }
 
-    /// What each run of an assignee takes of what is limited, whether it can run or not.
+    /// Returns the resource claims of each run of an assignee, even if it cannot run.
     pub(crate) fn share(&self, assignee: &Profile, config: &Config) -> Share {
         let name = self.lane_name(assignee, config);
         let persona = self.persona(assignee);
@@ -317,7 +315,7 @@ impl Roster {
         &self.skills
     }
 
-    /// The profiles, by name, also those that cannot be used.
+    /// Returns the profiles by name, including unusable ones.
     pub(crate) fn profiles(&self) -> impl Iterator<Item = (&str, Found<'_, Persona>)> {
         let profiles = self.profiles.names().map(|name| (name, self.profile(name)));
         profiles.filter(|(_, found)| !matches!(found, Found::Absent))
@@ -327,24 +325,24 @@ impl Roster {
         &self.lanes
     }
 
-    /// The name that is most like one that nobody has, where one is like it.
+    /// Returns the existing name that is most similar to an unknown name, if any is similar enough.
     pub(crate) fn nearest(&self, wanted: &str) -> Option<String> {
         nearest(wanted, self.names())
     }
 
-    /// The names of all assignees that are known here, also of those that cannot run.
+    /// Returns the names of all known assignees, including assignees that cannot run.
     pub(crate) fn names(&self) -> Vec<String> {
         let names: BTreeSet<&str> = self.profiles.names().chain(self.lanes.names()).collect();
         names.into_iter().map(str::to_owned).collect()
     }
 
-    /// Whether this assignee is known here, whether it can run or not.
+    /// True if the assignee is known, even if it cannot run.
     pub(crate) fn knows(&self, assignee: &Profile) -> bool {
         let is_profile = !matches!(self.profile(assignee.as_str()), Found::Absent);
         is_profile || !matches!(self.lanes.find(assignee), Found::Absent)
     }
 
-    /// The account of each assignee that has one.
+    /// Returns the account of each assignee that has one.
     pub(crate) fn accounts(&self, config: &Config) -> kernel::Accounts {
         let of_lanes = self.lanes.accounts();
         let mut accounts = of_lanes.clone();
@@ -363,14 +361,14 @@ impl Roster {
         &self.policies
     }
 
-    /// What is wrong with the files of the configuration.
+    /// Returns the defects in the files of the configuration.
     pub(crate) fn defects(&self) -> impl Iterator<Item = &Defect> {
         let skills = self.skills.defects();
         self.profiles.defects().chain(self.lanes.defects()).chain(self.policies.defects()).chain(skills)
     }
 }
 
-/// What a lane lacks that a profile says.
+/// Returns the feature that a lane lacks for a profile.
 fn unfit(persona: &Persona, lane: &Lane) -> Option<&'static str> {
     if persona.settings.model.is_some() && !lane.takes_model() {
         return Some("uses no {model}, so the profile's `model` changes nothing");

@@ -1,5 +1,5 @@
-//! The policies that there are: those built in, and those of `policies.d/*.toml`, one file a policy, named by the file; and
-//! which of them this host cannot enforce.
+//! All policies: the built-in ones, and those in `policies.d/*.toml`, one file a policy, named by the file; with the
+//! policies that this host cannot enforce.
 
 use std::collections::BTreeMap;
 
@@ -10,24 +10,23 @@ use crate::config::definitions::{self, Defect, Definitions, Found, Subject};
 use crate::failure::with_causes;
 use crate::paths::Root;
 
-/// All policies, by name.
+/// All policies by name.
 #[derive(Clone, Debug)]
 pub(crate) struct PolicyRegistry {
     defined: Definitions<Policy>,
-    /// Those that this host cannot enforce, and why; empty where nobody has examined the host.
+    /// Policies that this host cannot enforce, with the reasons; empty while the host is not examined.
     unenforceable: BTreeMap<String, String>,
-    /// The host, where somebody has examined it.
     host: Option<Support>,
 }
 
 impl PolicyRegistry {
-    /// The built-in policies and those of the configuration.
+    /// Loads the built-in policies and the policies of the configuration.
     pub(super) fn load(root: &Root) -> Self {
         let built_in = Policy::builtin_names().iter();
         let mut defined = Definitions::builtin(
             built_in.filter_map(|name| Some(((*name).to_owned(), Ok(Policy::builtin(name)?)))),
         );
-        // All of them are read before any is understood: one may extend another.
+        // All texts are read before any is parsed, because policies may extend each other.
         let mut sources = BTreeMap::new();
         let listed = definitions::read_all(
             &root.policies_dir(),
@@ -51,7 +50,7 @@ impl PolicyRegistry {
                         Defect { path: e.origin().into(), ..defect(e.what()) }
                             .at(e.line(), e.key().map(str::to_owned))
                     }),
-                // What would be closed to its workers is not known.
+                // Without the mount table, the paths that are closed to workers are unknown.
                 Err(e) => Err(defect(format!("the table of mounts cannot be read: {e}"))),
             };
             defined.define(name, read);
@@ -59,12 +58,12 @@ impl PolicyRegistry {
         PolicyRegistry { defined, unenforceable: BTreeMap::new(), host: None }
     }
 
-    /// Keeps what was good in `before` and is defective now.
+    /// Keeps the good versions in `before` of policies that are defective now.
     pub(super) fn keep(&mut self, before: &Self) {
         self.defined.keep(&before.defined);
     }
 
-    /// The same, on a host: policies that it cannot enforce start nothing.
+    /// Sets the host, and finds the policies that it cannot enforce.
     pub(super) fn on(self, host: &Support) -> Self {
         let unenforceable = self.defined.usable().filter_map(|(name, policy)| {
             Some((name.to_owned(), with_causes(&policy.check_host(host).err()?)))
@@ -73,7 +72,7 @@ impl PolicyRegistry {
         PolicyRegistry { unenforceable, host: Some(host.clone()), ..self }
     }
 
-    /// The host that was examined.
+    /// Returns the examined host.
     pub(super) fn host(&self) -> Option<&Support> {
         self.host.as_ref()
     }
@@ -82,7 +81,7 @@ impl PolicyRegistry {
         self.defined.names()
     }
 
-    /// The policy of a name, on whatever host.
+    /// Returns the policy of a name, enforceable or not.
     pub(crate) fn find(&self, name: &str) -> Result<&Policy, CannotRun> {
         let policy = name.to_owned();
         match self.defined.find(name) {
@@ -97,7 +96,8 @@ impl PolicyRegistry {
         }
     }
 
-    /// The policy of a name, for the program of `who`, which has no proxy.
+    /// Returns the policy of a name for the program of `who`; refuses a policy with a proxy, which such a program
+    /// lacks.
     pub(crate) fn without_proxy(&self, name: &str, who: &str) -> Result<&Policy, String> {
         let policy = self.find(name).map_err(|why| why.to_string())?;
         if policy.has_proxy() {
@@ -108,7 +108,7 @@ impl PolicyRegistry {
         Ok(policy)
     }
 
-    /// The policy of a name, where this host can enforce it.
+    /// Returns the policy of a name if this host can enforce it.
     pub(super) fn enforceable(&self, name: &str) -> Result<&Policy, CannotRun> {
         let policy = self.find(name)?;
         match self.unenforceable.get(name) {
@@ -117,7 +117,7 @@ impl PolicyRegistry {
         }
     }
 
-    /// The policies that this host cannot enforce, each with the reason.
+    /// Returns the policies that this host cannot enforce, with the reasons.
     pub(crate) fn unenforceable(&self) -> &BTreeMap<String, String> {
         &self.unenforceable
     }

@@ -1,4 +1,5 @@
-//! One profile: what its file says, checked. Markdown with YAML front matter; the text is what its workers read first.
+//! Parses and checks the file of a profile: Markdown with YAML front matter, followed by the text that workers read
+//! first.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,31 +15,31 @@ use crate::config::definitions::{Defect, Subject};
 use crate::lanes::{ToolServers, servers_defect};
 use crate::time::duration::WrittenDuration;
 
-/// The longest role prompt, in bytes: with the context of a task it still is a word of a command.
+/// Limit on the role text, in bytes: together with the context of a task it still fits a command argument.
 const LONGEST_PROMPT: usize = 48 << 10;
-/// The most skills of a prosettings.
+/// Limit on the skills of a profile.
 const MOST_SKILLS: usize = 16;
-/// The most hosts of a prosettings.
+/// Limit on the hosts of a profile.
 const MOST_HOSTS: usize = 64;
-/// The longest of the other texts, in bytes.
+/// Limit on each other text, in bytes.
 pub(super) const LONGEST_TEXT: usize = 1024;
 
-/// Who a worker is: what its file says beside the lane in which it runs, checked.
+/// A checked profile: the settings of its workers beside the lane, and their role text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Persona {
-    /// The file that says it.
+    /// File of the profile.
     pub(crate) origin: PathBuf,
-    /// Whether it comes with the program. Anything of the configuration goes before it.
+    /// True for a profile that is shipped with the program. The configuration takes precedence over it.
     pub(crate) is_shipped: bool,
     pub(crate) settings: Settings,
-    /// What its workers read before their task.
+    /// Text that its workers read before their task.
     pub(crate) prompt: Option<String>,
 }
 
-/// A profile as its file says it, for people and programs.
+/// Settings of a profile as its file has them, for people and programs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ProfileText {
-    /// The settings.
+    /// File of the profile.
     pub(crate) origin: PathBuf,
     pub(crate) description: Option<String>,
     pub(crate) role: WorkerRole,
@@ -53,9 +54,7 @@ pub(crate) struct ProfileText {
     pub(crate) mcp_servers: ToolServers,
     #[serde(default)]
     pub(crate) home: Home,
-    /// In seconds.
     pub(crate) max_runtime_seconds: Option<u64>,
-    /// In seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) idle_limit_seconds: Option<u64>,
     pub(crate) max_running: Option<usize>,
@@ -65,24 +64,25 @@ pub(crate) struct ProfileText {
 }
 
 impl Persona {
-    /// Reads the profile `name`; `origin` is the file that holds it.
+    /// Parses the profile `name`; `origin` is its file.
     pub(crate) fn parse(name: &str, text: &str, origin: &Path) -> Result<Self, Defect> {
         read(name, text, origin).map_err(|fault| {
             Defect::new(Subject::Profile(name.to_owned()), origin, fault.message).at(fault.line, fault.key)
         })
     }
 
-    /// How long a run may take whose task sets no limit of its own.
+    /// Returns the runtime limit for tasks that set none.
     pub(crate) fn max_runtime(&self) -> Option<Duration> {
         self.settings.limits.max_runtime.map(WrittenDuration::duration)
     }
 
-    /// How long its workers may show no progress, instead of its lane's.
+    /// Returns the longest time without progress, in place of the lane's.
     pub(crate) fn idle_limit(&self) -> Option<Duration> {
         self.settings.limits.idle_limit.map(WrittenDuration::duration)
     }
 
-    /// How many of its workers run at once, unless the configuration says it. A home that is kept is that of one run at a time.
+    /// Returns the limit on its concurrent workers, unless the configuration sets one. A kept home serves one run at
+    /// a time.
     pub(crate) fn max_running(&self) -> Option<usize> {
         self.settings.limits.max_running.or((self.settings.home == Home::Kept).then_some(1))
     }

@@ -1,4 +1,4 @@
-//! The profiles that there are: those that are shipped, and those of `profiles.d/*.md`, one file a profile, named by the file.
+//! All profiles: the shipped ones, and those in `profiles.d/*.md`, one file a profile, named by the file.
 
 use std::path::Path;
 
@@ -8,7 +8,6 @@ use super::Persona;
 use crate::config::definitions::{self, Defect, Definitions, Found, Subject};
 use crate::paths::Root;
 
-/// The profiles that are shipped.
 const SHIPPED: [(&str, &str); 12] = [
     ("orchestrator", include_str!("builtin/orchestrator.md")),
     ("researcher", include_str!("builtin/researcher.md")),
@@ -24,19 +23,19 @@ const SHIPPED: [(&str, &str); 12] = [
     ("overseer", include_str!("builtin/overseer.md")),
 ];
 
-/// The file of a shipped profile.
+/// Returns the file of a shipped profile.
 pub(crate) fn shipped(name: &str) -> Option<&'static str> {
     SHIPPED.iter().find(|(shipped, _)| *shipped == name).map(|(_, text)| *text)
 }
 
-/// All profiles, by name.
+/// All profiles by name.
 #[derive(Clone, Debug)]
 pub(crate) struct ProfileRegistry {
     defined: Definitions<Persona>,
 }
 
 impl ProfileRegistry {
-    /// The shipped ones and those of the configuration.
+    /// Loads the shipped profiles and the profiles of the configuration.
     pub(super) fn load(root: &Root) -> Self {
         let mut defined = Definitions::builtin(SHIPPED.iter().map(|(name, text)| {
             let origin = format!("the shipped profile {name}");
@@ -56,7 +55,7 @@ impl ProfileRegistry {
         ProfileRegistry { defined }
     }
 
-    /// Keeps what was good in `before` and is defective now.
+    /// Keeps the good versions in `before` of profiles that are defective now.
     pub(super) fn keep(&mut self, before: &Self) {
         self.defined.keep(&before.defined);
     }
@@ -65,7 +64,7 @@ impl ProfileRegistry {
         self.defined.find(name)
     }
 
-    /// The names of all, also of those that cannot be used.
+    /// Returns all names, including names of unusable profiles.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.defined.names()
     }
@@ -75,7 +74,7 @@ impl ProfileRegistry {
     }
 }
 
-/// Refuses a file whose name is no assignee.
+/// Refuses a file name that is not a valid assignee.
 fn named(name: &str, path: &Path) -> Result<Profile, Defect> {
     name.parse::<Profile>().map_err(|e| {
         let message = format!("{e}; the file's name is the profile's name, which tasks are assigned to");

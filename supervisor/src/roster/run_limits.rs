@@ -1,7 +1,8 @@
-//! What limits a run: how long it may take, how long it may show no progress, and how many failures in a row block its task.
+//! Limits on a run: its runtime, its time without progress, and the number of consecutive failures that block its
+//! task.
 //!
-//! The more specific goes first: the task, its profile, its lane, the configuration. A check has its own limit before all of these. Whatever
-//! they say, no run takes longer than its tenant permits. The claim and `show` ask the same function.
+//! The more specific setting wins: the task, its profile, its lane, the configuration. A check's own limit precedes
+//! all of these. No run exceeds the limit of its tenant. Claims and `show` call the same function.
 
 use std::time::Duration;
 
@@ -12,14 +13,14 @@ use crate::config::Config;
 use crate::lanes::Lane;
 use crate::time::duration::WrittenDuration;
 
-/// What limits the runs of an assignee.
+/// Limits on the runs of an assignee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RunLimits {
-    /// How long they may take where neither the task nor its tenant says it.
+    /// Runtime limit, unless the task or its tenant sets one.
     pub(super) max_runtime: TimeLimit,
-    /// How long they may show no progress; none for no limit.
+    /// Longest time without progress; none for no limit.
     pub(crate) idle_limit: Option<Duration>,
-    /// How many counted failures in a row block a task that does not say it.
+    /// Number of consecutive counted failures that block a task, unless the task sets one.
     pub(crate) failure_limit: u32,
 }
 
@@ -33,7 +34,7 @@ impl RunLimits {
         }
     }
 
-    /// The same with what a lane says, and a profile before it.
+    /// Applies the limits of a lane, and over them the limits of a profile.
     pub(super) fn with(self, lane: &Lane, persona: Option<&Persona>) -> Self {
         let of_lane = lane.max_runtime.map(|limit| (limit, LimitSource::Lane));
         let of_profile = persona.and_then(Persona::max_runtime).map(|limit| (limit, LimitSource::Profile));
@@ -45,7 +46,8 @@ impl RunLimits {
         }
     }
 
-    /// How long the next run of a task may take. That is a check where work of the task waits for one.
+    /// Returns the runtime limit of a task's next run. The next run is a check if work of the task waits for its
+    /// check.
     pub(crate) fn time_limit(&self, task: &Task, config: &Config) -> TimeLimit {
         let of_check = config.check.max_runtime.filter(|_| task.unchecked_run.is_some());
         let of_check = of_check.map(WrittenDuration::duration);

@@ -1,4 +1,4 @@
-//! The front matter of a profile: what its file says beside the text that its workers read.
+//! Front matter of a profile: its settings beside the text for workers.
 
 use std::collections::BTreeSet;
 
@@ -10,38 +10,34 @@ use super::home::Home;
 use crate::lanes::ToolServers;
 use crate::time::duration::WrittenDuration;
 
-/// What the front matter says. What reads, checks, writes and uses profiles has this one list of keys.
+/// Settings in the front matter. This one list of keys serves the code that reads, checks, writes and uses profiles.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Settings {
-    /// The name that the file gives itself.
     pub(crate) name: Option<String>,
-    /// What it is for, in one line.
+    /// Purpose, on one line.
     pub(crate) description: Option<String>,
-    /// What its workers are there for.
     pub(crate) role: WorkerRole,
-    /// Its lane; the configured one where it names none.
+    /// Lane; none for the configured default.
     pub(crate) lane: Option<Profile>,
-    /// The model, instead of its lane's.
+    /// Model, in place of the lane's.
     pub(crate) model: Option<String>,
-    /// The policy of tasks that name none, instead of its lane's.
+    /// Policy of tasks that name none, in place of the lane's.
     pub(crate) policy: Option<String>,
-    /// The account whose limits its workers share, instead of its lane's.
+    /// Account with shared rate limits, in place of the lane's.
     pub(crate) account: Option<String>,
-    /// The skills of its workers.
     pub(crate) skills: Vec<String>,
-    /// Hosts that its workers reach beside those of their lane, where their policy has a proxy.
+    /// Hosts that its workers may reach through the proxy of their policy, in addition to the lane's hosts.
     pub(crate) hosts: BTreeSet<HostRule>,
-    /// Servers of tools that its workers have beside the board's.
+    /// Tool servers in addition to the board's.
     pub(crate) mcp_servers: ToolServers,
-    /// What is kept of their homes.
+    /// Part of a worker's home that later runs find again.
     pub(crate) home: Home,
-    /// The pools of which each of its workers needs a place, beside those of its lane.
+    /// Pools in which each of its workers takes a place, in addition to the lane's pools.
     pub(crate) pools: BTreeSet<Pool>,
     pub(crate) limits: Limits,
 }
 
-/// The limits of a profile.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Limits {

@@ -1,32 +1,32 @@
-//! What each run of an assignee takes of what is limited, beside a slot.
+//! Resource claim of a run: the lane and the pools that it occupies, in addition to a slot.
 
 use std::collections::BTreeSet;
 
 use kernel::{Pool, Profile};
 use serde::{Deserialize, Serialize};
 
-/// What each run of an assignee takes of what is limited, beside a slot. Kept with a run: it has these as long as it lives, whatever is
-/// configured meanwhile.
+/// Resource claim of each run of an assignee, in addition to a slot. A run keeps its claim while it lives, even if
+/// the configuration changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Share {
-    /// Its lane; none where nothing is known of its assignee.
+    /// Lane; none if the assignee is unknown.
     pub(crate) lane: Option<Profile>,
-    /// The pools of which it has a place.
+    /// Pools in which the run takes a place.
     #[serde(default)]
     pub(crate) pools: BTreeSet<Pool>,
-    /// Those of them that its task alone names.
+    /// Pools among them that only the task names.
     #[serde(skip)]
     pub(crate) of_task: BTreeSet<Pool>,
-    /// How many runs of the assignee there may be at once by the file of its profile.
+    /// Limit on concurrent runs of the assignee, by the profile's file.
     #[serde(skip)]
     pub(crate) most_of_profile: Option<usize>,
-    /// How many runs of the lane there may be at once by its file.
+    /// Limit on concurrent runs of the lane, by the lane's file.
     #[serde(skip)]
     pub(crate) most_of_lane: Option<usize>,
 }
 
 impl Share {
-    /// The same for the run of a task that names pools itself.
+    /// Adds the pools that a task itself names.
     pub(crate) fn with(mut self, pools: &BTreeSet<Pool>) -> Self {
         self.of_task = pools.difference(&self.pools).cloned().collect();
         self.pools.extend(self.of_task.iter().cloned());

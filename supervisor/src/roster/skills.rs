@@ -1,4 +1,4 @@
-//! The skills that there are: those that are shipped, and those of `skills.d/NAME/SKILL.md`.
+//! All skills: the shipped ones, and those in `skills.d/NAME/SKILL.md`.
 
 use std::path::{Path, PathBuf};
 
@@ -10,30 +10,29 @@ use crate::config::definitions::{self, Defect, Definitions, Found, Subject};
 use crate::lanes::Skill;
 use crate::paths::Root;
 
-/// The longest skill, in bytes: several of them fit into a prompt.
+/// Limit on a skill, in bytes, so that several fit into a prompt.
 const LONGEST: usize = 24 << 10;
 
-/// The skills that are shipped.
 const SHIPPED: [(&str, &str); 2] = [
     ("board-worker", include_str!("builtin/skills/board-worker.md")),
     ("board-orchestrator", include_str!("builtin/skills/board-orchestrator.md")),
 ];
 
-/// What of the front matter is looked at; a skill may say more, for its program.
+/// Checked keys of the front matter; a skill may have more, for its program.
 #[derive(Deserialize)]
 struct SkillFile {
     name: Option<String>,
     description: String,
 }
 
-/// All skills, by name.
+/// All skills by name.
 #[derive(Clone, Debug)]
 pub(crate) struct SkillRegistry {
     defined: Definitions<Skill>,
 }
 
 impl SkillRegistry {
-    /// The shipped skills and those of the configuration.
+    /// Loads the shipped skills and the skills of the configuration.
     pub(super) fn load(root: &Root) -> Self {
         let shipped =
             SHIPPED.iter().map(|(name, text)| ((*name).to_owned(), parse(name, text, Path::new("shipped"))));
@@ -52,12 +51,12 @@ impl SkillRegistry {
         SkillRegistry { defined }
     }
 
-    /// Keeps what was good in `before` and is defective now.
+    /// Keeps the good versions in `before` of skills that are defective now.
     pub(super) fn keep(&mut self, before: &Self) {
         self.defined.keep(&before.defined);
     }
 
-    /// The skill of a name, or why there is none that can be used.
+    /// Returns the skill of a name, or the reason why it is unusable.
     pub(crate) fn find(&self, name: &str) -> Result<&Skill, String> {
         match self.defined.find(name) {
             Found::Usable(skill) => Ok(skill),
@@ -89,7 +88,7 @@ fn parse(name: &str, text: &str, origin: &Path) -> Result<Skill, Defect> {
 fn read(name: &str, text: &str) -> Result<Skill, Fault> {
     let parts = Parts::of(text)?;
     let file: SkillFile = parts.settings()?;
-    // The name is that of a directory in the home of a worker.
+    // The name becomes a directory in the home of a worker.
     if let Err(e) = name.parse::<Profile>() {
         return Err(parts.fault("name", format!("`{name}` is not a name of a skill: {e}")));
     }

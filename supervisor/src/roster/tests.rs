@@ -1,4 +1,4 @@
-//! What assignees resolve to, and why they cannot run.
+//! Tests of resolving assignees, and of the reasons why they cannot run.
 
 use kernel::{LimitSource, Pool};
 

@@ -1,4 +1,4 @@
-//! What a person has written that a daemon does not know yet: it reads its configuration at its start and at a reload.
+//! Hints about files that a daemon has not read yet: it reads its configuration at its start and at a reload.
 
 use std::path::Path;
 
@@ -6,17 +6,17 @@ use kernel::Profile;
 
 use crate::paths::Root;
 
-/// What to do about the file of a name that is unknown, if there is one.
+/// Returns a hint if an unknown name has a file that was not read yet.
 pub(crate) fn unread(root: &Root, name: &Profile) -> Option<String> {
     unread_profile(root, name).or_else(|| unread_lane(root, name))
 }
 
-/// The same, of a lane alone.
+/// Does the same for a lane alone.
 pub(crate) fn unread_lane(root: &Root, name: &Profile) -> Option<String> {
     of_file(&root.lanes_dir().join(format!("{name}.toml")))
 }
 
-/// The same, of a profile alone.
+/// Does the same for a profile alone.
 pub(crate) fn unread_profile(root: &Root, name: &Profile) -> Option<String> {
     of_file(&root.profiles_dir().join(format!("{name}.md")))
 }
@@ -25,7 +25,7 @@ fn of_file(path: &Path) -> Option<String> {
     path.is_file().then(|| format!("{} is not read yet: supervisor service reload", path.display()))
 }
 
-/// Says of a file that it is not what the daemon has read.
+/// Returns the hint that a file differs from the version in use.
 pub(crate) fn changed(path: &Path) -> String {
     let what =
         if path.is_file() { "is not in use yet as it is now" } else { "is gone, and what it said is in use" };
