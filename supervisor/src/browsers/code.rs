@@ -1,4 +1,4 @@
-//! One-time codes: each is in one link, for a few minutes, in memory alone.
+//! One-time codes of dashboard links, kept in memory for a few minutes.
 
 use std::time::{Duration, Instant};
 
@@ -7,19 +7,18 @@ use super::{digest, secret};
 use crate::exit::Code;
 use crate::failure::Failure;
 
-/// How long a link can be followed.
 pub(crate) const LIFETIME: Duration = Duration::from_mins(5);
-/// The most links of one owner that were not followed: the oldest gives way.
+/// Limit on the unused links of one owner; the oldest is dropped for a new one.
 const EACH: usize = 4;
-/// The most links in all.
+/// Limit on the unused links of all owners.
 const ALL: usize = 64;
 
-/// What a link offers.
+/// Session that a link offers.
 #[derive(Clone, Debug)]
 pub(crate) struct Offer {
-    /// Whose the session will be.
+    /// Owner of the future session.
     pub(crate) owner: Owner,
-    /// The only Unix user whose browser may follow it; none where it may be any.
+    /// Unix user whose browser alone may follow the link; none for any user.
     pub(crate) browser: Option<u32>,
 }
 
@@ -30,12 +29,11 @@ struct Pending {
     until: Instant,
 }
 
-/// The codes that were not used.
 #[derive(Debug, Default)]
 pub(super) struct Codes(Vec<Pending>);
 
 impl Codes {
-    /// Makes one. Returns it: only its digest is kept.
+    /// Makes a code and returns it. Only its digest is kept.
     pub(super) fn add(&mut self, offer: Offer, now: Instant) -> Result<String, Failure> {
         self.tidy(now);
         let own = |pending: &Pending| pending.offer.owner == offer.owner;
@@ -45,7 +43,7 @@ impl Codes {
             self.0.remove(oldest);
         }
         if self.0.len() >= ALL && !offer.owner.is_member {
-            // The users of tenants keep no operator out.
+            // Users of tenants cannot block an operator: their oldest link is dropped.
             if let Some(oldest) = self.0.iter().position(|pending| pending.offer.owner.is_member) {
                 self.0.remove(oldest);
             }
@@ -59,25 +57,25 @@ impl Codes {
         Ok(code)
     }
 
-    /// What a code offers, unless it was used or is too old.
+    /// Returns the offer of a code, unless the code was used or has expired.
     pub(super) fn find(&self, code: &str, now: Instant) -> Option<Offer> {
         let digest = digest(code);
         let own = |pending: &&Pending| pending.digest == digest && now < pending.until;
         self.0.iter().find(own).map(|pending| pending.offer.clone())
     }
 
-    /// Uses a code up.
+    /// Invalidates a code.
     pub(super) fn take(&mut self, code: &str) {
         let digest = digest(code);
         self.0.retain(|pending| pending.digest != digest);
     }
 
-    /// Forgets those of some owners.
+    /// Removes the codes of the owners that match.
     pub(super) fn forget(&mut self, whose: impl Fn(&Owner) -> bool) {
         self.0.retain(|pending| !whose(&pending.offer.owner));
     }
 
-    /// Forgets those that are too old, and returns how long the first of the others lasts.
+    /// Removes expired codes. Returns the time until the next one expires.
     pub(super) fn tidy(&mut self, now: Instant) -> Option<Duration> {
         self.0.retain(|pending| now < pending.until);
         self.0.iter().map(|pending| pending.until - now).min()

@@ -1,4 +1,4 @@
-//! The sessions of a root on disk: digests of their secrets, in a file that nobody but the daemon's user reads.
+//! Stores the browser sessions of a root: digests of their secrets, in a file that only the daemon's user reads.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::session::{Owner, Session, SessionId};
 use crate::failure::Failure;
 use crate::paths::private_file;
 
-/// The version of the form: another one is not read, and its sessions begin anew.
+/// Version of the format. A file of another version is ignored, and all sessions are lost.
 const VERSION: u32 = 1;
 
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(super) struct Kept {
     pub(super) sessions: Vec<Arc<Session>>,
 }
 
-/// The form of the file.
+/// Format of the file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Form {
     version: u32,
@@ -68,15 +68,15 @@ impl Default for Kept {
 }
 
 impl Kept {
-    /// The text of the file.
+    /// Returns the text of the file.
     pub(super) fn text(&self) -> Vec<u8> {
         let sessions = self.sessions.iter().map(|session| Line::of(session)).collect();
         let form = Form { version: VERSION, cookie_name: self.cookie_name.clone(), sessions };
-        // It has neither maps nor numbers that JSON cannot say.
+        // The form has neither maps nor numbers that JSON cannot represent.
         serde_json::to_vec(&form).unwrap_or_default()
     }
 
-    /// Ends those that are over by now. Returns whether there were any.
+    /// Ends expired sessions. Returns true if there were any.
     pub(super) fn expire(&mut self, now: Timestamp) -> bool {
         !self.end(|session| session.is_over(now)).is_empty()
     }
@@ -89,14 +89,14 @@ impl Kept {
         ended.iter().map(|session| session.id.clone()).collect()
     }
 
-    /// Ends those of an owner that were used least lately, until there is room for one more.
+    /// Ends the least recently used sessions of an owner until it has fewer than `most`.
     pub(super) fn make_room(&mut self, owner: &Owner, most: usize) {
         while self.sessions.iter().filter(|session| session.owner == *owner).count() >= most {
             self.end_last(|own| own == owner);
         }
     }
 
-    /// Ends the one of some owners that was used least lately.
+    /// Ends the least recently used session among the owners that match.
     pub(super) fn end_last(&mut self, whose: impl Fn(&Owner) -> bool) {
         let own = self.sessions.iter().filter(|session| whose(&session.owner));
         if let Some(last) = own.min_by_key(|session| session.used()).map(|session| session.id.clone()) {
@@ -105,7 +105,7 @@ impl Kept {
     }
 }
 
-/// Reads the file; one without sessions where there is none.
+/// Reads the file; a missing file has no sessions.
 pub(super) fn read(path: &Path) -> Result<Kept, Failure> {
     let fail = |e: std::io::Error| Failure::file("read", path, &e);
     let text = match std::fs::read(path) {
@@ -121,12 +121,11 @@ pub(super) fn read(path: &Path) -> Result<Kept, Failure> {
     Ok(Kept { cookie_name: form.cookie_name, sessions })
 }
 
-/// Whether a name can be that of a cookie.
+/// True if a text is a valid cookie name.
 fn is_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
-/// Writes the file.
 pub(super) fn write(path: &Path, text: &[u8]) -> Result<(), Failure> {
     private_file::write(path, text).map_err(|e| Failure::file("write", path, &e))
 }

@@ -1,4 +1,4 @@
-//! The browsers that an operator has let in: one-time links, and sessions.
+//! Browser access for operators and members of tenants: one-time links, and sessions.
 //!
 //! ```text
 //! supervisor dashboard ─▶ a code, in memory, for 5 minutes, once ─▶ http://127.0.0.1:8470/open#CODE
@@ -6,8 +6,8 @@
 //! each request          ─▶ cookie and key of one session, from the Unix user that has begun it
 //! ```
 //!
-//! A session is that of the person who asked for its link, or of one tenant. It ends 12 hours after its last request, 7 days after it began, when it
-//! is revoked, or when the browser gets another one.
+//! A session belongs to the person who asked for its link, or to one tenant. The session ends 12 hours after its last
+//! request, 7 days after its start, when it is revoked, or when the browser gets another session.
 
 mod code;
 mod file;
@@ -30,24 +30,25 @@ use crate::exit::Code;
 use crate::failure::Failure;
 use crate::paths::Root;
 
-/// The most sessions of one owner: the one that was used least lately ends.
+/// Limit on the sessions of one owner; the least recently used ends for a new one.
 const EACH: usize = 16;
-/// The most sessions in all.
+/// Limit on all sessions.
 const ALL: usize = 256;
-/// How many may ask at once for the dashboard to listen; more wait. Each waits for its answer, and an operator asks one at a time.
+/// Limit on pending requests to open the dashboard's listener; further callers wait. An operator makes one request at
+/// a time.
 const OPENINGS: usize = 16;
-/// How much later the file may say that a session was used.
+/// Longest delay with which the file records the use of a session.
 const NOTED: Duration = Duration::from_mins(5);
 
-/// What asks the dashboard to listen, and hears where, or why it does not.
+/// Request to open the dashboard's listener; the reply is its address or the reason for a failure.
 pub(crate) type Opening = oneshot::Sender<Result<String, Failure>>;
 
-/// The links and sessions of one root.
+/// Links and sessions of one root.
 #[derive(Debug)]
 pub(crate) struct Browsers {
     path: PathBuf,
     state: Mutex<State>,
-    /// Held while the file is written, and not while requests look at the sessions.
+    /// Held during a write of the file, but not during requests that look up sessions.
     writing: Mutex<()>,
     door: Mutex<Option<mpsc::Sender<Opening>>>,
     changed: Notify,
@@ -57,52 +58,51 @@ pub(crate) struct Browsers {
 struct State {
     codes: Codes,
     kept: Kept,
-    /// When the file was last written.
+    /// Time of the last write of the file.
     written: Option<Instant>,
 }
 
-/// What a browser gets that has shown a code.
+/// Credentials for a browser that presented a valid code.
 pub(crate) struct Begun {
-    /// The value of its cookie.
     pub(crate) cookie: String,
-    /// What the page shows with each request.
+    /// Key that the page sends with each request.
     pub(crate) key: String,
     pub(crate) session: Arc<Session>,
 }
 
-/// Why a browser does not get a session.
+/// Reason why a browser gets no session.
 #[derive(Debug)]
 pub(crate) enum NotBegun {
-    /// The code is nobody's: it was used, is too old, or was made by another daemon.
+    /// The code is unknown: it was used, has expired, or another daemon made it.
     Unknown,
     /// The code is for another Unix user.
     OfAnother,
-    /// The browser has a session of somebody else, and the person has not said that it is to end.
+    /// The browser has a session of another owner, and the person has not agreed to end it.
     Occupied(Owner),
-    /// It cannot be kept.
+    /// The session cannot be stored.
     Failed(Failure),
 }
 
-/// A secret that is hard to guess, as text for a header or a link.
+/// Returns a random secret of 256 bits in hexadecimal, for a header or a link.
 fn secret() -> String {
     let mut bytes = [0_u8; 32];
     rand::rng().fill_bytes(&mut bytes);
     hex::encode(bytes)
 }
 
-/// What is kept of a secret. Digests are compared, so that the time taken tells nothing of it.
+/// Returns the digest of a secret. Comparing digests reveals nothing about the secret through timing.
 fn digest(secret: &str) -> [u8; 32] {
     Sha256::digest(secret.as_bytes()).into()
 }
 
 impl Browsers {
-    /// Those of a root. Nothing is read before [`Browsers::load`].
+    /// Makes the state for a root. [`Browsers::load`] reads the file.
     pub(crate) fn new(root: &Root) -> Self {
         let (state, writing, door) = (Mutex::default(), Mutex::default(), Mutex::default());
         Browsers { path: root.browser_sessions(), state, writing, door, changed: Notify::new() }
     }
 
-    /// Takes over the sessions that an earlier daemon has kept. A file that cannot be read is one without sessions. Blocking.
+    /// Loads the sessions that an earlier daemon stored. An unreadable file counts as empty. Blocking.
     pub(crate) fn load(&self) {
         match file::read(&self.path) {
             Ok(kept) => self.state().kept = kept,
@@ -110,14 +110,14 @@ impl Browsers {
         }
     }
 
-    /// Receives those who ask for the dashboard to listen.
+    /// Returns the receiver of requests to open the dashboard's listener.
     pub(crate) fn attend(&self) -> mpsc::Receiver<Opening> {
         let (sender, receiver) = mpsc::channel(OPENINGS);
         *self.door.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
         receiver
     }
 
-    /// Has the dashboard listen, and returns its address.
+    /// Opens the dashboard's listener. Returns its address.
     pub(crate) async fn listen(&self) -> Result<String, Failure> {
         let absent = || {
             Failure::new(Code::Unreachable, "this process serves no dashboard")
@@ -129,7 +129,7 @@ impl Browsers {
         answer.await.map_err(|_| absent())?
     }
 
-    /// Rings when what is to be served may be something else than before.
+    /// Notifies when the need for a listener may have changed.
     pub(crate) fn changed(&self) -> &Notify {
         &self.changed
     }
@@ -141,14 +141,15 @@ impl Browsers {
         Ok(code)
     }
 
-    /// Takes back a code that nobody was given.
+    /// Invalidates a code that was not given out.
     pub(crate) fn retract(&self, code: &str) {
         self.state().codes.take(code);
         self.changed.notify_one();
     }
 
-    /// Begins a session for a browser that shows a code. `before` is the session that it had; another person's has to be given up
-    /// with `replaces`, because a page of somebody else's can bring a code of its own. Blocking.
+    /// Begins a session for a browser that presents a code. `before` is the browser's present session. `replaces`
+    /// must be set to end a session of another owner, because a foreign page can bring the browser a code of its own.
+    /// Blocking.
     pub(crate) fn begin(
         &self,
         code: &str,
@@ -166,7 +167,7 @@ impl Browsers {
         }
         state.kept.expire(now);
         if state.kept.sessions.len() >= ALL && !offer.owner.is_member {
-            // The users of tenants keep no operator out.
+            // Users of tenants cannot block an operator: their least recently used session ends.
             state.kept.end_last(|owner| owner.is_member);
         }
         if state.kept.sessions.len() >= ALL {
@@ -184,6 +185,7 @@ impl Browsers {
         let session = Session::begin(owner, browser, (digest(&cookie), digest(&key)), now);
         let session = Arc::new(session);
         state.kept.sessions.push(Arc::clone(&session));
+        // The lock is released before the write, which is slow; a failed write ends the session again.
         drop(state);
         if let Err(failure) = self.write() {
             self.state().kept.end(|one| one.id == session.id);
@@ -193,7 +195,7 @@ impl Browsers {
         Ok(Begun { cookie, key, session })
     }
 
-    /// The session whose cookie a browser shows, where it comes from the Unix user that has begun it.
+    /// Returns the live session of a cookie, if the browser belongs to the Unix user that began it.
     pub(crate) fn by_cookie(&self, cookie: &str, browser: Option<u32>) -> Option<Arc<Session>> {
         let (digest, now) = (digest(cookie), SystemClock.now());
         let state = self.state();
@@ -203,7 +205,7 @@ impl Browsers {
         state.kept.sessions.iter().find(own).cloned()
     }
 
-    /// Notes that a session was used, if it is so with this key too.
+    /// Records the use of a session, if the key belongs to it. Returns true if so.
     pub(crate) fn used(session: &Session, key: &str) -> bool {
         if session.key != digest(key) {
             return false;
@@ -212,7 +214,8 @@ impl Browsers {
         true
     }
 
-    /// Whether the file should say anew when sessions were used. It is asked before each [`Browsers::note`], and true for one caller alone.
+    /// True if the file should be updated with the latest uses. Callers ask before [`Browsers::note`]; only one of
+    /// them gets true.
     pub(crate) fn is_due(&self) -> bool {
         let mut state = self.state();
         let is_due = state.written.is_none_or(|at| at.elapsed() > NOTED);
@@ -222,12 +225,13 @@ impl Browsers {
         is_due
     }
 
-    /// The name of the cookie: one of this root, so that daemons of one host do not overwrite each other's.
+    /// Returns the name of the cookie. Each root has its own, so that daemons on one host do not overwrite each
+    /// other's cookies.
     pub(crate) fn cookie_name(&self) -> String {
         self.state().kept.cookie_name.clone()
     }
 
-    /// The sessions that live, the last begun first.
+    /// Returns the live sessions, the latest first.
     pub(crate) fn sessions(&self) -> Vec<Arc<Session>> {
         let now = SystemClock.now();
         let mut state = self.state();
@@ -238,7 +242,7 @@ impl Browsers {
         sessions
     }
 
-    /// Ends sessions, and their streams with them. Returns which. Blocking.
+    /// Ends the sessions that match, with their streams. Returns their ids. Blocking.
     pub(crate) fn revoke(&self, which: impl Fn(&Session) -> bool) -> Result<Vec<SessionId>, Failure> {
         let ended = self.state().kept.end(which);
         self.changed.notify_one();
@@ -246,13 +250,14 @@ impl Browsers {
         Ok(ended)
     }
 
-    /// Forgets the links that an owner has not followed.
+    /// Removes the unused links of the owners that match.
     pub(crate) fn withdraw(&self, whose: impl Fn(&Owner) -> bool) {
         self.state().codes.forget(whose);
         self.changed.notify_one();
     }
 
-    /// Ends what is too old, and returns how long the first of the rest lasts; none where nothing is left. Blocking.
+    /// Removes expired links and sessions. Returns the time until the next one expires; none if none is left.
+    /// Blocking.
     pub(crate) fn tidy(&self) -> Option<Duration> {
         let now = SystemClock.now();
         let is_less = self.state().kept.expire(now);
@@ -265,14 +270,14 @@ impl Browsers {
         [codes, sessions].into_iter().flatten().min()
     }
 
-    /// Writes the file a last time, where there is something in it. Blocking.
+    /// Writes the file a last time if there are sessions. Blocking.
     pub(crate) fn leave(&self) {
         if !self.state().kept.sessions.is_empty() {
             self.note();
         }
     }
 
-    /// Writes the file where nobody waits for it. Blocking.
+    /// Writes the file, and logs a failure. Blocking.
     pub(crate) fn note(&self) {
         if let Err(failure) = self.write() {
             tracing::warn!(error = %failure, "browser_sessions_not_written");
@@ -292,12 +297,12 @@ impl Browsers {
     }
 }
 
-/// Who a session is for, as the API knows them.
+/// Returns the actor of a session for the API.
 pub(crate) fn actor(owner: &Owner) -> Actor {
     Actor { uid: owner.uid, tenant: owner.tenant.clone(), ..Actor::person(owner.name.clone()) }
 }
 
-/// When a session that began then ends at the latest.
+/// Returns the latest possible end of a session that just began.
 pub(crate) fn ends(session: &Session) -> Timestamp {
     session.began.after(session::AGE)
 }

@@ -1,4 +1,4 @@
-//! One session: whose it is, the digests of its cookie and its key, and when it is over.
+//! A browser session: its owner, the digests of its cookie and key, and its end.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -7,23 +7,22 @@ use kernel::{Tenant, Timestamp};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-/// How long a session lasts without a request.
+/// Lifetime of a session without a request.
 pub(crate) const IDLE: Duration = Duration::from_hours(12);
-/// How long a session lasts at most.
+/// Longest lifetime of a session.
 pub(crate) const AGE: Duration = Duration::from_hours(7 * 24);
 
-/// The name of a session, which is no secret.
+/// Id of a session; no secret.
 pub(crate) type SessionId = String;
 
-/// Whose a session is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Owner {
-    /// The person who asked for the link.
+    /// Person who asked for the link.
     pub(crate) name: String,
     pub(crate) uid: Option<u32>,
-    /// The only tenant that the session sees.
+    /// Only tenant that the session may see.
     pub(crate) tenant: Option<Tenant>,
-    /// Whether the person is one of the tenant's users, who may leave it.
+    /// True if the person is a member of the tenant, who may leave it.
     #[serde(default)]
     pub(crate) is_member: bool,
 }
@@ -32,7 +31,7 @@ pub(crate) struct Owner {
 pub(crate) struct Session {
     pub(crate) id: SessionId,
     pub(crate) owner: Owner,
-    /// The Unix user from which the browser connects; none where this host does not say it.
+    /// Unix user of the browser's connections; none if this host does not reveal it.
     pub(crate) browser: Option<u32>,
     pub(super) cookie: [u8; 32],
     pub(super) key: [u8; 32],
@@ -42,7 +41,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// One that begins now.
+    /// Begins a session.
     pub(super) fn begin(
         owner: Owner,
         browser: Option<u32>,
@@ -53,7 +52,7 @@ impl Session {
         Session::kept((id, owner, browser), (cookie, key), (now, now))
     }
 
-    /// One that an earlier daemon has kept: its secrets, when it began, and when it was used.
+    /// Restores a session that an earlier daemon stored.
     pub(super) fn kept(
         (id, owner, browser): (SessionId, Owner, Option<u32>),
         (cookie, key): ([u8; 32], [u8; 32]),
@@ -63,7 +62,7 @@ impl Session {
         Session { id, owner, browser, cookie, key, began, used: Mutex::new(used), ended }
     }
 
-    /// When it was last used.
+    /// Returns the time of the last use.
     pub(crate) fn used(&self) -> Timestamp {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -72,7 +71,7 @@ impl Session {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner) = now;
     }
 
-    /// How long it lasts if it is not used.
+    /// Returns the time until it expires without further use.
     pub(super) fn left(&self, now: Timestamp) -> Duration {
         let idle = IDLE.saturating_sub(now.since(self.used()));
         idle.min(AGE.saturating_sub(now.since(self.began)))
@@ -82,12 +81,12 @@ impl Session {
         self.ended.is_cancelled() || self.left(now).is_zero()
     }
 
-    /// Ends it, with the streams that it reads.
+    /// Ends it, with its streams.
     pub(super) fn end(&self) {
         self.ended.cancel();
     }
 
-    /// Is cancelled when it ends.
+    /// Returns a token that is cancelled at the end of the session.
     pub(crate) fn ended(&self) -> &CancellationToken {
         &self.ended
     }
