@@ -1,4 +1,4 @@
-//! The host's users by their numbers.
+//! Looks up users and groups of the host by number or name.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -9,17 +9,17 @@ use policies::{GROUPS, USERS};
 
 use crate::config::tenants::UserName;
 
-/// A user of the host.
+/// User of the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Account {
     pub(crate) name: String,
     pub(crate) home: PathBuf,
 }
 
-/// Returns the user with a number, where the host knows one.
+/// Returns the user with a number, if the host knows one.
 ///
-/// A static program cannot load what `nsswitch.conf` names, which is built for the library of one host: it knows the users of the
-/// file alone.
+/// A static program cannot load the modules of `nsswitch.conf`, which are built for the C library of one host. Such a
+/// build knows only the users in `/etc/passwd`.
 pub(crate) fn account(uid: Uid) -> Option<Account> {
     if cfg!(target_feature = "crt-static") {
         return listed(&std::fs::read(USERS).ok()?, uid);
@@ -28,14 +28,14 @@ pub(crate) fn account(uid: Uid) -> Option<Account> {
     Some(Account { name: user.name, home: user.dir })
 }
 
-/// A user of the host, by its numbers.
+/// Uid and gid of a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Login {
     pub(crate) uid: u32,
     pub(crate) gid: u32,
 }
 
-/// Whether the host knows a group. One that is named by its number needs no name.
+/// True if the host knows a group. A group that is named by number needs no entry.
 pub(crate) fn is_group(named: &UserName) -> bool {
     let UserName::Name(name) = named else { return true };
     if cfg!(target_feature = "crt-static") {
@@ -45,7 +45,7 @@ pub(crate) fn is_group(named: &UserName) -> bool {
     nix::unistd::Group::from_name(name).ok().flatten().is_some()
 }
 
-/// Returns the numbers of a user that is named, where the host knows one.
+/// Returns the uid and gid of a named user, if the host knows one.
 pub(crate) fn login(named: &UserName) -> Option<Login> {
     if cfg!(target_feature = "crt-static") {
         return numbers(&std::fs::read(USERS).ok()?, named);
@@ -57,7 +57,7 @@ pub(crate) fn login(named: &UserName) -> Option<Login> {
     user.ok().flatten().map(|user| Login { uid: user.uid.as_raw(), gid: user.gid.as_raw() })
 }
 
-/// The numbers of a user in the text of the file.
+/// Returns the uid and gid of a user from the text of `/etc/passwd`.
 fn numbers(text: &[u8], named: &UserName) -> Option<Login> {
     text.split(|byte| *byte == b'\n').find_map(|line| {
         let mut fields = str::from_utf8(line).ok()?.split(':');
@@ -66,7 +66,7 @@ fn numbers(text: &[u8], named: &UserName) -> Option<Login> {
     })
 }
 
-/// The groups of a user: its primary one, and those that name it, with their names.
+/// Returns the groups of a user with their names: the primary group, and the groups that list the user.
 pub(crate) fn groups(account: &Account, primary: u32) -> Vec<(u32, Option<String>)> {
     if cfg!(target_feature = "crt-static") {
         let text = std::fs::read_to_string(GROUPS).unwrap_or_default();
@@ -79,7 +79,7 @@ pub(crate) fn groups(account: &Account, primary: u32) -> Vec<(u32, Option<String
     found.into_iter().map(|gid| (gid.as_raw(), name_of(gid))).collect()
 }
 
-/// The groups of a user in the text of the file (group(5)).
+/// Returns the groups of a user from the text of `/etc/group` (group(5)).
 fn listed_groups(text: &str, user: &str, primary: u32) -> Vec<(u32, Option<String>)> {
     let found = text.lines().filter_map(|line| {
         let mut fields = line.split(':');
@@ -94,7 +94,7 @@ fn listed_groups(text: &str, user: &str, primary: u32) -> Vec<(u32, Option<Strin
     found
 }
 
-/// The user in the text of the file.
+/// Returns a user from the text of `/etc/passwd`.
 fn listed(text: &[u8], uid: Uid) -> Option<Account> {
     text.split(|byte| *byte == b'\n').find_map(|line| {
         let mut fields = line.split(|byte| *byte == b':');

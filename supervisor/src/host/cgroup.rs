@@ -1,4 +1,4 @@
-//! The cgroup of a run: two leaves, one for the shim and one for all that the worker starts.
+//! The cgroup of a run, with two leaves: one for the shim, and one for all processes of the worker.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -14,23 +14,23 @@ use shim::shortage::unless_short;
 use super::controllers::{self, Handed, Unit, make};
 use super::proc_file::{self, read_bounded};
 
-/// What the name of a root's directory of groups begins with.
+/// Prefix of the name of a root's directory of groups.
 pub(crate) const PREFIX: &str = "supervisor-";
-/// How long the removal of a group waits for its last process to be reaped.
+/// Longest wait for the last process of a group to be reaped before the group is removed.
 const REMOVAL: Duration = Duration::from_secs(1);
-/// The longest wait for one announcement: a change between two looks is not announced again.
+/// Longest wait for one notification, in milliseconds. A change between two reads is not notified again.
 const ANNOUNCEMENT: u8 = 100;
 
-/// A directory of cgroup v2 in which this process may make groups.
+/// A directory of cgroup v2 in which this process may create groups.
 #[derive(Clone, Debug)]
 pub(crate) struct Cgroups {
     base: PathBuf,
-    /// What each run's group has, so that its limits hold.
+    /// Controllers that each run's group has, so that its limits are enforced.
     controllers: BTreeSet<Controller>,
 }
 
 impl Cgroups {
-    /// Finds a place for the groups of a root: beneath the daemon's own group, where that is writable.
+    /// Finds the directory for the groups of a root: beneath the daemon's own group, if that is writable.
     pub(crate) fn find(root: &Path) -> Result<Self, String> {
         let base = of_root(root)?;
         make(&base).map_err(|e| format!("no group can be made at {}: {e}", base.display()))?;
@@ -40,10 +40,10 @@ impl Cgroups {
         Ok(Cgroups { base, controllers: BTreeSet::new() })
     }
 
-    /// The same for a daemon that serves the root: it delegates the controllers of its own group to runs, and moves into a
-    /// leaf of that group before.
+    /// Does the same for a daemon that serves the root. The daemon moves into a leaf of its own group first, then
+    /// delegates the group's controllers to runs.
     pub(crate) fn serve(root: &Path) -> Result<(Self, Handed), String> {
-        // Made in the daemon's own group while nothing is handed on yet, so that nothing is left where that fails.
+        // Created in the daemon's own group before anything is delegated, so that a failure leaves nothing behind.
         let found = Cgroups::find(root)?;
         let mut handed = own_unit()?.hand_on();
         if let Err(e) = controllers::enable(&found.base, &handed.controllers) {
@@ -53,28 +53,28 @@ impl Cgroups {
         Ok((Cgroups { controllers: handed.controllers.clone(), ..found }, handed))
     }
 
-    /// The group of one run, whether it is there or not.
+    /// Returns the path of a run's group, whether it exists or not.
     pub(crate) fn run(&self, board: &BoardName, run: RunId) -> PathBuf {
         self.base.join(format!("{board}-{run}"))
     }
 
-    /// Makes the group of one run with its leaves `shim` and `work`.
+    /// Creates the group of a run with its leaves `shim` and `work`.
     pub(crate) fn make_run(&self, board: &BoardName, run: RunId) -> io::Result<PathBuf> {
         let group = self.run(board, run);
         self.make_group(&group)?;
         Ok(group)
     }
 
-    /// Makes a group with its leaves for a run that is not known yet.
+    /// Creates a group with its leaves for a future run.
     pub(crate) fn make_spare(&self) -> io::Result<PathBuf> {
-        // No board has a dot in its name. No group ever has the name of another one: what ends a run that is over, by the
-        // group that its spec names, must not meet a later run.
+        // Board names have no dot, and the random part makes the name unique. A name must never recur: an old run is
+        // ended by the group in its spec, and that must not be a later run's group.
         let group = self.base.join(format!("spare.{}", uuid::Uuid::new_v4().simple()));
         self.make_group(&group)?;
         Ok(group)
     }
 
-    /// Makes a group with its leaves, which have the controllers.
+    /// Creates a group with its leaves, and enables the controllers for them.
     fn make_group(&self, group: &Path) -> io::Result<()> {
         make(group)?;
         controllers::enable(group, &self.controllers)?;
@@ -84,11 +84,11 @@ impl Cgroups {
         Ok(())
     }
 
-    /// Lets a run that an earlier daemon started go on under its limits: it was frozen since then, for nothing enforced
-    /// them (`handback.rs`).
+    /// Resumes a run that an earlier daemon started. The run was frozen since that daemon's end, because nothing
+    /// enforced its limits (`handback.rs`).
     ///
     /// # Errors
-    /// Says which limit is not enforced. The run stays frozen.
+    /// The limit that cannot be enforced. The run stays frozen.
     pub(crate) fn take_over(&self, group: &Path, policy: &policies::Policy) -> Result<(), String> {
         let enabled = if group.parent() == Some(&self.base) {
             controllers::enable(group, &self.controllers)
@@ -96,7 +96,7 @@ impl Cgroups {
             Ok(())
         };
         let work = group.join("work");
-        // A controller that is missing matters where a limit asks for it.
+        // A missing controller matters only for a limit that needs it.
         policy.hold_limits(&work).map_err(|e| {
             let why = crate::failure::with_causes(&e);
             match enabled {
@@ -107,7 +107,7 @@ impl Cgroups {
         freeze(&work, Freezer::Thawed).map_err(|e| format!("{}: {e}", work.display()))
     }
 
-    /// Ends and removes every group but those to keep: the rest of runs that are over.
+    /// Ends and removes every group except `keep`: leftovers of runs that are over.
     pub(crate) fn sweep(&self, keep: &BTreeSet<PathBuf>) {
         let entries = std::fs::read_dir(&self.base).into_iter().flatten().flatten();
         for group in entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
@@ -124,14 +124,14 @@ impl Cgroups {
         }
     }
 
-    /// Removes the directory of all groups if none is left.
+    /// Removes the directory of all groups if it is empty.
     pub(crate) fn remove(&self) {
-        // It stays where a run goes on without the daemon.
+        // Removal fails while runs continue without the daemon.
         drop(std::fs::remove_dir(&self.base));
     }
 }
 
-/// Where a daemon in this process's own group keeps the groups of a root. Roots on one host do not share.
+/// Returns the directory in which a daemon in this process's group keeps the groups of a root. Each root has its own.
 pub(crate) fn of_root(root: &Path) -> Result<PathBuf, String> {
     let digest = Sha256::digest(root.to_string_lossy().as_bytes());
     let name = format!("{PREFIX}{}", hex::encode(&digest[..6]));
@@ -149,13 +149,13 @@ fn unit_of(process: &Path) -> Result<Unit, String> {
     Ok(Unit::of(&mount_point()?, &group_of(&process.join("cgroup"))?, &environment))
 }
 
-/// The group of this process.
+/// Returns the group of this process.
 pub(crate) fn own() -> Result<PathBuf, String> {
     let group = group_of(Path::new("/proc/self/cgroup"))?;
     Ok(mount_point()?.join(group.trim_start_matches('/')))
 }
 
-/// What runs have of a daemon, or would have of one that is started from here.
+/// Returns the controllers that runs of a daemon have, or, without a daemon, would have if it were started from here.
 pub(crate) fn controllers_of(daemon: Option<i32>) -> Result<Handed, String> {
     match daemon {
         Some(pid) => Ok(unit_of(&PathBuf::from(format!("/proc/{pid}")))?.handed()),
@@ -163,20 +163,20 @@ pub(crate) fn controllers_of(daemon: Option<i32>) -> Result<Handed, String> {
     }
 }
 
-/// The group of the run that a process belongs to, by the leaf that it is in.
+/// Returns the group of the run that a process belongs to, found by the leaf that contains the process.
 pub(crate) fn run_of(pid: i32) -> Option<PathBuf> {
     let groups = read_bounded(Path::new(&format!("/proc/{pid}/cgroup")), proc_file::KERNEL).ok()?.bytes;
     let own = String::from_utf8(groups).ok()?;
     let own = own.lines().find_map(|line| line.strip_prefix("0::/"))?;
     let leaf = own.split('/').position(|name| name == "work" || name == "shim")?;
     let run: PathBuf = own.split('/').take(leaf).collect();
-    // Only groups that daemons of this host make have the digest of a root above them.
+    // Only groups made by daemons of this host lie beneath a directory with the prefix.
     let is_ours = run.parent()?.file_name()?.to_str()?.starts_with(PREFIX);
     let base = mount_point().ok()?;
     is_ours.then(|| base.join(run))
 }
 
-/// Removes the group of a run whose processes are gone. What stays is swept by the next daemon.
+/// Removes the group of a run whose processes are gone. The next daemon sweeps what remains.
 pub(crate) fn remove_run(group: &Path) -> io::Result<()> {
     let until = Instant::now() + REMOVAL;
     loop {
@@ -184,7 +184,7 @@ pub(crate) fn remove_run(group: &Path) -> io::Result<()> {
         drop(std::fs::remove_dir(group.join("shim")));
         match std::fs::remove_dir(group) {
             Err(e) if e.raw_os_error() == Some(Errno::EBUSY as i32) && Instant::now() < until => {
-                // A killed process is in its group until it has been taken down.
+                // A killed process stays in its group until the kernel has finished its exit.
                 unless_short(wait_for_change(group))?;
             }
             Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
@@ -193,7 +193,7 @@ pub(crate) fn remove_run(group: &Path) -> io::Result<()> {
     }
 }
 
-/// Waits until a group that has processes may have none. Returns at once where it has none.
+/// Waits until a populated group may have become empty. Returns at once if it is empty.
 pub(crate) fn wait_for_change(group: &Path) -> io::Result<()> {
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
     use std::io::Read as _;
@@ -205,7 +205,7 @@ pub(crate) fn wait_for_change(group: &Path) -> io::Result<()> {
     };
     let mut text = String::new();
     events.read_to_string(&mut text)?;
-    // The kernel announces a change by modifying the file; what came before this read is not announced.
+    // The kernel notifies a change by modifying the file; a change before this read is not notified.
     let timeout = if text.lines().any(|line| line == "populated 1") { ANNOUNCEMENT } else { 1 };
     let mut fds = [PollFd::new(events.as_fd(), PollFlags::POLLPRI)];
     poll(&mut fds, PollTimeout::from(timeout))?;
@@ -222,16 +222,16 @@ fn remove_tree(group: &Path) -> io::Result<()> {
     std::fs::remove_dir(group)
 }
 
-/// Whether the processes of a group are stopped.
+/// State of a group's freezer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Freezer {
-    /// They are stopped. SIGKILL ends them all the same.
+    /// The processes are stopped. SIGKILL ends them all the same.
     Frozen,
-    /// They run.
+    /// The processes run.
     Thawed,
 }
 
-/// Freezes or thaws the processes of a group. The kernel takes a while to stop all of them.
+/// Freezes or thaws the processes of a group. Freezing takes effect asynchronously.
 pub(crate) fn freeze(group: &Path, state: Freezer) -> io::Result<()> {
     let word = match state {
         Freezer::Frozen => "1",
@@ -243,13 +243,13 @@ pub(crate) fn freeze(group: &Path, state: Freezer) -> io::Result<()> {
     }
 }
 
-/// Whether all processes of a group are stopped.
+/// True if all processes of a group are frozen.
 pub(crate) fn is_frozen(group: &Path) -> bool {
     std::fs::read_to_string(group.join("cgroup.events"))
         .is_ok_and(|text| text.lines().any(|line| line == "frozen 1"))
 }
 
-/// Whether anything lives in a group or beneath it. A group that does not exist is empty.
+/// True if a process lives in a group or beneath it. A group that does not exist is empty.
 pub(crate) fn populated(group: &Path) -> io::Result<bool> {
     match std::fs::read_to_string(group.join("cgroup.events")) {
         Ok(text) => Ok(text.lines().any(|line| line == "populated 1")),
@@ -260,7 +260,7 @@ pub(crate) fn populated(group: &Path) -> io::Result<bool> {
     }
 }
 
-/// Kills everything in a group and beneath it.
+/// Kills every process in a group and beneath it.
 pub(crate) fn kill(group: &Path) -> io::Result<()> {
     match std::fs::write(group.join("cgroup.kill"), "1") {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
@@ -268,7 +268,7 @@ pub(crate) fn kill(group: &Path) -> io::Result<()> {
     }
 }
 
-/// The processes of a group and the groups beneath it.
+/// Returns the processes of a group and of the groups beneath it.
 pub(crate) fn processes(group: &Path) -> Vec<i32> {
     let mut pids: Vec<i32> = std::fs::read_to_string(group.join("cgroup.procs"))
         .map(|text| text.lines().filter_map(|line| line.parse().ok()).collect())
@@ -317,7 +317,7 @@ mod tests {
         assert_ne!(cgroups.make_spare().unwrap(), first);
     }
 
-    /// The groups of a root with that of a run which stands still, as files.
+    /// Makes, as files, the groups of a root with the group of a frozen run.
     fn standing(files: &[&str]) -> (tempfile::TempDir, Cgroups, PathBuf) {
         let base = tempfile::tempdir().unwrap();
         let group = base.path().join("default-1");

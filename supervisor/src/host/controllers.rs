@@ -1,7 +1,8 @@
-//! The controllers of cgroup v2, which enforce the limits of runs: handed on from the daemon's own group to each run's.
+//! Delegates the controllers of cgroup v2, which enforce the limits of runs, from the daemon's own group to the
+//! groups of runs.
 //!
-//! A group that hands controllers on has no process of its own (cgroup-v2.rst, "No Internal Process Constraint"), so the
-//! daemon moves into a leaf of the group that it was given:
+//! A group that delegates controllers has no process of its own (cgroup-v2.rst, "No Internal Process Constraint"), so
+//! the daemon moves into a leaf of its group:
 //!
 //! ```text
 //! supervisor.service                 given with its controllers (Delegate=yes)
@@ -12,10 +13,10 @@
 //!         └── work                   memory.max, cpu.max, pids.max
 //! ```
 //!
-//! systemd starts the daemon in the leaf `daemon` (`DelegateSubgroup=daemon`, since 254). An older one puts it into the
-//! unit's group, and the daemon moves itself into `main`. Such a unit hands the controllers back when the daemon has ended
-//! (`handback.rs`), or else systemd could not start the next one beside live workers. A unit that does neither keeps its
-//! group as it is, and limits are not enforced.
+//! systemd starts the daemon in the leaf `daemon` (`DelegateSubgroup=daemon`, since 254). An older systemd starts it
+//! in the unit's group, and the daemon moves itself into `main`. Such a unit hands the controllers back after the
+//! daemon's end (`handback.rs`); otherwise systemd could not start the next daemon beside live workers. A unit that
+//! does neither keeps its group unchanged, and limits are not enforced.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -23,16 +24,16 @@ use std::path::{Path, PathBuf};
 
 use policies::Controller;
 
-/// The leaf that systemd has made for the daemon.
+/// Leaf that systemd makes for the daemon.
 pub(crate) const GIVEN_LEAF: &str = "daemon";
-/// The leaf that the daemon has made for itself.
+/// Leaf that the daemon makes for itself.
 const OWN_LEAF: &str = "main";
-/// How a unit says that it hands controllers back between two daemons.
+/// Environment entry by which a unit declares that it hands controllers back between two daemons.
 const HANDBACK: &str = "SUPERVISOR_HANDBACK=yes";
-/// The daemon's share of the processors, beside 100 of all runs together: it has little to do, and everybody waits for it.
+/// CPU weight of the daemon, against 100 for all runs together: it needs little time, and every caller waits for it.
 const WEIGHT: u32 = 1000;
 
-/// The group that the daemon was given.
+/// Group that the daemon was started in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unit {
     dir: PathBuf,
@@ -40,27 +41,27 @@ pub(crate) struct Unit {
     between: Between,
 }
 
-/// What becomes of the controllers between two daemons.
+/// State of the controllers between two daemons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Between {
-    /// The unit hands them back, so that the next daemon can be put into its group.
+    /// The unit hands them back, so that the next daemon can start in its group.
     HandedBack,
-    /// They stay.
+    /// They stay delegated.
     Kept,
 }
 
-/// Where in its group this process stands.
+/// Position of this process in its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stands {
     /// In the group itself.
     Within,
-    /// In a leaf of this name.
+    /// In the leaf of this name.
     InLeaf(&'static str),
     /// In the root of the hierarchy, which may have processes of its own.
     AtTop,
 }
 
-/// The controllers that runs have, and why others are missing.
+/// Controllers that runs have, and the reason why others are missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Handed {
     pub(crate) controllers: BTreeSet<Controller>,
@@ -68,7 +69,8 @@ pub(crate) struct Handed {
 }
 
 impl Unit {
-    /// The group of a process, `group` from `mount` on, which was started with an environment (`proc_pid_environ(5)`).
+    /// Finds the group of a process: `group` is its path below `mount`, and `environment` the environment it was
+    /// started with (`proc_pid_environ(5)`).
     pub(crate) fn of(mount: &Path, group: &str, environment: &[u8]) -> Self {
         let own = mount.join(group.trim_start_matches('/'));
         let hands_back = environment.split(|byte| *byte == 0).any(|entry| entry == HANDBACK.as_bytes());
@@ -81,14 +83,14 @@ impl Unit {
                 Unit { dir: unit.to_owned(), stands: Stands::InLeaf(leaf), between }
             }
             _ => {
-                // Every group but the root has a type (cgroup-v2.rst, "Core Interface Files").
+                // Every group except the root has a type (cgroup-v2.rst, "Core Interface Files").
                 let stands = if own.join("cgroup.type").exists() { Stands::Within } else { Stands::AtTop };
                 Unit { dir: own, stands, between }
             }
         }
     }
 
-    /// What the runs of another process have, a daemon that may have handed its controllers on.
+    /// Returns the controllers that the runs of another process, possibly a delegating daemon, have.
     pub(crate) fn handed(&self) -> Handed {
         match listed(&self.dir.join("cgroup.subtree_control")) {
             Ok(handed) if !handed.is_empty() => Handed { gap: lacking(&handed), controllers: handed },
@@ -97,12 +99,12 @@ impl Unit {
         }
     }
 
-    /// Its directory.
+    /// Returns its directory.
     pub(crate) fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// What the runs of a daemon that starts in this group will have; changes nothing.
+    /// Returns the controllers that runs of a daemon in this group would have. Changes nothing.
     pub(crate) fn look(&self) -> Handed {
         let given = match self.given() {
             Ok(given) => given,
@@ -114,7 +116,7 @@ impl Unit {
         }
     }
 
-    /// Makes the group hand its controllers on, from a leaf where this process stands within it.
+    /// Delegates the controllers of the group. Moves this process into a leaf first if it is in the group itself.
     pub(crate) fn hand_on(&self) -> Handed {
         let looked = self.look();
         if looked.controllers.is_empty() {
@@ -135,6 +137,7 @@ impl Unit {
                 looked
             }
             Err(e) => {
+                // Undo the move, so that a failure leaves the group as it was.
                 if self.stands == Stands::Within && enter(&self.dir).is_ok() {
                     drop(std::fs::remove_dir(self.dir.join(OWN_LEAF)));
                 }
@@ -143,7 +146,7 @@ impl Unit {
         }
     }
 
-    /// Gives the daemon its share of the processors.
+    /// Sets the CPU weight of the daemon.
     fn go_first(&self) {
         let leaf = match self.stands {
             Stands::AtTop => return,
@@ -151,7 +154,7 @@ impl Unit {
             Stands::InLeaf(leaf) => leaf,
         };
         let weight = self.dir.join(leaf).join("cpu.weight");
-        // Only the leaf of a group with the controller has the file.
+        // The file exists only in a leaf of a group with the cpu controller.
         if weight.exists()
             && let Err(error) = std::fs::write(&weight, WEIGHT.to_string())
         {
@@ -159,7 +162,7 @@ impl Unit {
         }
     }
 
-    /// The controllers that the group has.
+    /// Returns the controllers of the group.
     fn given(&self) -> Result<BTreeSet<Controller>, String> {
         let given = listed(&self.dir.join("cgroup.controllers"))?;
         if given.is_empty() {
@@ -168,7 +171,7 @@ impl Unit {
         Ok(given)
     }
 
-    /// Why the group cannot hand controllers on, if something else than this process needs it as it is.
+    /// Returns the reason why the group cannot delegate, if another process or the unit needs it unchanged.
     fn obstacle(&self) -> Option<String> {
         if self.stands != Stands::Within {
             return None;
@@ -195,7 +198,7 @@ impl Unit {
     }
 }
 
-/// Makes a group where it is missing.
+/// Creates a group if it is missing.
 pub(crate) fn make(dir: &Path) -> io::Result<()> {
     match std::fs::create_dir(dir) {
         Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(e),
@@ -203,7 +206,7 @@ pub(crate) fn make(dir: &Path) -> io::Result<()> {
     }
 }
 
-/// Lets a group hand controllers on to those beneath it.
+/// Enables controllers for the groups beneath a group.
 pub(crate) fn enable(group: &Path, controllers: &BTreeSet<Controller>) -> io::Result<()> {
     if controllers.is_empty() {
         return Ok(());
@@ -213,7 +216,7 @@ pub(crate) fn enable(group: &Path, controllers: &BTreeSet<Controller>) -> io::Re
     std::fs::write(group.join("cgroup.subtree_control"), words.join(" "))
 }
 
-/// The controllers that a file of a group lists.
+/// Returns the controllers that a file of a group lists.
 pub(crate) fn listed(path: &Path) -> Result<BTreeSet<Controller>, String> {
     let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
     let has = |one: &Controller| text.split_whitespace().any(|word| word == one.as_str());
@@ -239,7 +242,7 @@ fn processes(group: &Path) -> io::Result<Vec<i32>> {
 mod tests {
     use super::*;
 
-    /// A directory that looks like a group.
+    /// Makes a directory that looks like a group.
     fn group(dir: &Path, controllers: &str, procs: &str) {
         std::fs::create_dir_all(dir).unwrap();
         for (file, text) in [

@@ -1,7 +1,7 @@
-//! What the sandbox denied a run that failed, as well as can be known after its end.
+//! Explains, as well as possible after the end, which access the sandbox denied to a failed run.
 //!
-//! The kernel refuses with an error number and keeps no record of it. What is left is the command of the run and the end of its
-//! log: the programs and paths that are named there are put to the policy, and what it denies is reported.
+//! The kernel refuses with an error number and keeps no record. The evidence is the command of the run and the end of
+//! its log: programs and paths named there are checked against the policy, and a denial is reported.
 
 mod calls;
 
@@ -17,16 +17,16 @@ use shim::rundir::RunSpec;
 use super::home::home_of;
 use crate::executable::{self, is_program};
 
-/// How much of the end of a log is read, in bytes.
+/// Number of bytes at the end of a log that are read.
 const TAIL: u64 = 16 << 10;
-/// How many of its last lines are looked at.
+/// Number of last lines that are examined.
 const LINES: usize = 200;
-/// How many lines before a complaint tell what it is about: the trace of a program.
+/// Number of lines before a complaint that may name its subject, such as a program's trace.
 const CONTEXT: usize = 8;
-/// The longest path that is put to a policy: what a worker writes is bounded.
+/// Longest path, in bytes, that is checked: the worker's text is bounded.
 const LONGEST: usize = 1024;
 
-/// The words of programs that could not make a file.
+/// Phrases of programs that could not create a file.
 const CREATES: [&str; 6] = [
     "cannot create",
     "can't create",
@@ -36,18 +36,18 @@ const CREATES: [&str; 6] = [
     "failed to create",
 ];
 
-/// What is known of a run that failed. The log may name any path, and the answer is the worker's to read: so a process with
-/// the worker's user looks at the paths, and says of none more than that user can find out.
+/// Facts about a failed run. The log may name any path, and the worker can read the result. So a process under the
+/// worker's user examines the paths, and reveals nothing that this user cannot find out.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Failed {
     policy: Policy,
     around: Surroundings,
     command: Option<String>,
     cwd: PathBuf,
-    /// The run's `PATH`.
+    /// `PATH` of the run.
     search: Option<String>,
     homes: Homes,
-    /// The end of the log.
+    /// End of the log.
     tail: String,
 }
 
@@ -66,7 +66,7 @@ impl Failed {
         }
     }
 
-    /// Looks at what the run names, as the user of this process.
+    /// Examines the paths and programs that the run names, as the user of this process.
     pub(crate) fn look(&self) -> Option<kernel::Denied> {
         let look = Look::new(self);
         let command = self.command.as_deref().and_then(|command| look.program(command));
@@ -89,14 +89,14 @@ fn tail(log: &Path) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// A policy, and where programs are found with it and without.
+/// Policy of a run, and the search paths with it and without it.
 struct Look<'a> {
     policy: &'a Policy,
     around: &'a Surroundings,
     cwd: &'a Path,
-    /// The run's `PATH`.
+    /// `PATH` of the run.
     search: Vec<PathBuf>,
-    /// Where people have programs besides.
+    /// Other directories in which people have programs.
     elsewhere: Vec<PathBuf>,
     homes: &'a Homes,
 }
@@ -115,7 +115,8 @@ impl<'a> Look<'a> {
         Look { policy: &failed.policy, around: &failed.around, cwd: &failed.cwd, search, elsewhere, homes }
     }
 
-    /// What the policy denies about a path. Where the user could not do it either, no line helps.
+    /// Returns the policy's denial of a path. Without a suggested line if the user lacks the right anyway, because no
+    /// policy would help.
     fn denial(&self, path: &Path, want: Want) -> Option<Denial> {
         let denial = self.policy.denial(path, want, self.around, self.homes)?;
         let flags = match want {
@@ -125,20 +126,21 @@ impl<'a> Look<'a> {
         };
         let is_there = path.symlink_metadata().is_ok();
         let asked = if want == Want::Write && !is_there { path.parent().unwrap_or(path) } else { path };
-        // What this host lacks, such as a private /dev/shm, the policy may still make.
+        // The policy can provide paths that the host lacks, such as a private /dev/shm.
         let may = access(asked, flags).is_ok() || path.starts_with("/proc") || path.starts_with("/dev");
         Some(if may { denial } else { Denial { line: None, ..denial } })
     }
 
-    /// The absolute paths that a line names, but for what the supervisor made for the run: that is as it is to be.
+    /// Returns the absolute paths in a line, except paths that the supervisor made for the run, whose protection is
+    /// intended.
     fn paths<'l>(&'l self, line: &'l str) -> impl Iterator<Item = PathBuf> + 'l {
         let is_own = |path: &PathBuf| self.around.closed.own.iter().any(|own| path.starts_with(own));
-        // No file, but a connection for bash(1).
+        // For bash(1) these are connections and not files.
         let is_file = |path: &PathBuf| !path.starts_with("/dev/tcp") && !path.starts_with("/dev/udp");
         paths(line).filter(move |path| is_file(path) && !is_own(path))
     }
 
-    /// What is denied about a program: the program itself, or what its first line names to interpret it.
+    /// Returns the denial of a program: of the program itself, or of its script's interpreter.
     fn program(&self, name: &str) -> Option<Denial> {
         if name.is_empty() || name.len() > LONGEST {
             return None;
@@ -155,7 +157,7 @@ impl<'a> Look<'a> {
         })
     }
 
-    /// What is denied about the last complaint of a log that leads to something.
+    /// Returns the denial behind the last complaint in a log that has one.
     fn log(&self, text: &str) -> Option<Denial> {
         let lines: Vec<&str> = text.lines().rev().take(LINES).collect();
         (0..lines.len()).find_map(|at| {
@@ -165,12 +167,12 @@ impl<'a> Look<'a> {
         })
     }
 
-    /// What is denied about anything that a line of the log complains of, given what was said before it.
+    /// Returns the denial behind a complaint in a line of the log. `before` is the text before it.
     fn line(&self, line: &str, before: &str) -> Option<Denial> {
         let lower = line.to_lowercase();
         let complains = |words: &[&str]| words.iter().any(|word| lower.contains(word));
         let creates = complains(&CREATES) && complains(&["no such file or directory", "nonexistent"]);
-        // Shells say the first of these of a file, and the last of a directory.
+        // Shells use the first phrase for a file and the last for a directory.
         let is_missing = complains(&["no such file", "not found", "can't cd to"]);
         let refused =
             ["permission denied", "eacces", "operation not permitted", "eperm", "must be superuser"];
@@ -184,12 +186,12 @@ impl<'a> Look<'a> {
             return self.paths(line).find_map(|path| self.written(&path, &lower));
         }
         if creates {
-            // Where its directory is there, the run did not see it.
+            // The directory exists, but the run did not see it.
             let mut seen = self.paths(line).filter(|path| path.parent().is_some_and(Path::is_dir));
             return seen.find_map(|path| self.denial(&path, Want::Write));
         }
         if is_missing {
-            // A program that has its libraries beside itself finds itself in /proc (ld.so(8), `$ORIGIN`).
+            // A program with libraries beside itself locates itself in /proc (ld.so(8), `$ORIGIN`).
             if complains(&["error while loading shared libraries"]) {
                 return self.denial(Path::new("/proc/self"), Want::Read);
             }
@@ -204,19 +206,19 @@ impl<'a> Look<'a> {
             return call.or_else(|| calls::network(self.policy, &before.to_lowercase()));
         }
         let unreachable = ["could not resolve", "name resolution", "network is unreachable", "eai_again"];
-        // A network that is open may refuse by itself.
+        // An open network may fail by itself.
         let is_closed = matches!(self.policy.network.mode, Mode::None | Mode::Loopback);
         let failed = ["couldn't connect to", "could not connect to", "failed to connect to"];
         let is_unreachable = complains(&unreachable) || is_closed && complains(&failed);
         is_unreachable.then(|| calls::network(self.policy, &lower)).flatten()
     }
 
-    /// What is denied about a path that the run did not see.
+    /// Returns the denial of a path that the run did not see.
     fn unseen(&self, path: &Path) -> Option<Denial> {
         let directory = path.parent()?;
         if let Err(error) = path.symlink_metadata() {
-            // To look for what nobody has in a directory that the run sees, or in one that is not there, is denied by nothing. Of a directory
-            // that the user cannot enter nothing is said.
+            // The path does not exist. A search in a visible directory, or in a missing one, is not denied. A
+            // directory that the user cannot enter yields no answer.
             let is_hidden = error.kind() == ErrorKind::NotFound
                 && directory.is_dir()
                 && self.denial(directory, Want::Read).is_some();
@@ -225,17 +227,17 @@ impl<'a> Look<'a> {
         }
         let program = is_program(path).then(|| self.denial(path, Want::Execute)).flatten();
         program.or_else(|| self.denial(path, Want::Read)).or_else(|| {
-            // A link is not seen, although what it leads to is.
+            // The link is hidden although its target is visible.
             self.denial(directory, Want::Read).filter(|_| path.is_symlink())?;
             let line = Some(format!("filesystem.add.ro = [\"{}\"]", path.display()));
             Some(Denial { act: format!("reading {}", path.display()), line, place: None })
         })
     }
 
-    /// What is denied about a path that was to be written, or made.
+    /// Returns the denial of a path that was to be written or created.
     fn written(&self, path: &Path, complaint: &str) -> Option<Denial> {
         let denial = self.denial(path, Want::Write)?;
-        // `mkdir -p` names the first directory that it did not see, and not the one that it was to make.
+        // `mkdir -p` names the first directory that it did not see, not the directory to create.
         if denial.line.is_some() || !complaint.contains("create directory") || !path.is_dir() {
             return Some(denial);
         }
@@ -243,8 +245,8 @@ impl<'a> Look<'a> {
         Some(Denial { act: format!("making a directory beneath {}", path.display()), line, place: None })
     }
 
-    /// What is denied about a path that was read, written or executed: which of them nobody has said. Where the user's own rights are what
-    /// stands in the way, nothing is.
+    /// Returns the denial of a path if the kind of access is unknown: reading, executing or writing. None if the
+    /// user's own rights stand in the way.
     fn path(&self, path: &Path) -> Option<Denial> {
         let last = if is_program(path) { Want::Execute } else { Want::Write };
         let denied = self.denial(path, Want::Read);
@@ -252,13 +254,13 @@ impl<'a> Look<'a> {
     }
 }
 
-/// Returns the program that interprets a script; of `env`, the one that it looks up is not known.
+/// Returns the interpreter of a script. For `env`, returns `env` itself: its target is unknown.
 fn interpreter(script: &Path) -> Option<PathBuf> {
     let path = PathBuf::from(executable::interpreter(script)?.first()?);
     path.is_absolute().then_some(path)
 }
 
-/// Returns what a shell says, without the script and the number of the line that it is about: `/x/build: line 3: …`, `/x/build: 3: …`.
+/// Returns a shell's message without the script and its line number: `/x/build: line 3: …`, `/x/build: 3: …`.
 fn without_script(line: &str) -> &str {
     let numbered = line.split_once(": ").and_then(|(_, rest)| {
         let (number, said) = rest.strip_prefix("line ").unwrap_or(rest).split_once(": ")?;
@@ -267,7 +269,7 @@ fn without_script(line: &str) -> &str {
     numbered.unwrap_or(line)
 }
 
-/// Returns the absolute paths that a line names.
+/// Returns the absolute paths in a line.
 fn paths(line: &str) -> impl Iterator<Item = PathBuf> {
     let is_edge = |c: char| c.is_whitespace() || "'\"`‘’“”(),;=<>[]{}".contains(c);
     let words = without_script(line).split(is_edge).map(|word| word.trim_end_matches([':', '.', '!']));
@@ -276,12 +278,12 @@ fn paths(line: &str) -> impl Iterator<Item = PathBuf> {
     words.filter(|word| word.starts_with('/')).map(PathBuf::from)
 }
 
-/// Returns the name of the program that a line misses: `sh: 1: cargo: not found`, `env: ‘node’: No such file or directory`,
-/// `exec: "go": executable file not found in $PATH`, `No such file or directory: 'tox'`.
+/// Returns the name of the missing program in a line: `sh: 1: cargo: not found`, `env: ‘node’: No such file or
+/// directory`, `exec: "go": executable file not found in $PATH`, `No such file or directory: 'tox'`.
 fn missing_program(line: &str) -> Option<&str> {
     let lower = line.to_ascii_lowercase();
     let bare = |word: &'_ str| -> bool {
-        // Programs say the name of the error before its words (errno(3)).
+        // Programs print the name of the error before its text (errno(3)).
         let is_name = |c: char| c.is_ascii_alphanumeric() || "-_.+".contains(c);
         !word.is_empty() && word != "ENOENT" && word.chars().all(is_name)
     };
@@ -379,7 +381,7 @@ mod tests {
             (format!("bash: line 1: {place}/new: No such file or directory"), &write),
             (format!("tar: {place}/x.tar: Cannot open: No such file or directory"), &write),
             (format!("Error: ENOENT: no such file or directory, open '{place}/new'"), &write),
-            // A program by its path, as shells say it.
+            // A program by its path, as shells print it.
             (format!("sh: 1: {place}/tool: not found"), &execute),
             (format!("bash: line 1: {place}/tool: No such file or directory"), &execute),
         ] {
@@ -412,7 +414,7 @@ mod tests {
         let shared = told("strict", &[], "sh: 1: cannot create /dev/shm/x: Directory nonexistent").unwrap();
         assert_eq!(shared.line.as_deref(), Some("filesystem.shm = \"private\""));
         assert_eq!(told("unconfined", &[], "cat: /etc/shadow: Permission denied"), None);
-        // No line of a policy gives a user what its own rights do not.
+        // No policy gives a user more than the user's own rights.
         let denial = told("default", &[], "touch: cannot touch '/proc/1/x/y': Read-only file system");
         assert_eq!(denial.and_then(|denial| denial.line), None);
     }

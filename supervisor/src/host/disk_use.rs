@@ -1,4 +1,5 @@
-//! What lies on a disk beneath a directory. No symbolic link is followed, and no other file system is entered.
+//! Measures the disk use of a directory tree. Symbolic links are not followed, and other file systems are not
+//! entered.
 
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
@@ -6,22 +7,22 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat};
 
-/// How deep a tree is looked into.
+/// Limit on the depth of a tree.
 const DEPTH: usize = 64;
 
-/// What was found, as far as was looked.
+/// Result of a measurement, as far as the limits allowed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DiskUse {
-    /// The bytes that are taken on the disk.
+    /// Bytes allocated on the disk.
     pub(crate) bytes: u64,
-    /// The entries that were looked at.
+    /// Number of examined entries.
     pub(crate) entries: usize,
-    /// Whether there is more than was looked at, or something that could not be read.
+    /// True if entries were skipped because of a limit or an error.
     pub(crate) is_partial: bool,
 }
 
 impl DiskUse {
-    /// Adds what is beneath a directory; at most this many entries are looked at in all. One that is not there takes nothing.
+    /// Adds the contents of a directory, up to `most` entries in all. A missing directory adds nothing.
     pub(crate) fn add(&mut self, path: &Path, most: usize) {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         match openat(CWD, path, flags, Mode::empty()) {
@@ -56,7 +57,7 @@ impl DiskUse {
                 return;
             }
             self.entries += 1;
-            // What has gone meanwhile takes nothing.
+            // An entry that vanished meanwhile uses no space.
             let Ok(stat) = statat(dir, &name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
             self.bytes += u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512);
             if FileType::from_raw_mode(stat.st_mode) != FileType::Directory || stat.st_dev != device {

@@ -1,4 +1,4 @@
-//! What a run has left whose shim is dead: its cgroup or pid namespace is ended, with proof, and its directory removed.
+//! Cleans up after a run whose shim is dead: ends its cgroup or pid namespace with proof, and removes its directory.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -9,23 +9,22 @@ use shim::shortage::unless_short;
 
 use super::{cgroup, watch};
 
-/// How long a look kills before it says what withstands SIGKILL. The next look goes on.
+/// Time after which one pass gives up killing and reports the surviving processes. The next pass continues.
 pub(crate) const LIMIT: Duration = Duration::from_secs(2);
 
-/// Why what a dead shim has left could not be ended.
+/// Reason why the processes of a dead shim could not be ended.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EndError {
-    /// These outlive SIGKILL.
+    /// These processes survive SIGKILL.
     #[error("SIGKILL does not end {}", named(.0))]
     Unkillable(Vec<Straggler>),
-    /// What it has left cannot be read for now.
+    /// The records of the run cannot be read at present.
     #[error("{0}")]
     Unread(String),
-    /// It could not be tried.
     #[error("{what}")]
     Failed {
         what: String,
-        /// The cause.
+        /// Cause.
         #[source]
         source: std::io::Error,
     },
@@ -36,13 +35,13 @@ impl EndError {
         move |source| EndError::Failed { what: what.clone(), source }
     }
 
-    /// Describes it with its causes.
+    /// Returns the error with its causes.
     pub(crate) fn in_words(&self) -> String {
         crate::failure::with_causes(self)
     }
 }
 
-/// Ends what a dead shim has left, by what its run directory records. Blocking.
+/// Ends the processes of a dead shim, by the records in its run directory. Blocking.
 pub(crate) fn end(dir: &RunDir, pid: &PidRecord) -> Result<(), EndError> {
     if let Some(group) = group_of(dir).map_err(EndError::Unread)? {
         empty_group(&group)?;
@@ -53,8 +52,8 @@ pub(crate) fn end(dir: &RunDir, pid: &PidRecord) -> Result<(), EndError> {
     }
 }
 
-/// Removes the directory of a run that is over and whose lock is had, with whatever its cgroup or its pid namespace
-/// still holds.
+/// Removes the directory of a run that is over, and ends whatever its cgroup or pid namespace still holds. `guard` is
+/// the run's lock.
 pub(crate) fn remove(dir: &RunDir, guard: LockGuard) -> Result<(), String> {
     let boot = shim::rundir::boot_id().map_err(|e| format!("the boot id cannot be read: {e}"))?;
     let pid = unless_short(dir.pid()).map_err(|e| crate::failure::with_causes(&e))?.flatten();
@@ -69,16 +68,16 @@ pub(crate) fn remove(dir: &RunDir, guard: LockGuard) -> Result<(), String> {
     dir.remove().map_err(|e| crate::failure::with_causes(&e))
 }
 
-/// The group that a run was started in, while that exists.
+/// Returns the group in which a run was started, if it exists.
 ///
 /// # Errors
-/// The host lacks something for now.
+/// The host lacks resources at present.
 pub(crate) fn group_of(dir: &RunDir) -> Result<Option<PathBuf>, String> {
     let spec = unless_short(dir.spec()).map_err(|e| crate::failure::with_causes(&e))?;
     Ok(spec.and_then(|spec| spec.cgroup).filter(|group| group.exists()))
 }
 
-/// Kills the first process of a pid namespace, and with it all others, and waits until the kernel says that they are gone.
+/// Kills the init process of a pid namespace, and with it all others, and waits until the kernel confirms their end.
 fn end_namespace(init: &ProcessIdentity) -> Result<(), EndError> {
     let fail = EndError::on(format!("end process {} of the run", init.pid));
     let Some(handle) = watch::find(init).map_err(&fail)? else { return Ok(()) };
@@ -89,7 +88,7 @@ fn end_namespace(init: &ProcessIdentity) -> Result<(), EndError> {
     Err(EndError::Unkillable(stragglers(namespace_of(init.pid))))
 }
 
-/// The processes in the pid namespace of one of them, which has not been reaped.
+/// Returns the processes in the pid namespace of a process that is not yet reaped.
 fn namespace_of(pid: i32) -> Vec<i32> {
     let namespace = |pid: i32| std::fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
     let Some(own) = namespace(pid) else { return vec![pid] };
@@ -99,8 +98,8 @@ fn namespace_of(pid: i32) -> Vec<i32> {
     if inside.is_empty() { vec![pid] } else { inside }
 }
 
-/// Kills a group until the kernel says that it is empty. Both leaves: a worker that was just being made is still beside
-/// the shim.
+/// Kills the processes of a group until the kernel reports it empty. Covers both leaves, because a worker under
+/// construction is still in the shim's leaf.
 pub(crate) fn empty_group(group: &Path) -> Result<(), EndError> {
     let fail = EndError::on(format!("empty the cgroup {}", group.display()));
     let until = Instant::now() + LIMIT;
@@ -114,7 +113,7 @@ pub(crate) fn empty_group(group: &Path) -> Result<(), EndError> {
     Ok(())
 }
 
-/// Describes processes that have just been seen. One that has gone meanwhile is left out.
+/// Describes processes that were just listed. A process that ended meanwhile is omitted.
 pub(crate) fn stragglers(pids: Vec<i32>) -> Vec<Straggler> {
     let describe = |pid: i32| {
         let stat = procfs::process::Process::new(pid).and_then(|process| process.stat()).ok()?;
@@ -123,7 +122,7 @@ pub(crate) fn stragglers(pids: Vec<i32>) -> Vec<Straggler> {
     pids.into_iter().filter_map(describe).collect()
 }
 
-/// Processes by pid, name and state, for a person.
+/// Formats processes with pid, name and state, for a person.
 pub(crate) fn named(processes: &[Straggler]) -> String {
     let name = |one: &Straggler| format!("{} ({}, state {})", one.pid, one.name, one.state);
     if processes.is_empty() {
@@ -144,7 +143,7 @@ mod tests {
         let pid = child.id().cast_signed();
         let handle = watch::open(pid).unwrap().unwrap();
         let inode = rustix::fs::fstat(&handle).unwrap().st_ino;
-        // As a daemon in another time namespace reads it.
+        // The value that a daemon in another time namespace reads.
         let init = ProcessIdentity { pid, start_ticks: 1, pidfs_inode: Some(inode) };
         end_namespace(&init).unwrap();
         let has_ended = watch::ends_within(&handle, Duration::ZERO).unwrap();

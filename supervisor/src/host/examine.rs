@@ -1,4 +1,4 @@
-//! The host under a daemon: what it can enforce, what it is called, and the binary that workers run.
+//! Examines the host: its sandbox features and its name; installs the binary for workers.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use super::job;
 use crate::failure::Failure;
 use crate::paths::Root;
 
-/// Puts a copy of this binary where workers can run it: the build directory or a home may be closed to them.
+/// Copies this binary to a directory that workers can reach: a build directory or a home may be closed to them.
 pub(crate) fn install_binary(root: &Root) -> Result<(), Failure> {
     use std::os::unix::fs::PermissionsExt as _;
     let source = Path::new("/proc/self/exe");
@@ -43,7 +43,7 @@ fn probed_support() -> policies::Support {
     }
 }
 
-/// Finds out how runs without a cgroup are tied together on this host.
+/// Checks how runs without a cgroup can be confined to a pid namespace on this host.
 pub(crate) async fn detect_pid_namespace(
     support: &policies::Support,
 ) -> Result<policies::PidNamespace, String> {
@@ -60,18 +60,18 @@ pub(crate) fn hostname() -> String {
         .unwrap_or_else(|| "localhost".to_owned())
 }
 
-/// What this host gives to workers, as a daemon started now would find it.
+/// Features of the host for workers, as a daemon started now would find them.
 #[derive(Debug)]
 pub(crate) struct HostLook {
-    /// What can be enforced.
+    /// Layers that can be enforced.
     pub(crate) support: policies::Support,
-    /// Whether runs get groups; the reason if not.
+    /// Support for run cgroups, or the reason for its lack.
     pub(crate) cgroups: Result<(), String>,
-    /// Why some limits of runs are not enforced, where they are not.
+    /// Reason why some limits of runs are not enforced, if so.
     pub(crate) gap: Option<String>,
 }
 
-/// Examines the host and leaves nothing behind. `daemon` is the pid of one that runs, whose groups are looked at.
+/// Examines the host and leaves nothing behind. `daemon` is the pid of a running daemon whose groups are examined.
 pub(crate) fn examine_host(daemon: Option<i32>) -> HostLook {
     let cgroups =
         Cgroups::find(Path::new(&format!("/look/{}", std::process::id()))).map(|found| found.remove());

@@ -1,11 +1,11 @@
-//! The interpreter of scripts, by a search path.
+//! Finds the interpreter of Python scripts.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
 use crate::executable::is_program;
 
-/// Returns the first `python3` of a search path that can be executed.
+/// Returns the first executable `python3` in a search path.
 pub(crate) fn find_python(path: &OsStr) -> Option<PathBuf> {
     std::env::split_paths(path)
         .map(|dir| dir.join("python3"))

@@ -1,15 +1,17 @@
-//! Between two daemons of a service: its controllers go back to systemd, and runs with limits stand still.
+//! Returns the controllers of a service to systemd between two daemons, and freezes runs with limits meanwhile.
 //!
-//! systemd before 254 puts each main process of a unit into the unit's own group, which the kernel refuses (EBUSY) while
-//! the group hands controllers on. Workers outlive the daemon, so their groups still use them. Therefore the unit runs
-//! `supervisor __handback` after each end of the daemon (`ExecStopPost=`, which systemd starts in the group `.control`):
+//! systemd before 254 starts each main process of a unit in the unit's own group. The kernel refuses this (EBUSY)
+//! while the group delegates controllers, and the groups of workers that outlive the daemon still use them. Therefore
+//! the unit runs `supervisor __handback` after each end of the daemon (`ExecStopPost=`, which systemd starts in the
+//! group `.control`):
 //!
-//! 1. runs that have limits are frozen: they take no memory, no processor and no process while nothing enforces their limits;
-//! 2. from the runs' groups upwards, controllers are no longer handed on.
+//! 1. runs with limits are frozen, so that they use no memory, processor or process while nothing enforces their
+//!    limits;
+//! 2. delegation is disabled, from the runs' groups upwards.
 //!
-//! The next daemon hands them on again, sets the limits of each run that it takes over, and lets it go on
-//! (`Cgroups::take_over`). What a run holds in memory at that time is not counted again: the kernel's count went with the
-//! controller. Where systemd has made a leaf for the daemon, there is nothing to do.
+//! The next daemon delegates the controllers again, sets the limits of each run that it takes over, and thaws the run
+//! (`Cgroups::take_over`). Memory that a run holds at that time is not counted again: the kernel's count vanished
+//! with the controller. If systemd made a leaf for the daemon, nothing needs to be done.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -21,18 +23,18 @@ use policies::Controller;
 use super::cgroup::{self, Freezer, PREFIX};
 use super::controllers::GIVEN_LEAF;
 
-/// The group in which systemd runs the commands of a unit that are not its main process.
+/// Group in which systemd runs the commands of a unit other than the main process.
 const CONTROL: &str = ".control";
-/// How long all runs together have to come to a standstill; what waits in the kernel for a disk may need longer.
+/// Time for all runs together to freeze. A process that waits in the kernel for a disk may need longer.
 const STANDSTILL: Duration = Duration::from_secs(5);
 
-/// Hands back what the service's group hands on.
+/// Hands back the controllers of the service's group.
 pub(crate) fn main() -> ExitCode {
     let done = cgroup::own().and_then(|own| match own.parent() {
         Some(unit) if own.file_name().is_some_and(|name| name == CONTROL) => {
             hand_back(unit, Instant::now() + STANDSTILL)
         }
-        // The unit delegates nothing, or a person tries it out.
+        // The unit delegates nothing, or a person runs the command by hand.
         _ => Ok(Vec::new()),
     });
     match done {
@@ -49,13 +51,13 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
-/// Writes a line for the journal of the unit.
+/// Writes a line to the journal of the unit.
 fn tell(line: std::fmt::Arguments<'_>) {
-    // Nobody else could be told that standard error is closed.
+    // There is no other place to report a closed standard error.
     drop(writeln!(io::stderr(), "supervisor: {line}"));
 }
 
-/// Hands back what a unit's group hands on. Returns the groups that did not come to a standstill in time.
+/// Disables delegation in a unit. Returns the groups that did not freeze in time.
 fn hand_back(unit: &Path, until: Instant) -> Result<Vec<PathBuf>, String> {
     if unit.join(GIVEN_LEAF).exists() {
         return Ok(Vec::new());
@@ -77,7 +79,7 @@ fn hand_back(unit: &Path, until: Instant) -> Result<Vec<PathBuf>, String> {
     Ok(moving)
 }
 
-/// The groups of runs, of all roots.
+/// Returns the groups of the runs of all roots.
 fn runs(unit: &Path) -> io::Result<Vec<PathBuf>> {
     let mut runs = Vec::new();
     for root in directories(unit)? {
@@ -88,12 +90,12 @@ fn runs(unit: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(runs)
 }
 
-/// A group and all groups beneath it, each after the one that it is in. A worker may have made groups of its own.
+/// Returns a group and all groups beneath it, parents first. A worker may have made groups of its own.
 fn within(unit: &Path) -> Vec<PathBuf> {
     let mut found = vec![unit.to_owned()];
     let mut next = 0;
     while let Some(group) = found.get(next) {
-        // A group that is gone has nothing beneath it.
+        // A group that vanished has none beneath it.
         let beneath = directories(group).unwrap_or_default();
         found.extend(beneath);
         next += 1;
@@ -128,7 +130,7 @@ fn stands_still(work: &Path, until: Instant) -> bool {
     true
 }
 
-/// Stops a group from handing anything on.
+/// Stops a group from delegating any controller.
 fn disable(group: &Path) -> io::Result<()> {
     let control = group.join("cgroup.subtree_control");
     let handed = match std::fs::read_to_string(&control) {
@@ -144,7 +146,7 @@ fn disable(group: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// A directory that looks like a group.
+    /// Makes a directory that looks like a group.
     fn group(dir: &Path, handed: &str, memory: &str) {
         std::fs::create_dir_all(dir).unwrap();
         for (file, text) in [

@@ -1,21 +1,21 @@
-//! How much memory the host has left, how loaded it is, and how long its tasks wait for what they need.
+//! Measures the host's available memory, load and resource pressure.
 
 use std::sync::OnceLock;
 
 use procfs::{Current as _, CurrentSI as _};
 
-/// The host at one moment.
+/// Measurements of the host at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Reading {
-    /// Memory that new programs can have without swapping (`MemAvailable`), in bytes.
+    /// Memory available to new programs without swapping (`MemAvailable`), in bytes.
     pub(crate) available: Option<u64>,
-    /// The load average of the last minute for each processor.
+    /// Load average of the last minute per processor.
     pub(crate) load: Option<f64>,
-    /// How much of the last ten seconds some task waited, in percent.
+    /// Resource pressure: percentage of the last ten seconds in which some task waited.
     pub(crate) pressure: Pressure,
 }
 
-/// What the kernel says of one moment under `/proc/pressure`. Each is none on a host that does not account it.
+/// Pressure values under `/proc/pressure`, in percent. Each is none on a host that does not account it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Pressure {
     pub(crate) memory: Option<f64>,
@@ -24,7 +24,7 @@ pub(crate) struct Pressure {
 }
 
 impl Pressure {
-    /// Reads it. A kernel that was built without `CONFIG_PSI`, or booted with `psi=0`, has none.
+    /// Reads the pressure. A kernel built without `CONFIG_PSI`, or booted with `psi=0`, has none.
     fn read() -> Self {
         let memory = procfs::MemoryPressure::current().ok().map(|pressure| pressure.some);
         let cpu = procfs::CpuPressure::current().ok().map(|pressure| pressure.some);
@@ -34,17 +34,18 @@ impl Pressure {
     }
 }
 
-/// How the host is measured.
+/// Function that measures the host; a test passes its own.
 pub(crate) type Gauge = fn() -> Reading;
 
-/// Measures the host. What cannot be read is none.
+/// Measures the host. A value that cannot be read is none.
 pub(crate) fn read() -> Reading {
     let available = procfs::Meminfo::current().ok().and_then(|memory| memory.mem_available);
     let load = procfs::LoadAverage::current().ok().map(|load| f64::from(load.one) / processors());
     Reading { available, load, pressure: Pressure::read() }
 }
 
-/// The processors of the host, which the load average is of. Those that this process may use can be fewer.
+/// Returns the number of the host's processors, which the load average covers. This process may be restricted to
+/// fewer.
 fn processors() -> f64 {
     static ONLINE: OnceLock<f64> = OnceLock::new();
     *ONLINE.get_or_init(online)
@@ -67,7 +68,7 @@ mod tests {
         let mut one = CpuSet::new();
         let first = (0..CpuSet::count()).find(|cpu| own.is_set(*cpu).unwrap_or(false)).unwrap();
         one.set(first).unwrap();
-        // Of this thread alone.
+        // The affinity of this thread alone.
         sched_setaffinity(Pid::from_raw(0), &one).unwrap();
         assert!((super::online() - all).abs() < 0.5, "{} and {all}", super::online());
     }

@@ -1,10 +1,10 @@
-//! The job process: does one job beside the daemon, as another user where that is needed, and ends.
+//! The job process: does one job beside the daemon, under another user if needed, and ends.
 //!
-//! Whatever reads or writes in a tree that a worker could write runs here, in every mode. The worker may have planted links,
-//! repositories and FIFOs: as root the process has the worker's own user, and so nothing to gain from them; and one that has
-//! to wait is ended, so that nobody else waits with it.
+//! Every access to a tree that a worker could write runs in this process, in every mode. The worker may have planted
+//! links, repositories and FIFOs. As root, the process takes the worker's own user, so the traps gain nothing. A
+//! process that hangs is ended, so that no other work waits with it.
 //!
-//! `supervisor __job <pid of the asker>` reads a [`Task`] as JSON from standard input and prints a [`Reply`].
+//! `supervisor __job <pid of the caller>` reads a [`Task`] as JSON from standard input and prints a [`Reply`].
 
 mod failure;
 mod serve;
@@ -28,64 +28,64 @@ use super::denial::Failed;
 pub(crate) use self::failure::{Cause, JobFailure};
 pub(crate) use self::serve::main;
 
-/// How long a few directories may take to answer: those of a network may have to be mounted first.
+/// Time limit for a look at a few directories. Network file systems may have to be mounted first.
 const GLANCE: Duration = Duration::from_secs(10);
-/// How long a look at a tree may take. A process that makes no progress is ended earlier.
+/// Time limit for reading a tree. A process without progress is ended earlier.
 const LOOK: Duration = Duration::from_secs(30);
-/// How long a change of a whole tree may take, such as the checkout of a large repository.
+/// Time limit for changing a whole tree, such as the checkout of a large repository.
 const CHANGE: Duration = Duration::from_mins(2);
-/// How long a process that was killed may take to end. The kernel keeps one that waits for a device for longer.
+/// Time for a killed process to end. The kernel keeps a process that waits for a device longer.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// The most memory of a job process, in bytes: git holds an object as a whole, and a worker may have written one that says it is
-/// larger than the host's memory.
+/// Memory limit of a job process, in bytes. git loads whole objects, and a worker may have forged an object that
+/// claims to exceed the host's memory.
 const MEMORY: u64 = 1 << 30;
 
-/// What a job process is asked.
+/// Request to a job process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Task {
-    /// Become a user, see no more than these paths, and do a job.
+    /// Become a user, confine itself to these paths, and do a job.
     Work {
-        /// The user.
+        /// User and group.
         identity: policies::Identity,
-        /// Paths that may be read.
+        /// Readable paths.
         read: Vec<PathBuf>,
-        /// Paths that may be changed.
+        /// Writable paths.
         write: Vec<PathBuf>,
         job: Box<Job>,
     },
-    /// Do a job as the user that the process has. One in a repository sees no more than these paths and that user's
-    /// configuration of git, where any are to be changed and the host can enforce it.
+    /// Do a job as the present user. A job in a repository with writable paths is confined to these paths and that
+    /// user's configuration of git, if the host supports it.
     Here {
-        /// Paths that may be read.
+        /// Readable paths.
         read: Vec<PathBuf>,
-        /// Paths that may be changed.
+        /// Writable paths.
         write: Vec<PathBuf>,
         job: Box<Job>,
     },
-    /// Become a user and copy a file to standard error, which is the asker's.
+    /// Become a user and copy a file to standard error, which the caller provides.
     Take {
-        /// The user, if another one.
+        /// User, if another.
         identity: Option<policies::Identity>,
-        /// The file.
+        /// File to copy.
         taking: Taking,
     },
-    /// Become a user, and take files away and place others in a directory of its own.
+    /// Become a user, and delete and create files in a directory.
     Place {
-        /// The user, if another one.
+        /// User, if another.
         identity: Option<policies::Identity>,
-        /// The files.
+        /// Files to delete and create.
         placing: Placing,
     },
-    /// Become a user and look for what the sandbox denied a run that failed.
+    /// Become a user and look for a denial behind a failed run.
     Deny {
-        /// The user, if another one.
+        /// User, if another.
         identity: Option<policies::Identity>,
-        /// What is known of the run.
+        /// Facts about the run.
         failed: Box<Failed>,
     },
-    /// Find out whether this host allows a private view of the file system.
+    /// Check that this host allows a private view of the file system.
     Probe,
-    /// Find out whether this host allows a pid namespace.
+    /// Check that this host allows a pid namespace.
     ProbePids(policies::PidNamespace),
 }
 
@@ -107,7 +107,7 @@ impl Task {
         }
     }
 
-    /// The same with another job.
+    /// Returns the same request with another job.
     fn with(&self, job: Job) -> Option<Task> {
         match self {
             Task::Work { identity, read, write, .. } => Some(Task::Work {
@@ -126,51 +126,51 @@ impl Task {
     }
 }
 
-/// A file that is to be taken out of a workspace.
+/// File to copy out of a workspace.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Taking {
     pub(crate) workspace: PathBuf,
-    /// The file, from the workspace on.
+    /// Path of the file, relative to the workspace.
     pub(crate) path: PathBuf,
-    /// The most bytes that it may have.
+    /// Limit on the size of the file, in bytes.
     pub(crate) limit: u64,
 }
 
-/// Files that are to be placed in a directory.
+/// Files to delete and create in a directory.
 #[derive(Default, Serialize, Deserialize)]
 pub(crate) struct Placing {
     pub(crate) dir: PathBuf,
-    /// Files from the directory on that go before any is placed.
+    /// Files to delete first, relative to the directory.
     pub(crate) gone: Vec<PathBuf>,
-    /// Each file from the directory on, with its content in hex.
+    /// Files to create, relative to the directory, with their contents in hexadecimal.
     pub(crate) files: Vec<(PathBuf, String)>,
 }
 
 impl std::fmt::Debug for Placing {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // The files may have secrets.
+        // The contents may be secret.
         f.debug_struct("Placing").field("dir", &self.dir).finish_non_exhaustive()
     }
 }
 
-/// What a job process answers.
+/// Reply of a job process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Reply {
-    /// The job's outcome.
+    /// Outcome of the job.
     Done(Box<Outcome>),
-    /// The job's failure.
+    /// Failure of the job.
     Failed(JobFailure),
-    /// The view works.
+    /// The check succeeded.
     Probed,
-    /// The file is taken.
+    /// The file was copied.
     Taken,
-    /// The files are placed.
+    /// The files were placed.
     Placed,
-    /// What the sandbox denied.
+    /// Denial, if any was found.
     Denied(Option<kernel::Denied>),
 }
 
-/// Does a job in a process of its own, as a user where one is given. Blocking, within limits.
+/// Does a job in a separate process, under `identity` if given. Blocking, with a time limit.
 pub(crate) fn work(
     identity: Option<policies::Identity>,
     read: Vec<PathBuf>,
@@ -180,7 +180,7 @@ pub(crate) fn work(
     work_unless(&CancellationToken::new(), identity, read, write, job)
 }
 
-/// Does a job as [`work`] does, unless it is given up before.
+/// Does a job as [`work`] does, until `cancel` gives it up.
 pub(crate) fn work_unless(
     cancel: &CancellationToken,
     identity: Option<policies::Identity>,
@@ -199,7 +199,7 @@ pub(crate) fn work_unless(
     }
 }
 
-/// Returns what the sandbox denied a run that did not start its command, or whose command failed. Blocking.
+/// Returns the denial behind a run that did not start its command or whose command failed, if any is found. Blocking.
 pub(crate) fn denied(spec: &RunSpec) -> Option<kernel::Denied> {
     let identity = spec.surroundings.identity;
     if identity.is_none() && nix::unistd::geteuid().is_root() {
@@ -215,7 +215,7 @@ pub(crate) fn denied(spec: &RunSpec) -> Option<kernel::Denied> {
     None
 }
 
-/// Copies a file out of a workspace into `sink`, as a user.
+/// Copies a file out of a workspace into `sink`, under a user.
 pub(crate) fn take(
     identity: Option<policies::Identity>,
     taking: Taking,
@@ -230,7 +230,7 @@ pub(crate) fn take(
     }
 }
 
-/// Places files in a directory, as its user.
+/// Places files in a directory, under its user.
 pub(crate) fn place(identity: Option<policies::Identity>, placing: Placing) -> Result<(), JobFailure> {
     match ask(&Task::Place { identity, placing }, Stdio::null(), &CancellationToken::new())? {
         Reply::Placed => Ok(()),
@@ -239,7 +239,7 @@ pub(crate) fn place(identity: Option<policies::Identity>, placing: Placing) -> R
     }
 }
 
-/// Whether this host allows a private view of the file system; the reason if not.
+/// Checks that this host allows a private view of the file system. Returns the reason if not.
 pub(crate) fn probe_view() -> Result<(), String> {
     match ask(&Task::Probe, Stdio::null(), &CancellationToken::new()) {
         Ok(Reply::Probed) => Ok(()),
@@ -250,7 +250,7 @@ pub(crate) fn probe_view() -> Result<(), String> {
     }
 }
 
-/// Whether this host allows a pid namespace; the reason if not.
+/// Checks that this host allows a pid namespace. Returns the reason if not.
 pub(crate) fn probe_pid_namespace(namespace: policies::PidNamespace) -> Result<(), String> {
     match ask(&Task::ProbePids(namespace), Stdio::null(), &CancellationToken::new()) {
         Ok(Reply::Probed) => Ok(()),
@@ -261,8 +261,9 @@ pub(crate) fn probe_pid_namespace(namespace: policies::PidNamespace) -> Result<(
     }
 }
 
-/// The variables by which libgit2 finds the configuration of this process's user. Where one leads to a directory that may not
-/// be entered (`HOME` is another user's, as under `setpriv`) it gives up, while one that does not exist is passed over.
+/// Returns the variables by which libgit2 finds the configuration of this process's user. libgit2 fails on a
+/// directory that it may not enter (such as another user's `HOME` under `setpriv`), but skips a missing one. So the
+/// result is empty if a directory is closed.
 fn places_of_configuration() -> Vec<(&'static str, OsString)> {
     let closed = |dir: &OsString| {
         matches!(rustix::fs::access(dir, rustix::fs::Access::EXEC_OK), Err(rustix::io::Errno::ACCESS))
@@ -284,7 +285,7 @@ fn ask(task: &Task, stderr: Stdio, cancel: &CancellationToken) -> Result<Reply, 
         .arg("__job")
         .arg(std::process::id().to_string())
         .env_clear()
-        // libgit2 reads no configuration from a directory that does not exist.
+        // libgit2 reads no configuration from a missing directory.
         .env("HOME", "/nonexistent")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -318,12 +319,12 @@ fn ask(task: &Task, stderr: Stdio, cancel: &CancellationToken) -> Result<Reply, 
     }
 }
 
-/// Takes the exit status of a job process that has answered or was killed.
+/// Reaps a job process that replied or was killed.
 fn reap(mut child: Child) {
     let until = Instant::now() + FAREWELL;
     while matches!(child.try_wait(), Ok(None)) {
         if Instant::now() >= until {
-            // The kernel has not released it yet; the caller does not wait for that.
+            // The kernel has not released the process yet. A thread waits for it instead of the caller.
             std::thread::spawn(move || child.wait());
             return;
         }
@@ -331,7 +332,8 @@ fn reap(mut child: Child) {
     }
 }
 
-/// Says why a job process had to be ended: where git waited, what for, as far as that can be found.
+/// Explains the forced end of a job process: the directory that did not respond, or the file on which git hung, if it
+/// can be found.
 fn ended(task: &Task, what: &str, cancel: &CancellationToken) -> JobFailure {
     if let Some(directory) = task.job().and_then(Job::directory) {
         let shown = directory.display();
@@ -362,8 +364,9 @@ fn ended(task: &Task, what: &str, cancel: &CancellationToken) -> JobFailure {
     }
 }
 
-/// Adds to the refusal of a worktree what git may have met in its repository: where git looks before it opens, a FIFO in the
-/// place of a file is "no repository" to it, or "no such object". Sockets are left out, since git makes some of its own.
+/// Adds to a failure in a worktree the FIFO that git may have met in its repository: git checks before it opens, and
+/// takes a FIFO in place of a file for "no repository" or "no such object". Sockets are ignored, because git makes
+/// some of its own.
 fn explained(task: &Task, failure: JobFailure, cancel: &CancellationToken) -> JobFailure {
     let repository = match task.job() {
         Some(Job::PrepareWorktree { worktree, .. }) => &worktree.repository,
@@ -393,7 +396,7 @@ fn irregular(task: &Task, repository: &std::path::Path, cancel: &CancellationTok
         Ok(_) | Err(_) => None,
     }
 }
-/// Refuses a path that does not answer. Whether anything is there is asked later.
+/// Refuses a path that does not respond. A missing path is not refused here.
 pub(crate) fn require_answer(path: &Path) -> Result<(), JobFailure> {
     match work(None, Vec::new(), Vec::new(), Job::FindGround { path: path.to_owned() }) {
         Err(failure) if failure.cause == Cause::NoAnswer => Err(failure),
@@ -401,7 +404,7 @@ pub(crate) fn require_answer(path: &Path) -> Result<(), JobFailure> {
     }
 }
 
-/// What a program of the system reads before it does anything.
+/// Returns the paths that any program of the system reads at its start.
 pub(crate) fn system_reads() -> Vec<PathBuf> {
     ["/usr", "/lib", "/lib64", "/etc", "/proc", "/dev/null", "/dev/urandom"]
         .map(PathBuf::from)

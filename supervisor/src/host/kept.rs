@@ -1,7 +1,8 @@
-//! What is kept of the homes of workers: the files of their logins and what they remember, for each assignee and tenant.
+//! Stores parts of workers' homes: login files and agents' memories, for each assignee and tenant.
 //!
-//! `kept/no-tenant/ASSIGNEE/` and `kept/tenants/TENANT/ASSIGNEE/` are the daemon's user's alone. No policy grants them: a run has copies,
-//! which are its worker's. So no run reads what another one writes, and whatever it plants is a regular file here.
+//! Only the daemon's user can access `kept/no-tenant/ASSIGNEE/` and `kept/tenants/TENANT/ASSIGNEE/`, and no policy
+//! grants them. A run gets copies that its worker owns. So no run reads another run's writes directly, and everything
+//! planted by a run is a regular file here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind, Read as _, Seek as _, Write as _};
@@ -15,10 +16,10 @@ use super::job::{self, Taking};
 use crate::failure::Failure;
 use crate::paths::{Root, make_dir};
 
-/// The largest file that is kept, in bytes.
+/// Size limit of a kept file, in bytes.
 pub(crate) const LARGEST: u64 = 256 << 10;
 
-/// What is kept for one assignee in one tenant, or without one.
+/// Kept files of one assignee in one tenant, or without a tenant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KeptHome {
     dir: PathBuf,
@@ -31,17 +32,17 @@ pub(crate) struct KeptFile {
 }
 
 impl KeptHome {
-    /// What is kept for an assignee; nothing may be there.
+    /// Returns the store of an assignee, which may be empty.
     pub(crate) fn of(root: &Root, assignee: &Profile, tenant: Option<&Tenant>) -> Self {
         KeptHome { dir: root.kept().join(within(tenant)).join(file_name(assignee.as_str())) }
     }
 
-    /// Its directory.
+    /// Returns its directory.
     pub(crate) fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Those of an assignee that there are, of all tenants.
+    /// Returns the existing stores of an assignee in all tenants.
     pub(crate) fn all_of(root: &Root, assignee: &Profile) -> Vec<Self> {
         let name = file_name(assignee.as_str());
         let of_tenants = std::fs::read_dir(root.kept().join(TENANTS)).into_iter().flatten().flatten();
@@ -51,7 +52,7 @@ impl KeptHome {
         found.into_iter().map(|dir| KeptHome { dir }).collect()
     }
 
-    /// When each of these files was kept, as far as they are there.
+    /// Returns the modification time of each of these files that exists.
     pub(crate) fn standing(&self, files: &BTreeSet<PathBuf>) -> BTreeMap<PathBuf, SystemTime> {
         let changed = |path: &PathBuf| {
             let meta = std::fs::symlink_metadata(self.dir.join(path)).ok()?;
@@ -60,7 +61,7 @@ impl KeptHome {
         files.iter().filter_map(changed).collect()
     }
 
-    /// Reads those of these files that are there.
+    /// Reads the files among these that exist.
     pub(crate) fn read(&self, files: &BTreeSet<PathBuf>) -> Result<BTreeMap<PathBuf, KeptFile>, Failure> {
         let mut found = BTreeMap::new();
         for path in files {
@@ -74,7 +75,7 @@ impl KeptHome {
         Ok(found)
     }
 
-    /// Keeps a file: a reader meanwhile has the old one or the new one.
+    /// Stores a file atomically: a concurrent reader sees the old file or the new.
     pub(crate) fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), Failure> {
         let whole = self.dir.join(path);
         let dir = whole.parent().unwrap_or(&self.dir);
@@ -89,7 +90,7 @@ impl KeptHome {
         put().map_err(|e| Failure::file("write", &whole, &e))
     }
 
-    /// Forgets all of it. Returns whether there was anything.
+    /// Deletes the store. Returns true if it existed.
     pub(crate) fn forget(&self) -> Result<bool, Failure> {
         match std::fs::remove_dir_all(&self.dir) {
             Ok(()) => Ok(true),
@@ -99,8 +100,8 @@ impl KeptHome {
     }
 }
 
-/// The files that a worker finds: of each the newest of its assignee and of its lane, in its own tenant alone. What is kept for a lane
-/// is the login of all its profiles.
+/// Returns the files for a worker's home: of each the newer of the assignee's and the lane's version, within the
+/// worker's tenant. A login kept for a lane serves all its profiles.
 pub(crate) fn for_run(
     root: &Root,
     (assignee, lane): (&Profile, &Profile),
@@ -118,16 +119,16 @@ pub(crate) fn for_run(
     Ok(found)
 }
 
-/// What somebody has left of a file.
+/// State of a file after a worker's use.
 #[derive(Debug)]
 pub(crate) enum Left {
     File(Vec<u8>),
     Nothing,
-    /// What cannot be kept, and why.
+    /// A file that cannot be kept, with the reason.
     Unfit(String),
 }
 
-/// Takes a file out of a directory that a worker had, as its user. Blocking.
+/// Copies a file out of a worker's directory, under the worker's user. Blocking.
 pub(crate) fn left(dir: &Path, path: &Path, identity: Option<Identity>) -> Result<Left, Failure> {
     if dir.join(path).symlink_metadata().is_err() {
         return Ok(Left::Nothing);
@@ -156,7 +157,7 @@ fn within(tenant: Option<&Tenant>) -> PathBuf {
     }
 }
 
-/// A name as one of a file. Those of profiles and tenants are one already, but for a first dot.
+/// Returns a name as a safe file name. Names of profiles and tenants are safe already, except for a leading dot.
 fn file_name(name: &str) -> String {
     let is_plain = !name.starts_with('.')
         && !name.starts_with('%')
@@ -175,7 +176,7 @@ fn read(path: &Path) -> io::Result<KeptFile> {
     Ok(KeptFile { bytes, changed: meta.modified()? })
 }
 
-/// Makes a directory and those above it, closed to all others.
+/// Makes a directory and its parents, closed to other users.
 fn make_private(dir: &Path) -> Result<(), Failure> {
     if !dir.is_dir() {
         if let Some(above) = dir.parent() {

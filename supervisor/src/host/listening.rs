@@ -1,4 +1,5 @@
-//! Whether somebody listens on the file of a Unix socket, without a connection that would reach them (`proc_pid_net(5)`, `sock_diag(7)`).
+//! Checks if a process listens on the file of a Unix socket, without connecting to it (`proc_pid_net(5)`,
+//! `sock_diag(7)`).
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
@@ -10,20 +11,20 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with,
 };
 
-/// The type of a request and of its reply, and the flag of a request (`netlink(7)`).
+/// Type of the request and its reply, and the flag of the request (`netlink(7)`).
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const NLM_F_REQUEST: u16 = 1;
-/// The file of a socket: as it is asked for, and as it is said.
+/// The socket's file: the flag that requests it, and the attribute that reports it.
 const UDIAG_SHOW_VFS: u32 = 2;
 const UNIX_DIAG_VFS: u16 = 1;
-/// The header of a message, what is asked, and what is said before the attributes.
+/// Sizes in bytes: of the header of a message, of a request, and of a reply before its attributes.
 const HEADER: usize = 16;
 const ASKED: usize = HEADER + 24;
 const SAID: usize = HEADER + 16;
-/// In the list of the kernel: a socket that accepts connections.
+/// Flag in the kernel's list: the socket accepts connections.
 const ACCEPTS: u32 = 0x1_0000;
 
-/// Whether somebody of this network namespace listens on the socket that a path leads to.
+/// True if a process of this network namespace listens on the socket at a path.
 pub(crate) fn is_listened_on(path: &Path) -> bool {
     let (Ok(file), Ok(list)) = (std::fs::symlink_metadata(path), File::open("/proc/self/net/unix")) else {
         return false;
@@ -38,7 +39,7 @@ pub(crate) fn is_listened_on(path: &Path) -> bool {
     sockets.any(|socket| is_file_of(socket, file.ino()))
 }
 
-/// Whether a path leads to the file of this socket.
+/// True if a path leads to the file of this socket.
 pub(crate) fn is_at(socket: impl AsFd, path: &Path) -> bool {
     match (rustix::fs::fstat(socket), std::fs::symlink_metadata(path)) {
         (Ok(socket), Ok(file)) => is_file_of(socket.st_ino, file.ino()),
@@ -46,7 +47,7 @@ pub(crate) fn is_at(socket: impl AsFd, path: &Path) -> bool {
     }
 }
 
-/// The path with each link of its directory followed.
+/// Returns the path with all links of its directory resolved.
 pub(crate) fn resolved(path: &Path) -> PathBuf {
     let directory = path.parent().and_then(|directory| directory.canonicalize().ok());
     match (directory, path.file_name()) {
@@ -55,7 +56,7 @@ pub(crate) fn resolved(path: &Path) -> PathBuf {
     }
 }
 
-/// The inode of a listening socket in the list of the kernel, and the name that it was bound to.
+/// Parses a line of the kernel's list: the inode of a listening socket, and the path that it was bound to.
 fn listening(line: &str) -> Option<(u64, &str)> {
     let mut rest = line;
     let mut word = || {
@@ -68,13 +69,14 @@ fn listening(line: &str) -> Option<(u64, &str)> {
     (accepts && rest.starts_with('/')).then_some((inode.parse().ok()?, rest))
 }
 
-/// Whether a socket was bound to a file that is there. A kernel that does not say it (`CONFIG_UNIX_DIAG`) is asked for no more than the name.
+/// True if a socket was bound to the file with this inode. On a kernel without `CONFIG_UNIX_DIAG` the path alone
+/// decides.
 fn is_file_of(socket: u64, file: u64) -> bool {
-    // The kernel says the lower half.
+    // The kernel reports the lower 32 bits of the inode.
     bound_to(socket).is_none_or(|bound| u64::from(bound) == file & u64::from(u32::MAX))
 }
 
-/// The inode of the file that a socket was bound to.
+/// Returns the inode of the file that a socket was bound to.
 fn bound_to(socket: u64) -> Option<u32> {
     let request = request(u32::try_from(socket).ok()?);
     let link = socket_with(
@@ -86,7 +88,7 @@ fn bound_to(socket: u64) -> Option<u32> {
     .ok()?;
     send(&link, &request, SendFlags::empty()).ok()?;
     let mut reply = [0_u8; 512];
-    // The reply is there when the request has been sent.
+    // The reply is available as soon as the request has been sent.
     let (length, _) = recv(&link, &mut reply, RecvFlags::DONTWAIT).ok()?;
     let reply = reply.get(..length)?;
     if reply.get(4..6)? != SOCK_DIAG_BY_FAMILY.to_ne_bytes() {
@@ -95,7 +97,7 @@ fn bound_to(socket: u64) -> Option<u32> {
     attribute(reply.get(SAID..)?, UNIX_DIAG_VFS)
 }
 
-/// The first number of an attribute (`struct rtattr`: its length, its kind, and what it says, on four bytes).
+/// Returns the first number of an attribute (`struct rtattr`: length, type and value, aligned to four bytes).
 fn attribute(mut attributes: &[u8], wanted: u16) -> Option<u32> {
     loop {
         let length = usize::from(u16::from_ne_bytes(attributes.get(..2)?.try_into().ok()?));
@@ -107,7 +109,7 @@ fn attribute(mut attributes: &[u8], wanted: u16) -> Option<u32> {
     }
 }
 
-/// The request for one socket: `struct nlmsghdr`, then `struct unix_diag_req`.
+/// Makes the request for one socket: `struct nlmsghdr`, then `struct unix_diag_req`.
 fn request(socket: u32) -> [u8; ASKED] {
     let mut request = [0_u8; ASKED];
     let mut at = 0;
@@ -118,13 +120,13 @@ fn request(socket: u32) -> [u8; ASKED] {
     put(&u32::try_from(ASKED).unwrap_or_default().to_ne_bytes());
     put(&SOCK_DIAG_BY_FAMILY.to_ne_bytes());
     put(&NLM_F_REQUEST.to_ne_bytes());
-    // Sequence and port: there is one request.
+    // Sequence number and port id: there is only one request.
     put(&[0; 8]);
     put(&[u8::try_from(AddressFamily::UNIX.as_raw()).unwrap_or_default(), 0, 0, 0]);
     put(&u32::MAX.to_ne_bytes());
     put(&socket.to_ne_bytes());
     put(&UDIAG_SHOW_VFS.to_ne_bytes());
-    // No cookie of a former reply.
+    // No cookie from an earlier reply.
     put(&[0xff; 8]);
     request
 }

@@ -1,4 +1,5 @@
-//! The operator's socket where a service manager listens on it (`sd_listen_fds(3)`): taken over by the daemon, and left alone otherwise.
+//! The operator's socket of a service manager (`sd_listen_fds(3)`): the daemon takes it over if it was passed, and
+//! leaves it alone otherwise.
 
 use std::io;
 use std::os::fd::{OwnedFd, RawFd};
@@ -16,40 +17,41 @@ use super::listening::{is_at, is_listened_on, resolved};
 use crate::exit::Code;
 use crate::failure::Failure;
 
-/// What the socket is called in its unit (`FileDescriptorName=`).
+/// Name of the socket in its unit (`FileDescriptorName=`).
 const NAME: &str = "operator";
-/// How long a daemon that was killed may leave its socket to a process that it was about to start.
+/// Time for which a process that a killed daemon was starting may keep the daemon's socket open.
 const INHERITED: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Who listens on the operator's socket when the daemon starts.
+/// Listener on the operator's socket at the start of the daemon.
 #[derive(Debug)]
 pub(crate) enum OperatorSocket {
-    /// The service manager, which has passed it on.
+    /// The service manager's socket, passed to this process.
     Passed(UnixListener),
-    /// The service manager, which has passed it to nobody.
+    /// The service manager, or another process, which did not pass it.
     Held,
-    /// Nobody: the daemon makes its own.
+    /// None: the daemon makes its own socket.
     Free,
 }
 
 impl OperatorSocket {
-    /// Whether its file is the service manager's.
+    /// True if the socket's file belongs to the service manager.
     pub(crate) fn is_managers(&self) -> bool {
         matches!(self, OperatorSocket::Passed(_) | OperatorSocket::Held)
     }
 }
 
-/// Finds who listens on the operator's socket, and takes it over if it was passed. It is asked once in a process, by the owner of the root.
-/// Nobody is connected to: a connection would have the service manager start the service. Blocking.
+/// Finds the listener on the operator's socket, and takes the socket over if it was passed. The owner of the root
+/// calls this once. No connection is made, because a connection would make the service manager start the service.
+/// Blocking.
 ///
 /// # Errors
-/// What was passed is not this socket, or others than its owner may connect to it.
+/// The passed descriptor is not this socket, or users other than its owner may connect to it.
 pub(crate) fn find(path: &Path) -> Result<OperatorSocket, Failure> {
     let Some(passed) = passed()? else { return Ok(found(path)) };
     require_socket_of(&passed, path)?;
     if !is_at(&passed, path) {
-        // Its file was removed, or a daemon has replaced it; nobody can connect to what was passed.
+        // The file was removed or replaced by a daemon, so no client can connect to the passed socket.
         tracing::warn!(path = %path.display(), "passed_socket_without_file");
         return Ok(OperatorSocket::Free);
     }
@@ -57,20 +59,20 @@ pub(crate) fn find(path: &Path) -> Result<OperatorSocket, Failure> {
     Ok(OperatorSocket::Passed(passed.into()))
 }
 
-/// Who listens where nothing was passed.
+/// Finds the listener if no socket was passed.
 fn found(path: &Path) -> OperatorSocket {
     let start = Instant::now();
     while is_listened_on(path) {
         if start.elapsed() >= INHERITED {
             return OperatorSocket::Held;
         }
-        // Nothing announces that it is closed.
+        // Polled: no notification announces the close.
         std::thread::sleep(LOOK);
     }
     OperatorSocket::Free
 }
 
-/// Refuses to serve beside a service manager that would start another daemon.
+/// Returns the refusal to start while a service manager listens, which would start another daemon.
 pub(crate) fn held(path: &Path) -> Failure {
     let shown = path.display();
     Failure::new(Code::Conflict, format!("a service manager, or another process, listens on {shown}")).hint(format!(
@@ -79,7 +81,7 @@ pub(crate) fn held(path: &Path) -> Failure {
     ))
 }
 
-/// The socket that was passed under the name of the operator's.
+/// Returns the passed socket with the name of the operator's.
 fn passed() -> Result<Option<OwnedFd>, Failure> {
     let refused =
         |e: io::Error| Failure::usage(format!("sockets of the service manager cannot be used: {e}"));
@@ -97,7 +99,7 @@ fn passed() -> Result<Option<OwnedFd>, Failure> {
     Ok(found)
 }
 
-/// Takes over a descriptor that is known by its number alone: a copy of it has an owner, and the number is free again.
+/// Takes ownership of a descriptor that is known only by its number: duplicates it and closes the number.
 fn own(number: RawFd) -> io::Result<OwnedFd> {
     let process = pidfd_open(getpid(), PidfdFlags::empty())?;
     let copy = pidfd_getfd(process, number, PidfdGetfdFlags::empty())?;
@@ -105,7 +107,7 @@ fn own(number: RawFd) -> io::Result<OwnedFd> {
     Ok(copy)
 }
 
-/// Refuses what is not the listening socket of a path.
+/// Refuses a descriptor that is not the listening socket at a path.
 fn require_socket_of(socket: &OwnedFd, path: &Path) -> Result<(), Failure> {
     let is_listening = socket_domain(socket).is_ok_and(|domain| domain == AddressFamily::UNIX)
         && socket_type(socket).is_ok_and(|kind| kind == SocketType::STREAM)
@@ -130,7 +132,7 @@ fn require_socket_of(socket: &OwnedFd, path: &Path) -> Result<(), Failure> {
     .hint(format!("write ListenStream={} into the socket unit", path.display())))
 }
 
-/// Refuses a socket to which others may connect: each connection is an operator's.
+/// Refuses a socket to which other users may connect: each connection has the operator's rights.
 fn require_closed(path: &Path) -> Result<(), Failure> {
     let meta = std::fs::symlink_metadata(path).map_err(|e| Failure::file("look at the socket", path, &e))?;
     let mode = meta.permissions().mode() & 0o777;

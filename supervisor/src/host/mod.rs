@@ -1,4 +1,4 @@
-//! What this program has of the host: cgroups, users, processes beside its own, sockets and timers.
+//! Interfaces to the host: cgroups, users, processes, sockets and timers.
 
 pub(crate) mod account;
 pub(crate) mod cgroup;

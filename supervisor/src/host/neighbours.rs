@@ -1,7 +1,7 @@
-//! The other roots of this host, as far as they can be known: closed to the workers of this one as its own root is.
+//! Finds the other roots of this host, which are closed to this root's workers as the own root is.
 //!
-//! Root's daemons find each other in the host's ledger of worker uids. Besides, the service of the host and the one of this
-//! process's user lie where everybody looks for them. Roots that other users keep elsewhere are not known.
+//! Daemons of the root user find each other in the host's ledger of worker uids. The host's service and the service
+//! of this process's user have well-known directories. Roots of other users in other directories are unknown.
 
 use std::path::PathBuf;
 
@@ -10,14 +10,14 @@ use crate::config::WorkerConfig;
 use crate::failure::Failure;
 use crate::paths::{Root, RootChoice};
 
-/// Returns what is closed to every worker of this root: its own places and those of other roots.
+/// Returns the directories that are closed to every worker of this root: its own, and other roots' directories.
 pub(crate) fn closed(root: &Root, config: &WorkerConfig) -> Result<Vec<PathBuf>, Failure> {
     let mut closed = root.closed();
     closed.extend(places(root, config)?);
     Ok(closed)
 }
 
-/// Returns the places of other roots that are there.
+/// Returns the existing directories of other roots.
 fn places(root: &Root, config: &WorkerConfig) -> Result<Vec<PathBuf>, Failure> {
     let own = root.closed();
     let system = RootChoice { system: true, ..RootChoice::default() }.resolve(|_| None).ok();

@@ -1,5 +1,5 @@
-//! Whose the directories of a root are: somebody else who owns one, or may put a link into it, has this process read and
-//! write wherever the link leads.
+//! Checks the ownership of a root's directories. A user who owns such a directory, or may put a link into it, could
+//! redirect this process's reads and writes.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -8,8 +8,8 @@ use crate::exit::Code;
 use crate::failure::Failure;
 use crate::paths::Root;
 
-/// Refuses a root with a directory that another user owns or that any user may write to. What is not there yet is no
-/// obstacle: it is made for this user.
+/// Refuses a root with a directory that another user owns or that every user may write. A missing directory is
+/// acceptable: this user will create it.
 pub(crate) fn require(root: &Root) -> Result<(), Failure> {
     let own = nix::unistd::geteuid().as_raw();
     root.closed().iter().try_for_each(|dir| {
@@ -18,7 +18,7 @@ pub(crate) fn require(root: &Root) -> Result<(), Failure> {
     })
 }
 
-/// What root owns is trusted by everybody.
+/// Refuses a directory that is not trusted. Directories of root are trusted by every user.
 fn trusted(dir: &Path, (owner, mode): (u32, u32), own: u32) -> Result<(), Failure> {
     let shown = dir.display();
     if owner != own && owner != 0 {

@@ -1,7 +1,7 @@
-//! Files of other processes in `/proc`, which those processes make as long as they like.
+//! Reads files of other processes in `/proc`, whose size those processes control.
 //!
-//! A process moves the borders of its environment and of its command line over all of its memory (`PR_SET_MM_MAP` of
-//! `prctl(2)`), so such a file is read up to a limit only.
+//! A process can extend the range of its environment and command line over all its memory (`PR_SET_MM_MAP` of
+//! `prctl(2)`), so such files are read up to a limit.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -10,22 +10,21 @@ use std::path::Path;
 use procfs::ProcError;
 use shim::shortage::unless_short;
 
-/// What is read of an environment.
+/// Limit on an environment, in bytes.
 pub(crate) const ENVIRONMENT: usize = 1024 * 1024;
-/// What is read of a command line.
+/// Limit on a command line, in bytes.
 pub(crate) const COMMAND: usize = 4 * 1024;
-/// What is read of what the kernel itself writes: the status of a process, its cgroups.
+/// Limit on files that the kernel itself writes, in bytes: the status of a process, its cgroups.
 pub(crate) const KERNEL: usize = 64 * 1024;
 
-/// The beginning of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Beginning {
     pub(crate) bytes: Vec<u8>,
-    /// Whether there is more.
+    /// True if the file is longer.
     pub(crate) is_cut: bool,
 }
 
-/// Reads a file up to a limit.
+/// Reads a file up to a limit in bytes.
 pub(crate) fn read_bounded(path: &Path, limit: usize) -> io::Result<Beginning> {
     let most = u64::try_from(limit).map_or(u64::MAX, |limit| limit.saturating_add(1));
     let mut bytes = Vec::new();
@@ -35,10 +34,10 @@ pub(crate) fn read_bounded(path: &Path, limit: usize) -> io::Result<Beginning> {
     Ok(Beginning { bytes, is_cut })
 }
 
-/// What was read of a process; none where it has ended, or its owner keeps it from this user.
+/// Returns a result about a process; none if the process has ended or is hidden from this user.
 ///
 /// # Errors
-/// The host lacks something for now: that says nothing of the process.
+/// The host lacks resources at present, which says nothing about the process.
 pub(crate) fn of_process<T>(read: Result<T, ProcError>) -> io::Result<Option<T>> {
     match read {
         Ok(read) => Ok(Some(read)),
@@ -47,12 +46,12 @@ pub(crate) fn of_process<T>(read: Result<T, ProcError>) -> io::Result<Option<T>>
     }
 }
 
-/// The real, effective, saved and file-system user of a process; none where it has ended.
+/// Returns the real, effective, saved and file-system uid of a process; none if it has ended.
 ///
-/// Whose its files in `/proc` are says less: those of a process that may not be dumped are root's.
+/// The owner of its files in `/proc` is less reliable: the files of a process that may not be dumped belong to root.
 ///
 /// # Errors
-/// The host lacks something for now.
+/// The host lacks resources at present.
 pub(crate) fn users(pid: i32) -> io::Result<Option<[u32; 4]>> {
     let path = format!("/proc/{pid}/status");
     let status = unless_short(read_bounded(Path::new(&path), KERNEL))?;

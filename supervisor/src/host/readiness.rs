@@ -1,4 +1,4 @@
-//! File descriptors that the runtime waits on: pidfds and timers.
+//! Registers pidfds and timers with the async runtime.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -17,7 +17,7 @@ pub(crate) fn readable(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::with_interest(fd, Interest::READABLE)
 }
 
-/// Waits until a descriptor is readable. Cancel-safe: it stays so.
+/// Waits until a descriptor is readable. Cancel-safe: readiness persists.
 pub(crate) async fn noticed(fd: &AsyncFd<OwnedFd>) -> io::Result<AsyncFdReadyGuard<'_, OwnedFd>> {
     let ready = fd.readable().await?;
     failpoint::pass("reap");

@@ -1,4 +1,4 @@
-//! The removal of what a run leaves on the host, and why something stays.
+//! Removes the files of a run that is over, and reports leftovers with their reasons.
 
 use std::path::Path;
 
@@ -9,7 +9,8 @@ use workspace::{Job, Name};
 
 use super::job;
 
-/// Removes the private places of a run that is gone and whose user nobody wrote down: their owner is that user.
+/// Removes the private directories of a run that is over and whose user was not recorded: the owner of a directory is
+/// that user.
 pub(crate) fn remove_forgotten(dir: &Path) -> Result<(), Stays> {
     use std::os::unix::fs::MetadataExt as _;
     let own = nix::unistd::geteuid().as_raw();
@@ -21,10 +22,10 @@ pub(crate) fn remove_forgotten(dir: &Path) -> Result<(), Stays> {
     remove_private(dir, identity)
 }
 
-/// Removes what a user of its own has kept in a directory, whatever it has made there.
+/// Removes a directory in which another user may have stored anything.
 ///
 /// # Errors
-/// Says why it stays. One that is not there is no error.
+/// Reason for the leftover. A missing directory is no error.
 pub(crate) fn remove_kept(dir: &Path, name: &str) -> Result<(), Stays> {
     use std::os::unix::fs::MetadataExt as _;
     let own = nix::unistd::geteuid().as_raw();
@@ -33,12 +34,12 @@ pub(crate) fn remove_kept(dir: &Path, name: &str) -> Result<(), Stays> {
     remove_place(dir, name, of_another.map(|meta| Identity { uid: meta.uid(), gid: meta.gid() }))
 }
 
-/// Why something of a run that is over has not been removed.
+/// Reason why files of a run that is over were not removed.
 #[derive(Debug)]
 pub(crate) struct Stays {
-    /// The cause, in words.
+    /// Cause, in words.
     why: String,
-    /// Whether the host lacked what the removal takes: then another try may succeed.
+    /// True if the host lacked resources, so that another try may succeed.
     pub(crate) is_shortage: bool,
 }
 
@@ -55,12 +56,12 @@ impl From<RunDirError> for Stays {
 }
 
 impl Stays {
-    /// It failed with an error.
+    /// Makes the reason from an error.
     pub(crate) fn of(error: &(dyn std::error::Error + 'static)) -> Self {
         Stays { is_shortage: shortage::is_shortage(error), why: crate::failure::with_causes(error) }
     }
 
-    /// It did not come to a try.
+    /// Makes the reason for a removal that was not tried.
     pub(crate) fn because(why: &dyn std::fmt::Display) -> Self {
         Stays { is_shortage: false, why: why.to_string() }
     }
@@ -70,12 +71,12 @@ impl Stays {
     }
 }
 
-/// A directory with more entries is left to a job process.
+/// Largest number of entries that is removed in this process; more are left to a job process.
 const FEW: usize = 16;
-/// As is one with a larger file, in bytes: the file system may take long to give up its space.
+/// Largest file, in bytes, that is removed in this process: the file system may take long to free its space.
 const SMALL: u64 = 256 * 1024;
 
-/// Removes a directory in which there are a few small files at most. Returns whether it is gone.
+/// Removes a directory with at most a few small files. Returns true if it is gone.
 fn remove_few(dir: &Path) -> bool {
     if std::fs::remove_dir(dir).is_ok() {
         return true;
@@ -92,16 +93,16 @@ fn remove_few(dir: &Path) -> bool {
         && std::fs::remove_dir(dir).is_ok()
 }
 
-/// What a run with brokers trusts, beside its home.
+/// File with the certificates that a run with brokers trusts, beside its home.
 pub(crate) const AUTHORITIES: &str = "authorities.pem";
 
-/// Removes the private places of a run that is gone: all that can be, also where one of them stays.
+/// Removes the private directories of a run that is over. A leftover does not stop the removal of the others.
 ///
 /// # Errors
-/// Names the first that stays.
+/// The first leftover.
 pub(crate) fn remove_private(dir: &Path, identity: Option<Identity>) -> Result<(), Stays> {
     let of_worker = ["home", "tmp"].map(|name| remove_place(dir, name, identity));
-    // No worker can have put anything in there.
+    // No worker can have written these.
     let [files, prompt, authorities] = ["files", "prompt", AUTHORITIES].map(|name| dir.join(name));
     let own = [
         unless_gone(&files, std::fs::remove_dir_all),
@@ -114,7 +115,7 @@ pub(crate) fn remove_private(dir: &Path, identity: Option<Identity>) -> Result<(
 
 fn remove_place(dir: &Path, name: &str, identity: Option<Identity>) -> Result<(), Stays> {
     let path = dir.join(name);
-    // Most workers leave nothing there but what the run was given: no process is needed for that.
+    // Most workers leave only the files that the run was given, which needs no job process.
     if remove_few(&path) || !path.exists() {
         return Ok(());
     }
@@ -166,7 +167,7 @@ mod tests {
     fn what_stays_of_one_place_keeps_nothing_else() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
-        // It takes a job process, which a test is not.
+        // This needs a job process, which a test cannot provide.
         std::fs::create_dir_all(path("home/nested")).unwrap();
         for name in ["tmp", "files"] {
             std::fs::create_dir(path(name)).unwrap();

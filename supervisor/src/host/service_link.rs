@@ -1,10 +1,10 @@
-//! The link to the service manager (`sd_notify(3)`): ready, reloading, stopping, and what is going on.
+//! Notifications to the service manager (`sd_notify(3)`): ready, reloading, stopping, watchdog and status.
 
 use std::time::Duration;
 
 use sd_notify::NotifyState;
 
-/// The link to the service manager. Where there is none, nothing is sent.
+/// Connection to the service manager. Without a manager nothing is sent.
 #[derive(Debug)]
 pub(crate) struct ServiceLink {
     listens: bool,
@@ -12,43 +12,43 @@ pub(crate) struct ServiceLink {
 }
 
 impl ServiceLink {
-    /// The link to the manager that has started this process, if one has and listens.
+    /// Connects to the manager that started this process, if it listens.
     pub(crate) fn find() -> Self {
         ServiceLink { listens: std::env::var_os("NOTIFY_SOCKET").is_some(), sent: String::new() }
     }
 
-    /// How long the manager waits for the next sign of life (`WatchdogSec=`), where it waits for any.
+    /// Returns the manager's watchdog interval (`WatchdogSec=`), if set.
     pub(crate) fn watchdog() -> Option<Duration> {
         sd_notify::watchdog_enabled().filter(|interval| !interval.is_zero())
     }
 
-    /// A sign of life.
+    /// Sends a watchdog keep-alive.
     pub(crate) fn alive(&self) {
         self.send(&[NotifyState::Watchdog]);
     }
 
-    /// Recovery is over and the doors are open.
+    /// Reports that recovery is over and the listeners are open.
     pub(crate) fn ready(&self) {
         self.send(&[NotifyState::Ready]);
     }
 
-    /// The configuration is read again; `ready` follows.
+    /// Reports a reload of the configuration; `ready` follows.
     pub(crate) fn reloading(&self) {
         let now = NotifyState::monotonic_usec_now();
         self.send(&[vec![NotifyState::Reloading], now.into_iter().collect()].concat());
     }
 
-    /// The end has begun.
+    /// Reports the beginning of the end.
     pub(crate) fn stopping(&self) {
         self.send(&[NotifyState::Stopping]);
     }
 
-    /// What is going on, where that has changed.
+    /// Sends the status text if it has changed.
     pub(crate) fn status(&mut self, status: impl FnOnce() -> String) {
         if !self.listens {
             return;
         }
-        // A line of its own would be another notice.
+        // A line break would begin another notification.
         let status = status().replace('\n', " ");
         if status != self.sent {
             self.send(&[NotifyState::Status(&status)]);
@@ -58,7 +58,7 @@ impl ServiceLink {
 
     fn send(&self, state: &[NotifyState<'_>]) {
         if self.listens {
-            // A service manager that does not listen loses only the notice.
+            // An error loses only the notification.
             drop(sd_notify::notify(state));
         }
     }

@@ -1,29 +1,28 @@
-//! What the service manager is doing with a unit (`systemctl(1)`): the commands of a unit are not told whether it is stopped,
-//! restarted, or has crashed.
+//! Asks the service manager for the pending job of a unit (`systemctl(1)`). A unit's own commands cannot see if the
+//! unit is being stopped, is restarting or has crashed.
 
 use std::process::Command;
 
-/// Which service manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Manager {
-    /// The host's.
+    /// Manager of the host.
     System,
     User,
 }
 
-/// What is queued or under way for a unit.
+/// Job queued or in progress for a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Job {
-    /// It is to be stopped, and stays so.
+    /// Stop, without a start afterwards.
     Stop,
-    /// It is to be stopped and started.
+    /// Stop, followed by a start.
     Restart,
-    /// Something else, such as a start.
+    /// Another job, such as a start.
     Other,
 }
 
 impl Manager {
-    /// The option of systemctl.
+    /// Returns the option of systemctl.
     pub(crate) fn option(self) -> &'static str {
         match self {
             Manager::System => "--system",
@@ -31,10 +30,10 @@ impl Manager {
         }
     }
 
-    /// The job of a unit; none where it has none, as after a crash. Blocking.
+    /// Returns the job of a unit; none without a job, as after a crash. Blocking.
     ///
     /// # Errors
-    /// Says why the manager cannot be asked.
+    /// Reason why the manager cannot be asked.
     pub(crate) fn job(self, unit: &str) -> Result<Option<Job>, String> {
         let mut command = Command::new("systemctl");
         command.arg(self.option()).args(["list-jobs", "--no-legend", "--plain", "--full"]);
@@ -47,7 +46,7 @@ impl Manager {
     }
 }
 
-/// Finds the job of a unit in a list: number, unit, type and state in each line.
+/// Finds the job of a unit in a list with number, unit, type and state on each line.
 fn job_of(unit: &str, list: &str) -> Option<Job> {
     let mut jobs = list.lines().filter_map(|line| {
         let mut words = line.split_whitespace().skip(1);

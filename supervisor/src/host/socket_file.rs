@@ -1,4 +1,4 @@
-//! The file of a socket of the daemon's: in the place of a dead daemon's, and with its mode from the start.
+//! Makes the file of a daemon's socket: in place of a dead daemon's, and with its mode from the start.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
@@ -12,13 +12,13 @@ use crate::exit::Code;
 use crate::failure::Failure;
 use crate::paths::make_dir;
 
-/// How often the directory is made again when it is taken away meanwhile.
+/// Number of retries if the directory is removed meanwhile.
 const AGAIN: usize = 3;
-/// The mode of a directory of sockets: each socket has its own.
+/// Mode of a directory of sockets; each socket has its own mode.
 const DIRECTORY: u32 = 0o711;
 
-/// Binds a new socket to a path. At no time is the file more open than `mode`, whatever the umask: who connects before a
-/// later chmod would have come in.
+/// Binds a new socket to a path. The file is never more open than `mode`, whatever the umask: a client that connected
+/// before a later chmod would keep its connection.
 pub(crate) fn bind(path: &Path, mode: u32, kind: SocketType) -> Result<OwnedFd, Failure> {
     match std::fs::symlink_metadata(path) {
         Ok(meta) if !meta.file_type().is_socket() => {
@@ -37,7 +37,7 @@ pub(crate) fn bind(path: &Path, mode: u32, kind: SocketType) -> Result<OwnedFd, 
     let mut again = AGAIN;
     loop {
         match bound(path, mode, kind) {
-            // Somebody took the directory away after it was made.
+            // The directory was removed after it was made.
             Err(error) if error.kind() == ErrorKind::NotFound && again > 0 => {
                 again -= 1;
                 make_dir(path.parent().unwrap_or(path), DIRECTORY)?;
@@ -49,14 +49,14 @@ pub(crate) fn bind(path: &Path, mode: u32, kind: SocketType) -> Result<OwnedFd, 
 
 fn bound(path: &Path, mode: u32, kind: SocketType) -> io::Result<OwnedFd> {
     let socket = socket_with(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)?;
-    // Linux gives the file the mode of the socket, less the umask.
+    // Linux gives the file the mode of the socket, minus the umask.
     fchmod(&socket, Mode::from_raw_mode(mode))?;
     bind_to(&socket, &SocketAddrUnix::new(path)?)?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
     Ok(socket)
 }
 
-/// What to do where something else than a socket has the place of the daemon's.
+/// Returns a remedy if a file that is no socket occupies the path of the daemon's socket.
 pub(crate) fn in_its_place(socket: &Path) -> Option<String> {
     let kind = socket.symlink_metadata().ok()?.file_type();
     let shown = socket.display();
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_socket_is_never_more_open_than_it_is_to_be() {
-        // Of this process alone: each test has its own.
+        // Of this process alone: each test runs in its own process.
         rustix::process::umask(Mode::empty());
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("sock");

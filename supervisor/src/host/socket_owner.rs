@@ -1,4 +1,5 @@
-//! Whose the other end of a connection over loopback is: the kernel knows the Unix user of every socket (`sock_diag(7)`).
+//! Returns the Unix user at the other end of a loopback connection, which the kernel knows for every socket
+//! (`sock_diag(7)`).
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -6,21 +7,21 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with,
 };
 
-/// The type of a request and of its reply, and the flag of a request (`netlink(7)`).
+/// Type of the request and its reply, and the flag of the request (`netlink(7)`).
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const NLM_F_REQUEST: u16 = 1;
 /// TCP, in all its states.
 const PROTOCOL: u8 = 6;
-/// The header of a message, then what is asked or said of a socket.
+/// Sizes in bytes: of the header of a message, of a request, and of a reply.
 const HEADER: usize = 16;
 const ASKED: usize = HEADER + 56;
 const SAID: usize = HEADER + 72;
-/// Where a reply has the user and the inode.
+/// Offsets of the uid and the inode in a reply.
 const UID: usize = SAID - 8;
 const INODE: usize = SAID - 4;
 
-/// Returns the Unix user of the socket `theirs` that is connected to `ours`, both of this host. None where the kernel does not say it,
-/// and where the socket is closed: its user is not known any more.
+/// Returns the Unix user of the socket `theirs` that is connected to `ours`, both on this host. None if the kernel
+/// does not report it, or if the socket is closed, because its user is lost then.
 pub(crate) fn owner(theirs: SocketAddr, ours: SocketAddr) -> Option<u32> {
     if !theirs.ip().is_loopback() {
         return None;
@@ -31,19 +32,19 @@ pub(crate) fn owner(theirs: SocketAddr, ours: SocketAddr) -> Option<u32> {
         socket_with(AddressFamily::NETLINK, SocketType::DGRAM, flags, Some(netlink::SOCK_DIAG)).ok()?;
     send(&link, &request, SendFlags::empty()).ok()?;
     let mut reply = [0_u8; 512];
-    // The reply is there when the request has been sent.
+    // The reply is available as soon as the request has been sent.
     let (length, _) = recv(&link, &mut reply, RecvFlags::DONTWAIT).ok()?;
     let reply = reply.get(..length)?;
     let is_said = length >= SAID && reply.get(4..6)? == SOCK_DIAG_BY_FAMILY.to_ne_bytes();
     let number = |at: usize| Some(u32::from_ne_bytes(reply.get(at..at + 4)?.try_into().ok()?));
-    // A socket that nobody has open has no inode, and the user is then said to be root.
+    // A socket without an open descriptor has no inode, and its user is reported as root.
     if !is_said || number(INODE)? == 0 {
         return None;
     }
     number(UID)
 }
 
-/// The request for one socket: `struct nlmsghdr`, then `struct inet_diag_req_v2`.
+/// Makes the request for one socket: `struct nlmsghdr`, then `struct inet_diag_req_v2`.
 fn request(theirs: SocketAddr, ours: SocketAddr) -> Option<[u8; ASKED]> {
     let mut request = [0_u8; ASKED];
     let mut at = 0;
@@ -54,7 +55,7 @@ fn request(theirs: SocketAddr, ours: SocketAddr) -> Option<[u8; ASKED]> {
     put(&u32::try_from(ASKED).ok()?.to_ne_bytes());
     put(&SOCK_DIAG_BY_FAMILY.to_ne_bytes());
     put(&NLM_F_REQUEST.to_ne_bytes());
-    // Sequence and port: there is one request.
+    // Sequence number and port id: there is only one request.
     put(&[0; 8]);
     let family = match (theirs.ip(), ours.ip()) {
         (IpAddr::V4(_), IpAddr::V4(_)) => AddressFamily::INET,
@@ -73,7 +74,7 @@ fn request(theirs: SocketAddr, ours: SocketAddr) -> Option<[u8; ASKED]> {
         }
         put(&room);
     }
-    // Any interface, and no cookie of a former reply.
+    // Any interface, and no cookie from an earlier reply.
     put(&[0; 4]);
     put(&[0xff; 8]);
     Some(request)

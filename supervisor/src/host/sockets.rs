@@ -1,4 +1,4 @@
-//! The sockets of a daemon that are not one run's: noticed when somebody takes their files away, and put back.
+//! Watches the daemon's sockets that belong to no single run, and restores them if their files are removed.
 
 use std::convert::Infallible;
 use std::io;
@@ -14,19 +14,19 @@ use super::readiness::readable;
 use crate::failure::Failure;
 use crate::paths::Root;
 
-/// Between two tries where a socket cannot be put back: nothing announces when it can.
+/// Interval between tries to restore a socket: no event announces that it has become possible.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Which file each socket of a root is; none for one that is missing, or that has something else in its place.
+/// Device and inode of each socket file of a root; none for a missing socket or another kind of file.
 pub(crate) type Made = [Option<(u64, u64)>; 2];
 
-/// Keeps the sockets of a root where commands and shims look for them, as long as the daemon runs. `made` are the files as they were
-/// bound, before anybody could know of them; `open` makes all of them anew.
+/// Keeps the sockets of a root in place while the daemon runs. `made` are the files as bound, before any client could
+/// know of them; `open` makes all of them anew.
 pub(crate) async fn keep(root: &Root, made: Made, open: impl Fn() -> Result<(), Failure>) -> Infallible {
     let mut known = made;
     let mut told = String::new();
     loop {
-        // Before the look: what is removed after that look is reported.
+        // Before the check, so that a removal after the check is reported.
         let watch = Watch::over(root);
         if !is_whole(root, known) {
             match root.create().and_then(|()| open()) {
@@ -45,7 +45,7 @@ pub(crate) async fn keep(root: &Root, made: Made, open: impl Fn() -> Result<(), 
         }
         match watch {
             Ok(watch) if is_whole(root, known) && watch.changed().await.is_ok() => {}
-            // No event comes for a directory that is not there, or that may not be watched.
+            // A directory that is missing or cannot be watched yields no events.
             Ok(_) | Err(_) => tokio::time::sleep(RETRY).await,
         }
     }
@@ -55,7 +55,8 @@ fn paths(root: &Root) -> [PathBuf; 2] {
     [root.operator_socket(), root.poke_socket()]
 }
 
-/// Removes the sockets of a root that is served no longer, but for the operator's where it is still this file of a service manager.
+/// Removes the sockets of a root that is no longer served, except for the operator's if its file is still `managers`,
+/// the service manager's.
 pub(crate) fn remove(root: &Root, managers: Option<(u64, u64)>) {
     let [operator, _] = files(root);
     let stays = |path: &Path| operator.is_some() && operator == managers && *path == root.operator_socket();
@@ -64,13 +65,13 @@ pub(crate) fn remove(root: &Root, managers: Option<(u64, u64)>) {
     }
 }
 
-/// Whether all sockets are there, and are those that were made.
+/// True if all sockets exist and are the files in `known`.
 fn is_whole(root: &Root, known: Made) -> bool {
     let now = files(root);
     now == known && !now.contains(&None)
 }
 
-/// Looks which file each socket is now.
+/// Returns the present file of each socket.
 pub(crate) fn files(root: &Root) -> Made {
     paths(root).map(|path| {
         let meta = std::fs::symlink_metadata(path).ok()?;
@@ -78,7 +79,7 @@ pub(crate) fn files(root: &Root) -> Made {
     })
 }
 
-/// A watch over the directories of the sockets.
+/// Watch on the directories of the sockets.
 #[derive(Debug)]
 struct Watch {
     events: AsyncFd<OwnedFd>,
@@ -98,7 +99,7 @@ impl Watch {
         Ok(Watch { events: readable(events)? })
     }
 
-    /// Waits until something was taken from the directories, or put into them. Cancel-safe.
+    /// Waits for a removal from the directories or a move into them. Cancel-safe.
     async fn changed(&self) -> io::Result<()> {
         self.events.readable().await.map(drop)
     }
@@ -109,7 +110,7 @@ mod tests {
     use super::*;
     use crate::paths::RootChoice;
 
-    /// Sockets of a root in a directory, and what makes them anew.
+    /// Makes the sockets of a root in a directory, and the function that makes them anew.
     fn bound(dir: &Path) -> (Root, impl Fn() -> Result<(), Failure> + Send + 'static) {
         let choice = RootChoice { root: Some(dir.into()), ..RootChoice::default() };
         let root = choice.resolve(|_| None).unwrap();
@@ -153,10 +154,10 @@ mod tests {
             let dir = tempfile::tempdir().unwrap();
             let (root, bind) = bound(dir.path());
             let made = files(&root);
-            // Beside it and then over it: the inode of a file that is removed first may be used again.
+            // Created beside it and renamed over it: the inode of a removed file may be reused.
             let beside = dir.path().join("beside");
             replace(&beside);
-            // As long as it has another name, no other file gets its inode.
+            // While this name exists, no other file gets the inode.
             std::fs::hard_link(&beside, dir.path().join("held")).unwrap();
             std::fs::rename(&beside, root.operator_socket()).unwrap();
             let theirs = std::fs::metadata(root.operator_socket()).unwrap().ino();

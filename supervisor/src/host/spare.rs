@@ -1,9 +1,9 @@
-//! A shim that waits for its run, so that a ready task does not wait for its shim.
+//! Keeps a spare shim, so that a ready task does not wait for the start of its shim.
 //!
-//! To move a process into a cgroup the kernel waits for a grace period, often for more than 10 ms where nothing was
-//! moved lately. The spare shim has had that wait behind it: it stands in the `work` leaf of a group, where its worker
-//! is born, and moves itself to the `shim` leaf while the worker already works. It gets the path of its run directory
-//! on standard input, and ends by itself when that is closed without one.
+//! To move a process into a cgroup the kernel waits for a grace period, often more than 10 ms if no process was moved
+//! lately. The spare shim waits in advance. At first it is in the `work` leaf of a group, in which its worker will be
+//! created, and it moves itself to the `shim` leaf while the worker already works. The shim receives the path of its
+//! run directory on standard input, and exits if that is closed without a path.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::cgroup::{self, Cgroups};
 
-/// The waiting shim, if there is one.
+/// Spare shim, if one waits.
 #[derive(Debug)]
 pub(crate) struct Spares {
     cgroups: Option<Cgroups>,
@@ -26,7 +26,7 @@ enum Shelf {
     Closed,
 }
 
-/// A waiting shim. One that is dropped ends, and its group goes.
+/// A waiting shim. Dropping it ends the shim and removes its group.
 #[derive(Debug)]
 pub(crate) struct Spare {
     child: Option<Child>,
@@ -34,29 +34,29 @@ pub(crate) struct Spare {
 }
 
 impl Spares {
-    /// A shelf that `refill` puts a shim on.
+    /// Makes a store for one spare shim, which `refill` starts.
     pub(crate) fn kept(cgroups: Option<&Cgroups>) -> Self {
         Spares { cgroups: cgroups.cloned(), shelf: Mutex::new(Shelf::Empty) }
     }
 
-    /// A shelf that stays empty.
+    /// Makes a store that stays empty.
     pub(crate) fn none() -> Self {
         Spares { cgroups: None, shelf: Mutex::new(Shelf::Closed) }
     }
 
-    /// Starts a shim if none waits.
+    /// Starts a spare shim if none waits.
     pub(crate) fn refill(&self) {
         let mut place = self.lock();
         if matches!(*place, Shelf::Empty) {
             match Spare::start(self.cgroups.as_ref()) {
                 Ok(spare) => *place = Shelf::Waiting(spare),
-                // Runs start without it.
+                // Runs start without a spare shim, only slower.
                 Err(error) => tracing::debug!(%error, "no_spare_shim"),
             }
         }
     }
 
-    /// Takes the waiting shim.
+    /// Takes the waiting shim, if it lives.
     pub(crate) fn take(&self) -> Option<Spare> {
         let mut place = self.lock();
         if !matches!(*place, Shelf::Waiting(_)) {
@@ -68,7 +68,7 @@ impl Spares {
         }
     }
 
-    /// Ends the waiting shim, for good.
+    /// Ends the waiting shim; no other is started afterwards.
     pub(crate) fn close(&self) {
         *self.lock() = Shelf::Closed;
     }
@@ -95,17 +95,17 @@ impl Spare {
         Ok(spare)
     }
 
-    /// The cgroup of its run; none on a host without.
+    /// Returns the cgroup for its run; none on a host without cgroups.
     pub(crate) fn group(&self) -> Option<&Path> {
         self.group.as_deref()
     }
 
-    /// Gives it its run. The group is the run's from now on.
+    /// Assigns its run. From now on the group belongs to the run.
     pub(crate) fn begin(mut self, run_dir: &Path) -> io::Result<Child> {
         self.group = None;
         let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
         let stdin = self.child.as_mut().and_then(|child| child.stdin.take()).ok_or_else(gone)?;
-        // Shorter than what a pipe takes at once, so the shim gets all of it or nothing.
+        // The path is shorter than an atomic write to a pipe, so the shim gets all of it or nothing.
         { stdin }.write_all(std::os::unix::ffi::OsStrExt::as_bytes(run_dir.as_os_str()))?;
         self.child.take().ok_or_else(gone)
     }
@@ -118,7 +118,7 @@ impl Spare {
 impl Drop for Spare {
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {
-            // It has begun nothing.
+            // The shim has not started anything.
             child.kill().ok();
             child.wait().ok();
         }

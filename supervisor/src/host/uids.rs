@@ -1,7 +1,8 @@
-//! Which worker uids belong to which board: no two boards of a host ever have the same one, whatever roots they are in.
+//! Ranges of worker uids of the boards. No two boards of a host ever share a uid, even in different roots.
 //!
-//! Files keep their owners over a restart of the host, so a range, once given, is kept, also when the configured range
-//! changes later. The ranges of all roots stand in one ledger of the host (`ledger.rs`), which every daemon of root's uses.
+//! Files keep their owners over a restart of the host, so a board keeps its range forever, even if the configured
+//! range changes. The ranges of all roots are in one ledger of the host (`ledger.rs`), which every daemon of the root
+//! user uses.
 
 mod ledger;
 
@@ -21,17 +22,14 @@ use crate::exit::Code;
 use crate::failure::Failure;
 use crate::paths::Root;
 
-/// Where a root kept its own ranges before there was a ledger of the host.
+/// File in which a root kept its own ranges before the ledger of the host existed.
 const FORMER: &str = "uids.json";
-/// No board gets more uids than this at once: a host has room for many boards.
+/// Largest range of a board, so that a host can serve many boards.
 const MOST: u32 = 1 << 21;
 
-/// One board's range of uids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Range {
-    /// The first uid.
     pub(crate) first: u32,
-    /// The last uid.
     pub(crate) last: u32,
 }
 
@@ -41,14 +39,15 @@ impl Range {
     }
 }
 
-/// The uids that the workers of a board have had, if any: those of a root that is not root's have had none of their own.
+/// Returns the uids that workers of a board have had, if any. In a root of an ordinary user, workers share the user's
+/// uid.
 pub(crate) fn uids_of(
     root: &Root,
     board: BoardId,
     config: &WorkerConfig,
 ) -> Result<Option<RangeInclusive<u32>>, Failure> {
     if !nix::unistd::geteuid().is_root() {
-        // Nor may this user read the ledger.
+        // An ordinary user cannot read the ledger either.
         return Ok(None);
     }
     let owner = Owner::of(root, board)?;
@@ -61,7 +60,8 @@ pub(crate) fn uids_of(
     Ok(range.map(|range| range.first..=range.last))
 }
 
-/// The user of a task's own in the transaction that opens its run: a task that works in a directory of its own has one.
+/// Returns the uid of a task, in the transaction that opens its run. A task in a scratch workspace has a uid of its
+/// own.
 pub(crate) fn own_uid(
     range: Option<Range>,
     board: &mut kernel::Board<'_>,
@@ -75,29 +75,29 @@ pub(crate) fn own_uid(
     }
 }
 
-/// The roots of this host that have given out uids.
+/// Returns the roots of this host that have assigned uids.
 pub(crate) fn roots(config: &WorkerConfig) -> Result<Vec<PathBuf>, Failure> {
     let entries = Ledger::at(&config.uid_ledger).read()?;
     Ok(entries.iter().map(|entry| entry.owner.root().to_owned()).collect())
 }
 
-/// The ranges of a root's boards. Only the process that owns the root asks for them.
+/// Ranges of a root's boards. Only the process that owns the root uses it.
 #[derive(Debug)]
 pub(crate) struct Uids {
     root: Root,
     known: Mutex<Known>,
 }
 
-/// What this process has given out.
+/// Ranges that this process has read or assigned.
 #[derive(Debug, Default)]
 struct Known {
     ranges: HashMap<BoardId, Range>,
-    /// The ledger that has them.
+    /// Version of the ledger that contains them.
     ledger: Option<Stamp>,
 }
 
 impl Known {
-    /// The range of a board as the ledger has it, which is as it was when that was asked.
+    /// Returns the range of a board, if the ledger is unchanged since it was read.
     fn as_of(&self, board: BoardId, ledger: Option<Stamp>) -> Option<Range> {
         let is_same = ledger.is_some() && ledger == self.ledger;
         self.ranges.get(&board).copied().filter(|_| is_same)
@@ -105,18 +105,18 @@ impl Known {
 }
 
 impl Uids {
-    /// Knows no ranges yet: they are asked for when the first worker needs one.
+    /// Makes the state without any range; ranges are looked up when the first worker needs one.
     pub(crate) fn of(root: &Root) -> Self {
         Uids { root: root.clone(), known: Mutex::default() }
     }
 
-    /// The range that a board has, where this process has given it out and the ledger has not changed since. Waits for nobody.
+    /// Returns the cached range of a board, if the ledger is unchanged since it was read. Never waits.
     pub(crate) fn known(&self, board: BoardId, config: &WorkerConfig) -> Option<Range> {
         let known = self.known.try_lock().ok()?;
         known.as_of(board, Ledger::at(&config.uid_ledger).stamp())
     }
 
-    /// The range of a board; a new board gets the next free one, which is durable before it is used.
+    /// Returns the range of a board. A new board gets the next free range, which is durable before it is used.
     pub(crate) fn range(&self, board: BoardId, config: &WorkerConfig) -> Result<Range, Failure> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let ledger = Ledger::at(&config.uid_ledger);
@@ -125,7 +125,7 @@ impl Uids {
         }
         let own = known.ranges.get(&board).copied();
         let given = self.enter(board, own, &ledger, config);
-        // Another root has changed the ledger, or somebody has spoilt it: what was given out stays this board's.
+        // The ledger was changed by another root or damaged. The board keeps the range that this process assigned.
         let range = match (given, own) {
             (Ok(range), _) => range,
             (Err(failure), Some(range)) => {
@@ -139,8 +139,8 @@ impl Uids {
         Ok(range)
     }
 
-    /// Finds the range of a board in the ledger, or enters it: the one that this process has given out before the ledger was
-    /// lost, or a new one.
+    /// Finds the range of a board in the ledger, or enters it: the range that this process assigned before the ledger
+    /// was lost, or a new one.
     fn enter(
         &self,
         board: BoardId,
@@ -170,7 +170,7 @@ fn former_ranges(root: &Path) -> Result<BTreeMap<String, Range>, Failure> {
     }
 }
 
-/// Refuses a range that the user namespace of this process does not have.
+/// Refuses a configured range that this process's user namespace lacks.
 fn refuse_unmapped(config: &WorkerConfig, map: &UidMap) -> Result<(), Failure> {
     let whole = uid_map::Range { first: config.first_uid, count: config.uid_count };
     if map.covers(whole) {
@@ -187,7 +187,8 @@ fn refuse_unmapped(config: &WorkerConfig, map: &UidMap) -> Result<(), Failure> {
     .hint("use uids from /proc/self/uid_map, or leave both out to get a range that fits"))
 }
 
-/// Finds the range of a board, or gives it one in which no process has a uid. Pure but for the look at what has vanished.
+/// Finds the range of a board, or assigns a range in which no process has a uid. Pure, except for `look` and the
+/// check for vanished roots.
 fn give(
     entries: &mut Reservations,
     owner: Owner,
@@ -206,7 +207,7 @@ fn give(
     let live = look()?;
     let mut range = next_range(entries, config, &live);
     if range.is_none() {
-        // The uids of a root that is gone are given again only when there are no others.
+        // Uids of vanished roots are reused only if there are no others.
         entries.forget_vanished(&live);
         range = next_range(entries, config, &live);
     }
@@ -216,7 +217,7 @@ fn give(
 }
 
 fn next_range(entries: &Reservations, config: &WorkerConfig, live: &LiveUids) -> Option<Range> {
-    // A sixteenth of the whole range at most: with the default one, 95 boards of two million tasks each.
+    // At most a sixteenth of the whole range: with the default range, 95 boards of two million tasks each.
     let size = (config.uid_count / 16).clamp(1, MOST);
     let end = u64::from(config.first_uid) + u64::from(config.uid_count);
     let mut first = config.first_uid;

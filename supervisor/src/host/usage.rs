@@ -1,4 +1,4 @@
-//! What a run's processes use, read through procfs. For show only: never proof of life.
+//! Reads the resource use of a run's processes from procfs. For display only, never as proof of life.
 
 use std::cell::OnceCell;
 use std::cmp::Reverse;
@@ -10,26 +10,24 @@ use serde::{Deserialize, Serialize};
 
 use super::proc_file::{self, read_bounded};
 
-/// What the processes of one run use now.
+/// Present resource use of a run's processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Usage {
-    /// Processor time of the processes that live, in microseconds.
+    /// Processor time of the live processes, in microseconds.
     pub(crate) cpu_us: u64,
-    /// Resident memory, in bytes.
     pub(crate) memory_bytes: u64,
-    /// How many processes there are.
     pub(crate) processes: usize,
 }
 
-/// How much of a command line is shown; a worker writes its own.
+/// Limit on a displayed command line, in characters: a worker controls its own.
 const LONGEST_COMMAND: usize = 512;
 
-/// The processes of a run.
+/// Processes of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Tree {
-    /// The first of them, each before those that it has started.
+    /// First processes, each before its children.
     pub(crate) processes: Vec<Seen>,
-    /// How many are left out.
+    /// Number of omitted processes.
     pub(crate) more: usize,
 }
 
@@ -37,27 +35,27 @@ pub(crate) struct Tree {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Seen {
     pub(crate) pid: i32,
-    /// How many processes of the run are above it.
+    /// Number of ancestors within the run.
     pub(crate) depth: usize,
-    /// The state: `R`, `S`, `D`, `T`, `Z`, …
+    /// State: `R`, `S`, `D`, `T`, `Z`, …
     pub(crate) state: char,
     pub(crate) cpu_us: u64,
     pub(crate) memory_bytes: u64,
-    /// Its command line, or its name in brackets.
+    /// Command line, or the name in brackets.
     pub(crate) command: String,
 }
 
-/// One look at the host's processes.
+/// Snapshot of the host's processes.
 #[derive(Debug)]
 pub(crate) struct Sampler {
     tick_us: u64,
     page: u64,
-    /// The children of each process; read once, and only if a run has no cgroup.
+    /// Children of each process; read once, and only if a run has no cgroup.
     children: OnceCell<HashMap<i32, Vec<i32>>>,
 }
 
 impl Sampler {
-    /// A look that has not read anything yet.
+    /// Makes a snapshot that reads lazily.
     pub(crate) fn new() -> Self {
         Sampler {
             tick_us: 1_000_000 / procfs::ticks_per_second().max(1),
@@ -66,7 +64,7 @@ impl Sampler {
         }
     }
 
-    /// Adds up the processes of a run: those of its cgroup, or else the worker and its descendants.
+    /// Sums the use of a run's processes: of its cgroup, or else of the worker and its descendants.
     pub(crate) fn usage(&self, cgroup: Option<&Path>, worker: Option<i32>) -> Option<Usage> {
         let mut usage = Usage { cpu_us: 0, memory_bytes: 0, processes: 0 };
         for stat in self.pids(cgroup, worker).into_iter().filter_map(stat) {
@@ -77,7 +75,7 @@ impl Sampler {
         (usage.processes > 0).then_some(usage)
     }
 
-    /// The processes of a run, each before those that it has started, and how many more there are than `most`.
+    /// Returns the first `most` processes of a run, each before its children, and the number of the others.
     pub(crate) fn tree(&self, cgroup: Option<&Path>, worker: Option<i32>, most: usize) -> Tree {
         let found: Vec<Stat> = self.pids(cgroup, worker).into_iter().filter_map(stat).collect();
         let more = found.len().saturating_sub(most);
@@ -86,7 +84,7 @@ impl Sampler {
     }
 
     fn seen(&self, stat: &Stat, depth: usize) -> Seen {
-        // A kernel thread and a process that has ended have none.
+        // Kernel threads and ended processes have no command line.
         let command = command_line(stat.pid).unwrap_or_else(|| format!("[{}]", stat.comm));
         let command = command.chars().take(LONGEST_COMMAND).collect();
         Seen {
@@ -131,14 +129,14 @@ impl Sampler {
     }
 }
 
-/// Whether a signal has stopped a process (`proc_pid_stat(5)`).
+/// True if a signal has stopped a process (`proc_pid_stat(5)`).
 pub(crate) fn is_stopped(pid: i32) -> bool {
     stat(pid).is_some_and(|stat| matches!(stat.state, 'T' | 't'))
 }
 
-/// Processes, each before those that it has started, with the number of them that are above it.
+/// Orders processes, each before its children, with the number of its ancestors among them.
 fn in_order(mut found: Vec<Stat>) -> Vec<(Stat, usize)> {
-    // The youngest first, because the last of a list is taken from it first.
+    // Youngest first, because `next` is a stack.
     found.sort_by_key(|stat| Reverse(stat.starttime));
     let known: HashSet<i32> = found.iter().map(|stat| stat.pid).collect();
     let mut next = Vec::new();
@@ -158,7 +156,7 @@ fn in_order(mut found: Vec<Stat>) -> Vec<(Stat, usize)> {
     ordered
 }
 
-/// The beginning of a command line; none where a process has none.
+/// Returns the beginning of a command line; none if the process has none.
 fn command_line(pid: i32) -> Option<String> {
     let path = format!("/proc/{pid}/cmdline");
     let bytes = read_bounded(path.as_ref(), proc_file::COMMAND).ok()?.bytes;
@@ -185,7 +183,7 @@ mod tests {
         let pid = child.id().cast_signed();
         let read = loop {
             let read = command_line(pid).unwrap_or_default();
-            // Between its fork and its exec a child has its parent's command line.
+            // Between fork and exec a child has its parent's command line.
             if read.contains("read line") {
                 break read;
             }

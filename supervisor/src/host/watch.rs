@@ -1,4 +1,4 @@
-//! Watching processes with pidfds: the kernel says when one has ended, and a signal never meets a reused pid.
+//! Watches processes with pidfds: the kernel reports their end, and a signal never reaches a reused pid.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,25 +9,25 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use shim::rundir::{ProcessIdentity, ProcessStat};
 use tokio::io::unix::AsyncFd;
 
-/// A process that is watched.
+/// A watched process.
 ///
-/// Its descriptor is closed when its end was seen, even while others refer to this: where descriptors are short, settling the
-/// end of its run needs one.
+/// Its descriptor is closed once its end was seen, even while others hold references. This frees a descriptor for
+/// settling the end of the run when descriptors are scarce.
 #[derive(Debug)]
 pub(crate) struct Watched {
     handle: Mutex<Option<Arc<AsyncFd<OwnedFd>>>>,
 }
 
 impl Watched {
-    /// Watches a process. The caller knows that the pid is the process it means: its own unreaped child, or one that it compares
-    /// afterwards by [`Watched::is`].
+    /// Watches a process. The caller ensures that the pid is the intended process: an unreaped child of its own, or a
+    /// process that it checks afterwards with [`Watched::is`].
     pub(crate) fn open(pid: i32) -> std::io::Result<Self> {
         let pid = Pid::from_raw(pid).ok_or(std::io::ErrorKind::InvalidInput)?;
         let fd = pidfd_open(pid, PidfdFlags::NONBLOCK)?;
         Ok(Watched { handle: Mutex::new(Some(Arc::new(readable(fd)?))) })
     }
 
-    /// Waits for its end. Cancel-safe: the end stays readable.
+    /// Waits for the end. Cancel-safe: the end stays readable.
     pub(crate) async fn ended(&self) -> std::io::Result<()> {
         let Some(handle) = self.handle() else { return Ok(()) };
         noticed(&handle).await?.retain_ready();
@@ -35,25 +35,25 @@ impl Watched {
         Ok(())
     }
 
-    /// Whether it is the process that was described before; not one whose end was seen.
+    /// True if this is the described process and its end was not seen.
     ///
     /// # Errors
-    /// It cannot be told for now.
+    /// The identity cannot be determined at present.
     pub(crate) fn is(&self, process: &ProcessIdentity) -> std::io::Result<bool> {
         self.handle().map_or(Ok(false), |handle| is_process(handle.get_ref(), process))
     }
 
-    /// Sends it a signal. That it has ended is no error: it does not need one.
+    /// Sends a signal. A process that has ended is no error.
     pub(crate) fn signal(&self, signal: Signal) -> std::io::Result<()> {
         self.handle().map_or(Ok(()), |handle| self::signal(handle.get_ref(), signal))
     }
 
-    /// Sends it TERM, and wakes it where it is stopped: it would not get TERM before it goes on.
+    /// Sends TERM, then CONT: a stopped process does not handle TERM before it continues.
     pub(crate) fn ask_to_end(&self) -> std::io::Result<()> {
         self.signal(Signal::TERM).and_then(|()| self.signal(Signal::CONT))
     }
 
-    /// None once its end was seen.
+    /// Returns the handle; none once the end was seen.
     fn handle(&self) -> Option<Arc<AsyncFd<OwnedFd>>> {
         self.locked().clone()
     }
@@ -63,7 +63,7 @@ impl Watched {
     }
 }
 
-/// A handle on a process; none where it has ended.
+/// Opens a handle on a process; none if it has ended.
 pub(crate) fn open(pid: i32) -> std::io::Result<Option<OwnedFd>> {
     let Some(pid) = Pid::from_raw(pid) else { return Ok(None) };
     match pidfd_open(pid, PidfdFlags::empty()) {
@@ -73,17 +73,17 @@ pub(crate) fn open(pid: i32) -> std::io::Result<Option<OwnedFd>> {
     }
 }
 
-/// A handle on a process that was described before; none where it has ended, whatever has its pid now.
+/// Opens a handle on a described process; none if it has ended, even if its pid is reused.
 ///
 /// # Errors
-/// It cannot be told for now. That is no proof of its end.
+/// The identity cannot be determined at present, which does not prove the end.
 pub(crate) fn find(process: &ProcessIdentity) -> std::io::Result<Option<OwnedFd>> {
     let Some(handle) = open(process.pid)? else { return Ok(None) };
     Ok(is_process(&handle, process)?.then_some(handle))
 }
 
-/// Whether the process of a handle is the one that was described in the same boot. The inode in pidfs is unique for a boot. The start
-/// time, which tells them apart on an older kernel, is another one for a reader in another time namespace.
+/// True if the process of a handle is the described process of the same boot. The inode in pidfs is unique within a
+/// boot. On an older kernel the start time decides, which differs for a reader in another time namespace.
 fn is_process(handle: impl AsFd, process: &ProcessIdentity) -> std::io::Result<bool> {
     match process.pidfs_inode {
         Some(inode) => Ok(rustix::fs::fstat(handle)?.st_ino == inode),
@@ -91,18 +91,18 @@ fn is_process(handle: impl AsFd, process: &ProcessIdentity) -> std::io::Result<b
     }
 }
 
-/// Whether a process has this start time; not one that is not there any more.
+/// True if a process exists and has this start time.
 fn has_begun_at(stat: std::io::Result<ProcessStat>, start_ticks: u64) -> std::io::Result<bool> {
     match stat {
         Ok(stat) => Ok(stat.start_ticks == start_ticks),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
-        // A process that ends between the opening of the file and the reading.
+        // The process ended between the opening and the reading of the file.
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => Ok(false),
         Err(error) => Err(error),
     }
 }
 
-/// Waits for the end of a process; false where it did not come in time. Blocking.
+/// Waits for the end of a process. False if it did not end in time. Blocking.
 pub(crate) fn ends_within(process: impl AsFd, limit: Duration) -> std::io::Result<bool> {
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
     let timeout = PollTimeout::try_from(limit).unwrap_or(PollTimeout::MAX);
@@ -115,7 +115,7 @@ pub(crate) fn ends_within(process: impl AsFd, limit: Duration) -> std::io::Resul
     }
 }
 
-/// Sends a signal. A process that has ended is no error: it does not need one.
+/// Sends a signal. A process that has ended is no error.
 pub(crate) fn signal(process: impl AsFd, signal: Signal) -> std::io::Result<()> {
     match pidfd_send_signal(process, signal) {
         Err(rustix::io::Errno::SRCH) => Ok(()),

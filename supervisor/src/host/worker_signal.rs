@@ -1,4 +1,4 @@
-//! A signal to the worker of a run, and to no other process.
+//! Sends a signal to the worker of a run, and to no other process.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use shim::rundir::{Conversation, RunDir, RunDirError};
 
 use super::watch;
 
-/// Why a worker got no signal.
+/// Reason why a worker got no signal.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SignalError {
     #[error("its worker has not started yet")]
@@ -22,11 +22,11 @@ pub(crate) enum SignalError {
     Delivery(#[source] std::io::Error),
 }
 
-/// Signals the first process of a run's worker, and returns its pid. Blocking.
+/// Signals the first process of a run's worker. Returns its pid. Blocking.
 ///
 /// # Errors
-/// Fails where the worker has not started or has ended, and where the signal would reach the relay of a session alone.
-/// KILL is not refused: the run ends with its relay.
+/// The worker has not started or has ended, or the signal would reach only the relay of a session. KILL is allowed
+/// there, because the run ends with its relay.
 pub(crate) fn send(run_dir: &Path, signal: Signal) -> Result<i32, SignalError> {
     let dir = RunDir::open(run_dir).map_err(SignalError::RunDir)?;
     let started = dir.started().map_err(SignalError::RunDir)?.ok_or(SignalError::NotStarted)?;
@@ -39,7 +39,7 @@ pub(crate) fn send(run_dir: &Path, signal: Signal) -> Result<i32, SignalError> {
     Ok(started.worker.pid)
 }
 
-/// Signals for a person, without the beginning that all names have.
+/// Formats signals for a person, without the common prefix `SIG`.
 fn names(signals: &[i32]) -> String {
     let name = |signal: &i32| match nix::sys::signal::Signal::try_from(*signal) {
         Ok(signal) => signal.as_str().trim_start_matches("SIG").to_owned(),

@@ -1,18 +1,18 @@
-//! What the sandbox denied besides files, by the words of a complaint: calls of the kernel, and the network.
+//! Explains denials other than files from the words of a complaint: system calls, and the network.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
 use policies::{Denial, Mode, Policy};
 
-/// The words of programs that looked for the address of a name.
+/// Phrases of programs that failed to resolve a host name.
 const NAMES: &[&str] = &["resolve", "resolution", "eai_again", "dns"];
 
 fn denied(act: &str, line: impl Into<String>) -> Denial {
     Denial { act: act.to_owned(), line: Some(line.into()), place: None }
 }
 
-/// What is denied about a call that a line names, in small letters.
+/// Returns the denial of a system call that a line, in lower case, names.
 pub(super) fn call(policy: &Policy, line: &str) -> Option<Denial> {
     let says = |words: &[&str]| words.iter().any(|word| line.contains(word));
     let process = &policy.process;
@@ -49,13 +49,13 @@ pub(super) fn call(policy: &Policy, line: &str) -> Option<Denial> {
     network(policy, line)
 }
 
-/// What is denied about the network by what a line says, in small letters.
+/// Returns the denial of a network access that a line, in lower case, suggests.
 pub(super) fn network(policy: &Policy, line: &str) -> Option<Denial> {
     let says = |words: &[&str]| words.iter().any(|word| line.contains(word));
     let serves = says(&["bind", "listen"]);
     let own = serves || says(&["127.0.0.1", "localhost", "[::1]", "loopback"]);
     let named = says(NAMES);
-    // The last is how shells name a connection.
+    // Shells name a connection as `/dev/tcp/`.
     let connects = named || says(&["connect", "network", "/dev/tcp/"]);
     if !own && !connects && !says(&["socket"]) {
         return None;
@@ -63,7 +63,8 @@ pub(super) fn network(policy: &Policy, line: &str) -> Option<Denial> {
     let network = &policy.network;
     let denial = match network.mode {
         Mode::None if own => denied("a server or a connection on this host", "network.mode = \"loopback\""),
-        // To where is not known; a connection beyond the host says so with this.
+        // The destination is unknown. A connection beyond the host fails with another complaint, which leads to the
+        // case below.
         Mode::None if !connects => denied("a network socket", "network.mode = \"loopback\""),
         Mode::None | Mode::Loopback if !own => {
             let ports = match port(line) {
@@ -77,19 +78,20 @@ pub(super) fn network(policy: &Policy, line: &str) -> Option<Denial> {
         Mode::Ports if serves => {
             return more("listening on a port", "bind_tcp", &network.bind_tcp, port(line));
         }
-        // Names are asked for over UDP. What has that and finds none has no name service, or not that name.
+        // Names are resolved over UDP. With UDP allowed, a failure means a missing name service or an unknown name.
         Mode::Ports if named && network.udp => return None,
         Mode::Ports if named => denied("a DNS query", "network.udp = true"),
         Mode::Ports => {
             return more("a connection to a port", "connect_tcp", &network.connect_tcp, port(line));
         }
-        // What the proxy refuses it says itself, with the host.
+        // The proxy itself reports a refusal, with the host.
         Mode::None | Mode::Loopback | Mode::Host | Mode::Proxy => return None,
     };
     Some(denial)
 }
 
-/// The line with a port more than a policy has. One that it has is not what it denies.
+/// Returns the policy line that adds a port. None if the policy has the port already, so that the denial has another
+/// cause.
 fn more(act: &str, key: &str, has: &BTreeSet<u16>, port: Option<u16>) -> Option<Denial> {
     if port.is_some_and(|port| has.contains(&port)) {
         return None;

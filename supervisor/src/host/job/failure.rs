@@ -1,4 +1,4 @@
-//! Why a job was not done: of the workspace, of the host, or of the process that was to do it.
+//! Reasons why a job failed: in the workspace, on the host, or in the job process.
 
 use serde::{Deserialize, Serialize};
 use shim::shortage::is_shortage;
@@ -7,40 +7,39 @@ use workspace::{Origin, WorkspaceError};
 use crate::exit::Code;
 use crate::failure::Failure;
 
-/// What is wrong.
+/// Class of a job's failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Cause {
-    /// The workspace, or what it is made of.
+    /// The workspace, or the repository or directory that it is made from.
     Workspace(workspace::Code),
-    /// A file could not be taken out of a workspace.
+    /// A file could not be copied or placed.
     NotTaken,
-    /// The host lacks something for now.
+    /// The host lacks resources at present.
     Shortage,
-    /// The job was given up before it was done.
+    /// The job was given up before its end.
     GivenUp,
-    /// A directory does not answer.
+    /// A directory does not respond.
     NoAnswer,
-    /// Git waits in a repository for what does not come.
+    /// Git hangs in a repository.
     Stalled,
-    /// The process that was to do it.
+    /// The job process itself.
     Process,
 }
 
-/// Why a job was not done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct JobFailure {
-    /// What is wrong.
+    /// Class.
     pub(crate) cause: Cause,
-    /// The message with those of its sources.
+    /// Message with its causes.
     pub(crate) message: String,
-    /// What the reader can do about it.
+    /// Remedy for the reader.
     pub(crate) hint: Option<String>,
 }
 
 impl Cause {
-    /// Whether each job in the same repository meets it.
+    /// True if every job in the same repository would fail in this way.
     pub(crate) fn is_of_repository(self) -> bool {
         match self {
             Self::Workspace(code) => code.origin() == Origin::Repository,
@@ -49,19 +48,19 @@ impl Cause {
         }
     }
 
-    /// Whether the task names what is not there: the branch that its own is to begin from.
+    /// True if the task's definition is at fault: the base branch of its worktree does not exist.
     pub(crate) fn is_of_definition(self) -> bool {
         self == Self::Workspace(workspace::Code::BaseBranchMissing)
     }
 }
 
 impl JobFailure {
-    /// A failure of the process that was to do it.
+    /// Makes a failure of the job process itself.
     pub(crate) fn process(message: impl Into<String>) -> Self {
         JobFailure { cause: Cause::Process, message: message.into(), hint: None }
     }
 
-    /// The process has answered, but not what it was asked.
+    /// Makes the failure for a reply of the wrong kind.
     pub(crate) fn another_answer() -> Self {
         Self::process("the job process answered another question")
     }

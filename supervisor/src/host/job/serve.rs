@@ -1,4 +1,4 @@
-//! The job process itself: reads what it is to do from standard input, does it, and prints the answer.
+//! Main function of the job process: reads its task from standard input, does it, and prints the reply.
 
 use std::ffi::OsString;
 use std::io::{Read as _, Write as _};
@@ -17,11 +17,12 @@ use super::{Cause, JobFailure, MEMORY, Placing, Reply, Taking, Task};
 
 /// Runs the job process.
 ///
-/// It does not outlive who asked: a daemon that was killed leaves nobody in a workspace that the next one prepares.
+/// The process does not outlive its caller: after a daemon was killed, no job must remain in a workspace that the
+/// next daemon prepares.
 pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let parent = arguments.next().and_then(|pid| pid.to_str()?.parse().ok()).map(Pid::from_raw);
     let mut text = String::new();
-    // The share of the processors that the daemon's session may have is not for work on what a worker has made.
+    // A new session: the daemon's share of the processors must not serve work on a worker's files.
     let apart = setsid().map(drop).map_err(std::io::Error::from);
     let ready = apart.and_then(|()| die_with(parent)).and_then(|()| bound_memory());
     let reply = match ready.and_then(|()| std::io::stdin().read_to_string(&mut text)) {
@@ -35,25 +36,26 @@ pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// Has the kernel end this process with its parent. The thread that asks waits for the answer, so it is there till then.
+/// Makes the kernel kill this process when its parent ends. The calling thread waits for the reply, so it exists
+/// until then.
 fn die_with(parent: Option<Pid>) -> std::io::Result<()> {
     prctl::set_pdeathsig(Signal::SIGKILL)?;
-    // One that ended before the call sends no signal any more.
+    // A parent that ended before the call sends no signal any more.
     if Some(getppid()) == parent { Ok(()) } else { Err(std::io::ErrorKind::BrokenPipe.into()) }
 }
 
-/// Bounds what this process may allocate. Files that it maps do not count (getrlimit(2), `RLIMIT_DATA`).
+/// Limits the memory that this process may allocate. Mapped files do not count (getrlimit(2), `RLIMIT_DATA`).
 fn bound_memory() -> std::io::Result<()> {
     let hard = getrlimit(Resource::Data).maximum.map_or(MEMORY, |hard| hard.min(MEMORY));
     Ok(setrlimit(Resource::Data, Rlimit { current: Some(hard), maximum: Some(hard) })?)
 }
 
-/// Becomes a user, if another one, and still ends with the parent.
+/// Changes to a user, if another, and keeps the signal at the parent's end.
 fn become_another(identity: Option<policies::Identity>, parent: Option<Pid>) -> Result<(), JobFailure> {
     if let Some(identity) = identity {
         policies::become_user(identity).map_err(|e| JobFailure::process(crate::failure::with_causes(&e)))?;
     }
-    // The kernel forgets the signal when the user changes (prctl(2), PR_SET_PDEATHSIG).
+    // The kernel clears the signal when the user changes (prctl(2), PR_SET_PDEATHSIG).
     die_with(parent).map_err(|e| JobFailure::process(e.to_string()))
 }
 
@@ -104,7 +106,8 @@ fn answer(text: &str, parent: Option<Pid>) -> Reply {
     }
 }
 
-/// Keeps git to its repository: a worker of the same user could have planted there what leads git out of it.
+/// Confines git to its repository: a worker of the same user could have planted a configuration that leads git out of
+/// it.
 fn confine_git(mut read: Vec<PathBuf>, write: &[PathBuf], job: &Job) -> Result<(), JobFailure> {
     if job.repository().is_none() || write.is_empty() || policies::Support::detect().landlock_abi == 0 {
         return Ok(());

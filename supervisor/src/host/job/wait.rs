@@ -1,4 +1,4 @@
-//! Waiting for the answer of a job process: within a limit, while it makes progress, and until the asker gives up.
+//! Waits for the reply of a job process: within a time limit, while it makes progress, and until the caller gives up.
 
 use std::io::{ErrorKind, Read as _};
 use std::os::fd::AsFd as _;
@@ -10,28 +10,28 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use procfs::process::Process;
 use tokio_util::sync::CancellationToken;
 
-/// How long a job process may sleep without being woken once. A read of a file wakes it in that time; a FIFO that nobody writes
-/// to, or a lock that a worker holds, does not.
+/// Time for which a job process may sleep without a wake-up. Reading a file wakes it; a FIFO without a writer, or a
+/// lock held by a worker, does not.
 const STILL: Duration = Duration::from_secs(2);
-/// The pause between two looks at a job process that has not answered: nothing announces that a process stands still.
+/// Interval between checks of the job process: no event announces that a process hangs.
 const LOOK: Duration = Duration::from_millis(100);
-/// The most bytes of an answer. The longest holds the texts of one commit's files.
+/// Size limit of a reply, in bytes. The largest holds the texts of one commit's files.
 const ANSWER: usize = 64 * 1024 * 1024;
 
-/// Why there is no answer.
+/// Reason for a missing reply.
 #[derive(Debug)]
 pub(super) enum NoAnswer {
-    /// The process waits for something that does not come.
+    /// The process hangs.
     Stands(Duration),
-    /// The process is still at work when its time is over.
+    /// The process still worked at the time limit.
     Overdue(Duration),
-    /// The asker does not want it any more.
+    /// The caller gave up.
     Cancelled,
-    /// The answer could not be read.
+    /// The reply could not be read.
     Unread(std::io::Error),
 }
 
-/// Reads what a job process prints, up to its end. One that does not answer is ended; it has nothing of its own to save.
+/// Reads the output of a job process to its end. A process without a reply is killed; it has no state to save.
 pub(super) fn answer_of(
     child: &mut Child,
     limit: Duration,
@@ -40,7 +40,7 @@ pub(super) fn answer_of(
     let Some(mut stdout) = child.stdout.take() else { return Ok(Vec::new()) };
     let read = read(&mut stdout, child.id(), limit, cancel);
     if read.is_err() {
-        // It may have ended by itself meanwhile.
+        // Fails if the process has ended by itself meanwhile.
         drop(child.kill());
     }
     drop(stdout);
@@ -60,7 +60,7 @@ fn read(
     loop {
         let mut fds = [PollFd::new(stdout.as_fd(), PollFlags::POLLIN)];
         match poll(&mut fds, PollTimeout::try_from(LOOK).unwrap_or(PollTimeout::MAX)) {
-            // The signal (a reload, a stop) is for others; poll is never restarted by itself (signal(7)).
+            // The signal (reload, stop) is for other threads; poll is never restarted automatically (signal(7)).
             Ok(0) | Err(Errno::EINTR) => {
                 if cancel.is_cancelled() {
                     return Err(NoAnswer::Cancelled);
@@ -88,7 +88,7 @@ fn read(
     }
 }
 
-/// The progress of a process, as the kernel counts it.
+/// Progress of a process, by the kernel's counters.
 struct Progress {
     pid: i32,
     last: Option<(u64, u64)>,
@@ -100,8 +100,8 @@ impl Progress {
         Self { pid: i32::try_from(pid).unwrap_or(i32::MAX), last: None, since: Instant::now() }
     }
 
-    /// Tells whether the process has slept through the whole time allowed. One that wants a processor, or waits for a disk,
-    /// does not stand still, however slow the host is.
+    /// True if the process slept without a wake-up for the whole allowed time. A process that wants a processor or
+    /// waits for a disk does not count, however slow the host is.
     fn has_stopped(&mut self) -> bool {
         let now = self.count();
         if now.is_none() || now != self.last {
@@ -111,7 +111,7 @@ impl Progress {
         now.is_some() && self.since.elapsed() >= STILL
     }
 
-    /// The processor time and the wake-ups so far, while the process sleeps.
+    /// Returns the processor time and the number of wake-ups so far, if the process sleeps.
     fn count(&self) -> Option<(u64, u64)> {
         let process = Process::new(self.pid).ok()?;
         let stat = process.stat().ok().filter(|stat| stat.state == 'S')?;
@@ -140,7 +140,7 @@ mod tests {
     fn a_signal_does_not_end_the_wait_for_an_answer() {
         let taken = std::sync::Arc::default();
         signal_hook::flag::register(signal_hook::consts::SIGUSR2, std::sync::Arc::clone(&taken)).unwrap();
-        // It works all the while: one that sleeps would stand still on a host that is too slow for the signals.
+        // This process works all the time: a sleeping one would seem to hang if the host is too slow for the signals.
         let dir = tempfile::tempdir().unwrap();
         let go = dir.path().join("go");
         let mut child = shell(&format!("until [ -e {} ]; do :; done; echo here", go.display()));

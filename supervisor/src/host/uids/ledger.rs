@@ -1,4 +1,4 @@
-//! The host's ledger of worker uids: one file beside its lock, for all roots.
+//! The host's ledger of worker uids for all roots: a file beside its lock.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -15,10 +15,9 @@ use crate::paths::{Root, make_dir};
 
 const FILE: &str = "ranges.json";
 const LOCK: &str = "lock";
-/// The version of the file.
 const VERSION: u32 = 1;
 
-/// Whose a range is: a board of a root. A copy of a root is another root, and one that was moved is the same.
+/// Owner of a range: a board of a root. A copy of a root is another root; a moved root is the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Owner {
     root: PathBuf,
@@ -28,21 +27,21 @@ pub(super) struct Owner {
 }
 
 impl Owner {
-    /// A board of a root that is there.
+    /// Makes the owner for a board of an existing root.
     pub(super) fn of(root: &Root, board: BoardId) -> Result<Self, Failure> {
         let dir = root.dir();
         let meta = std::fs::metadata(dir).map_err(|e| Failure::file("look at the root", dir, &e))?;
         Ok(Owner { root: dir.to_owned(), device: meta.dev(), inode: meta.ino(), board: board.to_string() })
     }
 
-    /// Devices get other numbers when a host starts again, and paths other names when somebody moves them; both at once is
-    /// another root.
+    /// True for the same board. Device numbers change at a restart of the host, and paths when a root is moved; only
+    /// both changes together make another root.
     fn is(&self, other: &Owner) -> bool {
         let same_place = (self.device, self.inode) == (other.device, other.inode);
         self.board == other.board && (same_place || self.root == other.root)
     }
 
-    /// The root, where it was when the range was given out.
+    /// Returns the path of the root at the time of the reservation.
     pub(super) fn root(&self) -> &Path {
         &self.root
     }
@@ -55,7 +54,6 @@ impl Owner {
     }
 }
 
-/// One range that was given out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Reservation {
     #[serde(flatten)]
@@ -64,7 +62,6 @@ pub(super) struct Reservation {
     pub(super) range: Range,
 }
 
-/// All ranges that were given out.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Reservations {
     version: u32,
@@ -72,42 +69,41 @@ pub(super) struct Reservations {
 }
 
 impl Reservations {
-    /// The range of a board.
+    /// Returns the range of a board.
     pub(super) fn range_of(&self, owner: &Owner) -> Option<Range> {
         self.ranges.iter().find(|entry| entry.owner.is(owner)).map(|entry| entry.range)
     }
 
-    /// Each range.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Reservation> {
         self.ranges.iter()
     }
 
-    /// Adds a range.
     pub(super) fn push(&mut self, entry: Reservation) {
         self.ranges.push(entry);
     }
 
-    /// Forgets the ranges of roots that are gone, where no process has one of their uids. The files of a root go with it.
+    /// Drops the ranges of vanished roots, if no process has a uid of the range. The files of a root vanish with it.
     pub(super) fn forget_vanished(&mut self, live: &LiveUids) {
         self.ranges.retain(|entry| !entry.owner.has_vanished() || live.highest_in(entry.range).is_some());
     }
 }
 
-/// The users of all processes of the host. A ledger that was lost names the users of live workers no more.
+/// Uids of all processes on the host. They protect live workers if the ledger was lost.
 #[derive(Debug, Default)]
 pub(super) struct LiveUids(BTreeSet<u32>);
 
 impl LiveUids {
-    /// Those of now.
+    /// Reads the uids of all processes.
     ///
     /// # Errors
-    /// Where the processes cannot be listed: then nobody knows which uids are free.
+    /// The processes cannot be listed, so free uids cannot be determined.
     pub(super) fn look() -> Result<Self, Failure> {
         let failed =
             |e: procfs::ProcError| Failure::failed(format!("failed to list the users of processes: {e}"));
         let mut uids = BTreeSet::new();
         for process in procfs::process::all_processes().map_err(failed)? {
-            // One that has ended meanwhile has no user any more. The files of a process may be root's, its status is not.
+            // A process that ended meanwhile has no uid. The files of a process may belong to root; its status has
+            // the real uids.
             if let Ok(status) = process.and_then(|process| process.status()) {
                 uids.extend([status.ruid, status.euid, status.suid]);
             }
@@ -115,13 +111,13 @@ impl LiveUids {
         Ok(LiveUids(uids))
     }
 
-    /// The highest of them in a range.
+    /// Returns the highest uid in a range.
     pub(super) fn highest_in(&self, range: Range) -> Option<u32> {
         self.0.range(range.first..=range.last).next_back().copied()
     }
 }
 
-/// The file of the ledger as it was at one moment.
+/// Version of the ledger's file at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     device: u64,
@@ -129,26 +125,25 @@ pub(super) struct Stamp {
     changed: (i64, i64),
 }
 
-/// The ledger in its directory.
 #[derive(Debug)]
 pub(super) struct Ledger {
     dir: PathBuf,
 }
 
 impl Ledger {
-    /// The ledger in a directory that need not be there yet.
+    /// Makes the ledger for a directory, which may not exist yet.
     pub(super) fn at(dir: &Path) -> Self {
         Ledger { dir: dir.to_owned() }
     }
 
-    /// Which file it is now, as it is now; none where none is there.
+    /// Returns the present version of the file; none if it does not exist.
     pub(super) fn stamp(&self) -> Option<Stamp> {
         let meta = std::fs::metadata(self.dir.join(FILE)).ok()?;
         let changed = (meta.ctime(), meta.ctime_nsec());
         Some(Stamp { device: meta.dev(), inode: meta.ino(), changed })
     }
 
-    /// Reads it. A ledger that is not there is empty.
+    /// Reads the ledger. A missing ledger is empty.
     pub(super) fn read(&self) -> Result<Reservations, Failure> {
         let path = self.dir.join(FILE);
         match std::fs::read(&path) {
@@ -165,7 +160,7 @@ impl Ledger {
         }
     }
 
-    /// Changes it while no other daemon does; durable when it returns. A change that fails changes nothing.
+    /// Changes the ledger under its lock, durably. A change that fails changes nothing.
     pub(super) fn change<T>(
         &self,
         change: impl FnOnce(&mut Reservations) -> Result<T, Failure>,
