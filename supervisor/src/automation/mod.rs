@@ -1,4 +1,5 @@
-//! What the supervisor does on its own besides running workers. The rows and the rules are the kernel's.
+//! Configured activities of the supervisor besides running workers: chats, plugins, proposals and schedules. Their
+//! rows and rules belong to the kernel.
 
 pub(crate) mod chat;
 pub(crate) mod plugins;

@@ -1,4 +1,4 @@
-//! Proposals: who makes them, and whom they may name.
+//! Requests for proposals: the profile that makes a proposal, and the profiles that it may name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,25 +8,25 @@ use crate::config::Config;
 use crate::config::definitions::Found;
 use crate::roster::Roster;
 
-/// What is asked of one profile, for any task.
+/// Maker of proposals of one kind, for any task.
 pub(crate) struct Maker {
     kind: ProposalKind,
-    /// Who makes it.
+    /// Profile that makes the proposal.
     pub(crate) assignee: Profile,
     staff: BTreeMap<Profile, String>,
-    /// All names that there are.
+    /// All existing names.
     taken: BTreeSet<Profile>,
 }
 
 impl Maker {
-    /// Finds who makes proposals of a kind; none where nobody does.
+    /// Finds the maker of proposals of a kind; none if no existing profile is configured.
     pub(crate) fn find(kind: ProposalKind, roster: &Roster, config: &Config) -> Option<Self> {
         let assignee = config.triage.assignee(kind).filter(|name| roster.knows(name))?;
         let taken = roster.names().iter().filter_map(|name| name.parse().ok()).collect();
         Some(Maker { kind, assignee, staff: staff(roster, config), taken })
     }
 
-    /// What is asked of it for a task of a tenant.
+    /// Returns the request for a proposal about a task of a tenant.
     pub(crate) fn asked(
         &self,
         subject: TaskId,
@@ -47,7 +47,7 @@ impl Maker {
     }
 }
 
-/// The profiles that a proposal may name, each with what it is for: not those that make proposals.
+/// Returns the profiles that a proposal may name, with their descriptions. Makers of proposals are excluded.
 fn staff(roster: &Roster, config: &Config) -> BTreeMap<Profile, String> {
     let makers: Vec<Profile> =
         ProposalKind::ALL.iter().filter_map(|kind| config.triage.assignee(*kind)).collect();

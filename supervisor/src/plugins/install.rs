@@ -1,4 +1,4 @@
-//! The directories of `plugins.d/`: copied into it as a whole, and removed.
+//! Installs and removes directories of `plugins.d/` as a whole.
 
 use std::io::{self, ErrorKind, Read as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
@@ -13,10 +13,10 @@ use crate::failure::Failure;
 use crate::host::remove::remove_kept;
 use crate::paths::{Root, make_dir};
 
-/// How many bytes one file may have grown to while it is copied.
+/// Limit on each copied file, in bytes: a file may grow during the copy.
 const LONGEST: u64 = 16 << 20;
 
-/// Copies the directory of a plugin to a place that is not there yet. Its state stays behind, and so do the rights of others to write.
+/// Copies the directory of a plugin to a new path. Its state and the write permissions of others are not copied.
 pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
     let fail = |e: io::Error| Failure::file("copy the plugin to", to, &e);
     std::fs::create_dir(to).map_err(fail)?;
@@ -43,17 +43,17 @@ fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
 }
 
-/// A copy of a plugin that is looked at before it is installed: what is installed is what was looked at.
+/// Copy of a plugin, checked before it is installed. The checked copy itself is installed, so the source cannot
+/// change in between.
 #[derive(Debug)]
 pub(crate) struct Staged {
     dir: TempDir,
     name: PluginName,
-    /// Where it is installed.
     path: PathBuf,
 }
 
 impl Staged {
-    /// Copies a directory beside the plugins.
+    /// Copies a directory to a temporary directory beside the plugins.
     pub(crate) fn copy(root: &Root, name: &PluginName, from: &Path) -> Result<Self, Failure> {
         let (dir, path) = (root.plugins_dir(), path_of(root, name));
         make_dir(&dir, 0o755)?;
@@ -64,12 +64,13 @@ impl Staged {
         Ok(staged)
     }
 
-    /// Where the copy is.
+    /// Returns the path of the copy.
     pub(crate) fn place(&self) -> PathBuf {
         self.dir.path().join(self.name.as_str())
     }
 
-    /// Installs it. Whatever reads it meanwhile has the old directory or the new one. The state of one that is replaced stays.
+    /// Installs the copy atomically: a concurrent reader sees the old directory or the new. The state of a replaced
+    /// plugin is kept.
     pub(crate) fn install(self) -> Result<PathBuf, Failure> {
         let (new, path) = (self.place(), &self.path);
         let fail = |e: io::Error| Failure::file("install the plugin in", path, &e);
@@ -90,7 +91,7 @@ impl Staged {
     }
 }
 
-/// Removes a plugin with its state. What its calls write meanwhile goes with it.
+/// Removes a plugin with its state. The rename comes first, so that files written by calls in progress go as well.
 pub(crate) fn uninstall(root: &Root, name: &PluginName) -> Result<PathBuf, Failure> {
     let path = path_of(root, name);
     let gone = root.plugins_dir().join(format!(".gone-{name}-{}", std::process::id()));

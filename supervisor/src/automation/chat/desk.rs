@@ -1,4 +1,4 @@
-//! What is known of the chats: their files, and how their bridges stand.
+//! State of the chats: their files, their bridges, and the positions up to which messages were read.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,75 +13,75 @@ use super::heard::Posted;
 use crate::config::definitions::Defect;
 use crate::paths::Root;
 
-/// The most channels of one chat in which the last message is known.
+/// Limit on the channels of a chat for which the last message is remembered.
 const ROOMS: usize = 100;
 
-/// Up to where a channel of a service was heard.
+/// Position in a channel of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Chatroom {
-    /// The number of the last message; later ones have higher numbers.
+    /// Number of the last message; later messages have higher numbers.
     pub(crate) last: u64,
-    /// Whether nobody else is in it.
+    /// True if the sender is alone with the bot.
     pub(crate) is_direct: bool,
 }
 
-/// Whether a channel is one whose words matter.
+/// Decides if a channel is to be remembered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Known {
     Yes,
     No,
 }
 
-/// Whether a message comes for the first time.
+/// Result of noting a message: new, or delivered before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Repeat {
     New,
     Again,
 }
 
-/// The chats of a root.
+/// State of the chats of a root.
 #[derive(Debug, Default)]
 pub(crate) struct Desk {
     chats: Mutex<Option<Arc<Chats>>>,
     lines: Mutex<BTreeMap<String, Line>>,
-    /// Up to where services were read, by the account that has read.
+    /// Positions up to which services were read, by account.
     positions: Mutex<BTreeMap<String, i64>>,
-    /// Up to where the channels of a service were heard, by the chat and the channel.
+    /// Positions in the channels of services, by chat and channel.
     rooms: Mutex<BTreeMap<String, BTreeMap<String, Chatroom>>>,
-    /// Where programs post what was said in a chat of theirs.
+    /// Channels into which programs post messages for a chat of theirs.
     inboxes: Mutex<BTreeMap<String, mpsc::Sender<Posted>>>,
     changed: watch::Sender<u64>,
 }
 
-/// How the bridge of a chat stands.
+/// State of a chat's bridge.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Line {
-    /// Whether its service answers.
+    /// True if the service responds
     pub(crate) connected: bool,
-    /// As whom it is at its service.
+    /// Account of the bridge at the service
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) account: Option<String>,
-    /// Since when it is so.
+    /// Time of the last change of `connected`
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) since: Option<Timestamp>,
-    /// Why it was last not connected.
+    /// Reason for the last loss of the connection
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) last_error: Option<String>,
-    /// How many messages of known senders have come since the daemon began.
+    /// Number of messages from known senders since the start of the daemon
     pub(crate) messages: u64,
-    /// Whether its service was asked and has not answered.
+    /// True if the service was contacted and did not respond.
     #[serde(skip)]
     is_failing: bool,
 }
 
 impl Desk {
-    /// The chats as their files define them: read when they are first asked for, and again when the daemon reloads.
+    /// Returns the chats as their files define them. The files are read on first use and at a reload.
     pub(crate) fn chats(&self, root: &Root) -> Arc<Chats> {
         let mut chats = self.chats.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(chats.get_or_insert_with(|| Arc::new(Chats::load(root))))
     }
 
-    /// Reads the files again. One that has become defective stays as it was.
+    /// Reads the files again. A file that has become defective keeps its last good version.
     pub(crate) fn reload(&self, root: &Root) {
         let mut chats = self.chats.lock().unwrap_or_else(PoisonError::into_inner);
         let now = match chats.take() {
@@ -92,23 +92,23 @@ impl Desk {
         self.changed.send_modify(|count| *count += 1);
     }
 
-    /// What is wrong with the files.
+    /// Returns the defects in the files.
     pub(crate) fn defects(&self, root: &Root) -> Vec<Defect> {
         self.chats(root).defects().cloned().collect()
     }
 
-    /// A receiver that is woken when the files or the channels were read again.
+    /// Returns a receiver that is notified when the files or the channels were read again.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
     }
 
-    /// How the bridge of a chat stands.
+    /// Returns the state of a chat's bridge.
     pub(crate) fn line(&self, name: &str) -> Line {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         lines.get(name).cloned().unwrap_or_default()
     }
 
-    /// The chats whose services do not answer.
+    /// Returns the chats whose services do not respond.
     pub(crate) fn deaf(&self) -> Vec<(String, Line)> {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let deaf = lines.iter().filter(|(_, line)| line.is_failing);
@@ -120,7 +120,7 @@ impl Desk {
         change(lines.entry(name.to_owned()).or_default());
     }
 
-    /// Its service has answered.
+    /// Records a response of the service.
     pub(crate) fn connected(&self, name: &str, account: Option<&str>) {
         self.change(name, |line| {
             if !line.connected {
@@ -133,7 +133,7 @@ impl Desk {
         });
     }
 
-    /// Its service has not.
+    /// Records a failure of the service.
     pub(crate) fn failed(&self, name: &str, why: &str) {
         self.change(name, |line| {
             if line.connected || line.since.is_none() {
@@ -144,29 +144,29 @@ impl Desk {
         });
     }
 
-    /// Its bridge has ended.
+    /// Records the end of the bridge.
     pub(crate) fn closed(&self, name: &str) {
         self.change(name, |line| (line.connected, line.is_failing) = (false, false));
     }
 
-    /// A message of a known sender has come.
+    /// Counts a message from a known sender.
     pub(crate) fn heard(&self, name: &str) {
         self.change(name, |line| line.messages += 1);
     }
 
-    /// Opens the inbox of a chat. It is closed when its reader is gone.
+    /// Opens the inbox of a chat. The inbox closes when its reader is gone.
     pub(crate) fn open_inbox(&self, name: &str, inbox: mpsc::Sender<Posted>) {
         let mut inboxes = self.inboxes.lock().unwrap_or_else(PoisonError::into_inner);
         inboxes.insert(name.to_owned(), inbox);
     }
 
-    /// The inbox of a chat, where it is open.
+    /// Returns the inbox of a chat, if open.
     pub(crate) fn inbox(&self, name: &str) -> Option<mpsc::Sender<Posted>> {
         let inboxes = self.inboxes.lock().unwrap_or_else(PoisonError::into_inner);
         inboxes.get(name).filter(|inbox| !inbox.is_closed()).cloned()
     }
 
-    /// Up to where an account has read its service; 0 where that is not known.
+    /// Returns the position up to which an account has read its service; 0 if unknown.
     pub(crate) fn position(&self, account: &str) -> i64 {
         let positions = self.positions.lock().unwrap_or_else(PoisonError::into_inner);
         positions.get(account).copied().unwrap_or(0)
@@ -177,7 +177,7 @@ impl Desk {
         positions.insert(account.to_owned(), position);
     }
 
-    /// A message of a channel was heard, which is known from then on where `is_known`. Returns whether it was heard before.
+    /// Records a message in a channel. A channel that is not remembered yet is added if `is_known` says so.
     pub(crate) fn heard_in(&self, chat: &str, channel: &str, heard: Chatroom, is_known: Known) -> Repeat {
         let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
         let rooms = rooms.entry(chat.to_owned()).or_default();
@@ -196,7 +196,7 @@ impl Desk {
         Repeat::New
     }
 
-    /// The channels of a chat that are known, that which was heard last first.
+    /// Returns the remembered channels of a chat, the most recent first.
     pub(crate) fn rooms(&self, chat: &str) -> Vec<(String, Chatroom)> {
         let rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
         let mut rooms: Vec<_> = rooms.get(chat).into_iter().flatten().map(|(n, r)| (n.clone(), *r)).collect();

@@ -1,4 +1,4 @@
-//! `chat.d/NAME.toml`: a chat, the channel that it belongs to, and who may do what in it.
+//! `chat.d/NAME.toml`: a chat, its notification channel, and the rights of its senders.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -12,69 +12,66 @@ use crate::config::definitions::{self, Defect, Definitions, Found, Subject};
 use crate::config::tenants::is_plain;
 use crate::paths::Root;
 
-/// How many chats a root may have.
+/// Limit on the chats of a root.
 const CHATS: usize = 32;
-/// How many senders a chat may have.
+/// Limit on the senders of a chat.
 const SENDERS: usize = 1000;
-/// The longest id of a sender.
+/// Limit on the id of a sender, in characters.
 const ID: usize = 128;
 
-/// A chat. Reloaded on SIGHUP.
+/// Configuration of a chat. Reloaded on SIGHUP.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChatFile {
-    /// The channel of `[notify.channels]` whose service it is.
+    /// Channel of `[notify.channels]` whose service the chat uses.
     pub(crate) channel: String,
-    /// The board that its lines are about.
     #[serde(default)]
     pub(crate) board: BoardName,
-    /// The boards that a line may name instead.
+    /// Other boards that a command may name.
     #[serde(default)]
     pub(crate) boards: BTreeSet<BoardName>,
-    /// Beneath which directories `/kanban here` may choose one.
+    /// Directories below which `/kanban here` may choose a directory.
     #[serde(default)]
     pub(crate) directories: Vec<PathBuf>,
-    /// What the channel's own secret is not enough for: the app-level token of Slack.
+    /// Second secret, if the service needs more than the channel's: the app-level token of Slack.
     #[serde(default)]
     pub(crate) secret: Option<Secret>,
-    /// Where the gateway of Discord is, unless it is the usual one.
+    /// Address of Discord's gateway; none for the usual address.
     #[serde(default)]
     pub(crate) gateway: Option<String>,
-    /// How many messages of one sender are answered in a minute.
+    /// Limit on answered messages of one sender per minute.
     #[serde(default = "ChatFile::per_minute_default")]
     pub(crate) per_minute: u32,
     #[serde(default)]
     pub(crate) senders: Vec<Sender>,
 }
 
-/// Somebody who is known.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Sender {
-    /// The id that the service has for it.
+    /// Id at the service.
     pub(crate) id: String,
-    /// The person that it is on the board.
+    /// Name of the person on the board.
     pub(crate) name: String,
     #[serde(default)]
     pub(crate) may: May,
-    /// The only tenant that it sees.
+    /// Only tenant that the sender may see.
     #[serde(default)]
     pub(crate) tenant: Option<Tenant>,
-    /// The boards that it reaches, of those of the chat.
+    /// Boards of the chat that the sender may access; all if absent.
     #[serde(default)]
     pub(crate) boards: Option<BTreeSet<BoardName>>,
 }
 
-/// What a sender may do: each has what the one before it has.
+/// Right of a sender; each includes the rights before it
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum May {
-    /// See tasks, and unblock them.
+    /// See tasks, and unblock them
     #[default]
     Read,
-    /// Make and change tasks, and answer questions.
+    /// Create and change tasks, and answer questions
     Mutate,
-    /// Approve and deny.
     Approve,
 }
 
@@ -93,7 +90,7 @@ impl ChatFile {
         20
     }
 
-    /// Reads the text of a file.
+    /// Parses the text of a file.
     pub(crate) fn parse(name: &str, path: &Path, text: &str) -> Result<Self, Defect> {
         let subject = || Subject::Chat(name.to_owned());
         let read: ChatFile = toml::from_str(text).map_err(|e| Defect::toml(subject(), path, text, &e))?;
@@ -132,7 +129,7 @@ impl ChatFile {
         self.senders.iter().find(|sender| sender.id == id)
     }
 
-    /// Whether a line of a sender may be about a board.
+    /// True if a sender's command may concern a board.
     pub(crate) fn reaches(&self, sender: &Sender, board: &BoardName) -> bool {
         (*board == self.board || self.boards.contains(board))
             && sender.boards.as_ref().is_none_or(|own| own.contains(board))
@@ -154,12 +151,12 @@ impl Sender {
     }
 }
 
-/// All chats, by name.
+/// All chats by name.
 #[derive(Clone, Debug)]
 pub(crate) struct Chats(Definitions<ChatFile>);
 
 impl Chats {
-    /// Reads those of the configuration.
+    /// Loads the chats of the configuration.
     pub(crate) fn load(root: &Root) -> Self {
         let directory = root.config_file().with_file_name("chat.d");
         let mut defined = Definitions::builtin([]);
@@ -186,7 +183,7 @@ impl Chats {
         Chats(defined)
     }
 
-    /// The same, read again: what is defective now and was good in `before` stays as it was.
+    /// Loads the files again. Chats that are defective now and were good in `before` keep their last good version.
     pub(crate) fn reload(root: &Root, before: &Self) -> Self {
         let mut now = Chats::load(root);
         now.0.keep(&before.0);
@@ -197,7 +194,7 @@ impl Chats {
         self.0.usable()
     }
 
-    /// The names of all, also of those that cannot be used.
+    /// Returns all names, including names of unusable chats.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.0.names()
     }

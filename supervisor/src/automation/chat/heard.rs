@@ -1,36 +1,36 @@
-//! A message as a bridge hands it on.
+//! An incoming message, as a bridge passes it on.
 
 use kernel::Address;
 use tokio::sync::oneshot;
 
-/// What a sender has said. All of it is the sender's, and hostile.
+/// Message of a sender. All of it is the sender's text and hostile.
 #[derive(Clone, Debug)]
 pub(crate) struct Heard {
-    /// The service's own id of the message, the same when it is sent again.
+    /// Id of the message at the service, equal when the message is delivered again.
     pub(crate) id: String,
-    /// The service's id of who has sent it.
+    /// Id of the sender at the service.
     pub(crate) sender: String,
     pub(crate) chat: String,
-    /// The thread; empty where there is none.
+    /// Thread; empty if none.
     pub(crate) thread: String,
     pub(crate) text: String,
-    /// The message of this bridge that it is a reply to.
+    /// Message of this bridge to which it replies.
     pub(crate) replied: Option<String>,
-    /// Whether nobody else is in the chat.
+    /// True if the sender is alone with the bot.
     pub(crate) is_direct: bool,
 }
 
 impl Heard {
-    /// Where it was said.
+    /// Returns the address for replies.
     pub(crate) fn address(&self, channel: &str) -> Address {
         Address { channel: channel.to_owned(), chat_id: self.chat.clone(), thread_id: self.thread.clone() }
     }
 }
 
-/// A message that somebody waits for the reply to.
+/// Message whose poster waits for a reply.
 #[derive(Debug)]
 pub(crate) struct Posted {
     pub(crate) heard: Heard,
-    /// Takes the reply; none where the message is not for the chat.
+    /// Receives the reply; none if the message is not for the chat.
     pub(crate) reply: oneshot::Sender<Option<String>>,
 }

@@ -1,5 +1,5 @@
-//! Chats: what the files of `chat.d/*.toml` define, one file a chat, and how their bridges stand. The bridges are a room of their own
-//! (`chat/`), above the verbs that they call.
+//! Chats as the files `chat.d/*.toml` define them, one file a chat, and the state of their bridges. The bridges
+//! themselves are in `chat/`, above the verbs that they call.
 
 mod desk;
 mod file;

@@ -1,4 +1,4 @@
-//! The directory of a plugin: nobody but its owner may write it, nothing in it leads elsewhere, and it is not large.
+//! Checks the directory of a plugin: only its owner may write it, it contains no links, and its size is limited.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -9,34 +9,33 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Dir, FileType, Mode, OFlags, Stat, fstat, openat};
 
-/// The directory that a plugin may write.
+/// Directory that the plugin may write.
 pub(crate) const STATE: &str = "state";
-/// How many files and directories it may have.
+/// Limit on the number of files and directories.
 const FILES: usize = 1000;
-/// How many bytes they may have together.
+/// Limit on their total size, in bytes.
 const BYTES: u64 = 16 << 20;
-/// How deep it may be.
 const DEPTH: usize = 8;
 
-/// Whose directory it is.
+/// Use of a plugin's directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ground {
-    /// It is run from there: it belongs to the user of the daemon or to root, and nobody else may write it.
+    /// Executed in place: the daemon's user or root must own it, and no other user may write it.
     Installed,
-    /// It is copied from there.
+    /// Copied only.
     Offered,
 }
 
 /// A file or a directory of a plugin, open.
 pub(crate) struct Found<'a> {
-    /// Its path in the directory of the plugin.
+    /// Path within the plugin's directory.
     pub(crate) path: &'a Path,
     pub(crate) stat: Stat,
-    /// None of a directory.
+    /// None for a directory.
     pub(crate) file: Option<File>,
 }
 
-/// Why a directory cannot be that of a plugin.
+/// Reason why a directory cannot be a plugin's.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unfit {
     #[error("{} cannot be read: {source}", .path.display())]
@@ -66,12 +65,13 @@ struct Walk<'a> {
     each: &'a mut dyn FnMut(&Found<'_>) -> io::Result<()>,
 }
 
-/// Looks at all that a plugin has, but for its state.
+/// Checks everything in a plugin's directory, except its state.
 pub(crate) fn inspect(dir: &Path, ground: Ground) -> Result<(), Unfit> {
     walk(dir, ground, &mut |_| Ok(()))
 }
 
-/// The same, and hands each file and directory over, a directory before what is in it. No link is followed, whatever changes meanwhile.
+/// Does the same, and passes each file and directory to `each`, a directory before its contents. No link is followed,
+/// even if entries change meanwhile.
 pub(crate) fn walk(
     dir: &Path,
     ground: Ground,
@@ -84,7 +84,7 @@ pub(crate) fn walk(
     if let Some(parent) =
         dir.parent().filter(|parent| ground == Ground::Installed && !parent.as_os_str().is_empty())
     {
-        // Who can write it can put another directory in the place of this one.
+        // A user who may write the parent could replace this directory.
         let held = rustix::fs::stat(parent).map_err(|e| refused(parent.to_owned(), e))?;
         walk.check(parent, &held)?;
     }
@@ -96,7 +96,7 @@ fn stat(path: &Path, fd: BorrowedFd<'_>) -> Result<Stat, Unfit> {
     fstat(fd).map_err(|e| refused(path.to_owned(), e))
 }
 
-/// What a failed open means: a link is not followed.
+/// Interprets a failed open: `O_NOFOLLOW` reports a link as `ELOOP`.
 fn refused(path: PathBuf, error: rustix::io::Errno) -> Unfit {
     match error {
         rustix::io::Errno::LOOP => Unfit::Link(path),

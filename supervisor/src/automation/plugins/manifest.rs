@@ -1,4 +1,4 @@
-//! `plugin.toml`: what a plugin runs, what it gets, and what it may ask for.
+//! `plugin.toml`: a plugin's program, its events and its permitted requests.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,13 +15,13 @@ use super::parts::{
 use crate::config::definitions::{Defect, Subject};
 use crate::time::duration::WrittenDuration;
 
-/// The version of the protocol: what a plugin reads and writes.
+/// Version of the plugin protocol.
 pub(crate) const VERSION: u32 = 1;
-/// The longest time that one call may take, in seconds.
+/// Limit on the time of one call, in seconds.
 const LONGEST: u64 = 300;
-/// How many words the command of a plugin may have.
+/// Limit on the words of a plugin's command.
 const WORDS: usize = 64;
-/// What a plugin may ask for: verbs that change tasks. None of them is about the daemon, its files or its users.
+/// Verbs that a plugin may request: they change tasks. None concerns the daemon, its files or its users.
 pub(crate) const REQUESTS: [&str; 26] = [
     "answer",
     "approve",
@@ -50,67 +50,64 @@ pub(crate) const REQUESTS: [&str; 26] = [
     "unblock",
     "unlink",
 ];
-/// How often an event may be tried.
+/// Limit on the tries of an event.
 const TRIES: u32 = 1000;
 
-/// The file as it is written.
+/// Contents of `plugin.toml`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Manifest {
-    /// The version of the protocol that it speaks.
+    /// Version of the protocol that the plugin speaks.
     pub(crate) version: u32,
-    /// What it is for, in one line.
+    /// Purpose, on one line.
     #[serde(default)]
     pub(crate) description: String,
-    /// The program and its arguments; a program without a leading slash is a file of its directory.
+    /// Program and arguments; a program without a leading slash is a file of the plugin's directory.
     pub(crate) run: Vec<String>,
-    /// How long one call may take.
+    /// Time limit of one call.
     #[serde(default = "Manifest::timeout_default")]
     pub(crate) timeout: WrittenDuration,
-    /// The policy of the program.
     #[serde(default = "Manifest::policy_default")]
     pub(crate) policy: String,
-    /// How often an event is tried before the plugin is paused.
+    /// Number of tries of an event before the plugin is paused.
     #[serde(default = "Manifest::tries_default")]
     pub(crate) tries: u32,
-    /// The pause after the first failure; it doubles, up to an hour.
+    /// Pause after the first failure; each further failure doubles it, up to an hour.
     #[serde(default = "Manifest::retry_first_default")]
     pub(crate) retry_first: WrittenDuration,
-    /// How many bytes it may keep.
+    /// Limit on the plugin's state, in bytes.
     #[serde(default = "Manifest::state_limit_default")]
     pub(crate) state_limit: ByteSize,
-    /// The verbs of the API that its replies may ask for.
+    /// API verbs that its replies may request.
     #[serde(default)]
     pub(crate) requests: BTreeSet<String>,
-    /// The events that it gets.
     #[serde(default)]
     pub(crate) events: Vec<Events>,
-    /// The verbs that it adds to the command line.
+    /// Verbs that it adds to the command line.
     #[serde(default)]
     pub(crate) verbs: Vec<PluginVerb>,
-    /// The tools that agents have of it.
+    /// Tools that it offers to agents.
     #[serde(default)]
     pub(crate) tools: Vec<PluginTool>,
-    /// What workers read of it beside their task.
+    /// Sections that it adds to the context of workers.
     #[serde(default)]
     pub(crate) prompt: Vec<PluginSection>,
-    /// Where it brings messages to people.
+    /// Sinks that deliver messages to people.
     #[serde(default)]
     pub(crate) sinks: Vec<PluginSink>,
 }
 
-/// Some of the events that a plugin gets.
+/// A group of events for a plugin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Events {
     pub(crate) kinds: Vec<String>,
 }
 
-/// A plugin that can be run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Plugin {
     pub(crate) name: PluginName,
-    /// Its directory.
+    /// Directory of the plugin.
     pub(crate) dir: PathBuf,
     pub(crate) manifest: Manifest,
 }
@@ -136,12 +133,12 @@ impl Manifest {
         ByteSize(256 << 20)
     }
 
-    /// The kinds of events that it gets.
+    /// Returns the kinds of events for the plugin.
     pub(crate) fn kinds(&self) -> BTreeSet<String> {
         self.events.iter().flat_map(|events| &events.kinds).cloned().collect()
     }
 
-    /// What is wrong with it: a key, and why.
+    /// Returns the first invalid key, with the reason.
     fn unusable(&self) -> Option<(&'static str, String)> {
         let seconds = self.timeout.duration().as_secs();
         if self.version != VERSION {
@@ -185,7 +182,7 @@ impl Manifest {
 }
 
 impl Plugin {
-    /// Reads the text of a `plugin.toml`. `dir` is the directory that it is of.
+    /// Parses the text of `plugin.toml` in the directory `dir`.
     pub(crate) fn parse(name: &str, text: &str, dir: &Path) -> Result<Self, Defect> {
         let path = dir.join("plugin.toml");
         let subject = || Subject::Plugin(name.to_owned());
@@ -212,7 +209,7 @@ impl Plugin {
         Ok(Plugin { name: named, dir: dir.to_owned(), manifest })
     }
 
-    /// The command of a call: the program by its whole path, and its arguments.
+    /// Returns the command of a call, with the program as an absolute path.
     pub(crate) fn command(&self) -> Vec<String> {
         let mut command = self.manifest.run.clone();
         if let Some(program) = command.first_mut()
@@ -223,12 +220,12 @@ impl Plugin {
         command
     }
 
-    /// What one of its tools is called over MCP.
+    /// Returns the MCP name of a tool.
     pub(crate) fn tool_name(&self, tool: &PluginTool) -> String {
         format!("plugin_{}_{}", self.name, tool.name)
     }
 
-    /// Where it keeps what it wants to find at its next call.
+    /// Returns the directory for data that the plugin keeps between calls.
     pub(crate) fn state(&self) -> PathBuf {
         self.dir.join(super::ground::STATE)
     }

@@ -1,5 +1,4 @@
-//! Plugins: what the directories `plugins.d/NAME/` define, one directory a plugin, named by the directory. What they say is run by
-//! `crate::plugins`.
+//! Plugins as the directories `plugins.d/NAME/` define them, one directory a plugin. `crate::plugins` runs them.
 
 mod ground;
 mod manifest;

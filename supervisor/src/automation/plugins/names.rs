@@ -1,8 +1,8 @@
-//! The names that a plugin cannot have: the words of the command line, which a plugin never stands in for.
+//! Names that a plugin cannot have: the words of the command line, which a plugin never replaces.
 
 use crate::table::table;
 
-/// Words of the command line that are no row of the table.
+/// Words of the command line that are not rows of the table.
 const BESIDES: [&str; 5] = ["diag", "help", "kanban", "ls", "plugins"];
 
 macro_rules! the_words {
@@ -13,14 +13,14 @@ macro_rules! the_words {
         })*
         api { $($hidden:ident,)* }
     ) => {
-        /// The types of the words, in the order of the table.
+        /// Types of the words, in the order of the table.
         const WORDS: &[&str] = &[$($(stringify!($command),)* $(stringify!($verb),)*)*];
     };
 }
 
 table!(the_words);
 
-/// Whether a word is one of the command line: `attach-rm` is `AttachRm`.
+/// True if a word belongs to the command line: `attach-rm` matches `AttachRm`.
 pub(crate) fn is_ours(word: &str) -> bool {
     let joined: String = word.split('-').collect();
     BESIDES.contains(&word) || WORDS.iter().any(|ours| ours.eq_ignore_ascii_case(&joined))

@@ -1,5 +1,5 @@
-//! What a plugin adds beside its events: verbs of the command line, tools of agents, sections of the context of workers, and
-//! ways to people. Each has a name and a sentence about it.
+//! Extensions that a plugin adds besides its events: command line verbs, tools for agents, sections in the context of
+//! workers, and notification sinks. Each has a name and a description.
 
 use std::collections::BTreeSet;
 
@@ -7,41 +7,41 @@ use kernel::Profile;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// How many of each a plugin may add.
+/// Limit on each kind of extension.
 const MOST: usize = 50;
-/// How many characters may be said about one.
+/// Limit on a description, in characters.
 const ABOUT: usize = 1000;
-/// How many bytes the schema of a tool may have.
+/// Limit on the schema of a tool, in bytes.
 const SCHEMA: usize = 16 << 10;
-/// How many bytes a section may have.
+/// Limit on a section, in bytes.
 const SECTION: usize = 16 << 10;
 
-/// A verb of the command line: `supervisor PLUGIN VERB`.
+/// Verb of the command line: `supervisor PLUGIN VERB`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PluginVerb {
     pub(crate) name: String,
-    /// What it does, in one line.
+    /// Description, on one line.
     pub(crate) about: String,
 }
 
-/// A tool over MCP: `plugin_PLUGIN_TOOL`.
+/// MCP tool: `plugin_PLUGIN_TOOL`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PluginTool {
     pub(crate) name: String,
-    /// What an agent should know of it.
+    /// Description for agents.
     pub(crate) about: String,
-    /// Whether workers have it, too.
+    /// Offers the tool to workers too.
     #[serde(default)]
     pub(crate) workers: bool,
-    /// The JSON Schema of its arguments; any object where it is left out.
+    /// JSON Schema of the arguments; any object if omitted.
     #[serde(default)]
     pub(crate) input: Map<String, Value>,
 }
 
 impl PluginTool {
-    /// The schema as a client of tools gets it.
+    /// Returns the schema for a client of tools.
     pub(crate) fn schema(&self) -> Map<String, Value> {
         let mut schema = self.input.clone();
         schema.entry("type").or_insert_with(|| "object".into());
@@ -49,38 +49,38 @@ impl PluginTool {
     }
 }
 
-/// A section of the context of workers.
+/// Section in the context of workers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PluginSection {
     pub(crate) name: String,
-    /// What stands above it.
+    /// Heading.
     pub(crate) title: String,
-    /// What it says; the plugin is called for it at each start where this is left out.
+    /// Text; if omitted, the plugin is called for it at each start.
     #[serde(default)]
     pub(crate) text: Option<String>,
-    /// The profiles whose workers read it; all where none is named.
+    /// Profiles whose workers get it; all if empty.
     #[serde(default)]
     pub(crate) profiles: Vec<Profile>,
 }
 
 impl PluginSection {
-    /// Whether the workers of an assignee read it.
+    /// True if the workers of an assignee get it.
     pub(crate) fn is_for(&self, assignee: Option<&Profile>) -> bool {
         self.profiles.is_empty() || assignee.is_some_and(|assignee| self.profiles.contains(assignee))
     }
 }
 
-/// A kind of channel over which people are notified: `plugin = "PLUGIN.SINK"`.
+/// Kind of notification channel: `plugin = "PLUGIN.SINK"`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PluginSink {
     pub(crate) name: String,
-    /// Where it brings messages.
+    /// Description of the destination.
     pub(crate) about: String,
 }
 
-/// What is wrong with the sections.
+/// Returns the first defect of the sections.
 pub(super) fn unusable_sections(sections: &[PluginSection]) -> Option<String> {
     let named = sections.iter().map(|section| (section.name.as_str(), section.title.as_str()));
     let long = sections.iter().find(|section| section.text.as_ref().is_some_and(|text| text.len() > SECTION));
@@ -92,19 +92,19 @@ pub(super) fn unusable_sections(sections: &[PluginSection]) -> Option<String> {
     })
 }
 
-/// What is wrong with the sinks.
+/// Returns the first defect of the sinks.
 pub(super) fn unusable_sinks(sinks: &[PluginSink]) -> Option<String> {
     let named = sinks.iter().map(|sink| (sink.name.as_str(), sink.about.as_str()));
     unusable("sink", named.collect(), |byte| byte == b'-')
 }
 
-/// What is wrong with the verbs.
+/// Returns the first defect of the verbs.
 pub(super) fn unusable_verbs(verbs: &[PluginVerb]) -> Option<String> {
     let named = verbs.iter().map(|verb| (verb.name.as_str(), verb.about.as_str()));
     unusable("verb", named.collect(), |byte| byte == b'-')
 }
 
-/// What is wrong with the tools.
+/// Returns the first defect of the tools.
 pub(super) fn unusable_tools(tools: &[PluginTool]) -> Option<String> {
     let named = tools.iter().map(|tool| (tool.name.as_str(), tool.about.as_str()));
     unusable("tool", named.collect(), |byte| byte == b'_').or_else(|| {
@@ -120,7 +120,7 @@ pub(super) fn unusable_tools(tools: &[PluginTool]) -> Option<String> {
     })
 }
 
-/// What is wrong with the names of what is added.
+/// Returns the first defect in the names and descriptions of extensions.
 pub(super) fn unusable(what: &str, named: Vec<(&str, &str)>, joins: fn(u8) -> bool) -> Option<String> {
     let is_name = |name: &str| {
         let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || joins(byte);

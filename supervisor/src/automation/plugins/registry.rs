@@ -1,4 +1,4 @@
-//! The plugins that there are: those of `plugins.d/*/plugin.toml`.
+//! All plugins: the directories with `plugins.d/*/plugin.toml`.
 
 use std::path::{Path, PathBuf};
 
@@ -10,33 +10,33 @@ use super::parts::PluginTool;
 use crate::config::definitions::{self, Defect, Definitions, Found, Subject};
 use crate::paths::Root;
 
-/// How many plugins a root may have.
+/// Limit on the plugins of a root.
 const MOST: usize = 100;
 
-/// The directory of a plugin.
+/// Returns the directory of a plugin.
 pub(crate) fn path_of(root: &Root, name: &PluginName) -> PathBuf {
     root.plugins_dir().join(name.as_str())
 }
 
-/// All plugins, by name.
+/// All plugins by name.
 #[derive(Clone, Debug)]
 pub(crate) struct Plugins {
     defined: Definitions<Plugin>,
-    /// Whether the directory could be listed.
+    /// True if the directory could be listed.
     listed: bool,
 }
 
-/// Which plugins take events.
+/// Plugins that take events.
 pub(crate) struct Listening {
-    /// Those that take some.
+    /// Plugins that take at least one kind of event.
     pub(crate) listening: Vec<PluginName>,
-    /// Those of which it is not known, because their files cannot be used.
+    /// Plugins with unusable files, whose events are unknown.
     pub(crate) kept: Vec<PluginName>,
 }
 
 impl Plugins {
-    /// Reads those of the configuration. One whose files have become defective is disabled, and none is kept as it was: its program is
-    /// not what was read before either.
+    /// Loads the plugins of the configuration. A plugin whose files have become defective is disabled and keeps no
+    /// earlier version, because its program has changed too.
     pub(crate) fn load(root: &Root) -> Self {
         let mut defined = Definitions::builtin([]);
         let (mut count, dir) = (0, root.plugins_dir());
@@ -70,17 +70,17 @@ impl Plugins {
         self.defined.find(name)
     }
 
-    /// The names of all, also of those that cannot be used.
+    /// Returns all names, including names of unusable plugins.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.defined.names()
     }
 
-    /// Those that can be used.
+    /// Returns the usable plugins.
     pub(crate) fn usable(&self) -> impl Iterator<Item = &Plugin> {
         self.defined.usable().map(|(_, plugin)| plugin)
     }
 
-    /// The tools of those that can be used.
+    /// Returns the tools of usable plugins.
     pub(crate) fn tools(&self) -> impl Iterator<Item = (&Plugin, &PluginTool)> {
         self.usable().flat_map(|plugin| plugin.manifest.tools.iter().map(move |tool| (plugin, tool)))
     }
@@ -89,7 +89,7 @@ impl Plugins {
         self.defined.defects()
     }
 
-    /// Which of them take events. None where the directory cannot be listed, so that nothing is known.
+    /// Returns the plugins that take events. None if the directory cannot be listed, so that nothing is known.
     pub(crate) fn listening(&self) -> Option<Listening> {
         let of = |plugin: &&Plugin| !plugin.manifest.events.is_empty();
         let listening = self.usable().filter(of).map(|plugin| plugin.name.clone()).collect();

@@ -1,4 +1,4 @@
-//! The plugin that `plugin create` writes: it works, and has a test of itself.
+//! Writes the example plugin of `plugin create`, which works and includes a test.
 
 use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -10,7 +10,6 @@ use super::names::is_ours;
 use crate::exit::Code;
 use crate::failure::Failure;
 
-/// In what the example is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Language {
     /// A script of the shell.
@@ -25,7 +24,7 @@ const SH: &str = include_str!("template/plugin.sh");
 const PYTHON: &str = include_str!("template/plugin.py");
 const TEST: &str = include_str!("template/test.sh");
 
-/// Writes an example into a directory that is not there yet.
+/// Writes an example into a new directory.
 pub(crate) fn create(parent: &Path, name: &PluginName, language: Language) -> Result<PathBuf, Failure> {
     if is_ours(name.as_str()) {
         return Err(Failure::usage(format!("`{name}` is a command of this program"))

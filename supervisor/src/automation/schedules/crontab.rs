@@ -1,4 +1,4 @@
-//! Schedules of `hermes kanban`: a YAML file with a pattern and a command, such as its `cron/insta-fleet.yaml`.
+//! Schedule files of `hermes kanban`: YAML with a cron pattern and a command, such as `cron/insta-fleet.yaml`.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::text::ScheduleText;
 use crate::failure::Failure;
 
-/// What such a file says.
+/// Contents of such a file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
@@ -24,10 +24,10 @@ struct Entry {
     enabled: Option<bool>,
 }
 
-/// The endings of the names of such files.
+/// File name extensions.
 pub(crate) const ENDINGS: [&str; 2] = ["yaml", "yml"];
 
-/// Reads such a file of `schedules.d/`, whose name is that of the schedule.
+/// Parses such a file in `schedules.d/`. The name of the file is the name of the schedule.
 pub(crate) fn installed(name: &ScheduleName, path: &Path, text: &str) -> Result<ScheduleText, String> {
     let (said, schedule) = imported(path, text).map_err(|failure| failure.message)?;
     match said {
@@ -38,7 +38,7 @@ pub(crate) fn installed(name: &ScheduleName, path: &Path, text: &str) -> Result<
     }
 }
 
-/// Reads such a file: the name that it gives itself, and the schedule.
+/// Parses such a file. Returns the name in the file, if any, and the schedule.
 pub(crate) fn imported(path: &Path, text: &str) -> Result<(Option<String>, ScheduleText), Failure> {
     let entry: Entry = serde_saphyr::from_str(text).map_err(|e| {
         let why = e.to_string();

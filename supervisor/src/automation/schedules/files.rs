@@ -1,4 +1,4 @@
-//! The files of `schedules.d/`: read, written and removed as a whole.
+//! Reads, writes and removes the files of `schedules.d/`.
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -12,25 +12,27 @@ use crate::exit::Code;
 use crate::failure::Failure;
 use crate::paths::{Root, definition_file};
 
-/// The file of a schedule.
+/// Returns the path of a schedule's file in the own format.
 pub(crate) fn path_of(root: &Root, name: &ScheduleName) -> PathBuf {
     root.schedules_dir().join(format!("{name}.toml"))
 }
 
-/// The file that a schedule has: its own form, or that of the established program; none where there is none.
+/// Returns the existing file of a schedule, in the own format or in the format of Hermes Kanban; none if there is
+/// none.
 pub(crate) fn file_of(root: &Root, name: &ScheduleName) -> Option<PathBuf> {
     let toml = path_of(root, name);
     let found = |path: &PathBuf| path.symlink_metadata().is_ok();
     Some(toml).filter(found).or_else(|| foreign(root, name).find(found))
 }
 
-/// Where the files of a schedule in the form of the established program are.
+/// Returns the possible files of a schedule in the format of Hermes Kanban.
 fn foreign(root: &Root, name: &ScheduleName) -> impl Iterator<Item = PathBuf> {
     let dir = root.schedules_dir();
     ENDINGS.into_iter().map(move |ending| dir.join(format!("{name}.{ending}")))
 }
 
-/// The text of the file of a schedule; none where there is no file. One of the established program is read as what it means here.
+/// Returns the text of a schedule's file; none if there is no file. A file in the format of Hermes Kanban is
+/// converted.
 pub(crate) fn text_of(root: &Root, name: &ScheduleName) -> Result<Option<String>, Failure> {
     let path = path_of(root, name);
     let read = |path: &PathBuf| settings::read_if_any(path).map_err(|e| Failure::file("read", path, &e));
@@ -43,7 +45,8 @@ pub(crate) fn text_of(root: &Root, name: &ScheduleName) -> Result<Option<String>
     said.to_toml().map(Some)
 }
 
-/// Writes the file of a schedule, unless its text cannot be used. Whatever reads it meanwhile has the old text or the new one.
+/// Replaces the file of a schedule atomically, unless the text is unusable. A concurrent reader sees the old text or
+/// the new.
 pub(crate) fn write(root: &Root, name: &ScheduleName, text: &str) -> Result<Planned, Failure> {
     let path = path_of(root, name);
     let planned = Planned::parse(name, text, &path).map_err(|defect| {
@@ -51,12 +54,12 @@ pub(crate) fn write(root: &Root, name: &ScheduleName, text: &str) -> Result<Plan
             .hint("`supervisor help docs/schedules.md` describes the file; nothing was written")
     })?;
     definition_file::write(&path, text)?;
-    // Otherwise there were two of its name.
+    // Otherwise two files would define the name.
     remove_each(foreign(root, name))?;
     Ok(planned)
 }
 
-/// Removes the file of a schedule, and returns which it was.
+/// Removes the file of a schedule. Returns its path.
 pub(crate) fn remove(root: &Root, name: &ScheduleName) -> Result<PathBuf, Failure> {
     let path = path_of(root, name);
     let found = file_of(root, name).ok_or_else(|| {
@@ -77,7 +80,7 @@ fn remove_each(paths: impl Iterator<Item = PathBuf>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The text of a schedule that is paused, or goes on; all else of it stays, comments included.
+/// Returns the text with the schedule paused or resumed; all other lines stay, comments included.
 pub(crate) fn with_pause(text: &str, paused: bool) -> String {
     let mut in_table = false;
     let kept: String = text

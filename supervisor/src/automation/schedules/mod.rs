@@ -1,5 +1,6 @@
-//! Schedules: what the files of `schedules.d/` define, one file a schedule: `*.toml`, or `*.yaml` as the established program has it. The board decides about their ticks
-//! (`kernel/src/board/schedules.rs`), and is given each definition whenever the files are read.
+//! Schedules as the files of `schedules.d/` define them, one file a schedule: `*.toml`, or `*.yaml` in the format of
+//! Hermes Kanban. The board decides about ticks (`kernel/src/board/schedules.rs`), and gets each definition whenever
+//! the files are read.
 
 mod crontab;
 mod files;

@@ -1,4 +1,4 @@
-//! The schedules that there are: those of `schedules.d/`, one file a schedule, named by the file.
+//! All schedules: the files of `schedules.d/`, one file a schedule, named by the file.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,25 +10,24 @@ use super::text::Planned;
 use crate::config::definitions::{self, Defect, Definitions, Found, Subject};
 use crate::paths::Root;
 
-/// How many schedules a root may have.
+/// Limit on the schedules of a root.
 const MOST: usize = 1000;
 
-/// All schedules, by name.
+/// All schedules by name.
 #[derive(Clone, Debug)]
 pub(crate) struct Schedules {
     defined: Definitions<Planned>,
-    /// Whether the directory could be listed.
+    /// True if the directory could be listed.
     listed: bool,
 }
 
-/// What a board has to know of the schedules.
 pub(crate) struct OfBoard {
     pub(crate) defined: Vec<(ScheduleName, ScheduleSpec)>,
-    /// Those that it keeps as they are, because their files cannot be used.
+    /// Schedules that stay unchanged, because their files are unusable.
     pub(crate) kept: BTreeSet<ScheduleName>,
 }
 
-/// Reads one file.
+/// Parses one file.
 fn read(name: &str, path: &Path, text: &str) -> Result<Planned, Defect> {
     let defect = |why: String| Defect::new(Subject::Schedule(name.to_owned()), path, why);
     let named: ScheduleName =
@@ -41,7 +40,7 @@ fn read(name: &str, path: &Path, text: &str) -> Result<Planned, Defect> {
 }
 
 impl Schedules {
-    /// Reads those of the configuration.
+    /// Loads the schedules of the configuration.
     pub(crate) fn load(root: &Root) -> Self {
         let mut defined = Definitions::builtin([]);
         let mut count = 0;
@@ -50,7 +49,7 @@ impl Schedules {
             let is_one = ending == "toml" || ENDINGS.contains(&ending);
             Some((path.file_stem().filter(|_| is_one)?.to_str()?.to_owned(), path.to_owned()))
         };
-        // In the order of their names, so `x.toml` comes before `x.yaml`.
+        // Sorted by name, so `x.toml` comes before `x.yaml`.
         let listed =
             definitions::read_each(&root.schedules_dir(), &file_of, Subject::Schedule, |name, path, text| {
                 count += 1;
@@ -73,7 +72,8 @@ impl Schedules {
         Schedules { defined, listed: is_listed }
     }
 
-    /// The same, read again: what is defective now and was good in `before` stays as it was.
+    /// Loads the files again. Schedules that are defective now and were good in `before` keep their last good
+    /// version.
     pub(crate) fn reload(root: &Root, before: &Self) -> Self {
         let mut now = Schedules::load(root);
         now.defined.keep(&before.defined);
@@ -84,7 +84,7 @@ impl Schedules {
         self.defined.find(name)
     }
 
-    /// The names of all, also of those that cannot be used.
+    /// Returns all names, including names of unusable schedules.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.defined.names()
     }
@@ -93,8 +93,8 @@ impl Schedules {
         self.defined.defects()
     }
 
-    /// What a board has to know; a schedule that names no channel has the `usual` one. None where the directory cannot be listed and
-    /// nothing is known.
+    /// Returns the schedules for a board; a schedule without a channel gets the channel `usual`. None if the
+    /// directory cannot be listed and nothing is known.
     pub(crate) fn of_board(&self, board: &BoardName, usual: Option<&str>) -> Option<OfBoard> {
         let is_known = self.listed || self.defined.usable().next().is_some();
         let named = |name: &str| name.parse::<ScheduleName>().ok();

@@ -1,16 +1,16 @@
-//! Durations in the files of schedules, as people write them.
+//! Formats durations in schedule files.
 
 use serde::{Serialize as _, Serializer};
 
 use crate::time::duration::WrittenDuration;
 
-/// Writes a duration as people do.
+/// Serialises a duration as people write it.
 #[expect(clippy::ref_option, reason = "the signature is serde's")]
 pub(super) fn span<S: Serializer>(span: &Option<WrittenDuration>, serializer: S) -> Result<S::Ok, S::Error> {
     span.map(written).serialize(serializer)
 }
 
-/// A duration in the largest unit of which it is a whole number.
+/// Formats a duration in the largest unit that divides it.
 fn written(span: WrittenDuration) -> String {
     let seconds = span.duration().as_secs();
     for (unit, length) in [("d", 86_400), ("h", 3600), ("m", 60)] {

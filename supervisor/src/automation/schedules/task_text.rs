@@ -1,4 +1,4 @@
-//! A task in the file of a schedule: what `create` takes, by the same names.
+//! Task in a schedule file: the fields of `create`, by the same names.
 
 use std::str::FromStr as _;
 
@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 use crate::environment::with_home;
 use crate::time::duration::WrittenDuration;
 
-/// A task of a schedule.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+/// Task of a schedule.
 pub(crate) struct TaskText {
     /// Its name within the schedule, where that makes several tasks
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -22,30 +22,30 @@ pub(crate) struct TaskText {
     /// The tasks of the schedule that must be done first, by their names
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) parents: Vec<String>,
-    /// What to do, in one line; {date}, {time}, {tick} and {schedule} stand for those of the tick
+    /// Title, on one line; {date}, {time}, {tick} and {schedule} are replaced by the values of the tick
     pub(crate) title: String,
     /// The body: the prompt of an agent, or the script of the shell lane
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) body: Option<String>,
-    /// Who does it
+    /// Assignee: the profile or lane that does the task
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) assignee: Option<Profile>,
-    /// Its tenant
     #[serde(skip_serializing_if = "Option::is_none")]
+    /// Tenant of the task
     pub(crate) tenant: Option<Tenant>,
-    /// Where the worker works: scratch, <dir:/path> or <worktree:/repository>
+    /// Workspace: scratch, <dir:/path> or <worktree:/repository>
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) workspace: Option<String>,
     /// The branch to base a worktree on
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) branch: Option<String>,
-    /// A project label
     #[serde(skip_serializing_if = "Option::is_none")]
+    /// Project label
     pub(crate) project: Option<String>,
     /// Higher goes first
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) priority: i64,
-    /// Put it in triage until somebody specifies it
+    /// Put the task in triage until a person or a profile specifies it
     #[serde(skip_serializing_if = "is_false")]
     pub(crate) triage: bool,
     /// End a run after this time
@@ -54,7 +54,7 @@ pub(crate) struct TaskText {
     /// Block the task after this many counted failures in a row
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) max_retries: Option<u32>,
-    /// What proves the task done: a command for `sh -c`
+    /// Command for `sh -c` that proves the task done
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) check: Option<String>,
     /// Block the task after this many failed checks in a row
@@ -66,16 +66,16 @@ pub(crate) struct TaskText {
     /// The pools of which each run takes a place
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) pools: Vec<Pool>,
-    /// What the worker may touch: a policy's name
+    /// Name of the policy for the worker
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) policy: Option<String>,
     /// Wait for approval once its parents are done
     #[serde(skip_serializing_if = "is_false")]
     pub(crate) require_approval: bool,
-    /// Who approves it
+    /// Person who approves the task
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) approver: Option<String>,
-    /// What is to be approved
+    /// Class of the approval
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) approval_class: Option<ApprovalClass>,
     /// Continue turn by turn until the check passes or the worker completes it
@@ -84,8 +84,8 @@ pub(crate) struct TaskText {
     /// Ask a person after this many turns
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) goal_max_turns: Option<u32>,
-    /// Free notes
     #[serde(skip_serializing_if = "Option::is_none")]
+    /// Free notes
     pub(crate) notes: Option<String>,
 }
 
@@ -100,7 +100,7 @@ fn is_zero(number: &i64) -> bool {
 }
 
 impl TaskText {
-    /// The task as a tick makes it. An error is a key and what is wrong with it.
+    /// Returns the template of the task for a tick. An error is a key with the reason.
     pub(super) fn template(&self, channel: Option<&str>) -> Result<TemplateTask, (&'static str, String)> {
         let place = self.workspace.as_deref().map_or_else(|| "scratch".to_owned(), with_home);
         let place = workspace::WorkspaceSpec::from_str(&place).map_err(|e| {

@@ -1,4 +1,4 @@
-//! The file of a schedule: its keys, and what they come to.
+//! Schedule file: its keys, and their conversion to a schedule of the board.
 
 use std::path::Path;
 
@@ -14,11 +14,11 @@ use crate::environment::with_home;
 use crate::failure::Failure;
 use crate::time::duration::WrittenDuration;
 
-/// A schedule as its file says it. One of `cron`, `every` and `at` at least, and one of `task`, `tasks` and `command`.
+/// Schedule as its file has it: at least one of `cron`, `every` and `at`, and one of `task`, `tasks` and `command`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ScheduleText {
-    /// What it is for, in one line
+    /// Purpose, on one line
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) description: Option<String>,
     /// A pattern of five fields: minute, hour, day of the month, month, day of the week
@@ -30,46 +30,45 @@ pub(crate) struct ScheduleText {
     /// Times of the calendar: 07:00, mon 07:00 or 2026-12-24 18:00
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) at: Vec<String>,
-    /// The zone of its times, such as Europe/Berlin; that of the host where none is named
+    /// Time zone of its times, such as Europe/Berlin; the host's zone if absent
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) time_zone: Option<String>,
-    /// Up to how much later than the tick its tasks start
+    /// Longest random delay of its tasks after the tick
     #[serde(serialize_with = "span", skip_serializing_if = "Option::is_none")]
     pub(crate) jitter: Option<WrittenDuration>,
-    /// No tick is before it: 2026-12-01 00:00, or an RFC 3339 time
+    /// Earliest tick: 2026-12-01 00:00, or an RFC 3339 time
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) start: Option<String>,
-    /// No tick is after it
+    /// Latest tick
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) end: Option<String>,
-    /// What becomes of missed ticks: skip, once or all
+    /// Handling of missed ticks: skip, once or all
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) missed: Missed,
-    /// What becomes of a tick while a task of an earlier one is open: skip, queue or replace
+    /// Handling of a tick while a task of an earlier tick is open: skip, queue or replace
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) overlap: Overlap,
-    /// Whether its ticks pass by
+    /// Skip all ticks
     #[serde(skip_serializing_if = "is_false")]
     pub(crate) paused: bool,
-    /// The board of its tasks
+    /// Board of its tasks
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) board: Option<BoardName>,
-    /// Who is notified about its tasks, as with `create --notify`
+    /// Channel for notifications about its tasks, as with `create --notify`
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) channel: Option<String>,
-    /// What is carried out at a tick: `dispatch-fleet` and its arguments
+    /// Command for each tick: `dispatch-fleet` and its arguments
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) command: Option<String>,
-    /// The task of a tick
+    /// Task of each tick
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) task: Option<TaskText>,
-    /// The tasks of a tick, where it makes several
+    /// Tasks of each tick, if it makes several
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) tasks: Vec<TaskText>,
 }
 
 impl ScheduleText {
-    /// Returns the text of its file.
     pub(crate) fn to_toml(&self) -> Result<String, Failure> {
         toml::to_string(self).map_err(|e| Failure::failed(format!("the schedule cannot be written: {e}")))
     }
@@ -79,19 +78,18 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// A schedule that can be used.
+/// A usable schedule.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Planned {
-    /// As its file says it.
+    /// Contents of the file.
     pub(crate) text: ScheduleText,
-    /// The board of its tasks.
     pub(crate) board: BoardName,
-    /// As the board gets it.
+    /// Definition for the board.
     pub(crate) spec: ScheduleSpec,
 }
 
 impl Planned {
-    /// Reads the text of a file.
+    /// Parses the text of a file.
     pub(crate) fn parse(name: &ScheduleName, text: &str, path: &Path) -> Result<Self, Defect> {
         let subject = || Subject::Schedule(name.to_string());
         let said: ScheduleText =
@@ -108,7 +106,7 @@ impl Planned {
         })
     }
 
-    /// What the board has to know, with the usual channel where the file names none.
+    /// Returns the definition for the board; a file without a channel gets the channel `usual`.
     pub(crate) fn with_channel(&self, usual: Option<&str>) -> ScheduleSpec {
         let mut spec = self.spec.clone();
         if self.text.channel.is_none() {
@@ -119,7 +117,7 @@ impl Planned {
         spec
     }
 
-    /// Makes a schedule of what a file says. An error is a key and what is wrong with it.
+    /// Converts the contents of a file. An error is a key with the reason.
     pub(crate) fn of(name: &ScheduleName, text: ScheduleText) -> Result<Self, (&'static str, String)> {
         let tasks = match (&text.task, text.tasks.as_slice()) {
             (Some(_), [_, ..]) => {
@@ -161,7 +159,7 @@ impl Planned {
     }
 }
 
-/// Reads a point in time, in the zone of the schedule where it names no offset.
+/// Parses a point in time, in the zone of the schedule if the text has no offset.
 fn moment(said: &str, zone: Option<&str>) -> Result<Timestamp, String> {
     let refuse = || format!("`{said}` is not a time: write '2026-12-01 09:00' or an RFC 3339 time");
     if let Ok(at) = said.parse::<jiff::Timestamp>() {
@@ -176,8 +174,8 @@ fn moment(said: &str, zone: Option<&str>) -> Result<Timestamp, String> {
     Ok(Timestamp::from_secs(at.timestamp().as_second()))
 }
 
-/// Reads a command: what it is called by does not count, and nothing but `dispatch-fleet` is a command of a schedule. Each tick is
-/// named to it, so that a tick is dispatched once however often that is tried.
+/// Parses a command. Leading program names are dropped, and only `dispatch-fleet` is allowed. The tick is passed to
+/// the command, so that repeated tries dispatch a tick once.
 fn command(text: &str) -> Result<Vec<String>, (&'static str, String)> {
     let refuse = |why: String| ("command", why);
     let words = shlex::split(text).ok_or_else(|| refuse("a quote is not closed".to_owned()))?;
@@ -195,7 +193,7 @@ fn command(text: &str) -> Result<Vec<String>, (&'static str, String)> {
     if words.len() < 3 {
         return Err(refuse("write dispatch-fleet PROFILE DIRECTORY".to_owned()));
     }
-    // In front of what the file says: behind a `--` it would be no option.
+    // Before the file's arguments: after a `--` it would not be an option.
     words.splice(1..1, ["--tick".to_owned(), "{tick}".to_owned()]);
     Ok(words)
 }

@@ -1,4 +1,4 @@
-//! When a schedule ticks, as a line of a command or a chat says it.
+//! Times of a schedule as arguments of a command or a chat message.
 
 use crate::time::duration::WrittenDuration;
 
