@@ -1,5 +1,5 @@
-//! What comes by itself on the boards, as its files define it: schedules, plugins, and whom proposals may name. A board is given all of
-//! it when it is opened, and whenever the files are read.
+//! Applies schedules, plugins and the profiles for proposals to the boards. A board gets all of them when it is
+//! opened, and again whenever the files are read.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
@@ -13,16 +13,16 @@ use crate::config::notify::NotifyConfig;
 use crate::roster::Roster;
 
 impl Service {
-    /// The schedules as their files define them: read when they are first asked for, and again when the daemon reloads.
+    /// Returns the schedules as their files define them. The files are read on first use and at a reload.
     pub(crate) fn schedules(&self) -> Arc<Schedules> {
         let mut schedules = self.schedules.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(schedules.get_or_insert_with(|| Arc::new(Schedules::load(&self.root))))
     }
 
-    /// Reads the files of the schedules again, and has every board that is served take them into use. One whose file has become
-    /// defective stays as it was.
+    /// Reads the schedule files again, and applies them to every served board. A file that has become defective keeps
+    /// its last good version.
     pub(crate) fn read_schedules(&self) {
-        // Held until the boards have their jobs, so that what was read last is what they get last.
+        // Held until the boards have their jobs, so that the last version read is the last applied.
         let mut schedules = self.schedules.lock().unwrap_or_else(PoisonError::into_inner);
         let now = match schedules.take() {
             Some(before) => Schedules::reload(&self.root, &before),
@@ -35,14 +35,14 @@ impl Service {
         }
     }
 
-    /// The plugins as their files define them: read when they are first asked for, and again when the daemon reloads.
+    /// Returns the plugins as their files define them. The files are read on first use and at a reload.
     pub(crate) fn plugins(&self) -> Arc<Plugins> {
         let mut plugins = self.plugins.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(plugins.get_or_insert_with(|| Arc::new(Plugins::load(&self.root))))
     }
 
-    /// Reads the files of the plugins again, and has every board that is served take them into use. One whose file has become defective
-    /// is not run.
+    /// Reads the plugin files again, and applies them to every served board. A plugin whose files have become
+    /// defective is not run.
     pub(crate) fn read_plugins(&self) {
         let mut plugins = self.plugins.lock().unwrap_or_else(PoisonError::into_inner);
         let now = plugins.insert(Arc::new(Plugins::load(&self.root)));
@@ -52,7 +52,7 @@ impl Service {
         self.news.notify_one();
     }
 
-    /// Has no open proposal of any board that is served name a profile that there is no more.
+    /// Removes profiles that no longer exist from the open proposals of every served board.
     pub(crate) fn withdraw_profiles(&self) {
         let roster = self.roster();
         for board in self.served() {
@@ -60,12 +60,12 @@ impl Service {
         }
     }
 
-    /// Rings when a board was changed, or the plugins were read again.
+    /// Notifies when a board was changed, or the plugins were read again.
     pub(crate) fn news(&self) -> &Notify {
         &self.news
     }
 
-    /// Has a board that was opened take what comes by itself into use.
+    /// Applies schedules, plugins and profiles to a board that was opened.
     pub(super) fn automate(&self, board: &BoardHandle) {
         let mut schedules = self.schedules.lock().unwrap_or_else(PoisonError::into_inner);
         let now = schedules.get_or_insert_with(|| Arc::new(Schedules::load(&self.root)));
@@ -78,7 +78,7 @@ impl Service {
     }
 }
 
-/// Has a board take its schedules into use.
+/// Submits the schedules to a board.
 fn schedule(schedules: &Schedules, notify: &NotifyConfig, board: &BoardHandle) {
     let usual = notify.default_of(board.name());
     let (Ok(writer), Some(of_board)) = (board.writer(), schedules.of_board(board.name(), usual)) else {
@@ -94,13 +94,13 @@ fn schedule(schedules: &Schedules, notify: &NotifyConfig, board: &BoardHandle) {
     writer.submit(move |board| board.define_schedules(&defined, &kept), done);
 }
 
-/// Has a board keep how far the plugins have taken its events.
+/// Submits to a board the plugins for which it keeps event cursors.
 fn listen(plugins: &Plugins, board: &BoardHandle) {
     let (Ok(writer), Some(Listening { listening, kept })) = (board.writer(), plugins.listening()) else {
         return;
     };
     let has_none = || board.readers().with(|view| view.plugin_cursors()).is_ok_and(|all| all.is_empty());
-    // Nothing is written where there is nothing to say.
+    // Saves the write if there is nothing to record.
     if listening.is_empty() && has_none() {
         return;
     }
@@ -115,14 +115,15 @@ fn listen(plugins: &Plugins, board: &BoardHandle) {
     writer.submit(move |board| board.define_plugins(&listening, &kept), done);
 }
 
-/// Has no open proposal of a board name a profile that there is no more. One whose file is defective is there.
+/// Removes profiles that no longer exist from the open proposals of a board. A profile with a defective file still
+/// exists.
 fn withdraw(roster: &Roster, board: &BoardHandle) {
     let (Ok(writer), Ok(mut gone)) = (board.writer(), board.readers().with(|view| view.offered_profiles()))
     else {
         return;
     };
     gone.retain(|name| !roster.knows(name));
-    // Nothing is written where there is nothing to say.
+    // Saves the write if there is nothing to record.
     if gone.is_empty() {
         return;
     }

@@ -1,4 +1,4 @@
-//! What a service has beside its boards: looks into workspaces, chats, and browsers.
+//! State of a service besides its boards: jobs in workspaces, chats, notification channels and browsers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
@@ -10,46 +10,47 @@ use super::looks::Looks;
 use crate::automation::chat::Desk;
 use crate::browsers::Browsers;
 
-/// What the A2A bridge is called among what is not heard.
+/// Name of the A2A bridge in lists of unreachable services.
 pub(crate) const BRIDGE: &str = "the A2A bridge";
 
 impl Service {
-    /// The looks into workspaces that workers ask for.
+    /// Returns the scheduler of workers' jobs in workspaces.
     pub(crate) fn looks(&self) -> &Looks {
         &self.looks
     }
 
-    /// The looks at what runs have done that people ask for: of the users of a tenant, and of operators.
+    /// Returns the scheduler of diffs that people ask for, by tenant of the asking member; none for operators.
     pub(crate) fn diffs(&self) -> &Looks<Option<Tenant>> {
         &self.diffs
     }
 
-    /// The chats, and how their bridges stand.
+    /// Returns the state of the chats.
     pub(crate) fn chats(&self) -> &Desk {
         &self.chats
     }
 
-    /// The A2A bridge listens, or cannot for a reason.
+    /// Records that the A2A bridge listens, or the reason why it cannot.
     pub(crate) fn set_bridge(&self, trouble: Option<String>) {
         *self.bridge_trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
     }
 
-    /// Why the A2A bridge does not listen, where it should.
+    /// Returns the reason why the A2A bridge does not listen although it should.
     pub(crate) fn bridge_trouble(&self) -> Option<String> {
         self.bridge_trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Notes over which channels nothing is sent before a time: their service asks for a pause, or they have sent enough.
+    /// Records channels with the time before which no message is sent over them: the service asked for a pause, or
+    /// the rate limit is reached.
     pub(crate) fn rest_channels(&self, resting: BTreeMap<String, Timestamp>) {
         *self.resting.lock().unwrap_or_else(PoisonError::into_inner) = resting;
     }
 
-    /// The time before which nothing is sent over a channel; none where it is free.
+    /// Returns the time before which no message is sent over a channel; none if it is free.
     pub(crate) fn channel_rests_until(&self, name: &str) -> Option<Timestamp> {
         self.resting.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied()
     }
 
-    /// Who should be heard by now and is not: chats and the A2A bridge, each with the reason.
+    /// Returns the chats, and the A2A bridge, that should be reachable and are not, with the reasons.
     pub(crate) fn unheard(&self) -> BTreeMap<String, String> {
         let chats = self.chats.deaf().into_iter();
         let mut unheard: BTreeMap<String, String> = chats
@@ -61,7 +62,7 @@ impl Service {
         unheard
     }
 
-    /// What is wrong with the channels and plugins of a board, in words.
+    /// Records the problems of a board's channels and plugins, in words.
     pub(crate) fn set_silent(&self, board: &BoardName, troubles: Vec<String>) {
         let mut silent = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
         if troubles.is_empty() {
@@ -71,13 +72,13 @@ impl Service {
         }
     }
 
-    /// What is wrong with channels and plugins of any board, each once.
+    /// Returns the problems of channels and plugins on all boards, without duplicates.
     pub(crate) fn silent(&self) -> BTreeSet<String> {
         let silent = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
         silent.values().flatten().cloned().collect()
     }
 
-    /// The links and sessions of browsers.
+    /// Returns the links and sessions of browsers.
     pub(crate) fn browsers(&self) -> &Browsers {
         &self.browsers
     }

@@ -1,5 +1,5 @@
-//! What people say of a board: its title, its colour, where its work is. It is in `details.json` beside the board, which
-//! knows its name only.
+//! Descriptive fields of a board, such as title, colour and working directory. They are stored in `details.json`
+//! beside the board, which itself knows only its name.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,8 @@ use crate::paths::Root;
 
 const FILE: &str = "details.json";
 
-/// What people say of a board. A request keeps each field or refuses it; what was kept is read by [`Details::of_record`].
+/// Descriptive fields of a board. A request with an unknown field is refused; stored records are read leniently by
+/// [`Details::of_record`].
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Details {
@@ -37,7 +38,7 @@ pub(crate) struct Details {
 }
 
 impl Details {
-    /// Reads what is said of the board in a directory.
+    /// Reads the details of the board in a directory.
     pub(crate) fn read(board: &Path) -> Self {
         // An unreadable or invalid details file is ignored: it must not make the board unusable.
         std::fs::read(board.join(FILE))
@@ -47,8 +48,7 @@ impl Details {
             .unwrap_or_default()
     }
 
-    /// What a record says that this release or another one has written: fields that are not known are ignored. None where it
-    /// means nothing.
+    /// Parses a record of this or another release. Unknown fields are ignored. None if the record is invalid.
     pub(crate) fn of_record(mut record: serde_json::Value) -> Option<Self> {
         let known = Details::default().as_value().ok()?;
         if let Some(fields) = record.as_object_mut() {
@@ -57,7 +57,7 @@ impl Details {
         serde_json::from_value(record).ok()
     }
 
-    /// What is said after a change: what the change leaves out stays, and what it gives as empty is no longer said.
+    /// Applies a change: a missing field stays, and an empty field is removed.
     pub(crate) fn changed(self, change: Details) -> Self {
         fn one<T>(old: Option<T>, new: Option<T>, is_empty: impl Fn(&T) -> bool) -> Option<T> {
             match new {
@@ -76,7 +76,7 @@ impl Details {
         }
     }
 
-    /// Keeps it for the board in a directory.
+    /// Stores the details of the board in a directory.
     pub(crate) fn write(&self, board: &Path) -> Result<(), Failure> {
         write_json(board, FILE, self)
             .and_then(|()| File::open(board.join(FILE))?.sync_all())
@@ -84,25 +84,25 @@ impl Details {
             .map_err(|e| Failure::file("write", &board.join(FILE), &e))
     }
 
-    /// It as JSON, which goes with the board where that goes.
+    /// Returns the details as JSON, which accompanies exports of the board.
     pub(crate) fn as_text(&self) -> Result<String, Failure> {
         serde_json::to_string(self)
             .map_err(|e| Failure::failed(format!("failed to write down the details: {e}")))
     }
 
-    /// The same as a value.
+    /// Returns the details as a JSON value.
     pub(crate) fn as_value(&self) -> Result<serde_json::Value, Failure> {
         serde_json::to_value(self)
             .map_err(|e| Failure::failed(format!("failed to write down the details: {e}")))
     }
 
-    /// What has come with a board; none where it means nothing.
+    /// Parses details that accompany a board; none if they are invalid.
     pub(crate) fn told(text: &str) -> Option<Self> {
         serde_json::from_str(text).ok().and_then(Self::of_record)
     }
 }
 
-/// The workspace that a kind without a path stands for on a board that says where its work is.
+/// Returns the workspace for a kind without a path, on a board with a default directory.
 pub(crate) fn workspace(root: &Root, board: &BoardName, said: &str) -> Option<String> {
     if !matches!(said, "worktree" | "dir") {
         return None;

@@ -1,4 +1,5 @@
-//! Who types at the terminals of live runs: one at a time, as long as they say that they are there.
+//! Terminal ownership: at most one attached client at a time may type at the terminal of a live run, and must renew
+//! its claim.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -9,39 +10,39 @@ use kernel::{Actor, RunId};
 
 use super::BoardHandle;
 
-/// How long a keyboard is kept for who says nothing more.
+/// Time after which ownership without a renewal ends.
 pub(crate) const KEPT: Duration = Duration::from_secs(15);
 
-/// The keyboards of one board's runs. A daemon that begins anew has none: who types takes it again.
+/// Terminal owners of one board's runs. A new daemon has none; a typing client takes ownership again.
 #[derive(Debug, Default)]
 pub(crate) struct Keyboards(Mutex<BTreeMap<RunId, Held>>);
 
-/// A keyboard that somebody has.
+/// Ownership of a terminal.
 #[derive(Clone, Debug)]
 pub(crate) struct Held {
-    /// Which attached terminal it is.
+    /// Id of the attached client.
     holder: String,
-    /// Who sits there.
+    /// Person at the client.
     pub(crate) actor: Actor,
-    /// How much was typed.
+    /// Number of bytes typed.
     pub(crate) bytes: u64,
     until: Instant,
 }
 
-/// What became of a wish to type.
+/// Result of a request for ownership.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
-    /// It is the holder's from now on.
+    /// The client owns the terminal from now on.
     Now,
-    /// It has been before, and this much was typed.
+    /// The client owned it already, and has typed this many bytes.
     Before(u64),
-    /// Somebody else has it, by this name.
+    /// Another person, of this name, owns it.
     Others(String),
 }
 
 impl Keyboards {
-    /// Takes the keyboard of a run, or keeps it. One whose holder was to be heard again before `now` is nobody's; the second value is
-    /// who has lost it so.
+    /// Takes or renews ownership of a run's terminal. Ownership that has expired at `now` is replaced; the second
+    /// value is the former owner.
     fn take(&self, run: RunId, holder: &str, actor: &Actor, now: Instant) -> (Taken, Option<Held>) {
         let until = now + KEPT;
         let taken = || Held { holder: holder.to_owned(), actor: actor.clone(), bytes: 0, until };
@@ -59,36 +60,36 @@ impl Keyboards {
         }
     }
 
-    /// Counts what was typed.
+    /// Counts typed bytes.
     pub(crate) fn typed(&self, run: RunId, holder: &str, bytes: usize) {
         if let Some(held) = self.locked().get_mut(&run).filter(|held| held.holder == holder) {
             held.bytes = held.bytes.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
         }
     }
 
-    /// Gives the keyboard back, where this one has it.
+    /// Ends ownership, if this client has it.
     pub(crate) fn leave(&self, run: RunId, holder: &str) -> Option<Held> {
         let mut all = self.locked();
         if all.get(&run)?.holder == holder { all.remove(&run) } else { None }
     }
 
-    /// When a holder has to be heard again; none where it has the keyboard no more.
+    /// Returns the expiry of a client's ownership; none if it no longer owns the terminal.
     pub(crate) fn until(&self, run: RunId, holder: &str) -> Option<Instant> {
         self.locked().get(&run).filter(|held| held.holder == holder).map(|held| held.until)
     }
 
-    /// All that are held, which are nobody's from now on.
+    /// Ends all ownership and returns it.
     pub(crate) fn drain(&self) -> BTreeMap<RunId, Held> {
         std::mem::take(&mut *self.locked())
     }
 
     fn locked(&self) -> MutexGuard<'_, BTreeMap<RunId, Held>> {
-        // A thread that panicked with the lock had changed one entry, which is complete.
+        // A thread that panicked with the lock had changed a single entry, which is complete.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A keyboard that is held for one request, until this is dropped, whatever becomes of the request.
+/// Terminal ownership for one request. Dropping it ends the ownership, whatever becomes of the request.
 #[derive(Debug)]
 pub(crate) struct HeldOnce {
     board: Arc<BoardHandle>,
@@ -98,13 +99,13 @@ pub(crate) struct HeldOnce {
 
 impl Drop for HeldOnce {
     fn drop(&mut self) {
-        // What was typed is recorded by itself.
+        // The input is recorded separately.
         drop(self.board.keyboards.leave(self.run, &self.holder));
     }
 }
 
 impl BoardHandle {
-    /// Takes the keyboard of a run, or keeps it.
+    /// Takes or renews ownership of a run's terminal.
     pub(crate) fn take_keyboard(&self, run: RunId, holder: &str, actor: &Actor) -> Taken {
         let (taken, before) = self.keyboards.take(run, holder, actor, Instant::now());
         if let Some(before) = before {
@@ -113,10 +114,10 @@ impl BoardHandle {
         taken
     }
 
-    /// Takes the keyboard of a run for one request.
+    /// Takes ownership of a run's terminal for one request.
     ///
     /// # Errors
-    /// Somebody has it, by this name.
+    /// Another person, of this name, owns it.
     pub(crate) fn take_keyboard_once(
         self: &Arc<Self>,
         run: RunId,
@@ -129,7 +130,7 @@ impl BoardHandle {
         }
     }
 
-    /// Records how much somebody has typed at the terminal of a run, where it is anything. Waits for nothing.
+    /// Records the number of bytes that a person typed at a run's terminal, unless it is 0. Never waits.
     pub(crate) fn record_typed(&self, run: RunId, held: Held) {
         let Held { actor, bytes, .. } = held;
         if let Some(writer) = self.writer.as_ref().filter(|_| bytes > 0) {

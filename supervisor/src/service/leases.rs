@@ -1,4 +1,4 @@
-//! The leases of external claims on the directories that they work in.
+//! Leases of external claims on their working directories.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
@@ -11,33 +11,35 @@ use crate::failure::Failure;
 use crate::host::job::{self, JobFailure};
 use crate::paths::Root;
 
-/// The leases of a board's external claims. An external worker has no process here that could own them, so the daemon does: as
-/// long as the claim lasts, and from its start on for claims that were there before. Without a daemon nothing else is
-/// started in their directories either.
+/// Leases of a board's external claims. An external worker has no process that could own its lease, so the daemon
+/// owns it: for as long as the claim lasts, and for older claims from the daemon's start. Without a daemon no other
+/// run starts in the directory either.
 #[derive(Debug, Default)]
 pub(crate) struct ExternalLeases {
-    /// None where nobody has looked yet; a run without a lease works in no directory of its task, or in one that could not
-    /// be leased.
+    /// None before the first `follow`. A run without a lease works in no directory of its task, or in a directory
+    /// that could not be leased.
     owned: Mutex<Option<BTreeMap<RunId, Option<Lease>>>>,
 }
 
 impl ExternalLeases {
-    /// Keeps the lease of a claim.
+    /// Stores the lease of a claim.
     pub(crate) fn keep(&self, run: RunId, lease: Lease) {
         let mut owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
-        // Before the first look this is an offline process, or a look is to come that finds the others.
+        // Before the first `follow` there is no map: either this is an offline process, or `follow` will find the
+        // claim.
         if let Some(owned) = owned.as_mut() {
             owned.insert(run, Some(lease));
         }
     }
 
-    /// Whether it has the lease of a claim.
+    /// True if this process has the lease of a claim.
     pub(crate) fn owns(&self, run: RunId) -> bool {
         let owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
         owned.as_ref().and_then(|owned| owned.get(&run)).is_some_and(Option::is_some)
     }
 
-    /// Gives back the leases of claims that are over, and takes those of claims that nobody has looked at. Blocking.
+    /// Releases leases of claims that are over. The first call takes the leases of all open external claims instead.
+    /// Blocking.
     pub(crate) fn follow(
         &self,
         root: &Root,
@@ -60,7 +62,7 @@ impl ExternalLeases {
     }
 }
 
-/// Takes the lease of a run on its directory; refuses one in which another run works.
+/// Takes the lease of a run on its directory; refuses a directory in which another run works.
 pub(crate) fn lease(
     root: &Root,
     board: &BoardName,
@@ -76,7 +78,7 @@ pub(crate) fn lease(
     })
 }
 
-/// The lease of a claim that an earlier process, or one without a daemon, has made.
+/// Takes the lease of a claim that an earlier process made, or a process without a daemon.
 fn taken_over(
     root: &Root,
     board: &BoardName,

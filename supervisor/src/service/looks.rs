@@ -1,5 +1,5 @@
-//! Looks into workspaces on behalf of workers and of readers: one at a time for each of them, a few for all, on threads of
-//! their own and within a limit. What somebody asks for so keeps no thread that reads the boards.
+//! Schedules jobs in workspaces on behalf of workers and readers: one at a time for each caller and a few in all, on
+//! separate threads with a time limit. A slow job never blocks a thread that reads boards.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,27 +9,27 @@ use kernel::{BoardName, RunId};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 
-/// Looks at the same time. Each is a thread that waits, and a process.
+/// Limit on concurrent jobs. Each uses a waiting thread and a process.
 const AT_ONCE: usize = 4;
-/// How long a look may take: what a worker names is found in milliseconds. On a loaded host the process has to start, too.
+/// Time limit of a worker's job. Normally it takes milliseconds, but on a loaded host the process also has to start.
 const LONGEST: Duration = Duration::from_secs(3);
-/// How long a look may wait for others before it is left out.
+/// Longest wait for other jobs before a job is skipped.
 const TURN: Duration = Duration::from_secs(15);
-/// The runs that are remembered because a look was cut short. One that is forgotten is looked at and warned of once more.
+/// Limit on the remembered callers whose job was cut short. A forgotten caller is tried and warned again.
 const REMEMBERED: usize = 1000;
 
 pub(crate) type RunOfBoard = (BoardName, RunId);
 
-/// The looks that are under way, on behalf of runs where nothing else is said.
+/// Jobs in progress, keyed by caller; by default a caller is a run.
 #[derive(Debug)]
 pub(crate) struct Looks<K = RunOfBoard> {
     all: Arc<Semaphore>,
-    /// Those who look, or wait for that.
+    /// Permits of callers with a job that runs or waits.
     own: Mutex<BTreeMap<K, Arc<Semaphore>>>,
     cut_short: Mutex<BTreeSet<K>>,
 }
 
-/// Both turns: the asker's own, and the one among all.
+/// Both permits: the caller's own, and a shared one.
 #[derive(Debug)]
 struct Turn {
     _own: OwnedSemaphorePermit,
@@ -43,7 +43,7 @@ impl<K> Default for Looks<K> {
 }
 
 impl<K: Clone + Ord> Looks<K> {
-    /// Looks for as long as a look of a worker may take, and returns what was found, or why nothing was.
+    /// Runs a job with the time limit for workers. Returns its result, or the reason for its lack.
     pub(crate) async fn look<T: Send + 'static>(
         &self,
         whose: &K,
@@ -52,8 +52,8 @@ impl<K: Clone + Ord> Looks<K> {
         self.look_within(LONGEST, whose, work).await
     }
 
-    /// Looks, and returns what was found, or why nothing was. Who does not wait for it any more cancels it; its turn ends when
-    /// the look has really ended.
+    /// Runs a job. Returns its result, or the reason for its lack. If the caller stops waiting, the job is cancelled;
+    /// the permits are released only when the job has really ended.
     pub(crate) async fn look_within<T: Send + 'static>(
         &self,
         longest: Duration,
@@ -71,7 +71,7 @@ impl<K: Clone + Ord> Looks<K> {
         let look = move || {
             let found = work(&cancel);
             drop(turn);
-            // Nobody waits for it where its request has gone.
+            // The receiver is gone if the request was given up.
             drop(done.send(found));
         };
         let thread = std::thread::Builder::new().name("look".to_owned()).spawn(look);
@@ -86,7 +86,7 @@ impl<K: Clone + Ord> Looks<K> {
     async fn turn(&self, whose: &K) -> Option<Turn> {
         let own = {
             let mut turns = self.own.lock().unwrap_or_else(PoisonError::into_inner);
-            // Who looks or waits has a share of it.
+            // A caller with a job that runs or waits holds a reference; the others are removed.
             turns.retain(|_, own| Arc::strong_count(own) > 1);
             Arc::clone(turns.entry(whose.clone()).or_insert_with(|| Arc::new(Semaphore::new(1))))
         };
@@ -95,7 +95,7 @@ impl<K: Clone + Ord> Looks<K> {
         Some(Turn { _own: own, _shared: shared })
     }
 
-    /// Remembers that a look was cut short. Returns whether that is new.
+    /// Remembers that a job was cut short. Returns true if that is new.
     pub(crate) fn note_cut_short(&self, whose: K) -> bool {
         let mut noted = self.cut_short.lock().unwrap_or_else(PoisonError::into_inner);
         if noted.len() >= REMEMBERED && !noted.contains(&whose) {
@@ -104,7 +104,7 @@ impl<K: Clone + Ord> Looks<K> {
         noted.insert(whose)
     }
 
-    /// Whether a look was cut short: its next would be, too.
+    /// True if a job of this caller was cut short: the next would be, too.
     pub(crate) fn was_cut_short(&self, whose: &K) -> bool {
         self.cut_short.lock().unwrap_or_else(PoisonError::into_inner).contains(whose)
     }
@@ -121,7 +121,7 @@ mod tests {
         (BoardName::default(), RunId(number))
     }
 
-    /// One thread for all that blocks, as hard as it can be.
+    /// A single blocking thread, the hardest case.
     fn narrow() -> tokio::runtime::Runtime {
         tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -157,7 +157,7 @@ mod tests {
             let cancel = begins.recv().unwrap();
             first.abort();
             cancel.cancelled().await;
-            // The look that nobody waits for has not ended: the next ones wait, and hang up, too.
+            // The job whose caller is gone has not ended: the next ones wait, and give up, too.
             for _ in 0..5 {
                 let next = start();
                 tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! The boards of one root, open: what every verb works on, in the daemon and offline alike.
+//! The open boards of one root, on which every verb works, in the daemon and offline alike.
 
 mod automation;
 mod beside;
@@ -43,28 +43,27 @@ use crate::host::uids::Uids;
 use crate::paths::{Root, make_dir};
 use crate::roster::Roster;
 
-/// The notices that boards send to their daemon. Code that asks a daemon anything else finds it by its own type
-/// (`daemon::OwnerLink::of`): the boards know none of these questions.
+/// Notifications from boards to their daemon. Code with other requests to the daemon finds it by its own type
+/// (`daemon::OwnerLink::of`), so that boards need not know them.
 pub(crate) trait Listener: Any + Debug + Send + Sync {
-    /// A commit has changed a board. Waits for nothing.
+    /// Called after a commit that changed a board. Must not wait.
     fn board_changed(&self, board: &BoardName);
 
-    /// The check of a board beside the service has found a fault. Blocking.
+    /// Called when the background integrity check of a board has found a fault. Blocking.
     fn board_damaged(&self, board: BoardName, failure: Failure);
 }
 
-/// Whether a process may write to the boards.
+/// Access of a process to the boards.
 #[derive(Clone, Debug)]
 pub(crate) enum Mode {
-    /// Reads only: no lock is owned.
+    /// Reads only; no lock is owned.
     Reading,
-    /// The process owns the root's lock and writes, but runs no worker.
+    /// Owns the root's lock and writes, but runs no worker.
     Offline,
     /// The daemon: writes, and notifies its owner loop of each commit.
     Daemon(Arc<dyn Listener>),
 }
 
-/// One open board.
 #[derive(Debug)]
 pub(crate) struct BoardHandle {
     id: BoardId,
@@ -77,12 +76,13 @@ pub(crate) struct BoardHandle {
     changed: watch::Sender<i64>,
     commits: Arc<AtomicU64>,
     closing: AtomicBool,
-    /// Says that the handle is gone. The last field: the others are closed before it.
+    /// Signals that the handle is gone. Last field, because fields are dropped in order and the others must be closed
+    /// first.
     gone: watch::Sender<()>,
 }
 
 impl BoardHandle {
-    /// Whether the board is being taken away: nobody should wait for news of it.
+    /// True if the board is being removed, so that waiting for changes is pointless.
     pub(crate) fn is_closing(&self) -> bool {
         self.closing.load(Ordering::Acquire)
     }
@@ -92,7 +92,7 @@ impl BoardHandle {
         self.changed.send_modify(|_| {});
     }
 
-    /// The board's identity.
+    /// Returns the board's identity.
     pub(crate) fn id(&self) -> BoardId {
         self.id
     }
@@ -101,43 +101,43 @@ impl BoardHandle {
         &self.name
     }
 
-    /// The writer; none in a process that only reads.
+    /// Returns the writer; an error in a process that only reads.
     pub(crate) fn writer(&self) -> Result<&Writer, Failure> {
         self.writer.as_ref().ok_or_else(|| Failure::failed("this process opened the board for reading only"))
     }
 
-    /// The pool of read connections.
+    /// Returns the pool of read connections.
     pub(crate) fn readers(&self) -> &Readers {
         &self.readers
     }
 
-    /// The leases of its external claims.
+    /// Returns the leases of its external claims.
     pub(crate) fn external_leases(&self) -> &ExternalLeases {
         &self.external_leases
     }
 
-    /// Who types at the terminals of its runs.
+    /// Returns the terminal owners of its runs.
     pub(crate) fn keyboards(&self) -> &Keyboards {
         &self.keyboards
     }
 
-    /// The bytes of its attachments.
+    /// Returns the contents of its attachments.
     pub(crate) fn blobs(&self) -> &Blobs {
         &self.blobs
     }
 
-    /// Finds the bytes of attachments that no task has any more, beside uploads that are under way. Blocking.
+    /// Finds contents of attachments that no task refers to; uploads in progress are excluded. Blocking.
     pub(crate) fn sweep_blobs(&self, extent: &Extent, sweep: Sweep) -> Result<Swept, Failure> {
         let named = || self.readers.with(|view| view.attached(extent));
         self.blobs.sweep(extent, sweep, named).map_err(Failure::from)
     }
 
-    /// A receiver that is woken by each commit, with the last event id.
+    /// Returns a receiver that is notified of each commit, with the last event id.
     pub(crate) fn changes(&self) -> watch::Receiver<i64> {
         self.changed.subscribe()
     }
 
-    /// How many commits this process has made that changed the board: writes share them.
+    /// Returns the number of commits by this process that changed the board. Several writes may share a commit.
     pub(crate) fn commits(&self) -> u64 {
         self.commits.load(Ordering::Relaxed)
     }
@@ -156,19 +156,19 @@ pub(crate) struct Service {
     quotas: SharedQuotas,
     uids: Uids,
     boards: Mutex<BTreeMap<BoardName, Arc<BoardHandle>>>,
-    /// Held while a board is opened, which may take long: what is open already is had meanwhile.
+    /// Held while a board is opened, which may take long. Open boards remain accessible meanwhile.
     opening: Mutex<()>,
     refused: Mutex<BTreeMap<BoardName, Failure>>,
-    /// Those that are out of service for as long as something is done with them.
+    /// Boards that are temporarily unavailable.
     out: Mutex<BTreeSet<BoardName>>,
-    /// The verbs that have begun, which come to their ends also when nobody waits for them any more.
+    /// Started verbs, which run to their ends even if their callers have gone.
     begun: TaskTracker,
     looks: Looks,
     diffs: Looks<Option<Tenant>>,
     chats: Desk,
     browsers: Browsers,
     bridge_trouble: Mutex<Option<String>>,
-    /// What is wrong with channels and plugins, by board.
+    /// Problems of channels and plugins, by board.
     silent: Mutex<BTreeMap<BoardName, Vec<String>>>,
     mail: Arc<Notify>,
     resting: Mutex<BTreeMap<String, kernel::Timestamp>>,
@@ -176,7 +176,7 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// A service over a root; boards are opened when they are first used.
+    /// Makes a service for a root; boards are opened on first use.
     pub(crate) fn new(root: Root, config: Config, mode: Mode) -> Self {
         let quotas = SharedQuotas::new(config.quotas());
         Service {
@@ -206,7 +206,7 @@ impl Service {
         }
     }
 
-    /// Rings when a message to people was written, or may be sent in another way than before.
+    /// Notifies when a message to people was written, or delivery settings changed.
     pub(crate) fn mail(&self) -> &Notify {
         &self.mail
     }
@@ -215,29 +215,29 @@ impl Service {
         &self.root
     }
 
-    /// The users that the tasks of its boards may have.
+    /// Returns the uids for the tasks of its boards.
     pub(crate) fn worker_uids(&self) -> &Uids {
         &self.uids
     }
 
-    /// The limits that the boards go by; they follow the configuration.
+    /// Returns the limits of the boards, which follow the configuration.
     pub(crate) fn quotas(&self) -> SharedQuotas {
         self.quotas.clone()
     }
 
-    /// The configuration as it stands now.
+    /// Returns the present configuration.
     pub(crate) fn config(&self) -> Arc<Config> {
         Arc::clone(&self.config.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Who can work here as things stand: read when it is first asked for, and again when the daemon reloads.
+    /// Returns the present roster. The files are read on first use and at a reload.
     pub(crate) fn roster(&self) -> Arc<Roster> {
         let mut roster = self.roster.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(roster.get_or_insert_with(|| Arc::new(Roster::load(&self.root))))
     }
 
-    /// The same, on this host: a policy that it cannot enforce starts nothing. A daemon has examined the host when it started;
-    /// without one it is examined now. Blocking.
+    /// Returns the roster for this host, where a policy that the host cannot enforce starts no worker. A daemon
+    /// examined the host at its start; without a daemon it is examined now. Blocking.
     pub(crate) fn roster_of_host(&self) -> Arc<Roster> {
         if self.daemon().is_some() {
             return self.roster();
@@ -245,12 +245,11 @@ impl Service {
         Arc::new(Roster::clone(&self.roster()).on(&examine_host(None).support))
     }
 
-    /// Takes a roster into use.
     pub(crate) fn use_roster(&self, roster: Roster) {
         *self.roster.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(roster));
     }
 
-    /// Takes settings into use, or goes on with those that there are, and remembers why.
+    /// Replaces the settings; on a defect the present settings stay and the defect is remembered.
     pub(crate) fn use_settings(&self, settings: Result<Config, Defect>) {
         let defect = match settings {
             Ok(config) => {
@@ -266,8 +265,8 @@ impl Service {
         self.open_to_members();
     }
 
-    /// Opens the socket of the users of tenants to every user where a tenant has any, and closes it where none has. Who connects is
-    /// asked at each request.
+    /// Opens the socket of tenants' members to every user if any tenant has members, and closes it otherwise.
+    /// Membership is checked at each request.
     pub(crate) fn open_to_members(&self) {
         let path = self.root.members_socket();
         let mode = if self.config().has_members() { 0o666 } else { 0o600 };
@@ -279,7 +278,7 @@ impl Service {
         }
     }
 
-    /// What is wrong with the files of the configuration.
+    /// Returns all defects in the files of the configuration.
     pub(crate) fn defects(&self) -> Vec<Defect> {
         let settings = self.settings_defect.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let (roster, schedules, plugins) = (self.roster(), self.schedules(), self.plugins());
@@ -289,7 +288,7 @@ impl Service {
         settings.into_iter().chain(of_files.cloned()).chain(self.chats.defects(&self.root)).collect()
     }
 
-    /// The daemon that serves the boards; none outside of it.
+    /// Returns the daemon that serves the boards; none in other processes.
     pub(crate) fn daemon(&self) -> Option<&Arc<dyn Listener>> {
         match &self.mode {
             Mode::Daemon(daemon) => Some(daemon),
@@ -297,17 +296,17 @@ impl Service {
         }
     }
 
-    /// The boards that exist, by name.
+    /// Returns the names of the existing boards, sorted.
     pub(crate) fn board_names(&self) -> Result<Vec<BoardName>, Failure> {
         self.root.board_names()
     }
 
-    /// The boards that are open, by name.
+    /// Returns the open boards, sorted by name.
     pub(crate) fn served(&self) -> Vec<Arc<BoardHandle>> {
         self.boards.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
-    /// Where the tasks of all boards that are served work.
+    /// Returns the workspaces of all tasks on the served boards.
     pub(crate) fn workplaces(&self) -> Vec<WorkspaceSpec> {
         let mut places = Vec::new();
         for board in self.served() {
@@ -315,14 +314,14 @@ impl Service {
                 Ok(named) => {
                     places.extend(named.iter().filter_map(|text| text.parse::<WorkspaceSpec>().ok()));
                 }
-                // The trouble of one board is not that of the others.
+                // A failure of one board must not affect the others.
                 Err(error) => tracing::warn!(board = %board.name(), %error, "workplaces_not_read"),
             }
         }
         places
     }
 
-    /// Closes every board that is open, and marks it as closed: the next daemon may serve it at once. Blocking.
+    /// Closes every open board and marks it as closed, so that the next daemon may serve it at once. Blocking.
     pub(crate) fn close(&self) {
         for board in self.served() {
             board.keyboards().drain().into_iter().for_each(|(run, held)| board.record_typed(run, held));
@@ -334,17 +333,18 @@ impl Service {
         }
     }
 
-    /// The boards that are not served, each with the reason.
+    /// Returns the boards that are not served, with the reasons.
     pub(crate) fn refusals(&self) -> BTreeMap<BoardName, Failure> {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether there is a board that is not served.
+    /// True if any board is not served.
     pub(crate) fn refuses_any(&self) -> bool {
         !self.refused.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
-    /// Opens a board, or returns it open. The default board is made where no board ever was; others are made by name.
+    /// Returns a board, and opens it if necessary. The default board is created if it does not exist; other boards
+    /// are created by name.
     pub(crate) fn board(&self, name: &BoardName) -> Result<Arc<BoardHandle>, Failure> {
         if let Some(board) = self.opened(name)? {
             return Ok(board);
@@ -355,7 +355,7 @@ impl Service {
         }
         let board = Arc::new(self.open(name)?);
         let mut boards = self.boards.lock().unwrap_or_else(PoisonError::into_inner);
-        // It may have been withdrawn meanwhile.
+        // The board may have been withdrawn meanwhile.
         if let Some(failure) = self.refused.lock().unwrap_or_else(PoisonError::into_inner).get(name) {
             return Err(failure.clone());
         }
@@ -367,7 +367,7 @@ impl Service {
         Ok(board)
     }
 
-    /// The board as far as it is open; why not, where it is not served.
+    /// Returns a board if it is open; an error if it is not served.
     pub(crate) fn opened(&self, name: &BoardName) -> Result<Option<Arc<BoardHandle>>, Failure> {
         let boards = self.boards.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(board) = boards.get(name) {
@@ -392,7 +392,7 @@ impl Service {
         self.open_at(name)
     }
 
-    /// Makes a board where there is none, and opens it.
+    /// Creates a board if it does not exist, and opens it.
     pub(crate) fn create_board(&self, name: &BoardName) -> Result<Arc<BoardHandle>, Failure> {
         if let Some(dir) = self.root.board(name).parent() {
             make_dir(&self.root.boards(), 0o700)?;
@@ -404,7 +404,7 @@ impl Service {
     fn open_at(&self, name: &BoardName) -> Result<BoardHandle, Failure> {
         let path = self.root.board(name);
         let clock = Arc::new(SystemClock);
-        // Kept open: opening a board anew reads its whole log first.
+        // Kept open, because the first connection to a board reads its whole write-ahead log.
         let early = Readers::open(&path, clock.clone()).ok();
         let id = kernel::ensure_board(&path, name, clock.as_ref(), &SystemEntropy)?;
         if let Some(daemon) = self.daemon() {

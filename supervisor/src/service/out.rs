@@ -1,4 +1,5 @@
-//! Boards that are not served: one that is damaged, until the daemon ends, and one that is being taken away, as long as that takes.
+//! Boards that are not served: damaged boards, until the daemon ends, and boards that are temporarily taken out of
+//! service.
 
 use std::sync::{Arc, PoisonError, Weak};
 
@@ -10,29 +11,29 @@ use super::{BoardHandle, Service};
 use crate::exit::Code;
 use crate::failure::Failure;
 
-/// A board that is out of service as long as this lives. Whatever ends it, an error, a panic or a request that is given up, the board
-/// is served again, or one of its name.
+/// A board that is out of service while this value lives. Its drop restores service, after success, an error, a panic
+/// or an abandoned request alike.
 #[derive(Debug)]
 pub(crate) struct OutOfService {
     service: Arc<Service>,
     name: BoardName,
-    /// Why it was not served before.
+    /// Reason why the board was not served before.
     before: Option<Failure>,
     is_removed: bool,
     handle: Weak<BoardHandle>,
-    /// None where nobody had it open.
+    /// None if the board was not open.
     gone: Option<watch::Receiver<()>>,
 }
 
 impl OutOfService {
-    /// Returns when nobody has the board open any more.
+    /// Waits until no other part holds the board open.
     pub(crate) async fn closed(&mut self) {
         let Some(gone) = &mut self.gone else { return };
-        // Nothing is ever sent: the wait ends with the sender.
+        // No value is ever sent: the wait ends when the sender is dropped.
         while gone.changed().await.is_ok() {}
     }
 
-    /// The board is gone for good: what was wrong with it says nothing about the next one of its name.
+    /// Records that the board is removed. Former problems say nothing about a later board of the same name.
     pub(crate) fn removed(mut self) {
         self.is_removed = true;
     }
@@ -43,7 +44,7 @@ impl Drop for OutOfService {
         let service = &self.service;
         let mut boards = service.boards.lock().unwrap_or_else(PoisonError::into_inner);
         if !service.out.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.name) {
-            // It was found to be damaged meanwhile, and stays refused.
+            // The board was found damaged meanwhile, and stays refused.
             return;
         }
         let mut refused = service.refused.lock().unwrap_or_else(PoisonError::into_inner);
@@ -60,14 +61,14 @@ impl Drop for OutOfService {
         }
         drop(boards);
         if let Some(daemon) = service.daemon().filter(|_| is_served) {
-            // Its owner loop has forgotten the board, and looks at it again where it is still there.
+            // The owner loop has dropped the board, and reads it again if it still exists.
             daemon.board_changed(&self.name);
         }
     }
 }
 
 impl Service {
-    /// Serves a board no more, and tells everyone why.
+    /// Refuses a board, with the reason for later requests.
     pub(crate) fn refuse(&self, name: BoardName, failure: Failure) {
         let failure = failure.not_served(&name);
         self.refused.lock().unwrap_or_else(PoisonError::into_inner).insert(name, failure);
@@ -83,10 +84,10 @@ impl Service {
         }
     }
 
-    /// Takes a board out of service until the return value is dropped, with the error for requests made meanwhile.
+    /// Takes a board out of service until the returned value is dropped, with the error for requests made meanwhile.
     ///
     /// # Errors
-    /// Somebody else has taken it out of service.
+    /// Another request has taken it out of service.
     pub(crate) fn take_out(
         self: &Arc<Self>,
         name: &BoardName,
@@ -113,7 +114,7 @@ impl Service {
         })
     }
 
-    /// The verbs that have begun, and whose callers may have gone.
+    /// Returns the started verbs, whose callers may have gone.
     pub(crate) fn begun(&self) -> &TaskTracker {
         &self.begun
     }

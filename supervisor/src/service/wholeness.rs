@@ -1,4 +1,4 @@
-//! When a daemon makes sure that a board is whole: before it serves it, or beside that.
+//! Integrity check of a board by a daemon: before the board is served, or in the background.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,15 +9,15 @@ use kernel::{BoardName, Depth, Left};
 use super::Listener;
 use crate::failure::Failure;
 
-/// A board up to this size is looked at before it is served even where its daemon was killed: that takes half a second.
-/// A killed process leaves no torn pages, so a larger one is served meanwhile.
+/// Size up to which a board is checked before it is served even after its daemon was killed, in bytes; the check
+/// takes half a second. A killed process leaves no torn pages, so a larger board is served during the check.
 const QUICK: u64 = 32 * 1024 * 1024;
 
-/// Makes sure that a board is whole, once for as long as the daemon has it open. After a clean stop that goes on beside
-/// the service; a fault is reported to the owner loop then.
+/// Checks the integrity of a board, once for as long as the daemon has it open. After a clean stop the check runs in
+/// the background, and a fault is reported to the owner loop.
 ///
 /// # Errors
-/// The first faults, where it is looked at before anything is read from it or written to it.
+/// The first faults, if the check runs before the board is used.
 pub(crate) fn check(name: &BoardName, path: &Path, daemon: &Arc<dyn Listener>) -> Result<(), Failure> {
     let left = kernel::take_over(path, &boot_id()?);
     let size = std::fs::metadata(path).map_or(0, |meta| meta.len());
@@ -34,7 +34,7 @@ pub(crate) fn check(name: &BoardName, path: &Path, daemon: &Arc<dyn Listener>) -
         let began = Instant::now();
         match kernel::require_whole(&path, Depth::Structure) {
             Ok(()) => tracing::info!(board = %name, seconds = began.elapsed().as_secs_f64(), "board_whole"),
-            // The owner loop may have ended; then the next daemon finds it.
+            // The owner loop may have ended; then the next daemon finds the fault.
             Err(error) => daemon.board_damaged(name, error.into()),
         }
     };

@@ -1,4 +1,4 @@
-//! A write to a board that is waited for.
+//! Writes to a board that the caller waits for.
 
 use kernel::{Board, Error};
 use tokio::sync::oneshot;
@@ -8,10 +8,11 @@ use crate::exit::Code;
 use crate::failure::Failure;
 
 impl BoardHandle {
-    /// Runs a job in the writer's next transaction, and waits for its commit. The write stands where the caller does not wait so long.
+    /// Runs a job in the writer's next transaction, and waits for its commit. The write stands even if the caller
+    /// stops waiting.
     ///
     /// # Errors
-    /// What the job, the commit or the writer failed with.
+    /// Failure of the job, the commit or the writer.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
         job: impl FnOnce(&mut Board<'_>) -> Result<T, Error> + Send + 'static,
@@ -22,7 +23,7 @@ impl BoardHandle {
     }
 }
 
-/// The failure of a write whose reply never comes.
+/// Makes the failure of a write without a reply.
 pub(crate) fn stopped(_: oneshot::error::RecvError) -> Failure {
     Failure::new(Code::TryAgain, "the board's writer has stopped")
 }
