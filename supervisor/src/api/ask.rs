@@ -1,5 +1,5 @@
-//! What a handler is asked: by whom, with which parameters, about which thing, with which body. Whatever does not fit is
-//! refused here, for every route alike.
+//! Extracts a request for a handler: caller, parameters, id in the path and body. Requests that do not fit are
+//! refused here, alike for every route.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -30,12 +30,12 @@ use crate::exit::Code;
 use crate::failure::{Failure, INVALID_BODY};
 use crate::service::BoardHandle;
 
-/// The largest body of a request. Texts have tighter limits of their own, which name the field.
+/// Limit on the body of a request, in bytes. Texts have smaller limits, whose errors name the field.
 const BODY_LIMIT: usize = 4 << 20;
-/// A reply up to this length is written where it was made.
+/// Length up to which a reply is serialised on the present thread, in bytes.
 const SHORT: usize = 16 << 10;
 
-/// A request without its body. Every handler needs one to run a verb, so no route takes parameters that nobody reads.
+/// A request without its body. Every handler needs this value to run a verb, so every route checks its parameters.
 #[derive(Debug)]
 pub(crate) struct Ask<Q = Nothing> {
     shared: Shared,
@@ -45,7 +45,7 @@ pub(crate) struct Ask<Q = Nothing> {
     query: Q,
 }
 
-/// No parameters.
+/// Parameters of a route that takes none.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Nothing {}
@@ -66,18 +66,18 @@ impl<Q: DeserializeOwned> FromRequestParts<Shared> for Ask<Q> {
 }
 
 impl<Q> Ask<Q> {
-    /// Takes the parameters out.
+    /// Separates the parameters.
     pub(crate) fn split(self) -> (Ask<()>, Q) {
         let Ask { shared, caller, pass, headers, query } = self;
         (Ask { shared, caller, pass, headers, query: () }, query)
     }
 
-    /// The length of the body, where the request says it.
+    /// Returns the declared length of the body.
     pub(crate) fn length(&self) -> Option<u64> {
         declared_length(&self.headers)
     }
 
-    /// The task of the caller's run; none for an operator.
+    /// Returns the task of the caller's run; none for an operator.
     pub(crate) fn own_task(&self) -> Option<&TaskId> {
         match &self.caller.who {
             Who::Live(actor) => actor.run.as_ref().map(|own| &own.task),
@@ -85,23 +85,23 @@ impl<Q> Ask<Q> {
         }
     }
 
-    /// What a worker's request counts for; none for an operator's.
+    /// Returns the admission of a worker's request; none for an operator's.
     pub(crate) fn pass(&self) -> Option<&Pass> {
         self.pass.as_deref()
     }
 
-    /// Admits a stream of the caller's.
+    /// Admits a stream of the caller.
     pub(crate) fn open_stream(&self) -> Result<OpenStream, Failure> {
         let Who::Live(actor) = &self.caller.who else { return Err(token_not_valid()) };
         self.shared.streams.enter(actor, self.shared.stop.clone())
     }
 
-    /// Runs a verb for the caller, and writes its reply.
+    /// Runs a verb for the caller. Returns its reply as JSON.
     pub(crate) async fn answer<V: Verb>(&self, verb: V) -> Result<Response, Failure> {
         written(StatusCode::OK, self.dispatch(verb).await?).await
     }
 
-    /// Runs a verb for the caller. A worker's has a time limit.
+    /// Runs a verb for the caller. A worker's request has a time limit.
     pub(crate) async fn dispatch<V: Verb>(&self, verb: V) -> Result<V::Reply, Failure> {
         if let Caller { who: Who::Ended { run, .. }, board: Some(board), is_session: _ } = &self.caller {
             let request = kernel::Caller::run(*run);
@@ -123,14 +123,14 @@ impl<Q> Ask<Q> {
         reply.ok_or_else(|| Failure::failed(format!("`{}` gave no reply", V::NAME)))
     }
 
-    /// Does the work of a verb. What is the same for all verbs is compiled once.
+    /// Does the work of a verb with permits and time limits. Not generic, so that it is compiled once for all verbs.
     async fn work(&self, verb: &Entry, longest: Duration, work: Work<'_>) -> Result<(), Failure> {
         let Some(pass) = &self.pass else { return work(self.admitted(verb).await?).await };
         let late = |limit: Duration| {
             Failure::new(Code::TryAgain, format!("`{}` was not done within {limit:?}", verb.name))
                 .hint("it may still be done: send it again with the same request id")
         };
-        // One that may take long keeps no other request of its run waiting, and there is one of them.
+        // A slow verb takes the run's only slow permit and does not block other requests of the run.
         let long = if longest > ANSWER { pass.long_turn()? } else { None };
         let begun = Instant::now();
         let turn = tokio::time::timeout(ANSWER, pass.turn()).await.map_err(|_| late(ANSWER))?;
@@ -140,7 +140,7 @@ impl<Q> Ask<Q> {
         tokio::time::timeout(left, made).await.unwrap_or_else(|_| Err(late(longest)))
     }
 
-    /// The reply of an ended run's request: a client that never saw what it was given before the end asks again.
+    /// Returns the stored reply to a request of an ended run: a client that never received the reply asks again.
     async fn stored(
         &self,
         board: Arc<BoardHandle>,
@@ -154,7 +154,7 @@ impl<Q> Ask<Q> {
         blocking("the reply was not read", read).await?.map_err(Failure::from)?.ok_or_else(token_not_valid)
     }
 
-    /// Finds out whether the caller may call a verb, and on which board.
+    /// Checks the caller's permission for a verb, and finds the board.
     pub(crate) async fn admit<V: Verb>(&self) -> Result<Call, Failure> {
         self.admitted(&Entry::of::<V>()).await
     }
@@ -187,7 +187,7 @@ impl<Q> Ask<Q> {
         id.map_err(|e: kernel::ParseError| Failure::usage(format!("the request's id: {e}")))
     }
 
-    /// The name of the board that an operator means.
+    /// Returns the name of the board that an operator's request names.
     fn operators_choice(&self) -> Result<BoardName, Failure> {
         match self.text(BOARD_HEADER) {
             Some(name) => name.parse().map_err(|e| Failure::usage(format!("the board's name: {e}"))),
@@ -195,20 +195,20 @@ impl<Q> Ask<Q> {
         }
     }
 
-    /// The board of this name, as the verb needs it.
+    /// Returns the board of this name as the verb needs it.
     async fn operators_board(&self, on: OnBoard, name: BoardName) -> Result<Arc<BoardHandle>, Failure> {
         let service = Arc::clone(&self.shared.service);
         if let Some(board) = service.opened(&name)? {
             return Ok(board);
         }
-        // To open one may take long.
+        // Opening a board may take long.
         blocking("the board was not opened", move || {
             if on == OnBoard::Made { service.create_board(&name) } else { service.board(&name) }
         })
         .await?
     }
 
-    /// Refuses a worker what is for operators.
+    /// Refuses verbs that the caller may not call.
     fn permit(&self, verb: &Entry, actor: &Actor) -> Result<(), Failure> {
         if self.caller.is_session && !verb.sessions {
             let why = format!("`{}` is not for sessions of the dashboard", verb.name);
@@ -230,13 +230,13 @@ impl<Q> Ask<Q> {
         self.shared.verbs.iter().filter(|entry| entry.admits(actor))
     }
 
-    /// The verbs that the caller may call.
+    /// Returns the verbs that the caller may call.
     pub(crate) fn verbs(&self) -> Result<Vec<Entry>, Failure> {
         let Who::Live(actor) = &self.caller.who else { return Err(token_not_valid()) };
         Ok(self.open_to(actor).copied().collect())
     }
 
-    /// The paths whose messages have a form of their own.
+    /// Returns the paths whose messages have their own format.
     pub(crate) fn exchanges(&self) -> &[Messages] {
         &self.shared.exchanges
     }
@@ -246,7 +246,7 @@ impl<Q> Ask<Q> {
     }
 }
 
-/// Adds the path of one verb.
+/// Adds the path of a verb.
 pub(crate) fn mount_verb<V: Verb>(router: Routes) -> Routes {
     let answer: Answer = |ask, whole| {
         Box::pin(async move {
@@ -258,32 +258,32 @@ pub(crate) fn mount_verb<V: Verb>(router: Routes) -> Routes {
         .route(&format!("/api/v1/verbs/{}", V::NAME), post(move |ask: Ask, whole: Whole| answer(ask, whole)))
 }
 
-/// What answers the requests of one verb. The verbs differ behind it, so that the server's part is compiled once.
+/// Handler of one verb. The type is the same for all verbs, so that the server's part is compiled once.
 type Answer = fn(Ask, Whole) -> Pin<Box<dyn Future<Output = Result<Response, Failure>> + Send>>;
 
-/// The work of one verb, which keeps its reply by itself.
+/// Work of one verb, which stores its reply itself.
 type Work<'a> =
     Box<dyn FnOnce(Call) -> Pin<Box<dyn Future<Output = Result<(), Failure>> + Send + 'a>> + Send + 'a>;
 
-/// What answers requests of a path that has messages of its own.
+/// Handler of a path whose messages have their own format.
 pub(crate) type Exchange = fn(Ask, Whole) -> Pin<Box<dyn Future<Output = Answered> + Send>>;
 
-/// An answer that is there as a whole.
+/// A complete response in memory.
 pub(crate) type Answered = hyper::Response<BoxBody<Bytes, Infallible>>;
 
-/// Returns the answer to such a request: a reply as JSON, or the refusal.
+/// Returns the response for an outcome: the reply as JSON, or the refusal.
 pub(crate) async fn answered<T: Serialize + Send + 'static>(outcome: Result<T, Failure>) -> Answered {
     let answer = match outcome {
         Ok(reply) => written(StatusCode::OK, reply).await,
         Err(failure) => Err(failure),
     };
     let (head, body) = answer.unwrap_or_else(IntoResponse::into_response).into_parts();
-    // It is in memory already.
+    // The body is in memory already.
     let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
     hyper::Response::from_parts(head, http_body_util::Full::new(body).boxed())
 }
 
-/// Adds a path that has messages of its own: they are posted, and go through the same doors as verbs.
+/// Adds a path whose messages have their own format. The messages are posted, and pass the same checks as verbs.
 pub(crate) fn mount_exchange(mut surface: Surface, messages: Messages, exchange: Exchange) -> Surface {
     let answer = move |ask: Ask, whole: Whole| async move { exchange(ask, whole).await.map(Body::new) };
     surface.routes = surface.routes.route(messages.path, post(answer));
@@ -291,8 +291,8 @@ pub(crate) fn mount_exchange(mut surface: Surface, messages: Messages, exchange:
     surface
 }
 
-/// A reply as JSON. A long one is written on a thread that may be busy: a reply of megabytes would hold up all that the
-/// thread of the connections has to do. A short one takes less time than to hand it to another thread.
+/// Serialises a reply as JSON. A long reply is serialised on a blocking thread, because megabytes would hold up the
+/// connections of this thread. A short reply takes less time than the switch to another thread.
 pub(crate) async fn written<T: Serialize + Send + 'static>(
     status: StatusCode,
     reply: T,
@@ -311,7 +311,7 @@ pub(crate) async fn written<T: Serialize + Send + 'static>(
     Ok((status, [(header::CONTENT_TYPE, "application/json")], bytes).into_response())
 }
 
-/// Takes text up to [`SHORT`], and refuses what is longer.
+/// Writer that accepts up to [`SHORT`] bytes and fails beyond.
 #[derive(Debug, Default)]
 struct Short(Vec<u8>);
 
@@ -329,7 +329,6 @@ impl std::io::Write for Short {
     }
 }
 
-/// The id in a path.
 #[derive(Debug)]
 pub(crate) struct Id<T>(pub(crate) T);
 
@@ -346,7 +345,7 @@ impl<T: FromStr<Err = kernel::ParseError> + Send> FromRequestParts<Shared> for I
 }
 
 impl<T: PartialEq> Id<T> {
-    /// The id, where the rest of the request names no other.
+    /// Returns the id, unless the rest of the request names another id.
     pub(crate) fn unless_other(self, named: Option<&T>) -> Result<T, Failure> {
         if named.is_some_and(|named| *named != self.0) {
             return Err(Failure::usage("the path and the request name different ids")
@@ -361,7 +360,7 @@ impl<T: PartialEq> Id<T> {
 pub(crate) struct Whole {
     pub(crate) head: Parts,
     pub(crate) body: Bytes,
-    /// The body counts until it has been read.
+    /// Reservation of the body's bytes, released once the body is read.
     pub(crate) reserved: Option<Reserved>,
 }
 
@@ -374,7 +373,7 @@ impl FromRequest<Shared> for Whole {
         if length > BODY_LIMIT as u64 {
             return Err(body_too_large());
         }
-        // Counted before it is taken in.
+        // Reserved before the body is read.
         let pass = head.extensions.get::<Arc<Pass>>();
         let reserved =
             pass.map(|pass| pass.reserve(usize::try_from(length).unwrap_or(BODY_LIMIT))).transpose()?;
@@ -383,7 +382,7 @@ impl FromRequest<Shared> for Whole {
     }
 }
 
-/// A body of JSON.
+/// JSON body.
 #[derive(Debug)]
 pub(crate) struct Given<T>(pub(crate) T);
 
@@ -396,12 +395,12 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Given<T> {
 }
 
 impl Whole {
-    /// Reads the body as a record. One that is empty has no fields.
+    /// Parses the body as a record. An empty body has no fields.
     fn record<T: DeserializeOwned>(self) -> Result<T, Failure> {
         record(self.json()?)
     }
 
-    /// The body, which is declared as JSON and is an object.
+    /// Returns the body if it is declared as JSON and is an object.
     fn json(&self) -> Result<&[u8], Failure> {
         let bytes: &[u8] = if self.body.is_empty() { b"{}" } else { &self.body };
         // An empty body needs no content type.
@@ -409,7 +408,7 @@ impl Whole {
             return Err(Failure::new(Code::MediaType, "the body is not declared as JSON")
                 .hint("send the header `Content-Type: application/json`"));
         }
-        // A sequence would fill a record's fields in their order, which nobody means.
+        // serde would fill a record from a JSON array in field order.
         if bytes.iter().find(|byte| !byte.is_ascii_whitespace()).is_some_and(|byte| *byte != b'{') {
             return Err(Failure::usage("the body is not a JSON object")
                 .hint("send the arguments by name, such as {\"title\": \"…\"}"));
@@ -418,7 +417,7 @@ impl Whole {
     }
 }
 
-/// Reads a JSON object as a record; what does not fit is named with its field.
+/// Parses a JSON object as a record; an error names the field.
 fn record<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Failure> {
     let unfit = |error: &dyn std::fmt::Display| Failure::usage(format!("{INVALID_BODY}{error}"));
     let mut json = serde_json::Deserializer::from_slice(bytes);
@@ -427,7 +426,7 @@ fn record<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Failure> {
     Ok(record)
 }
 
-/// Takes a body in, up to the limit.
+/// Reads a body, up to the limit.
 async fn whole(body: Body) -> Result<Bytes, Failure> {
     match Limited::new(body, BODY_LIMIT).collect().await {
         Ok(whole) => Ok(whole.to_bytes()),

@@ -1,4 +1,4 @@
-//! One call of one verb: who asks, on which board, and the two ways to the data.
+//! A call of a verb: its caller, its board, and the functions that read and write the board.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,25 +20,25 @@ use crate::failure::Failure;
 use crate::service::{BoardHandle, Service, stopped};
 use crate::short_ids;
 
-/// How long a client waits for most verbs: what they do takes milliseconds, and a host under load much longer.
+/// Time that a client waits for most verbs. Their work takes milliseconds, but much longer on a loaded host.
 pub(crate) const ANSWERED: Duration = Duration::from_secs(30);
-/// How long the request of a worker may take, unless its verb waits for something.
+/// Time limit of a worker's request, unless its verb waits for an event.
 pub(super) const ANSWER: Duration = Duration::from_mins(1);
 
-/// Who may call a verb.
+/// Callers that may call a verb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Audience {
     /// Operators only.
     Operator,
-    /// Operators, and orchestrators about the tasks that they have made.
+    /// Operators, and orchestrators for the tasks that they created.
     Orchestrator,
     /// Operators, and workers within the limits of their run.
     Worker,
 }
 
 impl Audience {
-    /// Whether a caller is among it.
+    /// True if the caller belongs to it.
     pub(crate) fn admits(self, actor: &Actor) -> bool {
         let is_worker = actor.kind == ActorKind::Worker;
         match self {
@@ -49,114 +49,113 @@ impl Audience {
     }
 }
 
-/// What a verb needs.
+/// Resources that a verb needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Effect {
-    /// Reads the board: works offline without a lock.
+    /// Reads the board; works offline without a lock.
     Read,
-    /// Writes the board: works offline under the root's lock.
+    /// Writes the board; works offline under the root's lock.
     Write,
-    /// Only a daemon can do it.
     Daemon,
 }
 
-/// What becomes of a verb that has begun when its caller hangs up, or gets no answer within its time limit.
+/// Fate of a running verb when its caller disconnects or its time limit expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HangUp {
-    /// It goes on to its end: what it has taken or begun is not left halfway.
+    /// The verb runs to its end, so that its steps are not left incomplete.
     GoesOn,
-    /// It ends where it waits. All that it takes gives itself back, and all that it writes is whole in one commit.
+    /// The verb is dropped at its next await. All that it holds is released by its drop, and all that it writes is
+    /// one commit.
     Ends,
 }
 
-/// To which callers a verb is offered as a tool over MCP.
+/// Callers to whom a verb is offered as an MCP tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// To the worker of any run.
+    /// The worker of any run.
     Worker,
-    /// To the worker of a review.
+    /// The worker of a review.
     Reviewer,
-    /// To who distributes the work.
+    /// Orchestrators.
     Orchestrator,
-    /// To operators alone.
+    /// Operators.
     Operator,
 }
 
-/// A verb as a tool over MCP.
+/// A verb as an MCP tool.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tool {
-    /// To whom it is offered.
+    /// Callers to whom it is offered.
     pub(crate) scope: Scope,
-    /// What an agent should know of it beside the description of the request. Whole sentences.
+    /// Information for agents in addition to the description of the request. Whole sentences.
     pub(crate) about: &'static str,
 }
 
-/// Which board a verb needs beside being allowed to act on it.
+/// Board that a verb needs, in addition to the permission to act on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OnBoard {
-    /// The one that is named, which is there.
+    /// The named board, which must exist.
     Named,
-    /// The one that is named, which is made where it is not there.
+    /// The named board, created if missing.
     Made,
-    /// The one that is named; none where the daemon does not serve it, because something is wrong with it.
+    /// The named board, or none if the daemon does not serve it because of a defect.
     IfServed,
-    /// None: it is about the root, or about the daemon.
+    /// None: the verb concerns the root or the daemon.
     None,
 }
 
-/// A verb as it goes over the wire: its request is the body of the API and the arguments of the command line; its reply is
-/// the JSON of both.
+/// A verb of the protocol. Its request is the body of the API and the arguments of the command line; its reply is the
+/// JSON of both.
 pub(crate) trait Verb: Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'static {
-    /// The word on the command line and in the path of the API.
+    /// Word on the command line and in the path of the API.
     const NAME: &'static str;
-    /// Who may call it.
+    /// Permitted callers.
     const AUDIENCE: Audience;
-    /// What it needs.
+    /// Resources that it needs.
     const EFFECT: Effect;
-    /// Which board it needs.
+    /// Board that it needs.
     const ON: OnBoard = OnBoard::Named;
-    /// What becomes of it when its caller hangs up. One that waits for somebody else ends.
+    /// Fate when its caller disconnects. A verb that waits for an event must end.
     const HANG_UP: HangUp = match Self::EFFECT {
         Effect::Read => HangUp::Ends,
         Effect::Write | Effect::Daemon => HangUp::GoesOn,
     };
-    /// The tool that it is over MCP; none where it is none.
+    /// MCP tool; none if it is not offered.
     const TOOL: Option<Tool> = None;
-    /// Whether the users of a tenant may call it. A verb that says so shows and changes nothing but what [`Verb::confine`] and the
-    /// tasks that its request names let through.
+    /// Permits calls by members of a tenant. Such a verb must show and change only what [`Verb::confine`] and the
+    /// tasks in its request permit.
     const MEMBERS: bool = false;
-    /// Whether a browser with a session of the dashboard may call it.
+    /// Permits calls from a session of the dashboard.
     const SESSIONS: bool = true;
-    /// Whether it looks by itself for each task that a tenant's user names, and says of each what became of it.
+    /// True if the verb itself checks each task that a member names, and reports a result for each.
     const ROWS: bool = false;
-    /// What comes back.
     type Reply: Serialize + DeserializeOwned + Send + 'static;
 
-    /// All that is asked for: a repeat of a request asks for the same.
+    /// Returns the significant contents of the request, which a repeat must match.
     fn substance(&self) -> Result<Vec<u8>, Failure> {
         serde_json::to_vec(self).map_err(|e| Failure::failed(format!("the request cannot be written: {e}")))
     }
 
-    /// What is sent: the verb as JSON, unless it is mostly bytes.
+    /// Returns the HTTP request: the verb as JSON, unless it consists mostly of bytes.
     fn parcel(&self) -> Result<Parcel, Failure> {
         Parcel::of(self)
     }
 
-    /// Names the task of the caller's own run where no task is named.
+    /// Fills in the task of the caller's own run if the request names none.
     fn default_to_own(&mut self, _own: &TaskId) {}
 
-    /// Confines a request to a tenant, for one of its users, or refuses what reaches beyond it.
+    /// Restricts a member's request to its tenant, or refuses a request that reaches beyond it.
     fn confine(&mut self, _tenant: &Tenant) -> Result<(), Failure> {
         Ok(())
     }
 
-    /// How long a client waits for the answer of a daemon that has taken the request.
+    /// Returns the time that a client waits for the reply of a daemon that accepted the request.
     fn answered_within(&self) -> Duration {
         ANSWERED
     }
 
-    /// How long the request of a worker may take.
+    /// Returns the time limit of a worker's request.
     fn longest(&self) -> Duration {
         ANSWER
     }
@@ -164,24 +163,23 @@ pub(crate) trait Verb: Serialize + DeserializeOwned + JsonSchema + Send + Sync +
     fn run(self, call: Call) -> impl Future<Output = Result<Self::Reply, Failure>> + Send;
 }
 
-/// A verb as a table of verbs lists it.
+/// A verb in a table of verbs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
-    /// The word on the command line and in the path of the API.
+    /// Word on the command line and in the path of the API.
     pub(crate) name: &'static str,
-    /// Who may call it.
+    /// Permitted callers.
     pub(crate) audience: Audience,
-    /// What it needs.
+    /// Resources that it needs.
     pub(crate) effect: Effect,
-    /// Which board it needs.
+    /// Board that it needs.
     pub(super) on: OnBoard,
     /// Returns the JSON Schema of its request.
     pub(crate) request: fn() -> Schema,
-    /// The tool that it is over MCP.
     pub(crate) tool: Option<Tool>,
-    /// Whether the users of a tenant may call it.
+    /// Permits calls by members of a tenant.
     pub(crate) members: bool,
-    /// Whether a browser with a session of the dashboard may call it.
+    /// Permits calls from a session of the dashboard.
     pub(super) sessions: bool,
 }
 
@@ -200,24 +198,23 @@ impl Entry {
         }
     }
 
-    /// Whether a caller may call it.
+    /// True if the caller may call it.
     pub(crate) fn admits(&self, actor: &Actor) -> bool {
         self.audience.admits(actor) && (self.members || confined(actor).is_none())
     }
 }
 
-/// A verb as it is sent.
+/// HTTP request of a verb.
 #[derive(Clone, Debug)]
 pub(crate) struct Parcel {
-    /// Where to, with the query.
+    /// Path with the query.
     pub(crate) path: String,
-    /// The type of the body.
     pub(crate) content_type: &'static str,
     pub(crate) body: Bytes,
 }
 
 impl Parcel {
-    /// The verb as JSON.
+    /// Makes the request with the verb as JSON.
     pub(crate) fn of<V: Verb>(verb: &V) -> Result<Self, Failure> {
         let body = serde_json::to_vec(verb)
             .map_err(|e| Failure::failed(format!("the request cannot be written: {e}")))?;
@@ -226,30 +223,30 @@ impl Parcel {
     }
 }
 
-/// One call: everything a verb may use.
+/// A call: all that a verb may use.
 #[derive(Debug)]
 pub(crate) struct Call {
-    /// The boards and the configuration.
+    /// Boards and configuration.
     pub(crate) service: Arc<Service>,
-    /// The name of the board that the caller means.
+    /// Name of the board in the request.
     name: BoardName,
-    /// That board; none for a verb that is about the root.
+    /// The board itself; none for a verb that concerns the root.
     board: Option<Arc<BoardHandle>>,
     pub(crate) actor: Actor,
-    /// The id of the request, where the caller may repeat it.
+    /// Id of the request, if the caller may repeat it.
     id: Option<RequestId>,
-    /// Under which the reply of a write is kept, so that a repeat gets the same reply.
+    /// Key under which the reply of a write is stored, so that a repeat gets the same reply.
     request: Option<Request>,
-    /// The tasks that the request of a tenant's user names: all of them have to be the tenant's.
+    /// Tasks that a member's request names. All of them must belong to the tenant.
     named: Arc<[TaskId]>,
-    /// Where it was said, for what comes from a chat.
+    /// Address of the chat message that caused the call.
     chat: Option<Address>,
-    /// What it counts for, for the request of a worker.
+    /// Permits of a worker's request.
     turn: Option<Turn>,
 }
 
 impl Call {
-    /// A call of somebody who may act.
+    /// Makes a call of a permitted caller.
     pub(crate) fn new(
         service: Arc<Service>,
         name: BoardName,
@@ -260,39 +257,39 @@ impl Call {
         Call { service, name, board, actor, id, request: None, named: Arc::default(), chat: None, turn: None }
     }
 
-    /// The same, from a chat: who makes a task there hears of it there.
+    /// Sets the chat from which the call comes; its notifications go there.
     pub(crate) fn said_in(self, chat: Address) -> Self {
         Call { chat: Some(chat), ..self }
     }
 
-    /// The same, which counts for a worker until it has finished.
+    /// Attaches the permits of a worker's request, held until the verb has finished.
     pub(super) fn counted(self, turn: Turn) -> Self {
         Call { turn: Some(turn), ..self }
     }
 
-    /// Where it was said.
+    /// Returns the address of the chat message that caused the call.
     pub(crate) fn chat(&self) -> Option<&Address> {
         self.chat.as_ref()
     }
 
-    /// The name of the board that the caller means. A verb that is about the root may find no board of that name.
+    /// Returns the name of the board in the request. For a verb that concerns the root, no such board need exist.
     pub(crate) fn board_name(&self) -> &BoardName {
         &self.name
     }
 
-    /// The board that the call is for.
+    /// Returns the board of the call.
     pub(crate) fn board(&self) -> Result<&Arc<BoardHandle>, Failure> {
         self.board.as_ref().ok_or_else(|| Failure::failed("this request is about no board"))
     }
 
-    /// Runs a verb. What becomes of it when its caller goes, [`HangUp`] says.
+    /// Runs a verb. [`HangUp`] decides its fate when the caller disconnects.
     pub(crate) async fn make<V: Verb>(mut self, mut verb: V) -> Result<V::Reply, Failure> {
         if let Some(tenant) = self.confined().cloned() {
             verb.confine(&tenant)?;
             if !V::ROWS {
                 self.named = short_ids::of_request(&verb)?.into();
             }
-            // Also of a verb that asks the daemon before it asks the board.
+            // Checked even if the verb asks the daemon before it reads the board.
             if self.board.is_some() && !self.named.is_empty() {
                 self.read(|_| Ok(())).await?;
             }
@@ -300,7 +297,7 @@ impl Call {
         let mut call = self.repeatable(&verb)?;
         let (service, turn) = (Arc::clone(&call.service), call.turn.take());
         let work = verb.run(call);
-        // On the heap: the futures of the verbs are large, and each caller's would have one in it.
+        // Boxed, because the futures of the verbs are large and each caller's future would contain one.
         let work = Box::pin(async move {
             let _turn = turn;
             work.await
@@ -311,7 +308,7 @@ impl Call {
         }
     }
 
-    /// The same for this request: its reply is kept under the id that the caller has given it.
+    /// Prepares the call for repeats: its reply is stored under the caller's request id.
     pub(crate) fn repeatable<V: Verb>(mut self, verb: &V) -> Result<Self, Failure> {
         if let Some(id) = self.id.take() {
             self.request = Some(Request::new(Caller::of(&self.actor), V::NAME, id, &verb.substance()?));
@@ -319,12 +316,12 @@ impl Call {
         Ok(self)
     }
 
-    /// The tenant that the caller is confined to, as one of its users.
+    /// Returns the tenant to which a member's call is restricted.
     pub(crate) fn confined(&self) -> Option<&Tenant> {
         confined(&self.actor)
     }
 
-    /// Reads the board off the runtime's threads.
+    /// Reads the board on a blocking thread.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
         f: impl FnOnce(&View<'_>) -> Result<T, kernel::Error> + Send + 'static,
@@ -338,13 +335,13 @@ impl Call {
         blocking("the read did not finish", move || board.readers().with(read)).await?.map_err(Failure::from)
     }
 
-    /// Finds the bytes of attachments that no task has any more.
+    /// Finds contents of attachments that no task refers to.
     pub(crate) async fn sweep_blobs(&self, extent: Extent, sweep: Sweep) -> Result<Swept, Failure> {
         let board = Arc::clone(self.board()?);
         blocking("the sweep did not finish", move || board.sweep_blobs(&extent, sweep)).await?
     }
 
-    /// Refuses to decide about a task whose worker lives while no daemon is there to end it.
+    /// Refuses a decision about a task with a live worker if no daemon could end the worker.
     pub(crate) async fn refuse_live_without_daemon(&self, tasks: &[TaskId]) -> Result<(), Failure> {
         if self.service.daemon().is_some() {
             return Ok(());
@@ -368,17 +365,17 @@ impl Call {
         }
     }
 
-    /// The id under which the caller may repeat the request.
+    /// Returns the id under which the caller may repeat the request.
     pub(crate) fn request_id(&self) -> Option<&RequestId> {
         self.request.as_ref().map(Request::id)
     }
 
-    /// The reply that the same request was given before.
+    /// Returns the stored reply to the same request.
     pub(crate) async fn replied<T: DeserializeOwned>(&self) -> Result<Option<T>, Failure> {
         self.replied_under(None).await
     }
 
-    /// What was stored for the same request before, or for a step of it.
+    /// Returns the stored reply to the same request, or to a step of it.
     pub(super) async fn replied_under<T: DeserializeOwned>(
         &self,
         step: Option<&'static str>,
@@ -392,8 +389,8 @@ impl Call {
         stored.map(read).transpose()
     }
 
-    /// Runs a job in the writer's next transaction and returns once it is durable. The reply is stored with the
-    /// request id in the same transaction.
+    /// Runs a job in the writer's next transaction. Returns once the transaction is durable. The reply is stored with
+    /// the request id in the same transaction.
     pub(crate) async fn write<T: Serialize + DeserializeOwned + Send + 'static>(
         &self,
         job: impl FnOnce(&mut Board<'_>, &Actor) -> Result<T, kernel::Error> + Send + 'static,
@@ -401,7 +398,7 @@ impl Call {
         self.write_under(None, job).await
     }
 
-    /// The same for a request, or for a step of it, whose reply is stored apart.
+    /// Does the same for the request or for a step of it, whose reply is stored separately.
     pub(super) async fn write_under<T: Serialize + DeserializeOwned + Send + 'static>(
         &self,
         step: Option<&'static str>,
@@ -421,7 +418,7 @@ impl Call {
         reply.await.map_err(stopped)?.map_err(Failure::from)
     }
 
-    /// Runs a job that follows the write whose reply is kept: a repeat of the request runs it again.
+    /// Runs a job after the write whose reply is stored; a repeat of the request runs it again.
     pub(crate) async fn write_further<T: Send + 'static>(
         &self,
         job: impl FnOnce(&mut Board<'_>, &Actor) -> Result<T, kernel::Error> + Send + 'static,
@@ -435,12 +432,12 @@ impl Call {
     }
 }
 
-/// Refuses tasks that a tenant's user names and that are not the tenant's: to it they do not exist.
+/// Refuses tasks in a member's request that do not belong to the tenant, as if they did not exist.
 fn require_seen(view: &View<'_>, named: &[TaskId], actor: &Actor) -> Result<(), kernel::Error> {
     named.iter().try_for_each(|id| view.task_for(id, actor).map(drop))
 }
 
-/// The key of a request, or of one of its steps.
+/// Returns the key of a request, or of a step of it.
 fn key(request: &Request, step: Option<&'static str>) -> Request {
     step.map_or_else(|| request.clone(), |step| request.step(step))
 }

@@ -1,4 +1,4 @@
-//! What the users of tenants are refused: what reaches beyond their tenant.
+//! Restricts members of tenants to their tenant.
 
 use kernel::{Actor, BoardId, BoardName, RunId, Tenant};
 
@@ -6,12 +6,12 @@ use crate::exit::Code;
 use crate::failure::Failure;
 use crate::service::Service;
 
-/// The tenant that a caller is confined to; none for operators and for workers, whose run confines them.
+/// Returns the tenant to which a caller is restricted; none for operators, and for workers, whose run restricts them.
 pub(super) fn confined(actor: &Actor) -> Option<&Tenant> {
     actor.tenant.as_ref().filter(|_| actor.run.is_none() && actor.kind == kernel::ActorKind::Person)
 }
 
-/// Refuses a board that a tenant's users do not reach, whether or not there is one of that name.
+/// Refuses a board that a tenant's members may not access, whether it exists or not.
 pub(super) fn require_board(service: &Service, tenant: &Tenant, board: &BoardName) -> Result<(), Failure> {
     let config = service.config();
     if config.tenants.get(tenant).is_some_and(|tenant| tenant.reaches(board)) {
@@ -24,12 +24,13 @@ pub(super) fn require_board(service: &Service, tenant: &Tenant, board: &BoardNam
     .hint("leave --board out, or ask an operator: supervisor tenant edit NAME --on-board BOARD"))
 }
 
-/// What the requests of a member are counted under: runs of boards are numbered from 1.
+/// Returns the key under which a member's requests are counted. No run has this key, because runs are numbered from
+/// 1.
 pub(super) fn account_of(uid: u32) -> (BoardId, RunId) {
     (BoardId(uuid::Uuid::nil()), RunId(-1 - i64::from(uid)))
 }
 
-/// Refuses another tenant than the caller's, in the words of a request that has none but its own.
+/// Refuses another tenant than the caller's, for a request without other tenants.
 pub(crate) fn require_own(tenant: &Tenant, named: Option<&Tenant>) -> Result<(), Failure> {
     match named {
         Some(other) if other != tenant => {
@@ -40,14 +41,14 @@ pub(crate) fn require_own(tenant: &Tenant, named: Option<&Tenant>) -> Result<(),
     }
 }
 
-/// Makes a request about a tenant mean the caller's, and refuses one that names another.
+/// Sets the tenant of a request to the caller's, and refuses a request that names another.
 pub(crate) fn confine_to(tenant: &Tenant, named: &mut Option<Tenant>) -> Result<(), Failure> {
     require_own(tenant, named.as_ref())?;
     *named = Some(tenant.clone());
     Ok(())
 }
 
-/// Refuses what is for operators.
+/// Returns the refusal of an operator's function.
 pub(crate) fn not_for_members(what: &str) -> Failure {
     Failure::new(Code::NotPermitted, format!("{what} is for operators, and this user is one of a tenant's"))
         .hint("ask an operator")

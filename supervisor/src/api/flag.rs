@@ -1,8 +1,8 @@
-//! A word of a query that is true or false, as the clients of other boards write it.
+//! Boolean query parameters in the notations of other boards' clients.
 
 use serde::{Deserialize as _, Deserializer, de};
 
-/// Takes `true` and `false` in any case, `1` and `0`, and a JSON boolean.
+/// Accepts `true` and `false` in any case, `1` and `0`, and a JSON boolean.
 pub(crate) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     #[derive(serde::Deserialize)]
     #[serde(untagged)]

@@ -1,4 +1,4 @@
-//! Callers that hang up in the middle of a verb, after each of its steps: nothing is left taken, and what has begun is not left halfway.
+//! Tests of callers that disconnect after each step of a verb: nothing stays acquired, and started work is completed.
 
 use std::collections::BTreeSet;
 use std::future::poll_fn;
@@ -25,7 +25,7 @@ use crate::verbs::{RemoveBoard, Type};
 
 const TOKEN: &str = "the token of the run";
 
-/// A daemon that hears nothing.
+/// A daemon that ignores notifications.
 #[derive(Debug)]
 struct Deaf;
 
@@ -37,7 +37,7 @@ impl Listener for Deaf {
     }
 }
 
-/// A daemon with a board, and a task on it whose worker is at a terminal.
+/// A daemon with a board, and a task whose worker runs at a terminal.
 struct Lab {
     _dir: tempfile::TempDir,
     service: Arc<Service>,
@@ -85,7 +85,7 @@ impl Lab {
         Type { text: text.to_owned(), holder: None, ..attached }
     }
 
-    /// Waits until all that has begun has come to its end, also what was given up on a thread.
+    /// Waits until all started work has ended, including work abandoned on a thread.
     async fn rest(&self) {
         let begun = self.service.begun();
         begun.close();
@@ -103,12 +103,12 @@ impl Lab {
         self.board.take_keyboard_once(self.run, &Actor::person("bob")).is_ok()
     }
 
-    /// The worker reads all that was typed.
+    /// The worker reads all typed input.
     fn read_all(&self) {
         while rustix::io::read(&self.keys, &mut [0; 4096]).is_ok_and(|bytes| bytes > 0) {}
     }
 
-    /// How often something was typed, as the log has it.
+    /// Number of logged inputs.
     fn typed(&self) -> usize {
         let filter = EventFilter { task: Some(self.task.clone()), ..EventFilter::default() };
         let events = self.board.readers().with(|view| view.events(&filter)).unwrap();
@@ -116,7 +116,7 @@ impl Lab {
     }
 }
 
-/// Polls a future whenever it wants to be, and gives it up when it has been polled this often. Returns what it came to, if it did.
+/// Polls a future whenever it is woken, and drops it after this many polls. Returns its output, if any.
 async fn given_up_after<F: Future>(polls: usize, work: F) -> Option<F::Output> {
     let (mut work, mut left) = (Box::pin(work), polls);
     poll_fn(|cx| {
@@ -129,7 +129,7 @@ async fn given_up_after<F: Future>(polls: usize, work: F) -> Option<F::Output> {
     .await
 }
 
-/// One thread for all that blocks: what is asked of it last is done last.
+/// A single blocking thread: blocking work runs in order.
 fn run(test: impl Future<Output = ()>) {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     runtime.max_blocking_threads(1).enable_all().build().unwrap().block_on(test);
@@ -147,7 +147,7 @@ fn who_hangs_up_while_it_types_leaves_no_keyboard_taken_and_has_typed_once_or_no
             assert!(lab.keyboard_is_free(), "after {polls} polls");
             let typed = lab.typed() - before;
             assert_eq!(typed, 1, "what has begun comes to its end, after {polls} polls");
-            // The same request again: it has been typed, and is not typed twice.
+            // A repeat of the request: the input is not typed twice.
             let again = lab.call(&id).make(lab.typing("x")).await.unwrap();
             assert_eq!((again.bytes, lab.typed() - before), (1, 1));
             if done.is_some() {
@@ -163,7 +163,7 @@ fn whatever_ends_a_verb_that_types_leaves_the_keyboard_free_and_a_repeat_claims_
         let lab = Lab::new();
         for polls in 1.. {
             let id = format!("request-{polls}");
-            // As at a panic, or at the end of the daemon: nothing goes on.
+            // As after a panic or the end of the daemon: no task continues.
             let call = lab.call(&id).repeatable(&lab.typing("x")).unwrap();
             let done = given_up_after(polls, lab.typing("x").run(call)).await;
             lab.rest().await;
@@ -226,7 +226,7 @@ fn who_hangs_up_while_a_board_is_removed_leaves_it_removed_or_served() {
             assert!(!lab.service.root().board_names().unwrap().contains(&slug), "it is removed to the end");
 
             drop(lab.service.create_board(&slug).unwrap());
-            // As at a panic, or at the end of the daemon: nothing goes on.
+            // As after a panic or the end of the daemon: no task continues.
             given_up_after(polls, verb.run(lab.call("y"))).await;
             lab.rest().await;
             lab.service.opened(&slug).unwrap_or_else(|failure| panic!("after {polls} polls: {failure}"));
@@ -246,7 +246,7 @@ fn a_board_that_is_not_there_is_not_taken_out_of_service_and_one_that_stays_refu
         let failure = lab.call("x").make(verb.clone()).await.unwrap_err();
         assert_eq!((failure.code, failure.message.as_str()), (Code::NotFound, "there is no board `none`"));
         drop(lab.service.create_board(&slug).unwrap());
-        // A reader keeps it, so that it is not removed; another one is refused meanwhile.
+        // A reader keeps the board from being removed; another reader is refused meanwhile.
         let held = lab.service.board(&slug).unwrap();
         let being = Failure::failed("taken out");
         let out = lab.service.take_out(&slug, being.clone()).unwrap();
@@ -255,12 +255,12 @@ fn a_board_that_is_not_there_is_not_taken_out_of_service_and_one_that_stays_refu
         assert_eq!(lab.service.opened(&slug).unwrap_err(), being);
         drop(out);
         assert!(Arc::ptr_eq(&lab.service.opened(&slug).unwrap().unwrap(), &held), "it is served as before");
-        // What is found to be damaged meanwhile stays out of service.
+        // A board found damaged meanwhile stays out of service.
         let out = lab.service.take_out(&slug, being).unwrap();
         lab.service.withdraw(&slug, Failure::failed("damaged"));
         drop(out);
         assert_eq!(lab.service.opened(&slug).unwrap_err().message, "damaged");
-        // It is refused before it is removed, and not after it.
+        // Requests are refused before the removal, not after it.
         drop(held);
         lab.service.take_out(&slug, Failure::failed("taken out")).unwrap();
         assert_eq!(lab.service.opened(&slug).unwrap_err().message, "damaged");
@@ -269,7 +269,7 @@ fn a_board_that_is_not_there_is_not_taken_out_of_service_and_one_that_stays_refu
     });
 }
 
-/// Bodies, of which each verb takes one or none.
+/// Request bodies; each verb accepts one or none.
 fn bodies(lab: &Lab) -> [Value; 7] {
     let task = lab.task.as_str();
     [
@@ -299,7 +299,7 @@ fn request(peer: Peer, (verb, body): (&str, &Value)) -> Request<Body> {
     request
 }
 
-/// Sends a request, and hangs up after some polls. Returns the status, where it was answered before.
+/// Sends a request, and disconnects after some polls. Returns the status of a response before that.
 async fn asked(router: axum::Router, request: Request<Body>, polls: usize) -> Option<StatusCode> {
     let answer = async {
         let response = router.oneshot(request).await.unwrap();
@@ -310,7 +310,7 @@ async fn asked(router: axum::Router, request: Request<Body>, polls: usize) -> Op
     given_up_after(polls, answer).await
 }
 
-/// Verbs that are asked elsewhere: they wait for a door, or for an owner loop.
+/// Verbs that are tested elsewhere: they need a listener or an owner loop.
 const APART: [&str; 2] = ["dashboard", "stop"];
 
 #[test]
@@ -343,7 +343,7 @@ fn whichever_verb_is_given_up_after_whichever_of_its_steps_nothing_stays_taken()
                 }
             }
         }
-        // The others were refused: what they need is not in their bodies.
+        // The others were refused: their bodies lack a prerequisite.
         assert!(done.len() > 12 && done.contains("type") && done.contains("remove-board"), "{done:?}");
     });
 }
@@ -355,7 +355,7 @@ fn a_worker_that_hangs_up_keeps_its_turns_as_long_as_what_it_has_begun_and_no_lo
         let (router, begun) = (router(&lab), lab.service.begun());
         let body = json!({ "task_id": lab.task.as_str(), "body": "said" });
         let said = || asked(router.clone(), request(Peer::Worker, ("comment", &body)), usize::MAX);
-        // Nothing is written until this ends.
+        // No write happens until this ends.
         let (go, gone) = std::sync::mpsc::channel::<()>();
         lab.board.writer().unwrap().submit(
             move |_| {
@@ -376,7 +376,7 @@ fn a_worker_that_hangs_up_keeps_its_turns_as_long_as_what_it_has_begun_and_no_lo
             client.await.unwrap_err();
         }
         let third = tokio::spawn(said());
-        // Its token is looked up, and then it comes to its turn.
+        // The token is looked up, then the request gets its permit.
         for _ in 0..3 {
             tokio::task::yield_now().await;
             blocking("nothing was waited for", || ()).await.unwrap();

@@ -1,4 +1,5 @@
-//! Who calls: an operator by the socket and, where uids are shared, a key; a worker by its run's token.
+//! Identifies callers: operators by the socket and, if workers share their uid, by a key; workers by the token of
+//! their run.
 
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt;
@@ -20,35 +21,36 @@ use crate::paths::Root;
 use crate::roster::Roster;
 use crate::service::{BoardHandle, Service};
 
-/// Names the board of a call.
+/// Header with the name of the board.
 pub(crate) const BOARD_HEADER: &str = "x-supervisor-board";
-/// Carries the operator's key.
+/// Header with the operator's key.
 pub(crate) const KEY_HEADER: &str = "x-supervisor-key";
-/// Identifies a mutation: a repeat with the same id gets the first one's reply.
+/// Header with the id of a mutation. A repeat with the same id gets the first reply.
 pub(crate) const REQUEST_HEADER: &str = "x-request-id";
 
-/// Where a connection came in.
+/// Origin of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Peer {
-    /// The operator's socket, with the person behind the peer's uid.
+    /// Operator's socket, with the person behind the peer's uid.
     Operator(Arc<Actor>),
-    /// The socket of the users of tenants, with the peer's uid.
+    /// Socket for members of tenants, with the peer's uid.
     Member(u32),
-    /// The workers' common socket or port.
+    /// Common socket or port of workers.
     Worker,
-    /// The door of one run.
+    /// Socket of one run.
     Run(BoardId, RunId),
-    /// The command line itself, working without a daemon, with its uid.
+    /// Command line without a daemon, with its uid.
     InProcess(u32),
-    /// The dashboard's port, with the Unix user of the browser where this host says it. Nobody comes through it to the API who has shown no session.
+    /// Dashboard's port, with the Unix user of the browser if this host reveals it. Without a session, such a caller
+    /// cannot reach the API.
     Browser(Option<u32>),
-    /// A browser with a session.
+    /// Browser with a session.
     Session(Arc<Owner>),
-    /// The daemon itself, which carries out what a plugin asks for; of one tenant, where it was called for that.
+    /// The daemon itself, for a plugin's request; restricted to a tenant if the plugin was called for one.
     Plugin(PluginName, Option<Tenant>),
 }
 
-/// The key that an operator shows where workers run under the operator's own uid.
+/// Key that operators present if workers run under the operator's uid.
 #[derive(Clone)]
 pub(crate) struct OperatorKey(String);
 
@@ -59,7 +61,7 @@ impl std::fmt::Debug for OperatorKey {
 }
 
 impl OperatorKey {
-    /// The key of a root, made at the first start.
+    /// Returns the key of a root; creates it at the first start.
     pub(crate) fn ensure(root: &Root) -> Result<Self, Failure> {
         if let Some(key) = Self::load(root)? {
             return Ok(key);
@@ -80,7 +82,7 @@ impl OperatorKey {
         Ok(OperatorKey(key))
     }
 
-    /// The key, if there is one that this process may read.
+    /// Returns the key, if it exists and this process may read it.
     pub(crate) fn load(root: &Root) -> Result<Option<Self>, Failure> {
         let path = root.operator_key();
         match std::fs::read_to_string(&path) {
@@ -98,34 +100,34 @@ impl OperatorKey {
         }
     }
 
-    /// The key as text, for a header.
+    /// Returns the key for a header.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 
     fn opens(&self, shown: Option<&str>) -> bool {
-        // Digests are compared, so that the time taken tells nothing of the key.
+        // Digests are compared, so that timing reveals nothing about the key.
         shown.is_some_and(|shown| hash_token(shown) == hash_token(&self.0))
     }
 }
 
-/// What is stored of a token.
+/// Returns the digest of a token, which is all that is stored of it.
 pub(crate) fn hash_token(token: &str) -> [u8; 32] {
     Sha256::digest(token.as_bytes()).into()
 }
 
-/// A caller that is known.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     pub(super) who: Who,
-    /// The board of a worker's run, the only one that it has. An operator names one with each request.
+    /// Board of a worker's run, its only one. An operator names a board in each request.
     pub(super) board: Option<Arc<BoardHandle>>,
-    /// Whether it is a browser.
+    /// True for a browser.
     pub(super) is_session: bool,
 }
 
 impl Caller {
-    /// What its requests are counted under: its run, or its user where that is one of a tenant's. None for operators.
+    /// Returns the key under which its requests are counted: its run, or the uid of a tenant's member. None for
+    /// operators.
     pub(super) fn counted(&self) -> Option<(BoardId, RunId)> {
         let member = || match &self.who {
             Who::Live(actor) => confined(actor).and(actor.uid).map(account_of),
@@ -134,7 +136,7 @@ impl Caller {
         self.run().or_else(member)
     }
 
-    /// The run whose worker calls.
+    /// Returns the run whose worker calls.
     pub(super) fn run(&self) -> Option<(BoardId, RunId)> {
         let board = self.board.as_ref()?.id();
         match &self.who {
@@ -144,21 +146,21 @@ impl Caller {
     }
 }
 
-/// Who calls.
+/// Kind of an identified caller.
 #[derive(Clone, Debug)]
 pub(super) enum Who {
-    /// Somebody who may act.
+    /// A caller that may act.
     Live(Actor),
-    /// The worker of a run that has ended: it gets the replies that it was given before, and nothing else.
+    /// The worker of an ended run, which gets stored replies and nothing else.
     Ended {
         run: RunId,
         task: TaskId,
-        /// The tenant that it counts for still.
+        /// Tenant for which it is still counted.
         tenant: Option<Tenant>,
     },
 }
 
-/// The refusal of a token that no open run has.
+/// Returns the refusal of a token that belongs to no open run.
 pub(super) fn token_not_valid() -> Failure {
     Failure::new(
         Code::NotPermitted,
@@ -167,8 +169,8 @@ pub(super) fn token_not_valid() -> Failure {
     .hint("nothing was changed; stop working: the task is no longer yours")
 }
 
-/// Decides who a caller is, before anything else of a request counts: no board is opened, made or named for anybody
-/// who is not known. A bearer token always means a worker, whatever the door.
+/// Identifies a caller before any other part of the request is used: no board is opened, created or named for an
+/// unknown caller. A bearer token always means a worker, on any socket.
 pub(super) async fn identify(
     service: &Arc<Service>,
     key: Option<&OperatorKey>,
@@ -216,7 +218,7 @@ pub(super) async fn identify(
     Ok(Caller { who: Who::Live(person), board: None, is_session })
 }
 
-/// The person whose session a browser has. Who has left a tenant has no session of its users any more.
+/// Returns the person of a browser session. A person who has left a tenant loses the member's session.
 async fn of_session(service: &Arc<Service>, owner: &Owner) -> Result<Actor, Failure> {
     if let (true, Some(uid)) = (owner.is_member, owner.uid) {
         let tenant = tenant_of(service, uid).await?;
@@ -228,7 +230,7 @@ async fn of_session(service: &Arc<Service>, owner: &Owner) -> Result<Actor, Fail
     Ok(actor(owner))
 }
 
-/// The token in an `Authorization` header. The scheme is written in any case (RFC 9110, section 11.1).
+/// Returns the token in an `Authorization` header. The scheme is case-insensitive (RFC 9110, section 11.1).
 fn bearer(shown: &HeaderValue) -> Result<&str, Failure> {
     let parts = shown.to_str().ok().and_then(|text| text.trim().split_once(' '));
     match parts {
@@ -241,14 +243,14 @@ fn bearer(shown: &HeaderValue) -> Result<&str, Failure> {
     }
 }
 
-/// The person behind a uid.
+/// Returns the person with a uid.
 pub(crate) fn person(uid: u32) -> Actor {
     let name =
         account(nix::unistd::Uid::from_raw(uid)).map_or_else(|| format!("uid-{uid}"), |user| user.name);
     Actor { uid: Some(uid), ..Actor::person(name) }
 }
 
-/// The worker behind a token: the run that has it, on whichever board that is served, or on the board of the door.
+/// Returns the worker with a token, by searching the runs of all served boards, or of the socket's board.
 async fn worker(service: &Arc<Service>, peer: &Peer, token: &str) -> Result<Caller, Failure> {
     let hash = hash_token(token);
     let mut boards = service.served();
@@ -275,7 +277,7 @@ async fn worker(service: &Arc<Service>, peer: &Peer, token: &str) -> Result<Call
     .await?;
     match found? {
         Some(caller) if owner.is_none() || caller.run() == owner => return Ok(caller),
-        // Not that there is such a run.
+        // The answer does not reveal that another run has this token.
         Some(_) => return Err(token_not_valid()),
         None => {}
     }
@@ -308,7 +310,7 @@ fn speaker(run: Run, tenant: Option<Tenant>, roster: &Roster) -> Actor {
     Actor { role, ..Actor::worker(name, run.id, run.task_id, tenant) }
 }
 
-/// Refuses a worker that names another board than its own. Whether there is such a board is not said.
+/// Refuses a worker that names another board than its own, without revealing if that board exists.
 fn same_board(caller: Caller, headers: &HeaderMap) -> Result<Caller, Failure> {
     let own = caller.board.as_ref().map(|board| board.name().as_str().as_bytes());
     match headers.get(BOARD_HEADER) {
@@ -320,7 +322,7 @@ fn same_board(caller: Caller, headers: &HeaderMap) -> Result<Caller, Failure> {
     }
 }
 
-/// A browser that was tricked into calling the loopback port names another host there.
+/// Refuses foreign host names on the loopback port: a browser under DNS rebinding sends one.
 fn check_host(peer: &Peer, host: Option<&str>) -> Result<(), Failure> {
     let name = host.map(|host| host.rsplit_once(':').map_or(host, |(name, _)| name));
     match (peer, name) {

@@ -1,4 +1,4 @@
-//! The router without a socket: a command that works on the board by itself asks it as any client would.
+//! Calls the router without a socket: for a command that works on the board without a daemon, and for plugins.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::router::{Surface, front};
 use crate::failure::{Failure, Problem};
 use crate::service::Service;
 
-/// Answers one request of the person who runs this process. Returns the status and the whole body.
+/// Answers a request of the person who runs this process. Returns the status and the whole body.
 pub(crate) async fn answer(
     service: Arc<Service>,
     surface: Surface,
@@ -38,30 +38,30 @@ pub(crate) async fn answer(
     Ok((status, body.to_bytes()))
 }
 
-/// The router of the daemon, for what plugins ask for.
+/// Router of the daemon, for requests of plugins.
 #[derive(Clone, Debug)]
 pub(crate) struct Inside(Router);
 
-/// One request of a plugin.
+/// Request of a plugin.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked<'a> {
     pub(crate) plugin: &'a PluginName,
-    /// The only tenant that it may see, where it was called for one.
+    /// Only tenant that it may see, if it was called for one.
     pub(crate) tenant: Option<&'a Tenant>,
     pub(crate) board: &'a BoardName,
     pub(crate) verb: &'a str,
     pub(crate) body: &'a serde_json::Value,
-    /// A repeat with the same id gets the first one's reply.
+    /// Id; a repeat with the same id gets the first reply.
     pub(crate) id: Option<RequestId>,
 }
 
 impl Inside {
-    /// That of the daemon behind a door.
+    /// Returns the router behind the listeners of a daemon.
     pub(crate) fn of(doorway: &Doorway) -> Self {
         Inside(doorway.front.router.clone())
     }
 
-    /// Carries out a request as the system, in the name of a plugin. A refusal is an error.
+    /// Carries out a plugin's request with the rights of the system. A refusal is an error.
     pub(crate) async fn carry_out(&self, asked: Asked<'_>) -> Result<(), Failure> {
         let failed = |e: &dyn std::fmt::Display| Failure::failed(format!("the request was not made: {e}"));
         let mut request = Request::post(format!("/api/v1/verbs/{}", asked.verb))

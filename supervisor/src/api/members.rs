@@ -1,11 +1,11 @@
-//! The Unix users of tenants: who one is, and what of the API they have. To such a caller there is nothing but its tenant.
+//! Members of tenants: Unix users who may use the API for their tenant alone. To such a caller only its tenant
+//! exists.
 //!
-//! 1. The kernel says which uid connects; the files of tenants say whose member it is, at each request.
-//! 2. A verb is refused unless it says what it is for a member ([`super::Verb::MEMBERS`]).
-//! 3. Every task that a request names has to be the tenant's, in the same snapshot or transaction as what is done
-//!    ([`super::Call::read`], [`super::Call::write`]). Another one does not exist for the caller.
-//! 4. What a request may name beside tasks (a tenant, a workspace, a policy) is looked at by the verb
-//!    ([`super::Verb::confine`]).
+//! 1. The kernel reports the connecting uid; the tenant files are consulted for its membership at each request.
+//! 2. A verb is refused unless it declares itself fit for members ([`super::Verb::MEMBERS`]).
+//! 3. Every task in a request must belong to the tenant, checked in the same snapshot or transaction as the action
+//!    ([`super::Call::read`], [`super::Call::write`]). Other tasks do not exist for the caller.
+//! 4. The verb checks other names in its request (a tenant, a workspace, a policy) ([`super::Verb::confine`]).
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use crate::failure::Failure;
 use crate::host::account::{account, groups, login};
 use crate::service::Service;
 
-/// Decides which tenant a uid is a member of, as the files say now.
+/// Returns the tenant of which a uid is a member, by the present files.
 pub(super) async fn tenant_of(service: &Arc<Service>, uid: u32) -> Result<Tenant, Failure> {
     let config = service.config();
-    // A directory of users may be one that does not answer at once.
+    // Blocking: the user database may be a slow network service.
     blocking("the user was not looked up", move || {
         let own = nix::unistd::Uid::from_raw(uid);
         let account = account(own);
@@ -31,7 +31,7 @@ pub(super) async fn tenant_of(service: &Arc<Service>, uid: u32) -> Result<Tenant
             _ => Vec::new(),
         };
         let name = account.as_ref().map(|account| account.name.as_str());
-        // Root directs every tenant, and workers may have the daemon's own user.
+        // Root controls every tenant, and workers may share the daemon's user; neither can be a member.
         let is_own = own.is_root() || own == nix::unistd::geteuid();
         match config.tenant_of_user((uid, name), &groups) {
             Ok(Some(tenant)) if !is_own => Ok(tenant),

@@ -1,6 +1,6 @@
-//! The verbs over HTTP: who calls, which verb, what comes back.
+//! The verbs over HTTP: identifies callers, dispatches verbs, and limits what callers can use.
 //!
-//! One router serves the daemon's sockets and, where no daemon runs, the command line in its own process.
+//! The same router serves the daemon's sockets and, without a daemon, the command line in its own process.
 
 mod ask;
 mod call;

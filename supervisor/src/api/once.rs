@@ -1,4 +1,4 @@
-//! What a verb does outside of the board, and cannot be undone: it is done once for each request.
+//! Actions outside the board that cannot be undone: each is done once for each request.
 
 use kernel::{Actor, Board};
 use serde::de::DeserializeOwned;
@@ -8,7 +8,7 @@ use super::call::Call;
 use crate::exit::Code;
 use crate::failure::{Failure, Problem};
 
-/// What became of what was done once. A reply that an earlier release has kept is one that was done.
+/// Stored result of such an action. A reply stored by an earlier release counts as done.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Outcome<T> {
@@ -26,10 +26,11 @@ impl<T> Outcome<T> {
 }
 
 impl Call {
-    /// What became of the same request before, where that is known: its reply, or its refusal. `step` is that of [`Call::act_once`].
+    /// Returns the stored result of the same request, if known: its reply, or its refusal. `step` is the step of
+    /// [`Call::act_once`].
     ///
     /// # Errors
-    /// It was refused; or it has begun, and what came of it is not recorded.
+    /// The action was refused, or it was started and its result is unknown.
     pub(crate) async fn acted<T: DeserializeOwned>(&self, step: &'static str) -> Result<Option<T>, Failure> {
         if let Some(outcome) = self.replied::<Outcome<T>>().await? {
             return outcome.reply().map(Some);
@@ -40,11 +41,12 @@ impl Call {
         }
     }
 
-    /// Does once for each request what is outside of the board and cannot be undone. That it begins is committed first, with `begin`,
-    /// under a name of its own; what it came to, a refusal too, is kept for a repeat of the request, with `record` where it was done.
+    /// Does an action once for each request. First it commits, with `begin`, that the action starts, under the name
+    /// of `step`. Afterwards it stores the result, also a refusal, for a repeat of the request; `record` is committed
+    /// with it if the action succeeded.
     ///
     /// # Errors
-    /// Those of `act`; and the same request has begun before, and nobody knows what came of it.
+    /// The errors of `act`; or the same request was started before, and its result is unknown.
     pub(crate) async fn act_once<T: Serialize + DeserializeOwned + Send + 'static>(
         &self,
         step: &'static str,
@@ -56,6 +58,7 @@ impl Call {
         let attempt = own.clone();
         let intent = move |board: &mut Board<'_>, actor: &Actor| begin(board, actor).map(|()| attempt);
         let committed: String = self.write_under(Some(step), intent).await?;
+        // Another attempt committed the start first, so this attempt must not act.
         if committed != own {
             return Err(not_known());
         }

@@ -1,4 +1,4 @@
-//! The router: who calls is found out first, then the path is looked for; refusals are problem documents.
+//! The router: identifies the caller before it looks up the path; refusals become problem documents.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,61 +19,60 @@ use crate::exit::Code;
 use crate::failure::{Failure, Problem};
 use crate::service::Service;
 
-/// What every handler shares.
+/// State shared by all handlers.
 #[derive(Clone, Debug)]
 pub(crate) struct Shared {
     pub(super) service: Arc<Service>,
     key: Option<OperatorKey>,
     gate: Arc<Gate>,
-    /// The streams that are open.
     pub(super) streams: Arc<Streams>,
-    /// The daemon stops.
+    /// Cancelled when the daemon stops.
     pub(super) stop: CancellationToken,
-    /// Every verb that a path leads to.
+    /// Verbs that a path leads to.
     pub(super) verbs: Arc<[Entry]>,
-    /// Every path whose messages have a form of their own.
+    /// Paths whose messages have their own format.
     pub(super) exchanges: Arc<[Messages]>,
 }
 
-/// What an API offers: its paths, without the service behind them, and the verbs that they lead to.
+/// Contents of an API: its paths, without the service behind them, and the verbs that they lead to.
 #[derive(Debug)]
 pub(crate) struct Surface {
-    /// The paths.
+    /// Paths.
     pub(crate) routes: Routes,
     pub(crate) verbs: Vec<Entry>,
-    /// The paths whose messages have a form of their own.
+    /// Paths whose messages have their own format.
     pub(crate) exchanges: Vec<Messages>,
-    /// What a daemon does beside answering at its doors, until it is stopped.
+    /// Background work of a daemon, until it is stopped.
     pub(crate) beside: Vec<Beside>,
-    /// Its doors beside those of operators and workers.
+    /// Listeners in addition to the operators' and the workers'.
     pub(crate) doors: Vec<OwnDoor>,
 }
 
-/// A path whose messages have a form of their own, as a document says it.
+/// Description of a path whose messages have their own format.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Messages {
-    /// Where they are posted.
+    /// Path to which they are posted.
     pub(crate) path: &'static str,
-    /// What they are for, in a line.
+    /// Purpose, on one line.
     pub(crate) about: &'static str,
-    /// Who may call this verb may post them; none for everybody.
+    /// Verb whose permission a caller needs; none for every caller.
     pub(crate) verb: Option<&'static str>,
     /// Returns the schema of a message.
     pub(crate) message: fn() -> Schema,
-    /// Returns the schema of its answer.
+    /// Returns the schema of the reply.
     pub(crate) reply: fn() -> Schema,
 }
 
-/// A door that leads to the API in a way of its own, as long as the daemon serves.
+/// Additional listener of the API, which runs while the daemon serves.
 pub(crate) type OwnDoor = fn(Doorway) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Work that a daemon does as long as it serves.
+/// Background work that a daemon does while it serves.
 pub(crate) type Beside = fn(Arc<Service>, CancellationToken) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// The paths of the API, without the service behind them.
+/// Paths of the API, without the service behind them.
 pub(crate) type Routes = Router<Shared>;
 
-/// The API over a service. `stop` ends the streams.
+/// Makes the API of a service. `stop` ends the streams.
 pub(crate) fn front(
     service: Arc<Service>,
     key: Option<OperatorKey>,
@@ -100,13 +99,13 @@ pub(crate) fn front(
             Failure::new(Code::Method, "this path does not support this method")
                 .hint("the header `Allow` names the methods that it supports")
         })
-        // The outermost layer: nobody who is not known learns even which paths there are.
+        // The outermost layer, so that an unknown caller cannot even learn which paths exist.
         .layer(middleware::from_fn_with_state(shared.clone(), know_caller))
         .with_state(shared);
     Front { router, gate }
 }
 
-/// Finds out who calls and lets a request in, before a handler is looked for; then charges the reply to the caller.
+/// Identifies and admits the caller before a handler is looked up, and charges the reply to the caller afterwards.
 async fn know_caller(
     State(shared): State<Shared>,
     Extension(peer): Extension<Peer>,
@@ -125,11 +124,11 @@ async fn know_caller(
     response
 }
 
-/// A request of a known caller, with what it counts for.
+/// A request of an identified caller, with its admission and its busy mark.
 type Known = (Request, Option<Arc<Pass>>, Option<Busy>);
 
 async fn known(shared: &Shared, peer: &Peer, mut request: Request) -> Result<Known, Failure> {
-    // What comes through a run's own door is the run's, whatever it shows.
+    // Every request on a run's own socket counts for this run, whatever token it presents.
     let owner = match peer {
         Peer::Run(board, run) => Some((*board, *run)),
         Peer::Operator(_)

@@ -1,4 +1,4 @@
-//! A request that asks for a WebSocket (RFC 6455), and its connection once it has one.
+//! WebSocket connections (RFC 6455): the handshake, and the connection after it.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -18,15 +18,15 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use super::doors::{Pass, Seat};
 use crate::failure::Failure;
 
-/// How long a connection may take to change its protocol.
+/// Time limit of the protocol switch.
 const SWITCH: Duration = Duration::from_secs(10);
-/// The longest message of a reader, who has nothing to say.
+/// Limit on a message from a client, in bytes; clients have nothing to send.
 const HEARD: usize = 4 << 10;
 
-/// A WebSocket of a client.
+/// WebSocket of a client.
 pub(crate) type Socket = WebSocketStream<TokioIo<Upgraded>>;
 
-/// What of a request has to do with a change of the protocol.
+/// Parts of a request that concern the protocol switch.
 #[derive(Debug)]
 pub(crate) struct Switch {
     asks: bool,
@@ -35,14 +35,14 @@ pub(crate) struct Switch {
     counts: Counts,
 }
 
-/// What the connection counts as, as long as it lasts.
+/// Permits of the connection, held while it lasts.
 #[derive(Debug)]
 struct Counts {
     _seat: Option<Seat>,
     _pass: Option<Arc<Pass>>,
 }
 
-/// A connection that is about to change its protocol.
+/// A connection about to switch its protocol.
 #[derive(Debug)]
 pub(crate) struct Switching {
     on_upgrade: OnUpgrade,
@@ -66,22 +66,22 @@ impl<S: Send + Sync> FromRequestParts<S> for Switch {
     }
 }
 
-/// Whether a header has a word in its list, in any case.
+/// True if a header's list contains a word, in any case.
 fn names(headers: &HeaderMap, name: header::HeaderName, word: &str) -> bool {
     let lists = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
     lists.flat_map(|list| list.split(',')).any(|entry| entry.trim().eq_ignore_ascii_case(word))
 }
 
 impl Switch {
-    /// Whether the request asks for a WebSocket.
+    /// True if the request asks for a WebSocket.
     pub(crate) fn is_asked(&self) -> bool {
         self.asks
     }
 
-    /// Agrees to it: the answer, and the connection that changes once the answer is sent.
+    /// Accepts the handshake. Returns the response, and the connection that switches once the response is sent.
     ///
     /// # Errors
-    /// The request is none of version 13, or came over no connection.
+    /// The request is not of version 13, or came over no connection.
     pub(crate) fn agree(self) -> Result<(Response, Switching), Failure> {
         let Some(key) = self.key else {
             return Err(Failure::usage("this is not a handshake of WebSocket version 13")
@@ -100,7 +100,7 @@ impl Switch {
 }
 
 impl Switching {
-    /// Returns the WebSocket; none where the client has gone. What it counts as lasts as long as the second value.
+    /// Returns the WebSocket; none if the client is gone. The second value holds the connection's permits.
     pub(crate) async fn socket(self) -> Option<(Socket, impl Send)> {
         let upgraded = tokio::time::timeout(SWITCH, self.on_upgrade).await.ok()?.ok()?;
         let config = WebSocketConfig::default().max_message_size(Some(HEARD)).max_frame_size(Some(HEARD));

@@ -1,4 +1,4 @@
-//! The streams that callers have open: how many each may have, and when a stream has to end.
+//! Limits the open streams of callers, and ends them when the daemon stops.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,32 +9,32 @@ use tokio_util::sync::CancellationToken;
 use crate::exit::Code;
 use crate::failure::Failure;
 
-/// The streams of one caller. A tab of a browser has one.
+/// Limit on the streams of one caller. A browser tab has one.
 const EACH: usize = 16;
-/// The streams of all callers together. A caller without a stream gets one beyond it.
+/// Limit on all streams. A caller without a stream is admitted beyond it.
 const ALL: usize = 256;
 
-/// Who has streams: a user, or a tenant's user.
+/// Owner of streams: name, uid and, for a member, tenant.
 type Key = (String, Option<u32>, Option<Tenant>);
 
-/// The streams that are open.
+/// Open streams by owner.
 #[derive(Debug, Default)]
 pub(super) struct Streams(Mutex<HashMap<Key, usize>>);
 
-/// One of them. It counts until it is dropped.
+/// An open stream, counted until it is dropped.
 #[derive(Debug)]
 pub(crate) struct OpenStream {
     streams: Arc<Streams>,
     key: Key,
-    /// The daemon stops.
+    /// Cancelled when the daemon stops.
     stop: CancellationToken,
 }
 
 impl Streams {
-    /// Admits one more stream of a caller.
+    /// Admits a stream of a caller.
     ///
     /// # Errors
-    /// The caller, or all callers, have too many.
+    /// The caller, or all callers together, have too many streams.
     pub(super) fn enter(
         self: &Arc<Self>,
         actor: &Actor,
@@ -64,7 +64,7 @@ fn refused(why: String) -> Failure {
 }
 
 impl OpenStream {
-    /// Returns when the stream has to end: the daemon stops.
+    /// Waits until the daemon stops, when the stream must end.
     pub(crate) async fn over(&self) {
         self.stop.cancelled().await;
     }

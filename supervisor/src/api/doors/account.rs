@@ -1,39 +1,38 @@
-//! What one run or one tenant has under way, and how many requests it may still make.
+//! Usage counters of a run or a tenant, with the token bucket of its request rate.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
 
-/// The requests of one run that are worked on at a time: the others wait, without blocking other runs.
+/// Number of requests of one run that are processed concurrently. Others wait, without blocking other runs.
 const TURNS: usize = 2;
-/// A caller that has been silent for this long is forgotten: its bucket is full again by then.
+/// Silence after which a caller's counters are dropped: its bucket is full again by then.
 pub(super) const FORGOTTEN: Duration = Duration::from_mins(1);
-/// The seconds' worth of requests that may be made at once.
+/// Burst of requests, in seconds' worth of the rate.
 const BURST: f64 = 10.0;
-/// The seconds' worth of connections that may be opened at once: each costs more than a request.
+/// Burst of connections, in seconds' worth of the rate. Each connection costs more than a request.
 pub(super) const BURST_OF_CONNECTIONS: f64 = 2.0;
 
-/// What one run or tenant has under way.
+/// Usage counters of a run or a tenant.
 #[derive(Debug)]
 pub(super) struct Account {
     pub(super) requests: usize,
-    /// Files on their way in.
     pub(super) uploads: usize,
-    /// Bytes of bodies that are being worked on, and of replies that are not read.
+    /// Bytes of bodies being processed, and of unread replies.
     pub(super) bytes: usize,
-    /// Nothing more of it is looked at before.
+    /// Time before which its connections are not read.
     pub(super) rests_until: Option<Instant>,
-    /// When it was last noted that it was throttled.
+    /// Time of the last event about its throttling.
     pub(super) noted: Option<Instant>,
-    /// Taken while a request is worked on.
+    /// Permits for requests being processed.
     pub(super) turns: Arc<Semaphore>,
-    /// Taken by a request that may take long.
+    /// Permit for a slow request.
     pub(super) long: Arc<Semaphore>,
     bucket: Bucket,
 }
 
-/// What may still be begun: it comes back at a rate, up to a burst.
+/// Token bucket: refilled at a rate, up to a burst.
 #[derive(Debug)]
 pub(super) struct Bucket {
     left: f64,
@@ -42,12 +41,12 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
-    /// A full bucket: it holds this number of seconds' worth.
+    /// Makes a full bucket of this many seconds' worth.
     pub(super) fn full(rate: u32, seconds: f64, now: Instant) -> Self {
         Bucket { left: f64::from(rate) * seconds, at: now, seconds }
     }
 
-    /// Returns whether there is something in it now, at so much a second.
+    /// Refills the bucket at `rate` per second. Returns true if it holds a token.
     pub(super) fn has_some(&mut self, rate: u32, now: Instant) -> bool {
         let back = now.duration_since(self.at).as_secs_f64() * f64::from(rate);
         self.left = (self.left + back).min(f64::from(rate) * self.seconds);
@@ -55,19 +54,19 @@ impl Bucket {
         self.left >= 1.0
     }
 
-    /// Takes one out.
+    /// Takes a token.
     pub(super) fn take(&mut self) {
         self.left -= 1.0;
     }
 
-    /// Returns whether nobody has looked into it for so long that it is full.
+    /// True if the bucket was unused for so long that it is full.
     pub(super) fn is_forgotten(&self, now: Instant) -> bool {
         now.duration_since(self.at) > FORGOTTEN
     }
 }
 
 impl Account {
-    /// An account with nothing under way.
+    /// Makes counters without any usage.
     pub(super) fn new(rate: u32, now: Instant) -> Self {
         Account {
             requests: 0,
@@ -81,7 +80,7 @@ impl Account {
         }
     }
 
-    /// Takes one request out of its bucket, which refills at this many a second. Returns whether there was one.
+    /// Takes a token for a request, from the bucket refilled at `rate` per second. Returns true if there was one.
     pub(super) fn may_ask(&mut self, rate: u32, now: Instant) -> bool {
         let some = self.bucket.has_some(rate, now);
         if some {
@@ -90,7 +89,7 @@ impl Account {
         some
     }
 
-    /// Returns whether nothing is under way, and nothing was for a while.
+    /// True if there is no usage, and was none for a while.
     pub(super) fn is_over(&self, now: Instant) -> bool {
         let busy = self.requests + self.uploads + self.bytes > 0;
         !busy && self.bucket.is_forgotten(now)

@@ -1,4 +1,4 @@
-//! What the runs and tenants of a daemon have under way, and which bound one more of it would go over.
+//! Usage counters of all runs and tenants of a daemon, and the limits on them.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -8,25 +8,25 @@ use kernel::{BoardId, RunId, Tenant};
 use super::account::{Account, FORGOTTEN};
 use crate::config::api::ApiConfig;
 
-/// How long a run rests that has made more requests than it may: neither its connections nor its door are looked at. It is
-/// also what the refusal says in `Retry-After`.
+/// Pause of a run that exceeded its request rate, during which neither its connections nor its socket are read. The
+/// refusal has the same time in `Retry-After`.
 pub(crate) const REST: Duration = Duration::from_secs(1);
 pub(super) type RunKey = (BoardId, RunId);
 type TenantKey = (BoardId, Option<Tenant>);
 
-/// A run, or a user of a tenant, whose requests are counted under a number that no run has.
+/// Formats a run, or a member of a tenant, whose requests are counted under a number that no run has.
 pub(super) fn shown((_, run): RunKey) -> String {
     if run.0 < 0 { format!("uid {}", -1 - run.0) } else { format!("run {run}") }
 }
 
-/// What a request counts for. A run that has ended counts for its tenant still: it gets replies that are stored.
+/// Run and tenant that a request counts for. An ended run, which gets stored replies, still counts for its tenant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Whose {
     pub(super) run: RunKey,
     pub(super) tenant: TenantKey,
 }
 
-/// Of all runs and tenants.
+/// Usage counters of all runs and tenants.
 #[derive(Debug)]
 pub(super) struct Accounts {
     pub(super) runs: HashMap<RunKey, Account>,
@@ -36,7 +36,7 @@ pub(super) struct Accounts {
     pub(super) tidied: Instant,
 }
 
-/// A bound that was met: what it is called, how much it is, and its key in the configuration.
+/// An exceeded limit: its owner, its description, and its key in the configuration.
 pub(super) struct Bound {
     pub(super) whose: String,
     pub(super) what: String,
@@ -44,13 +44,13 @@ pub(super) struct Bound {
 }
 
 impl Accounts {
-    /// Nothing is under way.
+    /// Makes counters without any usage.
     pub(super) fn new() -> Self {
         let (runs, tenants) = (HashMap::new(), HashMap::new());
         Accounts { runs, tenants, uploads: 0, bytes: 0, tidied: Instant::now() }
     }
 
-    /// Forgets those who have nothing under way and had nothing for a while.
+    /// Drops counters without usage for a while.
     pub(super) fn tidy(&mut self, now: Instant) {
         if now.duration_since(self.tidied) > FORGOTTEN {
             self.tidied = now;
@@ -81,13 +81,13 @@ impl Accounts {
         Ok(())
     }
 
-    /// Does something to the accounts of a request. They are there as long as it has something under way.
+    /// Applies a change to both counters of a request. They exist while the request has any usage.
     pub(super) fn each(&mut self, whose: &Whose, change: impl Fn(&mut Account)) {
         self.runs.get_mut(&whose.run).into_iter().for_each(&change);
         self.tenants.get_mut(&whose.tenant).into_iter().for_each(&change);
     }
 
-    /// What the run, its tenant and all workers have of something.
+    /// Returns the usage of the run, its tenant and all workers.
     fn had(&self, whose: &Whose, of: impl Fn(&Account) -> usize, all: usize) -> [usize; 3] {
         let run = self.runs.get(&whose.run).map_or(0, &of);
         [run, self.tenants.get(&whose.tenant).map_or(0, &of), all]
@@ -132,10 +132,10 @@ impl Whose {
         }
     }
 
-    /// Refuses what goes over the bound of the run, of its tenant, or of all workers.
+    /// Refuses usage above the limit of the run, its tenant, or all workers.
     ///
-    /// Who has nothing yet gets one, however large it is (what is made for one request is bounded where it is made), and
-    /// however much other tenants have: they cannot keep a tenant out by using up what all share.
+    /// A caller without usage is admitted, however large its first item is (items are bounded where they are made)
+    /// and whatever other tenants use. So no tenant can exclude another by exhausting the shared limit.
     fn may_add(
         &self,
         [run, tenant, all]: [usize; 3],
@@ -175,7 +175,7 @@ mod tests {
         Accounts::new()
     }
 
-    /// A run of a tenant that has a request under way.
+    /// Counts for a run of a tenant that has a request in progress.
     fn run(accounts: &mut Accounts, number: i64, tenant: &str) -> Whose {
         let board = "6f1c0c4e-7a55-4f0e-9d51-0a8d3a6b1c02".parse().unwrap();
         let tenant = (!tenant.is_empty()).then(|| tenant.parse().unwrap());

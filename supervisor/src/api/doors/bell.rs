@@ -1,4 +1,5 @@
-//! The operator's door, asked by the daemon itself: a connection of its own, which is received, read and answered as any other.
+//! Self-probe of the operator's listener: the daemon opens a connection to itself, which is accepted, read and
+//! answered like any other.
 
 use std::io;
 
@@ -8,24 +9,24 @@ use tokio::sync::{Mutex, mpsc};
 
 use super::stream::Listener;
 
-/// What it asks. Any answer says that the door serves; a refusal too.
+/// Request of the probe. Any response, also a refusal, shows that the listener serves.
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: supervisor\r\nconnection: close\r\n\r\n";
 
-/// Asks a door.
+/// Sender of self-probes.
 #[derive(Debug)]
 pub(crate) struct Bell {
-    /// One at a time: who rings waits for the answer.
+    /// Connections to the listener, one at a time: the prober waits for the response.
     connections: mpsc::Sender<UnixStream>,
 }
 
-/// A listener that receives from its bell, too. Without a listener there is the bell alone.
+/// Listener that also accepts self-probe connections; without a socket it accepts only these.
 #[derive(Debug)]
 pub(super) struct Belled {
     listener: Option<UnixListener>,
     rung: Mutex<mpsc::Receiver<UnixStream>>,
 }
 
-/// Makes a bell and the end that its listener gets.
+/// Makes a prober, and the receiver for its listener.
 pub(super) fn bell() -> (Bell, mpsc::Receiver<UnixStream>) {
     let (connections, rung) = mpsc::channel(1);
     (Bell { connections }, rung)
@@ -49,19 +50,19 @@ impl Listener for Belled {
             }
         };
         tokio::select! {
-            // Cancel-safe both: what is not taken stays where it is.
+            // Both are cancel-safe: a connection that is not taken stays in its queue.
             accepted = accepted => accepted.map(|(stream, _)| stream),
-            // Without a bell there is the socket alone.
+            // If the prober is gone, only the socket remains.
             Some(stream) = rung.recv() => Ok(stream),
         }
     }
 }
 
 impl Bell {
-    /// Returns when the door has answered.
+    /// Waits until the listener has responded.
     ///
     /// # Errors
-    /// Fails where nobody receives at the door any more, or where descriptors run out.
+    /// No listener accepts any more, or descriptors are exhausted.
     pub(crate) async fn ring(&self) -> io::Result<()> {
         let (mut near, far) = UnixStream::pair()?;
         self.connections.send(far).await.map_err(|_| io::ErrorKind::BrokenPipe)?;

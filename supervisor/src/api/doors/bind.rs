@@ -1,7 +1,7 @@
-//! The sockets and the loopback port of a root, bound where callers look for them.
+//! Binds the sockets and the loopback port of a root where callers expect them.
 //!
-//! The port is the same for each of its daemons: workers that outlive a daemon know no other, and their sandbox lets them go
-//! to no other.
+//! The port must be the same for each daemon of the root: workers that outlive a daemon know no other, and their
+//! sandbox allows no other.
 
 use std::io::ErrorKind;
 use std::net::TcpListener;
@@ -17,22 +17,22 @@ use crate::paths::Root;
 
 const FILE: &str = "worker.port";
 
-/// How many connections wait to be received, as in the standard library.
+/// Number of connections that may wait to be accepted, as in the standard library.
 const BACKLOG: i32 = 128;
 
-/// Binds a socket and listens, in the place of one that is there.
+/// Binds a socket, in place of an existing one, and listens.
 pub(super) fn bind_unix(path: &Path, mode: u32) -> Result<UnixListener, Failure> {
     let socket = socket_file::bind(path, mode, SocketType::STREAM)?;
     listen(&socket, BACKLOG).map_err(|e| Failure::file("listen on the socket", path, &e.into()))?;
     Ok(socket.into())
 }
 
-/// Binds the port that the last daemon had, or another one where that is taken.
+/// Binds the last daemon's port, or another if that is taken.
 pub(super) fn bind_loopback(root: &Root) -> Result<TcpListener, Failure> {
     let failed =
         |e: std::io::Error| Failure::failed(format!("failed to bind a loopback port for workers: {e}"));
     let former = former(root);
-    // The standard library sets SO_REUSEADDR, so that connections of the last daemon are no obstacle.
+    // The standard library sets SO_REUSEADDR, so that lingering connections of the last daemon do not prevent it.
     let listener = match former.map(|port| TcpListener::bind(("127.0.0.1", port))) {
         Some(Ok(listener)) => listener,
         taken => {
@@ -54,7 +54,7 @@ pub(super) fn bind_loopback(root: &Root) -> Result<TcpListener, Failure> {
     Ok(listener)
 }
 
-/// The last port; none where there is no such file, or none that can be understood.
+/// Returns the last port; none if the file is missing or invalid.
 fn former(root: &Root) -> Option<u16> {
     let path = root.dir().join(FILE);
     match std::fs::read(&path) {
@@ -84,7 +84,7 @@ mod tests {
         let first = bind_loopback(&root).unwrap();
         let taken = bind_loopback(&root).unwrap();
         assert_ne!(port(&first), port(&taken));
-        // A connection that was open when the last daemon ended is no obstacle.
+        // A connection that was open when the last daemon ended must not prevent the bind.
         let _peer = std::net::TcpStream::connect(taken.local_addr().unwrap()).unwrap();
         let number = port(&taken);
         drop(taken.accept().unwrap());

@@ -1,45 +1,45 @@
-//! Whose a connection is, and how many of them there may be.
+//! Groups of connections, and limits on their number.
 
 use kernel::{BoardId, RunId};
 
-/// Whose a connection is, as far as the kernel knows.
+/// Group of a connection, as far as the kernel knows its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Group {
-    /// All of one user: a worker that has a uid of its own.
+    /// Connections of one user: a worker with a uid of its own.
     User(u32),
-    /// All of one process: a worker under the daemon's own uid, until it has shown its token.
+    /// Connections of one process: a worker under the daemon's uid, before it has presented its token.
     Process(i32),
-    /// All of one run: they came through its door, or have shown its token.
+    /// Connections of one run: they came through its socket, or have presented its token.
     Run(BoardId, RunId),
-    /// Those of whom nothing is known yet: they came over loopback.
+    /// Connections of unknown owners: they came over loopback.
     Anyone,
 }
 
-/// How many connections a door has at once.
+/// Limits on the concurrent connections of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bounds {
     pub(super) all: usize,
-    /// Of one group.
+    /// Limit on one group.
     pub(super) each: usize,
-    /// Of one run, once it is known.
+    /// Limit on one run, once it is known.
     pub(super) run: usize,
-    /// How many one group may open in a second.
+    /// Limit on new connections of one group per second.
     pub(super) rate: u32,
 }
 
-/// A bound that was met.
+/// An exceeded limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Bound {
-    /// That of one group.
+    /// Limit on one group.
     Each(usize),
-    /// That of the door.
+    /// Limit on the listener.
     All(usize),
-    /// That of one group in a second.
+    /// Limit on the rate of one group.
     Rate(u32),
 }
 
 impl Bound {
-    /// Its name in an event of the run that has met it.
+    /// Returns its name in an event of the run.
     pub(super) fn key(self) -> &'static str {
         match self {
             Bound::Each(_) => "connections_per_worker",

@@ -1,4 +1,4 @@
-//! The port of the dashboard: what is behind it decides who calls, and only then asks the API.
+//! Listener of the dashboard. Its pages identify the caller first and call the API afterwards.
 
 use std::io;
 use std::net::TcpListener as StdTcpListener;
@@ -16,11 +16,11 @@ use super::serve::{Door, Doorway, Front, Side};
 use crate::api::identity::Peer;
 use crate::browsers::Owner;
 
-/// Receives browsers on a runtime of their own until it is stopped. Each request that reaches `pages` carries the peer
+/// Accepts browsers on a runtime until `stop`. Each request that reaches `pages` carries the peer
 /// [`Browser`](crate::api::Peer::Browser).
 ///
 /// # Errors
-/// The listener cannot be used by a runtime.
+/// The runtime cannot use the listener.
 pub(crate) fn attend_browsers(
     shared: &Doorway,
     pages: Router,
@@ -31,7 +31,7 @@ pub(crate) fn attend_browsers(
     let _entered = rooms.enter();
     let listener = TcpListener::from_std(listener)?;
     let front = Front { router: pages, gate: Arc::clone(&shared.front.gate) };
-    // Those that are connected go when nobody is received any more.
+    // Connections end together with the listener.
     let shared = Doorway { front, stop: stop.clone(), ..shared.clone() };
     let door = Arc::new(Door::new(Side::Browser, &shared, rooms.clone()));
     shared.tasks.spawn_on(door.attend(listener, stop), rooms);
@@ -39,7 +39,7 @@ pub(crate) fn attend_browsers(
 }
 
 impl Doorway {
-    /// Asks the API for the owner of a session.
+    /// Calls the API for the owner of a session.
     pub(crate) async fn ask_for(&self, owner: Arc<Owner>, mut request: Request) -> Response {
         request.extensions_mut().insert(Peer::Session(owner));
         match self.front.router.clone().oneshot(request).await {

@@ -1,4 +1,4 @@
-//! Which connections are open at a door, and which one gives way when another comes.
+//! Connection table of a listener: admits connections, and evicts one when another needs its place.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,31 +12,31 @@ use tokio_util::sync::CancellationToken;
 use super::bounds::{Bound, Bounds, Group};
 use super::members::{Members, State};
 
-/// The open connections of a door.
+/// Open connections of a listener.
 #[derive(Debug, Default)]
 pub(super) struct Crowd {
     members: Mutex<Members>,
     next: AtomicU64,
-    /// Told when a connection has ended, or may give way again.
+    /// Notified when a connection has ended, or may be evicted again.
     left: Notify,
 }
 
-/// How a connection was received.
+/// Result of an admission.
 #[derive(Debug)]
 pub(super) enum Entry {
-    /// It is in; another one may have had to leave for it.
+    /// Admitted; another connection may have been evicted for it.
     In(Seat, Option<Bound>),
-    /// It is not.
+    /// Refused.
     Full(Bound),
 }
 
 impl Crowd {
-    /// Returns when a connection has ended or may give way, from this call on.
+    /// Waits, from this call on, until a connection has ended or may be evicted.
     pub(super) fn left(&self) -> Notified<'_> {
         self.left.notified()
     }
 
-    /// Receives a connection. A refusal costs next to nothing, so connections beyond those that are served are refused.
+    /// Admits a connection. A refusal costs next to nothing, so connections beyond the limits are refused.
     pub(super) fn enter(self: &Arc<Self>, group: Group, bounds: Bounds, now: Instant) -> Entry {
         let mut members = self.lock();
         if !members.may_open(group, bounds.rate, now) {
@@ -44,7 +44,7 @@ impl Crowd {
         }
         let share = members.groups.get(&group);
         let (open, leaving) = share.map_or((0, 0), |share| (share.open, share.leaving));
-        // Those that leave are as many as may stay, at most.
+        // At most as many connections may be closing as may be open.
         if leaving >= bounds.each {
             return Entry::Full(Bound::Each(bounds.each));
         }
@@ -80,7 +80,7 @@ impl Crowd {
     }
 }
 
-/// A connection's place among the others, given up when it is dropped.
+/// A connection's entry in the table, removed when it is dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct Seat {
     place: Arc<Place>,
@@ -91,7 +91,7 @@ pub(crate) struct Seat {
 struct Place {
     crowd: Arc<Crowd>,
     id: u64,
-    /// How many connections its run may have.
+    /// Limit on the connections of its run.
     most: usize,
 }
 
@@ -103,17 +103,17 @@ impl Drop for Place {
 }
 
 impl Seat {
-    /// Returns when the connection is to give way.
+    /// Waits until the connection is evicted.
     pub(super) async fn told_to_leave(&self) {
         self.leave.cancelled().await;
     }
 
-    /// Whether a request of a known caller is under way.
+    /// True while a request of an identified caller is in progress.
     pub(super) fn is_busy(&self) -> bool {
         self.place.crowd.lock().open.get(&self.place.id).is_some_and(|member| member.state == State::Busy)
     }
 
-    /// The run whose it is, as far as that is known.
+    /// Returns the run of the connection, if known.
     pub(super) fn run(&self) -> Option<(BoardId, RunId)> {
         match self.place.crowd.lock().open.get(&self.place.id)?.group {
             Group::Run(board, run) => Some((board, run)),
@@ -121,11 +121,11 @@ impl Seat {
         }
     }
 
-    /// A request of a known caller is under way, until the return value is dropped. From now on the connection counts as
-    /// one of the caller's run.
+    /// Marks a request of an identified caller as in progress, until the return value is dropped. From now on the
+    /// connection counts for the caller's run.
     ///
     /// # Errors
-    /// The bound of the run, where each of its connections has a request under way.
+    /// The limit of the run, if each of its connections has a request in progress.
     pub(crate) fn busy(&self, run: Option<(BoardId, RunId)>) -> Result<Busy, Bound> {
         let mut members = self.place.crowd.lock();
         if let Some((board, run)) = run {
@@ -137,7 +137,7 @@ impl Seat {
     }
 }
 
-/// A request under way.
+/// Mark of a request in progress.
 #[derive(Debug)]
 pub(crate) struct Busy(Arc<Place>);
 

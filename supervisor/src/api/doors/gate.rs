@@ -1,4 +1,4 @@
-//! What one run, and one tenant, may have under way at once and ask for in a second.
+//! Admission of requests: limits what a run or a tenant may have in progress and request per second.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,35 +14,35 @@ use crate::exit::Code;
 use crate::failure::Failure;
 use crate::service::{BoardHandle, Service};
 
-/// A throttled run leaves an event and a line in the log at most this often.
+/// Interval between two events or log lines about the throttling of a run.
 const NOTED: Duration = Duration::from_mins(1);
 
-/// What the workers of one daemon have under way.
+/// Admission control for the workers of one daemon.
 #[derive(Debug)]
 pub(crate) struct Gate {
     service: Arc<Service>,
     accounts: Mutex<Accounts>,
 }
 
-/// Whose request it is.
+/// Origin of an admitted request.
 #[derive(Debug)]
 struct Ticket {
     gate: Arc<Gate>,
-    /// The board of a worker's run; none for a tenant's user.
+    /// Board of a worker's run; none for a member of a tenant.
     board: Option<Arc<BoardHandle>>,
     whose: Whose,
 }
 
 impl Gate {
-    /// A gate with the bounds of the service's configuration, as it stands at each request.
+    /// Makes an admission control that reads the limits from the service's configuration at each request.
     pub(crate) fn new(service: Arc<Service>) -> Self {
         Gate { service, accounts: Mutex::new(Accounts::new()) }
     }
 
-    /// Counts a request of a run, before anything else of it is looked at.
+    /// Counts a request of a run, before any other part of it is used.
     ///
     /// # Errors
-    /// The run has made too many of them lately. It rests now.
+    /// The run exceeds its request rate, and is paused now.
     pub(crate) fn count(&self, run: RunKey) -> Result<(), Failure> {
         let rate = self.service.config().api.requests_per_second_per_run;
         let now = Instant::now();
@@ -59,13 +59,13 @@ impl Gate {
         Err(self.refuse(board.as_deref(), run, bound))
     }
 
-    /// Until when nothing of a run is looked at, where that is to come.
+    /// Returns the end of a run's pause, if it is paused.
     pub(super) fn rests_until(&self, run: RunKey) -> Option<Instant> {
         let until = self.accounts().runs.get(&run)?.rests_until?;
         (until > Instant::now()).then_some(until)
     }
 
-    /// Refuses something, and notes it once in a while with the run: in its task's events, and in the log.
+    /// Makes a refusal, and records it from time to time: as an event of the run's task, and in the log.
     fn refuse(&self, board: Option<&BoardHandle>, run: RunKey, bound: Bound) -> Failure {
         let Bound { whose, what, key } = bound;
         let now = Instant::now();
@@ -84,7 +84,7 @@ impl Gate {
             .hint(format!("wait a moment and send it again; the bound is {key} in [api] of supervisor.toml"))
     }
 
-    /// Lets a request in that was counted. None for an operator, who is bounded by the number of connections alone.
+    /// Admits a counted request. None for an operator, who is limited by the number of connections alone.
     pub(crate) fn enter(self: &Arc<Self>, caller: &Caller) -> Result<Option<Pass>, Failure> {
         let Some(run) = caller.counted() else { return Ok(None) };
         let tenant = match &caller.who {
@@ -114,7 +114,7 @@ impl Ticket {
     }
 }
 
-/// Leaves an event at the task of a run that was throttled.
+/// Records the throttling of a run as an event of its task.
 pub(super) fn note(board: &BoardHandle, run: RunId, bound: &'static str) {
     let Ok(writer) = board.writer() else { return };
     let noted = move |result: Result<(), kernel::Error>| {
@@ -125,11 +125,11 @@ pub(super) fn note(board: &BoardHandle, run: RunId, bound: &'static str) {
     writer.submit(move |board| board.note_throttled(run, bound), noted);
 }
 
-/// A worker's request that was let in. It counts until it is dropped.
+/// Admission of a worker's request. The request counts until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Pass(Arc<Ticket>);
 
-/// What the verb of a worker's request counts for until it has finished, even if its request no longer waits for it.
+/// Permits of a verb, held until the verb has finished, even if its request no longer waits.
 #[derive(Debug)]
 pub(crate) struct Turn {
     _turns: [Option<OwnedSemaphorePermit>; 2],
@@ -142,24 +142,24 @@ impl Turn {
     }
 }
 
-/// Bytes that are reserved for a worker, until it is dropped.
+/// Bytes reserved for a caller, until dropped.
 #[derive(Debug)]
 pub(crate) struct Reserved(Arc<Ticket>, usize);
 
-/// A file on its way in, until it is dropped.
+/// An upload in progress, until dropped.
 #[derive(Debug)]
 pub(crate) struct Upload(Arc<Ticket>);
 
 impl Pass {
-    /// Waits until the request may be worked on, which it may until the return value is dropped.
+    /// Waits for a permit to process the request, which is held until dropped.
     pub(crate) async fn turn(&self) -> Option<OwnedSemaphorePermit> {
         let turns =
             self.0.gate.accounts().runs.get(&self.0.whose.run).map(|account| Arc::clone(&account.turns));
-        // It is never closed.
+        // The semaphore is never closed.
         turns?.acquire_owned().await.ok()
     }
 
-    /// Takes the one place of the run for a request that may take long.
+    /// Takes the run's only permit for a slow request.
     pub(crate) fn long_turn(&self) -> Result<Option<OwnedSemaphorePermit>, Failure> {
         let long =
             self.0.gate.accounts().runs.get(&self.0.whose.run).map(|account| Arc::clone(&account.long));
@@ -169,20 +169,19 @@ impl Pass {
         })
     }
 
-    /// Reserves bytes for the caller: of a body, or of a reply.
+    /// Reserves bytes of a body or a reply.
     pub(crate) fn reserve(&self, bytes: usize) -> Result<Reserved, Failure> {
         let config = self.0.gate.service.config();
         let reserved = self.0.gate.accounts().reserve(&self.0.whose, bytes, &config.api);
         reserved.map(|()| Reserved(Arc::clone(&self.0), bytes)).map_err(|bound| self.0.refuse(bound))
     }
 
-    /// Refuses a connection of the caller's run where each of its others has a request under way.
+    /// Refuses a connection of the caller's run because each of its others has a request in progress.
     pub(crate) fn crowded(&self, bound: bounds::Bound) -> Failure {
         let whose = format!("{}:", self.0.whose.run());
         self.0.refuse(Bound { whose, what: bound.to_string(), key: "connections_per_worker" })
     }
 
-    /// Lets a file in.
     pub(crate) fn upload(&self) -> Result<Upload, Failure> {
         let config = self.0.gate.service.config();
         let begun = self.0.gate.accounts().upload(&self.0.whose, &config.api);

@@ -1,5 +1,5 @@
-//! The body of a request on its way in. It comes at a pace or is cut off; and what a handler leaves of it is read away,
-//! for a while: a client that is still sending would not see the answer.
+//! Reads request bodies at a minimum rate, and drains what a handler leaves unread: a client that is still sending
+//! would not see the response.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,21 +14,21 @@ use kernel::limits::ATTACHMENT;
 
 use super::pace::Pace;
 
-/// What is read away at most: an attachment that is too large by as much again.
+/// Limit on drained bytes: twice the largest attachment.
 const AWAY: u64 = 2 * ATTACHMENT;
-/// How long that may take.
+/// Time limit for draining.
 const AWAY_TIME: Duration = Duration::from_secs(5);
 
-/// Why a body ended before its end.
+/// Error: the body arrived too slowly.
 #[derive(Debug, thiserror::Error)]
 #[error("it came too slowly")]
 struct TooSlow;
 
-/// The body of a request, of which the handler has a loan.
+/// Body of a request, shared with the handler that reads it.
 #[derive(Debug)]
 pub(in super::super) struct Intake(Arc<Mutex<Paced>>);
 
-/// What a handler reads.
+/// The handler's view of the body.
 #[derive(Debug)]
 struct Loan(Arc<Mutex<Paced>>);
 
@@ -40,14 +40,14 @@ struct Paced {
 }
 
 impl Intake {
-    /// Takes the body of a request, and puts a loan of it into its place.
+    /// Takes the body of a request, and replaces it by a shared view.
     pub(in super::super) fn lend(request: Request) -> (Request, Self) {
         let (head, body) = request.into_parts();
         let shared = Arc::new(Mutex::new(Paced { body, pace: Pace::default(), over: false }));
         (Request::from_parts(head, Body::new(Loan(Arc::clone(&shared)))), Intake(shared))
     }
 
-    /// Reads away what is left.
+    /// Drains the rest of the body.
     pub(in super::super) async fn drain(self) {
         let mut body = Loan(self.0);
         let mut left = AWAY;
@@ -60,7 +60,7 @@ impl Intake {
                 }
             }
         };
-        // What comes later than that is cut off with the connection.
+        // Anything later is cut off with the connection.
         drop(tokio::time::timeout(AWAY_TIME, away).await);
     }
 }

@@ -1,4 +1,4 @@
-//! The doors that are not one run's: bound, and set up behind their sockets.
+//! Listeners that belong to no single run: binds them and serves their connections.
 
 use std::os::unix::net::UnixListener as StdUnixListener;
 use std::sync::Arc;
@@ -15,19 +15,19 @@ use crate::failure::Failure;
 use crate::host::manager_socket::OperatorSocket;
 use crate::paths::Root;
 
-/// How workers reach the board on this host.
+/// Access of workers to the board on this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sockets {
-    /// Each run through a Unix socket of its own.
+    /// Each run has a Unix socket of its own.
     Unix,
-    /// Through a loopback port, because this host cannot grant one Unix socket and refuse the others.
+    /// All runs use a loopback port, because this host cannot grant one Unix socket and refuse the others.
     Loopback,
 }
 
-/// The bound doors that are not one run's.
+/// Bound listeners that belong to no single run.
 #[derive(Debug)]
 pub(crate) struct Listeners {
-    /// None where the service manager keeps it.
+    /// None if the service manager holds the socket.
     operator: Option<StdUnixListener>,
     members: StdUnixListener,
     rung: mpsc::Receiver<UnixStream>,
@@ -35,8 +35,8 @@ pub(crate) struct Listeners {
 }
 
 impl Listeners {
-    /// Binds them, with the bell of the operator's. The root's lock is owned, so a socket file that is in the way is a dead
-    /// daemon's, unless a service manager listens there.
+    /// Binds the listeners, and makes the operator's self-probe. The root's lock is held, so an existing socket file
+    /// belongs to a dead daemon, unless a service manager listens there.
     pub(crate) fn bind(
         root: &Root,
         sockets: Sockets,
@@ -47,7 +47,7 @@ impl Listeners {
             OperatorSocket::Held => None,
             OperatorSocket::Free => Some(bind_unix(&root.operator_socket(), 0o600)?),
         };
-        // Closed to everybody until a tenant has users.
+        // Closed to every user until a tenant has members.
         let members = bind_unix(&root.members_socket(), 0o600)?;
         let loopback = match sockets {
             Sockets::Unix => None,
@@ -57,12 +57,12 @@ impl Listeners {
         Ok((Listeners { operator, members, rung, loopback }, bell))
     }
 
-    /// The loopback port, where one is served.
+    /// Returns the loopback port, if there is one.
     pub(crate) fn port(&self) -> Option<u16> {
         self.loopback.as_ref().and_then(|l| l.local_addr().ok()).map(|address| address.port())
     }
 
-    /// Serves until the daemon stops; requests that are under way are answered first.
+    /// Serves until the daemon stops; requests in progress are answered first.
     pub(crate) fn serve(self, shared: &Doorway, doors: &RunDoors) -> Result<(), Failure> {
         let failed = |e: std::io::Error| Failure::failed(format!("failed to serve a socket: {e}"));
         let door = Arc::new(Door::new(Side::Operator, shared, Handle::current()));
@@ -72,7 +72,7 @@ impl Listeners {
         });
         let listener = listener.transpose().map_err(failed)?;
         shared.tasks.spawn(door.attend(Belled::new(listener, self.rung), shared.stop.clone()));
-        // Its connections are served beside those of workers, whatever they do.
+        // Served on the workers' runtime, so that members cannot slow down operators.
         self.members.set_nonblocking(true).map_err(failed)?;
         let members = UnixListener::from_std(self.members).map_err(failed)?;
         let door = Arc::new(Door::new(Side::Member, shared, doors.rooms()));

@@ -1,4 +1,4 @@
-//! The connections that are open at a door, those that leave it, and which one is the next to leave.
+//! Rows of the connection table: open and closing connections, and the order of eviction.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Instant;
@@ -8,14 +8,14 @@ use tokio_util::sync::CancellationToken;
 use super::account::{BURST_OF_CONNECTIONS, Bucket, FORGOTTEN};
 use super::bounds::{Bound, Group};
 
-/// What a connection does. The order is that in which they give way; the busy ones never do.
+/// State of a connection. The order is the order of eviction; busy connections are never evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum State {
-    /// Nobody has said who it is.
+    /// The caller is not identified yet.
     Unknown,
-    /// It has asked something, and has its answer.
+    /// A request was answered.
     Idle,
-    /// A request of a known caller is under way.
+    /// A request of an identified caller is in progress.
     Busy,
 }
 
@@ -23,7 +23,7 @@ pub(super) enum State {
 pub(super) struct Members {
     pub(super) open: HashMap<u64, Member>,
     pub(super) groups: HashMap<Group, Share>,
-    /// Those that were asked to close and have not closed: their descriptors are still open.
+    /// Evicted connections that are not closed yet: their descriptors are still open.
     pub(super) leaving: HashMap<u64, Group>,
     pub(super) rates: HashMap<Group, Bucket>,
     pub(super) tidied: Option<Instant>,
@@ -36,17 +36,17 @@ pub(super) struct Member {
     pub(super) leave: CancellationToken,
 }
 
-/// The connections of one group.
+/// Connections of one group.
 #[derive(Debug, Default)]
 pub(super) struct Share {
     pub(super) open: usize,
     pub(super) leaving: usize,
-    /// Those that may have to give way, the first of them first.
+    /// Connections that may be evicted, in the order of eviction.
     pub(super) waiting: BTreeSet<(State, u64)>,
 }
 
 impl Members {
-    /// Adds a connection of whom nothing is known. Returns what is cancelled when it is to leave.
+    /// Adds a connection of an unidentified caller. Returns a token that is cancelled on eviction.
     pub(super) fn add(&mut self, id: u64, group: Group) -> CancellationToken {
         let leave = CancellationToken::new();
         self.open.insert(id, Member { group, state: State::Unknown, leave: leave.clone() });
@@ -60,7 +60,7 @@ impl Members {
         self.groups.get(&group)?.waiting.first().map(|(_, id)| *id)
     }
 
-    /// The first to give way of the group with the most connections; of several such groups, the oldest.
+    /// Returns the first connection to evict in the group with the most connections; among equal groups, the oldest.
     pub(super) fn first_of_largest(&self) -> Option<u64> {
         let waiting = self.groups.values().filter_map(|share| {
             let (state, id) = share.waiting.first()?;
@@ -70,7 +70,7 @@ impl Members {
     }
 
     pub(super) fn may_open(&mut self, group: Group, rate: u32, now: Instant) -> bool {
-        // The door of a run has a budget of its own. Over loopback callers are not known yet, and all would share one budget.
+        // A run's socket has a rate limit of its own. Over loopback, unidentified callers would all share one limit.
         if matches!(group, Group::Run(..) | Group::Anyone) {
             return true;
         }
@@ -97,7 +97,7 @@ impl Members {
         self.leaving.insert(id, member.group);
     }
 
-    /// Forgets one that has left.
+    /// Removes a closed connection.
     pub(super) fn remove(&mut self, id: u64) {
         let group = if let Some(member) = self.open.remove(&id) {
             if let Some(share) = self.groups.get_mut(&member.group) {
@@ -118,7 +118,7 @@ impl Members {
         }
     }
 
-    /// Moves a connection to the group of its run, where another one gives way if they are too many.
+    /// Moves a connection to the group of its run; if the run has too many, another of its connections is evicted.
     pub(super) fn join(&mut self, id: u64, group: Group, most: usize) -> Result<(), Bound> {
         let Some(member) = self.open.get(&id) else { return Ok(()) };
         let (former, state) = (member.group, member.state);
@@ -148,7 +148,7 @@ impl Members {
     }
 
     pub(super) fn become_(&mut self, id: u64, state: State) {
-        // One that had to leave is not there any more.
+        // An evicted connection is no longer listed.
         let Some(member) = self.open.get_mut(&id) else { return };
         let Some(share) = self.groups.get_mut(&member.group) else { return };
         share.waiting.remove(&(member.state, id));

@@ -1,15 +1,19 @@
-//! The daemon's doors: the operator's socket, a socket for each run, a loopback port where sockets cannot be granted, and that of the dashboard.
+//! Listeners of the daemon: the operator's socket, a socket for each run, a loopback port on hosts that cannot grant
+//! single sockets, the members' socket, and the dashboard's port.
 //!
-//! What comes through them is hostile until it is known:
+//! Their input is hostile until the caller is identified:
 //!
-//! 1. [`run_doors`]: each run has a door of its own, which is not looked at while the run has had its share ([`run_door`]).
-//! 2. [`crowd`]: connections are bounded, in all and for each peer. Over a bound the oldest one that has not said who it
-//!    is gives way, so nobody can lock others out by holding connections open. Who shows a token is counted with its run.
+//! 1. [`run_doors`]: each run has a socket of its own, which is not read while the run exceeds its limits
+//!    ([`run_door`]).
+//! 2. [`crowd`]: connections are limited, in all and for each peer. Beyond a limit the oldest connection of an
+//!    unidentified caller is evicted, so that no caller can lock out others by holding connections open. A caller
+//!    with a token is counted with its run.
 //! 3. [`slow`] and [`pace`]: head, body and reply each have a time limit; a slower connection is cut off.
-//! 4. [`gate`]: requests at once, requests a second, uploads and unread bytes are bounded for each run and tenant.
-//! 5. [`outgoing`]: a reply counts against its run until it is read.
+//! 4. [`gate`]: concurrent requests, requests per second, uploads and unread bytes are limited for each run and
+//!    tenant.
+//! 5. [`outgoing`]: a reply counts for its run until it is read.
 //!
-//! Workers are served by a runtime of their own ([`runtime`]), so whatever they do leaves the operator its threads.
+//! Workers are served by runtimes of their own ([`runtime`]), so they cannot take the operator's threads.
 
 mod account;
 mod accounts;

@@ -1,4 +1,4 @@
-//! A reply on its way out. It counts against its caller until it has been read.
+//! Sends a reply, which counts for its caller until it has been read.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use super::crowd::Busy;
 use super::gate::{Pass, Reserved};
 use crate::failure::Failure;
 
-/// So much of a reply goes to the connection at a time. What it has taken, a few of these, counts no more.
+/// Size of a piece of a reply, in bytes. The few pieces that the connection has taken no longer count.
 const PIECE: usize = 32 << 10;
 
-/// Marks a reply that is read from a file as it is sent.
+/// Marks a reply that is read from a file while it is sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Streamed;
 
-/// The body of a reply, with what is reserved for it.
+/// Body of a reply, with its reservations.
 #[derive(Debug)]
 pub(in super::super) struct Outgoing {
     source: Source,
@@ -36,7 +36,7 @@ enum Source {
 }
 
 impl Outgoing {
-    /// Charges a reply to the caller of its request. One that is too much beside what the caller has not read yet is
+    /// Charges a reply to the caller. A reply that exceeds the caller's limit together with its unread replies is
     /// refused.
     pub(in super::super) async fn charge(
         response: Response,

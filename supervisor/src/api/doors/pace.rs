@@ -1,4 +1,4 @@
-//! How slowly a peer may move bytes before it is given up.
+//! Minimum transfer rate of a peer.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// The longest that a peer may move nothing at all.
+/// Longest time without any transfer.
 const STALL: Duration = Duration::from_secs(10);
-/// What a peer moves at least in each second that it is waited for, once `STALL` has been used up.
+/// Least number of bytes per second of waiting, once `STALL` is used up.
 const FLOOR: u64 = 64 << 10;
 
-/// The time that a peer was waited for, and what it moved in it. Time that this side takes does not count.
+/// Time spent waiting for a peer, and bytes transferred. Time that this side needs does not count.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     moved: u64,
@@ -21,7 +21,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Counts bytes that went through: the wait is over.
+    /// Counts transferred bytes; the wait is over.
     pub(super) fn moved(&mut self, bytes: usize) {
         self.moved = self.moved.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
         if let Some(since) = self.since.take() {
@@ -29,12 +29,12 @@ impl Pace {
         }
     }
 
-    /// Begins anew, with the next request or reply.
+    /// Starts again for the next request or reply.
     pub(super) fn restart(&mut self) {
         *self = Pace { alarm: self.alarm.take(), ..Pace::default() };
     }
 
-    /// To be polled while the peer moves nothing: ready when it has been waited for long enough.
+    /// Polled while the peer transfers nothing; ready once the peer has used up its time.
     pub(super) fn poll_given_up(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let deadline = self.deadline();
         match &mut self.alarm {

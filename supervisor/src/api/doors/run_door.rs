@@ -1,8 +1,8 @@
-//! The door of one run. Nobody else reaches it, so what its run does too often waits in its own queue, in the kernel.
+//! Listener of one run. Only that run can reach it, so excess connections wait in the kernel's queue of this run.
 //!
-//! Nothing is refused here for being too fast: as long as a run has used up what it may open, rests after a refused
-//! request, or has a request under way on each of its connections, its listener is not polled. Its next connections then
-//! wait in the backlog, at no cost to the daemon and to no other run.
+//! No connection is refused here for its rate. The listener is not polled while the run has used up its connection
+//! rate, is paused after a refused request, or has a request in progress on each of its connections. Further
+//! connections then wait in the backlog, at no cost to the daemon or other runs.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,13 +17,12 @@ use super::crowd::{Entry, Seat};
 use super::serve::{Door, PAUSE};
 use crate::api::identity::Peer;
 
-/// How long a listener is not polled whose run has used up what it may open. Longer than it takes for one more, so that a
-/// run which goes on costs few wake-ups.
+/// Time for which the listener is not polled once the connection rate is used up. Longer than the refill of one
+/// token, so that a persistent run causes few wake-ups.
 const REFILL: Duration = Duration::from_millis(100);
 
 impl Door {
-    /// Receives the connections of one run until it is stopped, one in each turn of the runtime: the listeners that are
-    /// ready take turns.
+    /// Accepts the connections of one run until it is stopped. Yields after each, so that ready listeners take turns.
     pub(super) async fn attend_run(
         self: Arc<Self>,
         listener: UnixListener,
@@ -49,13 +48,14 @@ impl Door {
             }
         };
         tokio::select! {
-            // Cancel-safe: a connection that is not accepted stays in the backlog, and one that has no seat yet is closed.
+            // Cancel-safe: a connection that is not accepted stays in the backlog, and a connection without an entry
+            // in the table is closed.
             () = receive => {}
             () = stop.cancelled() => {}
         }
     }
 
-    /// Returns when the run may open a connection.
+    /// Waits until the run may open a connection.
     async fn wait_for_budget(&self, run: (BoardId, RunId), bucket: &mut Bucket) {
         loop {
             if let Some(until) = self.shared.front.gate.rests_until(run) {
@@ -70,11 +70,11 @@ impl Door {
         }
     }
 
-    /// Returns a seat for a connection of the run, as soon as there is one.
+    /// Waits for a free entry in the connection table.
     async fn seat(&self, run: (BoardId, RunId)) -> Seat {
         let group = Group::Run(run.0, run.1);
         loop {
-            // Before the look: who leaves after that look is heard.
+            // Registered before the attempt, so that a connection that ends after the attempt is not missed.
             let left = self.crowd.left();
             match self.crowd.enter(group, self.bounds(group), Instant::now()) {
                 Entry::In(seat, met) => {

@@ -1,8 +1,9 @@
-//! The doors of all runs: made before a run begins, kept where its worker looks for them, and gone with it.
+//! Listeners of all runs: opened before a run begins, kept at the path that its worker knows, and removed with the
+//! run.
 //!
-//! Each run has a directory of its own, which its view shows to nobody else; where workers have no view, its mode closes it
-//! to others as far as they have other users. A socket that is made anew in the directory is reached by a worker that
-//! was there before: so a run keeps its door when another daemon takes it over.
+//! Each run has a directory of its own, which its view of the file system hides from other workers. Without such
+//! views, the mode closes it to workers with other uids. A live worker reaches a new socket in the same directory, so
+//! a run keeps its access when another daemon takes over.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -28,34 +29,33 @@ use crate::failure::Failure;
 use crate::host::readiness::readable;
 use crate::paths::{DOOR, Root, make_dir};
 
-/// How many connections of a run wait to be received. More of them see that there is no room (`EAGAIN` of connect(2)), or
-/// wait in connect(2).
+/// Number of connections of a run that may wait to be accepted. Further ones fail with `EAGAIN`, or block in
+/// connect(2).
 const BACKLOG: i32 = 128;
-/// Between two tries where a socket cannot be put back.
+/// Interval between tries to restore a socket.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Of one daemon.
+/// Run listeners of one daemon.
 #[derive(Debug)]
 pub(crate) struct RunDoors {
     root: Root,
     door: Arc<Door>,
     porter: Handle,
-    /// Nobody is received before.
+    /// Cancelled once connections may be accepted.
     begun: CancellationToken,
     stands: Mutex<HashMap<Key, Stand>>,
     watch: Option<AsyncFd<OwnedFd>>,
 }
 
-/// Whose a door is.
+/// Owner of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Key {
-    /// One run's.
     Run(BoardId, RunId),
-    /// That of the runs that an earlier release has started: they know no other.
+    /// All runs that an earlier release started: they know only the common socket.
     Common,
 }
 
-/// A door that is open.
+/// An open listener.
 #[derive(Debug)]
 struct Stand {
     place: Place,
@@ -64,7 +64,7 @@ struct Stand {
     close: CancellationToken,
 }
 
-/// Where a door is, and who may go there.
+/// Path, mode and group of a listener.
 #[derive(Clone, Debug)]
 struct Place {
     socket: PathBuf,
@@ -73,7 +73,7 @@ struct Place {
 }
 
 impl RunDoors {
-    /// No doors yet. Those that are made receive nobody until [`RunDoors::begin`].
+    /// Makes the set without listeners. Its listeners accept no connection before [`RunDoors::begin`].
     pub(crate) fn new(root: &Root, shared: &Doorway, workers: &WorkersRuntime) -> Result<Self, Failure> {
         let Some((porter, rooms)) = workers.handles() else {
             return Err(Failure::failed("the threads of the workers' doors have ended"));
@@ -91,12 +91,12 @@ impl RunDoors {
         })
     }
 
-    /// Where the connections of workers are served.
+    /// Returns the runtime that serves workers' connections.
     pub(super) fn rooms(&self) -> Handle {
         self.door.rooms()
     }
 
-    /// Attends a loopback port, where the runs of this host are told apart by their tokens alone.
+    /// Serves a loopback port, where runs are distinguished by their tokens alone.
     pub(super) fn attend_loopback(&self, listener: std::net::TcpListener) -> io::Result<()> {
         listener.set_nonblocking(true)?;
         let _entered = self.porter.enter();
@@ -111,14 +111,14 @@ impl RunDoors {
         self.begun.cancel();
     }
 
-    /// Makes the door of a run, for a worker with this user, and returns where its socket is. Blocking.
+    /// Opens the listener of a run for a worker of this user. Returns the path of the socket. Blocking.
     pub(crate) fn open(
         &self,
         (board, run): (BoardId, RunId),
         identity: Option<Identity>,
     ) -> Result<PathBuf, Failure> {
         let socket = self.root.run_door(board, run);
-        // The directory stays the daemon's: what is made or changed in it is not at the mercy of the worker.
+        // The directory stays the daemon's, so that the worker cannot change or replace its contents.
         let (mode, group) = match identity {
             Some(identity) => (0o710, Some(identity.gid)),
             None => (0o700, None),
@@ -129,7 +129,8 @@ impl RunDoors {
         Ok(socket)
     }
 
-    /// Makes the door of a run anew that an earlier daemon has left: its own, or where it has none the common one. Blocking.
+    /// Reopens the listener of a run that an earlier daemon started: its own, or the common one if it has none.
+    /// Blocking.
     pub(crate) fn reopen(&self, (board, run): (BoardId, RunId)) -> Result<(), Failure> {
         let socket = self.root.run_door(board, run);
         let mut stands = self.stands();
@@ -144,18 +145,18 @@ impl RunDoors {
         self.stand(&mut stands, Key::Common, place)
     }
 
-    /// Removes the door of a run of which nothing lives any more. Blocking.
+    /// Removes the listener of a run without live processes. Blocking.
     pub(crate) fn close(&self, (board, run): (BoardId, RunId)) {
         let mut stands = self.stands();
         if let Some(stand) = stands.remove(&Key::Run(board, run)) {
             stand.close.cancel();
             self.unwatch(&stand);
         }
-        // Under the lock, so that nobody puts it back.
+        // Under the lock, so that `put_back` cannot restore it.
         remove(&self.root.run_door(board, run));
     }
 
-    /// Removes what runs that are over have left. Blocking.
+    /// Removes the sockets of runs that are over. Blocking.
     pub(crate) fn sweep(&self) {
         let stands = self.stands();
         let kept: Vec<&Path> = stands.values().filter_map(|stand| stand.place.socket.parent()).collect();
@@ -165,7 +166,7 @@ impl RunDoors {
         }
     }
 
-    /// Puts sockets back that somebody has taken away. Does not return.
+    /// Restores sockets whose files were removed. Never returns.
     pub(crate) async fn keep(&self) -> Infallible {
         let mut told = String::new();
         loop {
@@ -185,7 +186,7 @@ impl RunDoors {
         }
     }
 
-    /// Makes every socket anew that is not the one that was made.
+    /// Makes every socket anew whose file is no longer the one made here.
     pub(crate) fn put_back(&self) -> Result<(), Failure> {
         let mut stands = self.stands();
         let lost = stands.iter().filter(|(_, stand)| file(&stand.place.socket) != Some(stand.file));
@@ -198,7 +199,7 @@ impl RunDoors {
         Ok(())
     }
 
-    /// Makes a door and attends it, in the place of one that was there.
+    /// Opens a listener, in place of an earlier one with this key.
     fn stand(&self, stands: &mut HashMap<Key, Stand>, key: Key, place: Place) -> Result<(), Failure> {
         let dir = place.socket.parent().unwrap_or(&place.socket);
         make_dir(dir, place.mode)?;
@@ -246,13 +247,13 @@ impl RunDoors {
         Ok(())
     }
 
-    /// Returns when something was taken from the directory of a door, or put into one.
+    /// Waits for a change in the directory of a listener.
     async fn changed(&self) {
         let Some(watch) = &self.watch else { return std::future::pending().await };
         match watch.readable().await {
             Ok(mut guard) => {
                 let mut events = [0_u8; 4096];
-                // What they say does not matter: every socket is looked at.
+                // The contents of the events do not matter: every socket is checked.
                 while rustix::io::read(watch, &mut events).is_ok_and(|length| length > 0) {}
                 guard.clear_ready();
             }
@@ -265,7 +266,7 @@ impl RunDoors {
 
     fn unwatch(&self, stand: &Stand) {
         if let (Some(watch), Some(watched)) = (&self.watch, stand.watched) {
-            // Its directory may have gone, and the watch with it.
+            // The directory may be gone, and the watch with it.
             remove_watch(watch, watched).ok();
         }
     }
@@ -275,7 +276,7 @@ impl RunDoors {
     }
 }
 
-/// Removes a socket and the directory that is its own.
+/// Removes a socket and its directory.
 fn remove(socket: &Path) {
     let dir = socket.parent().unwrap_or(socket);
     for removed in [std::fs::remove_file(socket), std::fs::remove_dir(dir)] {

@@ -1,24 +1,24 @@
-//! The threads that receive and serve workers, and the descriptors of the daemon.
+//! Runtimes that accept and serve workers, and the descriptor limit of the daemon.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::failure::Failure;
 
-/// Threads on which workers' requests go on: they never block.
+/// Number of threads that process workers' requests; they never block.
 const THREADS: usize = 1;
-/// Threads on which workers' requests read the board and write files. More of them than processors only wait for each
-/// other; what comes meanwhile waits in the order in which it came.
+/// Number of threads on which workers' requests read the board and write files. More than processors would only wait
+/// for each other; further requests queue in order.
 const BLOCKING: usize = 8;
 
-/// The runtimes of the workers' doors. Nothing that a worker asks for runs on the threads of the operator's socket, the
-/// owner loop and the dispatcher.
+/// Runtimes of the workers' listeners. No request of a worker runs on the threads of the operator's socket, the owner
+/// loop or the dispatcher.
 #[derive(Debug)]
 pub(crate) struct WorkersRuntime {
-    /// Receives connections, and refuses those that are too many: the queue of the socket is one for all workers, so nothing
-    /// else may keep the thread that empties it.
+    /// Accepts connections and refuses excess ones. All workers may share one queue, so no other work may hold up its
+    /// thread.
     porter: Option<Runtime>,
-    /// Serves those that were let in.
+    /// Serves admitted connections.
     rooms: Option<Runtime>,
 }
 
@@ -39,7 +39,7 @@ impl WorkersRuntime {
         Ok(WorkersRuntime { porter: Some(start("workers-porter")?), rooms: Some(start("workers-door")?) })
     }
 
-    /// Where connections are received, and where they are served; none once it was stopped.
+    /// Returns the accepting and the serving runtime; none once they are stopped.
     pub(super) fn handles(&self) -> Option<(&Handle, &Handle)> {
         self.porter.as_ref().map(Runtime::handle).zip(self.rooms.as_ref().map(Runtime::handle))
     }
@@ -47,14 +47,14 @@ impl WorkersRuntime {
 
 impl Drop for WorkersRuntime {
     fn drop(&mut self) {
-        // It may be dropped on a thread of another runtime, which must not wait for its threads.
+        // May run on a thread of another runtime, which must not wait for these threads.
         for runtime in self.porter.take().into_iter().chain(self.rooms.take()) {
             runtime.shutdown_background();
         }
     }
 }
 
-/// Raises the limit of descriptors to the most that this process may have, and returns it. Workers get limits of their own.
+/// Raises the descriptor limit to the hard limit, and returns it. Workers get limits of their own.
 pub(crate) fn raise_descriptors() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };

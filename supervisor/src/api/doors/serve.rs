@@ -1,4 +1,4 @@
-//! One door: it receives connections, bounded, and answers what comes over them, each step within its time.
+//! A listener: accepts connections within limits, and answers their requests, each step within a time limit.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,27 +26,27 @@ use crate::failpoint;
 use crate::failure::{Failure, Problem};
 use crate::service::Service;
 
-/// How long the head of a request may take, and how long a connection may ask nothing.
+/// Time limit for the head of a request, and for an idle connection.
 const HEAD: Duration = Duration::from_secs(15);
-/// What the server keeps of a connection's input and output at most: also the limit of a head.
+/// Limit on the buffers of a connection, in bytes, and thereby on a head.
 const BUFFER: usize = 64 << 10;
-/// The most header fields of a request.
+/// Limit on the header fields of a request.
 const FIELDS: usize = 64;
-/// How long pages and sessions may take that are on their way to a browser when the dashboard closes.
+/// Time for browsers' responses in progress when the dashboard closes.
 const FAREWELL: Duration = Duration::from_secs(2);
-/// The pause of a door that cannot accept: descriptors run out, and come back when connections go.
+/// Pause of a listener that cannot accept for lack of descriptors, which return as connections end.
 pub(super) const PAUSE: Duration = Duration::from_millis(100);
-/// A group that meets a bound is noted at most this often.
+/// Interval between two log lines about a group that exceeds a limit.
 const NOTED: Duration = Duration::from_mins(1);
 
-/// Whose door it is.
+/// Kind of callers of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Operator,
-    /// That of the users of tenants.
+    /// Members of tenants.
     Member,
     Worker,
-    /// That of the dashboard.
+    /// Browsers, on the dashboard's port.
     Browser,
 }
 
@@ -54,70 +54,70 @@ pub(super) enum Side {
 pub(super) struct Door {
     side: Side,
     pub(super) shared: Doorway,
-    /// Where connections are served that were let in.
+    /// Runtime that serves admitted connections.
     rooms: Handle,
     pub(super) crowd: Arc<Crowd>,
     noted: Mutex<HashMap<Group, Instant>>,
-    /// What those hear that are refused: written once, because they may come as fast as they can.
+    /// Refusals as text, formatted once, because refused connections may come as fast as they can.
     refusals: Mutex<HashMap<Bound, Arc<str>>>,
 }
 
-/// What is behind the doors.
+/// Router behind the listeners, with its admission control.
 #[derive(Clone, Debug)]
 pub(crate) struct Front {
     /// Answers requests. Each must carry a [`Peer`] extension.
     pub(in crate::api) router: Router,
-    /// What each run may ask for.
+    /// Admission control.
     pub(in crate::api) gate: Arc<Gate>,
 }
 
-/// What all doors share.
+/// State shared by all listeners.
 #[derive(Clone, Debug)]
 pub(crate) struct Doorway {
-    /// What is behind them.
+    /// Router and admission control.
     pub(crate) front: Front,
-    /// The boards and the configuration.
+    /// Boards and configuration.
     pub(crate) service: Arc<Service>,
-    /// How many descriptors this process may have.
+    /// Descriptor limit of this process.
     pub(crate) descriptors: u64,
-    /// The connections that are served.
+    /// Connections being served.
     pub(crate) tasks: TaskTracker,
-    /// Ends the service: requests that are under way are answered first.
+    /// Ends the service; requests in progress are answered first.
     pub(crate) stop: CancellationToken,
 }
 
 impl Door {
-    /// A door without connections.
+    /// Makes a listener without connections.
     pub(super) fn new(side: Side, shared: &Doorway, rooms: Handle) -> Self {
         let (crowd, noted, refusals) = (Arc::default(), Mutex::default(), Mutex::default());
         Door { side, shared: shared.clone(), rooms, crowd, noted, refusals }
     }
 
-    /// Where its connections are served.
+    /// Returns the runtime that serves its connections.
     pub(super) fn rooms(&self) -> Handle {
         self.rooms.clone()
     }
 
-    /// The connections that one run may open in a second.
+    /// Returns the limit on new connections of one run per second.
     pub(super) fn rate(&self) -> u32 {
         self.shared.service.config().api.connections_per_second_per_worker
     }
 
-    /// How many connections there may be. Whatever the configuration says, most descriptors are kept for the boards, for
-    /// runs, and for the operator.
+    /// Returns the limits on connections. Whatever the configuration says, most descriptors are reserved for boards,
+    /// runs and operators.
     pub(super) fn bounds(&self, group: Group) -> Bounds {
         let config = self.shared.service.config();
         let share = |part: u64| usize::try_from(self.shared.descriptors / part).unwrap_or(usize::MAX);
         let api = &config.api;
         let (all, each, rate) = match self.side {
             Side::Operator => (api.operator_connections.min(share(8)), usize::MAX, u32::MAX),
-            // A part of their own: nobody of them keeps a worker or an operator out.
+            // A separate share, so that members cannot exclude workers or operators.
             Side::Member => (
                 api.connections.min(share(8)),
                 api.connections_per_worker,
                 api.connections_per_second_per_worker,
             ),
-            // A proxy in front of the dashboard brings what all its people have open.
+            // A reverse proxy in front of the dashboard opens the connections of all its users.
             Side::Browser => {
                 let all = api.connections.min(share(8));
                 (all, (all / 2).max(1), api.connections_per_second_per_worker)
@@ -129,12 +129,12 @@ impl Door {
             ),
         };
         let run = each.min(all);
-        // Nobody of them stays unknown for longer than it takes to read a request.
+        // Unidentified connections are short-lived: reading a request identifies the caller.
         let each = if group == Group::Anyone && self.side != Side::Operator { (all / 4).max(1) } else { run };
         Bounds { all, each, run, rate }
     }
 
-    /// Receives connections until it is stopped; requests that are under way are answered first.
+    /// Accepts connections until it is stopped; requests in progress are answered first.
     pub(super) async fn attend(self: Arc<Self>, listener: impl Listener, stop: CancellationToken) {
         loop {
             let accepted = tokio::select! {
@@ -178,9 +178,9 @@ impl Door {
         self.serve(stream, seat, peer);
     }
 
-    /// Serves a connection that has been let in.
+    /// Serves an admitted connection.
     pub(super) fn serve<S: Stream>(&self, stream: S, seat: Seat, peer: Peer) {
-        // A connection that cannot change the runtime has gone.
+        // A connection that cannot change the runtime is gone.
         let Ok(stream) = stream.leave() else { return };
         let (front, stop) = (self.shared.front.clone(), self.shared.stop.clone());
         let served = async move {
@@ -193,11 +193,11 @@ impl Door {
 
     fn refusal(&self, bound: Bound) -> Arc<str> {
         let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
-        // There are as many as bounds in the configuration, which may be loaded anew.
+        // There are as many entries as limits in the configuration, which may be reloaded.
         Arc::clone(refusals.entry(bound).or_insert_with(|| refusal(&bound.to_string()).into()))
     }
 
-    /// Notes that a bound was met: in the log, and with the runs whose it is.
+    /// Records an exceeded limit: in the log, and for the runs that it concerns.
     pub(super) fn note(&self, group: Group, bound: Bound) {
         let now = Instant::now();
         {
@@ -219,7 +219,7 @@ impl Door {
             }
             return;
         }
-        // Tracked by nobody: it reads and submits, and is done.
+        // Not tracked: the task only reads and submits.
         drop(tokio::task::spawn_blocking(move || {
             for board in boards {
                 let runs = board.readers().with(|view| view.open_runs()).unwrap_or_default();
@@ -231,7 +231,7 @@ impl Door {
     }
 }
 
-/// Answers what comes over a connection until it ends, has to give way, or is cut off.
+/// Answers the requests of a connection until it ends, is evicted or is cut off.
 async fn converse(stream: impl Stream, seat: Seat, peer: Peer, front: Front, stop: CancellationToken) {
     let handed = seat.clone();
     let is_browser = matches!(peer, Peer::Browser(_));
@@ -242,7 +242,7 @@ async fn converse(stream: impl Stream, seat: Seat, peer: Peer, front: Front, sto
         let (seat, front) = (handed.clone(), front.clone());
         async move {
             failpoint::pass("answer");
-            // Until then nothing more is read from this connection either.
+            // While a run is paused, no further input is read from this connection either.
             if let Some(until) = seat.run().and_then(|run| front.gate.rests_until(run)) {
                 tokio::time::sleep_until(until.into()).await;
             }
@@ -255,29 +255,29 @@ async fn converse(stream: impl Stream, seat: Seat, peer: Peer, front: Front, sto
         .max_buf_size(BUFFER)
         .max_headers(FIELDS)
         .serve_connection(TokioIo::new(Slow::new(stream)), service)
-        // For readers of events that ask for a WebSocket.
+        // For event streams over WebSocket.
         .with_upgrades();
     tokio::select! {
-        // What the other side did wrong, or slowly, is its own affair: the connection is over.
+        // An error of the peer ends the connection; nothing needs to be done.
         ended = Pin::new(&mut connection) => drop(ended),
         () = seat.told_to_leave() => {
             let Some(parts) = connection.into_parts() else { return };
             let stream = parts.io.into_inner().into_inner();
             stream.say(refusal("others need the connection, and it was not used").as_bytes());
         }
-        // Nobody is answered who has not asked yet.
+        // A connection without a request gets no response at the daemon's stop.
         () = stop.cancelled() => if seat.is_busy() {
             Pin::new(&mut connection).graceful_shutdown();
             drop(connection.await);
         } else if is_browser {
-            // Who ends the last session has asked outside of the API, and is answered.
+            // The request that ended the last session is answered too.
             Pin::new(&mut connection).graceful_shutdown();
             drop(tokio::time::timeout(FAREWELL, connection).await);
         }
     }
 }
 
-/// The refusal of a connection, before anything was read from it.
+/// Returns the refusal of a connection, sent before any input is read.
 fn refusal(why: &str) -> String {
     let failure = Failure::new(Code::Throttled, why)
         .hint("close connections that are not used, and try again in a moment");

@@ -1,7 +1,7 @@
-//! A stream whose reader is given up where it takes what is written too slowly.
+//! Stream that fails if its reader takes the output too slowly.
 //!
-//! It takes no list of buffers: the server then copies what it writes, piece by piece, and a reply of which the last piece
-//! waits for its reader is not kept whole.
+//! Vectored writes are not offered. The server then copies its output piece by piece, and does not keep a whole reply
+//! whose last piece waits for the reader.
 
 use std::io::{Error, ErrorKind, Result};
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::pace::Pace;
 
-/// A stream with a time limit on its writes.
+/// Stream with a time limit on its writes.
 #[derive(Debug)]
 pub(super) struct Slow<S> {
     stream: S,
@@ -19,12 +19,11 @@ pub(super) struct Slow<S> {
 }
 
 impl<S> Slow<S> {
-    /// Watches over the writes to a stream.
+    /// Wraps a stream.
     pub(super) fn new(stream: S) -> Self {
         Slow { stream, pace: Pace::default() }
     }
 
-    /// The stream.
     pub(super) fn into_inner(self) -> S {
         self.stream
     }
@@ -47,7 +46,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Slow<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<Result<()>> {
         let before = buf.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buf);
-        // Another request: the reply before has been taken. While a reply is being written at most one read goes on.
+        // Input means another request, so the previous reply was taken. During a reply at most one read is pending.
         if buf.filled().len() > before {
             self.pace.restart();
         }

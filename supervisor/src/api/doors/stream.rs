@@ -1,4 +1,4 @@
-//! What a door accepts: connections of a Unix socket and of a loopback port.
+//! Connections of Unix sockets and of the loopback port, behind common traits.
 
 use std::os::fd::AsFd;
 
@@ -8,11 +8,11 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use super::bounds::Group;
 use crate::host::socket_owner;
 
-/// What a door accepts connections from.
+/// Source of connections.
 pub(super) trait Listener: Send + 'static {
-    /// A connection.
+    /// Type of its connections.
     type Stream: Stream;
-    /// Waits for the next one.
+    /// Waits for the next connection.
     fn accept(&self) -> impl Future<Output = std::io::Result<Self::Stream>> + Send;
 }
 
@@ -20,17 +20,17 @@ pub(super) trait Listener: Send + 'static {
 pub(super) trait Stream:
     tokio::io::AsyncRead + tokio::io::AsyncWrite + Sized + Unpin + Send + 'static
 {
-    /// Whose it is, and the uid of the peer.
+    /// Returns its group, and the uid of the peer.
     fn group(&self) -> (Group, u32);
-    /// The Unix user of the other end, where the kernel says it.
+    /// Returns the Unix user of the peer, if the kernel knows it.
     fn owner(&self) -> Option<u32>;
-    /// Writes what fits at once.
+    /// Writes as much as fits at once.
     fn say(&self, bytes: &[u8]);
-    /// The same connection on no runtime.
+    /// The connection, detached from a runtime.
     type Homeless: Send + 'static;
-    /// Leaves the runtime that has received it.
+    /// Detaches it from its runtime.
     fn leave(self) -> std::io::Result<Self::Homeless>;
-    /// Enters the runtime that this is called on.
+    /// Attaches it to the present runtime.
     fn enter(homeless: Self::Homeless) -> std::io::Result<Self>;
 }
 
@@ -44,11 +44,11 @@ impl Listener for UnixListener {
 
 impl Stream for UnixStream {
     fn group(&self) -> (Group, u32) {
-        // A peer whose credentials cannot be read is nobody: the key or a token must speak for it.
+        // A peer without readable credentials is unidentified; it needs the key or a token.
         let Ok(peer) = self.peer_cred() else { return (Group::Anyone, u32::MAX) };
         let own = nix::unistd::geteuid().as_raw();
         let group = match peer.pid() {
-            // All workers, and the operator, may have this uid: the process tells them apart.
+            // All workers and the operator may share this uid, so the process distinguishes them.
             Some(pid) if peer.uid() == own => Group::Process(pid),
             Some(_) | None => Group::User(peer.uid()),
         };
@@ -74,9 +74,9 @@ impl Stream for UnixStream {
     }
 }
 
-/// Writes at once, also where the runtime has not seen yet that this can be done.
+/// Writes at once, even if the runtime does not yet know that the socket is writable.
 fn say(stream: &impl AsFd, bytes: &[u8]) {
-    // A peer that does not read hears nothing.
+    // A peer that does not read gets nothing.
     rustix::net::send(stream, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL).ok();
 }
 

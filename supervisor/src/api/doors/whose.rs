@@ -1,14 +1,14 @@
-//! Which run a group of connections belongs to, as far as that is known before a token is shown.
+//! Finds the runs of a group of connections, before a token is presented.
 
 use kernel::Run;
 use shim::rundir::ProcessStat;
 
 use super::bounds::Group;
 
-/// The most parents of a process that are examined.
+/// Limit on the examined ancestors of a process.
 const ABOVE: usize = 64;
 
-/// Whether connections are those of a run.
+/// True if a group's connections belong to a run.
 pub(super) fn is_of(group: Group, run: &Run) -> bool {
     match group {
         Group::User(uid) => run.worker_uid == Some(uid),
@@ -18,7 +18,7 @@ pub(super) fn is_of(group: Group, run: &Run) -> bool {
     }
 }
 
-/// Whether a process is a worker or descends from one. A process that has lost its parent is a child of the worker's shim.
+/// True if a process is the worker or its descendant. An orphaned process becomes a child of the worker's shim.
 fn is_beneath(pid: i32, worker: i32) -> bool {
     let parent = |pid: i32| ProcessStat::of(pid).ok().map(|stat| stat.parent).filter(|parent| *parent > 1);
     let shim = parent(worker);
