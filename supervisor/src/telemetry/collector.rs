@@ -1,4 +1,4 @@
-//! One message to a collector (OTLP 1, "OTLP/HTTP"): a request of its own, within a time limit.
+//! Sends one message to a collector (OTLP 1, "OTLP/HTTP"): one HTTP request within a time limit.
 
 use std::time::Duration;
 
@@ -14,12 +14,12 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::config::telemetry::Endpoint;
 use crate::failure::with_causes;
 
-/// How long a message may take.
+/// Time limit of a message.
 const TIME: Duration = Duration::from_secs(10);
-/// More of an answer is not read.
+/// Limit on the bytes read of a reply.
 const ANSWER_BYTES: usize = 64 << 10;
 
-/// Why a message was not taken.
+/// Reason why a message was not accepted.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NotTaken {
     /// Another try may help.
@@ -30,7 +30,7 @@ pub(super) enum NotTaken {
     Refused(StatusCode),
 }
 
-/// What the answer says of spans that were not taken with the rest.
+/// Reply to a message, with the number of rejected spans.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Answer {
@@ -40,11 +40,11 @@ struct Answer {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Partial {
-    /// A number of 64 bits, which is a string in JSON.
+    /// 64-bit integer, which OTLP's JSON encodes as a string.
     rejected_spans: String,
 }
 
-/// Sends a message. Returns how many of its spans were not taken.
+/// Sends a message. Returns the number of rejected spans.
 pub(super) async fn send(endpoint: &Endpoint, message: Bytes) -> Result<u64, NotTaken> {
     let late = || NotTaken::Later(format!("it does not answer within {} seconds", TIME.as_secs()));
     tokio::time::timeout(TIME, exchange(endpoint, message)).await.map_err(|_| late())?
@@ -69,7 +69,7 @@ async fn exchange(endpoint: &Endpoint, message: Bytes) -> Result<u64, NotTaken> 
             let answer: Answer = serde_json::from_slice(&bytes).unwrap_or_default();
             Ok(answer.partial_success.rejected_spans.parse().unwrap_or(0))
         }
-        // Those that the protocol calls retryable.
+        // Retryable statuses of the protocol.
         429 | 502 | 503 | 504 => Err(NotTaken::Later(format!("it answers {status}"))),
         _ => Err(NotTaken::Refused(status)),
     }

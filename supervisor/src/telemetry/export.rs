@@ -1,4 +1,4 @@
-//! Empties the queue of spans: some at a time, again and again while the collector does not answer, and never for longer than the daemon lives.
+//! Sends the queued spans in batches, retries while the collector does not respond, and stops with the daemon.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,23 +12,22 @@ use super::collector::{NotTaken, send};
 use super::{Counts, Spans, spans};
 use crate::service::Service;
 
-/// How many runs go into one message.
+/// Limit on the runs in one message.
 const BATCH: usize = 64;
-/// The pause after the first message that was not taken; it doubles.
+/// Pause after the first failure; each further failure doubles it.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The longest pause.
 const LONGEST: Duration = Duration::from_secs(30);
-/// How long the last message may take when the daemon ends.
+/// Time limit of the last message when the daemon ends.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// The end of the queue.
+/// Receiving end of the queue.
 #[derive(Debug)]
 pub(crate) struct Exporter {
     waiting: mpsc::Receiver<Spans>,
     counts: Arc<Counts>,
 }
 
-/// The spans of some runs.
+/// Spans of several runs.
 struct Batch {
     spans: Vec<serde_json::Value>,
 }
@@ -38,18 +37,18 @@ impl Exporter {
         Exporter { waiting, counts }
     }
 
-    /// Sends what comes until the daemon ends.
+    /// Sends batches until the daemon ends.
     pub(crate) async fn run(mut self, service: Arc<Service>, host: String, stop: CancellationToken) {
         loop {
             let first = tokio::select! {
-                // Nothing is taken out of the queue by an arm that is cancelled.
+                // Cancel-safe: a cancelled `recv` takes nothing out of the queue.
                 () = stop.cancelled() => break,
                 first = self.waiting.recv() => first,
             };
             let Some(first) = first else { return };
             let batch = self.batch(first);
             tokio::select! {
-                // The message that is under way is lost.
+                // The message in progress is lost.
                 () = stop.cancelled() => {
                     add(&self.counts.dropped, batch.count());
                     break;
@@ -60,7 +59,7 @@ impl Exporter {
         self.last(&service, &host).await;
     }
 
-    /// What can go into one message.
+    /// Collects the spans for one message.
     fn batch(&mut self, first: Spans) -> Batch {
         let mut spans = first;
         for _ in 1..BATCH {
@@ -70,12 +69,12 @@ impl Exporter {
         Batch { spans }
     }
 
-    /// Sends a message, until it is taken or refused for good.
+    /// Sends a message until it is accepted or refused for good.
     async fn send(&self, service: &Service, host: &str, batch: &Batch) {
         let message = batch.message(host);
         let mut pause = PAUSE;
         loop {
-            // Read anew each time: a reload may name another one, or none.
+            // Read for each try: a reload may change or remove the collector.
             let Some(endpoint) = service.config().telemetry.otlp_endpoint.clone() else {
                 return add(&self.counts.dropped, batch.count());
             };
@@ -102,7 +101,7 @@ impl Exporter {
         add(&self.counts.dropped, rejected);
     }
 
-    /// Sends what still waits, once and briefly.
+    /// Sends the remaining spans in one brief try.
     async fn last(&mut self, service: &Service, host: &str) {
         let Ok(first) = self.waiting.try_recv() else { return };
         let mut batch = Batch { spans: first };

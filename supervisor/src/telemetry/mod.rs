@@ -1,8 +1,9 @@
-//! Traces: a span for each run that has ended, with one for each of its steps, to a collector that speaks OTLP over HTTP. Off unless
-//! `[telemetry]` names one.
+//! Traces: a span for each ended run and for each of its steps, sent to a collector that speaks OTLP over HTTP.
+//! Disabled unless `[telemetry]` names a collector.
 //!
-//! What a span says is on the board already, except when a start began and its workspace was there: those two times are kept for live
-//! runs. The queue is bounded and nobody waits for room in it: what a collector does not take is dropped and counted.
+//! The board has all data of the spans, except for the times at which a start began and its workspace was ready.
+//! These two are kept in memory for live runs. The queue is bounded and no caller waits for it: spans that do not fit, or
+//! that the collector refuses, are dropped and counted.
 
 mod collector;
 mod export;
@@ -18,21 +19,21 @@ use tokio::sync::mpsc;
 
 pub(crate) use self::export::Exporter;
 
-/// How many runs wait for the collector; what is more is dropped. A span has about 1 KiB, and a run five.
+/// Limit on the runs that wait for the collector; more are dropped. A run has five spans of about 1 KiB.
 const WAITING: usize = 1024;
 
 type RunKey = (BoardId, RunId);
 
-/// What is known of the start of a live run beside its row.
+/// Start times of a live run that its row lacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Marks {
-    /// When its claim was asked for.
+    /// Time at which the claim was requested.
     claiming: Option<Timestamp>,
-    /// When its workspace was there.
+    /// Time at which the workspace was ready.
     prepared: Option<Timestamp>,
 }
 
-/// How many spans a collector has taken, and how many it never got.
+/// Numbers of spans that were exported and dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     exported: AtomicU64,
@@ -49,10 +50,10 @@ impl Counts {
     }
 }
 
-/// The spans of one run.
+/// Spans of one run.
 type Spans = Vec<Value>;
 
-/// Where runs leave what their spans say.
+/// Collects the data for spans.
 #[derive(Clone, Debug)]
 pub(crate) struct Tracer {
     queue: mpsc::Sender<Spans>,
@@ -61,7 +62,7 @@ pub(crate) struct Tracer {
 }
 
 impl Tracer {
-    /// Makes the queue, and what empties it.
+    /// Makes the queue and its exporter.
     pub(crate) fn open() -> (Self, Exporter) {
         let (queue, waiting) = mpsc::channel(WAITING);
         let counts = Arc::new(Counts::default());
@@ -73,23 +74,23 @@ impl Tracer {
         &self.counts
     }
 
-    /// Notes when the claim of a run was asked for.
+    /// Records the time at which a run's claim was requested.
     pub(crate) fn claimed(&self, run: RunKey, asked_at: Timestamp) {
         self.marks().entry(run).or_default().claiming = Some(asked_at);
     }
 
-    /// Notes when the workspace of a run was there.
+    /// Records the time at which a run's workspace was ready.
     pub(crate) fn prepared(&self, run: RunKey, at: Timestamp) {
         self.marks().entry(run).or_default().prepared = Some(at);
     }
 
-    /// Sends the spans of a run, as the board has it, whose end was recorded at a time. Waits for nothing.
+    /// Queues the spans of a run, as the board has it, whose end was recorded at `recorded_at`. Never waits.
     pub(crate) fn ended(&self, (name, id): (&BoardName, BoardId), run: &Run, recorded_at: Timestamp) {
         let marks = self.marks().remove(&(id, run.id)).unwrap_or_default();
         self.send(spans::of((name, id), run, marks, recorded_at));
     }
 
-    /// Returns whether there was room.
+    /// Queues spans. Returns true if there was space.
     fn send(&self, spans: Spans) -> bool {
         let count = spans.len() as u64;
         let is_sent = self.queue.try_send(spans).is_ok();
@@ -99,13 +100,13 @@ impl Tracer {
         is_sent
     }
 
-    /// Forgets the times of a run, whose spans nobody wants.
+    /// Forgets the times of a run whose spans are not wanted.
     pub(crate) fn forget(&self, run: RunKey) {
         self.marks().remove(&run);
     }
 
     fn marks(&self) -> MutexGuard<'_, HashMap<RunKey, Marks>> {
-        // A thread that panicked with the lock had changed one entry, which is complete.
+        // A thread that panicked with the lock had changed a single entry, which is complete.
         self.marks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,5 @@
-//! What the spans of a run say, as JSON of OTLP (opentelemetry-proto, `trace/v1/trace.proto`; its numbers of 64 bits are strings).
+//! Composes the spans of a run as OTLP JSON (opentelemetry-proto, `trace/v1/trace.proto`; 64-bit integers are
+//! strings).
 
 use kernel::{BoardId, BoardName, Outcome, Run, Timestamp};
 use serde_json::{Value, json};
@@ -6,12 +7,12 @@ use sha2::{Digest as _, Sha256};
 
 use super::Marks;
 
-/// Work inside of one program.
+/// Span kind: work inside one program.
 const INTERNAL: u32 = 1;
-/// The status of what failed.
+/// Span status: failed.
 const ERROR: u32 = 2;
 
-/// The names of a trace and of its spans are those of the run, so what is sent twice is one trace.
+/// Ids of a trace and its spans, derived from the run, so that a repeated message yields the same trace.
 struct Names(String);
 
 impl Names {
@@ -28,7 +29,7 @@ impl Names {
     }
 }
 
-/// Returns the span of a run and those of its steps.
+/// Returns the spans of a run and its steps.
 pub(super) fn of(
     (board, id): (&BoardName, BoardId),
     run: &Run,
@@ -94,7 +95,7 @@ fn span(names: &Names, step: &str, (from, to): (Timestamp, Timestamp)) -> Value 
         "name": step,
         "kind": INTERNAL,
         "startTimeUnixNano": nanoseconds(from),
-        // A clock that was set back makes no span that ends before it begins.
+        // A clock that was set back must not yield a span that ends before it begins.
         "endTimeUnixNano": nanoseconds(to.max(from)),
     })
 }
@@ -103,7 +104,7 @@ fn nanoseconds(at: Timestamp) -> String {
     (i128::from(at.as_micros()) * 1000).to_string()
 }
 
-/// Puts the spans of some runs into one message.
+/// Composes a message from the spans of several runs.
 pub(super) fn message(host: &str, spans: &[Value]) -> Value {
     let text = |key: &str, value: &str| json!({ "key": key, "value": { "stringValue": value } });
     let version = env!("CARGO_PKG_VERSION");
