@@ -1,4 +1,4 @@
-//! The way through everything that a board has left, in pieces that take a moment each.
+//! Collects a board's leftovers in short steps, which a cursor continues.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,24 +14,24 @@ use crate::host::uids::uids_of;
 use crate::paths::Root;
 use crate::service::{BoardHandle, Service};
 
-/// The events folded in one transaction: others wait for it.
+/// Events folded in one transaction; other writes wait for it.
 const FOLD: u32 = 500;
-/// The stored replies deleted in one transaction.
+/// Stored replies deleted in one transaction.
 const REPLIES: u32 = 1000;
-/// The rows of the ledger deleted in one transaction.
+/// Ledger rows deleted in one transaction.
 const LEDGER: u32 = 1000;
-/// The tasks read at once.
+/// Tasks read at once.
 const TASKS: u32 = 100;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Ages {
-    /// Logs of runs that ended before it go.
+    /// Logs of runs that ended before this time are removed.
     pub(crate) logs: Timestamp,
-    /// Replies that were stored before it go.
+    /// Replies stored before this time are removed.
     pub(crate) replies: Timestamp,
-    /// What was used before this calendar day goes.
+    /// Ledger rows before this calendar day are removed.
     pub(crate) ledger: String,
-    /// Events before it are folded; none keeps them all.
+    /// Events before this time are folded; none keeps them all.
     pub(crate) events: Option<Timestamp>,
 }
 
@@ -59,7 +59,7 @@ impl std::str::FromStr for Cursor {
     }
 }
 
-/// One kind of thing after the other.
+/// Kinds of leftovers in the order of collection.
 const STAGES: [Kind; 10] = [
     Kind::Workspace,
     Kind::Worktree,
@@ -75,9 +75,9 @@ const STAGES: [Kind; 10] = [
 
 #[derive(Debug)]
 pub(crate) struct Batch {
-    /// What goes, and what stays for a reason.
+    /// Removed items, and items that stay with their reasons.
     pub(crate) items: Vec<Item>,
-    /// Where to go on; none at the end.
+    /// Cursor to continue from; none at the end.
     pub(crate) next: Option<Cursor>,
 }
 
@@ -86,13 +86,13 @@ pub(crate) struct Collection {
     pub(crate) service: Arc<Service>,
     pub(crate) board: Arc<BoardHandle>,
     pub(crate) sweep: Sweep,
-    /// How old things have to be.
+    /// Age limits.
     pub(crate) ages: Ages,
     pub(crate) until: Instant,
 }
 
 impl Collection {
-    /// Goes on from a cursor. Blocking.
+    /// Continues from a cursor. Blocking.
     pub(crate) fn go_on(&self, from: Cursor) -> Result<Batch, Failure> {
         let mut items = Vec::new();
         let Cursor { mut stage, mut after } = from;
@@ -126,7 +126,7 @@ impl Collection {
         Instant::now() >= self.until
     }
 
-    /// Takes a step for each name in a directory. Returns the last one where time is up before the end.
+    /// Calls `step` for each name in a directory. Returns the last name if time ran out before the end.
     fn each(
         &self,
         dir: &Path,
@@ -193,7 +193,7 @@ impl Collection {
             let Some(last) = tasks.last().map(|task| task.id.clone()) else { return Ok(None) };
             for task in tasks {
                 let Some((path, worktree)) = worktrees::place(&task) else { continue };
-                // Most are gone already, and a job process costs more than a look.
+                // Most are gone already, and a job process costs more than this check.
                 if path.symlink_metadata().is_ok() {
                     let runs = self.board.readers().with(|view| view.runs(&task.id))?;
                     let at = (self.root(), self.board.name());
@@ -222,7 +222,7 @@ impl Collection {
                 Some(task) => {
                     items.extend(logs::of_task(path, &id, &runs, self.ages.logs, self.sweep));
                     if self.sweep == Sweep::Remove && task.status == kernel::Status::Archived {
-                        // It goes when it is empty; no further run of the task writes to it.
+                        // Fails while the directory has logs; no further run of the task writes to it.
                         std::fs::remove_dir(path).ok();
                     }
                 }
@@ -260,7 +260,7 @@ impl Collection {
                 items.extend(foreign(Kind::Home, path, None, "the supervisor did not make it"));
                 return Ok(());
             };
-            // A run that goes on without its row has its directory.
+            // A run that continues without its row still has a run directory.
             let kept = self.root().run_dir(self.board.name(), id);
             let kept = match self.sweep {
                 Sweep::Look => {
@@ -313,7 +313,7 @@ impl Collection {
         let before = self.ages.replies;
         let mut gone = (0, 0);
         let rest = loop {
-            // The search reads the whole table; only the removal holds up others.
+            // The search reads the whole table; only the removal blocks other writes.
             let (found, bytes) = self.board.readers().with(|view| view.old_replies(before, self.page()))?;
             let count = found.len();
             gone = (gone.0 + count as u64, gone.1 + bytes);

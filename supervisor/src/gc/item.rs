@@ -1,4 +1,4 @@
-//! One thing that goes or stays, and why.
+//! Results of a collection: an item that is removed or stays, with the reason.
 
 use std::path::Path;
 
@@ -8,41 +8,40 @@ use workspace::Size;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// There is nothing.
+    /// Nothing exists.
     Absent,
-    /// It goes, and this is what it holds.
+    /// Removed; this is its size.
     Gone(Size),
-    /// It stays: it is not this program's to remove.
+    /// Stays, because this program does not own it.
     Foreign(String),
-    /// It stays, although it should go: it is in use, holds work, or the host refuses.
+    /// Stays although it should be removed: it is in use, holds work, or the host refuses.
     Stuck(String),
 }
 
-/// What kind of thing it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
     Workspace,
     Worktree,
-    /// The log of a run, or all logs of a task that is gone.
+    /// Log of a run, or all logs of a deleted task.
     Log,
-    /// The directory of a run that is over.
+    /// Directory of a run that is over.
     RunDirectory,
-    /// The private directories of a run that is over.
+    /// Private directories of a run that is over.
     Home,
-    /// What the agents of a task keep between its runs.
+    /// Sessions that agents of a task keep between runs.
     Sessions,
-    /// The bytes of attachments that no task has any more.
+    /// Contents of attachments that no task refers to.
     Attachment,
-    /// Stored replies to requests that nobody repeats any more.
+    /// Stored replies to requests that are too old to be repeated.
     Replies,
-    /// What was used on days long ago.
+    /// Use of long past days.
     Ledger,
     Events,
 }
 
 impl Kind {
-    /// Whether it is rows of the board, which have no place of their own.
+    /// True for rows of the board, which have no path.
     pub(crate) fn is_rows(self) -> bool {
         matches!(self, Kind::Replies | Kind::Ledger | Kind::Events)
     }
@@ -64,23 +63,23 @@ impl Kind {
     }
 }
 
-/// One thing that goes, or that stays for a reason.
+/// An item that is removed, or that stays for a reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Item {
     pub(crate) kind: Kind,
-    /// Where it is; for rows of the board, what they are.
+    /// Path; for rows of the board, their description.
     pub(crate) path: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) task: Option<TaskId>,
     pub(crate) bytes: u64,
     pub(crate) entries: u64,
-    /// Why it stays; none for what goes.
+    /// Reason why it stays; none if it is removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) why: Option<String>,
 }
 
 impl Item {
-    /// Tells of a thing on disk; nothing where there is nothing.
+    /// Makes the item of a path; none if nothing exists.
     pub(super) fn of(kind: Kind, path: &Path, task: Option<&TaskId>, fate: Fate) -> Option<Self> {
         let (size, why) = match fate {
             Fate::Absent => return None,
@@ -91,7 +90,7 @@ impl Item {
         Some(Item { kind, path, task: task.cloned(), bytes: size.bytes, entries: size.entries, why })
     }
 
-    /// Adds more rows of the same kind.
+    /// Adds the counts of more rows of the same kind.
     pub(crate) fn grow(&mut self, more: &Self) {
         self.entries += more.entries;
         self.bytes += more.bytes;
@@ -99,7 +98,7 @@ impl Item {
         self.path = format!("{} {what}", self.entries);
     }
 
-    /// Tells of rows of the board; nothing where there are none.
+    /// Makes the item of board rows; none for a count of 0.
     pub(super) fn rows(kind: Kind, what: &str, count: u64, bytes: u64) -> Option<Self> {
         let path = format!("{count} {what}");
         (count > 0).then_some(Item { kind, path, task: None, bytes, entries: count, why: None })

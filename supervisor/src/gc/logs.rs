@@ -1,4 +1,4 @@
-//! The logs of runs that nobody reads any more.
+//! Removes logs of deleted tasks, and old logs of runs.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use super::{Fate, Item, Kind, Sweep, places};
 use crate::failure::Failure;
 use crate::paths::Root;
 
-/// Removes every log of a task that is no more.
+/// Removes every log of a deleted task.
 pub(crate) fn remove_all(root: &Root, board: &BoardName, task: &TaskId) -> Result<(), Failure> {
     match of_deleted(root, board, task, Sweep::Remove) {
         Fate::Absent | Fate::Gone(_) => Ok(()),
@@ -19,7 +19,7 @@ pub(crate) fn remove_all(root: &Root, board: &BoardName, task: &TaskId) -> Resul
     }
 }
 
-/// All logs of a task that is no more. Only this program writes to their directory.
+/// Collects all logs of a deleted task. Only this program writes to their directory.
 pub(super) fn of_deleted(root: &Root, board: &BoardName, task: &TaskId, sweep: Sweep) -> Fate {
     let base = root.logs(board);
     let take = || {
@@ -35,7 +35,7 @@ pub(super) fn of_deleted(root: &Root, board: &BoardName, task: &TaskId, sweep: S
     take().unwrap_or_else(|fate| fate)
 }
 
-/// The logs of a task whose runs ended before a moment.
+/// Collects the logs of a task's runs that ended before a time.
 pub(super) fn of_task(dir: &Path, task: &TaskId, runs: &[Run], before: Timestamp, sweep: Sweep) -> Vec<Item> {
     let item = |path: &Path, fate| Item::of(Kind::Log, path, Some(task), fate);
     if let Err(fate) = places::directory(dir) {

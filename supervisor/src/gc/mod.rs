@@ -1,8 +1,8 @@
-//! What tasks leave on the host, and how it is removed: only what this program created, and nothing that is in use.
+//! Removes leftovers of tasks from the host: only files that this program created, and never files in use.
 //!
-//! Whatever lies in a directory that a worker could write is measured and removed by a job process under that worker's uid.
-//! Names are listed before the board is read: what was made for a run after that is not among them, and the state of
-//! each one that is listed is at least as new as its name.
+//! A job process under the worker's uid measures and removes everything in directories that the worker could write.
+//! Names are listed before the board is read. So files made later for a new run are not in the list, and each listed
+//! name is judged by a state at least as recent as the name.
 
 mod collection;
 mod item;

@@ -1,4 +1,4 @@
-//! What may be touched at all: real directories of the expected owner, and nothing that somebody holds.
+//! Checks before a removal: only real directories of the expected owner, and only under a lease.
 
 use std::fs::Metadata;
 use std::io::ErrorKind;
@@ -11,7 +11,7 @@ use workspace::{Job, Lease, LeaseError, LeaseHolder, Name, Outcome, Place, Size}
 use super::Fate;
 use crate::host::job::{self, JobFailure};
 
-/// Looks at what should be a directory. Anything else is nothing of ours.
+/// Reads the metadata of a directory. Any other kind of file does not belong to this program.
 pub(super) fn directory(path: &Path) -> Result<Metadata, Fate> {
     match std::fs::symlink_metadata(path) {
         Ok(meta) if meta.is_dir() => Ok(meta),
@@ -26,13 +26,13 @@ pub(super) fn own_uid() -> u32 {
     nix::unistd::geteuid().as_raw()
 }
 
-/// The user to become for what belongs to somebody else.
+/// Returns the user to become for files of another user.
 pub(super) fn identity(uid: u32, gid: u32) -> Option<Identity> {
     (uid != own_uid()).then_some(Identity { uid, gid })
 }
 
-/// Takes the lease on a directory: nobody begins to work there meanwhile. Another removal of it is waited for, after which
-/// nothing is left.
+/// Takes the lease on a directory, so that no run starts in it meanwhile. Waits for another removal of the directory,
+/// after which it is absent.
 pub(super) fn lease(leases: &Path, path: &Path, meta: &Metadata, board: &str) -> Result<Lease, Fate> {
     let place = Place { device: meta.dev(), inode: meta.ino() };
     let holder = LeaseHolder::Removal { removed_by_board: board.to_owned() };
@@ -42,7 +42,7 @@ pub(super) fn lease(leases: &Path, path: &Path, meta: &Metadata, board: &str) ->
     })
 }
 
-/// Measures `base/name` as a user, its top included.
+/// Measures `base/name` under a user, including the directory itself.
 pub(super) fn measure(identity: Option<Identity>, base: &Path, name: &Name) -> Result<Size, Fate> {
     let job = Job::Measure { base: base.to_owned(), name: name.clone() };
     match job::work(identity, Vec::new(), vec![base.join(name.as_str())], job).map_err(stuck)? {
@@ -51,7 +51,7 @@ pub(super) fn measure(identity: Option<Identity>, base: &Path, name: &Name) -> R
     }
 }
 
-/// Why a job was not done, with what the reader can do about it.
+/// Converts the failure of a job, with its remedy.
 pub(super) fn stuck(failure: JobFailure) -> Fate {
     Fate::Stuck(match failure.hint {
         Some(hint) => format!("{} ({hint})", failure.message),

@@ -1,4 +1,4 @@
-//! Directories and homes of runs that are over: what a removal that failed, or was cut short, has left.
+//! Collects directories and homes of runs that are over: leftovers of removals that failed or were interrupted.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -10,13 +10,13 @@ use workspace::{Name, Size};
 use super::{Fate, Sweep, places};
 use crate::host::{ended, remove};
 
-/// The directory of a run that the board knows to be over, or does not know.
+/// Collects the directory of a run that is over or unknown to the board.
 pub(super) fn directory(path: &Path, sweep: Sweep) -> Fate {
     let take = || {
         places::directory(path)?;
         let stuck = |e: &dyn std::error::Error| Fate::Stuck(crate::failure::with_causes(e));
         let size = size_of(path)?;
-        // A name with a dot is that of a removal that was cut short: no shim can find its directory any more.
+        // A name with a dot marks an interrupted removal: no shim can find the directory any more.
         if path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b".")) {
             if sweep == Sweep::Remove {
                 std::fs::remove_dir_all(path).map_err(|e| Fate::Stuck(e.to_string()))?;
@@ -25,7 +25,8 @@ pub(super) fn directory(path: &Path, sweep: Sweep) -> Fate {
         }
         let dir = match RunDir::open(path) {
             Ok(dir) => dir,
-            // It came with a copy of another root, whose run it names: only the directory is this one's.
+            // The directory was copied from another root, whose run it names. Only the copy is removed; the run
+            // itself belongs to the other root.
             Err(RunDirError::Copied { .. }) => {
                 if sweep == Sweep::Remove {
                     std::fs::remove_dir_all(path).map_err(|e| Fate::Stuck(e.to_string()))?;
@@ -45,7 +46,7 @@ pub(super) fn directory(path: &Path, sweep: Sweep) -> Fate {
     take().unwrap_or_else(|fate| fate)
 }
 
-/// The home and the temporary files of such a run.
+/// Collects the home and the temporary files of such a run.
 pub(super) fn home(path: &Path, run: Option<&Run>, sweep: Sweep) -> Fate {
     let take = || {
         let meta = places::directory(path)?;
@@ -75,7 +76,7 @@ pub(super) fn home(path: &Path, run: Option<&Run>, sweep: Sweep) -> Fate {
     take().unwrap_or_else(|fate| fate)
 }
 
-/// What only this program writes to.
+/// Returns the size of a directory that only this program writes.
 fn size_of(path: &Path) -> Result<Size, Fate> {
     let entries = std::fs::read_dir(path).map_err(|e| Fate::Stuck(e.to_string()))?;
     let files = entries.flatten().filter_map(|entry| entry.metadata().ok());

@@ -1,4 +1,4 @@
-//! The scratch workspace of a task that is over.
+//! Collects the scratch workspace of a task that is over.
 
 use std::collections::BTreeSet;
 use std::fs::Metadata;
@@ -16,19 +16,18 @@ use crate::host::job;
 use crate::paths::Root;
 use crate::service::BoardHandle;
 
-/// Whose a scratch workspace may be.
+/// Expected owner of a scratch workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// This user's.
     Uid(u32),
-    /// One of the users that workers of the board have had.
+    /// Any uid in the board's range of worker uids.
     Former(RangeInclusive<u32>),
-    /// Nobody's: no worker ever had it.
+    /// None: the task never had a worker.
     Nobody,
 }
 
 impl Owner {
-    /// The owner that the workspace of a task should have. As root, each task has a user of its own.
+    /// Returns the expected owner of a task's workspace. As root, each task has a uid of its own.
     pub(crate) fn of(worker_uid: Option<u32>) -> Self {
         let own = nix::unistd::geteuid();
         if own.is_root() { worker_uid.map_or(Owner::Nobody, Owner::Uid) } else { Owner::Uid(own.as_raw()) }
@@ -50,21 +49,20 @@ pub(crate) struct Scratch<'a> {
     pub(crate) root: &'a Root,
     pub(crate) board: &'a BoardName,
     pub(crate) task: &'a TaskId,
-    /// Whose it should be.
     pub(crate) owner: Owner,
-    /// Directories that other tasks work in, or will.
+    /// Directories in which other tasks work or will work.
     pub(crate) needed: &'a BTreeSet<PathBuf>,
 }
 
 impl Scratch<'_> {
-    /// Looks at the workspace, or removes it. Blocking.
+    /// Examines the workspace, or removes it. Blocking.
     pub(crate) fn collect(&self, sweep: Sweep) -> Fate {
         let path = self.root.workspaces(self.board).join(self.task.as_str());
         let meta = match places::directory(&path) {
             Ok(meta) => meta,
             Err(fate) => return fate,
         };
-        // A preparation that was cut short leaves an empty directory that was not given away yet.
+        // An interrupted preparation leaves an empty directory whose owner was not changed yet.
         let unfinished = meta.uid() == places::own_uid() && is_empty(&path);
         if !unfinished && let Some(why) = self.owner.refuse(meta.uid()) {
             return Fate::Foreign(why);
@@ -93,10 +91,11 @@ impl Scratch<'_> {
     }
 }
 
-/// Removes the sessions and the scratch workspace of a task that is archived, and says what became of them. Blocking.
+/// Removes the sessions and the scratch workspace of an archived task. Returns the result. Blocking.
 ///
-/// What a task handed over is kept with it, where a run of this supervisor made it. What was handed over by hand and lies
-/// in the workspace alone keeps the workspace, until it is attached or `gc` is asked.
+/// Artifacts handed over by a run of this supervisor are stored with the task. An artifact that an external worker
+/// handed over and that exists only in the workspace keeps the workspace, until the artifact is attached or `gc` is
+/// called.
 pub(crate) fn remove_archived(root: &Root, board: &BoardHandle, id: &TaskId) -> Result<Fate, Failure> {
     let (task, runs, files, needed) = board.readers().with(|view| {
         Ok((view.task(id)?, view.runs(id)?, view.attachments(id)?, view.directories_in_use()?))
@@ -124,7 +123,7 @@ pub(crate) fn remove_archived(root: &Root, board: &BoardHandle, id: &TaskId) -> 
     Ok(scratch.collect(Sweep::Remove))
 }
 
-/// Whether a task works in a scratch workspace.
+/// True if a task works in a scratch workspace.
 pub(crate) fn has_scratch(task: &Task) -> bool {
     matches!(task.workspace.parse(), Ok(WorkspaceSpec::Scratch))
 }

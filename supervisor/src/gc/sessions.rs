@@ -1,4 +1,4 @@
-//! What the agents of a task keep between its runs: their sessions. They go with the task.
+//! Collects the sessions that agents of a task keep between runs; they are removed with the task.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::{Fate, Sweep, places};
 use crate::host::job;
 use crate::paths::Root;
 
-/// Looks at what the agents of a task keep, or removes it. Blocking.
+/// Examines the sessions of a task, or removes them. Blocking.
 pub(crate) fn of_task(root: &Root, board: &BoardName, task: &TaskId, sweep: Sweep) -> Fate {
     let base = root.sessions(board).join(task.as_str());
     let take = || {
@@ -30,7 +30,7 @@ pub(crate) fn of_task(root: &Root, board: &BoardName, task: &TaskId, sweep: Swee
     take().unwrap_or_else(|fate| fate)
 }
 
-/// The same of one profile, whose worker owns the directory: it alone could write there.
+/// Collects the sessions of one profile. Its worker owns the directory and alone could write there.
 pub(crate) fn of_profile(base: &Path, name: &str, sweep: Sweep) -> Result<Size, Fate> {
     let path = base.join(name);
     let meta = places::directory(&path)?;

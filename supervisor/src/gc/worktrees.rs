@@ -1,4 +1,5 @@
-//! The git worktree of a task that is over: it goes when all that is in it is somewhere else too, or is given up.
+//! Collects the git worktree of a task that is over: it is removed if all its contents exist elsewhere too, or are
+//! discarded.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use super::{Fate, Sweep, places};
 use crate::host::job::{self, Cause, JobFailure};
 use crate::paths::Root;
 
-/// Returns where the worktree of a task is or was; none for a task with another kind of workspace.
+/// Returns the path of a task's worktree; none for a task with another kind of workspace.
 pub(super) fn place(task: &Task) -> Option<(PathBuf, Worktree)> {
     let Ok(WorkspaceSpec::Worktree { repository: Some(repository) }) = task.workspace.parse() else {
         return None;
@@ -19,8 +20,8 @@ pub(super) fn place(task: &Task) -> Option<(PathBuf, Worktree)> {
     Some((worktree.path(), worktree))
 }
 
-/// Removes the worktree of a task with its branch and all that the repository keeps for it, and loses no more than may be
-/// lost. Blocking.
+/// Removes the worktree of a task with its branch and its records in the repository, and loses no more than `loss`
+/// allows. Blocking.
 pub(crate) fn remove(root: &Root, board: &BoardName, task: &Task, runs: &[Run], loss: Loss) -> Fate {
     match place(task) {
         Some((path, worktree)) => collect(worktree, &path, runs, (root, board), (Sweep::Remove, loss)),
@@ -28,7 +29,7 @@ pub(crate) fn remove(root: &Root, board: &BoardName, task: &Task, runs: &[Run], 
     }
 }
 
-/// Looks at the worktree, or removes it with its branch. Blocking.
+/// Examines the worktree, or removes it with its branch. Blocking.
 pub(super) fn collect(
     worktree: Worktree,
     path: &Path,
@@ -39,7 +40,7 @@ pub(super) fn collect(
     let task = worktree.id.clone();
     let take = || {
         job::require_answer(&worktree.repository).map_err(places::stuck)?;
-        // A tree that is gone may have left its branch.
+        // A missing directory may have left its branch.
         let meta = match places::directory(path) {
             Ok(meta) => Some(meta),
             Err(Fate::Absent) => None,
@@ -88,7 +89,7 @@ pub(super) fn collect(
     take().unwrap_or_else(|fate| fate)
 }
 
-/// The refusal of a worktree that holds work, with the command that gives the work up.
+/// Adds the command that discards the work to the refusal of a worktree that holds work.
 fn with_way_out(failure: JobFailure, board: &BoardName, task: &Name) -> JobFailure {
     let Cause::Workspace(code) = failure.cause else { return failure };
     if code.origin() != Origin::Work {
