@@ -1,18 +1,18 @@
-//! Which addresses are the internet's, and which are a host's own, a network's own or nobody's.
+//! Classifies addresses: public on the internet, or local, private, reserved.
 //!
-//! A name may resolve to anything: who owns it can point it at the host's loopback, at a neighbour, or at the service that
-//! gives a cloud machine its credentials. So only addresses that anybody may have on the internet are connected to without
-//! being named.
+//! A name may resolve to any address: its owner can point it at the host's loopback, at a neighbour, or at the
+//! metadata service that gives a cloud machine its credentials. So an address that is not public is connected to only
+//! if the policy names it.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Blocks of IPv4 that are not the internet's (RFC 6890 and the registry of special-purpose addresses of IANA).
+/// IPv4 blocks that are not public (RFC 6890 and IANA's registry of special-purpose addresses).
 const SPECIAL_V4: [([u8; 4], u32); 16] = [
     ([0, 0, 0, 0], 8),
     ([10, 0, 0, 0], 8),
     ([100, 64, 0, 0], 10),
     ([127, 0, 0, 0], 8),
-    // Link-local, and with it the metadata service of cloud machines, 169.254.169.254.
+    // Link-local, including the metadata service of cloud machines, 169.254.169.254.
     ([169, 254, 0, 0], 16),
     ([172, 16, 0, 0], 12),
     ([192, 0, 0, 0], 24),
@@ -23,12 +23,12 @@ const SPECIAL_V4: [([u8; 4], u32); 16] = [
     ([198, 18, 0, 0], 15),
     ([198, 51, 100, 0], 24),
     ([203, 0, 113, 0], 24),
-    // Multicast, and what is reserved behind it, with the broadcast address.
+    // Multicast, and the reserved block behind it with the broadcast address.
     ([224, 0, 0, 0], 4),
     ([240, 0, 0, 0], 4),
 ];
 
-/// Blocks within the unicast addresses of IPv6, `2000::/3`, that are not the internet's, or lead to addresses of IPv4.
+/// Blocks within the IPv6 unicast range `2000::/3` that are not public, or that lead to IPv4 addresses.
 const SPECIAL_V6: [([u16; 2], u32); 4] = [
     // Teredo and other protocols; documentation; 6to4; documentation again.
     ([0x2001, 0x0000], 23),
@@ -37,7 +37,7 @@ const SPECIAL_V6: [([u16; 2], u32); 4] = [
     ([0x3fff, 0x0000], 20),
 ];
 
-/// Whether an address is one of the internet's.
+/// True if an address is public.
 pub(super) fn is_public(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => !SPECIAL_V4.iter().any(|(first, bits)| begins(address, *first, *bits)),
@@ -49,7 +49,8 @@ fn begins(address: Ipv4Addr, first: [u8; 4], bits: u32) -> bool {
     (address.to_bits() ^ Ipv4Addr::from(first).to_bits()) >> (32 - bits) == 0
 }
 
-/// Everything outside `2000::/3` is the host's, a link's, a site's, a group's, mapped from IPv4, or not assigned.
+/// True for public IPv6 addresses. Everything outside `2000::/3` is local, multicast, mapped from IPv4, or
+/// unassigned.
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let [first, second, ..] = address.segments();
     let start = u32::from(first) << 16 | u32::from(second);

@@ -1,4 +1,4 @@
-//! The proxy of one command that is no run of a board: a login at a person's terminal.
+//! Proxy of a command that is no run of a board: a login at a person's terminal.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use super::terms::{Keys, Terms};
 use super::ways::{LOOKUP_THREADS, OF_ALL, attend, listener_of};
 use crate::failure::Failure;
 
-/// How many threads look names up.
+/// Number of threads that resolve names.
 const THREADS: usize = 4;
 
-/// A proxy that is served until this is dropped. It has no brokers.
+/// A proxy without brokers that is served until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Alone {
     runtime: Option<Runtime>,
@@ -27,7 +27,8 @@ pub(crate) struct Alone {
 }
 
 impl Alone {
-    /// Serves the proxy of a command under a policy, as soon as its keeper has a listening socket. `note` is called for what is refused.
+    /// Serves the proxy of a command under a policy, once its keeper has a listening socket. `note` is called for
+    /// each refusal.
     pub(crate) fn serve(
         policy: &Policy,
         keeper: PathBuf,
@@ -44,7 +45,7 @@ impl Alone {
         let close = CancellationToken::new();
         let seats = Shares::new(OF_ALL);
         let tally: Arc<Tally> = Arc::default();
-        // It is of no board, and nothing of it is charged to anybody.
+        // The command belongs to no board, so its use is charged to no budget.
         let ask: Ask = Arc::new(|| Ok(Balance::default()));
         let nobody = BoardId(uuid::Uuid::nil());
         let meter = Meter::new(nobody, Arc::clone(&tally), SharedQuotas::default(), Arc::default(), ask);
@@ -63,7 +64,7 @@ impl Alone {
         runtime.spawn(async move {
             let served = async {
                 if let Ok(Some(listener)) = listener_of(&keeper).await {
-                    // No run of a board has this number.
+                    // No run of a board has the number 0.
                     attend(listener, Arc::new(terms), &seats, RunId(0), &closed).await;
                 }
             };
@@ -80,7 +81,7 @@ impl Alone {
 impl Drop for Alone {
     fn drop(&mut self) {
         self.close.cancel();
-        // It may be dropped on a thread of another runtime, which must not wait for its threads.
+        // May run on a thread of another runtime, which must not wait for these threads.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }

@@ -1,21 +1,21 @@
-//! An answer of the proxy's own, on a connection that ends with it.
+//! Responses of the proxy itself, on a connection that ends with the response.
 
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
-/// How long an answer of the proxy's own may take to be read.
+/// Time for a client to read such a response.
 const ANSWER: Duration = Duration::from_secs(5);
 
-/// The header of an answer by which this proxy refuses to connect to a host: it is not the service that has refused.
+/// Header of a response with which the proxy refuses a host, which tells it apart from a refusal by the service.
 pub(crate) const DENIED: &str = "supervisor-denied";
 
-/// Says that a host is refused, and closes the connection.
+/// Sends the refusal of a host, and closes the connection.
 pub(super) async fn refuse(worker: impl AsyncRead + AsyncWrite + Unpin, text: &str) {
     answer(worker, &format!("403 Forbidden\r\n{DENIED}: host"), text).await;
 }
 
-/// Answers in the proxy's own name, and closes the connection.
+/// Sends a response of the proxy itself, and closes the connection.
 pub(super) async fn answer(mut worker: impl AsyncRead + AsyncWrite + Unpin, status: &str, text: &str) {
     let text = format!("{text}\n");
     let answer = format!(
@@ -25,7 +25,7 @@ pub(super) async fn answer(mut worker: impl AsyncRead + AsyncWrite + Unpin, stat
     let told = async {
         worker.write_all(answer.as_bytes()).await?;
         worker.shutdown().await?;
-        // What was sent and is not read would reset the connection, and the answer with it.
+        // Unread input would reset the connection and destroy the response, so the input is drained.
         let mut rest = [0; 1024];
         while worker.read(&mut rest).await? > 0 {}
         std::io::Result::Ok(())

@@ -1,8 +1,10 @@
-//! The authority of one run: it certifies the hosts of that run's brokers towards its worker, and nothing else.
+//! Certificate authority of one run, which certifies the hosts of the run's brokers towards the worker, and no other
+//! host.
 //!
-//! A program that cannot be led to another address asks its host by a tunnel. The proxy ends the TLS of such a tunnel with a certificate
-//! of this authority. The certificate of the authority is given to the run; its key stays in the directory of the run, which no
-//! worker reaches, so that the next daemon serves the same run. Another run does not know the authority.
+//! A program whose address cannot be configured contacts its host through a tunnel. The proxy ends the TLS of such a
+//! tunnel with a certificate of this authority. The run gets the authority's certificate. The key stays in the run
+//! directory, which no worker can access, so that the next daemon can serve the same run. Other runs do not trust the
+//! authority.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -23,10 +25,10 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use serde::{Deserialize, Serialize};
 use shim::rundir::write_json;
 
-/// What it has in the directory of a run.
+/// File in the run directory.
 const FILE: &str = "authority.json";
 
-/// Why there is no certificate.
+/// Reason why no certificate can be made.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AuthorityError {
     #[error("failed to make a certificate: {0}")]
@@ -39,16 +41,15 @@ pub(crate) enum AuthorityError {
     Damaged,
 }
 
-/// What the next daemon needs of it.
+/// Stored form of the authority, for the next daemon.
 #[derive(Serialize, Deserialize)]
 struct Record {
-    /// Its name in the certificates.
     name: String,
-    /// Its key, PKCS 8 in base64.
+    /// Key, PKCS 8 in base64.
     key: String,
 }
 
-/// The authority of a run, with the certificates that it has made.
+/// Authority of a run, with the certificates that it has issued.
 pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
     made: Mutex<HashMap<Target, Arc<ServerConfig>>>,
@@ -61,7 +62,7 @@ impl fmt::Debug for Authority {
 }
 
 impl Authority {
-    /// Makes the authority of a run and keeps its key in the directory of the run. Returns its certificate.
+    /// Makes the authority of a run and stores its key in the run directory. Returns its certificate.
     pub(crate) fn make(
         policy: &Policy,
         run: RunId,
@@ -88,7 +89,7 @@ impl Authority {
         Ok(params.self_signed(&key)?.der().clone())
     }
 
-    /// Reads the authority of a run; none where it has none.
+    /// Reads the authority of a run; none if the run has none.
     pub(super) fn read(dir: &Path) -> Result<Option<Self>, AuthorityError> {
         let bytes = match std::fs::read(dir.join(FILE)) {
             Ok(bytes) => bytes,
@@ -102,7 +103,7 @@ impl Authority {
         Ok(Some(Authority { issuer, made: Mutex::default() }))
     }
 
-    /// Returns how a tunnel to a host is ended: with a certificate for that host alone, and HTTP/1.1 alone.
+    /// Returns the server configuration for a tunnel to a host: a certificate for that host only, and HTTP/1.1 only.
     pub(super) fn certify(&self, target: &Target) -> Result<Arc<ServerConfig>, AuthorityError> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(config) = made.get(target) {
@@ -128,12 +129,12 @@ impl Authority {
     }
 }
 
-/// The length of a prefix that has one address.
+/// Returns the prefix length of a single address.
 fn whole(address: std::net::IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
 }
 
-/// An authority that certifies servers, and no other authority.
+/// Makes the parameters of an authority that may certify servers, but no other authority.
 fn of_name(name: &str) -> Result<CertificateParams, rcgen::Error> {
     let mut params = CertificateParams::new(Vec::new())?;
     params.distinguished_name = DistinguishedName::new();
@@ -143,7 +144,7 @@ fn of_name(name: &str) -> Result<CertificateParams, rcgen::Error> {
     Ok(params)
 }
 
-/// Writes certificates as programs read them from a file.
+/// Formats certificates as a PEM file.
 pub(crate) fn pem<'a>(certificates: impl IntoIterator<Item = &'a CertificateDer<'static>>) -> String {
     let mut text = String::new();
     for certificate in certificates {
@@ -181,7 +182,7 @@ mod tests {
         Target::parse(text, Some(443)).unwrap()
     }
 
-    /// The certificate that a client gets, and what both ends agree on.
+    /// Returns the certificate that a client gets, and the protocol that both ends agree on.
     fn shown(
         config: &Arc<ServerConfig>,
         offered: &[&[u8]],
@@ -211,7 +212,7 @@ mod tests {
         Ok((shown, client.alpn_protocol().unwrap_or_default().to_vec()))
     }
 
-    /// A client that looks at nothing.
+    /// Client that verifies nothing.
     #[derive(Debug)]
     struct Anything;
 
@@ -276,7 +277,7 @@ mod tests {
             assert!(!trusts(&other, &certificate, "api.example"), "of that run alone");
             let address = authority.certify(&target("10.0.0.1:8443")).unwrap();
             assert!(trusts(&root, &shown(&address, &[]).unwrap().0, "10.0.0.1"));
-            // What is no broker's is not certified by anybody who has the key either.
+            // Even a holder of the key cannot certify a host without a broker.
             let beyond = authority.certify(&target("other.example")).unwrap();
             assert!(!trusts(&root, &shown(&beyond, &[]).unwrap().0, "other.example"));
         }

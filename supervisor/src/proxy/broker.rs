@@ -1,7 +1,8 @@
-//! The broker of a run: a request in the clear for a host becomes one over TLS, with a header that the worker never has.
+//! Broker of a run: turns a plain request for a host into a request over TLS, with a header that the worker never
+//! has.
 //!
-//! What comes from the worker is read by a server of HTTP and written anew, so where a message ends is this proxy's word alone.
-//! The header is added last. Nothing is followed: an answer that leads elsewhere is the worker's to read.
+//! A full HTTP server parses the worker's request and writes it anew, so this proxy alone decides where a message
+//! ends. The header is added last. Redirects are not followed; they are passed to the worker.
 
 use std::convert::Infallible;
 use std::io::{self, Cursor};
@@ -35,9 +36,9 @@ use super::relay::Activity;
 use super::retry_after;
 use super::terms::{RETRY_AFTER, Terms, UNKNOWN, over_budget, refused};
 
-/// The longest head of an answer, and how much of one is read ahead, in bytes.
+/// Limit on the head of a response, and on read-ahead, in bytes.
 const ANSWER_HEAD: usize = 64 << 10;
-/// Headers between two neighbours alone (RFC 9110, section 7.6.1), and those that are made anew.
+/// Hop-by-hop headers (RFC 9110, section 7.6.1), and headers that are made anew.
 const OF_THE_WAY: [&str; 12] = [
     "connection",
     "content-length",
@@ -54,8 +55,8 @@ const OF_THE_WAY: [&str; 12] = [
 ];
 type Body = UnsyncBoxBody<Bytes, hyper::Error>;
 
-/// Serves one request. `ahead` is what has been read of it; `inside` is the host of the tunnel that it came by, and the path begins with
-/// the host where it came by none.
+/// Serves one request. `ahead` is the part of it that was read already. `inside` is the host of the tunnel; without a
+/// tunnel the path begins with the host.
 pub(super) async fn serve(
     worker: impl AsyncRead + AsyncWrite + Unpin,
     ahead: Vec<u8>,
@@ -77,7 +78,7 @@ pub(super) async fn serve(
         .header_read_timeout(TIME)
         .serve_connection(TokioIo::new(stream), service_fn(answer));
     tokio::select! {
-        // Either arm ends the connection: what is cancelled with it has nobody to go to.
+        // Either arm ends the connection, so the cancelled future has no client left.
         _ = served => {}
         () = activity.idle() => {}
     }
@@ -112,7 +113,7 @@ async fn exchange(
     }
 }
 
-/// Why a request has no answer of its host.
+/// Reason why a request got no response from its host.
 enum Unanswered {
     Unreached(Target, Unreached),
     Said(StatusCode, String),
@@ -133,7 +134,7 @@ async fn ask(
 ) -> Result<Response<Body>, Unanswered> {
     let said = |status, text: &str| Unanswered::Said(status, text.to_owned());
     if matches!(*request.method(), Method::TRACE | Method::CONNECT) {
-        // The answer to TRACE repeats the request, with what the broker has added.
+        // The response to TRACE repeats the request, including the headers that the broker added.
         return Err(said(StatusCode::METHOD_NOT_ALLOWED, "a broker does not accept such a request"));
     }
     let path = request.uri().path_and_query().map_or("/", PathAndQuery::as_str);
@@ -150,6 +151,7 @@ async fn ask(
     let Ok(uri) = without_credentials(&rest).parse::<PathAndQuery>().map(Uri::from) else {
         return Err(said(StatusCode::BAD_REQUEST, "the path cannot be passed on"));
     };
+    // Charged before the host is contacted; the charge is returned if the host cannot be reached.
     let mut passage = terms.meter.take(&target.to_string()).await.map_err(Unanswered::NotTaken)?;
     let mut headers = passed_on(request.headers(), &brokers);
     for broker in &brokers {
@@ -157,6 +159,7 @@ async fn ask(
         let (name, secret) = key(terms, broker, &target).await?;
         headers.insert(name, secret);
     }
+    // The name is resolved here, and the connection goes to an address that the verdict has checked.
     let stream = reach(&terms.policy, &terms.lookups, &target).await;
     let stream = stream.map_err(|unreached| Unanswered::Unreached(target.clone(), unreached))?;
     let encrypted = async {
@@ -174,6 +177,7 @@ async fn ask(
     let server = within(encrypted).await;
     let server = server.map_err(|unreached| Unanswered::Unreached(target.clone(), unreached))?;
     let (reads, writes) = tokio::io::split(server);
+    // A failure before this point returns the charge; from here on the request counts.
     passage.reached();
     let passage = Arc::new(passage);
     let (counted, active) = (Arc::clone(&passage), Arc::clone(activity));
@@ -193,6 +197,7 @@ async fn ask(
         .await;
     let (mut sender, connection) =
         handshake.map_err(|e| Unanswered::failed(&target, "cannot be asked", &e))?;
+    // Drives the connection; it is aborted with the response body, or on any error before.
     let driver = AbortOnDropHandle::new(tokio::spawn(connection));
     let (parts, body) = request.into_parts();
     let mut asked = Request::new(body);
@@ -209,7 +214,7 @@ async fn ask(
         ));
     }
     let length = parts.headers.remove(CONTENT_LENGTH);
-    // Only this proxy says that it has denied something.
+    // Only this proxy may claim to have denied a request.
     parts.headers = without(&parts.headers, |name| name == DENIED);
     if let Some(length) = length {
         parts.headers.insert(CONTENT_LENGTH, length);
@@ -217,7 +222,8 @@ async fn ask(
     Ok(Response::from_parts(parts, Passing { answer, _driver: driver }.boxed_unsync()))
 }
 
-/// The body of an answer, with what reads it from the host: the connection lasts as long as the body is read, and not longer.
+/// Body of a response, with the task that reads it from the host. The connection lasts until the body is read or
+/// dropped.
 struct Passing {
     answer: Incoming,
     _driver: AbortOnDropHandle<hyper::Result<()>>,
@@ -243,10 +249,10 @@ impl hyper::body::Body for Passing {
     }
 }
 
-/// The headers of a worker that reach the host: none of the way, and none that says who asks.
+/// Returns the worker's headers for the host: no hop-by-hop headers, and none that identify the caller.
 fn passed_on(headers: &HeaderMap, brokers: &[&Broker]) -> HeaderMap {
     let says_who = |name: &str| {
-        // Some servers read both as one.
+        // Some servers treat `_` and `-` as equal.
         let name = name.replace('_', "-");
         let own = |broker: &&Broker| broker.header.to_string().replace('_', "-") == name;
         header_stays(&name) || brokers.iter().any(own)
@@ -254,7 +260,7 @@ fn passed_on(headers: &HeaderMap, brokers: &[&Broker]) -> HeaderMap {
     without(headers, says_who)
 }
 
-/// Headers without those between two neighbours, also those that `Connection` names, and without others.
+/// Removes hop-by-hop headers, headers that `Connection` names, and headers that `is_left_out` selects.
 fn without(headers: &HeaderMap, is_left_out: impl Fn(&str) -> bool) -> HeaderMap {
     let named: Vec<String> = headers
         .get_all(CONNECTION)
@@ -270,7 +276,7 @@ fn without(headers: &HeaderMap, is_left_out: impl Fn(&str) -> bool) -> HeaderMap
     kept.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// Reads the secret of a broker, for this request alone: one that is changed is in effect at once.
+/// Reads the secret of a broker for a single request, so that a change takes effect at once.
 async fn key(
     terms: &Terms,
     broker: &Broker,
@@ -281,7 +287,7 @@ async fn key(
     let read = tokio::task::spawn_blocking(move || secret.fetch(&name, &stores)).await;
     let unread = |error: &dyn std::error::Error| {
         tracing::warn!(host = %target, %error, "key_not_read");
-        // Where it is kept is none of the worker's business.
+        // The worker must not learn the path of the secret.
         let text =
             format!("the broker of {target} cannot read its secret; the log of the supervisor says why");
         Unanswered::Said(StatusCode::BAD_GATEWAY, text)
@@ -301,7 +307,7 @@ fn value(bytes: &[u8], target: &Target) -> Result<HeaderValue, Unanswered> {
     })
 }
 
-/// An answer in the proxy's own name.
+/// Makes a response of the proxy itself.
 fn own_answer(status: StatusCode, text: &str) -> Response<Body> {
     let body = Full::new(Bytes::from(format!("{text}\n"))).map_err(|never: Infallible| match never {});
     let mut answer = Response::new(body.boxed_unsync());
@@ -311,8 +317,8 @@ fn own_answer(status: StatusCode, text: &str) -> Response<Body> {
     answer
 }
 
-/// The answer where a budget is spent. Its status is none that agents try again, or take for a limit or a login of their service; its
-/// body has the form in which services say what is wrong, which agents show.
+/// Makes the response for a spent budget. Agents do not retry its status, nor take it for a rate limit or a login
+/// failure. The body has the form of services' errors, which agents display.
 fn spent_answer(text: &str) -> Response<Body> {
     let error = json!({ "type": "budget_spent", "code": "budget_spent", "message": text });
     let mut answer =

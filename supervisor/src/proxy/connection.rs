@@ -1,4 +1,4 @@
-//! One connection of a worker: its request, the verdict on it, and the way to the server.
+//! Serves one connection of a worker: reads the request, checks it, and passes it to the server.
 
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 

@@ -1,10 +1,10 @@
-//! What of a request says who asks, or that it is another request than it seems. None of it reaches a host that has a broker: the
-//! broker alone says who asks. A worker with a key of somebody else's could send what it knows to that account, and one that
-//! changes the method or the path of a request behind the proxy would do what nobody counted.
+//! Filters headers and parameters that identify the caller or disguise the request. None of them reaches a host with
+//! a broker, because only the broker may identify the caller. A worker with a foreign key could send data to that
+//! account, and a worker that changes the method or path behind the proxy could bypass the accounting.
 //!
 //! Names are compared by their letters and digits alone: servers read `x_api_key`, `X-Api-Key` and `xApiKey` as one.
 
-/// Names of headers and of parameters that have a credential.
+/// Names of headers and parameters that hold a credential.
 const NAMES: [&str; 12] = [
     "auth",
     "bearer",
@@ -19,7 +19,7 @@ const NAMES: [&str; 12] = [
     "sig",
     "ticket",
 ];
-/// How such names end.
+/// Suffixes of such names.
 const ENDS: [&str; 11] = [
     "accesskey",
     "accesskeyid",
@@ -33,9 +33,9 @@ const ENDS: [&str; 11] = [
     "subscriptionkey",
     "token",
 ];
-/// Names that end so and have none: where a list goes on.
+/// Names with such a suffix that hold no credential: positions in paged lists.
 const OF_PAGES: [&str; 4] = ["continuationtoken", "nextpagetoken", "nexttoken", "pagetoken"];
-/// Names that say that a request is another one.
+/// Names that override the method or the address of a request.
 const OVERRIDES: [&str; 10] = [
     "httpmethod",
     "httpmethodoverride",
@@ -48,8 +48,8 @@ const OVERRIDES: [&str; 10] = [
     "xoriginalurl",
     "xrewriteurl",
 ];
-/// Names by which a proxy tells a server for whom it asks, from where, by which host, path and certificate. Here the broker is the only
-/// proxy, and what the worker says of others before it would be believed. Parameters may have such names for something else.
+/// Names by which a proxy reports the original client, host, path or certificate to a server. The broker is the only
+/// proxy here, and the server would believe a worker's claims. Parameters may use such names for other purposes.
 const OF_PROXIES: [&str; 16] = [
     "cfconnectingip",
     "clientip",
@@ -68,7 +68,8 @@ const OF_PROXIES: [&str; 16] = [
     "xremoteuser",
     "xwebauthuser",
 ];
-/// How others of them begin: `X-Forwarded-For`, `X-Original-URL`, `X-Envoy-External-Address`, `X-SSL-Client-Cert`, `X-Auth-Request-User`.
+/// Prefixes of further such names: `X-Forwarded-For`, `X-Original-URL`, `X-Envoy-External-Address`,
+/// `X-SSL-Client-Cert`, `X-Auth-Request-User`.
 const OF_PROXIES_BEGIN: [&str; 8] = [
     "sslclient",
     "xauthrequest",
@@ -80,7 +81,7 @@ const OF_PROXIES_BEGIN: [&str; 8] = [
     "xsslclient",
 ];
 
-/// Whether a parameter of this name stays with the worker, and a header besides.
+/// True if a parameter of this name is removed, and so is a header.
 fn stays(name: &str) -> bool {
     let plain = plain(name);
     let has_credential = NAMES.contains(&plain.as_str()) || ENDS.iter().any(|end| plain.ends_with(end));
@@ -89,7 +90,7 @@ fn stays(name: &str) -> bool {
     (has_credential && !OF_PAGES.contains(&plain.as_str())) || is_override
 }
 
-/// Whether a header of this name stays with the worker.
+/// True if a header of this name is removed.
 pub(super) fn header_stays(name: &str) -> bool {
     let plain = plain(name);
     let is_of_proxies =
@@ -97,10 +98,10 @@ pub(super) fn header_stays(name: &str) -> bool {
     stays(name) || is_of_proxies
 }
 
-/// The path with those parameters that reach a host.
+/// Returns the path without the parameters that are removed.
 pub(super) fn without_credentials(path: &str) -> String {
     let Some((path, query)) = path.split_once('?') else { return path.to_owned() };
-    // Both part parameters for some servers.
+    // Some servers separate parameters at `;` too.
     let is_kept = |pair: &&str| !stays(&decoded(pair.split_once('=').map_or(*pair, |(name, _)| name)));
     let kept: Vec<&str> = query.split(['&', ';']).filter(is_kept).collect();
     if kept.len() == query.split(['&', ';']).count() {
@@ -109,12 +110,12 @@ pub(super) fn without_credentials(path: &str) -> String {
     if kept.is_empty() { path.to_owned() } else { format!("{path}?{}", kept.join("&")) }
 }
 
-/// The letters and digits of a name, small.
+/// Returns the letters and digits of a name in lower case.
 fn plain(name: &str) -> String {
     name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
 }
 
-/// A name without percent encoding, also where it is encoded more than once.
+/// Removes percent encoding, even if applied up to three times.
 fn decoded(name: &str) -> String {
     let mut name = name.to_owned();
     for _ in 0..3 {

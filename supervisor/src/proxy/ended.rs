@@ -1,8 +1,8 @@
-//! A tunnel to the host of a broker, which ends here: TLS with a certificate of the run's own authority, one request inside it, and
-//! the broker behind that.
+//! Terminates the TLS of a tunnel to a broker's host, with a certificate of the run's own authority, and passes the
+//! one request inside to the broker.
 //!
-//! What is inside is read as the same request by this proxy and by the host: it names the host of the tunnel, has one length, and is
-//! not for another proxy.
+//! The proxy and the host must read the inner request alike: it must name the tunnel's host, have a single length,
+//! and not be addressed to another proxy.
 
 use std::io::{self, Cursor};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::broker;
 use super::head;
 use super::terms::Terms;
 
-/// Serves one request inside a tunnel. `ahead` is what came behind the request for it.
+/// Serves one request inside a tunnel. `ahead` is input that came directly after the CONNECT request.
 pub(super) async fn serve(
     mut worker: impl AsyncRead + AsyncWrite + Unpin,
     ahead: Vec<u8>,
@@ -34,7 +34,7 @@ pub(super) async fn serve(
     let mut inside = match accept.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
         Ok(inside) => inside,
         Err(error) => {
-            // A program that does not read the variables with the certificate: it is the worker that says so.
+            // The program ignores the variables that name the certificate. The program reports the error itself.
             tracing::debug!(host = %target, %error, "tunnel_not_trusted");
             return;
         }

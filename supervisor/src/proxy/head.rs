@@ -1,4 +1,4 @@
-//! The head of a request to the proxy: read within bounds, and turned into what the server is to see.
+//! Reads the head of a request to the proxy within limits, and rewrites it for the server.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -7,69 +7,66 @@ use std::time::Duration;
 use policies::{BrokerHost, Host, HostError, PROXY_PORT, Target};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-/// The longest head, in bytes.
+/// Limit on a head, in bytes.
 pub(super) const LONGEST: usize = 16 << 10;
-/// The most headers.
+/// Limit on the number of headers.
 pub(super) const HEADERS: usize = 100;
-/// How long a head may take to come in.
+/// Time limit for a head.
 pub(super) const TIME: Duration = Duration::from_secs(10);
-/// The port of a host that a request over TLS names without one.
+/// Default port of a host in a request over TLS.
 const TLS: u16 = 443;
-/// Headers between a client and its proxy alone (RFC 9110, section 7.6.1), and the one that is made anew.
+/// Hop-by-hop headers (RFC 9110, section 7.6.1), and `Host`, which is made anew.
 const OWN: [&str; 7] =
     ["connection", "keep-alive", "te", "upgrade", "host", "proxy-connection", "proxy-authorization"];
 
-/// A request to the proxy.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Request {
-    /// To whom.
+    /// Host and port.
     pub(super) target: Target,
     pub(super) kind: Kind,
-    /// What came behind the head.
+    /// Input after the head.
     pub(super) rest: Vec<u8>,
 }
 
-/// What is asked for.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Tunnel,
-    /// One request in the clear: its head, as the server is to see it.
+    /// A single plain request: its head, rewritten for the server.
     Clear(Vec<u8>),
-    /// A request for the broker of the target. All of it is behind: the head too.
+    /// A request for the target's broker. `rest` holds all of it, including the head.
     Brokered,
 }
 
-/// Why there is no request.
+/// Reason why no request was read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum HeadError {
-    /// The client has gone.
     #[error("the client has gone")]
     Gone(#[from] io::Error),
-    /// It took too long.
+    /// The head took too long.
     #[error("the head of the request did not come within {} seconds", TIME.as_secs())]
     Slow,
-    /// It is too long.
+    /// The head is too long.
     #[error("the head of the request is longer than {LONGEST} bytes, or has more than {HEADERS} headers")]
     Long,
-    /// It is no request.
+    /// The input is no HTTP request.
     #[error("the request is malformed")]
     Malformed,
-    /// It is a request to a server.
+    /// The request addresses a server, not a proxy.
     #[error("this is a proxy: it takes CONNECT host:port and requests for http://host/path")]
     NoProxyRequest,
-    /// It names no host.
+    /// The request has no valid host.
     #[error("the request names no host: {0}")]
     Host(#[from] HostError),
-    /// Where its body ends can be read in two ways.
+    /// The end of the body is ambiguous.
     #[error("the request has a length and a transfer encoding")]
     Framing,
-    /// It is not for the host of its tunnel.
+    /// The request names another host than its tunnel.
     #[error("the request is not for the host of its tunnel")]
     OtherHost,
 }
 
 impl HeadError {
-    /// The status of the answer.
+    /// Returns the status line of the response.
     pub(super) fn status(&self) -> &'static str {
         match self {
             Self::Slow => "408 Request Timeout",
@@ -86,7 +83,7 @@ pub(super) async fn read(client: &mut (impl AsyncRead + Unpin)) -> Result<Reques
     whole(client, parse).await
 }
 
-/// Reads the head of a request inside a tunnel that ends here, and what came with it.
+/// Reads the head of a request inside a terminated tunnel, with the input after it.
 pub(super) async fn read_inside(
     client: &mut (impl AsyncRead + Unpin),
     target: &Target,
@@ -94,7 +91,7 @@ pub(super) async fn read_inside(
     whole(client, |bytes| parse_inside(bytes, target)).await
 }
 
-/// Reads until there is a head.
+/// Reads until the head is complete.
 async fn whole<T>(
     client: &mut (impl AsyncRead + Unpin),
     parse: impl Fn(&[u8]) -> Result<Option<T>, HeadError>,
@@ -116,7 +113,7 @@ async fn whole<T>(
     tokio::time::timeout(TIME, read).await.unwrap_or(Err(HeadError::Slow))
 }
 
-/// Parses a head; none where it is not whole yet.
+/// Parses a head; none if it is incomplete.
 pub(super) fn parse(bytes: &[u8]) -> Result<Option<Request>, HeadError> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS];
     let mut head = httparse::Request::new(&mut headers);
@@ -139,7 +136,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Option<Request>, HeadError> {
         return Ok(Some(Request { target, kind: Kind::Brokered, rest: bytes.to_vec() }));
     }
     let (target, path) = absolute(path)?;
-    // A program that asks its own loopback interface by its proxy means this server too.
+    // A program that contacts its loopback interface through the proxy means this server too.
     if is_own(&target)
         && let Some((target, _)) = brokered(&path)
     {
@@ -149,7 +146,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Option<Request>, HeadError> {
     Ok(Some(Request { target, kind, rest }))
 }
 
-/// Checks the head of a request for a host, as a server gets it; none where it is not whole yet.
+/// Checks the head of a request inside a tunnel; none if it is incomplete.
 pub(super) fn parse_inside(bytes: &[u8], target: &Target) -> Result<Option<Vec<u8>>, HeadError> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS];
     let mut head = httparse::Request::new(&mut headers);
@@ -163,7 +160,7 @@ pub(super) fn parse_inside(bytes: &[u8], target: &Target) -> Result<Option<Vec<u
         return Err(HeadError::Long);
     }
     check_framing(head.headers)?;
-    // A request for a proxy names a host of its own.
+    // A request for a proxy names a host in its target.
     if !head.path.is_some_and(|path| path.starts_with('/')) {
         return Err(HeadError::Malformed);
     }
@@ -176,7 +173,7 @@ pub(super) fn parse_inside(bytes: &[u8], target: &Target) -> Result<Option<Vec<u
     }
 }
 
-/// Splits `/host/path`, as the variables of brokers have it; none where the path begins with no host.
+/// Splits `/host/path`, as the brokers' variables have it; none if the path begins with no host.
 pub(super) fn brokered(path: &str) -> Option<(Target, String)> {
     let path = path.strip_prefix('/')?;
     let end = path.find(['/', '?', '#']).unwrap_or(path.len());
@@ -200,17 +197,17 @@ fn absolute(uri: &str) -> Result<(Target, String), HeadError> {
     Ok((target, path))
 }
 
-/// Refuses a request whose end can be read in two ways.
+/// Refuses a request whose end is ambiguous.
 fn check_framing(headers: &[httparse::Header<'_>]) -> Result<(), HeadError> {
     let count = |name| headers.iter().filter(|header| header.name.eq_ignore_ascii_case(name)).count();
     let (counted, encoded) = (count("content-length"), count("transfer-encoding"));
     if counted > 1 || (counted > 0 && encoded > 0) { Err(HeadError::Framing) } else { Ok(()) }
 }
 
-/// Writes the head for the server: for one request, without what was for the proxy.
+/// Writes the head for the server, for a single request and without headers for the proxy.
 fn for_server(method: &str, target: &Target, path: &str, headers: &[httparse::Header<'_>]) -> Vec<u8> {
     let is = |header: &httparse::Header<'_>, name: &str| header.name.eq_ignore_ascii_case(name);
-    // What `Connection` names is for the proxy too.
+    // Headers that `Connection` names are for the proxy too.
     let named: Vec<String> = headers
         .iter()
         .filter(|header| is(header, "connection"))

@@ -1,7 +1,7 @@
-//! What a run may still use: its own budget, and those of its tenant and its account for today.
+//! Enforces budgets: a run's own, and today's of its tenant and its account.
 //!
-//! The board knows what was used; what has passed since it was asked is added here, for all runs of one payer together, so that a
-//! budget is not overdrawn by requests that come at the same time.
+//! The board knows the use that is recorded. Use since the last query is added here, for all runs of a payer
+//! together, so that concurrent requests do not overdraw a budget.
 
 use std::collections::HashMap;
 use std::io;
@@ -16,25 +16,25 @@ use tokio::time::Instant;
 
 use super::tally::{Line, Tally};
 
-/// How old what the board has said may be when a request is decided.
+/// Age up to which the board's figures may be used for a decision.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// Why a request is not let through.
+/// Reason why a request is not admitted.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum NotTaken {
     Spent(SpentBudget),
-    /// What the run and its payers have used could never be read. Another try may succeed after [`FRESH`].
+    /// The use by the run and its payers could never be read. Another try may succeed after [`FRESH`].
     Unknown,
 }
 
-/// Asks the board how a run and its payers stand. Blocking.
+/// Queries the board for the use by a run and its payers. Blocking.
 pub(super) type Ask = Arc<dyn Fn() -> io::Result<Balance> + Send + Sync>;
 
-/// What a payer has used today, by all its runs.
+/// Today's use by all runs of a payer.
 #[derive(Debug)]
 pub(super) struct Purse(Mutex<DayUse>);
 
-/// The purses of those payers that have a run with a proxy.
+/// Purses of the payers that have a run with a proxy.
 #[derive(Debug, Default)]
 pub(super) struct Purses(Mutex<HashMap<(BoardId, Payer), Weak<Purse>>>);
 
@@ -56,7 +56,8 @@ impl Purse {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes over what the board says. What has passed since is in neither its figures nor less than them.
+    /// Merges the board's figures. Use since the query is not in them, so they may only raise the known use of the
+    /// same day.
     fn learn(&self, day: &DayUse) {
         let mut used = self.used();
         let consumed = if used.day == day.day { used.consumed.max(day.consumed) } else { day.consumed };
@@ -64,7 +65,7 @@ impl Purse {
     }
 }
 
-/// What one run may still use.
+/// Budget meter of one run.
 pub(super) struct Meter {
     board: BoardId,
     tally: Arc<Tally>,
@@ -73,14 +74,14 @@ pub(super) struct Meter {
     ask: Ask,
     known: tokio::sync::Mutex<Option<Instant>>,
     own: Mutex<Own>,
-    /// Requests that are let through and have not reached their host yet.
+    /// Requests that are admitted and have not reached their host yet.
     pending: AtomicU64,
 }
 
-/// What the board has said last.
+/// Latest figures of the board.
 #[derive(Default)]
 struct Own {
-    /// Whether it has said anything.
+    /// True once the board was read.
     is_known: bool,
     run: Consumed,
     payers: Vec<Arc<Purse>>,
@@ -106,8 +107,8 @@ impl Meter {
         })
     }
 
-    /// Lets a request to a host through, or says which budget is spent. With budgets nothing passes before the board has said what is
-    /// used.
+    /// Admits a request to a host, or reports the spent budget. If any budget is configured, no request is admitted
+    /// before the board's figures were read.
     pub(super) async fn take(self: &Arc<Self>, host: &str) -> Result<Passage, NotTaken> {
         let budgets = &self.quotas.get().budgets;
         let is_bounded = *budgets != Budgets::default();
@@ -123,7 +124,8 @@ impl Meter {
         if let Some(spent) = budgets.spent_by_run(&run) {
             return Err(NotTaken::Spent(spent));
         }
-        // Nothing comes between the look and the count: this owns the lock, and purses are locked in the order of their payers.
+        // Check and count must be one step: this holds the lock, and purses are always locked in the order of their
+        // payers.
         let mut purses: Vec<MutexGuard<'_, DayUse>> = own.payers.iter().map(|purse| purse.used()).collect();
         if let Some(spent) = purses.iter().find_map(|used| budgets.spent_on_day(used)) {
             return Err(NotTaken::Spent(spent));
@@ -137,7 +139,7 @@ impl Meter {
         Ok(Passage { meter: Arc::clone(self), line: self.tally.line(host), is_pending: true })
     }
 
-    /// Asks the board where that was long ago: what agents report, and what was granted, only the board knows.
+    /// Queries the board if its figures are too old: only the board knows agents' reports and granted amounts.
     async fn refresh(&self) {
         let mut known = self.known.lock().await;
         if known.is_some_and(|at| at.elapsed() < FRESH) {
@@ -146,7 +148,7 @@ impl Meter {
         let ask = Arc::clone(&self.ask);
         match tokio::task::spawn_blocking(move || ask()).await.map_err(io::Error::other).flatten() {
             Ok(balance) => self.learn(&balance),
-            // It goes on with what is known, if anything is.
+            // Decisions continue with the last figures, if there are any.
             Err(error) => tracing::warn!(%error, "budget_not_read"),
         }
         *known = Some(Instant::now());
@@ -166,13 +168,13 @@ impl Meter {
         self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What has passed through the proxy.
+    /// Returns the use that passed through the proxy.
     fn through(&self) -> Consumed {
         let (requests, bytes) = self.tally.passed();
         Consumed { requests, bytes, ..Consumed::default() }
     }
 
-    /// Whether a budget of bytes is spent.
+    /// True if a budget of bytes is spent.
     fn is_out_of_bytes(&self) -> bool {
         let budgets = &self.quotas.get().budgets;
         if *budgets == Budgets::default() {
@@ -198,7 +200,7 @@ impl Meter {
     }
 }
 
-/// One request that is let through. It counts once it has reached its host; one that does not is given back.
+/// An admitted request. Counted for good once it has reached its host; otherwise its drop returns the charge.
 pub(super) struct Passage {
     meter: Arc<Meter>,
     line: Arc<Line>,
@@ -206,7 +208,7 @@ pub(super) struct Passage {
 }
 
 impl Passage {
-    /// Its host is reached.
+    /// Records that the host is reached.
     pub(super) fn reached(&mut self) {
         if std::mem::take(&mut self.is_pending) {
             self.line.request();
@@ -227,12 +229,12 @@ impl Passage {
         self.meter.count_bytes(bytes);
     }
 
-    /// Counts an answer that refuses the request. `opens` is when the host accepts requests again, if the answer names a time.
+    /// Counts a response. `opens` is the time at which the host accepts requests again, if the response names one.
     pub(super) fn answered(&self, status: u16, opens: Option<Timestamp>) {
         self.line.answered(status, opens);
     }
 
-    /// Whether what passes unseen, such as the requests in a tunnel, has used up a budget.
+    /// True if uncounted traffic, such as requests in a tunnel, has spent a budget of bytes.
     pub(super) fn is_over(&self) -> bool {
         self.meter.is_out_of_bytes()
     }

@@ -1,13 +1,13 @@
-//! How many connections of a run are accepted in a second.
+//! Limits the connections of a run that are accepted per second.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How many.
+/// Connections per second.
 const A_SECOND: u32 = 100;
 
-/// The pace of one run.
+/// Pace of one run.
 #[derive(Debug)]
 pub(super) struct Pace {
     second: Instant,
@@ -19,7 +19,7 @@ impl Pace {
         Pace { second: Instant::now(), accepted: 0 }
     }
 
-    /// Counts one more, and waits for the next second where there are enough.
+    /// Counts a connection, and waits for the next second if the limit is reached.
     pub(super) async fn next(&mut self) {
         let end = self.second + Duration::from_secs(1);
         if Instant::now() < end && self.accepted >= A_SECOND {

@@ -1,4 +1,4 @@
-//! From a target that is permitted to a connection: the look-up of its name, the verdict on its addresses, and the limit in time.
+//! Connects to a permitted target: resolves its name, checks the addresses, and applies a time limit.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -12,12 +12,12 @@ use tokio::sync::Semaphore;
 use super::shares::{Shares, Taker};
 use super::verdict::{self, Refusal};
 
-/// How long the look-up of a name and the connection to its addresses may take together.
+/// Time limit for resolving a name and connecting to its addresses.
 pub(super) const CONNECT: Duration = Duration::from_secs(10);
-/// How many names of one run are looked up at once.
+/// Limit on concurrent look-ups of one run.
 const OF_RUN: usize = 4;
 
-/// Why a target is not reached.
+/// Reason why a target is not reached.
 #[derive(Debug)]
 pub(super) enum Unreached {
     Refused(Refusal),
@@ -27,7 +27,7 @@ pub(super) enum Unreached {
 }
 
 impl Unreached {
-    /// The status of the answer, and the reason; what the policy refuses has another answer.
+    /// Returns the status of the response, and the reason. A refusal by the policy has a response of its own.
     pub(super) fn answer(&self) -> (u16, String) {
         match self {
             Self::Slow => (504, format!("did not answer within {} seconds", CONNECT.as_secs())),
@@ -37,8 +37,8 @@ impl Unreached {
     }
 }
 
-/// The look-ups of one run. Each has a thread to itself, however slow its name servers are, and cannot be ended: so a run has
-/// some of those of its tenant, and a tenant leaves some of all to others.
+/// Name look-ups of one run. Each blocks a thread, however slow the name servers are, and cannot be cancelled. So a
+/// run gets only a part of its tenant's look-ups, and a tenant leaves some to others.
 #[derive(Debug)]
 pub(super) struct Lookups {
     own: Arc<Semaphore>,
@@ -56,7 +56,7 @@ impl Lookups {
         self.all.room(&self.tenant).await;
         let place = self.all.take(&self.tenant);
         let name = name.to_owned();
-        // It counts until it has ended, also where nobody waits for it any more.
+        // In a separate task, so that the look-up counts until it has ended, even if the caller has given up.
         let found = tokio::spawn(async move {
             let found = tokio::net::lookup_host((name.as_str(), port)).await;
             drop((permit, place));
@@ -66,7 +66,7 @@ impl Lookups {
     }
 }
 
-/// Connects to one of the addresses that were looked at: the name is not looked up again.
+/// Connects to an address that was checked; the name is not resolved again.
 pub(super) async fn reach(
     policy: &Policy,
     lookups: &Lookups,
@@ -82,7 +82,7 @@ pub(super) async fn reach(
         for address in addresses {
             match TcpStream::connect(address).await {
                 Ok(server) => {
-                    // What is passed on is somebody else's stream: it waits for nothing.
+                    // Nagle's delay would hold back the worker's small writes.
                     server.set_nodelay(true).ok();
                     return Ok(server);
                 }
@@ -94,7 +94,7 @@ pub(super) async fn reach(
     within(connect).await
 }
 
-/// Gives up what has not come in time.
+/// Applies the time limit.
 pub(super) async fn within<T>(work: impl Future<Output = Result<T, Unreached>>) -> Result<T, Unreached> {
     tokio::time::timeout(CONNECT, work).await.unwrap_or(Err(Unreached::Slow))
 }
@@ -105,7 +105,7 @@ mod tests {
 
     use super::*;
 
-    /// The look-ups of a run whose tenant has as many under way as it may.
+    /// Makes the look-ups of a run whose tenant has used up its share.
     fn busy() -> Lookups {
         Lookups::new(Taker::with(0), Shares::new(8))
     }

@@ -1,4 +1,5 @@
-//! Bytes in both directions between a worker and a server, until both have ended or nothing has come for long.
+//! Copies bytes in both directions between a worker and a server, until both have ended or the connection is idle for
+//! too long.
 
 use std::io;
 use std::sync::{Mutex, PoisonError};
@@ -9,12 +10,12 @@ use tokio::time::Instant;
 
 use super::meter::Passage;
 
-/// How long nothing may come. A provider may think for minutes before the first byte of its answer.
+/// Longest idle time. A provider may think for minutes before the first byte of its reply.
 const IDLE: Duration = Duration::from_mins(15);
-/// How much is read at once, in bytes, in each direction.
+/// Size of a read in each direction, in bytes.
 const CHUNK: usize = 8 << 10;
 
-/// When something last came.
+/// Time of the last traffic.
 #[derive(Debug)]
 pub(super) struct Activity(Mutex<Instant>);
 
@@ -42,7 +43,7 @@ impl Activity {
     }
 }
 
-/// Copies until both sides have ended, one of them fails, a budget is spent, or nothing has come for [`IDLE`].
+/// Copies until both sides have ended, a side fails, a budget is spent, or no byte has come for [`IDLE`].
 pub(super) async fn relay(
     worker: impl AsyncRead + AsyncWrite + Unpin,
     server: impl AsyncRead + AsyncWrite + Unpin,
@@ -60,7 +61,7 @@ pub(super) async fn relay(
         passage.is_over()
     });
     tokio::select! {
-        // Either arm ends the connection: what is cancelled with it has nobody to go to.
+        // Either arm ends the connection, so the cancelled future has no peer left.
         _ = async { tokio::try_join!(up, down) } => {}
         () = activity.idle() => {}
     }
@@ -97,7 +98,7 @@ mod tests {
     use super::super::tally::Tally;
     use super::*;
 
-    /// A way with a budget of bytes, where there is one, and what has passed on it.
+    /// Makes a passage, with a budget of bytes if given, and the tally of its traffic.
     async fn passage(bytes: Option<u64>) -> (Passage, Arc<Tally>) {
         let budgets = kernel::Budgets {
             per_run: kernel::Budget { bytes, ..kernel::Budget::default() },

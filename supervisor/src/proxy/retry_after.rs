@@ -1,4 +1,4 @@
-//! When a service that refuses a request says that it can be asked again (RFC 9110, section 10.2.3).
+//! Reads the time at which a refusing service accepts requests again (RFC 9110, section 10.2.3).
 
 use std::time::Duration;
 
@@ -8,10 +8,11 @@ use kernel::Timestamp;
 
 use crate::lanes::LONGEST_LIMIT as LONGEST;
 
-/// The status of a service that has too much to do, which no standard names.
+/// Status of an overloaded service; no standard defines it.
 const OVERLOADED: u16 = 529;
 
-/// Returns when the service can be asked again; none where it does not refuse for a while, or does not say for how long.
+/// Returns the time at which the service accepts requests again; none if it does not refuse temporarily, or names no
+/// time.
 pub(super) fn read(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Option<Timestamp> {
     let is_for_a_while = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE)
         || status.as_u16() == OVERLOADED;

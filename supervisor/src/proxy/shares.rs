@@ -1,11 +1,11 @@
-//! Shares of what all runs have together: connections, look-ups of names.
+//! Shares of resources that all runs use together: connections and name look-ups.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
 
-/// A number of places. Nobody can take all of them, and each can take one.
+/// A number of places. No taker can occupy all of them, and each taker can always get one.
 #[derive(Debug)]
 pub(super) struct Shares {
     all: usize,
@@ -13,14 +13,14 @@ pub(super) struct Shares {
     left: Notify,
 }
 
-/// Who takes places, a run or a tenant.
+/// Taker of places: a run or a tenant.
 #[derive(Debug)]
 pub(super) struct Taker {
     most: usize,
     own: AtomicUsize,
 }
 
-/// A place that counts until it is dropped.
+/// A place, counted until it is dropped.
 #[derive(Debug)]
 pub(super) struct Place {
     shares: Arc<Shares>,
@@ -28,7 +28,7 @@ pub(super) struct Place {
 }
 
 impl Taker {
-    /// One that may have this number of places at most, however many are free.
+    /// Makes a taker with a limit on its places, however many are free.
     pub(super) fn with(most: usize) -> Arc<Self> {
         Arc::new(Taker { most, own: AtomicUsize::new(0) })
     }
@@ -39,11 +39,11 @@ impl Shares {
         Arc::new(Shares { all, taken: AtomicUsize::new(0), left: Notify::new() })
     }
 
-    /// Waits until somebody may have one more place: as long as more are free than it has itself, so that some are left for
-    /// others. Who has none gets one in any case: however many take what they can, nobody waits for all of them.
+    /// Waits until a taker may have another place: while more places are free than it has itself, so that some remain
+    /// for others. A taker without a place gets one in any case, even beyond the total.
     pub(super) async fn room(&self, taker: &Taker) {
         loop {
-            // Before the look: who leaves after that look is heard.
+            // Registered before the check, so that a place that is freed after the check is not missed.
             let left = self.left.notified();
             let own = taker.own.load(Ordering::Relaxed);
             let free = self.all.saturating_sub(self.taken.load(Ordering::Relaxed));
@@ -54,7 +54,7 @@ impl Shares {
         }
     }
 
-    /// Takes a place. There was room for it a moment ago.
+    /// Takes a place, after [`Shares::room`] has returned.
     pub(super) fn take(self: &Arc<Self>, taker: &Arc<Taker>) -> Place {
         self.taken.fetch_add(1, Ordering::Relaxed);
         taker.own.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! What one run has done with its proxy: requests and bytes to each host, and what it was refused.
+//! Statistics of one run's proxy: requests and bytes for each host, and refusals.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,25 +12,26 @@ use tokio::sync::Notify;
 use super::verdict::Refusal;
 use crate::lanes::Answer;
 
-/// How many hosts that a run was refused are events. More are counted only: a worker can make up any number of names.
+/// Limit on the refused hosts that become events. More are only counted: a worker can invent any number of names.
 const NOTED: usize = 20;
-/// How many hosts have figures of their own. The others have them together: a worker can reach any number of names of a domain.
+/// Limit on the hosts with statistics of their own. Others are added up together: a worker can reach any number of
+/// names of a domain.
 const NAMED: usize = 32;
-/// The name of those others.
+/// Name for those others.
 const OTHERS: &str = "others";
 
-/// The figures of one run.
+/// Statistics of one run.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     lines: Mutex<BTreeMap<String, Arc<Line>>>,
     denied: AtomicU64,
     over_budget: AtomicU64,
     refused: Mutex<Refused>,
-    /// Wakes who keeps the figures.
+    /// Notifies the task that stores the statistics.
     pub(super) changed: Notify,
 }
 
-/// The figures of one host.
+/// Statistics of one host.
 #[derive(Debug, Default)]
 pub(super) struct Line {
     requests: AtomicU64,
@@ -38,13 +39,13 @@ pub(super) struct Line {
     unauthorized: AtomicU64,
     sent: AtomicU64,
     received: AtomicU64,
-    /// When it can be asked again, as it has said last.
+    /// Time at which the host accepts requests again, by its latest response.
     opens: Mutex<Option<Timestamp>>,
-    /// What it has answered last, if it was asked by a broker.
+    /// Latest response, if a broker made the request.
     last: Mutex<Option<Last>>,
 }
 
-/// An answer of a host.
+/// Response of a host.
 #[derive(Clone, Copy, Debug)]
 struct Last {
     status: u16,
@@ -54,11 +55,12 @@ struct Last {
     well_at: Option<Instant>,
 }
 
-/// How long after a refusal, or after the time that it has named, another try belongs to the same ones: agents wait a minute at most.
+/// Time after a refusal, or after the time that it named, within which another refusal belongs to the same series.
+/// Agents wait a minute at most.
 const AGAIN: Duration = Duration::from_mins(2);
 
 impl Last {
-    /// The first of the refusals that are followed by one at this time.
+    /// Returns the start of the series of refusals, if a refusal at this time continues it.
     fn refusing_until(self, at: Instant) -> Option<Instant> {
         let is_same = at.duration_since(self.at) <= AGAIN
             || self.opens.is_some_and(|opens| SystemClock.now().since(opens) <= AGAIN);
@@ -68,24 +70,24 @@ impl Last {
 
 #[derive(Debug, Default)]
 struct Refused {
-    /// The hosts that are events.
+    /// Hosts that became events.
     hosts: BTreeSet<String>,
-    /// The keys of spent budgets that are events.
+    /// Keys of spent budgets that became events.
     budgets: BTreeSet<String>,
     last: Option<DeniedHost>,
 }
 
-/// A host that the proxy of a run has refused.
+/// A host that a run's proxy refused.
 #[derive(Clone, Debug)]
 pub(crate) struct DeniedHost {
     pub(crate) denied: Denied,
     pub(crate) at: Timestamp,
-    /// Whether the lane of the run names it: it is its service.
+    /// True if the run's lane names it as its service.
     pub(crate) is_of_lane: bool,
 }
 
 impl Line {
-    /// Counts a request that is let through.
+    /// Counts an admitted request.
     pub(super) fn request(&self) {
         self.requests.fetch_add(1, Ordering::Relaxed);
     }
@@ -100,7 +102,7 @@ impl Line {
         self.received.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Counts an answer of the host. `opens` is when the host accepts requests again, if the answer names a time.
+    /// Counts a response. `opens` is the time at which the host accepts requests again, if the response names one.
     pub(super) fn answered(&self, status: u16, opens: Option<Timestamp>) {
         if opens.is_some() || (200..400).contains(&status) {
             *self.opens.lock().unwrap_or_else(PoisonError::into_inner) = opens;
@@ -113,7 +115,8 @@ impl Line {
         }
     }
 
-    /// What the host has answered last. What it refuses of the request alone, such as a path that it does not know, begins no refusals and ends none.
+    /// Stores the latest response. A refusal of the request alone, such as an unknown path, neither starts nor ends a
+    /// series of refusals.
     fn remember(&self, status: u16, opens: Option<Timestamp>) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let (at, well_at) = (Instant::now(), last.and_then(|last| last.well_at));
@@ -148,7 +151,7 @@ impl Line {
 }
 
 impl Tally {
-    /// Goes on from what an earlier daemon has counted of the same run.
+    /// Adds the statistics that an earlier daemon recorded for the run.
     pub(super) fn resume(&self, counted: &Egress) {
         for host in &counted.hosts {
             self.line(&host.host).add(host);
@@ -157,14 +160,14 @@ impl Tally {
         self.over_budget.fetch_add(counted.over_budget, Ordering::Relaxed);
     }
 
-    /// The figures of a host.
+    /// Returns the statistics of a host.
     pub(super) fn line(&self, host: &str) -> Arc<Line> {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let name = if lines.len() < NAMED || lines.contains_key(host) { host } else { OTHERS };
         Arc::clone(lines.entry(name.to_owned()).or_default())
     }
 
-    /// Counts a request that is refused because a budget is spent. Returns whether that is to be noted.
+    /// Counts a request that is refused for a spent budget. Returns `Yes` if the refusal becomes an event.
     pub(super) fn refuse_over_budget(&self, spent: &SpentBudget) -> Note {
         self.over_budget.fetch_add(1, Ordering::Relaxed);
         self.changed.notify_one();
@@ -172,7 +175,7 @@ impl Tally {
         if refused.budgets.insert(spent.key.clone()) { Note::Yes } else { Note::No }
     }
 
-    /// Counts a request that is refused. Returns what is denied, and whether it is to be noted.
+    /// Counts a refused request. Returns the denial, and `Yes` if it becomes an event.
     pub(super) fn refuse(
         &self,
         policy: &Policy,
@@ -195,14 +198,14 @@ impl Tally {
         (denied, if is_new { Note::Yes } else { Note::No })
     }
 
-    /// When every host can be asked again that refuses the run, as far as they have said so.
+    /// Returns the latest time at which a refusing host accepts requests again, as far as the hosts named times.
     pub(super) fn opens(&self) -> Option<Timestamp> {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let opens = |line: &Arc<Line>| *line.opens.lock().unwrap_or_else(PoisonError::into_inner);
         lines.values().filter_map(opens).max()
     }
 
-    /// What each host has answered last that was asked by a broker.
+    /// Returns the latest response of each host that a broker contacted.
     pub(super) fn answers(&self) -> Vec<Answer> {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let answer = |(host, line): (&String, &Arc<Line>)| {
@@ -213,12 +216,12 @@ impl Tally {
         lines.iter().filter_map(answer).collect()
     }
 
-    /// What was refused last.
+    /// Returns the latest refusal.
     pub(super) fn last_denied(&self) -> Option<DeniedHost> {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner).last.clone()
     }
 
-    /// The requests that were let through, and their bytes in both directions.
+    /// Returns the number of admitted requests, and their bytes in both directions.
     pub(super) fn passed(&self) -> (u64, u64) {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
@@ -228,7 +231,7 @@ impl Tally {
         })
     }
 
-    /// The figures as they are now.
+    /// Returns the present statistics.
     pub(super) fn figures(&self) -> Egress {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let hosts: Vec<HostEgress> = lines.iter().map(|(host, line)| line.figures(host)).collect();
@@ -245,11 +248,11 @@ impl Tally {
     }
 }
 
-/// Whether a refusal is to be an event.
+/// Decides if a refusal becomes an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Note {
     Yes,
-    /// The host is one already, or there are enough.
+    /// The host is an event already, or there are enough events.
     No,
 }
 

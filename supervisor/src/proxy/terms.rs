@@ -1,4 +1,4 @@
-//! What all connections of a run share, and how one of them tells that something is refused.
+//! State shared by all connections of a run, and the reporting of refusals.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,20 +14,20 @@ use super::tally::{Note, Tally};
 use super::tls::{TlsError, Trust};
 use super::verdict::Refusal;
 
-/// Hears of what is refused and is to be noted.
+/// Callback for refusals that become events.
 pub(super) type Refused = Box<dyn Fn(kernel::Denied, &Target) + Send + Sync>;
 
-/// Hears of a spent budget that is to be noted.
+/// Callback for spent budgets that become events.
 pub(super) type OverBudget = Box<dyn Fn(SpentBudget) + Send + Sync>;
 
-/// What all connections of a run share.
+/// State shared by all connections of a run.
 pub(super) struct Terms {
     pub(super) policy: Policy,
     pub(super) lane: Option<LaneHosts>,
     pub(super) tally: Arc<Tally>,
     pub(super) lookups: Lookups,
     pub(super) keys: Keys,
-    /// Who certifies the hosts of its brokers towards the run; none where it was started without one.
+    /// Authority that certifies the hosts of its brokers; none if the run was started without.
     pub(super) authority: Option<Authority>,
     pub(super) meter: Arc<Meter>,
     pub(super) note: Refused,
@@ -35,7 +35,8 @@ pub(super) struct Terms {
 }
 
 impl Terms {
-    /// Returns how a tunnel to a host is ended here; none where it is not: only the hosts of brokers are.
+    /// Returns the TLS configuration that terminates a tunnel to a host; none if the host has no broker, so that the
+    /// tunnel is passed through.
     pub(super) fn certified(&self, target: &Target) -> Option<Arc<ServerConfig>> {
         let authority = self.authority.as_ref()?;
         self.policy.brokers_of(target).next()?;
@@ -49,7 +50,7 @@ impl Terms {
     }
 }
 
-/// What the brokers of a run need: where secrets are, and whom they trust.
+/// Secret stores and trust of a run's brokers.
 #[derive(Clone, Debug)]
 pub(super) struct Keys {
     pub(super) stores: SecretStores,
@@ -58,13 +59,13 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// How hosts are asked over TLS. Blocking.
+    /// Returns the TLS configuration of the brokers. Blocking.
     pub(super) fn client(&self) -> Result<Arc<ClientConfig>, TlsError> {
         self.trust.config(self.ca.as_deref())
     }
 }
 
-/// Counts a refusal, has it noted where it is new, and says it.
+/// Counts a refusal, and reports it if it is new. Returns its text.
 pub(super) fn refused(terms: &Terms, refusal: &Refusal) -> String {
     let (denied, is_new) = terms.tally.refuse(&terms.policy, terms.lane.as_ref(), refusal);
     let text = denied.text.clone();
@@ -74,14 +75,14 @@ pub(super) fn refused(terms: &Terms, refusal: &Refusal) -> String {
     text
 }
 
-/// Says that a request is not let through because what is used could not be read.
+/// Text for a request that is not admitted because the use could not be read.
 pub(super) const UNKNOWN: &str =
     "what the budgets have left cannot be read at the moment; the log of the supervisor says why; try again";
 
-/// After how many seconds a request that was answered with [`UNKNOWN`] may be tried again.
+/// Seconds after which a request refused with [`UNKNOWN`] may be retried.
 pub(super) const RETRY_AFTER: u16 = 1;
 
-/// Counts a request that a spent budget refuses, has that noted where it is new, and says it.
+/// Counts a request refused for a spent budget, and reports it if it is new. Returns the text.
 pub(super) fn over_budget(terms: &Terms, spent: &SpentBudget) -> String {
     let text =
         format!("{}; finish with what there is, or block the task and say what is left to do", spent.told());

@@ -1,4 +1,4 @@
-//! TLS to the hosts of brokers: the certificates that this host trusts, and those of a file of the configuration.
+//! TLS to brokers' hosts: trusts the certificates of this host, and those in a configured file.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -10,10 +10,10 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
 
-/// The longest file of certificates, in bytes.
+/// Limit on a file of certificates, in bytes.
 const LONGEST: u64 = 4 << 20;
 
-/// Why no host can be trusted.
+/// Reason why no host can be trusted.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TlsError {
     #[error("failed to read the certificates of {}: {source}", .path.display())]
@@ -32,7 +32,7 @@ pub(crate) enum TlsError {
     Protocol(#[from] rustls::Error),
 }
 
-/// What is trusted, read when it is first needed and again when the file of the configuration has changed.
+/// Trusted certificates, read on first use and again after a change of the configured file.
 #[derive(Debug, Default)]
 pub(super) struct Trust(Mutex<Option<Read>>);
 
@@ -43,7 +43,7 @@ struct Read {
 }
 
 impl Trust {
-    /// Returns how hosts are asked. Blocking: it reads files.
+    /// Returns the client configuration. Blocking: reads files.
     pub(super) fn config(&self, extra: Option<&Path>) -> Result<Arc<ClientConfig>, TlsError> {
         let changed = extra.and_then(|path| path.metadata().ok()?.modified().ok());
         let of = (extra.map(Path::to_owned), changed);
@@ -59,19 +59,19 @@ impl Trust {
     }
 }
 
-/// How a host is asked that the authorities of this host vouch for.
+/// Returns a client configuration that trusts the authorities of this host.
 pub(crate) fn trusted() -> Result<Arc<ClientConfig>, TlsError> {
     trusting(None)
 }
 
-/// The same with a file of certificates beside them. Blocking.
+/// Does the same with an additional file of certificates. Blocking.
 pub(crate) fn trusting(extra: Option<&Path>) -> Result<Arc<ClientConfig>, TlsError> {
     client(extra).map(Arc::new)
 }
 
 fn client(extra: Option<&Path>) -> Result<ClientConfig, TlsError> {
     let mut roots = RootCertStore::empty();
-    // What of them cannot be read is not trusted, and the others are.
+    // Unreadable certificates are skipped; the others are trusted.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if let Some(path) = extra {
         let own = certificates(path).map_err(|source| TlsError::File { path: path.to_owned(), source })?;

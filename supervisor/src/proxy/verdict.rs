@@ -1,4 +1,4 @@
-//! Whether a worker may reach what it asks for: the one place that decides, for names and for the addresses behind them.
+//! Decides if a worker may reach a target, by name and by the addresses behind the name. No other code decides this.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,15 +9,15 @@ use super::addresses::is_public;
 /// A target that a worker may not reach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
-    /// What it asked for.
     pub(super) target: Target,
-    /// What the policy would have to name.
+    /// Target that the policy would have to name.
     pub(super) named: Target,
 }
 
-/// Refuses what the policy does not name.
+/// Refuses a target that the policy does not name.
 pub(super) fn of_target(policy: &Policy, target: &Target) -> Result<(), Refusal> {
-    // What has a broker is reached by it alone: a tunnel would go around what is counted, with whatever key the worker has.
+    // A host with a broker is reachable through the broker alone: a tunnel would bypass the accounting, with any key
+    // that the worker has.
     let is_brokered = policy.brokers_of(target).next().is_some();
     if policy.network.permits(target) && !is_brokered {
         return Ok(());
@@ -25,7 +25,7 @@ pub(super) fn of_target(policy: &Policy, target: &Target) -> Result<(), Refusal>
     Err(Refusal { target: target.clone(), named: target.clone() })
 }
 
-/// Returns which of the addresses of a permitted target may be connected to; refuses a target that has only others.
+/// Returns the permitted addresses of a permitted target; refuses a target without any.
 pub(super) fn of_addresses(
     policy: &Policy,
     target: &Target,
@@ -47,7 +47,7 @@ pub(super) fn of_addresses(
     }
 }
 
-/// Returns the address that a policy would have to name for a target to be reached; none where it is reached already.
+/// Returns the address that a policy would have to name to make a target reachable; none if it is reachable.
 pub(crate) fn unnamed_address(
     policy: &Policy,
     target: &Target,

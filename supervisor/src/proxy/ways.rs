@@ -1,4 +1,4 @@
-//! The proxies of all runs that have one: opened when a run has begun, or is taken over, and closed with it.
+//! Proxies of all runs: opened when a run has begun or is taken over, and closed with the run.
 
 use std::collections::HashMap;
 use std::io;
@@ -26,34 +26,34 @@ use crate::failure::Failure;
 use crate::lanes::Answer;
 use crate::service::BoardHandle;
 
-/// How many connections a run may have at once. More of them wait in its queue, in the kernel.
+/// Limit on the connections of a run. More wait in the kernel's queue of the run.
 const OF_RUN: usize = 64;
-/// How many all runs may have at once: each has two descriptors and two buffers.
+/// Limit on the connections of all runs; each uses two descriptors and two buffers.
 pub(super) const OF_ALL: usize = 4096;
-/// How many names of all runs are looked up at once.
+/// Limit on concurrent name look-ups of all runs.
 pub(super) const LOOKUP_THREADS: usize = 64;
-/// How many tenants can look up one name each beside those: each tenant with runs has one look-up in any case.
+/// Number of tenants that can make one look-up each beyond that limit: each tenant with runs always has one.
 const FURTHER_THREADS: usize = 448;
-/// How many threads are left to read the secrets of brokers, whatever names are looked up.
+/// Threads reserved for reading brokers' secrets, however many look-ups run.
 const READING_THREADS: usize = 8;
-/// How long figures that have changed wait for others before the board has them.
+/// Delay before changed statistics are stored, to combine changes.
 const KEEP: Duration = Duration::from_secs(1);
-/// The pause after an accept that failed, for lack of descriptors.
+/// Pause after an accept that failed for lack of descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
-/// The first and the longest pause between two looks for a shim that is only coming up.
+/// First and longest interval between checks for a shim that is starting.
 const LOOK: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(500));
 
 type Key = (BoardId, RunId);
-/// The tenant of a board; none stands for the tasks without one.
+/// Tenant of a board; none for the tasks without a tenant.
 type TenantKey = (BoardId, Option<Tenant>);
 
-/// Of one daemon.
+/// Proxies of one daemon.
 #[derive(Debug)]
 pub(crate) struct WaysOut {
     runtime: Mutex<Option<Runtime>>,
     seats: Arc<Shares>,
     lookups: Arc<Shares>,
-    /// Who looks names up, as long as one of its runs has a proxy.
+    /// Takers of look-ups, while a run of the tenant has a proxy.
     tenants: Mutex<HashMap<TenantKey, Weak<Taker>>>,
     trust: Arc<Trust>,
     quotas: SharedQuotas,
@@ -61,25 +61,25 @@ pub(crate) struct WaysOut {
     ways: Mutex<HashMap<Key, Way>>,
 }
 
-/// A run whose proxy is served.
+/// Run whose proxy is served.
 #[derive(Debug)]
 pub(crate) struct Served<'a> {
     pub(crate) run: RunId,
     pub(crate) tenant: Option<Tenant>,
     pub(crate) policy: &'a Policy,
-    /// The lane of its work, and the hosts that it names; none for a check.
+    /// Lane of its work, with the hosts that the lane names; none for a check.
     pub(crate) lane: Option<LaneHosts>,
-    /// Who keeps its listening socket.
+    /// Socket of the keeper, which holds the listening socket.
     pub(crate) keeper: PathBuf,
-    /// The directory of the run, which has the key of its authority.
+    /// Run directory, which contains the key of its authority.
     pub(crate) dir: &'a Path,
-    /// Where the secrets of its brokers are.
+    /// Stores of its brokers' secrets.
     pub(crate) stores: SecretStores,
-    /// Certificates that its brokers trust beside those of the host.
+    /// Certificates that its brokers trust in addition to the host's.
     pub(crate) ca: Option<PathBuf>,
 }
 
-/// The proxy of one run.
+/// Proxy of one run.
 #[derive(Debug)]
 struct Way {
     board: Arc<BoardHandle>,
@@ -88,7 +88,7 @@ struct Way {
 }
 
 impl WaysOut {
-    /// No proxies yet. They use a part of the descriptors that this process may have.
+    /// Makes the set without proxies. Connections are limited to a part of the descriptor limit.
     pub(crate) fn new(descriptors: u64, quotas: SharedQuotas) -> Self {
         let all = usize::try_from(descriptors / 8).unwrap_or(OF_ALL).clamp(1, OF_ALL);
         WaysOut {
@@ -103,7 +103,7 @@ impl WaysOut {
         }
     }
 
-    /// Serves the proxy of a run, as soon as its keeper has a listening socket; nothing where its policy has none.
+    /// Serves the proxy of a run, once its keeper has a listening socket. Does nothing if the policy has no proxy.
     pub(crate) fn open(&self, board: &Arc<BoardHandle>, served: Served<'_>) -> Result<(), Failure> {
         let Served { run, tenant, policy, lane, keeper, dir, stores, ca } = served;
         if !policy.has_proxy() {
@@ -112,6 +112,7 @@ impl WaysOut {
         let runtime = self.handle()?;
         let (tally, close) = (Arc::new(Tally::default()), CancellationToken::new());
         let way = Way { board: Arc::clone(board), tally: Arc::clone(&tally), close: close.clone() };
+        // A run that is taken over again replaces its former proxy.
         if let Some(former) = self.ways().insert((board.id(), run), way) {
             former.close.cancel();
         }
@@ -148,13 +149,14 @@ impl WaysOut {
             note_budget: Box::new(note_budget),
         };
         runtime.spawn(async move {
+            // Statistics of an earlier daemon come first, so that stored figures never decrease.
             resume(&kept, run, &counted).await;
             let attended = async {
                 match listener_of(&keeper).await {
                     Ok(Some(listener)) => {
                         attend(listener, Arc::new(terms), &seats, run, &close).await;
                     }
-                    // It has ended before it had one.
+                    // The keeper ended before it had a listening socket.
                     Ok(None) => {}
                     Err(error) => tracing::error!(%run, %error, "proxy_not_served"),
                 }
@@ -169,7 +171,7 @@ impl WaysOut {
         Ok(())
     }
 
-    /// Ends the proxy of a run of which nothing lives any more, and notes what went through it.
+    /// Closes the proxy of a run without live processes, and records its traffic.
     pub(crate) fn close(&self, key: Key) {
         let Some(way) = self.ways().remove(&key) else { return };
         way.close.cancel();
@@ -182,7 +184,7 @@ impl WaysOut {
         }
     }
 
-    /// Keeps what went through the proxies of runs that go on without this daemon. The next one goes on from there.
+    /// Stores the statistics of runs that continue without this daemon. The next daemon resumes from them.
     pub(crate) fn keep_figures(&self) {
         for ((_, run), way) in self.ways().drain() {
             way.close.cancel();
@@ -191,17 +193,17 @@ impl WaysOut {
         }
     }
 
-    /// When a service that has refused a run can be asked again, as far as it has said so.
+    /// Returns the time at which services that refused a run accept requests again, as far as they named times.
     pub(crate) fn opens(&self, key: Key) -> Option<Timestamp> {
         self.ways().get(&key)?.tally.opens()
     }
 
-    /// What the hosts of the brokers of a run have answered last.
+    /// Returns the latest responses of the hosts of a run's brokers.
     pub(crate) fn answers(&self, key: Key) -> Vec<Answer> {
         self.ways().get(&key).map(|way| way.tally.answers()).unwrap_or_default()
     }
 
-    /// What the proxy of a run refused last.
+    /// Returns the latest refusal by a run's proxy.
     pub(crate) fn last_denied(&self, key: Key) -> Option<DeniedHost> {
         self.ways().get(&key)?.tally.last_denied()
     }
@@ -221,7 +223,7 @@ impl WaysOut {
         self.ways.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The thread of all proxies, which the first one starts: what workers pass through them takes no time of the daemon's
+    /// Returns the runtime of all proxies, started for the first one. Proxy traffic takes no time of the daemon's
     /// other threads.
     fn handle(&self) -> Result<Handle, Failure> {
         let mut runtime = self.runtime.lock().unwrap_or_else(PoisonError::into_inner);
@@ -242,14 +244,14 @@ impl WaysOut {
 
 impl Drop for WaysOut {
     fn drop(&mut self) {
-        // It may be dropped on a thread of another runtime, which must not wait for its threads.
+        // May run on a thread of another runtime, which must not wait for these threads.
         if let Some(runtime) = self.runtime.lock().unwrap_or_else(PoisonError::into_inner).take() {
             runtime.shutdown_background();
         }
     }
 }
 
-/// Goes on from what an earlier daemon has counted of the same run.
+/// Resumes the statistics that an earlier daemon recorded for the run.
 async fn resume(board: &Arc<BoardHandle>, run: RunId, tally: &Tally) {
     let asked = Arc::clone(board);
     let read = tokio::task::spawn_blocking(move || asked.readers().with(|view| view.egress(run))).await;
@@ -260,7 +262,7 @@ async fn resume(board: &Arc<BoardHandle>, run: RunId, tally: &Tally) {
     }
 }
 
-/// Has the board know what goes through, soon after it has. Never ends.
+/// Stores the statistics soon after each change. Never ends.
 async fn keep_figures(board: &BoardHandle, run: RunId, tally: &Tally) {
     let mut kept = Egress::default();
     loop {
@@ -274,13 +276,13 @@ async fn keep_figures(board: &BoardHandle, run: RunId, tally: &Tally) {
     }
 }
 
-/// Gets the listening socket of a run from its keeper, as soon as there are both; none where the keeper has ended.
+/// Receives the listening socket of a run from its keeper, once both exist; none if the keeper has ended.
 pub(super) async fn listener_of(keeper: &Path) -> io::Result<Option<TcpListener>> {
     let mut pause = LOOK.0;
     let answer = loop {
         match ask_keeper(keeper) {
             Ok(answer) => break UnixStream::from_std(answer)?,
-            // The shim is only coming up. Nothing tells when it is there.
+            // The shim is still starting. No event announces its socket.
             Err(error)
                 if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) =>
             {
@@ -300,7 +302,7 @@ pub(super) async fn listener_of(keeper: &Path) -> io::Result<Option<TcpListener>
     }
 }
 
-/// Accepts the connections of a run, one in each turn of the runtime: the listeners that are ready take turns.
+/// Accepts the connections of a run. Yields after each, so that ready listeners take turns.
 pub(super) async fn attend(
     listener: TcpListener,
     terms: Arc<Terms>,
@@ -318,7 +320,7 @@ pub(super) async fn attend(
                 let (terms, close) = (Arc::clone(&terms), close.clone());
                 tokio::spawn(async move {
                     tokio::select! {
-                        // Nobody is left at the other end.
+                        // The run is over, so the peer is gone too.
                         () = serve(worker, &terms) => {}
                         () = close.cancelled() => {}
                     }
@@ -334,7 +336,7 @@ pub(super) async fn attend(
     }
 }
 
-/// Has the board note something. Nobody waits for it.
+/// Submits a job to the board without waiting for it.
 fn submit(
     board: &BoardHandle,
     job: impl FnOnce(&mut kernel::Board<'_>) -> Result<(), kernel::Error> + Send + 'static,
