@@ -128,7 +128,7 @@ mod tests {
 
     use super::*;
 
-    /// What the journal gets of what is logged in `act`, an entry each.
+    /// Returns the entries that the journal gets for events in `act`.
     fn entries(act: impl FnOnce()) -> Vec<String> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("socket");

@@ -1,4 +1,4 @@
-//! Step of a trial, as `notify test` and `plugin check` report it.
+//! Steps of a trial, as `notify test` and `plugin check` report it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Step of a trial, such as a delivery.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Step {
+    /// Name of the step.
     pub(crate) name: String,
     /// True if the step succeeded.
     pub(crate) ok: bool,

@@ -9,6 +9,7 @@ use super::{Found, Roster};
 use crate::config::Config;
 use crate::config::triage::TriageConfig;
 
+/// Name in the configuration without a target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct LooseName {
     /// Location of the name, and the missing target.

@@ -56,18 +56,18 @@ pub(crate) struct Desk {
 /// State of a chat's bridge.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Line {
-    /// True if the service responds
+    /// True if the service responds.
     pub(crate) connected: bool,
-    /// Account of the bridge at the service
+    /// Account of the bridge at the service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) account: Option<String>,
-    /// Time of the last change of `connected`
+    /// Time of the last change of `connected`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) since: Option<Timestamp>,
-    /// Reason for the last loss of the connection
+    /// Reason for the last loss of the connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) last_error: Option<String>,
-    /// Number of messages from known senders since the start of the daemon
+    /// Number of messages from known senders since the start of the daemon.
     pub(crate) messages: u64,
     /// True if the service was contacted and did not respond.
     #[serde(skip)]

@@ -63,15 +63,16 @@ pub(crate) struct Sender {
     pub(crate) boards: Option<BTreeSet<BoardName>>,
 }
 
-/// Right of a sender; each includes the rights before it
+/// Right of a sender; each includes the rights before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum May {
-    /// See tasks, and unblock them
+    /// See tasks, and unblock them.
     #[default]
     Read,
-    /// Create and change tasks, and answer questions
+    /// Create and change tasks, and answer questions.
     Mutate,
+    /// Approve and deny.
     Approve,
 }
 
