@@ -179,6 +179,7 @@ pub(super) async fn identify(
 ) -> Result<Caller, Failure> {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     check_host(peer, header("host"))?;
+    // A token decides alone: on the operator's socket too, its caller gets a worker's rights and no more.
     if let Some(shown) = headers.get("authorization") {
         let caller = worker(service, peer, bearer(shown)?).await?;
         return same_board(caller, headers);
@@ -203,6 +204,7 @@ pub(super) async fn identify(
         }
         Peer::Operator(person) => {
             let own = nix::unistd::geteuid();
+            // Workers that share the operator's uid could open this socket, so the uid alone proves nothing.
             let shared = !own.is_root() && person.uid == Some(own.as_raw());
             if shared && !key.is_some_and(|key| key.opens(header(KEY_HEADER))) {
                 return Err(Failure::new(

@@ -18,7 +18,7 @@ pub(crate) const NOBODY: &str = "none";
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct NotifyConfig {
-    /// Channel of tasks that people create without naming a channel; `none` for no notification.
+    /// Channel of tasks that people create without naming a channel.
     pub(crate) default: Option<String>,
     /// Defaults of single boards; takes precedence over `default`.
     pub(crate) boards: BTreeMap<BoardName, String>,

@@ -54,6 +54,7 @@ pub(super) fn collect(
                 None => Fate::Absent,
             });
         };
+        // The owner must match the run that worked there: another user may have replaced the directory.
         let expected = run.worker_uid.unwrap_or_else(places::own_uid);
         if let Some(meta) = meta.as_ref().filter(|meta| meta.uid() != expected) {
             return Err(Fate::Foreign(format!(

@@ -115,8 +115,8 @@ impl<'a> Look<'a> {
         Look { policy: &failed.policy, around: &failed.around, cwd: &failed.cwd, search, elsewhere, homes }
     }
 
-    /// Returns the policy's denial of a path. Without a suggested line if the user lacks the right anyway, because no
-    /// policy would help.
+    /// Returns the policy's denial of a path. The denial suggests no line if the user lacks the right
+    /// anyway, because no policy would help.
     fn denial(&self, path: &Path, want: Want) -> Option<Denial> {
         let denial = self.policy.denial(path, want, self.around, self.homes)?;
         let flags = match want {

@@ -300,6 +300,7 @@ fn ask(task: &Task, stderr: Stdio, cancel: &CancellationToken) -> Result<Reply, 
         Ok(()) => wait::answer_of(&mut child, task.limit(), cancel),
         Err(e) => Err(NoAnswer::Unread(e)),
     };
+    // Reaped before the reply is used, so that no zombie remains on any path below.
     reap(child);
     match answer {
         Ok(answer) => serde_json::from_slice(&answer).map_err(|e| fail("answer", &e)),

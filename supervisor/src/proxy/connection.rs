@@ -21,6 +21,7 @@ pub(super) async fn serve(mut worker: impl AsyncRead + AsyncWrite + Unpin, terms
     let head = match kind {
         Kind::Brokered => return broker::serve(worker, rest, None, terms).await,
         Kind::Tunnel => {
+            // A broker's host: the tunnel ends here, so that the broker can add its header.
             if let Some(config) = terms.certified(&target) {
                 return ended::serve(worker, rest, &target, config, terms).await;
             }
@@ -28,6 +29,7 @@ pub(super) async fn serve(mut worker: impl AsyncRead + AsyncWrite + Unpin, terms
         }
         Kind::Clear(head) => Some(head),
     };
+    // The name is checked before it is resolved: a DNS query for a refused name could carry data out.
     if let Err(refusal) = verdict::of_target(&terms.policy, &target) {
         return refuse(worker, &refused(terms, &refusal)).await;
     }
@@ -53,6 +55,7 @@ pub(super) async fn serve(mut worker: impl AsyncRead + AsyncWrite + Unpin, terms
             return answer(worker, status, &format!("{target} {why}")).await;
         }
     };
+    // From here on the request counts; a failure before returns the charge.
     passage.reached();
     let ahead = match head {
         None => {

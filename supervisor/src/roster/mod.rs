@@ -189,6 +189,7 @@ impl Roster {
         policy: Option<&str>,
         config: &Config,
     ) -> Result<Resolved<'_>, CannotRun> {
+        // Checked from the profile over the lane to the policy, so that the first reason is the nearest to the name.
         let persona = match self.profile(assignee.as_str()) {
             Found::Usable(persona) => Some(persona),
             Found::Disabled(defect) => {
@@ -207,6 +208,7 @@ impl Roster {
                 let why = format!("there is no lane `{lane_name}`");
                 return Err(CannotRun::unfit(assignee, persona, why));
             }
+            // Neither a profile nor a lane has the name.
             (Found::Absent, None) => {
                 return Err(CannotRun::Unknown { assignee: assignee.clone(), known: self.names() });
             }

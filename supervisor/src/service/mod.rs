@@ -424,6 +424,7 @@ impl Service {
                 let on_commit = move |committed: kernel::Committed| {
                     commits.fetch_add(1, Ordering::Relaxed);
                     let last = committed.last_letter.get();
+                    // Only a commit with a new letter wakes the delivery workers.
                     if seen.fetch_max(last, Ordering::Relaxed) < last {
                         mail.notify_one();
                     }

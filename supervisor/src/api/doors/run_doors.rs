@@ -209,6 +209,7 @@ impl RunDoors {
         }
         let mode = std::fs::Permissions::from_mode(place.mode);
         std::fs::set_permissions(dir, mode).map_err(|e| Failure::file("set the mode of", dir, &e))?;
+        // Watched before the socket is bound, so that no removal of the file is missed.
         let watched = self.watch.as_ref().and_then(|watch| {
             let what = WatchFlags::DELETE
                 | WatchFlags::MOVED_FROM
@@ -230,6 +231,7 @@ impl RunDoors {
             let (door, begun, stop) = (Arc::clone(&self.door), self.begun.clone(), close.clone());
             let attended = async move {
                 tokio::select! {
+                    // Connections wait in the backlog until the daemon is ready.
                     () = begun.cancelled() => {}
                     () = stop.cancelled() => return,
                 }
@@ -240,6 +242,7 @@ impl RunDoors {
             };
             self.door.shared.tasks.spawn_on(attended, &self.porter);
         }
+        // The former listener ends only once the new one is in place.
         let former = stands.insert(key, Stand { place, file, watched, close });
         if let Some(former) = former {
             former.close.cancel();

@@ -178,6 +178,7 @@ impl Desk {
     }
 
     /// Records a message in a channel. A channel that is not remembered yet is added if `is_known` says so.
+    /// Returns `Again` if this message, or a later one, was recorded before.
     pub(crate) fn heard_in(&self, chat: &str, channel: &str, heard: Chatroom, is_known: Known) -> Repeat {
         let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
         let rooms = rooms.entry(chat.to_owned()).or_default();

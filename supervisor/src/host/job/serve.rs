@@ -73,6 +73,7 @@ fn answer(text: &str, parent: Option<Pid>) -> Reply {
             Ok(()) => Reply::Probed,
             Err(e) => Reply::Failed(JobFailure::process(crate::failure::with_causes(&e))),
         },
+        // First the user, then the paths: they are opened with the user's rights.
         Task::Work { identity, read, write, job } => {
             if let Err(failure) = become_another(Some(identity), parent) {
                 return Reply::Failed(failure);
