@@ -13,7 +13,6 @@ use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-/// Socket of the journal.
 pub(crate) const SOCKET: &str = "/run/systemd/journal/socket";
 /// Field of a tracing event that holds the event's name.
 const NAME: &str = "message";

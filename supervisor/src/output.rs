@@ -85,7 +85,6 @@ impl Output {
     }
 }
 
-/// Format of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum LogFormat {
     /// To the journal where standard error leads there, else as text

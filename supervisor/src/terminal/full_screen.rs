@@ -41,11 +41,9 @@ pub(crate) enum Key {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Input {
     Key(Key),
-    /// Pasted text.
     Pasted(String),
     /// The terminal was resized.
     Resized,
-    /// The terminal is gone.
     Gone,
 }
 
