@@ -1,17 +1,18 @@
 //! The board: a durable queue of tasks in one `SQLite` database.
 //!
-//! It promises that
-//! * what a call acknowledged is durable: replies follow the commit;
+//! Promises:
+//! * an acknowledged call is durable: replies follow the commit;
 //! * a task has at most one open run, and `current_run_id` is none exactly when no run is open;
-//! * a run ends only by [`Board::end_run`], which the caller makes when it has proof and which nothing that a worker wrote
-//!   can fail; a verdict before that is recorded and waits for it;
+//! * only [`Board::end_run`] ends a run. The caller calls it with proof, and nothing that a worker wrote can make it
+//!   fail; a verdict before that is recorded and waits;
 //! * one pure function, [`next`], decides every transition, and the event log replayed through it leads to the same
 //!   states ([`View::replay`]);
 //! * nothing automatic leaves `blocked`;
-//! * every refusal says why and what to do next.
+//! * every refusal names its reason and the next step.
 //!
-//! It knows no process, no clock of its own and no path but its file and the attached [`Blobs`] beside it. Writes go through the one [`Writer`] thread, which
-//! commits what is queued as a group; [`Readers`] read beside it.
+//! The crate knows no process, has no clock of its own, and opens no path except its file and the [`Blobs`] beside it.
+//! Writes go through the single [`Writer`] thread, which commits queued jobs as a group. [`Readers`] read at the same
+//! time.
 //!
 //! ```
 //! use kernel::{Actor, NewTask, Writer, WriterOptions, create_board, SystemClock, SystemEntropy};

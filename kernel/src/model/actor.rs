@@ -1,4 +1,4 @@
-//! Who asks: a person, the worker of one run, or the supervisor itself.
+//! Callers of the board: a person, the worker of one run, or the supervisor itself.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,10 +6,10 @@ use crate::model::id::{Profile, RunId, TaskId, Tenant};
 use crate::model::words::words;
 
 words! {
-    /// What kind of caller it is.
+    /// Kind of caller.
     "actor kind"
     ActorKind {
-        /// An operator or a service of theirs.
+        /// An operator or a service of the operator.
         Person => "person",
         /// The worker of one run.
         Worker => "worker",
@@ -19,77 +19,76 @@ words! {
 }
 
 words! {
-    /// What a worker is there for.
+    /// Task of a worker in its fleet.
     #[derive(Default)]
     "worker role"
     WorkerRole {
-        /// It does the work of its task.
+        /// Does the work of its task.
         #[default]
         Worker => "worker",
-        /// It divides work into tasks for others, and does none of it.
+        /// Divides work into tasks for others, and does none of it.
         Orchestrator => "orchestrator",
-        /// It judges the work of others.
+        /// Judges the work of others.
         Reviewer => "reviewer",
     }
 }
 
-/// The run that a worker speaks for.
+/// Run that a worker acts for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunRef {
-    /// The open run that the worker acts for.
+    /// Open run of the worker.
     pub run: RunId,
-    /// The task of that run.
+    /// Task of that run.
     pub task: TaskId,
 }
 
-/// Who asks. A worker is limited by what its run may do.
+/// Caller of the board. A worker may do only what its run allows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Actor {
-    /// What kind of caller it is.
     pub kind: ActorKind,
-    /// The name that notes carry.
+    /// Name that comments and events carry.
     pub name: String,
-    /// The user id of the connection.
+    /// User id of the connection.
     pub uid: Option<u32>,
-    /// The run a worker speaks for.
+    /// Run that a worker acts for; none for other callers.
     pub run: Option<RunRef>,
-    /// The only tenant that the caller sees, where it is limited to one.
+    /// The only tenant that the caller sees; none for a caller that sees all.
     pub tenant: Option<Tenant>,
-    /// What a worker is there for.
+    /// Role of a worker.
     pub role: WorkerRole,
 }
 
 impl Actor {
-    /// Makes a person.
+    /// Creates a person.
     pub fn person(name: impl Into<String>) -> Self {
         let (kind, role) = (ActorKind::Person, WorkerRole::Worker);
         Self { kind, name: name.into(), uid: None, run: None, tenant: None, role }
     }
 
-    /// Makes the supervisor itself.
+    /// Creates the supervisor itself.
     pub fn system() -> Self {
         Self { kind: ActorKind::System, ..Self::person("supervisor") }
     }
 
-    /// Makes the worker of a run.
+    /// Creates the worker of a run.
     pub fn worker(name: impl Into<String>, run: RunId, task: TaskId, tenant: Option<Tenant>) -> Self {
         let run = Some(RunRef { run, task });
         Self { kind: ActorKind::Worker, run, tenant, ..Self::person(name) }
     }
 
-    /// Returns whether it is the worker that an assignee names. A person of the same name is somebody else.
+    /// True if this is the worker that an assignee names. A person of the same name is another caller.
     pub(crate) fn works_as(&self, profile: &Profile) -> bool {
         self.kind == ActorKind::Worker && self.name == profile.as_str()
     }
 
-    /// Returns whether it is the approver that a task names: `worker:<profile>` is the worker of a profile, `person:<name>` or a
-    /// bare name is a person.
+    /// True if this is the approver that a task names: `worker:<profile>` is the worker of a profile, `person:<name>` or
+    /// a bare name is a person.
     pub(crate) fn is_approver(&self, approver: &str) -> bool {
         let bare = self.kind != ActorKind::Worker && self.name == approver;
         bare || self.is_called(approver)
     }
 
-    /// Returns whether a label names it: its kind and its name.
+    /// True if a label names this caller, by its kind and its name.
     pub(crate) fn is_called(&self, label: &str) -> bool {
         self.label() == label
     }
@@ -99,17 +98,17 @@ impl Actor {
     }
 }
 
-/// What a label says of a caller: `person:alice` has a kind and a name, a bare name has no kind.
+/// Parts of a caller's label: `person:alice` has a kind and a name, a bare name has no kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Label<'a> {
-    /// Its kind; none of a bare name.
+    /// Kind of the caller; none for a bare name or an unknown kind.
     pub kind: Option<ActorKind>,
-    /// The name behind the kind: `ann` of `person:ann`.
+    /// Name after the kind: `ann` in `person:ann`.
     pub name: &'a str,
 }
 
 impl<'a> Label<'a> {
-    /// Reads a label.
+    /// Parses a label.
     pub fn parse(text: &'a str) -> Self {
         match text.split_once(':') {
             Some((kind, name)) => Self { kind: kind.parse().ok(), name },

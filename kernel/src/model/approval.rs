@@ -1,4 +1,4 @@
-//! Classes of actions that need an approval, and what the configuration says of each.
+//! Classes of actions that need an approval, and the rule that the configuration has for each.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,28 +8,28 @@ use crate::model::id::ApprovalClass;
 use crate::model::words::words;
 
 words! {
-    /// What becomes of an action of a class.
+    /// Treatment of the actions of a class.
     "approval gate"
     ApprovalGate {
-        /// It waits until somebody approves it.
+        /// The action waits until an approver decides.
         Ask => "ask",
-        /// It goes on, with an event in the log.
+        /// The action goes on, with an event in the log.
         Allow => "allow",
-        /// It is refused.
+        /// The action is refused.
         Deny => "deny",
     }
 }
 
-/// What the configuration says of a class.
+/// Rule of the configuration for one class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApprovalRule {
-    /// What becomes of its actions.
+    /// Treatment of the actions.
     pub gate: ApprovalGate,
-    /// Who may approve them, where their tasks name nobody; any person where nobody is named.
+    /// Callers who may approve where the task names no approver; any person when the list is empty.
     pub approvers: Vec<String>,
-    /// What a person reads; `{task}`, `{title}`, `{class}` and `{text}` stand for what they name.
+    /// Text that the approver reads, with the placeholders `{task}`, `{title}`, `{class}` and `{text}`.
     pub message: Option<String>,
-    /// How long somebody may take to approve one, before it is denied; any time where nothing is said.
+    /// Time for a decision, after which the action is denied; no limit when none.
     pub expires: Option<Duration>,
 }
 
@@ -40,11 +40,11 @@ impl Default for ApprovalRule {
 }
 
 impl ApprovalRule {
-    /// Returns what a person reads.
+    /// Returns the text that the approver reads.
     pub(crate) fn request(&self, class: &ApprovalClass, task: (&str, &str), text: &str) -> String {
         let (id, title) = task;
         let Some(form) = &self.message else { return text.to_owned() };
-        // In one pass, so that what stands in a title or a text is never taken for a place of the form.
+        // A single pass: a placeholder in a title or a text is never expanded.
         let mut out = String::with_capacity(form.len() + text.len());
         let mut rest = form.as_str();
         while let Some(at) = rest.find('{') {
@@ -64,15 +64,15 @@ impl ApprovalRule {
     }
 }
 
-/// The classes that are always there.
+/// Classes that exist without configuration.
 const BUILT_IN: [&str; 4] = ["spend", "book", "send_as_me", "destructive"];
 
-/// What the configuration says of the classes.
+/// Rules of the configuration, by class.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApprovalRules(pub BTreeMap<ApprovalClass, ApprovalRule>);
 
 impl ApprovalRules {
-    /// Returns what is said of a class.
+    /// Returns the rule of a class.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a class that is neither built in nor configured.

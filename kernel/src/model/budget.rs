@@ -1,4 +1,4 @@
-//! Budgets: how much runs may use, each by itself and all of a tenant or an account on one day.
+//! Budgets: limits on the use of a single run, and on the use of a tenant or an account on one day.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use crate::model::id::Tenant;
 use crate::model::words::words;
 
 words! {
-    /// What a budget is of, by its key in the tables of `[budgets]`.
+    /// Resource that a budget limits, by its key in the tables of `[budgets]`.
     "amount"
     Amount {
         /// Requests through proxies.
         Requests => "requests",
-        /// The bytes of those, in both directions.
+        /// Bytes of these requests, in both directions.
         Bytes => "bytes",
         /// Tokens of models, as agents report them.
         Tokens => "tokens",
@@ -25,7 +25,7 @@ words! {
 }
 
 words! {
-    /// Whose use is added up for each day.
+    /// Kind of payer: use is added up for each payer and day.
     "payer"
     PayerKind {
         /// A tenant.
@@ -37,12 +37,12 @@ words! {
     }
 }
 
-/// Whose use is added up for each day.
+/// Payer: a tenant, profile or account whose use is added up for each day.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Payer {
-    /// Whether it is a tenant, a profile or an account.
+    /// Kind of payer.
     pub scope: PayerKind,
-    /// Its name.
+    /// Name of the tenant, profile or account.
     pub name: String,
 }
 
@@ -53,7 +53,7 @@ impl std::fmt::Display for Payer {
 }
 
 impl PayerKind {
-    /// What a hold on it is on.
+    /// Returns the scope of a hold on this kind of payer.
     pub(crate) fn hold_scope(self) -> HoldScope {
         match self {
             PayerKind::Tenant => HoldScope::Tenant,
@@ -63,21 +63,21 @@ impl PayerKind {
     }
 }
 
-/// What was used: requests and bytes through proxies, and what agents report of their models.
+/// Use of resources: requests and bytes through proxies, tokens and cost as agents report them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Consumed {
-    /// Requests that were let through.
+    /// Requests that the proxy let through.
     pub requests: u64,
     /// Bytes in both directions.
     pub bytes: u64,
-    /// Tokens, read and made.
+    /// Tokens, read and generated.
     pub tokens: u64,
     /// Cost in millionths of a US dollar.
     pub cost_micros: u64,
 }
 
 impl Consumed {
-    /// Returns the count of an amount.
+    /// Returns the use of one resource.
     pub fn of(&self, amount: Amount) -> u64 {
         match amount {
             Amount::Requests => self.requests,
@@ -87,19 +87,19 @@ impl Consumed {
         }
     }
 
-    /// Returns the sum of each amount.
+    /// Returns the sum, resource by resource.
     #[must_use]
     pub fn plus(self, more: Consumed) -> Self {
         self.each(more, u64::saturating_add)
     }
 
-    /// Returns how much more of each amount this is than `before`; nothing where it is less.
+    /// Returns the growth since `before`, resource by resource; zero where there is none.
     #[must_use]
     pub fn since(self, before: Consumed) -> Self {
         self.each(before, u64::saturating_sub)
     }
 
-    /// Returns the larger count of each amount.
+    /// Returns the larger use, resource by resource.
     #[must_use]
     pub fn max(self, other: Consumed) -> Self {
         self.each(other, u64::max)
@@ -116,10 +116,10 @@ impl Consumed {
 }
 
 words! {
-    /// What the ledger is added up by.
+    /// Key by which the ledger is summed.
     "sum"
     SpendBy {
-        /// The first tasks of missions; a task that nobody has divided is its own.
+        /// First tasks of missions. A task that is in no mission counts as its own mission.
         Mission => "mission",
         /// Tenants.
         Tenant => "tenant",
@@ -132,43 +132,40 @@ words! {
     }
 }
 
-/// One sum of the ledger.
+/// Sum of the ledger for one key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Spend {
-    /// Of what; none for what has no tenant, account or profile.
+    /// Mission, tenant, account, profile or day that is summed; none for use without a tenant, account or profile.
     pub name: Option<String>,
-    /// The title of the first task of a mission, as long as it exists.
+    /// Title of the first task of a mission, as long as that task exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What was used.
+    /// Use of the resources.
     #[serde(flatten)]
     pub consumed: Consumed,
 }
 
-/// What somebody has used on a day.
+/// Use of a payer on a day.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DayUse {
-    /// Who.
+    /// The payer.
     #[serde(flatten)]
     pub payer: Payer,
-    /// The calendar day, such as `2026-05-01`.
+    /// Calendar day, such as `2026-05-01`.
     pub day: String,
-    /// What.
+    /// Use of the resources.
     #[serde(flatten)]
     pub consumed: Consumed,
-    /// How often a person has granted as much again on that day.
+    /// Number of times that a person has granted the budget again on that day.
     #[serde(default)]
     pub more: u64,
 }
 
-/// The table of one budget: the limit of each amount, none where it is not limited.
+/// Limits of one budget; a resource without a limit is not limited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Budget {
-    /// Requests.
     pub requests: Option<u64>,
-    /// Bytes.
     pub bytes: Option<u64>,
-    /// Tokens.
     pub tokens: Option<u64>,
     /// Cost in millionths of a US dollar.
     pub cost_micros: Option<u64>,
@@ -185,28 +182,28 @@ impl Budget {
     }
 }
 
-/// All budgets. What is absent is not limited.
+/// All budgets. An absent limit means unlimited.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Budgets {
-    /// What one run may use.
+    /// Budget of one run.
     pub per_run: Budget,
-    /// How much an account counts of the tokens and the cost that the agent of one run reports.
+    /// Cap on the tokens and the cost of one run that an account counts, since the agent itself reports them.
     pub claimed_per_run: Budget,
-    /// Of each tenant on a day.
+    /// Budget of each tenant for a day.
     pub per_tenant: Budget,
-    /// Of each account on a day.
+    /// Budget of each account for a day.
     pub per_account: Budget,
-    /// Of single tenants, before `per_tenant`.
+    /// Budgets of single tenants, in place of `per_tenant`.
     pub tenants: BTreeMap<Tenant, Budget>,
-    /// Of single accounts, before `per_account`.
+    /// Budgets of single accounts, in place of `per_account`.
     pub accounts: BTreeMap<String, Budget>,
 }
 
-/// How a run and those that pay for it stand.
+/// Use of a run, and of its payers on this day.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Balance {
-    /// What the run has used.
+    /// Use of the run.
     pub run: Consumed,
-    /// What those that pay for it have used today.
+    /// Use of its payers today.
     pub payers: Vec<DayUse>,
 }

@@ -1,82 +1,82 @@
-//! Tasks that may be started: where they come from, and what the caller says of each.
+//! Candidates for a start: their queues, and the caller's answer to each.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::clock::Timestamp;
 use crate::model::id::{Pool, Profile, TaskId, Tenant};
 
-/// A task that may be started.
+/// Task that may be started.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
-    /// The task, which waits for a worker.
+    /// Id of the task, which waits for a worker.
     pub task: TaskId,
-    /// Who is to work on it.
+    /// Profile of the worker.
     pub assignee: Profile,
-    /// The tenant whose caps it counts under.
+    /// Tenant whose limits the start counts against.
     pub tenant: Option<Tenant>,
-    /// The highest starts first.
+    /// Priority; the highest starts first.
     pub priority: i64,
-    /// Its age.
+    /// Creation time of the task.
     pub created_at: Timestamp,
-    /// Its workspace as it was asked for.
+    /// Workspace as the task asks for it.
     pub workspace: String,
-    /// The tasks of its tenant and assignee that need the same directory or repository, and name the same pools, are one line; empty
-    /// for one that needs none and names none.
+    /// Key of the candidate's line. The tasks of a tenant and assignee are in one line when they need the same directory
+    /// or repository and name the same pools. Empty for a task that needs no directory and names no pool.
     pub line: String,
-    /// The pools that it names.
+    /// Pools that the task names.
     pub pools: BTreeSet<Pool>,
-    /// The policy that the task itself asks for.
+    /// Policy that the task itself asks for.
     pub policy: Option<String>,
-    /// The mission that it belongs to, where it is not the first task of one.
+    /// Mission of the task; none for the first task of a mission.
     pub mission: Option<String>,
-    /// How many questions deep it is, where it is the task of one.
+    /// Depth in a chain of consults; none for any other task.
     pub consult: Option<u32>,
 }
 
-/// The tasks of one tenant, or of none, for one profile.
+/// Tasks of one tenant, or of none, for one profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Group {
     pub(crate) tenant: Option<Tenant>,
-    /// The assignee, or the reviewer.
+    /// Assignee, or the reviewer.
     pub(crate) profile: Profile,
 }
 
-/// Where candidates of one group come from, each in the order in which they should start.
+/// Queue of candidates of one group, in the order in which they should start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// The ready tasks of a line; of those that are in none for the empty one.
+    /// Ready tasks of a line; the empty key is the queue of all tasks without a line.
     Line(String),
-    /// The first ready task of each line.
+    /// First ready task of each line.
     Heads,
-    /// What a profile is to review.
+    /// Work that a profile has to review.
     Reviews,
     /// Work that waits for its check.
     Checks,
 }
 
-/// What the caller says of a candidate.
+/// Caller's answer about a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It starts.
+    /// The candidate starts.
     Taken,
-    /// It cannot start now, and neither can what the reason reaches.
+    /// The candidate cannot start now, and neither can any other task within this reach.
     Left(Reach),
 }
 
-/// How far the reason reaches that keeps a task from starting.
+/// Extent of a reason that keeps a task from starting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// Only this task.
+    /// This task alone.
     Task,
-    /// The tasks of its line.
+    /// All tasks of its line.
     Line,
-    /// The tasks of its assignee.
+    /// All tasks of its assignee.
     Profile,
-    /// The tasks of its tenant.
+    /// All tasks of its tenant.
     Tenant,
     /// Every task.
     Everything,
 }
 
-/// The account of each profile that has one.
+/// Account of each profile that has one.
 pub type Accounts = BTreeMap<Profile, String>;

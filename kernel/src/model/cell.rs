@@ -1,10 +1,10 @@
-//! A value in a column, as exports and imports see it.
+//! Column values, as exports and imports handle them.
 
 use crate::model::clock::Timestamp;
 use crate::model::id::{AttachmentId, TaskId};
 use crate::model::outcome::Outcome;
 
-/// A value in a column.
+/// Value in a column.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Cell {
     Null,
@@ -14,7 +14,7 @@ pub(crate) enum Cell {
     Blob(Vec<u8>),
 }
 
-/// Declares what stands in a column for a value of a type.
+/// Declares the conversion of Rust types to column values.
 macro_rules! cells {
     ($($type:ty: $value:ident => $cell:expr;)+) => {$(
         impl From<$type> for Cell {

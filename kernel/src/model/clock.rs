@@ -1,4 +1,4 @@
-//! Time as the board sees it: an injected clock, microseconds inside, integer epoch seconds outside.
+//! Time for a board: an injected clock, microseconds inside the board, whole epoch seconds in JSON.
 
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -7,20 +7,20 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::model::words::schema;
 
-/// A moment: microseconds since the epoch, UTC. JSON carries whole seconds.
+/// Moment in microseconds since the epoch, UTC. JSON carries whole seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// The end of the year 9999: the moment of what waits until somebody lets it go on.
+    /// End of the year 9999: the time of a wait that only a person ends.
     pub const OPEN_END: Self = Self(253_402_300_799_000_000);
 
-    /// Makes a moment from microseconds since the epoch.
+    /// Creates a moment from microseconds since the epoch.
     pub const fn from_micros(micros: i64) -> Self {
         Self(micros)
     }
 
-    /// Makes a moment from whole seconds since the epoch; saturates.
+    /// Creates a moment from whole seconds since the epoch; saturates.
     pub const fn from_secs(secs: i64) -> Self {
         Self(secs.saturating_mul(1_000_000))
     }
@@ -47,7 +47,7 @@ impl Timestamp {
         Self(self.0.saturating_sub(micros(duration)))
     }
 
-    /// Returns how long ago `earlier` was; zero when it lies in the future.
+    /// Returns the time that has passed since `earlier`; zero when `earlier` lies in the future.
     pub fn since(self, earlier: Timestamp) -> Duration {
         Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
@@ -74,9 +74,9 @@ schema!(Timestamp, { "type": "integer", "description": "seconds since the epoch,
 /// A calendar day.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Day {
-    /// Its date, such as `2026-05-01`.
+    /// Date, such as `2026-05-01`.
     pub date: String,
-    /// When the next one begins.
+    /// Start of the next day.
     pub ends_at: Timestamp,
 }
 
@@ -86,7 +86,7 @@ impl Day {
         Self::of(at, jiff::tz::TimeZone::system())
     }
 
-    /// The day of a moment in a time zone.
+    /// Returns the day of a moment in a time zone.
     fn of(at: Timestamp, zone: jiff::tz::TimeZone) -> Self {
         let zoned = jiff::Timestamp::from_microsecond(at.as_micros()).unwrap_or_default().to_zoned(zone);
         let next = zoned.tomorrow().and_then(|next| next.start_of_day());
@@ -95,20 +95,20 @@ impl Day {
     }
 }
 
-/// Returns the date of the calendar day of the host that a moment is in, such as `2026-05-01`.
+/// Returns the date of a moment on the host's calendar, such as `2026-05-01`.
 pub fn day_of(at: Timestamp) -> String {
     Day::of(at, jiff::tz::TimeZone::system()).date
 }
 
-/// Where time comes from.
+/// Source of time.
 pub trait Clock: Send + Sync {
-    /// Returns the real time, for what people read and for `not_before`.
+    /// Returns the real time. People read it, and `not_before` is compared with it.
     fn now(&self) -> Timestamp;
-    /// Returns the calendar day of now, for budgets of a day.
+    /// Returns the current calendar day, for budgets of a day.
     fn day(&self) -> Day;
     /// Returns the time since boot, suspend included, for deadlines and leases.
     fn boottime(&self) -> Duration;
-    /// Returns the id of this boot; a boot time means nothing under another one.
+    /// Returns the id of this boot. A boot time has no meaning under another boot id.
     fn boot_id(&self) -> String;
 }
 
@@ -122,7 +122,7 @@ impl Clock for SystemClock {
         Timestamp(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
     }
 
-    /// The day of the host's time zone.
+    /// Returns the day in the host's time zone.
     fn day(&self) -> Day {
         Day::of(self.now(), jiff::tz::TimeZone::system())
     }
@@ -142,26 +142,26 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that moves only when told to.
+/// Clock for tests, moved only by its methods.
 #[derive(Debug)]
 pub struct ManualClock {
     state: Mutex<(Timestamp, Duration, String)>,
 }
 
 impl ManualClock {
-    /// Makes a clock that stands at `now`, one hour after boot.
+    /// Creates a clock that stands at `now`, one hour after boot.
     pub fn new(now: Timestamp) -> Self {
         Self { state: Mutex::new((now, Duration::from_hours(1), "boot-1".to_owned())) }
     }
 
-    /// Moves both clocks forward.
+    /// Moves the real time and the boot time forward.
     pub fn advance(&self, by: Duration) {
         let mut state = self.lock();
         state.0 = state.0.after(by);
         state.1 += by;
     }
 
-    /// Sets the real-time clock alone, as somebody with the right to do so may at any moment.
+    /// Sets the real time alone, as an administrator may do at any moment.
     pub fn set(&self, now: Timestamp) {
         self.lock().0 = now;
     }
@@ -189,7 +189,7 @@ impl Clock for ManualClock {
         self.lock().0
     }
 
-    /// The day in UTC.
+    /// Returns the day in UTC.
     fn day(&self) -> Day {
         Day::of(self.now(), jiff::tz::TimeZone::UTC)
     }
@@ -203,7 +203,7 @@ impl Clock for ManualClock {
     }
 }
 
-/// Serde for moments inside the board's own records, where whole seconds would lose time.
+/// Serde for moments in the board's own records, where whole seconds would lose precision.
 pub(crate) mod micros {
     use serde::{Deserialize, Deserializer, Serializer};
 

@@ -1,8 +1,8 @@
-//! A number with its noun: `1 task`, `2 tasks`.
+//! Formats a number with its noun: `1 task`, `2 tasks`.
 
 use std::fmt;
 
-/// A number of things, with the noun in the singular; it is written with the plural where there is not exactly one.
+/// Number and its noun in the singular. The noun is written in the plural unless the number is exactly one.
 #[derive(Clone, Copy, Debug)]
 pub struct Counted<'a, N>(pub N, pub &'a str);
 

@@ -1,17 +1,17 @@
-//! Randomness as the board sees it: an injected source.
+//! Randomness for a board: an injected source.
 
 use std::sync::Mutex;
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-/// Where randomness comes from.
+/// Source of randomness.
 pub trait Entropy: Send + Sync {
     /// Fills the buffer with random bytes.
     fn fill(&self, buffer: &mut [u8]);
 }
 
-/// The operating system's randomness, through a generator seeded by it.
+/// Randomness of the operating system, through a generator that the system seeds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemEntropy;
 
@@ -21,14 +21,14 @@ impl Entropy for SystemEntropy {
     }
 }
 
-/// A reproducible sequence for tests.
+/// Reproducible sequence for tests.
 #[derive(Debug)]
 pub struct SeededEntropy {
     generator: Mutex<StdRng>,
 }
 
 impl SeededEntropy {
-    /// Starts the sequence of `seed`.
+    /// Creates the sequence of `seed`.
     pub fn new(seed: u64) -> Self {
         Self { generator: Mutex::new(StdRng::seed_from_u64(seed)) }
     }

@@ -1,4 +1,4 @@
-//! What a board refuses and why, with what the reader can do about it.
+//! Errors of a board: each has a stable class, a reason, and a hint for the reader.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -10,28 +10,28 @@ use crate::model::status::Status;
 use crate::model::words::words;
 
 words! {
-    /// The stable class of an error, the same on every surface.
+    /// Stable class of an error, the same in the CLI, the API and the tools.
     "error code"
     ErrorCode {
-        /// There is no such thing, or the caller may not know of it.
+        /// The named thing does not exist, or the caller may not know of it.
         NotFound => "not_found",
-        /// The state does not allow it now.
+        /// The current state does not allow the change.
         Conflict => "conflict",
         /// The request itself is wrong.
         Invalid => "invalid",
         /// The caller may not do it.
         Forbidden => "forbidden",
-        /// A bound of the caller's run or tenant is reached.
+        /// A limit of the caller's run or tenant is reached.
         Exhausted => "exhausted",
-        /// The store cannot serve it at the moment; a retry may succeed.
+        /// The store cannot serve the request at the moment; a retry may succeed.
         Unavailable => "unavailable",
-        /// The board is damaged or the program is wrong.
+        /// The board is damaged, or the program has a fault.
         Internal => "internal",
     }
 }
 
 words! {
-    /// What kind of trouble the store has.
+    /// Kind of failure of the store.
     "storage kind"
     StorageKind {
         /// The disk is full.
@@ -40,56 +40,56 @@ words! {
         Io => "io",
         /// Another program owns the lock.
         Busy => "busy",
-        /// The file does not hold what it should.
+        /// The file's content is not a valid database.
         Corrupt => "corrupt",
         /// The file or its directory cannot be written.
         ReadOnly => "read_only",
         /// The board's file was removed or replaced while it is open.
         Displaced => "displaced",
-        /// What was to be written breaks a constraint of the schema.
+        /// The new row breaks a constraint of the schema.
         Constraint => "constraint",
         /// Anything else.
         Other => "other",
     }
 }
 
-/// The step whose failure leaves open whether the write is kept.
+/// Name of the step whose failure leaves open whether the write was kept.
 pub(crate) const COMMIT: &str = "commit";
 
-/// The step whose failure is one of the place that an export goes to.
+/// Name of the step that writes an export. Its failures concern the export's destination and not the board.
 pub(crate) const EXPORT: &str = "write the export";
 
-/// Why a call was refused or failed.
+/// Reason why a call was refused or failed.
 #[derive(Clone, Debug, thiserror::Error)]
 #[expect(clippy::error_impl_error, reason = "the one error of every call: kernel::Error")]
 #[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum Error {
-    /// There is no such thing, or the caller may not know of it.
+    /// The named thing does not exist, or the caller may not know of it.
     #[error("no such {what}: {id}")]
     NotFound { what: Missing, id: String },
-    /// The state of the board does not allow it.
+    /// The state of the board does not allow the change.
     #[error("{message}")]
     Conflict { message: String, hint: Option<String> },
     /// The state machine has no such transition.
     #[error("cannot {change} {task}: its status is {status}")]
     Illegal { task: TaskId, status: Status, change: &'static str, hint: Option<String> },
-    /// The request is wrong in one field.
+    /// A field of the request is wrong.
     #[error("{field}: {message}")]
     Invalid { field: &'static str, message: String, hint: Option<String> },
     /// The caller may not do it.
     #[error("{message}")]
     Forbidden { message: String, hint: Option<String> },
-    /// A bound of the caller's run or tenant is reached.
+    /// A limit of the caller's run or tenant is reached.
     #[error("{message}")]
     Exhausted {
-        /// The bound, the count and the limit.
+        /// Names the limit, the count and the maximum.
         message: String,
         hint: String,
     },
     /// The store failed.
     #[error("the board's store failed to {step}: {source}")]
     Storage { kind: StorageKind, step: &'static str, source: Arc<dyn std::error::Error + Send + Sync> },
-    /// The writer is gone, or a job of it panicked.
+    /// The writer thread has ended, or a job on it panicked.
     #[error("the board's writer failed: {message}")]
     Writer { message: String },
 }
@@ -106,7 +106,7 @@ impl From<ErrorKind> for StorageKind {
 }
 
 impl Error {
-    /// Returns the class of the error.
+    /// Returns the stable class of the error.
     pub fn code(&self) -> ErrorCode {
         match self {
             Error::NotFound { .. } => ErrorCode::NotFound,
@@ -126,7 +126,7 @@ impl Error {
         }
     }
 
-    /// Returns what the reader can do next.
+    /// Returns the reader's next step, if there is one.
     pub fn hint(&self) -> Option<String> {
         let text = match self {
             Error::NotFound { what, .. } => what.hint()?,
@@ -143,7 +143,8 @@ impl Error {
                     "name a place that the user of this process may write to"
                 }
                 StorageKind::Full => "free some space on the board's file system; nothing was written",
-                // What could not be made durable stands in the log all the same: a crash before the next write finds it.
+                // A commit that could not be made durable may still stand in the log: a crash before the next write
+                // finds it.
                 StorageKind::Io if *step == COMMIT => {
                     "this write may have been kept: check before you repeat it, or repeat it with its request \
                      id; the kernel log has the disk's errors"
@@ -169,7 +170,7 @@ impl Error {
         Error::NotFound { what, id: id.to_string() }
     }
 
-    /// Returns a refusal for the state that something is in.
+    /// Returns a refusal for the current state of a record.
     pub fn conflict(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Error::Conflict { message: message.into(), hint: Some(hint.into()) }
     }

@@ -1,9 +1,9 @@
-//! The kinds of events that the board writes. Another program's events keep their own words when they are imported.
+//! Kinds of events that the board writes. Events that are imported from another program keep their own words.
 
 use crate::model::words::words;
 
 words! {
-    /// What an event tells.
+    /// Kind of an event.
     #[expect(missing_docs, reason = "the word of a kind says what it is")]
     "kind of event"
     EventKind {

@@ -1,9 +1,9 @@
-//! Durations and amounts of money as people read them. Texts and tables have one form of each, and it is made here.
+//! Formats durations and amounts of money for people. All texts and tables use these forms.
 
 use std::fmt;
 use std::time::Duration;
 
-/// Returns a duration in two units at most, without those of which there is nothing: `45s`, `5m`, `2h 10m`, `3d 4h`.
+/// Formats a duration with at most two units and without a zero unit: `45s`, `5m`, `2h 10m`, `3d 4h`.
 pub fn brief(duration: Duration) -> String {
     let s = duration.as_secs();
     let two = |(large, name): (u64, &str), (small, rest): (u64, &str)| match small {
@@ -18,7 +18,7 @@ pub fn brief(duration: Duration) -> String {
     }
 }
 
-/// An amount in millionths of a US dollar: `$1.50`, with cents, and with as many more digits as a small amount needs.
+/// Amount in millionths of a US dollar. The format has two decimals, and more where a small amount needs them: `$1.50`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dollars(pub u64);
 

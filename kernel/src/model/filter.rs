@@ -1,4 +1,4 @@
-//! What to list, in which order, and from where on.
+//! Filters for lists of tasks and events: selection, order and page.
 
 use crate::model::clock::Timestamp;
 use crate::model::id::{EventId, Profile, TaskId, Tenant};
@@ -8,7 +8,7 @@ use crate::model::task::Task;
 use crate::model::words::words;
 
 words! {
-    /// The order of a list of tasks.
+    /// Order of a list of tasks.
     "sort"
     Sort {
         /// Greatest priority first, then oldest.
@@ -31,44 +31,44 @@ words! {
 }
 
 words! {
-    /// Whether archived tasks are listed.
+    /// Visibility of archived tasks in a list.
     "archived"
     Archived {
-        /// No.
+        /// Archived tasks are left out.
         Hide => "hide",
-        /// With the others.
+        /// Archived tasks are listed with the others.
         Show => "show",
     }
 }
 
-/// Which tasks to list. The default lists the first 200 that are not archived.
+/// Selection of tasks. The default selects the first 200 that are not archived.
 #[derive(Clone, Debug)]
 pub struct Filter {
-    /// Only of this assignee.
+    /// Only tasks of this assignee.
     pub assignee: Option<Profile>,
-    /// Only with one of these; none means any. `archived` shows archived ones.
+    /// Only tasks in one of these statuses; empty means any. `archived` in the list shows archived tasks.
     pub statuses: Vec<Status>,
-    /// Only with this text in the title or the body; case matters for letters outside of ASCII alone.
+    /// Only tasks with this text in the title or the body. Case matters only for letters outside of ASCII.
     pub search: Option<String>,
-    /// Only those that have changed at this time or later.
+    /// Only tasks that have changed at this time or later.
     pub since: Option<Timestamp>,
-    /// Only of this tenant.
+    /// Only tasks of this tenant.
     pub tenant: Option<Tenant>,
-    /// Whether archived tasks are listed.
+    /// Visibility of archived tasks.
     pub archived: Archived,
-    /// Only of this client session.
+    /// Only tasks of this client session.
     pub session: Option<String>,
-    /// Only of this client workflow.
+    /// Only tasks of this client workflow.
     pub workflow: Option<String>,
-    /// Only at this client step.
+    /// Only tasks at this client step.
     pub step: Option<String>,
-    /// In which order.
+    /// Order of the list.
     pub sort: Sort,
-    /// At most this many, 1 to 10000.
+    /// Largest number of tasks, 1 to 10000.
     pub limit: u32,
-    /// Where the page before ended.
+    /// Cursor of the previous page, after which this page starts.
     pub cursor: Option<String>,
-    /// The most bytes that the texts of a page have; a page has one task at least.
+    /// Largest size of the texts of a page, in bytes. A page has at least one task all the same.
     pub bytes: usize,
 }
 
@@ -92,47 +92,48 @@ impl Default for Filter {
     }
 }
 
-/// One page of tasks.
+/// Page of tasks.
 #[derive(Clone, Debug)]
 pub struct Page {
-    /// At most as many as the filter asks for, in its order.
+    /// Tasks in the filter's order, at most as many as it asks for.
     pub tasks: Vec<Task>,
-    /// Where the next page starts; none when this is the last.
+    /// Cursor of the next page; none when this page is the last.
     pub next: Option<String>,
 }
 
-/// Which events to list, oldest first. The default lists the first 1000 of all.
+/// Selection of events, oldest first. The default selects the first 1000 of all.
 #[derive(Clone, Debug)]
 pub struct EventFilter {
-    /// Only later ones.
+    /// Only events after this id.
     pub since: EventId,
-    /// At most this many.
+    /// Largest number of events.
     pub limit: u32,
-    /// Only of this task.
+    /// Only events of this task.
     pub task: Option<TaskId>,
-    /// Only of this tenant.
+    /// Only events of this tenant.
     pub tenant: Option<Tenant>,
-    /// Only of these kinds; empty means all.
+    /// Only events of these kinds; empty means all.
     pub kinds: Vec<String>,
-    /// Only of tasks that are assigned to this profile now.
+    /// Only events of tasks that are assigned to this profile now.
     pub assignee: Option<Profile>,
-    /// Whether the limit keeps the newest instead of the oldest; the order stays.
+    /// True to keep the newest events, not the oldest, when there are more than the limit. The order stays the same.
     pub newest_first: bool,
-    /// The most bytes that the payloads of a list have; a list has one event at least.
+    /// Largest size of the payloads of a list, in bytes. A list has at least one event all the same.
     pub bytes: usize,
 }
 
 /// Some of the rows of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Excerpt<T> {
-    /// At most as many as were asked for.
+    /// Rows, at most as many as the caller asked for.
     pub rows: Vec<T>,
-    /// Whether there are more, beyond the end from which they were counted.
+    /// True if there are more rows.
     pub more: bool,
 }
 
 impl<T> Excerpt<T> {
-    /// Keeps at most `limit` of the rows that were read, one more than that where there are more.
+    /// Creates an excerpt of at most `limit` rows. The caller reads `limit` + 1 rows, so that an extra row proves that
+    /// there are more.
     pub(crate) fn of(mut rows: Vec<T>, limit: usize) -> Self {
         let more = rows.len() > limit;
         rows.truncate(limit);

@@ -1,34 +1,35 @@
-//! A fleet: one task for each of many directories at each tick, made once however often a tick is dispatched.
+//! Fleet: one task for each of many directories at each tick, created once however often a tick is dispatched.
 
 use crate::model::id::{Profile, Tick};
 use crate::model::task::NewTask;
 
-/// How the idempotency keys of fleets begin. Nothing else may use it, so that no other task stands for one of a fleet.
+/// Prefix of the idempotency keys of fleets. No other key may have it, so that no other task passes for a task of a
+/// fleet.
 pub(crate) const KEYS: &str = "dispatch-fleet:";
 
-/// Which fleet it is: a profile at work in the directories beneath one directory.
+/// Identity of a fleet: a profile that works in the directories beneath one directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FleetId {
-    /// Who works.
+    /// Profile of the workers.
     pub profile: Profile,
-    /// The absolute path above the directories.
+    /// Absolute path of the parent directory.
     pub root: String,
 }
 
 impl FleetId {
-    /// The idempotency key of a directory's task at a tick. A tick has neither `/` nor `@`, and a profile no `/`, so no two of them
-    /// have the same key.
+    /// Returns the idempotency key of a directory's task at a tick. A tick has neither `/` nor `@`, and a profile no `/`,
+    /// so the keys of two tasks always differ.
     pub(crate) fn key(&self, directory: &str, tick: &Tick) -> String {
         format!("{KEYS}{}{}/{directory}@{tick}", self.profile, self.root.trim_end_matches('/'))
     }
 }
 
-/// A task of a fleet that is to be made.
+/// Task of a fleet, to be created.
 #[derive(Clone, Debug)]
 pub struct NewFleetTask {
-    /// The name of its directory.
+    /// Name of its directory.
     pub directory: String,
-    /// The task. It gets the idempotency key of its directory at the tick.
+    /// The task. The board sets its idempotency key from the directory and the tick.
     pub task: NewTask,
 }
 

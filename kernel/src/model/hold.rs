@@ -1,7 +1,7 @@
-//! Holds: what somebody, or a service, keeps from starting for a while.
+//! Holds: orders not to start some tasks for a while, placed by a person or because a service refuses.
 //!
-//! A hold by hand ends when its time comes, or when it is released. One for a rate limit or a failed login is not trusted to
-//! end by itself: when its time comes, one run of its account or profile may try; the others go on when that run is served.
+//! A hold by hand ends at its time, or when it is released. A hold for a rate limit or a failed login does not end at its
+//! time alone: one run of its account or profile may then try, and the others go on when that run is served.
 
 use std::time::Duration;
 
@@ -15,34 +15,34 @@ use crate::model::id::{Profile, RunId, TaskId, Tenant};
 use crate::model::waiting::{Waiting, WaitingCode};
 use crate::model::words::words;
 
-/// The shortest limit that a worker is believed to have met. One that always says "now" would be started without end, and no
-/// failure counted.
+/// Shortest rate limit that the board accepts from a worker. A worker that always reports "now" would otherwise start
+/// without end, and no failure would count.
 pub const SHORTEST_LIMIT: Duration = Duration::from_secs(15);
 
 words! {
-    /// Why something is held.
+    /// Reason for a hold.
     "hold kind"
     HoldKind {
-        /// A person wants it so.
+        /// A person placed it.
         Manual => "manual",
-        /// A service has refused more for a while.
+        /// A service refuses requests for a while.
         RateLimit => "rate_limit",
         /// A service does not accept a login.
         Login => "login",
-        /// A mission has used up what it may, and waits for a person who lets it go on.
+        /// A mission has reached a limit, and waits for a person who grants more.
         Limit => "limit",
-        /// A tenant or an account has used up its budget of a day, and waits for the next one.
+        /// A tenant or an account has used up its budget of a day, and waits for the next day.
         Budget => "budget",
-        /// Starts have failed too often in a row, and wait until one succeeds or a person says that they may go on.
+        /// Starts have failed too often in a row, and wait until one succeeds or a person lets them go on.
         Breaker => "breaker",
     }
 }
 
 words! {
-    /// What is held.
+    /// Kind of thing that a hold is on.
     "hold scope"
     HoldScope {
-        /// One task.
+        /// A single task.
         Task => "task",
         /// All tasks of a profile.
         Profile => "profile",
@@ -50,28 +50,28 @@ words! {
         Tenant => "tenant",
         /// All tasks of the profiles that share an account.
         Account => "account",
-        /// A task that a person made, and all that workers make below it.
+        /// A task that a person made, and all tasks that workers make below it.
         Mission => "mission",
-        /// All tasks that need one thing: the program of a lane, a policy, a directory. The daemon knows which do.
+        /// All tasks that need one thing: the program of a lane, a policy, a directory. The daemon knows these tasks.
         Environment => "environment",
-        /// All tasks of a tenant, or all without one, on this host. The daemon knows which boards that concerns.
+        /// All tasks of a tenant, or all without a tenant, on this host. The daemon knows the boards concerned.
         Host => "host",
     }
 }
 
-/// Whose tasks a hold is on.
+/// Tenants whose tasks a hold is on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Within {
-    /// Those of every tenant: an operator's hold.
+    /// Tasks of every tenant: an operator's hold.
     #[default]
     Board,
-    /// Those of one tenant, or those without one.
+    /// Tasks of one tenant, or tasks without a tenant.
     Tenant(Option<Tenant>),
 }
 
 impl Within {
-    /// Returns whether it reaches the tasks of a tenant.
+    /// True if the hold applies to the tasks of a tenant.
     pub(crate) fn reaches(&self, tenant: Option<&Tenant>) -> bool {
         match self {
             Within::Board => true,
@@ -80,26 +80,26 @@ impl Within {
     }
 }
 
-/// What a hold is on.
+/// Target of a hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HoldOn {
-    /// What kind of thing.
+    /// Kind of the target.
     pub scope: HoldScope,
-    /// Which one.
+    /// Name of the target.
     pub name: String,
 }
 
-/// The name of the breaker of the tasks without a tenant. That of a tenant has the tenant behind it.
+/// Name of the breaker of the tasks without a tenant. A tenant's breaker is called `host/TENANT`.
 const HOST: &str = "host";
 
 impl HoldOn {
-    /// Names the starts of a tenant on this host, or of the tasks without one.
+    /// Names the breaker of a tenant's starts on this host, or of the tasks without a tenant.
     pub fn host(tenant: Option<&Tenant>) -> Self {
         let name = tenant.map_or_else(|| HOST.to_owned(), |tenant| format!("{HOST}/{tenant}"));
         HoldOn { scope: HoldScope::Host, name }
     }
 
-    /// Returns whose starts on this host it names; none where it is on something else, or where another release has named it.
+    /// Returns the tenants whose starts this breaker is on; none for another target, or for a name of another release.
     pub fn whose_starts(&self) -> Option<Within> {
         let rest = self.name.strip_prefix(HOST).filter(|_| self.scope == HoldScope::Host)?;
         match rest.strip_prefix('/') {
@@ -108,7 +108,8 @@ impl HoldOn {
         }
     }
 
-    /// Returns the arguments of `release` that end the holds on it. What the tasks without a tenant wait for is released with all of its kind.
+    /// Returns the arguments of `release` that end the holds on this target. For the tasks without a tenant, the
+    /// arguments release all holds of this kind.
     pub fn release_arguments(&self) -> String {
         match self.scope {
             HoldScope::Task => self.name.clone(),
@@ -147,60 +148,60 @@ impl std::fmt::Display for HoldOn {
     }
 }
 
-/// A hold that is to be placed.
+/// Hold to be placed.
 #[derive(Clone, Debug)]
 pub struct NewHold {
-    /// Why something is held, as a word.
+    /// Reason, as a word.
     pub kind: HoldKind,
-    /// Why, in words.
+    /// Reason, in plain words.
     pub reason: String,
-    /// Until when; none until somebody releases it.
+    /// End of the hold; none until a person releases it.
     pub until: Option<Timestamp>,
 }
 
-/// A hold that has not ended.
+/// Hold that has not ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Hold {
-    /// Its id.
+    /// Id of the hold.
     pub id: i64,
-    /// Why something is held, as a word.
+    /// Reason, as a word.
     pub kind: HoldKind,
-    /// What kind of thing is held.
+    /// Kind of the target.
     pub scope: HoldScope,
-    /// Which one.
+    /// Name of the target.
     pub name: String,
-    /// Why, in words.
+    /// Reason, in plain words.
     pub reason: String,
-    /// Who placed it: `person:alice`.
+    /// Caller who placed it: `person:alice`.
     pub placed_by: String,
-    /// Whose tasks it is on.
+    /// Tenants whose tasks the hold is on.
     pub within: Within,
-    /// The run that met the limit.
+    /// Run that met the limit.
     pub run_id: Option<RunId>,
-    /// The task of that run.
+    /// Task of that run.
     pub met_by_task: Option<TaskId>,
-    /// The tenant of that run.
+    /// Tenant of that run.
     pub met_by_tenant: Option<Tenant>,
-    /// The run that tries whether the limit is over.
+    /// Run that tries whether the limit is over.
     pub probe_run: Option<RunId>,
-    /// Until when; none until somebody releases it. While a run tries, until when that has to be refused again.
+    /// End of the hold; none until a person releases it. While a run probes the service, the end of that probe's time.
     pub until: Option<Timestamp>,
-    /// When it was placed.
+    /// Time of placement.
     pub created_at: Timestamp,
 }
 
-/// What a hold means at a moment.
+/// Effect of a hold at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stance {
     /// Nothing that it is on may start.
     Closed,
-    /// One may start, to see whether it is served.
+    /// A single run may start, to see whether it is served.
     Probe,
-    /// It is over.
+    /// The hold is over.
     Open,
 }
 
-/// Who is to start.
+/// Start that is checked against the holds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target<'a> {
     pub(crate) task: &'a TaskId,
@@ -211,29 +212,29 @@ pub(crate) struct Target<'a> {
 }
 
 impl Hold {
-    /// Returns what it means now.
+    /// Returns the effect of the hold now.
     pub(crate) fn stance(&self, now: Timestamp) -> Stance {
         let lasts = self.until.is_none_or(|until| until > now);
         match (self.kind, self.probe_run) {
             _ if lasts => Stance::Closed,
-            // Whether a breaker lets one try, the daemon decides.
+            // The daemon decides about the single try that a breaker allows.
             (HoldKind::Breaker, _) | (HoldKind::RateLimit | HoldKind::Login, None) => Stance::Probe,
             (HoldKind::RateLimit | HoldKind::Login, Some(_))
             | (HoldKind::Manual | HoldKind::Limit | HoldKind::Budget, _) => Stance::Open,
         }
     }
 
-    /// Returns whether its time has come, so that it keeps nothing from starting any more.
+    /// True if the hold's time has come, so that it keeps nothing from starting any more.
     pub fn is_over(&self, now: Timestamp) -> bool {
         self.stance(now) == Stance::Open
     }
 
-    /// Returns whether its time has come and one run may start, to see whether it is served.
+    /// True if the hold's time has come and one run may start, to see whether it is served.
     pub fn is_probed(&self, now: Timestamp) -> bool {
         self.stance(now) == Stance::Probe
     }
 
-    /// Returns whether it is on this start.
+    /// True if the hold applies to this start.
     pub(crate) fn concerns(&self, target: Target<'_>) -> bool {
         let name = match self.scope {
             HoldScope::Task => Some(target.task.as_str()),
@@ -241,13 +242,13 @@ impl Hold {
             HoldScope::Tenant => target.tenant.map(Tenant::as_str),
             HoldScope::Account => target.account,
             HoldScope::Mission => Some(target.mission),
-            // Which tasks these are on, the daemon knows.
+            // The daemon knows the tasks of these scopes.
             HoldScope::Environment | HoldScope::Host => None,
         };
         name == Some(self.name.as_str()) && self.within.reaches(target.tenant)
     }
 
-    /// Returns its scope, with the name of what is held.
+    /// Returns the target of the hold.
     pub fn on(&self) -> HoldOn {
         HoldOn { scope: self.scope, name: self.name.clone() }
     }
@@ -325,7 +326,7 @@ impl Hold {
         Waiting { until: self.until, ..Waiting::new(code, text) }
     }
 
-    /// The same of something that does not work.
+    /// Returns the reason for a target that does not work.
     fn broken(&self, text: String, what: String) -> Waiting {
         Waiting { until: self.until, ..Waiting::broken(text, what, &self.reason) }
     }

@@ -1,4 +1,4 @@
-//! Identities: every id is a type of its own, parsed once at the edge.
+//! Identifiers of boards, tasks, runs and other records. Each is a type of its own, parsed once at the edge.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::model::parse_error::ParseError;
 use crate::model::words::schema;
 
-/// Declares a newtype around checked text.
+/// Declares a newtype around a text that its parser has checked.
 macro_rules! text_id {
     ($(#[$meta:meta])* $name:ident, $what:literal, $pattern:literal, $expected:literal, $check:expr $(, or $meant:expr)?) => {
         $(#[$meta])*
@@ -74,9 +74,9 @@ macro_rules! text_id {
 }
 
 text_id!(
-    /// A task's id: `t_` and 8 lower-case hex digits where this program draws it; one that was imported may have up to
-    /// 62 letters, digits, `_` and `-` there. It can be part of a path and of a branch's name. Where an id is asked for, up to 8
-    /// lower-case hex digits mean the same with `t_` before them.
+    /// Task id: `t_` and 8 lower-case hex digits when this program draws it. An imported id may have up to 62 letters,
+    /// digits, `_` and `-` after the `t_`. A task id can be part of a path and of a branch name. The parser also accepts
+    /// up to 8 lower-case hex digits alone and puts `t_` before them.
     TaskId, "task id", "^(t_[0-9A-Za-z][0-9A-Za-z_-]{0,61}|[0-9a-f]{1,8})$", "one such as t_0123abcd",
     |text| text.strip_prefix("t_").is_some_and(|rest| {
         rest.len() <= 62
@@ -91,10 +91,10 @@ text_id!(
 );
 
 impl TaskId {
-    /// Reads an id that is written with its `t_`: in a text that may begin with something else, or as the name of a file.
+    /// Parses an id that includes its `t_`. Callers use it for file names and for texts that may start with another word.
     ///
     /// # Errors
-    /// Says what is wrong with it.
+    /// [`ParseError`] for any other text, hex digits without `t_` included.
     pub fn in_full(text: &str) -> Result<Self, ParseError> {
         let id: Self = text.parse()?;
         if id.0 == text { Ok(id) } else { Err(ParseError::new("task id", text, "one such as t_0123abcd")) }
@@ -106,7 +106,7 @@ impl TaskId {
 }
 
 text_id!(
-    /// A board's name: a slug of up to 64 characters.
+    /// Board name: 1 to 64 characters.
     BoardName, "board name", "^[a-z0-9][a-z0-9_-]{0,63}$",
     "1 to 64 of a-z 0-9 _ -, starting with a letter or digit",
     |text| text.len() <= 64
@@ -127,22 +127,22 @@ fn is_name(text: &str) -> bool {
 }
 
 text_id!(
-    /// A tenant: a namespace of tasks.
+    /// Tenant: a namespace of tasks.
     Tenant, "tenant", "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$",
     "1 to 64 of A-Z a-z 0-9 . _ -, starting with a letter or digit", is_name
 );
 text_id!(
-    /// A profile: the worker identity that an assignee names.
+    /// Profile: the worker identity that an assignee names.
     Profile, "profile", "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$",
     "1 to 64 of A-Z a-z 0-9 . _ -, starting with a letter or digit", is_name
 );
 text_id!(
-    /// A pool: something of which there are few places, such as GPUs or licences.
+    /// Pool: a scarce resource with a fixed number of places, such as GPUs or licences.
     Pool, "pool", "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$",
     "1 to 64 of A-Z a-z 0-9 . _ -, starting with a letter or digit", is_name
 );
 text_id!(
-    /// One occasion of a fleet, such as a day: `2026-11-23` or `2026-11-23T08:00`.
+    /// Tick: one occasion of a fleet, such as a day: `2026-11-23` or `2026-11-23T08:00`.
     Tick, "tick", "^[A-Za-z0-9._:+-]{1,64}$", "1 to 64 of A-Z a-z 0-9 . _ : + -, such as 2026-11-23T08:00",
     |text| {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"._:+-".contains(&byte);
@@ -150,32 +150,32 @@ text_id!(
     }
 );
 text_id!(
-    /// A schedule: the name of its file.
+    /// Schedule: the name of its file.
     ScheduleName, "name of a schedule", "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$",
     "1 to 64 of A-Z a-z 0-9 . _ -, starting with a letter or digit", is_name
 );
 text_id!(
-    /// A plugin: the name of its directory.
+    /// Plugin: the name of its directory.
     PluginName, "name of a plugin", "^[a-z][a-z0-9-]{0,23}$", "1 to 24 of a-z 0-9 -, starting with a letter",
     |text| text.len() <= 24
         && text.starts_with(|c: char| c.is_ascii_lowercase())
         && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
 );
 text_id!(
-    /// What an approval is about: `spend`, `book`, `send_as_me`, `destructive`, or a class of the configuration.
+    /// Class of an approval: `spend`, `book`, `send_as_me`, `destructive`, or a class of the configuration.
     ApprovalClass, "approval class", "^[a-z][a-z0-9_]{0,31}$", "1 to 32 of a-z 0-9 _, starting with a letter",
     |text| text.len() <= 32
         && text.starts_with(|c: char| c.is_ascii_lowercase())
         && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
 );
 text_id!(
-    /// A caller's id of one mutation; a repeat with the same id gets the first reply.
+    /// Caller's id of one mutation. A repeat with the same id gets the first reply.
     RequestId, "request id", "^[!-~]{1,128}$", "1 to 128 printable ASCII characters without spaces",
     |text| (1..=128).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 );
 
 text_id!(
-    /// What a file contains: its SHA-256 in 64 lower-case hex digits.
+    /// Content of a file: its SHA-256 in 64 lower-case hex digits.
     Digest, "digest", "^[0-9a-f]{64}$", "64 lower-case hex digits",
     |text| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
 );
@@ -221,29 +221,29 @@ macro_rules! number_id {
 }
 
 number_id!(
-    /// One attempt at a task.
+    /// Run: one attempt at a task.
     RunId, "run id"
 );
 number_id!(
-    /// One row of the event log; later events have greater ids.
+    /// Event: a row of the event log. Later events have greater ids.
     EventId, "event id"
 );
 number_id!(
-    /// One comment.
+    /// Comment on a task.
     CommentId, "comment id"
 );
 
 number_id!(
-    /// One attached file.
+    /// File attached to a task.
     AttachmentId, "attachment id"
 );
 
 number_id!(
-    /// One message of the outbox; later messages have greater ids.
+    /// Message of the outbox. Later messages have greater ids.
     LetterId, "message id"
 );
 
-/// The identity of one board, drawn when it is made.
+/// Identity of one board, drawn at random when the board is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct BoardId(pub Uuid);

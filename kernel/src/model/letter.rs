@@ -1,4 +1,4 @@
-//! A message to people about a task: what it says, where it goes, and how far it has come.
+//! Messages to people about a task: content, address and state of delivery.
 
 use std::time::Duration;
 
@@ -10,36 +10,36 @@ use crate::model::id::{EventId, LetterId, TaskId, Tenant};
 use crate::model::words::words;
 
 words! {
-    /// What a message tells of.
+    /// Subject of a message.
     "kind of message"
     NoticeKind {
         /// The task is done.
         Completed => "completed",
-        /// It waits for a person or another task.
+        /// The task waits for a person or another task.
         Blocked => "blocked",
-        /// It asks a question.
+        /// The task asks a question.
         Question => "question",
-        /// It needs an approval before it goes on.
+        /// The task needs an approval before it goes on.
         Approval => "approval",
-        /// Its work waits for a person to review it.
+        /// The work waits for a person's review.
         Review => "review",
-        /// It has failed too often.
+        /// The task has failed too often.
         GaveUp => "gave_up",
-        /// A run of it failed; it is tried again.
+        /// A run failed; the task is tried again.
         Crashed => "crashed",
-        /// A run of it took too long; it is tried again.
+        /// A run took too long; the task is tried again.
         TimedOut => "timed_out",
-        /// A run of it ended without a verdict; it is tried again.
+        /// A run ended without a verdict; the task is tried again.
         Unreported => "unreported",
-        /// Messages of its tenant found the queue full and were left out.
+        /// The queue was full, and messages of the tenant were left out.
         LeftOut => "left_out",
-        /// Somebody tests the channel.
+        /// A person tests the channel.
         Test => "test",
     }
 }
 
 impl NoticeKind {
-    /// Returns whether a person has to act, so that the subscribers of the task's mission get it as well.
+    /// True if a person has to act, so that the subscribers of the task's mission get the message as well.
     pub fn needs_somebody(self) -> bool {
         matches!(
             self,
@@ -53,143 +53,143 @@ impl NoticeKind {
 }
 
 words! {
-    /// Where a message stands.
+    /// State of a message.
     "state of a message"
     LetterState {
-        /// It is delivered in its turn.
+        /// The message is delivered in its turn.
         Waiting => "waiting",
-        /// Its channel did not take it for too long; a person retries or drops it.
+        /// The channel has refused the message for too long; a person retries or drops it.
         Dead => "dead",
     }
 }
 
-/// What a message says. All of it is what workers and people wrote, cut and not escaped: each sink escapes it in its own way.
+/// Content of a message. All of it comes from workers and people, cut to size but not escaped: each sink escapes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Notice {
-    /// The title of the task.
+    /// Title of the task.
     pub title: String,
-    /// Who works on it.
+    /// Assignee of the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assignee: Option<String>,
-    /// The first line of the result, the reason or the question.
+    /// First line of the result, the reason or the question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// The answers to choose from; a reply may be their number, from 1.
+    /// Answers to choose from. A reply may be the number of an answer, from 1.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<String>,
 }
 
-/// Where a message goes.
+/// Address of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Address {
-    /// The channel of the configuration.
+    /// Channel of the configuration.
     pub channel: String,
-    /// The chat on it; empty for the one that the channel names.
+    /// Chat on the channel; empty for the chat that the channel itself names.
     pub chat_id: String,
-    /// The thread in the chat; empty where there is none.
+    /// Thread in the chat; empty for none.
     pub thread_id: String,
 }
 
-/// A message of the outbox.
+/// Message of the outbox.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Letter {
-    /// Its number, greater than those before it.
+    /// Number of the message, greater than the numbers of earlier messages.
     pub id: LetterId,
-    /// The task that it tells of.
+    /// Task that the message is about.
     pub task_id: TaskId,
-    /// The event that caused it.
+    /// Event that caused the message.
     pub event_id: EventId,
-    /// The tenant of the task.
+    /// Tenant of the task.
     pub tenant: Option<Tenant>,
-    /// Where it goes.
+    /// Address of the message.
     #[serde(flatten)]
     pub address: Address,
-    /// What it tells of.
+    /// Subject of the message.
     pub kind: NoticeKind,
-    /// What it says.
+    /// Content of the message.
     pub notice: Notice,
-    /// How many events it stands for.
+    /// Number of events that the message stands for.
     pub events: u32,
-    /// Where it stands.
+    /// State of the message.
     pub state: LetterState,
-    /// The first of the messages that are sent with it as one digest.
+    /// First message of the digest that this message is sent with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<LetterId>,
-    /// How often its channel did not take it.
+    /// Number of failed deliveries.
     pub attempts: u32,
-    /// When it is tried next.
+    /// Time of the next try.
     pub due_at: Timestamp,
-    /// Since when its channel does not take it.
+    /// Time since which the channel has refused the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failing_since: Option<Timestamp>,
-    /// Why not, the last time.
+    /// Error of the last try.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
-    /// When it was written.
+    /// Time at which the message was written.
     pub created_at: Timestamp,
 }
 
-/// The messages of one tenant to one address, which are delivered one after the other.
+/// Messages of one tenant to one address, which are delivered one after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Crowd {
-    /// Where they go.
+    /// Address of the messages.
     pub address: Address,
-    /// Whose they are.
+    /// Tenant of the messages.
     pub tenant: Option<Tenant>,
-    /// When the first of them is tried.
+    /// Time at which the first message is tried.
     pub due_at: Timestamp,
-    /// How many wait.
+    /// Number of waiting messages.
     pub waiting: u32,
 }
 
-/// What waits to be delivered.
+/// Messages that wait for delivery, by address and tenant.
 pub type Heads = Vec<Crowd>;
 
-/// Which messages are meant.
+/// Selection of messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Letters {
-    /// Only this one.
+    /// Only the message with this id.
     pub id: Option<LetterId>,
-    /// Only those to this channel.
+    /// Only messages to this channel.
     pub channel: Option<String>,
-    /// Only those in this state.
+    /// Only messages in this state.
     pub state: Option<LetterState>,
-    /// Only those of this tenant.
+    /// Only messages of this tenant.
     pub tenant: Option<Tenant>,
-    /// At most this number, the oldest first.
+    /// Largest number of messages, the oldest first.
     pub limit: u32,
 }
 
-/// What the outbox has for one channel.
+/// State of the outbox for one channel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Mail {
-    /// The channel.
+    /// Name of the channel.
     pub channel: String,
-    /// Messages that wait.
+    /// Number of messages that wait.
     pub waiting: u32,
-    /// Messages that are dead.
+    /// Number of messages that are dead.
     pub dead: u32,
-    /// Since when the channel does not take the oldest of those that wait or are dead.
+    /// Time since which the channel has refused its oldest waiting or dead message.
     pub failing_since: Option<Timestamp>,
-    /// Why not, the last time.
+    /// Error of the last try.
     pub last_error: Option<String>,
 }
 
-/// So long a channel takes nothing before that is a trouble to be looked at.
+/// Time without a delivery after which a channel needs an operator's attention.
 const TROUBLE: Duration = Duration::from_mins(30);
 
 impl Mail {
-    /// Returns whether the channel has not taken a message, also one that is tried again soon.
+    /// True if the channel has refused a message, even a message that is tried again soon.
     pub fn fails(&self) -> bool {
         self.dead > 0 || self.failing_since.is_some()
     }
 
-    /// Returns whether somebody has to look at the channel: messages to it are dead, or it takes nothing for long.
+    /// True if the channel needs an operator: messages to it are dead, or it has accepted nothing for 30 minutes.
     pub fn is_in_trouble(&self, now: Timestamp) -> bool {
         self.dead > 0 || self.failing_since.is_some_and(|since| since <= Self::trouble_since(now))
     }
 
-    /// Returns since when a channel has taken nothing that is in trouble now.
+    /// Returns the latest start of failure that counts as trouble now.
     pub(crate) fn trouble_since(now: Timestamp) -> Timestamp {
         now.before(TROUBLE)
     }

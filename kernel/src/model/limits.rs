@@ -1,4 +1,4 @@
-//! How large what callers send may be.
+//! Limits on the size and the number of what callers send.
 
 use serde_json::Value;
 
@@ -6,53 +6,53 @@ use crate::model::actor::{Actor, ActorKind};
 use crate::model::error::Error;
 
 const KIB: usize = 1024;
-/// A title, in characters.
+/// Title, in characters.
 pub const TITLE: usize = 500;
-/// A body, in bytes.
+/// Body, in bytes.
 pub const BODY: usize = 1024 * KIB;
-/// A comment, in bytes.
+/// Comment, in bytes.
 pub const COMMENT: usize = 256 * KIB;
-/// A summary, a result or a reason, in bytes.
+/// Summary, result or reason, in bytes.
 pub const SUMMARY: usize = 64 * KIB;
 /// Metadata, in bytes of JSON.
 pub const METADATA: usize = 64 * KIB;
-/// An attached file, in bytes.
+/// Attached file, in bytes.
 pub const ATTACHMENT: u64 = 25 * 1024 * 1024;
-/// The attached files of one task.
+/// Number of attached files of one task.
 pub const ATTACHMENTS: usize = 1000;
-/// The messages to one run.
+/// Number of messages to one run.
 pub const MESSAGES: u32 = 1000;
-/// The files that a run may declare as parts of its result.
+/// Number of files that a run may declare as parts of its result.
 pub const ARTIFACTS: usize = 100;
-/// The turns toward a goal, or the failed checks in a row, after which a person is asked.
+/// Number of turns toward a goal, or of failed checks in a row, after which a person is asked.
 pub const TURNS: u32 = 1000;
-/// The same of a task that a worker makes.
+/// Number of turns or failed checks for a task that a worker makes.
 pub const TURNS_BY_WORKER: u32 = 20;
-/// The tasks that a worker may say that it has made.
+/// Number of created tasks that a worker may declare.
 pub const CARDS: usize = 100;
-/// The parents of one task.
+/// Number of parents of one task.
 pub const PARENTS: usize = 1000;
-/// The pools that a task may name.
+/// Number of pools that a task may name.
 pub const POOLS: usize = 16;
-/// The children of one task: they are promoted in one transaction.
+/// Number of children of one task. One transaction promotes all of them.
 pub const CHILDREN: usize = 10_000;
-/// The rows of one kind in one reply: comments, runs, tasks. Events are shorter, and have a limit of their own.
+/// Number of rows of one kind in one reply: comments, runs, tasks. Events are shorter and have a limit of their own.
 pub const REPLY_ROWS: u32 = 1000;
-/// What is counted of a task for its card: comments, parents, children, runs.
+/// Largest number that a card shows: counting of comments, parents, children and runs stops here.
 pub const COUNTED: u32 = 1000;
-/// The texts of one kind that a worker gets in one reply, in bytes: of a thread, of the runs of a task.
+/// Bytes of the texts of one kind in one reply to a worker: the comments of a thread, the runs of a task.
 pub const REPLY_TO_WORKER: usize = 1024 * KIB;
-/// The same for people.
+/// Bytes of the texts of one kind in one reply to a person.
 pub const REPLY_TO_PERSON: usize = 16 * 1024 * KIB;
 /// Any other short text, in bytes.
 pub const WORD: usize = 4 * KIB;
 
-/// How much of a reply is left for texts.
+/// Remaining space for texts in a reply, in bytes.
 #[derive(Debug)]
 pub(crate) struct Room(usize);
 
 impl Room {
-    /// The room in a reply to somebody.
+    /// Returns the space in a reply to a caller.
     pub(crate) fn of(actor: &Actor) -> Self {
         Self(match actor.kind {
             ActorKind::Worker => REPLY_TO_WORKER,
@@ -60,17 +60,18 @@ impl Room {
         })
     }
 
-    /// Room for this number of bytes.
+    /// Creates a space of this number of bytes.
     pub(crate) fn new(bytes: usize) -> Self {
         Self(bytes)
     }
 
-    /// The room for what a context is made from, far more than it shows.
+    /// Returns the space for the sources of a context, far more than a context shows.
     pub(crate) fn of_context() -> Self {
         Self(4 * REPLY_TO_WORKER)
     }
 
-    /// Returns whether a text still fits. The first that does not takes what is left, so that all older ones are left out.
+    /// Takes the space of a text and returns true if it fits. The first text that does not fit takes all remaining space,
+    /// so that every older text is left out too.
     pub(crate) fn take(&mut self, size: usize) -> bool {
         let fits = size <= self.0;
         self.0 = if fits { self.0 - size } else { 0 };
@@ -78,12 +79,12 @@ impl Room {
     }
 }
 
-/// What stands in place of a text that does not fit into a reply.
+/// Returns the placeholder for a text that does not fit into a reply.
 pub(crate) fn left_out(size: usize) -> String {
     format!("[left out: {size} bytes; newer texts fill this reply]")
 }
 
-/// Refuses a text of white space alone. `hint` is what to send instead.
+/// Refuses a text of white space alone. `hint` names the text to send instead.
 pub(crate) fn filled(field: &'static str, text: &str, hint: &str) -> Result<(), Error> {
     if text.trim().is_empty() { Err(Error::invalid(field, "it is empty", hint)) } else { Ok(()) }
 }

@@ -1,4 +1,4 @@
-//! Where the event log starts, and what folding took from it.
+//! Start of the event log, and the figures of folding.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,20 +6,20 @@ use serde::{Deserialize, Serialize};
 use crate::model::clock::Timestamp;
 use crate::model::id::EventId;
 
-/// Where a log starts whose older events were folded.
+/// Start of a log whose older events were folded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Horizon {
-    /// The last event that is not in the log any more.
+    /// Id of the last event that folding removed.
     pub through: EventId,
-    /// When it was folded.
+    /// Time of that folding.
     pub at: Timestamp,
 }
 
-/// What a step of folding did.
+/// Figures of one folding step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Folded {
-    /// How many events are gone.
+    /// Number of events removed.
     pub events: u64,
-    /// How many bytes of text they had.
+    /// Bytes of text that the removed events had.
     pub bytes: u64,
 }

@@ -1,4 +1,4 @@
-//! A message to the agent of a live run.
+//! Messages to the agent of a live run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,52 +8,52 @@ use crate::model::id::{CommentId, RunId, TaskId};
 use crate::model::words::words;
 
 words! {
-    /// What has become of a message. It never goes back.
+    /// State of a message, which only moves forward.
     "state of a message"
     MessageState {
-        /// It is on the board, and not with the agent.
+        /// The message is on the board and not yet with the agent.
         Queued => "queued",
-        /// It is in the input of the agent, which has not confirmed it. An agent that confirms nothing leaves it so.
+        /// The message is in the agent's input, and the agent has not confirmed it. Some agents confirm nothing.
         Written => "written",
-        /// The agent has confirmed it.
+        /// The agent has confirmed the message.
         Delivered => "delivered",
-        /// The agent has not got it and will not.
+        /// The agent has not received the message and never will.
         NotDelivered => "not_delivered",
     }
 }
 
-/// A message to the agent of a run.
+/// Message to the agent of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Message {
-    /// The run.
+    /// Run of the agent.
     pub run_id: RunId,
-    /// Its number among the messages to that run, from 1 on.
+    /// Number among the messages to the run, from 1 on.
     pub number: u32,
-    /// The task of the run.
+    /// Task of the run.
     pub task_id: TaskId,
-    /// Who sends it.
+    /// Sender of the message.
     pub author: String,
-    /// The text.
+    /// Text of the message.
     pub body: String,
-    /// The comment that it is; none where it was sent alone.
+    /// Comment that carries the message; none for a message that was sent alone.
     pub comment_id: Option<CommentId>,
-    /// What has become of it.
+    /// State of the message.
     pub state: MessageState,
-    /// Why it was not delivered.
+    /// Reason why the message was not delivered.
     pub reason: Option<String>,
-    /// When it was sent.
+    /// Time of sending.
     pub created_at: Timestamp,
-    /// When its state was found.
+    /// Time of the last change of state.
     pub changed_at: Timestamp,
 }
 
-/// What is known of a message now.
+/// Change of a message's state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageNews {
-    /// Its number among the messages to its run.
+    /// Number among the messages to the run.
     pub number: u32,
-    /// What has become of it.
+    /// New state of the message.
     pub state: MessageState,
-    /// Why it was not delivered, where it was not.
+    /// Reason why the message was not delivered, if that is its state.
     pub reason: Option<String>,
 }

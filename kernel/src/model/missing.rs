@@ -1,28 +1,28 @@
-//! What a caller has named that is not there.
+//! Kinds of things that a caller names and that do not exist.
 
 use crate::model::words::words;
 
 words! {
-    /// What a caller has named that is not there, or that it may not know of.
+    /// Kind of a named thing that does not exist, or that the caller may not know of.
     "thing that is missing"
     Missing {
         /// A task.
         Task => "task",
-        /// A task that was to be a prerequisite.
+        /// A task named as a parent.
         Parent => "parent task",
-        /// A task of the tree of a mission.
+        /// A task in the tree of a mission.
         TaskOfMission => "task of the mission",
         /// The first task of a mission.
         Mission => "mission",
         /// A run.
         Run => "run",
-        /// The record that a run has ended.
+        /// The record of a run's end.
         EndOfRun => "end of run",
         /// A hold.
         Hold => "hold",
         /// A message of the outbox.
         Message => "message",
-        /// The place of a plugin in the events.
+        /// The position of a plugin in the event log.
         PluginEvents => "events of the plugin",
         /// A tenant.
         Tenant => "tenant",
@@ -38,7 +38,7 @@ words! {
 }
 
 impl Missing {
-    /// Returns how to find out what there is.
+    /// Returns the command that lists the existing things of this kind.
     pub(crate) fn hint(self) -> Option<&'static str> {
         match self {
             Missing::Task | Missing::Parent => Some("see `supervisor list`"),

@@ -1,4 +1,4 @@
-//! Missions: a task that a person made with all tasks that are made below it, how far one may go, and where one stands.
+//! Missions: a task that a person made, with all tasks made below it. Limits, use and state of a mission.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,45 +15,45 @@ use crate::model::verdict::Question;
 use crate::model::words::words;
 
 words! {
-    /// What of a mission is limited, by its key in `[missions]` of `supervisor.toml`.
+    /// Limited resource of a mission, by its key in `[missions]` of `supervisor.toml`.
     "mission limit"
     MissionLimit {
-        /// Its tasks, with the first one.
+        /// Number of tasks, the first task included.
         Tasks => "tasks",
-        /// The time that its runs have taken together.
+        /// Run time, all runs together.
         Runtime => "runtime",
-        /// What its agents say that they have cost.
+        /// Cost, as the agents report it.
         Cost => "cost_usd",
     }
 }
 
 words! {
-    /// How a mission stands.
+    /// State of a mission.
     "mission state"
     MissionState {
-        /// Its tasks start as soon as they can.
+        /// The tasks start as soon as they can.
         Active => "active",
-        /// Something of it waits for a person, and nothing of it runs or can start.
+        /// A task waits for a person, and no task runs or can start.
         Waiting => "waiting",
-        /// Nothing of it starts.
+        /// No task starts.
         Paused => "paused",
-        /// All its tasks are done.
+        /// All tasks are done.
         Done => "done",
-        /// All its tasks are over, and not all of them are done.
+        /// All tasks are over, and some of them are not done.
         Cancelled => "cancelled",
     }
 }
 
-/// How far a mission may go.
+/// Limits of a mission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MissionLimits {
-    /// How many tasks deep workers may make tasks below the first one.
+    /// Largest number of levels of tasks that workers may make below the first task.
     pub depth: u32,
-    /// How many tasks it may have, with the first one.
+    /// Largest number of tasks, the first task included.
     pub tasks: u64,
-    /// How long its runs may take together.
+    /// Longest run time, all runs together.
     pub runtime: Duration,
-    /// What it may cost, in millionths of a US dollar.
+    /// Largest cost, in millionths of a US dollar.
     pub cost_micros: u64,
 }
 
@@ -63,17 +63,17 @@ impl Default for MissionLimits {
     }
 }
 
-/// The limits that a person sets for one mission, in the place of those of the configuration.
+/// Limits that a person sets for one mission, in place of the limits of the configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct MissionCaps {
-    /// How many tasks deep workers may make tasks below the first one.
+    /// Largest number of levels of tasks that workers may make below the first task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_depth: Option<u32>,
-    /// How many tasks it may have, with the first one.
+    /// Largest number of tasks, the first task included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tasks: Option<u64>,
-    /// How long its runs may take together.
+    /// Longest run time, all runs together.
     #[serde(
         rename = "max_runtime_seconds",
         skip_serializing_if = "Option::is_none",
@@ -81,13 +81,13 @@ pub struct MissionCaps {
     )]
     #[schemars(with = "Option<u64>")]
     pub max_runtime: Option<Duration>,
-    /// What it may cost, in millionths of a US dollar.
+    /// Largest cost, in millionths of a US dollar.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_cost_micros: Option<u64>,
 }
 
 impl MissionCaps {
-    /// Returns the limits that hold where the configuration has `default`.
+    /// Returns the limits in force where the configuration has `default`.
     pub(crate) fn over(&self, default: &MissionLimits) -> MissionLimits {
         MissionLimits {
             depth: self.max_depth.unwrap_or(default.depth),
@@ -97,7 +97,7 @@ impl MissionCaps {
         }
     }
 
-    /// Refuses a limit of nothing: as much again would be nothing, too.
+    /// Refuses a limit of zero: a grant adds the limit once more, and would add nothing.
     pub(crate) fn validate(&self) -> Result<(), Error> {
         let zero = |field: &'static str, example: &str| {
             Err(Error::invalid(field, "it is zero", format!("give a limit above zero, such as {example}")))
@@ -115,7 +115,7 @@ impl MissionCaps {
     }
 }
 
-/// What a mission has used, its own limits, and how often it was granted as much again.
+/// Use of a mission, its own limits, and the number of grants for each limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Used {
     pub(crate) tasks: u64,
@@ -124,141 +124,141 @@ pub(crate) struct Used {
     pub(crate) more_tasks: u64,
     pub(crate) more_runtime: u64,
     pub(crate) more_cost: u64,
-    /// The tasks of a proposal that it had no room for.
+    /// Number of tasks in a proposal that exceeded the limit on tasks.
     pub(crate) wanted_tasks: u64,
-    /// How deep a worker wanted to make a task that its mission goes not deep enough for.
+    /// Depth at which a worker wanted to make a task, beyond the limit on depth.
     pub(crate) wanted_depth: u32,
     pub(crate) caps: MissionCaps,
 }
 
-/// How much of a limit is used.
+/// Use of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Share {
-    /// What is used, in the unit of the limit.
+    /// Amount used, in the unit of the limit.
     pub used: u64,
-    /// What is allowed, with what was granted.
+    /// Amount allowed, grants included.
     pub limit: u64,
 }
 
-/// What a mission has used of its limits.
+/// Use of a mission's limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MissionUse {
-    /// Tasks that were ever made of it.
+    /// Tasks that were ever made in the mission.
     pub tasks: Share,
-    /// Seconds of run time, those of open runs included.
+    /// Seconds of run time, open runs included.
     pub runtime_seconds: Share,
     /// Cost in millionths of a US dollar, as agents report it.
     pub cost_micros: Share,
-    /// How many tasks deep workers may make tasks below the first one.
+    /// Largest number of levels of tasks that workers may make below the first task.
     pub max_depth: u32,
 }
 
-/// A mission at a glance.
+/// Summary of a mission.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Mission {
-    /// Its first task, by which commands name it.
+    /// First task of the mission, by which commands name it.
     pub id: TaskId,
-    /// The title of its first task.
+    /// Title of the first task.
     pub title: String,
-    /// Whose it is.
+    /// Tenant of the mission.
     pub tenant: Option<Tenant>,
-    /// Who asked for it.
+    /// Caller who asked for it.
     pub created_by: Option<String>,
-    /// When its first task was made.
+    /// Creation time of the first task.
     pub created_at: Timestamp,
-    /// How it stands.
+    /// State of the mission.
     pub state: MissionState,
-    /// Its tasks, without those that were archived before they were done.
+    /// Number of tasks, without tasks that were archived before they were done.
     pub tasks: u64,
-    /// Those of them that are done.
+    /// Number of these tasks that are done.
     pub done: u64,
-    /// All its tasks by status; absent means none.
+    /// Number of tasks in each status; an absent status has none.
     pub by_status: BTreeMap<Status, u64>,
-    /// What it has used of its limits.
+    /// Use of the limits.
     #[serde(rename = "use")]
     pub usage: MissionUse,
-    /// Why it is paused; none where it is not.
+    /// Reason for the pause; none when the mission is not paused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<String>,
-    /// The question to its creator; none where it is at no limit.
+    /// Question to the mission's creator; none when no limit is reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<Question>,
 }
 
-/// A mission at a limit, with what it asks.
+/// Mission at a limit, with its question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AskingMission {
-    /// Its first task, by which `answer` names it.
+    /// First task of the mission, by which `answer` names it.
     pub id: TaskId,
-    /// The title of its first task.
+    /// Title of the first task.
     pub title: String,
-    /// Whose it is.
+    /// Tenant of the mission.
     pub tenant: Option<Tenant>,
-    /// Who works on its first task.
+    /// Assignee of the first task.
     pub assignee: Option<Profile>,
-    /// The priority of its first task.
+    /// Priority of the first task.
     pub priority: i64,
-    /// What it asks.
+    /// The question.
     pub question: Question,
-    /// Since when it asks.
+    /// Time since which the mission asks.
     pub since: Timestamp,
 }
 
-/// One task of a mission.
+/// Task of a mission.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MissionTask {
-    /// The task.
+    /// Id of the task.
     pub id: TaskId,
-    /// Its title.
+    /// Title of the task.
     pub title: String,
-    /// Where it stands.
+    /// Status of the task.
     pub status: Status,
-    /// Who is to do it.
+    /// Assignee of the task.
     pub assignee: Option<Profile>,
-    /// The task of the mission under which it stands: the one whose worker made it, else the first one; none for that.
+    /// Task above it in the tree: the task whose worker made it, else the first task; none for the first task itself.
     pub under: Option<TaskId>,
-    /// The tasks that have to be done before it.
+    /// Tasks that have to be done before it.
     pub after: Vec<TaskId>,
-    /// What it waits for a person to say; none where it waits for nobody.
+    /// Question that the task waits with; none when it waits for no answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs: Option<Question>,
-    /// The command that gives it that.
+    /// Command that answers the question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// The summary of its last run that had one; none where none had.
+    /// Summary of the latest run that has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// Its notes.
+    /// Free notes of the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notes: Option<String>,
-    /// Its files.
+    /// Files of the task.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<MissionFile>,
 }
 
-/// A file that was handed over in a mission.
+/// File that a run handed over in a mission.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MissionFile {
-    /// The attachment.
+    /// Id of the attachment.
     pub id: AttachmentId,
-    /// Its name.
+    /// Name of the file.
     pub filename: String,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub size: u64,
 }
 
-/// A mission with its tasks.
+/// Mission with its tasks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MissionDetails {
-    /// The mission.
+    /// Summary of the mission.
     #[serde(flatten)]
     pub mission: Mission,
-    /// Its tasks, oldest first, the first one first: at most [`crate::limits::REPLY_ROWS`].
+    /// Tasks of the mission, oldest first, beginning with the first task: at most [`crate::limits::REPLY_ROWS`].
     pub tree: Vec<MissionTask>,
-    /// Whether it has more.
+    /// True if the mission has more tasks.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub more: bool,
-    /// The profiles that its plan asks for. Their tasks wait for them.
+    /// Profiles that the plan asks for. Tasks for these profiles wait until the profiles exist.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub profiles: Vec<ProposedProfile>,
 }

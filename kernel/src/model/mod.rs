@@ -1,4 +1,4 @@
-//! The nouns of a board and their words. They know no rule, no file and no database.
+//! Data types of a board and their words. They depend on no rule, file or database.
 
 pub(crate) mod actor;
 pub(crate) mod approval;

@@ -1,4 +1,4 @@
-//! What is said about a task: comments, events and attachments.
+//! Records about a task: comments, events and attachments.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,102 +8,103 @@ use crate::model::actor::{ActorKind, Label};
 use crate::model::clock::Timestamp;
 use crate::model::id::{AttachmentId, CommentId, Digest, EventId, Profile, RunId, TaskId, Tenant};
 
-/// One row of the event log.
+/// Row of the event log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Event {
-    /// Its id; later events have greater ones.
+    /// Id of the event; later events have greater ids.
     pub id: EventId,
-    /// The task; none where it is about more than one, such as a hold on a profile.
+    /// Task of the event; none for an event about several tasks, such as a hold on a profile.
     pub task_id: Option<TaskId>,
-    /// The run that it is about; none where it is about no single run.
+    /// Run of the event; none for an event about no single run.
     pub run_id: Option<RunId>,
-    /// The tenant of the task; none of a task without one.
+    /// Tenant of the task; none for a task without a tenant.
     pub tenant: Option<Tenant>,
-    /// What happened, as a word of [`EventKind`](crate::EventKind); a later release may have written one that this one does not have.
+    /// Kind of the event, as a word of [`EventKind`](crate::EventKind). A later release may have written a word that this
+    /// release does not know.
     pub kind: String,
-    /// The details, by the keys of its kind; none where the kind has none.
+    /// Details, by the keys of the kind; none for a kind without details.
     pub payload: Option<Value>,
-    /// When it happened.
+    /// Time of the event.
     pub created_at: Timestamp,
-    /// Who did it: `person:alice`.
+    /// Actor that caused the event: `person:alice`.
     pub actor: Option<String>,
 }
 
 impl Event {
-    /// Returns what kind of caller did it, where one is named.
+    /// Returns the kind of the actor, if the event names an actor.
     pub fn actor_kind(&self) -> Option<ActorKind> {
         Label::parse(self.actor.as_deref()?).kind
     }
 }
 
-/// A note on a task.
+/// Comment on a task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Comment {
-    /// Its id.
+    /// Id of the comment.
     pub id: CommentId,
-    /// The task.
+    /// Task of the comment.
     pub task_id: TaskId,
-    /// Who wrote it.
+    /// Name of the author.
     pub author: String,
-    /// What kind of author that is.
+    /// Kind of the author.
     pub author_kind: ActorKind,
-    /// The text.
+    /// Text of the comment.
     pub body: String,
-    /// When it was written.
+    /// Time of writing.
     pub created_at: Timestamp,
-    /// The run whose worker wrote it; none where no worker did.
+    /// Run whose worker wrote the comment; none for other authors.
     pub run_id: Option<RunId>,
 }
 
-/// A file that belongs to a task.
+/// File that is attached to a task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Attachment {
-    /// Its number, by which `attachments get` names it.
+    /// Number of the attachment, by which `attachments get` names it.
     pub id: AttachmentId,
-    /// The task.
+    /// Task of the attachment.
     pub task_id: TaskId,
-    /// Its name, without any `/`.
+    /// Name of the file, without any `/`.
     pub filename: String,
-    /// Its media type.
+    /// Media type of the file.
     pub content_type: Option<String>,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub size: u64,
-    /// Who added it.
+    /// Caller who added the file.
     pub uploaded_by: Option<String>,
-    /// What it contains, which is the name under which it is kept.
+    /// Digest of the content, which is also the name of the stored file.
     pub sha256: Digest,
-    /// When it was added.
+    /// Time at which the file was added.
     pub created_at: Timestamp,
-    /// The run whose worker added it; none where no worker did.
+    /// Run whose worker added the file; none for other callers.
     pub run_id: Option<RunId>,
-    /// The path under which its run declared it as a part of its result; none where it was attached by itself.
+    /// Path under which the run declared the file as a part of its result; none for a file attached on its own.
     pub artifact: Option<String>,
 }
 
-/// A profile that a comment mentions, and what came of it.
+/// Profile that a comment mentions, with the result of the mention.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Mention {
-    /// The profile.
+    /// The mentioned profile.
     pub profile: Profile,
-    /// The task that was made for it; none where that was refused.
+    /// Task that was made for the profile; none when the board refused to make a task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
-    /// Why none was made; none where one was.
+    /// Reason of the refusal; none when a task was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
 }
 
-/// A file to note on a task. Its bytes are durable already.
+/// File to attach to a task. Its bytes are already durable.
 #[derive(Clone, Debug)]
 pub struct NewAttachment {
-    /// Its name, without any `/`.
+    /// Name of the file, without any `/`.
     pub filename: String,
-    /// Its media type.
+    /// Media type of the file.
     pub content_type: Option<String>,
-    /// What it contains.
+    /// Digest of the content.
     pub sha256: Digest,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub size: u64,
-    /// Who adds it, if somebody else than the caller; a worker's own name stands, whatever it says.
+    /// Author, where it is not the caller. A worker's own name always stands, whatever the worker sends.
     pub author: Option<String>,
 }

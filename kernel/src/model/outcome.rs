@@ -1,4 +1,4 @@
-//! How a run ends, and what a task that waits for a person waits for.
+//! Outcomes of runs, and the reasons for which a task is blocked.
 
 use std::time::Duration;
 
@@ -12,232 +12,233 @@ use crate::model::spent::Spent;
 use crate::model::status::Status;
 use crate::model::words::words;
 
-/// The exit code of a worker whose service refuses it for a while (sysexits.h), which workers of `hermes kanban` use for it. It has this meaning in
-/// every lane that gives it no other.
+/// Exit code of a worker whose service refuses it for a while (sysexits.h); workers of `hermes kanban` use it. The code
+/// has this meaning in every lane that gives it no other.
 pub const EX_TEMPFAIL: i32 = 75;
 
-/// How many counted failures in a row block a task, unless it or its dispatcher says otherwise.
+/// Number of counted failures in a row that block a task, unless the task or its dispatcher sets another.
 pub const DEFAULT_FAILURE_LIMIT: u32 = 5;
 
 words! {
-    /// How a run ended.
+    /// Outcome of a run.
     "outcome"
     Outcome {
         /// The work is done.
         Completed => "completed",
-        /// It needs a person, or another task.
+        /// The task needs a person, or another task.
         Blocked => "blocked",
-        /// It waits for a reviewer.
+        /// The work waits for a reviewer.
         ReviewRequested => "review_requested",
         /// A reviewer approved the work.
         Approved => "approved",
         /// A reviewer sent the work back.
         ChangesRequested => "changes_requested",
-        /// The check of a task proved its work done.
+        /// The check of the task proved the work done.
         CheckPassed => "check_passed",
-        /// The check of a task failed.
+        /// The check of the task failed.
         CheckFailed => "check_failed",
-        /// A person ended it for good.
+        /// A person ended the run for good.
         Cancelled => "cancelled",
         /// A person took the task back.
         Reclaimed => "reclaimed",
-        /// The supervisor ended it to free its place.
+        /// The supervisor ended the run to free its slot.
         Preempted => "preempted",
-        /// It failed or died.
+        /// The run failed or died.
         Crashed => "crashed",
-        /// It ran too long.
+        /// The run took too long.
         TimedOut => "timed_out",
-        /// It showed no progress.
+        /// The run showed no progress.
         Stalled => "stalled",
-        /// It used too much memory.
+        /// The run used too much memory.
         OutOfMemory => "out_of_memory",
-        /// It exited cleanly without a verdict.
+        /// The worker exited cleanly without a verdict.
         Unreported => "unreported",
-        /// Its service refused it for a while.
+        /// The service of the worker refused it for a while.
         RateLimited => "rate_limited",
-        /// Nobody can say how it ended.
+        /// No record tells how the run ended.
         Lost => "lost",
-        /// It never started.
+        /// The command never started.
         SpawnFailed => "spawn_failed",
     }
 }
 
 words! {
-    /// What a blocked task waits for.
+    /// Kind of thing that a blocked task waits for.
     "block kind"
     BlockKind {
         /// An answer.
         NeedsInput => "needs_input",
-        /// Something the worker cannot do or have.
+        /// Something that the worker cannot do or does not have.
         Capability => "capability",
-        /// Something that should pass.
+        /// A condition that should pass.
         Transient => "transient",
         /// Another task.
         Dependency => "dependency",
-        /// Somebody's approval.
+        /// An approval.
         Approval => "approval",
         /// More budget.
         Budget => "budget",
-        /// Too many failures in a row.
+        /// A person's retry after too many failures in a row.
         GaveUp => "gave_up",
     }
 }
 
 impl BlockKind {
-    /// What somebody may say that a task waits for; the other kinds are the supervisor's own.
+    /// Kinds that a caller may give; only the supervisor sets the others.
     pub const TOLD: [BlockKind; 4] =
         [BlockKind::NeedsInput, BlockKind::Capability, BlockKind::Transient, BlockKind::Dependency];
 }
 
 words! {
-    /// Where the approval of a task stands.
+    /// State of a task's approval.
     "approval"
     ApprovalState {
-        /// It is missing.
+        /// The approval is missing.
         Required => "required",
-        /// It was given.
+        /// The approval was given.
         Granted => "granted",
     }
 }
 
 words! {
-    /// Why the supervisor is to end a run.
+    /// Reason why the supervisor has to end a run.
     "stop reason"
     StopReason {
-        /// Its verdict is in; it may exit by itself for a while.
+        /// The verdict is recorded. The worker has a while to exit by itself.
         Verdict => "verdict",
         /// A person took the task back.
         Reclaimed => "reclaimed",
         /// A person decided about the task.
         Cancelled => "cancelled",
-        /// Its place is needed, or the supervisor stops.
+        /// The slot is needed, or the supervisor stops.
         Preempted => "preempted",
-        /// At once, whatever it does.
+        /// The run must end at once, whatever it does.
         Kill => "kill",
-        /// It shows no progress.
+        /// The run shows no progress.
         Stalled => "stalled",
     }
 }
 
-/// What ended a run, as far as the supervisor could prove.
+/// Cause of a run's end, as far as the supervisor has proof.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum EndCause {
-    /// It exited by itself.
+    /// The worker exited by itself.
     Exited { code: i32 },
-    /// A signal ended it that was not ours.
+    /// A signal of another process ended the worker.
     Signaled { signal: i32 },
-    /// Its deadline passed.
+    /// The deadline passed.
     TimedOut,
-    /// It was ended on request.
+    /// The supervisor ended the run on request.
     Stopped(StopReason),
-    /// It never ran its command.
+    /// The command never ran.
     SpawnFailed {
         step: String,
         error: String,
-        /// Whether the fault lies with the task or with what its runs need.
+        /// Part that is at fault: the task, or an environment that all such runs need.
         fault: Fault,
     },
-    /// It was killed for its memory.
+    /// The worker was killed for its memory use.
     OutOfMemory,
-    /// The host went down under it.
+    /// The host went down during the run.
     LostReboot,
-    /// Its shim was killed: how the worker ended is not known.
+    /// The shim was killed, so the worker's end is unknown.
     ShimKilled,
-    /// It was claimed and never started.
+    /// The run was claimed and never started.
     NeverStarted,
-    /// Its service refused it until a time.
+    /// The service of the worker refuses it until a time.
     RateLimited { until: Timestamp },
-    /// Its service did not accept its login, or it has none. It is tried again then, or earlier where a person asks for it.
+    /// The service did not accept the worker's login, or the worker has none. The next try is at `until`, or earlier when
+    /// a person asks for it.
     NotLoggedIn { until: Timestamp },
-    /// It met a limit that its lane has set for its work.
+    /// The worker met a limit that its lane sets for the work.
     OwnLimit(OwnLimit),
-    /// It was to go on in a session that does not exist any more.
+    /// The session that the run was to continue does not exist any more.
     SessionGone,
 }
 
 words! {
-    /// A limit that a lane sets for the work of an agent.
+    /// Limit that a lane sets for the work of an agent.
     "own limit"
     OwnLimit {
-        /// On the turns of a run.
+        /// Number of turns of a run.
         Turns => "turns",
-        /// On its cost.
+        /// Cost of a run.
         Cost => "cost",
     }
 }
 
 words! {
-    /// Where the fault of a failed start lies.
+    /// Part that is at fault for a failed start.
     "fault"
     Fault {
-        /// With the task or its workspace.
+        /// The task or its workspace.
         Task => "task",
-        /// With what the task says: each try fails like this one until somebody changes that.
+        /// The definition of the task: each try fails in the same way until a person changes it.
         Definition => "definition",
-        /// With the environment of every such run: a missing binary, a repository that is gone.
+        /// The environment of every such run: a missing binary, a repository that is gone.
         Environment => "environment",
     }
 }
 
-/// What a clean exit without a verdict means.
+/// Meaning of a clean exit without a verdict.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnCleanExit {
-    /// It completes the task.
+    /// The exit completes the task.
     Complete {
-        /// What the run hands over.
+        /// Summary that the run hands over.
         summary: Option<String>,
     },
-    /// It hands the work to a reviewer.
+    /// The exit hands the work to a reviewer.
     Review {
-        /// What the run hands over.
+        /// Summary that the run hands over.
         summary: Option<String>,
     },
-    /// It is a fault: the worker forgot to report.
+    /// The exit is a fault: the worker forgot to report.
     #[default]
     Unreported,
-    /// It is a fault as well, unless the worker has a goal: its agent came to the end of a turn.
+    /// The exit is a fault as well, unless the worker has a goal: then the agent came to the end of a turn.
     TurnEnded {
-        /// The last words of its agent.
+        /// Last words of the agent.
         summary: Option<String>,
     },
 }
 
 words! {
-    /// What the rate limit of one run means for the other tasks of its account or profile.
+    /// Effect of a run's rate limit on the other tasks of its account or profile.
     "siblings"
     Siblings {
-        /// They wait as well.
+        /// The other tasks wait as well.
         Hold => "hold",
-        /// They have nothing to do with it.
+        /// The other tasks are not affected.
         Spare => "spare",
     }
 }
 
-/// Something that the sandbox of a run denied it.
+/// Act that the sandbox of a run denied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Denied {
-    /// The name of the policy that denied it.
+    /// Name of the policy that denied the act.
     pub policy: String,
     /// The act, such as `executing /home/ann/.cargo/bin/cargo`.
     pub act: String,
-    /// The line of a policy that allows it; none where nothing does.
+    /// Line for a policy that would allow the act; none where no line can.
     pub line: Option<String>,
-    /// All of it in a sentence.
+    /// Complete sentence about the denial.
     pub text: String,
 }
 
 impl Denied {
-    /// Where it stands in the event of the run's end.
+    /// Key of the denial in the event of the run's end.
     pub(crate) const KEY: &'static str = "denied";
 }
 
-/// What went through the proxy of a run.
+/// Traffic through the proxy of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Egress {
-    /// Requests that were let through: tunnels, and requests in the clear.
+    /// Requests that were let through: tunnels, and plain HTTP requests.
     pub requests: u64,
     /// Requests that were refused because of their host.
     pub denied: u64,
@@ -246,73 +247,73 @@ pub struct Egress {
     pub over_budget: u64,
     /// Bytes that the worker has sent.
     pub sent_bytes: u64,
-    /// Bytes that it has received.
+    /// Bytes that the worker has received.
     pub received_bytes: u64,
-    /// The same of each host, in the order of their names. Beyond a number of hosts, the others are one row.
+    /// Traffic of each host, ordered by name. The hosts beyond a limit share one row.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostEgress>,
 }
 
-/// What went through the proxy of a run to one host.
+/// Traffic through the proxy of a run to one host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HostEgress {
-    /// The host with its port; `others` for those beyond the number that is named.
+    /// Host with its port; `others` for the row of the hosts beyond the limit.
     pub host: String,
     /// Requests that were let through.
     pub requests: u64,
-    /// Answers that were a rate limit (429), of those that went through a broker.
+    /// Responses through a broker that reported a rate limit (429).
     #[serde(default)]
     pub throttled: u64,
-    /// Answers that refused the key (401 and 403), of those that went through a broker.
+    /// Responses through a broker that refused the key (401 and 403).
     #[serde(default)]
     pub unauthorized: u64,
     /// Bytes that the worker has sent.
     pub sent_bytes: u64,
-    /// Bytes that it has received.
+    /// Bytes that the worker has received.
     pub received_bytes: u64,
 }
 
-/// Everything that is known about the end of a run.
+/// Facts about the end of a run.
 #[derive(Clone, Debug)]
 pub struct Ending {
-    /// What ended the run: its own exit, a limit, a person.
+    /// Cause of the end: the worker's own exit, a limit, a person.
     pub cause: EndCause,
-    /// What a clean exit means in its lane.
+    /// Meaning of a clean exit in the run's lane.
     pub result_policy: OnCleanExit,
-    /// Its exit code, where it had one.
+    /// Exit code of the worker, if it exited.
     pub exit_code: Option<i32>,
-    /// The signal that ended it, where one did.
+    /// Signal that ended the worker, if a signal did.
     pub signal: Option<i32>,
-    /// Whether that signal dumped its core, where that is known.
+    /// True if the signal made the worker dump core; none when unknown.
     pub core_dumped: Option<bool>,
-    /// What it used.
+    /// Resources that the run used.
     pub usage: Option<Value>,
-    /// What its agent says that it has used of a model.
+    /// Use of a model, as the agent reports it.
     pub spent: Option<Spent>,
-    /// What it did in git, as its supervisor has found it.
+    /// Result of the run in git, as the supervisor found it.
     pub evidence: Option<Value>,
-    /// What kept its agent from going on, in its words.
+    /// Trouble that kept the agent from going on, in the agent's words.
     pub trouble: Option<String>,
-    /// The end of what it wrote to stderr.
+    /// Last part of stderr.
     pub stderr_tail: Option<String>,
-    /// What its sandbox denied it, as far as that is known.
+    /// Act that the sandbox denied, as far as is known.
     pub denied: Option<Denied>,
-    /// The budget of its own that it has used up, in words, where that has ended its work.
+    /// Budget of the run that is used up, in words, when that ended the work.
     pub over_budget: Option<String>,
-    /// How many counted failures in a row block a task that has no limit of its own.
+    /// Number of counted failures in a row that block a task without a limit of its own.
     pub failure_limit: u32,
-    /// What a rate limit means for others.
+    /// Effect of a rate limit on other tasks.
     pub siblings: Siblings,
-    /// The profile that reviews its work, where its worker asks for a review by ending.
+    /// Profile that reviews the work, when the worker asks for a review by its exit.
     pub reviewer: Option<Profile>,
-    /// When nothing of the run was left. Where that is unknown, the board takes the time of the report.
+    /// Time at which nothing of the run was left. When unknown, the board takes the time of the report.
     pub ended_at: Option<Timestamp>,
-    /// How long its command ran; none where it was never started, or where that is unknown. The board does not keep it.
+    /// Run time of the command; none when it never started, or when the time is unknown. The board does not store it.
     pub lived: Option<Duration>,
 }
 
 impl EndCause {
-    /// Whether no work was done, for a reason outside of the task.
+    /// True if no work was done, for a reason outside of the task.
     pub(crate) fn is_outside(&self) -> bool {
         matches!(
             self,
@@ -325,7 +326,7 @@ impl EndCause {
 }
 
 impl Ending {
-    /// Makes the ending of a run about which only the cause is known.
+    /// Creates the ending of a run when only the cause is known.
     pub fn new(cause: EndCause) -> Self {
         let exit_code = if let EndCause::Exited { code } = cause { Some(code) } else { None };
         let signal = if let EndCause::Signaled { signal } = cause { Some(signal) } else { None };
@@ -351,28 +352,28 @@ impl Ending {
     }
 }
 
-/// What the end of a run did.
+/// Result of recording a run's end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finished {
-    /// The task that the run was of.
+    /// Task of the run.
     pub task: TaskId,
-    /// Where the task went.
+    /// New status of the task.
     pub status: Status,
-    /// How the run ended.
+    /// Outcome of the run.
     pub outcome: Outcome,
-    /// When the task is tried again, if later than now.
+    /// Time of the next try, if it is later than now.
     #[serde(with = "optional_micros")]
     pub retry_at: Option<Timestamp>,
-    /// Whether the run had been finished before; then nothing was done.
+    /// True if the run had been finished before, so that this call did nothing.
     #[serde(default)]
     pub already_finished: bool,
-    /// The run before it whose place it takes: both came to nothing for a reason outside of the task.
+    /// Earlier run whose place this run takes: both came to nothing for a reason outside of the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaces: Option<RunId>,
 }
 
 impl Finished {
-    /// An end after which nothing more is to come.
+    /// Creates the result of an end without a retry.
     pub(crate) fn new(task: &TaskId, status: Status, outcome: Outcome) -> Self {
         Self { task: task.clone(), status, outcome, retry_at: None, already_finished: false, replaces: None }
     }

@@ -1,6 +1,6 @@
-//! What is wrong with a text that stands for one value.
+//! Error for a text that does not parse as a value.
 
-/// A text that is not what it should be.
+/// A text that is not valid for the type it was parsed as.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a valid {what}: expected {expected}")]
 pub struct ParseError {
@@ -19,7 +19,7 @@ impl ParseError {
         Self { what, text, expected: expected.into() }
     }
 
-    /// Returns what the text was meant to be.
+    /// Returns the name of the type that the text was parsed as.
     pub fn what(&self) -> &'static str {
         self.what
     }

@@ -1,4 +1,4 @@
-//! How far a plugin has taken the events of a board.
+//! Position of a plugin in the events of a board.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,21 +6,21 @@ use serde::{Deserialize, Serialize};
 use crate::model::clock::Timestamp;
 use crate::model::id::{EventId, PluginName};
 
-/// How far a plugin has taken the events of a board, and what became of its latest try.
+/// Position of a plugin in the events of a board, with the result of its latest try.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PluginCursor {
-    /// The plugin.
+    /// Name of the plugin.
     pub plugin: PluginName,
-    /// Everything up to this event is done with.
+    /// Last event that the plugin is done with, all earlier events included.
     pub event: EventId,
-    /// How many tries of the next event have failed in a row.
+    /// Number of tries of the next event that have failed in a row.
     pub attempts: u32,
-    /// When the next event is tried; zero for at once.
+    /// Time of the next try; zero means at once.
     pub due_at: Timestamp,
-    /// Since when it fails.
+    /// Time of the first of these failures.
     pub failing_since: Option<Timestamp>,
-    /// Since when it gets no events, because it failed too often.
+    /// Time since which the plugin gets no events, because it failed too often.
     pub paused_at: Option<Timestamp>,
-    /// Why the latest try failed.
+    /// Error of the latest try.
     pub last_error: Option<String>,
 }

@@ -1,26 +1,26 @@
-//! Prices: what tokens cost where an agent reports how many it has used and not what they cost.
+//! Prices of tokens, for agents that report the number of tokens and not their cost.
 
 use std::collections::BTreeMap;
 
 use super::spent::Tokens;
 
-/// What a million tokens of a model cost, in millionths of a US dollar.
+/// Price of a million tokens of a model, in millionths of a US dollar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Price {
-    /// Of those that it is given.
+    /// Price of input tokens.
     pub input: u64,
-    /// Of those among them that come from a cache.
+    /// Price of input tokens that come from a cache.
     pub cached_input: u64,
-    /// Of those that it makes.
+    /// Price of output tokens.
     pub output: u64,
 }
 
-/// The prices of models.
+/// Prices of models.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prices(BTreeMap<String, Price>);
 
 impl Price {
-    /// What tokens cost, in millionths of a US dollar, rounded up.
+    /// Returns the price of tokens, in millionths of a US dollar, rounded up.
     fn of(&self, tokens: Tokens) -> u64 {
         let fresh = tokens.input.saturating_sub(tokens.cached);
         let parts = [
@@ -34,12 +34,13 @@ impl Price {
 }
 
 impl Prices {
-    /// The prices by the names of models. A name that ends with `*` is of all models that begin with the rest of it.
+    /// Creates a price list by model name. A name that ends with `*` covers all models that begin with the rest of the
+    /// name.
     pub fn new(prices: BTreeMap<String, Price>) -> Self {
         Self(prices)
     }
 
-    /// Returns the price of a model: its own, or that of the longest beginning. None where nothing names it.
+    /// Returns the price of a model: by its own name, else by its longest listed beginning. None when no entry covers it.
     pub fn of(&self, model: &str) -> Option<Price> {
         let begins = |name: &str| name.strip_suffix('*').is_some_and(|start| model.starts_with(start));
         let own = self.0.get(model);
@@ -50,8 +51,8 @@ impl Prices {
         found.copied()
     }
 
-    /// Returns what the tokens of a run cost, in millionths of a US dollar: as its agent reports it, else by the price of its model. An agent
-    /// that reports a cost of 0 for tokens does not know their price. None where neither says it.
+    /// Returns the cost of a run's tokens, in millionths of a US dollar: as the agent reports it, else by the price of
+    /// the model. An agent that reports a cost of 0 for tokens does not know their price. None when neither is known.
     pub(crate) fn cost(&self, reported: Option<u64>, model: Option<&str>, used: Tokens) -> Option<u64> {
         let price = || model.and_then(|model| self.of(model)).map(|price| price.of(used));
         reported.filter(|cost| *cost > 0).or_else(price).or(reported)

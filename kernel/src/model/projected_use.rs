@@ -1,18 +1,18 @@
-//! What a worker that brings its own board has used of a model.
+//! Use of a model by a worker that brings its own board.
 
 use super::spent::Spent;
 
-/// What all conversations of a worker have used, as its program counts it. All of it is the worker's word.
+/// Use of a model by all conversations of a worker, as its program counts it. All of it is the worker's claim.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProjectedUse {
-    /// What they have used, by the name and the model of the one that was spoken in last.
+    /// Sum of the use, under the name and the model of the latest conversation.
     pub spent: Spent,
-    /// Whether the last word there is the model's: what was said or done last has had an answer.
+    /// True if the model has the last word: the latest input has had an answer.
     pub is_answered: bool,
 }
 
 impl ProjectedUse {
-    /// Returns what has come since `before`.
+    /// Returns the use since `before`.
     #[must_use]
     pub fn since(self, before: &Self) -> Self {
         let (now, before) = (self.spent, &before.spent);

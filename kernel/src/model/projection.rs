@@ -1,148 +1,145 @@
-//! A task on a board of its worker's own, as the established program keeps it, and what the worker has done there.
+//! Task on a board of the worker's own, in the format of Hermes Kanban, and the worker's changes there.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// A task with what its worker is to know.
+/// Task with all that its worker has to know.
 #[derive(Clone, Debug)]
 pub struct Projected {
     /// The task itself.
     pub own: ProjectedTask,
-    /// The tasks that it waited for, which are done.
+    /// Parents of the task, which are done.
     pub parents: Vec<ProjectedTask>,
-    /// Its thread, oldest first.
+    /// Comments of the task, oldest first.
     pub comments: Vec<ProjectedComment>,
-    /// The number of its run.
+    /// Number of the run.
     pub run: i64,
-    /// The claim of the run.
+    /// Claim of the run.
     pub claim: String,
-    /// Where it works.
+    /// Directory of the workspace.
     pub workspace: PathBuf,
-    /// Now, in epoch seconds.
+    /// Current time, in epoch seconds.
     pub now: i64,
 }
 
-/// What of a task is in such a database. Times are epoch seconds.
+/// Fields of a task in such a database. Times are epoch seconds.
 #[derive(Clone, Debug, Default)]
 pub struct ProjectedTask {
-    /// Its id.
     pub id: String,
-    /// One line.
+    /// Title, on one line.
     pub title: String,
-    /// What is to be done.
+    /// Text of the task.
     pub body: Option<String>,
-    /// The profile, by its name.
+    /// Name of the assigned profile.
     pub assignee: Option<String>,
-    /// Its namespace.
     pub tenant: Option<String>,
-    /// Greater goes first.
+    /// Priority; greater goes first.
     pub priority: i64,
-    /// Who asked for it.
+    /// Caller who asked for the task.
     pub created_by: Option<String>,
-    /// When it was made.
+    /// Creation time.
     pub created_at: i64,
-    /// What came of it.
+    /// Result of the task.
     pub result: Option<String>,
-    /// The summary of the run that finished it.
+    /// Summary of the run that finished it.
     pub summary: Option<String>,
-    /// The facts that this run handed over: JSON.
+    /// Metadata that this run handed over: JSON.
     pub metadata: Option<String>,
 }
 
-/// A comment of the thread.
+/// Comment of a task.
 #[derive(Clone, Debug)]
 pub struct ProjectedComment {
-    /// Who wrote it.
     pub author: String,
-    /// The text.
+    /// Text of the comment.
     pub body: String,
-    /// When, in epoch seconds.
+    /// Creation time, in epoch seconds.
     pub created_at: i64,
 }
 
-/// What a worker has done on its board since the last look.
+/// Changes that a worker has made on its board since the last look.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProjectedWork {
-    /// The tasks that it has made, oldest first.
+    /// Tasks that the worker made, oldest first.
     pub created: Vec<ProjectedCard>,
-    /// What is to be done before what: the parent and the child.
+    /// New links, each as parent and child.
     pub linked: Vec<(String, String)>,
-    /// What it has said, oldest first.
+    /// New comments, oldest first.
     pub said: Vec<ProjectedRemark>,
-    /// The note of its last sign of life, where its model has given one since.
+    /// Note of the latest heartbeat, if the model has written one since the last look.
     pub alive: Option<String>,
-    /// How it has ended its task.
+    /// Verdict about the task.
     pub verdict: Option<ProjectedEnd>,
-    /// Whether there is more than is read of one database.
+    /// True if there is more than is read from one database.
     pub more: bool,
 }
 
-/// A task that a worker has made on its own board.
+/// Task that a worker has made on its own board.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProjectedCard {
-    /// Its id there.
+    /// Id on the worker's board.
     pub id: String,
-    /// One line.
+    /// Title, on one line.
     pub title: String,
-    /// What is to be done.
+    /// Text of the task.
     pub body: Option<String>,
-    /// The profile, by its name.
+    /// Name of the assigned profile.
     pub assignee: Option<String>,
-    /// Its namespace.
+    /// Tenant of the task.
     pub tenant: Option<String>,
-    /// Greater goes first.
+    /// Priority; greater goes first.
     pub priority: i64,
-    /// Where it stands there.
+    /// Status on the worker's board.
     pub status: String,
-    /// The kind of its workspace, and its path.
+    /// Kind of the workspace, and its path.
     pub workspace: (Option<String>, Option<String>),
-    /// The branch of a worktree.
+    /// Branch of a worktree.
     pub branch: Option<String>,
-    /// A second one with this key is the same task.
+    /// Idempotency key: a second task with this key is the same task.
     pub idempotency_key: Option<String>,
-    /// How long a run may take, in seconds.
+    /// Time limit of a run, in seconds.
     pub max_runtime: Option<i64>,
-    /// A JSON list of the skills of its worker.
+    /// Skills of the worker, as a JSON list.
     pub skills: Option<String>,
-    /// Whether it is continued turn by turn.
+    /// True if the worker continues turn by turn toward a goal.
     pub goal: bool,
-    /// After how many turns somebody is asked.
+    /// Number of turns after which a person is asked.
     pub goal_turns: Option<i64>,
 }
 
-/// A comment that a worker has written on its own board.
+/// Comment that a worker has written on its own board.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProjectedRemark {
-    /// The task.
+    /// Id of the task.
     pub task: String,
-    /// The text.
+    /// Text of the comment.
     pub body: String,
 }
 
-/// How a worker has ended its task on its own board.
+/// Verdict of a worker about its task, on its own board.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProjectedEnd {
-    /// It is done.
+    /// The task is done.
     Completed {
-        /// The result itself.
+        /// Result itself.
         result: Option<String>,
-        /// What was done.
+        /// Summary of the work.
         summary: Option<String>,
         /// JSON.
         metadata: Option<String>,
-        /// JSON of the event: the tasks that the worker says it has made are in it.
+        /// JSON of the event, with the tasks that the worker says it has made.
         event: Option<String>,
     },
-    /// It cannot go on.
+    /// The task cannot go on.
     Blocked {
-        /// Why.
+        /// Reason in words.
         reason: Option<String>,
-        /// For what kind of reason.
+        /// Kind of the reason.
         kind: Option<String>,
     },
 }
 
-/// The board of one worker, as it is followed. Each change is returned once.
+/// Board of one worker that the supervisor follows. Each change is returned once.
 #[derive(Debug)]
 pub struct Projection {
     pub(crate) path: PathBuf,
@@ -150,39 +147,40 @@ pub struct Projection {
     pub(crate) run: i64,
     pub(crate) claim: String,
     pub(crate) seen: Seen,
-    /// Its files when a look found nothing new in them: until they change there is nothing to read.
+    /// Stamp of the files when a look found nothing new. There is nothing to read until they change.
     pub(crate) rest: Option<Stamp>,
 }
 
-/// The files of a database at one time: itself and its log, which has what is not yet in the file. None for a file that is not there.
+/// Stamp of a database at one time: of its file and its write-ahead log, which has the latest writes. None for a missing
+/// file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Stamp(pub(crate) [Option<FileStamp>; 2]);
 
-/// One file at one time: it has changed where any of these has.
+/// Stamp of a file at one time. The file has changed if any field differs.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FileStamp {
     pub(crate) device: u64,
     pub(crate) inode: u64,
-    /// In bytes.
+    /// Length in bytes.
     pub(crate) length: u64,
-    /// The time of its last write (seconds, then nanoseconds).
+    /// Time of the last write (seconds, then nanoseconds).
     pub(crate) written: (i64, i64),
-    /// The time of its last change (seconds, then nanoseconds), which a program cannot set.
+    /// Time of the last change of the inode (seconds, then nanoseconds), which a program cannot set.
     pub(crate) changed: (i64, i64),
 }
 
-/// What has been returned, and what was there before.
+/// Rows that were already returned, or were there before the worker.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) tasks: BTreeSet<String>,
     pub(crate) links: BTreeSet<(String, String)>,
-    /// The last comment, and those that are not the worker's.
+    /// Id of the last comment that was read.
     pub(crate) comment: i64,
     pub(crate) answers: BTreeSet<i64>,
-    /// How many comments were read.
+    /// Number of comments that were read.
     pub(crate) comments: i64,
     pub(crate) event: i64,
     pub(crate) has_ended: bool,
-    /// Whether it was said that there is more than is read.
+    /// True once the limit on reading has been reported.
     pub(crate) is_full: bool,
 }

@@ -1,4 +1,4 @@
-//! Proposals: tasks whose results change another task, or make tasks for it, once they are found valid.
+//! Proposals: tasks whose valid results change another task or make tasks for it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -10,86 +10,86 @@ use crate::model::id::{Profile, TaskId};
 use crate::model::words::words;
 
 words! {
-    /// What a proposal is about.
+    /// Kind of a proposal.
     "kind of proposal"
     ProposalKind {
-        /// What a task in triage is to say.
+        /// The specification of a task in triage.
         Specify => "specify",
-        /// The tasks into which one in triage is divided.
+        /// The division of a task in triage into tasks.
         Decompose => "decompose",
         /// The tasks of a mission.
         Plan => "plan",
         /// The assignee of a task that has none.
         Route => "route",
-        /// Whether a mission goes on as it is planned.
+        /// The progress of a mission: it goes on as planned, gets a new plan, or stops.
         Progress => "progress",
     }
 }
 
 words! {
-    /// What a review of a mission's progress answers.
+    /// Answer of a review of a mission's progress.
     "answer of a review"
     ReviewAnswer {
-        /// It goes on as it is.
+        /// The mission goes on as it is.
         Continue => "continue",
-        /// Other tasks lead to its goal.
+        /// Other tasks lead to the goal.
         Replan => "replan",
-        /// A person decides whether it goes on at all.
+        /// A person decides about the mission.
         Stop => "stop",
     }
 }
 
-/// When the progress of missions is reviewed; never where both are none.
+/// Occasions for a review of a mission's progress; with both absent there is no review.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReviewTerms {
-    /// After this number of moves of its tasks.
+    /// Number of moves of the mission's tasks after which a review is due.
     pub moves: Option<u64>,
-    /// When none has moved for this time.
+    /// Time without a move after which a review is due.
     pub idle: Option<Duration>,
 }
 
-/// A task that is to be made for a proposal.
+/// Task to be made for a proposal.
 #[derive(Clone, Debug)]
 pub struct NewProposal {
-    /// What it is about.
+    /// Kind of the proposal.
     pub kind: ProposalKind,
-    /// The task that it is for.
+    /// Task that the proposal is for.
     pub subject: TaskId,
-    /// The profile that makes it.
+    /// Profile that makes the proposal.
     pub assignee: Profile,
-    /// The profiles that it may name, each with what it is for.
+    /// Profiles that the proposal may name, each with its description.
     pub staff: BTreeMap<Profile, String>,
-    /// The names of all profiles and lanes that there are: no new profile may be proposed under one of them.
+    /// Names of all existing profiles and lanes. The proposal must use none of them for a new profile.
     pub taken: BTreeSet<Profile>,
-    /// The policy of its runs; the profile's when absent.
+    /// Policy of the runs; absent means the profile's policy.
     pub policy: Option<String>,
-    /// Who asks for it; the actor when absent.
+    /// Author of the task; absent means the actor.
     pub author: Option<String>,
 }
 
-/// A task whose result is a proposal.
+/// Task whose result is a proposal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proposal {
-    /// The task that makes it.
+    /// Task that makes the proposal.
     pub task: TaskId,
-    /// What it is about.
+    /// Kind of the proposal.
     pub kind: ProposalKind,
-    /// The task that it is for.
+    /// Task that the proposal is for.
     pub subject: TaskId,
-    /// The profiles that it may name, each with what it is for.
+    /// Profiles that the proposal may name, each with its description.
     pub staff: BTreeMap<Profile, String>,
-    /// The names that no new profile may have.
+    /// Names that no new profile may have.
     pub taken: BTreeSet<Profile>,
 }
 
-/// A profile that a plan asks for. Its tasks wait until a person has made it.
+/// Profile that a plan asks for. Tasks for the profile wait until a person has made it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProposedProfile {
-    /// Its name.
+    /// Name of the profile.
     pub name: Profile,
-    /// What it is for, in one line.
+    /// Purpose of the profile, in one line.
     pub description: String,
-    /// What its workers read before their tasks.
+    /// Text that its workers read before their tasks.
     pub prompt: String,
 }

@@ -1,4 +1,5 @@
-//! How much one run may write, and one tenant may keep. One table; the defaults are far above what honest work needs.
+//! Quotas: limits on the writes of a run and on the data of a tenant. The defaults are far above the needs of honest
+//! work.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -13,41 +14,41 @@ use crate::model::price::Prices;
 use crate::model::words::words;
 
 words! {
-    /// What is bounded.
+    /// Resource that a quota limits.
     "bound"
     Bound {
-        /// The tasks that a run makes.
+        /// Number of tasks that a run makes.
         Creates => "creates",
-        /// The comments that a run adds.
+        /// Number of comments that a run adds.
         Comments => "comments",
-        /// The files that a run attaches or hands over.
+        /// Number of files that a run attaches or hands over.
         Attachments => "attachments",
-        /// The bytes of those files.
+        /// Bytes of these files.
         AttachmentBytes => "attachment_bytes",
-        /// The links that a run makes or removes.
+        /// Number of links that a run makes or removes.
         Links => "links",
-        /// The holds that a run places or renews.
+        /// Number of holds that a run places or renews.
         Holds => "holds",
-        /// The heartbeats of a run that carry a note.
+        /// Number of heartbeats of a run that carry a note.
         Notes => "notes",
-        /// The bytes of all texts of a run: tasks, comments, notes, reasons.
+        /// Bytes of all texts of a run: tasks, comments, notes, reasons.
         TextBytes => "text_bytes",
-        /// The tasks, comments and files that a tenant keeps.
+        /// Number of tasks, comments and files of a tenant.
         TenantEntries => "tenant_entries",
-        /// The bytes of those texts and files.
+        /// Bytes of a tenant's texts and files.
         TenantBytes => "tenant_bytes",
-        /// The events of a tenant's tasks that the log has: whatever a worker causes leaves one.
+        /// Number of events of a tenant's tasks in the log. Every act of a worker leaves an event.
         TenantEvents => "tenant_events",
     }
 }
 
 impl Bound {
-    /// Returns the limit where the configuration sets none, in the unit of the bound.
+    /// Returns the default limit, in the unit of the bound.
     pub fn default_limit(self) -> u64 {
         self.row().0
     }
 
-    /// The default limit, and what is counted.
+    /// Returns the default limit, and the noun for messages.
     fn row(self) -> (u64, &'static str) {
         match self {
             Bound::Creates => (50, "tasks made by this run"),
@@ -65,21 +66,21 @@ impl Bound {
     }
 }
 
-/// The limits as they stand.
+/// Limits in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quotas {
     limits: Vec<(Bound, u64)>,
-    /// Limits of single tenants, which go before those of all.
+    /// Limits of single tenants, in place of the general limits.
     of_tenants: BTreeMap<Tenant, BTreeMap<&'static str, u64>>,
-    /// How long a worker may hold its account at most.
+    /// Longest time for which a worker may hold its account.
     pub longest_hold: Duration,
-    /// How far a mission may go.
+    /// Limits of a mission.
     pub mission: MissionLimits,
-    /// How much runs, tenants and accounts may use.
+    /// Budgets of runs, tenants and accounts.
     pub budgets: Budgets,
-    /// What tokens cost.
+    /// Prices of tokens.
     pub prices: Prices,
-    /// Which actions need an approval.
+    /// Rules for the classes of actions that need an approval.
     pub approvals: ApprovalRules,
 }
 
@@ -99,12 +100,12 @@ impl Default for Quotas {
 }
 
 impl Quotas {
-    /// Returns the most that a bound allows, in the unit of that bound.
+    /// Returns the limit of a bound, in the unit of the bound.
     pub fn limit(&self, bound: Bound) -> u64 {
         self.limits.iter().find(|(known, _)| *known == bound).map_or(0, |(_, limit)| *limit)
     }
 
-    /// Returns the same table with another limit.
+    /// Returns the same limits with one changed.
     #[must_use]
     pub fn with(mut self, bound: Bound, limit: u64) -> Self {
         self.limits.retain(|(known, _)| *known != bound);
@@ -112,20 +113,20 @@ impl Quotas {
         self
     }
 
-    /// Returns the limit of a tenant: its own, else that of all.
+    /// Returns the limit of a tenant: its own, else the general limit.
     pub fn limit_of(&self, tenant: Option<&Tenant>, bound: Bound) -> u64 {
         let own = tenant.and_then(|tenant| self.of_tenants.get(tenant)?.get(bound.as_str()));
         own.copied().unwrap_or_else(|| self.limit(bound))
     }
 
-    /// Returns the same table with another limit for one tenant.
+    /// Returns the same limits with one changed for one tenant.
     #[must_use]
     pub fn with_tenant(mut self, tenant: &Tenant, bound: Bound, limit: u64) -> Self {
         self.of_tenants.entry(tenant.clone()).or_default().insert(bound.as_str(), limit);
         self
     }
 
-    /// Refuses what would go beyond a limit of a tenant. `count` is what there would be.
+    /// Refuses a count beyond the limit of a tenant. `count` is the count after the change.
     pub(crate) fn require(&self, tenant: Option<&Tenant>, bound: Bound, count: u64) -> Result<(), Error> {
         let limit = self.limit_of(tenant, bound);
         if count <= limit {
@@ -157,22 +158,22 @@ impl Quotas {
     }
 }
 
-/// The limits that a writer goes by; clones share them, so that they change without a restart.
+/// Limits that a writer applies. Clones share them, so that they change without a restart.
 #[derive(Clone, Debug, Default)]
 pub struct SharedQuotas(Arc<RwLock<Arc<Quotas>>>);
 
 impl SharedQuotas {
-    /// Makes them from a table.
+    /// Creates shared limits.
     pub fn new(quotas: Quotas) -> Self {
         Self(Arc::new(RwLock::new(Arc::new(quotas))))
     }
 
-    /// Replaces the table.
+    /// Replaces the limits, for all clones.
     pub fn set(&self, quotas: Quotas) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(quotas);
     }
 
-    /// Returns the table as it stands.
+    /// Returns the current limits.
     pub fn get(&self) -> Arc<Quotas> {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,4 +1,4 @@
-//! Requests that may come again: what makes two of them the same one.
+//! Keys of requests, by which the board recognizes a repeat.
 
 use std::fmt;
 
@@ -7,15 +7,15 @@ use sha2::Digest as _;
 use crate::model::actor::{Actor, ActorKind};
 use crate::model::id::{Digest, RequestId, RunId};
 
-/// What the name of a run begins with; those of people and of the supervisor begin otherwise.
+/// Prefix of a run's caller name. The names of people and of the supervisor never begin with it.
 const RUN: &str = "run:";
 
-/// Who sends a request. Two runs of one profile are two callers, and so are two users of one name.
+/// Sender of a request. Two runs of one profile are two callers, and so are two users with the same name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller(String);
 
 impl Caller {
-    /// Returns the caller behind an actor.
+    /// Returns the caller that an actor stands for.
     pub fn of(actor: &Actor) -> Self {
         match (&actor.run, actor.uid) {
             (Some(own), _) => Self::run(own.run),
@@ -29,7 +29,7 @@ impl Caller {
         Self(format!("{RUN}{run}"))
     }
 
-    /// Returns whether it is the worker of a run.
+    /// True if the caller is the worker of a run.
     pub(crate) fn is_run(&self) -> bool {
         self.0.starts_with(RUN)
     }
@@ -45,7 +45,7 @@ impl fmt::Display for Caller {
     }
 }
 
-/// What a stored reply is kept under. A repeat has the same caller, verb and id, and the same body.
+/// Key of a stored reply. A repeat has the same caller, verb, id and body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     pub(crate) caller: Caller,
@@ -55,18 +55,18 @@ pub struct Request {
 }
 
 impl Request {
-    /// Returns the id that the caller has given it.
+    /// Returns the id that the caller chose.
     pub fn id(&self) -> &RequestId {
         &self.id
     }
 
-    /// Returns the key of a step of it, which is stored apart: `step` is no name of a verb.
+    /// Returns the key of a step of this request, which is stored apart. `step` is not the name of a verb.
     #[must_use]
     pub fn step(&self, step: &'static str) -> Self {
         Self { verb: step, ..self.clone() }
     }
 
-    /// Makes the key of a request. `body` is all that it asks for.
+    /// Creates the key of a request. `body` is the whole content of the request.
     pub fn new(caller: Caller, verb: &'static str, id: RequestId, body: &[u8]) -> Self {
         let body = Digest::of(sha2::Sha256::new_with_prefix(body));
         Self { caller, verb, id, body }

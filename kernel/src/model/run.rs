@@ -1,4 +1,4 @@
-//! One attempt at a task.
+//! Runs: attempts at a task.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,40 +13,40 @@ use crate::model::verdict::Verdict;
 use crate::model::words::words;
 
 words! {
-    /// Where a run stands: open, ending, or the word for how it ended.
+    /// Status of a run: open, ending, or the word for its end.
     "run status"
     RunStatus {
-        /// It is open.
+        /// The run is open.
         Running => "running",
-        /// Its end was decided; its process may still live.
+        /// The end is decided; the process may still live.
         Ending => "ending",
-        /// It completed the task.
+        /// The run completed the task.
         Done => "done",
-        /// It blocked the task.
+        /// The run blocked the task.
         Blocked => "blocked",
-        /// It asked for a review.
+        /// The run asked for a review.
         Review => "review",
-        /// It ended as [`Outcome::Cancelled`].
+        /// The run ended as [`Outcome::Cancelled`].
         Cancelled => "cancelled",
-        /// It ended as [`Outcome::Reclaimed`].
+        /// The run ended as [`Outcome::Reclaimed`].
         Reclaimed => "reclaimed",
-        /// It ended as [`Outcome::Preempted`].
+        /// The run ended as [`Outcome::Preempted`].
         Preempted => "preempted",
-        /// It ended as [`Outcome::Crashed`].
+        /// The run ended as [`Outcome::Crashed`].
         Crashed => "crashed",
-        /// It ended as [`Outcome::TimedOut`].
+        /// The run ended as [`Outcome::TimedOut`].
         TimedOut => "timed_out",
-        /// It ended as [`Outcome::Stalled`].
+        /// The run ended as [`Outcome::Stalled`].
         Stalled => "stalled",
-        /// It ended as [`Outcome::OutOfMemory`].
+        /// The run ended as [`Outcome::OutOfMemory`].
         OutOfMemory => "out_of_memory",
-        /// It ended as [`Outcome::Unreported`].
+        /// The run ended as [`Outcome::Unreported`].
         Unreported => "unreported",
-        /// It ended as [`Outcome::RateLimited`].
+        /// The run ended as [`Outcome::RateLimited`].
         RateLimited => "rate_limited",
-        /// It ended as [`Outcome::Lost`].
+        /// The run ended as [`Outcome::Lost`].
         Lost => "lost",
-        /// It ended as [`Outcome::SpawnFailed`].
+        /// The run ended as [`Outcome::SpawnFailed`].
         SpawnFailed => "spawn_failed",
     }
 }
@@ -54,7 +54,7 @@ words! {
 impl From<Outcome> for RunStatus {
     fn from(outcome: Outcome) -> Self {
         match outcome {
-            // The words of a run's status are those of the established board: a review that came to an end is done.
+            // The words are those of Hermes Kanban, where a finished review counts as done.
             Outcome::Completed
             | Outcome::Approved
             | Outcome::ChangesRequested
@@ -78,126 +78,126 @@ impl From<Outcome> for RunStatus {
 }
 
 words! {
-    /// Who has the claim of a run.
+    /// Owner of a run's claim.
     "holder"
     Holder {
-        /// The supervisor: the claim ends with the proof that the process is gone.
+        /// The supervisor. Its claim ends with the proof that the process is gone.
         Supervisor => "supervisor",
-        /// Somebody outside: the claim expires unless it is renewed.
+        /// A worker outside of the supervisor. Its claim expires unless the worker renews it.
         External => "hand",
     }
 }
 
 words! {
-    /// What a run is for.
+    /// Purpose of a run.
     #[derive(Default)]
     "purpose"
     Purpose {
         /// The work itself.
         #[default]
         Work => "work",
-        /// A look at the work of somebody else.
+        /// A review of the work of another worker or a person.
         Review => "review",
         /// The command that proves the work done.
         Check => "check",
     }
 }
 
-/// One attempt at a task.
+/// Run: an attempt at a task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Run {
-    /// Its id.
+    /// Id of the run.
     pub id: RunId,
-    /// The task.
+    /// Task of the run.
     pub task_id: TaskId,
-    /// Who works on it.
+    /// Profile of the worker.
     pub profile: Option<Profile>,
-    /// What it is for.
+    /// Purpose of the run.
     #[serde(default)]
     pub purpose: Purpose,
-    /// The task's workflow step when it started.
+    /// Workflow step of the task when the run started.
     pub step_key: Option<String>,
-    /// Where it stands.
+    /// Status of the run.
     pub status: RunStatus,
-    /// How it ended.
+    /// Outcome of the run.
     pub outcome: Option<Outcome>,
-    /// What it handed over.
+    /// Summary that the run handed over.
     pub summary: Option<String>,
-    /// What went wrong.
+    /// Error that ended the run.
     pub error: Option<String>,
-    /// What it handed over for machines.
+    /// Metadata that the run handed over.
     pub metadata: Option<Value>,
-    /// The worker's process id; kept after the end.
+    /// Process id of the worker; kept after the end.
     pub worker_pid: Option<i32>,
-    /// When it was claimed.
+    /// Time of the claim.
     pub started_at: Timestamp,
-    /// When its command started.
+    /// Time at which the command started.
     pub spawned_at: Option<Timestamp>,
-    /// When it ended, by proof.
+    /// Time of the end, by proof.
     pub ended_at: Option<Timestamp>,
-    /// The claim: `<host>:<pid>:<uuid>`.
+    /// Claim: `<host>:<pid>:<uuid>`.
     pub claim_lock: Option<String>,
-    /// When an external claim expires.
+    /// Time at which an external claim expires.
     pub claim_expires: Option<Timestamp>,
-    /// The last sign of life that the worker gave itself.
+    /// Time of the latest heartbeat of the worker.
     pub last_heartbeat_at: Option<Timestamp>,
-    /// Its limit, in seconds.
+    /// Time limit, in seconds.
     pub max_runtime_seconds: Option<u64>,
-    /// Who has set that limit.
+    /// Setting that the time limit comes from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_runtime_from: Option<LimitSource>,
-    /// Its exit code.
+    /// Exit code of the worker.
     pub exit_code: Option<i32>,
-    /// The signal that ended it.
+    /// Signal that ended the worker.
     pub signal: Option<i32>,
-    /// Whether that signal dumped its core, where that is known.
+    /// True if the signal made the worker dump core; none when unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core_dumped: Option<bool>,
-    /// Where its output is kept.
+    /// Path of the log.
     pub log_path: Option<String>,
-    /// The directory it works in.
+    /// Directory of the workspace.
     pub workspace_path: Option<String>,
-    /// What was really enforced on it.
+    /// Sandbox that was really enforced.
     pub sandbox: Option<Value>,
-    /// What it used.
+    /// Resources that the run used.
     pub usage: Option<Value>,
-    /// What it did in git, as its supervisor has found it: commits, changed lines and paths.
+    /// Result of the run in git, as the supervisor found it: commits, changed lines and paths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Value>,
-    /// What its agent says that it has used of a model. Only histories have it.
+    /// Use of a model, as the agent reports it. Only histories have it.
     #[serde(default)]
     pub spent: Option<Spent>,
-    /// What went through its proxy. Only histories have it.
+    /// Traffic through the run's proxy. Only histories have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub egress: Option<Egress>,
-    /// What was decided about it.
+    /// Verdict about the run.
     pub verdict: Option<Verdict>,
-    /// Since when it is ending.
+    /// Time since which the run is ending.
     pub ending_since: Option<Timestamp>,
-    /// Why the supervisor is to end it.
+    /// Reason why the supervisor has to end the run.
     pub stop_reason: Option<StopReason>,
-    /// Who has its claim.
+    /// Owner of the claim.
     #[serde(rename = "hand")]
     pub holder: Holder,
-    /// The secret-free mark that ties it to its run directory.
+    /// Random mark that ties the row to the run directory. It is no secret.
     pub nonce: Option<String>,
-    /// The policy that it runs under.
+    /// Policy of the run.
     #[serde(default)]
     pub policy: Option<String>,
-    /// The tenant of its task.
+    /// Tenant of the task.
     pub tenant: Option<Tenant>,
-    /// The branch it works on.
+    /// Branch of the workspace.
     pub branch_name: Option<String>,
-    /// The user its worker runs as.
+    /// User id of the worker.
     pub worker_uid: Option<u32>,
-    /// The boot under which it was claimed.
+    /// Id of the boot under which the run was claimed.
     pub boot_id: Option<String>,
-    /// The end of what it wrote to stderr.
+    /// Last part of stderr.
     pub stderr_tail: Option<String>,
-    /// The account whose limits it counts against.
+    /// Account whose limits the run counts against.
     #[serde(default)]
     pub account: Option<String>,
-    /// How many starts in a row came to nothing for a reason outside of the task: this run stands for all of them.
+    /// Number of starts in a row that came to nothing for a reason outside of the task. This run stands for all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tries: Option<u32>,
 }

@@ -1,4 +1,4 @@
-//! Schedules: when they tick, and what a tick makes.
+//! Schedules: times of their ticks, and the tasks or the command of a tick.
 
 use std::time::Duration;
 
@@ -11,29 +11,29 @@ use crate::model::task::NewTask;
 use crate::model::words::words;
 
 words! {
-    /// What becomes of ticks whose time has passed while nothing could decide them.
+    /// Treatment of ticks whose time has passed while nothing could decide them.
     #[derive(Default)]
     "rule for missed ticks"
     Missed {
-        /// They are left out.
+        /// All are left out.
         Skip => "skip",
-        /// The latest of them stands for all.
+        /// The latest stands for all.
         #[default]
         Once => "once",
-        /// Each is made up for, up to the 1000 latest.
+        /// Each is carried out late, up to the latest 1000.
         All => "all",
     }
 }
 
 words! {
-    /// What becomes of a tick while a task of an earlier one is open.
+    /// Treatment of a tick while a task of an earlier tick is open.
     #[derive(Default)]
     "rule for overlaps"
     Overlap {
-        /// It makes nothing.
+        /// The tick makes nothing.
         #[default]
         Skip => "skip",
-        /// It waits until the earlier tasks are over.
+        /// The tick waits until the earlier tasks are over.
         Queue => "queue",
         /// The earlier tasks are archived, and their runs ended.
         Replace => "replace",
@@ -41,124 +41,125 @@ words! {
 }
 
 words! {
-    /// What became of a tick.
+    /// Outcome of a tick.
     "outcome of a tick"
     TickOutcome {
-        /// Its tasks were made.
+        /// The tasks were made.
         Made => "made",
-        /// Its command is to be carried out.
+        /// The command is to be carried out.
         Due => "due",
-        /// It waits for the tasks of an earlier one.
+        /// The tick waits for the tasks of an earlier tick.
         Queued => "queued",
-        /// It made nothing, for a task of an earlier one was open.
+        /// The tick made nothing, because a task of an earlier tick was open.
         Skipped => "skipped",
-        /// Its time passed while nothing could decide it.
+        /// The time passed while nothing could decide the tick.
         Missed => "missed",
-        /// Its tasks were refused.
+        /// The board refused the tasks.
         Failed => "failed",
     }
 }
 
-/// When a schedule ticks. One of `cron`, `every` and `at` at least.
+/// Times of a schedule's ticks. At least one of `cron`, `every` and `at` is set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Timing {
-    /// A pattern of five fields: minute, hour, day of the month, month, day of the week.
+    /// Pattern of five fields: minute, hour, day of the month, month, day of the week.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cron: Option<String>,
-    /// A period in whole seconds, counted from `start`, else from 1970-01-01 00:00 UTC.
+    /// Period in whole seconds, counted from `start`, else from 1970-01-01 00:00 UTC.
     #[serde(rename = "every_seconds", with = "optional_seconds", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u64>")]
     pub every: Option<Duration>,
-    /// Times of the calendar: `07:00`, `mon 07:00`, `2026-12-24 18:00`.
+    /// Calendar times: `07:00`, `mon 07:00`, `2026-12-24 18:00`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub at: Vec<String>,
-    /// The IANA name of the zone of `cron` and `at`; that of the host where none is named.
+    /// IANA name of the time zone of `cron` and `at`; absent means the zone of the host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_zone: Option<String>,
-    /// No tick is before it.
+    /// Earliest time of a tick.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start: Option<Timestamp>,
-    /// No tick is after it.
+    /// Latest time of a tick.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<Timestamp>,
 }
 
-/// One task of what a tick makes.
+/// Task of a template, made at each tick.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TemplateTask {
-    /// Its name within the template.
+    /// Name within the template.
     pub name: String,
-    /// The names of the tasks of the template that have to be done before.
+    /// Names of the tasks of the template that have to be done before.
     pub after: Vec<String>,
-    /// The task. `{date}`, `{time}`, `{tick}` and `{schedule}` in its title stand for those of the tick.
+    /// The task. The placeholders `{date}`, `{time}`, `{tick}` and `{schedule}` in its title are replaced at each tick.
     pub task: NewTask,
 }
 
-/// A schedule as it is defined.
+/// Definition of a schedule.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ScheduleSpec {
-    /// When it ticks.
+    /// Times of the ticks.
     pub timing: Timing,
-    /// Up to how much later than their tick its tasks may start: as much for a tick whenever that is asked.
+    /// Largest delay of a tick's tasks. The delay of a tick is the same whenever it is computed.
     #[serde(rename = "jitter_seconds", with = "optional_seconds")]
     pub jitter: Option<Duration>,
-    /// What becomes of missed ticks.
+    /// Treatment of missed ticks.
     pub missed: Missed,
-    /// What becomes of a tick while a task of an earlier one is open.
+    /// Treatment of a tick while a task of an earlier tick is open.
     pub overlap: Overlap,
-    /// Whether its ticks pass by.
+    /// True if ticks pass without effect.
     pub paused: bool,
-    /// What a tick makes: 1 to 100 tasks, or none where it has a command.
+    /// Tasks of a tick: 1 to 100, or none when the schedule has a command.
     pub tasks: Vec<TemplateTask>,
-    /// What is carried out at a tick instead, word by word: it does nothing that it has done before.
+    /// Command that a tick carries out in place of tasks, word by word. The command must not repeat what it has done
+    /// before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<Vec<String>>,
 }
 
-/// A schedule as it stands on a board.
+/// Schedule on a board.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schedule {
-    /// The name of its file, without `.toml`.
+    /// Name of the schedule's file, without `.toml`.
     pub name: ScheduleName,
-    /// As it is defined.
+    /// Definition of the schedule.
     pub spec: ScheduleSpec,
-    /// Every tick up to this time is decided.
+    /// Time up to which every tick is decided.
     pub decided: Timestamp,
-    /// Its next tick; none where none is to come, or where it is paused.
+    /// Next tick; none when there is none, or when the schedule is paused.
     pub next: Option<Timestamp>,
-    /// When it was first defined.
+    /// Time of the first definition.
     pub defined_at: Timestamp,
 }
 
-/// A command that a tick has to carry out.
+/// Command that a tick has to carry out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DueCommand {
-    /// The schedule that the tick is of.
+    /// Schedule of the tick.
     pub schedule: ScheduleName,
-    /// When the tick was due.
+    /// Time of the tick.
     pub tick: Timestamp,
-    /// Its words, with those of the tick.
+    /// Words of the command, with the placeholders replaced.
     pub words: Vec<String>,
 }
 
-/// What became of a tick.
+/// Record of a decided tick.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScheduleTick {
-    /// When the tick was due.
+    /// Time of the tick.
     pub tick: Timestamp,
-    /// The outcome.
+    /// Outcome of the tick.
     pub outcome: TickOutcome,
-    /// How many ticks before it were missed and made nothing.
+    /// Number of missed ticks before this tick that made nothing.
     pub missed: u64,
-    /// Whether more were missed than were counted.
+    /// True if more ticks were missed than were counted.
     pub more: bool,
-    /// Its tasks.
+    /// Tasks of the tick.
     pub tasks: Vec<TaskId>,
-    /// Why it made nothing.
+    /// Reason why the tick made nothing.
     pub note: Option<String>,
-    /// When it was decided.
+    /// Time of the decision.
     pub decided_at: Timestamp,
 }

@@ -1,46 +1,46 @@
-//! What the agent of a run says that it has used of a model.
+//! Use of a model by the agent of a run, as the agent reports it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The most that counts of an amount that somebody has used, so that a sum over any number of rows is a number.
+/// Largest amount that counts. With this cap, a sum over any number of rows does not overflow.
 pub(crate) const MOST: u64 = 1 << 46;
 
-/// What the agent of a run says that it has used. All of it is the agent's word.
+/// Use of a model by the agent of a run. All of it is the agent's claim.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Spent {
-    /// The conversation, as the agent names it.
+    /// Name of the conversation, given by the agent.
     pub session: Option<String>,
-    /// The model.
+    /// Name of the model.
     pub model: Option<String>,
-    /// The tokens that it was given, with those of a cache.
+    /// Input tokens, tokens from a cache included.
     pub input_tokens: u64,
-    /// Those of them that came from a cache.
+    /// Input tokens that came from a cache.
     pub cached_tokens: u64,
-    /// The tokens that it made.
+    /// Output tokens.
     pub output_tokens: u64,
-    /// What it cost, in millionths of a US dollar: as the agent says it, else by the price of its model.
+    /// Cost in millionths of a US dollar, as the agent reports it, else by the price of its model.
     pub cost_micros: Option<u64>,
-    /// How often it was asked.
+    /// Number of turns.
     pub turns: Option<u64>,
-    /// The calls of tools that the agent itself refused.
+    /// Number of tool calls that the agent itself refused.
     pub denials: u64,
-    /// What the tokens count.
+    /// Scope of the token counters.
     #[serde(skip)]
     pub counters: Counters,
 }
 
-/// What the counters of tokens have counted.
+/// Scope of token counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Counters {
-    /// What this run has used.
+    /// This run alone.
     #[default]
     OfRun,
-    /// All of the session so far, also in earlier runs.
+    /// The whole session so far, earlier runs included.
     OfSession,
 }
 
-/// Three counters of tokens.
+/// Counters of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tokens {
     pub(crate) input: u64,
@@ -49,7 +49,7 @@ pub(crate) struct Tokens {
 }
 
 impl Spent {
-    /// Returns the tokens that it was given and made, as `spend` and budgets count them.
+    /// Returns the sum of input and output tokens, as `spend` and budgets count them.
     pub fn all_tokens(&self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens).min(MOST)
     }
@@ -60,7 +60,7 @@ impl Spent {
 }
 
 impl Tokens {
-    /// What was counted since `before`; all of it where the counters have begun anew.
+    /// Returns the tokens since `before`; all of them if the counters have started anew.
     pub(crate) fn since(self, before: Tokens) -> Tokens {
         let difference = |counters: fn(Tokens) -> u64| counters(self).checked_sub(counters(before));
         match (difference(|t| t.input), difference(|t| t.cached), difference(|t| t.output)) {

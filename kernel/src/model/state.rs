@@ -1,4 +1,4 @@
-//! Where a task stands with all that this says, what it waits for, and what can happen to it.
+//! State machine of a task: states with their data, gates and changes.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use crate::model::outcome::{BlockKind, Outcome};
 use crate::model::status::{Status, WasDone};
 use crate::model::verdict::VerdictKind;
 
-/// A status with the data that exists in it.
+/// Status of a task, with the data that exists in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the name of a field says what it is")]
@@ -27,14 +27,14 @@ pub enum State {
     /// See [`Status::Running`].
     Running {
         run: RunId,
-        /// What was decided about the run, if anything: it ends.
+        /// Decision about the run, if there is one: the run is ending.
         verdict: Option<VerdictKind>,
     },
     /// See [`Status::Review`].
     Review,
-    /// Its work was handed over and waits for its check; in [`Status::Review`], too.
+    /// The work was handed over and waits for its check. The status is [`Status::Review`] as well.
     Checking {
-        /// The run that handed the work over.
+        /// Run that handed the work over.
         of: RunId,
     },
     /// See [`Status::Blocked`].
@@ -43,107 +43,107 @@ pub enum State {
     Done,
     /// See [`Status::Archived`].
     Archived {
-        /// Whether it had been finished: only then it counts as done for its children.
+        /// Tells a finished task from an abandoned task. Only a finished task counts as done for its children.
         finished: WasDone,
     },
 }
 
-/// What a task waits for, if for anything.
+/// Condition that a task waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Gate {
-    /// Nothing stands in the way.
+    /// No condition.
     Open,
-    /// A parent is not done.
+    /// All parents are done.
     Parents,
-    /// Its time has not come.
+    /// A time comes.
     Until(#[serde(with = "micros")] Timestamp),
-    /// Its work waits for a reviewer.
+    /// A reviewer has looked at the work.
     Review,
-    /// The work that this run handed over waits for its check.
+    /// The check of the work that this run handed over has passed.
     Check(RunId),
-    /// Somebody has to approve it first.
+    /// An approver lets the task start.
     Approval,
 }
 
-/// The state in which a task is created.
+/// State in which a task is created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum InitialState {
     /// As its parents and its time allow.
     #[default]
     Normal,
-    /// Into triage.
+    /// In triage.
     Triage,
     /// Blocked until a person lets it continue.
     #[serde(rename = "hold")]
     Blocked,
 }
 
-/// Where a task goes when its run ends.
+/// Destination of a task when its run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Then {
-    /// It is done.
+    /// The task is done.
     Done,
-    /// It waits for a person.
+    /// The task waits for a person.
     Blocked(BlockKind),
-    /// It waits for a reviewer.
+    /// The work waits for a reviewer.
     Review,
-    /// A person or a profile has to specify it.
+    /// A person or a profile has to specify the task.
     Triage,
-    /// It is tried again as the gate allows.
+    /// The task is tried again as the gate allows.
     Again(Gate),
-    /// It goes out of sight.
+    /// The task is archived.
     Archived(WasDone),
 }
 
-/// What happens to a task.
+/// Change of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum Change {
-    /// It comes to be.
+    /// The task is created.
     Created {
         #[serde(rename = "intake")]
         initial: InitialState,
         gate: Gate,
     },
-    /// Its parents or its time changed.
-    // The logs of boards have this word, and stay readable.
+    /// The parents or the time of the task changed.
+    // The logs of existing boards have this word.
     #[serde(rename = "regated")]
     Reevaluated { gate: Gate },
     /// A run opens.
     Started { run: RunId },
-    /// The end of the open run was decided.
+    /// The end of the open run is decided.
     Recorded { run: RunId, verdict: VerdictKind },
     /// The open run is over, by proof.
     Ended { run: RunId, outcome: Outcome, then: Then },
-    /// A person finished a task that nobody runs.
+    /// A person finishes a task that has no open run.
     Completed,
-    /// A person did the work of a task that nobody runs, and asks for a review of it.
+    /// A person did the work of a task that has no open run, and asks for a review.
     ReviewRequested,
-    /// The approver lets a task continue.
+    /// The approver lets the task continue.
     Approved { gate: Gate },
-    /// A person blocked a task that nobody runs.
+    /// A person blocks a task that has no open run.
     Blocked { kind: BlockKind },
-    /// A person lets a task go on.
+    /// A person lets the task go on.
     Unblocked { gate: Gate },
     /// A reviewer sends the work back.
     ChangesRequested { gate: Gate },
-    /// A person lets it leave triage, or go on at once.
+    /// A person lets the task leave triage, or start at once.
     Promoted { gate: Gate },
-    /// A person gave it another time.
+    /// A person gives the task another time.
     Scheduled { gate: Gate },
-    /// A person moves it back into the queue.
+    /// A person moves the task back into the queue.
     Requeued { gate: Gate },
-    /// A person moves it to triage.
+    /// A person moves the task to triage.
     SentToTriage,
-    /// It goes out of sight.
+    /// The task is archived.
     Archived,
-    /// A person wants what is done to be done again.
+    /// A person wants finished work to be done again.
     Reopened { gate: Gate },
-    /// A person brings it back from the archive.
+    /// A person brings the task back from the archive.
     Unarchived { then: Then },
 }
 
@@ -173,12 +173,12 @@ impl Change {
 }
 
 impl State {
-    /// Returns whether a task in it counts as done for its children.
+    /// True if a task in this state counts as done for its children.
     pub fn is_finished(self) -> bool {
         matches!(self, State::Done | State::Archived { finished: WasDone::Yes })
     }
 
-    /// Returns the bare status.
+    /// Returns the status without its data.
     pub fn status(self) -> Status {
         match self {
             State::Triage => Status::Triage,
@@ -195,10 +195,11 @@ impl State {
 }
 
 impl Then {
-    /// Returns whether a run with this outcome may send its task there.
+    /// True if a run with this outcome may send its task there.
     pub(crate) fn follows(self, outcome: Outcome) -> bool {
         match outcome {
-            // What waits for a check is not done yet, and is archived as what it is.
+            // Completed work that waits for a check is not done yet. When such a task is archived, its state decides if
+            // it was done.
             Outcome::Completed => {
                 matches!(self, Then::Done | Then::Archived(_) | Then::Again(Gate::Check(_)))
             }

@@ -1,39 +1,39 @@
-//! The words for where a task stands.
+//! Words for the status of a task.
 
 use crate::model::words::words;
 
 words! {
-    /// Where a task stands.
+    /// Status of a task.
     "status"
     Status {
-        /// An idea that somebody has to specify.
+        /// An idea that a person or a profile has to specify.
         Triage => "triage",
-        /// Waits for its parents.
+        /// The task waits for its parents.
         Todo => "todo",
-        /// Waits for a time.
+        /// The task waits for a time.
         Scheduled => "scheduled",
-        /// May be claimed.
+        /// A run may claim the task.
         Ready => "ready",
         /// A run is open.
         Running => "running",
-        /// Waits for a reviewer, or for its check.
+        /// The work waits for a reviewer, or for its check.
         Review => "review",
-        /// Waits for a person; nothing automatic leaves it.
+        /// The task waits for a person. Nothing automatic leaves this status.
         Blocked => "blocked",
-        /// Finished.
+        /// The task is finished.
         Done => "done",
-        /// Out of sight.
+        /// The task is hidden from lists.
         Archived => "archived",
     }
 }
 
 words! {
-    /// Whether an archived task had been done.
+    /// Tells a finished archived task from an abandoned task.
     "finished"
     WasDone {
-        /// It was done.
+        /// The task was done.
         Yes => "yes",
-        /// It was given up.
+        /// The task was given up.
         No => "no",
     }
 }

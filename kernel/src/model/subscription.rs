@@ -1,4 +1,4 @@
-//! A subscription of a chat to a task, with its position in the events.
+//! Subscriptions of chats to tasks, with their positions in the events.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,31 +6,31 @@ use serde::{Deserialize, Serialize};
 use crate::model::clock::Timestamp;
 use crate::model::id::{EventId, TaskId};
 
-/// What tells subscriptions apart: a task has one for each thread of a chat.
+/// Key of a subscription. A task has at most one subscription for each thread of a chat.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SubscriptionKey {
     /// The task.
     pub task_id: TaskId,
-    /// The platform, such as `telegram`.
+    /// Platform, such as `telegram`.
     pub platform: String,
-    /// The chat on it.
+    /// Chat on the platform.
     pub chat_id: String,
-    /// The thread in the chat; empty where there is none.
+    /// Thread in the chat; empty for none.
     pub thread_id: String,
 }
 
-/// A chat subscribed to a task.
+/// Subscription of a chat to a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Subscription {
-    /// What tells it apart.
+    /// Key of the subscription.
     #[serde(flatten)]
     pub key: SubscriptionKey,
-    /// The user on the platform who asked for it.
+    /// User on the platform who asked for it.
     pub user_id: Option<String>,
-    /// The profile in whose name it is sent.
+    /// Profile in whose name the messages are sent.
     pub notifier_profile: Option<String>,
-    /// When it was made.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// The last event delivered to it; zero if there is none.
+    /// Last event that was delivered; zero for none.
     pub last_event_id: EventId,
 }

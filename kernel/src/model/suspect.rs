@@ -1,18 +1,18 @@
-//! A task that something may be wrong about.
+//! Record of a task that the diagnosis examines.
 
 use crate::model::clock::Timestamp;
 use crate::model::id::{Profile, TaskId};
 use crate::model::outcome::BlockKind;
 use crate::model::status::Status;
 
-/// A task that something may be wrong about.
+/// Task that the diagnosis examines, with the fields that its rules read.
 pub(crate) struct Suspect {
     pub(crate) id: TaskId,
     pub(crate) title: String,
     pub(crate) status: Status,
     pub(crate) assignee: Option<Profile>,
     pub(crate) failures: u32,
-    /// Checks that failed since it was last tried anew.
+    /// Number of failed checks since the task was last tried anew.
     pub(crate) failed_checks: u32,
     pub(crate) error: Option<String>,
     pub(crate) block_kind: Option<BlockKind>,
@@ -21,17 +21,17 @@ pub(crate) struct Suspect {
     pub(crate) not_before: Option<Timestamp>,
     pub(crate) mission: Option<String>,
     pub(crate) was_blocked: bool,
-    /// When it came to stand where it stands.
+    /// Time of the last change of status.
     pub(crate) since: Timestamp,
 }
 
 impl Suspect {
-    /// The mission that it belongs to.
+    /// Returns the mission that the task belongs to, which may be the task itself.
     pub(crate) fn mission(&self) -> &str {
         self.mission.as_deref().unwrap_or(self.id.as_str())
     }
 
-    /// Whether its failures have used up its attempts: nothing tries it again by itself.
+    /// True if failures have used up the attempts: nothing tries the task again automatically.
     pub(crate) fn gave_up(&self) -> bool {
         self.status == Status::Blocked && self.block_kind == Some(BlockKind::GaveUp)
     }

@@ -1,56 +1,56 @@
-//! A swarm: workers side by side, a verifier behind them, a synthesizer behind that, around one shared blackboard.
+//! Swarms: parallel workers, a verifier after them, a synthesizer after the verifier, and a shared blackboard.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::id::{Profile, TaskId, Tenant};
 
-/// How a comment begins that is an entry of a swarm's blackboard; `{"key": …, "value": …}` follows.
+/// Prefix of a comment that is an entry of a swarm's blackboard; `{"key": …, "value": …}` follows.
 pub(crate) const BLACKBOARD: &str = "[swarm:blackboard] ";
 
-/// What a new swarm is made of.
+/// Definition of a new swarm.
 #[derive(Clone, Debug)]
 pub struct NewSwarm {
-    /// What all of it is for.
+    /// Goal of the whole swarm.
     pub goal: String,
-    /// Who works, side by side.
+    /// Workers, which run in parallel.
     pub workers: Vec<SwarmWorker>,
-    /// The profile that checks their work.
+    /// Profile that checks their work.
     pub verifier: Profile,
-    /// Who makes one result of it.
+    /// Profile that joins their work into one result.
     pub synthesizer: Profile,
-    /// The namespace of all its tasks.
+    /// Tenant of all tasks.
     pub tenant: Option<Tenant>,
-    /// The priority of all its tasks.
+    /// Priority of all tasks.
     pub priority: i64,
-    /// Who asked for it; the actor when absent.
+    /// Caller who asked for the swarm; absent means the actor.
     pub created_by: Option<String>,
-    /// The same key always names the same swarm.
+    /// Idempotency key: the same key always names the same swarm.
     pub idempotency_key: Option<String>,
-    /// The channel that is subscribed to its tasks, as [`crate::Origin`] has it.
+    /// Channel to subscribe to the tasks, in the form of [`crate::Origin`].
     pub channel: Option<String>,
 }
 
-/// A worker of a swarm: its task is a prerequisite of the verifier's.
+/// Worker of a swarm. Its task is a parent of the verifier's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SwarmWorker {
-    /// The assignee of its task.
+    /// Assignee of the task.
     pub profile: Profile,
-    /// Its part; the goal where none is named.
+    /// Title of the worker's part; absent means the goal.
     pub title: Option<String>,
-    /// The skills it should have.
+    /// Skills that the worker should have.
     pub skills: Vec<String>,
 }
 
-/// The tasks of a swarm.
+/// Tasks of a swarm.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Swarm {
-    /// The blackboard: done from the start.
+    /// Task of the blackboard, done from the start.
     pub root_id: TaskId,
-    /// The workers' tasks, in the order given.
+    /// Tasks of the workers, in the given order.
     pub worker_ids: Vec<TaskId>,
-    /// The verifier's task: waits for all workers.
+    /// Task of the verifier, which waits for all workers.
     pub verifier_id: TaskId,
-    /// The synthesizer's task: waits for the verifier.
+    /// Task of the synthesizer, which waits for the verifier.
     pub synthesizer_id: TaskId,
 }

@@ -1,4 +1,4 @@
-//! A logical unit of work.
+//! Tasks: units of work, as callers create them and as the board stores them.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,35 +16,36 @@ use crate::model::status::Status;
 use crate::model::verdict::Question;
 use crate::model::waiting::Waiting;
 
-/// How much a task may take.
+/// Limits of a task.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Limits {
-    /// The limit of each run.
+    /// Time limit of each run.
     #[serde(rename = "max_runtime_seconds", default, with = "optional_seconds")]
     #[schemars(with = "Option<u64>")]
     pub max_runtime: Option<Duration>,
-    /// How many counted failures in a row block it.
+    /// Number of counted failures in a row that block the task.
     pub max_retries: Option<u32>,
-    /// Its budget, in millionths of a US dollar.
+    /// Budget of the task, in millionths of a US dollar.
     pub budget_usd_micros: Option<i64>,
 }
 
-/// How many failed checks in a row block a task that says nothing of it.
+/// Default number of failed checks in a row that block a task.
 const DEFAULT_MAX_CHECKS: u32 = 3;
 
-/// The command that proves the work on a task done.
+/// Check of a task: the command that proves the work done.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Check {
-    /// The command, for `sh -c` in the workspace; none where what the worker says is enough.
+    /// Command for `sh -c` in the workspace; none when the worker's verdict is enough.
     #[serde(rename = "check", default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// How many failed checks in a row block the task; 3 where nothing is said.
+    /// Number of failed checks in a row that block the task; 3 when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_checks: Option<u32>,
 }
 
 impl Check {
-    /// Returns how many failed checks in a row block the task. Each is a turn where its worker has a goal.
+    /// Returns the number of failed checks in a row that block the task. For a worker with a goal, each failed check is a
+    /// turn.
     pub fn limit(&self, goal: &Goal) -> u32 {
         match goal.turns() {
             Some(turns) => self.max_checks.map_or(turns, |checks| checks.min(turns)),
@@ -53,156 +54,156 @@ impl Check {
     }
 }
 
-/// The approval that a task needs once its parents are done.
+/// Approval that a task needs once its parents are done.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Approval {
-    /// Whether it is missing or given; none where the task needs no approval.
+    /// State of the approval; none for a task that needs no approval.
     #[serde(rename = "approval")]
     pub state: Option<ApprovalState>,
-    /// What it is about.
+    /// Class of the approval.
     #[serde(rename = "approval_class")]
     pub class: Option<ApprovalClass>,
-    /// Who may give it: `worker:<profile>`, or the name of a person; any person where nobody is named.
+    /// Caller who may approve: `worker:<profile>`, or the name of a person; absent means any person.
     pub approver: Option<String>,
 }
 
-/// Whether a worker continues turn by turn until its goal is reached.
+/// Goal of a task: its worker continues turn by turn until the goal is reached.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Goal {
-    /// Whether it does.
+    /// True if the task has a goal.
     #[serde(rename = "goal_mode")]
     pub mode: bool,
-    /// The limit of such turns.
+    /// Limit on the number of turns.
     #[serde(rename = "goal_max_turns")]
     pub max_turns: Option<u32>,
 }
 
-/// How many turns a worker takes toward its goal where its task does not say it.
+/// Default limit on the turns toward a goal.
 const DEFAULT_TURNS: u32 = 20;
 
 impl Goal {
-    /// Returns how many turns a worker may take before somebody is asked; none where it has no goal.
+    /// Returns the number of turns that a worker may take before a person is asked; none for a task without a goal.
     pub fn turns(&self) -> Option<u32> {
         self.mode.then(|| self.max_turns.unwrap_or(DEFAULT_TURNS).min(limits::TURNS))
     }
 }
 
-/// What a task descends from.
+/// Position of a task below others.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Lineage {
-    /// The mission it belongs to: the id of the task that a person made, for all that workers make below it; none of that one
-    /// itself.
+    /// Mission of the task: the id of the task that a person made, for all tasks that workers make below it. None for
+    /// that first task itself.
     pub mission: Option<String>,
-    /// How many tasks above it made tasks; set by the board for a worker's tasks.
+    /// Number of tasks above it that made tasks; the board sets it for a worker's tasks.
     pub depth: u32,
-    /// How many questions deep it is, where it is the task of a question whose answer somebody waits for.
+    /// Depth in a chain of consults, for the task of a question whose asker waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consult: Option<u32>,
 }
 
-/// Where a task comes from, and where news of it go.
+/// Origin of a task, and the destination of its news.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Origin {
-    /// The schedule; none of a task that no schedule made.
+    /// Schedule that made the task; none for any other task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<ScheduleName>,
-    /// The time of the tick.
+    /// Time of the tick.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tick: Option<Timestamp>,
-    /// The channel that is subscribed to the task when it is made: `CHANNEL`, `CHANNEL:CHAT` or `CHANNEL:CHAT:THREAD`.
+    /// Channel to subscribe to the task when it is made: `CHANNEL`, `CHANNEL:CHAT` or `CHANNEL:CHAT:THREAD`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channel: Option<String>,
-    /// The task from whose session its first run begins.
+    /// Task from whose session the first run begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<TaskId>,
-    /// The run of that task,
+    /// Run of that task whose session is taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_run: Option<RunId>,
-    /// and the name of its session.
+    /// Name of that session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_session: Option<String>,
 }
 
-/// What a client keeps with a task. The board stores it and decides nothing by it.
+/// Fields that a client keeps with a task. The board stores them and decides nothing by them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Client {
-    /// Its project.
+    /// Client's project.
     pub project_id: Option<String>,
-    /// Its session.
+    /// Client's session.
     pub session_id: Option<String>,
-    /// Its workflow.
+    /// Client's workflow.
     pub workflow_template_id: Option<String>,
-    /// Its step in the workflow.
+    /// Client's step in the workflow.
     pub current_step_key: Option<String>,
-    /// The model to use instead of the profile's.
+    /// Model to use in place of the profile's.
     pub model_override: Option<String>,
 }
 
-/// What a new task is made of.
+/// Definition of a new task.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NewTask {
-    /// One line, 1 to 500 characters without control characters.
+    /// Title: one line of 1 to 500 characters without control characters.
     pub title: String,
-    /// Up to 1 MiB of text.
+    /// Text of the task, up to 1 MiB.
     pub body: Option<String>,
-    /// Who is to work on it.
+    /// Profile of the worker.
     pub assignee: Option<Profile>,
-    /// The tasks that have to be done before.
+    /// Tasks that have to be done before.
     pub parents: Vec<TaskId>,
-    /// Its namespace; none means that of its parents or of the worker that makes it.
+    /// Tenant; absent means the tenant of the parents or of the worker that makes the task.
     pub tenant: Option<Tenant>,
-    /// Greater goes first.
+    /// Priority; greater goes first.
     pub priority: i64,
-    /// Where it works: `scratch` where none is named. The board knows the kind before the first `:` and the directory of `dir:`, and takes
-    /// the rest as it is.
+    /// Workspace; absent means `scratch`. The board interprets the kind before the first `:` and the directory of `dir:`,
+    /// and stores the rest as given.
     pub workspace: Option<String>,
-    /// The branch it works on.
+    /// Branch of the workspace.
     pub branch: Option<String>,
-    /// The state in which it is created.
+    /// State in which the task is created.
     pub initial_state: InitialState,
-    /// The same key always names the same task.
+    /// Idempotency key: the same key always names the same task.
     pub idempotency_key: Option<String>,
-    /// The skills its worker should have.
+    /// Skills that the worker should have.
     pub skills: Vec<String>,
-    /// The pools of which each of its runs takes a place.
+    /// Pools in which each run takes a place.
     pub pools: BTreeSet<Pool>,
-    /// When it may start.
+    /// Earliest time of a start.
     pub not_before: Option<Timestamp>,
-    /// Who asked for it; the actor when absent.
+    /// Caller who asked for the task; absent means the actor.
     pub created_by: Option<String>,
-    /// The policy of its runs; the profile's when absent.
+    /// Policy of the runs; absent means the profile's.
     pub policy: Option<String>,
     /// Free notes.
     pub notes: Option<String>,
-    /// Files that it is expected to make.
+    /// Files that the task is expected to make.
     pub artifacts: Vec<String>,
-    /// How much it may take.
+    /// Limits of the task.
     pub limits: Limits,
-    /// What proves it done.
+    /// Check that proves the work done.
     pub check: Check,
-    /// The approval it needs.
+    /// Approval that the task needs.
     pub approval: Approval,
-    /// Whether its worker has a goal.
+    /// Goal of the worker.
     pub goal: Goal,
-    /// What it descends from.
+    /// Position below other tasks.
     pub lineage: Lineage,
-    /// What its client keeps with it.
+    /// Fields of the client.
     pub client: Client,
-    /// The tick that makes it.
+    /// Origin of the task.
     pub origin: Origin,
 }
 
-/// The workspace of a task that names none: a directory of its own.
+/// Default workspace: a directory of the task's own.
 pub(crate) const SCRATCH: &str = "scratch";
 
 impl NewTask {
-    /// Returns where it works.
+    /// Returns the workspace.
     pub(crate) fn workspace(&self) -> &str {
         self.workspace.as_deref().unwrap_or(SCRATCH)
     }
 
-    /// Returns its optional words with their names on the wire: those that the board takes as they are, up to a length.
+    /// Returns the optional words with their names in the API: the board stores them as given, up to a length.
     pub(crate) fn words(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let Client { project_id, session_id, workflow_template_id, current_step_key, model_override } =
             &self.client;
@@ -227,134 +228,135 @@ impl NewTask {
     }
 }
 
-/// A task as it stands.
+/// Task as the board stores it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Task {
-    /// Its id.
+    /// Id of the task.
     pub id: TaskId,
-    /// One line.
+    /// Title, on one line.
     pub title: String,
-    /// What is to be done.
+    /// Text of the task.
     pub body: Option<String>,
-    /// Who is to do it.
+    /// Profile of the worker.
     pub assignee: Option<Profile>,
-    /// The profile that is to review the work, where one was named.
+    /// Profile that reviews the work, if the task names one.
     #[serde(default)]
     pub reviewer: Option<Profile>,
-    /// Whose work is under review: `worker:<profile>` or `person:<name>`.
+    /// Author of the work under review: `worker:<profile>` or `person:<name>`.
     #[serde(default)]
     pub work_by: Option<String>,
-    /// Where it stands.
+    /// Status of the task.
     pub status: Status,
-    /// Greater goes first.
+    /// Priority; greater goes first.
     pub priority: i64,
-    /// Its namespace.
+    /// Tenant of the task.
     pub tenant: Option<Tenant>,
-    /// The kind of its workspace: `scratch`, `dir` or `worktree`.
+    /// Kind of the workspace: `scratch`, `dir` or `worktree`.
     pub workspace_kind: String,
-    /// The directory: from the start where the workspace names it, else once a run or a claim has made it.
+    /// Directory of the workspace. It is set from the start if the workspace names it, else once a run or a claim has
+    /// made it.
     pub workspace_path: Option<String>,
-    /// The branch it works on.
+    /// Branch of the workspace.
     pub branch_name: Option<String>,
-    /// Who asked for it.
+    /// Caller who asked for the task.
     pub created_by: Option<String>,
-    /// When it was made.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// When its latest run started; none before the first one.
+    /// Start of the latest run; none before the first run.
     pub started_at: Option<Timestamp>,
-    /// When it was done.
+    /// Time at which the task was done.
     pub completed_at: Option<Timestamp>,
-    /// What came of it.
+    /// Result of the task.
     pub result: Option<String>,
-    /// The skills its worker should have.
+    /// Skills that the worker should have.
     pub skills: Vec<String>,
-    /// The pools of which each of its runs takes a place, beside those of its profile and its lane.
+    /// Pools in which each run takes a place, beside the pools of its profile and its lane.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub pools: BTreeSet<Pool>,
-    /// The workspace as it was asked for.
+    /// Workspace as the caller asked for it.
     pub workspace: String,
-    /// What it waits for, when blocked.
+    /// Kind of thing that a blocked task waits for.
     pub block_kind: Option<BlockKind>,
-    /// Why, when blocked.
+    /// Reason why the task is blocked.
     pub block_reason: Option<String>,
-    /// Whether a person cancelled it, when blocked.
+    /// True if a person cancelled the task, which is blocked then.
     #[serde(default, skip_serializing_if = "is_false")]
     pub cancelled: bool,
-    /// The question to a person, when blocked.
+    /// Question to a person, when blocked.
     pub question: Option<Question>,
-    /// Counted failures in a row; the limit of them blocks the task.
+    /// Number of counted failures in a row; the limit on them blocks the task.
     pub consecutive_failures: u32,
-    /// The latest of them.
+    /// Error of the latest failure.
     pub last_failure_error: Option<String>,
-    /// The open run; none where no run is open.
+    /// The open run; none when no run is open.
     pub current_run_id: Option<RunId>,
-    /// The open run's claim.
+    /// Claim of the open run.
     pub claim_lock: Option<String>,
-    /// When the open run's claim expires, if it is an external one.
+    /// Time at which an external claim of the open run expires.
     pub claim_expires: Option<Timestamp>,
-    /// The process id of the open run's worker; none where no run is open, or where no process is known.
+    /// Process id of the open run's worker; none when no run is open, or when no process is known.
     pub worker_pid: Option<i32>,
-    /// The open run's last sign of life.
+    /// Latest heartbeat of the open run.
     pub last_heartbeat_at: Option<Timestamp>,
-    /// When it may start.
+    /// Earliest time of a start.
     pub not_before: Option<Timestamp>,
-    /// Its idempotency key.
+    /// Idempotency key of the task.
     pub idempotency_key: Option<String>,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// The policy of its runs.
+    /// Policy of the runs.
     pub policy: Option<String>,
-    /// The user that created it.
+    /// User id of the creator.
     pub creator_uid: Option<u32>,
-    /// The user that was allocated to its workers.
+    /// User id that was allocated to the workers.
     pub worker_uid: Option<u32>,
-    /// The task whose worker made it.
+    /// Task whose worker made this task.
     pub creator_task: Option<TaskId>,
     /// Free notes.
     pub notes: Option<String>,
-    /// Files that it made or is expected to make.
+    /// Files that the task made or is expected to make.
     pub artifacts: Vec<String>,
-    /// How much it may take.
+    /// Limits of the task.
     #[serde(flatten)]
     pub limits: Limits,
-    /// What proves it done.
+    /// Check that proves the work done.
     #[serde(flatten)]
     pub check: Check,
-    /// Failed checks in a row.
+    /// Number of failed checks in a row.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub failed_checks: u32,
-    /// The run whose work waits for its check, or is being checked.
+    /// Run whose work waits for its check, or is being checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unchecked_run: Option<RunId>,
-    /// The approval it needs.
+    /// Approval that the task needs.
     #[serde(flatten)]
     pub approval: Approval,
-    /// Whether its worker has a goal.
+    /// Goal of the worker.
     #[serde(flatten)]
     pub goal: Goal,
-    /// Turns that have ended without reaching it, since somebody let it go on.
+    /// Number of turns that ended without reaching the goal, since a person last let the task go on.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub goal_turns: u32,
-    /// What it descends from.
+    /// Position below other tasks.
     #[serde(flatten)]
     pub lineage: Lineage,
-    /// What its client keeps with it.
+    /// Fields of the client.
     #[serde(flatten)]
     pub client: Client,
-    /// The tick that made it.
+    /// Origin of the task.
     #[serde(flatten)]
     pub origin: Origin,
-    /// Why it is not running, where that was asked for and it is neither running nor over.
+    /// Reason why the task is not running, when the caller asked for it; none for a task that is running or over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<Waiting>,
-    /// Since when it has its status, where it was asked for why it is not running; none where its last change of status is not in
-    /// the log any more.
+    /// Time since which the task has its status, when the caller asked for the reason; none when the log has no longer
+    /// the last change of status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status_since: Option<Timestamp>,
-    /// How many runs it has had, where that was asked for.
+    /// Number of runs, when the caller asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u64>,
-    /// When its last run ended, where the runs were asked for; none while that is open.
+    /// End of the latest run, when the caller asked for runs; none while that run is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_run_ended_at: Option<Timestamp>,
 }
@@ -370,11 +372,11 @@ fn is_zero(count: &u32) -> bool {
 }
 
 impl Task {
-    /// Returns whether it goes on only if a person does something.
+    /// True if the task goes on only when a person acts.
     pub fn waits_for_a_person(&self) -> bool {
         match self.status {
             Status::Blocked | Status::Triage => true,
-            // A check and a profile that reviews start by themselves.
+            // A check, and a review by a profile, start automatically.
             Status::Review => self.reviewer.is_none() && self.unchecked_run.is_none(),
             Status::Todo
             | Status::Scheduled
@@ -385,23 +387,23 @@ impl Task {
         }
     }
 
-    /// Returns the question that it waits with; none where it waits for something else.
+    /// Returns the question that the task waits with; none when it waits for another reason.
     pub fn open_question(&self) -> Option<&Question> {
         let waits = self.status == Status::Blocked && self.block_kind == Some(BlockKind::NeedsInput);
         self.question.as_ref().filter(|_| waits)
     }
 
-    /// Returns whether a person cancelled it: it asks nothing, and goes on when somebody retries it.
+    /// True if a person cancelled the task: it asks nothing, and goes on when a person retries it.
     pub fn is_cancelled(&self) -> bool {
         self.status == Status::Blocked && self.cancelled
     }
 
-    /// Returns the mission that it belongs to, by the task that a person made.
+    /// Returns the id of the mission that the task belongs to, which is the task's own id outside of a mission.
     pub fn mission(&self) -> &str {
         self.lineage.mission.as_deref().unwrap_or(self.id.as_str())
     }
 
-    /// Returns who it names for this; a check names nobody, the supervisor runs it.
+    /// Returns the profile that the task names for this purpose. A check has none: the supervisor runs it.
     pub(crate) fn performer(&self, purpose: Purpose) -> Option<&Profile> {
         match purpose {
             Purpose::Work => self.assignee.as_ref(),
@@ -410,7 +412,7 @@ impl Task {
         }
     }
 
-    /// Returns whether it counts as done for its children.
+    /// True if the task counts as done for its children.
     pub fn is_done(&self) -> bool {
         self.completed_at.is_some()
     }

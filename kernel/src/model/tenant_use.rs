@@ -1,4 +1,4 @@
-//! What the tasks of a tenant have used.
+//! Use of resources by the tasks of a tenant.
 
 use std::collections::BTreeMap;
 
@@ -7,27 +7,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::status::Status;
 
-/// What runs have used together.
+/// Use of resources by several runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunsUse {
-    /// How many runs.
+    /// Number of runs.
     pub runs: u64,
     /// Processor time, in microseconds.
     pub cpu_us: u64,
-    /// The most memory that one of them had, in bytes.
+    /// Largest memory of any single run, in bytes.
     pub peak_memory_bytes: u64,
-    /// Bytes that were read from storage, where the kernel counts them.
+    /// Bytes read from storage, where the kernel counts them.
     pub read_bytes: u64,
-    /// Bytes that were written toward storage.
+    /// Bytes written toward storage.
     pub written_bytes: u64,
-    /// Tokens that went to models and came from them, as agents report them.
+    /// Tokens to and from models, as agents report them.
     pub tokens: u64,
-    /// What they cost, in millionths of a US dollar.
+    /// Cost in millionths of a US dollar.
     pub cost_micros: u64,
 }
 
 impl RunsUse {
-    /// Adds what one run has used.
+    /// Adds the use of other runs.
     pub(crate) fn add(&mut self, more: &Self) {
         let sum = |a: u64, b: u64| a.saturating_add(b);
         *self = Self {
@@ -42,23 +42,23 @@ impl RunsUse {
     }
 }
 
-/// What a tenant has and has used.
+/// Data and use of a tenant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TenantUse {
-    /// How many tasks are in which status.
+    /// Number of tasks in each status.
     pub tasks: BTreeMap<Status, i64>,
-    /// What all runs have used.
+    /// Use by all runs.
     pub total: RunsUse,
-    /// The same of the runs that began on each day of the host's calendar, the latest days.
+    /// Use by the runs that began on each of the latest days of the host's calendar.
     pub days: BTreeMap<String, RunsUse>,
-    /// How many files are attached.
+    /// Number of attached files.
     pub attachments: u64,
-    /// Their bytes.
+    /// Bytes of the attached files.
     pub attachment_bytes: u64,
-    /// The tasks, comments and files that it keeps.
+    /// Number of tasks, comments and files.
     pub entries: u64,
-    /// The bytes of those texts and files.
+    /// Bytes of these texts and files.
     pub bytes: u64,
-    /// The events of its tasks that the log has.
+    /// Number of events of its tasks in the log.
     pub events: u64,
 }

@@ -1,33 +1,33 @@
-//! How long a run may take, and what sets that.
+//! Time limit of a run, and the setting that it comes from.
 
 use std::time::Duration;
 
 use crate::model::words::words;
 
 words! {
-    /// Who has set the time limit of a run.
+    /// Setting that the time limit of a run comes from.
     "source of a limit"
     LimitSource {
         /// The task.
         Task => "task",
-        /// What the configuration says of checks.
+        /// The table of checks in the configuration.
         Check => "check",
-        /// The profile of its worker.
+        /// The profile of the worker.
         Profile => "profile",
-        /// The lane of its worker.
+        /// The lane of the worker.
         Lane => "lane",
-        /// The tenant of the task, whose runs may take no longer.
+        /// The tenant of the task, as an upper bound for all its runs.
         Tenant => "tenant",
-        /// What the configuration says of all others.
+        /// The default of the configuration.
         Configuration => "configuration",
     }
 }
 
-/// The time limit of a run.
+/// Time limit of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeLimit {
-    /// How long it may take.
+    /// Longest duration of the run.
     pub limit: Duration,
-    /// What sets it.
+    /// Setting that the limit comes from.
     pub from: LimitSource,
 }

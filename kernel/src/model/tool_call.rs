@@ -1,4 +1,4 @@
-//! What the log keeps of a tool that a script of a worker has called, or of the script itself: never its arguments.
+//! Log record of a tool call from a worker's script, or of the script itself. It never has the arguments.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,35 +6,35 @@ use serde::{Deserialize, Serialize};
 use crate::model::words::words;
 
 words! {
-    /// How a call came out.
+    /// Result of a call.
     "result of a call"
     ToolResult {
-        /// It did what was asked.
+        /// The call succeeded.
         Success => "success",
-        /// It was refused, or it failed.
+        /// The call was refused, or it failed.
         Error => "error",
-        /// It took too long, and was ended.
+        /// The call took too long and was ended.
         Timeout => "timeout",
-        /// The caller has given it up, and it was ended.
+        /// The caller gave up, and the call was ended.
         Interrupted => "interrupted",
     }
 }
 
-/// A call that is over.
+/// Finished call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ToolCall {
-    /// The name of the tool
+    /// Name of the tool
     pub tool: String,
-    /// How it came out
+    /// Result of the call
     pub result: ToolResult,
-    /// How long it took, in milliseconds
+    /// Duration in milliseconds
     pub duration_ms: u64,
-    /// The size of its arguments, in bytes
+    /// Size of the arguments, in bytes
     pub request_bytes: u64,
-    /// The size of what came back, in bytes
+    /// Size of the reply, in bytes
     pub reply_bytes: u64,
-    /// Of a script: how many tools it has called
+    /// For a script: number of tools that it has called
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_calls: Option<u64>,
 }

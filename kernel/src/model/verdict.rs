@@ -1,4 +1,4 @@
-//! What was decided about a run before it is over.
+//! Verdicts: decisions about a run that take effect when the run is over.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,25 +10,25 @@ use crate::model::limits;
 use crate::model::outcome::BlockKind;
 use crate::model::words::words;
 
-/// What a finished run hands over.
+/// Result that a finished run hands over.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Handoff {
-    /// The result, kept on the task.
+    /// Result, stored with the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
-    /// What was done, for the tasks that build on it.
+    /// Summary of the work, for the tasks that build on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// A JSON object for machines.
+    /// JSON object for machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Value>,
-    /// Files in the workspace that are to be kept.
+    /// Files in the workspace that the board keeps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<String>,
 }
 
 impl Handoff {
-    /// Refuses one whose texts or lists are too long. Who has to look for what it names asks this first.
+    /// Refuses a handoff whose texts or lists are too long. Callers ask this before they look for the named files.
     pub fn within_limits(&self) -> Result<(), Error> {
         limits::maybe("summary", self.summary.as_deref(), limits::SUMMARY)?;
         limits::maybe("result", self.result.as_deref(), limits::SUMMARY)?;
@@ -52,76 +52,77 @@ pub struct ReviewRequest {
     /// The work.
     #[serde(flatten)]
     pub handoff: Handoff,
-    /// The profile that is to review it; a person where none is named.
+    /// Profile of the reviewer; absent means a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reviewer: Option<Profile>,
-    /// Whose work it is, and who therefore may not review it: `worker:<profile>` or `person:<name>`.
+    /// Author of the work, who may not review it: `worker:<profile>` or `person:<name>`.
     pub work_by: String,
 }
 
-/// Why a task cannot go on.
+/// Reason why a task cannot go on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Blocking {
-    /// What it waits for.
+    /// Kind of thing that the task waits for.
     pub kind: BlockKind,
-    /// Why, in words.
+    /// Reason in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// A question for a person.
+    /// Question for a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<Question>,
-    /// Whether a person has cancelled the task. No worker can say so.
+    /// True if a person has cancelled the task. No worker can set it.
     #[serde(skip)]
     pub is_cancel: bool,
 }
 
-/// Says who cancelled a task, and why.
+/// Returns a text with the canceller's name and the reason.
 pub(crate) fn cancelled_by(who: &str, why: Option<&str>) -> String {
     let why = why.map(|why| format!(": {why}")).unwrap_or_default();
     format!("cancelled by {who}{why}")
 }
 
-/// What a person is asked.
+/// Question to a person.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Question {
-    /// The question.
+    /// Text of the question.
     pub text: String,
-    /// The answers to choose from, up to [`Question::CHOICES`].
+    /// Answers to choose from, up to [`Question::CHOICES`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<String>,
-    /// Whether an answer in words will do, too. Without choices it always does.
+    /// True if an answer in free words is accepted too. Without choices it always is.
     #[serde(default)]
     pub free_text: bool,
-    /// The class of the approval that a worker asks for.
+    /// Class of the approval that a worker asks for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<ApprovalClass>,
-    /// With a request for an approval: what the tasks before have come to.
+    /// Results of the parents, for a request for an approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub results: Vec<Finding>,
 }
 
-/// What a task before has come to.
+/// Result of a parent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
-    /// The task.
+    /// Id of the parent.
     pub task: String,
-    /// Its title.
+    /// Title of the parent.
     pub title: String,
-    /// Its summary, or as much of it as a request has room for.
+    /// Summary, cut to the space that a request has.
     pub summary: Option<String>,
 }
 
 impl Question {
-    /// The most answers to choose from.
+    /// Largest number of answers to choose from.
     pub const CHOICES: usize = 6;
 
-    /// Returns the command by which a person answers it, the first choice as the example.
+    /// Returns the command by which a person answers. Its example is the first choice.
     pub fn command(&self, task: &TaskId) -> String {
         let reply = if self.choices.is_empty() { "'…'" } else { "1" };
         format!("supervisor answer {task} {reply}")
     }
 
-    /// Finds the answer that a reply means: the number of a choice, a choice itself, or other words where they will do.
+    /// Returns the answer that a reply means: the number of a choice, a choice itself, or other words if they are
+    /// accepted.
     pub fn resolve(&self, reply: &str) -> Option<String> {
         let reply = reply.trim();
         let by_number =
@@ -140,7 +141,7 @@ impl Default for Blocking {
 }
 
 words! {
-    /// Where a person moves a task.
+    /// Destination of a task that a person moves.
     "destination"
     Destination {
         /// Back to triage.
@@ -151,65 +152,65 @@ words! {
 }
 
 words! {
-    /// What was decided, without its data.
+    /// Kind of a verdict, without its data.
     "verdict"
     VerdictKind {
         /// The task is done.
         Complete => "complete",
-        /// It waits for a person or a task.
+        /// The task waits for a person or a task.
         Block => "block",
-        /// It waits for a reviewer.
+        /// The work waits for a reviewer.
         RequestReview => "request_review",
-        /// Its work is approved.
+        /// The work is approved.
         Approve => "approve",
-        /// Its work is not.
+        /// The work is sent back.
         RequestChanges => "request_changes",
-        /// It goes out of sight.
+        /// The task is archived.
         Archive => "archive",
-        /// It goes back.
+        /// The task moves back to triage or into the queue.
         Move => "move",
     }
 }
 
 impl VerdictKind {
-    /// Returns whether this decision may follow an earlier one about the same run: only archiving may.
+    /// True if this verdict may follow an earlier verdict about the same run: only archiving may.
     pub(crate) fn may_replace(self, before: Option<VerdictKind>) -> bool {
         before.is_none_or(|before| before != VerdictKind::Archive && self == VerdictKind::Archive)
     }
 }
 
-/// What was decided about an open run. It takes effect when the run has ended.
+/// Verdict about an open run. It takes effect when the run has ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "verdict")]
 pub enum Verdict {
     /// The task is done.
     Complete(Handoff),
-    /// It waits for a person or a task.
+    /// The task waits for a person or a task.
     Block(Blocking),
-    /// It waits for a reviewer.
+    /// The work waits for a reviewer.
     RequestReview(ReviewRequest),
-    /// A reviewer approves its work: it is done.
+    /// A reviewer approves the work: the task is done.
     Approve,
-    /// A reviewer sends its work back.
+    /// A reviewer sends the work back.
     RequestChanges {
-        /// What has to change.
+        /// Changes that the reviewer asks for.
         reason: String,
     },
-    /// It goes out of sight, with what a verdict before it had handed over.
+    /// The task is archived, with the handoff of an earlier verdict.
     Archive {
-        /// The handoff of a completion that was recorded before.
+        /// Handoff of a completion that was recorded before.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         handoff: Option<Handoff>,
     },
-    /// It goes back.
+    /// The task moves back.
     Move {
-        /// Where to.
+        /// Destination of the task.
         to: Destination,
     },
 }
 
 impl Verdict {
-    /// Returns what was decided, without its data.
+    /// Returns the kind of the verdict.
     pub fn kind(&self) -> VerdictKind {
         match self {
             Verdict::Complete(_) => VerdictKind::Complete,

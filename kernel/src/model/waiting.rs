@@ -1,4 +1,4 @@
-//! What a task waits for, as a word and in words.
+//! Reasons why a task waits, as a code and in words.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,112 +9,112 @@ use crate::model::status::Status;
 use crate::model::words::words;
 
 words! {
-    /// What a task waits for, as a word. The board knows the first ones, the daemon the others.
+    /// Code for the reason why a task waits. The board determines the first ones, the daemon the others.
     "waiting code"
     WaitingCode {
-        /// Somebody has to specify it.
+        /// A person or a profile has to specify the task.
         Triage => "triage",
         /// Parents are not done.
         Parents => "parents",
-        /// Its time has not come.
+        /// The task's time has not come.
         Time => "time",
-        /// It failed, and is tried again later.
+        /// The task failed, and is tried again later.
         Retry => "retry",
-        /// It has no assignee.
+        /// The task has no assignee.
         Unassigned => "unassigned",
-        /// Nothing can spawn its assignee.
+        /// Nothing can spawn the assignee.
         Nonspawnable => "nonspawnable",
-        /// A reviewer has to look.
+        /// The work waits for a reviewer.
         Review => "review",
-        /// Its check has to run.
+        /// The check has to run.
         Check => "check",
-        /// Somebody has to approve it.
+        /// An approval is missing.
         Approval => "approval",
-        /// Somebody has to answer a question.
+        /// A question is unanswered.
         Question => "question",
-        /// It failed too often in a row.
+        /// The task failed too often in a row.
         GaveUp => "gave_up",
-        /// A person cancelled it: it goes on when somebody retries it.
+        /// A person cancelled the task: it goes on when a person retries it.
         Cancelled => "cancelled",
         /// A person has to act.
         Blocked => "blocked",
-        /// Its run is ending.
+        /// The run is ending.
         Ending => "ending",
-        /// No daemon runs that would start it.
+        /// No daemon runs that would start the task.
         NoDaemon => "no_daemon",
-        /// Somebody holds it back, or its profile, tenant or account.
+        /// A hold is on the task, or on its profile, tenant or account.
         Hold => "hold",
-        /// Its account or profile has met a limit of its service.
+        /// The account or profile has met a limit of its service.
         RateLimit => "rate_limit",
-        /// It is being started.
+        /// The run is being started.
         Starting => "starting",
-        /// Those before it are looked at first.
+        /// Earlier tasks are considered first.
         Turn => "turn",
-        /// As many run as may run: in all, of its tenant, of its profile or of its lane.
+        /// All slots are in use: in total, of the tenant, of the profile or of the lane.
         Slot => "slot",
-        /// Every place of a pool that it needs is taken.
+        /// Every place of a pool that the task needs is taken.
         Pool => "pool",
         /// The host has less free memory, or more load, than the configuration asks for.
         Headroom => "headroom",
-        /// The configuration says that nothing is started.
+        /// The configuration disables starts.
         Disabled => "disabled",
-        /// Another task works in its directory.
+        /// Another task works in the task's directory.
         Workspace => "workspace",
-        /// What every run of its kind needs is broken.
+        /// A part that every run of this kind needs is broken.
         Environment => "environment",
-        /// The host lacks something for now, or the board cannot be written.
+        /// The host lacks a resource for now, or the board cannot be written.
         Host => "host",
         /// The daemon is stopping.
         Stopping => "stopping",
-        /// The pass has started as many as it was to.
+        /// The pass has started as many tasks as it may.
         Pass => "pass",
-        /// Nobody knows whether the processes of its last run are gone.
+        /// No proof exists that the processes of the last run are gone.
         Survivors => "survivors",
-        /// SIGKILL does not end the processes of its run.
+        /// SIGKILL does not end the processes of the run.
         Unkillable => "unkillable",
-        /// Its run is over, and its end cannot be proven or recorded.
+        /// The run is over, and its end cannot be proven or recorded.
         Stuck => "stuck",
     }
 }
 
-/// What a task waits for.
+/// Reason why a task waits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Waiting {
-    /// As a word.
+    /// Reason as a code.
     pub code: WaitingCode,
-    /// In words: the rest of a sentence about the task, on one line.
+    /// Reason in words: the rest of a sentence about the task, on one line.
     pub text: String,
-    /// Until when, where that is known.
+    /// End of the wait, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
-    /// The first tasks that it waits for, where it waits for parents.
+    /// First parents that are not done, for a task that waits for parents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parents: Vec<OpenParent>,
-    /// How many tasks more it waits for.
+    /// Number of further parents that are not done.
     #[serde(default, skip_serializing_if = "is_none")]
     pub more_parents: usize,
-    /// What does not work, where it waits for that to work again.
+    /// Broken part, for a task that waits until the part works again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broken: Option<Breakage>,
 }
 
-/// A task that is not done, and that another one waits for.
+/// Parent that is not done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OpenParent {
-    /// The task.
+    /// Id of the parent.
     pub id: TaskId,
-    /// Where it stands.
+    /// Status of the parent.
     pub status: Status,
-    /// The beginning of its title.
+    /// First part of the title.
     pub title: String,
 }
 
-/// Something that tasks need and that does not work.
+/// Broken part that tasks need.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Breakage {
-    /// What it is, as a short name: `program of lane claude`.
+    /// Short name of the part: `program of lane claude`.
     pub what: String,
-    /// What it said when it was last tried.
+    /// Error of the last try.
     pub why: String,
 }
 
@@ -124,26 +124,26 @@ fn is_none(count: &usize) -> bool {
 }
 
 impl Waiting {
-    /// Makes a reason without a known end.
+    /// Creates a reason without a known end.
     pub fn new(code: WaitingCode, text: impl Into<String>) -> Self {
         let text: String = text.into();
-        // One line, whatever a person or a worker wrote.
+        // Texts of people and workers become one line.
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         Self { code, text, until: None, parents: Vec::new(), more_parents: 0, broken: None }
     }
 
-    /// Makes the reason of a task that waits for something to work again.
+    /// Creates the reason of a task that waits until a broken part works again.
     pub fn broken(text: impl Into<String>, what: impl Into<String>, why: impl Into<String>) -> Self {
         let broken = Breakage { what: what.into(), why: why.into() };
         Self { broken: Some(broken), ..Self::new(WaitingCode::Environment, text) }
     }
 
-    /// Makes the reason of a task whose assignee nothing here can run.
+    /// Creates the reason of a task whose assignee cannot be run here.
     pub fn nonspawnable(why: &str) -> Self {
         Self::new(WaitingCode::Nonspawnable, format!("waits for an outside worker to claim it: {why}"))
     }
 
-    /// Adds the end that is known.
+    /// Sets the end of the wait.
     #[must_use]
     pub fn until(self, at: Timestamp) -> Self {
         Self { until: Some(at), ..self }

@@ -1,6 +1,6 @@
-//! The macro behind every closed vocabulary: an enum whose variants are stored, sent and printed as words.
+//! Macro for closed vocabularies: enums whose variants are stored, sent and printed as words.
 
-/// Declares an enum whose variants are `snake_case` words everywhere: database, JSON, command line.
+/// Declares an enum whose variants are `snake_case` words in the database, in JSON and on the command line.
 macro_rules! words {
     ($(#[$meta:meta])* $what:literal $name:ident { $($(#[$vmeta:meta])* $variant:ident => $word:literal,)+ }) => {
         $(#[$meta])*
@@ -13,7 +13,7 @@ macro_rules! words {
         }
 
         impl $name {
-            /// Every value, in the order of declaration.
+            /// All values, in the order of their declaration.
             pub const ALL: &'static [$name] = &[$($name::$variant,)+];
 
             /// Returns the word that stands for this value.
@@ -41,7 +41,7 @@ macro_rules! words {
     };
 }
 
-/// Declares the JSON schema of a type that stands for one value.
+/// Declares the JSON schema of a type that is written as one value.
 macro_rules! schema {
     ($name:ident, $schema:tt) => {
         impl schemars::JsonSchema for $name {
