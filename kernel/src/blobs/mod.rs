@@ -29,7 +29,6 @@ const DRAFT: &str = ".new-";
 
 /// A step on the files of attachments that failed.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum BlobError {
     /// There is more than an attachment may have.
     #[error("it has more than {} bytes ({} MiB), the limit of an attachment", limits::ATTACHMENT, limits::ATTACHMENT >> 20)]

@@ -11,7 +11,6 @@ use crate::store::events::Logged;
 
 /// Where the log and the board disagree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum Difference {
     /// The log has a transition that does not exist.
     Illegal { event: EventId, task: TaskId, error: IllegalChange },

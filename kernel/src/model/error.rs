@@ -62,7 +62,6 @@ pub(crate) const EXPORT: &str = "write the export";
 /// Reason why a call was refused or failed.
 #[derive(Clone, Debug, thiserror::Error)]
 #[expect(clippy::error_impl_error, reason = "the one error of every call: kernel::Error")]
-#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum Error {
     /// The named thing does not exist, or the caller may not know of it.
     #[error("no such {what}: {id}")]

@@ -4,7 +4,6 @@ use crate::model::words::words;
 
 words! {
     /// Kind of an event.
-    #[expect(missing_docs, reason = "the word of a kind says what it is")]
     "kind of event"
     EventKind {
         Answered => "answered",

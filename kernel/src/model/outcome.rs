@@ -122,7 +122,6 @@ words! {
 /// Cause of a run's end, as far as the supervisor has proof.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum EndCause {
     /// The worker exited by itself.
     Exited { code: i32 },

@@ -11,7 +11,6 @@ use crate::model::verdict::VerdictKind;
 /// Status of a task, with the data that exists in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum State {
     /// See [`Status::Triage`].
     Triage,
@@ -101,7 +100,6 @@ pub enum Then {
 /// Change of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum Change {
     /// The task is created.
     Created {

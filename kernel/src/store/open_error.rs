@@ -9,7 +9,6 @@ use crate::model::error::Error;
 
 /// Why a board cannot be opened.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum OpenError {
     /// The board has existed and its file is gone, or it never existed.
     #[error("the board {} is missing", path.display())]
