@@ -1,4 +1,4 @@
-//! Whose turn it is: fair between tenants, then by priority and age; and only what can start.
+//! Order of starts: fair between tenants, then by priority and age. Only tasks that can start are offered.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -9,33 +9,37 @@ use crate::model::error::Error;
 use crate::model::hold::{Hold, HoldScope, Stance, Within};
 use crate::model::id::{TaskId, Tenant};
 
-/// How many candidates of one source are read at once. Most looks need one or two.
+/// Number of candidates that are read from a source at once. Most passes need one or two.
 const PAGE: usize = 16;
 
 type Order = (Reverse<i64>, Timestamp, TaskId);
 
-/// What is on offer at a moment, beside the candidates themselves.
+/// State of the board for one pass, beside the candidates themselves.
 pub(crate) struct Offer<'a> {
-    /// The holds that have not ended.
+    /// Holds that have not ended.
     pub(crate) holds: Vec<Hold>,
-    /// The pairs of tenant and assignee with ready tasks.
+    /// Pairs of tenant and assignee with ready tasks.
     pub(crate) ready: Vec<Group>,
-    /// The pairs of tenant and reviewer with tasks in review.
+    /// Pairs of tenant and reviewer with tasks in review.
     pub(crate) reviews: Vec<Group>,
-    /// The tenants with work that waits for its check, with who runs it.
+    /// Tenants with work that waits for its check, each with the profile that runs the check.
     pub(crate) checks: Vec<Group>,
-    /// The open runs of each tenant.
+    /// Number of open runs of each tenant.
     pub(crate) running: Vec<(Option<Tenant>, u32)>,
-    /// The account of each profile that has one.
+    /// Account of each profile that has one.
     pub(crate) accounts: &'a Accounts,
     pub(crate) now: Timestamp,
 }
 
-/// Reads the candidates of a group's source that follow one of them, at most as many as it says.
+/// Reads the candidates of a group's source that follow the given candidate, at most the given number.
 pub(crate) type ReadPage<'a> =
     dyn FnMut(&Group, &Source, Option<&Candidate>, usize) -> Result<Vec<Candidate>, Error> + 'a;
 
-/// Offers candidates in the order in which they should start, until nothing more can.
+/// Offers candidates in the order in which they should start, until no more can start.
+///
+/// The tenant with the fewest open runs is next; among tenants with equal load, the candidate with the greatest priority
+/// and age. Every started candidate adds to the load of its tenant, so that one tenant's queue does not keep out the
+/// others.
 pub(crate) fn offer(
     on: Offer<'_>,
     read: &mut ReadPage<'_>,
@@ -72,6 +76,7 @@ pub(crate) fn offer(
         let Some(tenant) = turns.min().map(|(_, tenant)| tenant.clone()) else { return Ok(()) };
         let Some(queue) = tenants.get_mut(&tenant) else { return Ok(()) };
         let Some((source, candidate)) = queue.take() else { return Ok(()) };
+        // The daemon is not asked about a candidate that a hold keeps from starting.
         let held = holds.task(&candidate);
         match if held { Answer::Left(Reach::Task) } else { answer(&candidate) } {
             Answer::Taken => {
@@ -80,6 +85,7 @@ pub(crate) fn offer(
             }
             Answer::Left(Reach::Task) => queue.pass(source, &candidate),
             Answer::Left(Reach::Line) => queue.close(source, &candidate),
+            // A profile can have tasks of several tenants, so each queue drops it and finds its next candidate.
             Answer::Left(Reach::Profile) => {
                 for queue in tenants.values_mut() {
                     queue.sources.retain(|source| source.group.profile != candidate.assignee);
@@ -97,7 +103,7 @@ pub(crate) fn offer(
     }
 }
 
-/// Leaves out those of these candidates that somebody holds.
+/// Removes the candidates that a hold keeps from starting.
 pub(crate) fn not_held(
     candidates: Vec<Candidate>,
     holds: Vec<Hold>,
@@ -112,13 +118,13 @@ pub(crate) fn not_held(
     candidates.into_iter().filter(|candidate| !is_held(candidate)).collect()
 }
 
-/// What a tenant has to do.
+/// Queue of a tenant.
 #[derive(Default)]
 struct TenantQueue {
-    /// Its open runs, with those that were taken by now.
+    /// Number of open runs, runs started in this pass included.
     load: u32,
     sources: Vec<Stream>,
-    /// The source whose turn is next, and with what.
+    /// Order of the next candidate, and the index of its source.
     next: Option<(Order, usize)>,
 }
 
@@ -139,7 +145,7 @@ impl TenantQueue {
         Some((at, candidate))
     }
 
-    /// A candidate is dealt with, and the next one of its source is on offer: the next of its line, after the first.
+    /// Moves past a candidate. After the first task of a line, the rest of that line is on offer.
     fn pass(&mut self, at: usize, candidate: &Candidate) {
         let Some(source) = self.sources.get(at) else { return };
         if source.source == Source::Heads {
@@ -149,7 +155,7 @@ impl TenantQueue {
         }
     }
 
-    /// Nothing more of the candidate's line is on offer.
+    /// Takes the candidate's line off the offer.
     fn close(&mut self, at: usize, candidate: &Candidate) {
         let Some(source) = self.sources.get_mut(at) else { return };
         match source.source {
@@ -163,15 +169,16 @@ impl TenantQueue {
     }
 }
 
-/// The candidates of one source, read page by page.
+/// Candidates of one source, read page by page.
 struct Stream {
     group: Group,
     source: Source,
     waiting: VecDeque<Candidate>,
-    /// The last one that was read.
+    /// Last candidate that was read.
     after: Option<Candidate>,
     ended: bool,
-    /// Lines of reviews and checks that are not on offer. No index has these: they are read, and left out here.
+    /// Lines of reviews and checks that are off the offer. No index has these lines, so candidates are read and left out
+    /// here.
     closed: BTreeSet<String>,
 }
 
@@ -192,7 +199,7 @@ impl Stream {
         self.ended = true;
     }
 
-    /// Reads on where nothing is left of the last page.
+    /// Reads the next page when no candidate of the last page is left.
     fn fill(&mut self, read: &mut ReadPage<'_>) -> Result<(), Error> {
         while self.waiting.is_empty() && !self.ended {
             let page = read(&self.group, &self.source, self.after.as_ref(), PAGE)?;
@@ -206,7 +213,7 @@ impl Stream {
     }
 }
 
-/// What the holds of this moment keep from starting.
+/// Names that the holds of this moment keep from starting.
 #[derive(Default)]
 struct Closed {
     tasks: BTreeSet<String>,
@@ -227,7 +234,7 @@ impl Closed {
                     HoldScope::Tenant => drop(closed.tenants.insert(hold.name)),
                     HoldScope::Account => closed.accounts.push((hold.name, hold.within)),
                     HoldScope::Mission => drop(closed.missions.insert(hold.name)),
-                    // The daemon refuses what needs them.
+                    // The daemon refuses the tasks that these holds concern.
                     HoldScope::Environment | HoldScope::Host => {}
                 }
             }

@@ -1,4 +1,4 @@
-//! The paths that a run declares as parts of its result.
+//! Paths of the files that a run declares as parts of its result.
 
 use std::path::{Component, Path};
 
@@ -6,14 +6,14 @@ use crate::model::error::Error;
 use crate::model::limits;
 use crate::model::verdict::{Handoff, ReviewRequest, Verdict};
 
-/// Returns a verdict whose artifacts are paths from the workspace on.
+/// Returns the verdict with the paths of its artifacts relative to the workspace.
 pub(crate) fn placed(verdict: Verdict, workspace: Option<&str>) -> Result<Verdict, Error> {
     let handed = |mut handoff: Handoff| {
         for path in &mut handoff.artifacts {
             *path = within(path, workspace)?;
         }
-        // Programs of the established kind name theirs in the metadata, where anything may stand: what is no path of
-        // the workspace stays what it is there.
+        // Programs for Hermes Kanban declare artifacts in the metadata, which may hold anything. An entry that is no
+        // path in the workspace is left as it is.
         let told = handoff.metadata.as_ref().and_then(|metadata| metadata.get("artifacts")?.as_array());
         let told: Vec<String> = told
             .into_iter()
@@ -41,8 +41,8 @@ pub(crate) fn placed(verdict: Verdict, workspace: Option<&str>) -> Result<Verdic
     })
 }
 
-/// Returns a declared path from the workspace on; refuses one that leads out of it by its words alone. What links there
-/// make of it shows when the file is taken.
+/// Returns a declared path relative to the workspace, and refuses a path that leads out of it by its text alone. Symbolic
+/// links are resolved later, when the file is taken.
 fn within(path: &str, workspace: Option<&str>) -> Result<String, Error> {
     let refuse = |why: &str| {
         let place = workspace.map(|workspace| format!(" {workspace}")).unwrap_or_default();
@@ -61,7 +61,7 @@ fn within(path: &str, workspace: Option<&str>) -> Result<String, Error> {
             Ok(inside) => inside,
             Err(_) => return refuse("is outside of the workspace"),
         },
-        // It is looked at again when the file is taken.
+        // Without a known workspace the path is checked when the file is taken.
         (true, None) => return Ok(path.to_owned()),
     };
     let mut pieces: Vec<&str> = Vec::new();
@@ -72,7 +72,7 @@ fn within(path: &str, workspace: Option<&str>) -> Result<String, Error> {
                 depth += 1;
                 pieces.extend(piece.to_str());
             }
-            // Kept in the path: behind a link it means something else than taking a word away.
+            // `..` stays in the path: behind a symbolic link it does not cancel the component before it.
             Component::ParentDir if depth > 0 => {
                 depth -= 1;
                 pieces.push("..");

@@ -1,4 +1,4 @@
-//! What a worker may do: its own run, and its own tenant within its mission.
+//! Permissions of workers: their own run, and their own tenant within its mission.
 
 use crate::model::actor::{Actor, ActorKind, RunRef, WorkerRole};
 use crate::model::error::Error;
@@ -11,18 +11,18 @@ use crate::model::task::{NewTask, SCRATCH, Task};
 use crate::rules::mission;
 use crate::rules::turns;
 
-/// Refuses a caller that does not see this tenant: to it, the task does not exist.
+/// Refuses a caller that does not see the tenant of the task. To such a caller the task does not exist.
 pub(crate) fn may_see(actor: &Actor, task: &Task) -> Result<(), Error> {
     let limited = actor.kind == ActorKind::Worker || actor.tenant.is_some();
     if limited && actor.tenant != task.tenant { Err(Error::missing(Missing::Task, &task.id)) } else { Ok(()) }
 }
 
-/// Returns the run that a worker speaks for; none for any other caller.
+/// Returns the run that a worker acts for; none for any other caller.
 pub(crate) fn spoken_for(actor: &Actor) -> Result<Option<&RunRef>, Error> {
     if actor.kind == ActorKind::Worker { worker_run(actor).map(Some) } else { Ok(None) }
 }
 
-/// Refuses a worker whose run has ended. Returns its run.
+/// Refuses a worker whose run has ended or was taken back; returns the run otherwise.
 pub(crate) fn live(reference: &RunRef, run: Option<Run>) -> Result<Run, Error> {
     match run {
         Some(run) if run.ended_at.is_none() && run.task_id == reference.task => match run.stop_reason {
@@ -49,7 +49,7 @@ fn worker_run(actor: &Actor) -> Result<&RunRef, Error> {
         .ok_or_else(|| Error::forbidden("a worker without a run", "use the token that the run was given"))
 }
 
-/// Refuses what only people may do.
+/// Refuses a worker's act that only people may do.
 pub(crate) fn person(actor: &Actor, what: &str) -> Result<(), Error> {
     match actor.kind {
         ActorKind::Person | ActorKind::System => Ok(()),
@@ -60,7 +60,7 @@ pub(crate) fn person(actor: &Actor, what: &str) -> Result<(), Error> {
     }
 }
 
-/// Refuses a worker that directs a task: only an orchestrator does, and only tasks that its own task has made.
+/// Refuses a worker that directs a task. Only an orchestrator may, and only for tasks that its own task has made.
 pub(crate) fn may_direct(actor: &Actor, task: &Task, what: &str) -> Result<(), Error> {
     if actor.kind != ActorKind::Worker || actor.role != WorkerRole::Orchestrator {
         return person(actor, what);
@@ -76,7 +76,7 @@ pub(crate) fn may_direct(actor: &Actor, task: &Task, what: &str) -> Result<(), E
     }
 }
 
-/// Refuses a worker that speaks about another task than its own, or for another run.
+/// Refuses a worker that reports about another task, or about another run than its own.
 pub(crate) fn own_task(actor: &Actor, task: &TaskId, run: Option<RunId>) -> Result<(), Error> {
     if actor.kind != ActorKind::Worker {
         return Ok(());
@@ -92,7 +92,7 @@ pub(crate) fn own_task(actor: &Actor, task: &TaskId, run: Option<RunId>) -> Resu
     }
 }
 
-/// Refuses a worker's link that would make somebody else's task wait.
+/// Refuses a worker's link that would make a foreign task wait.
 pub(crate) fn may_link(actor: &Actor, child: &Task) -> Result<(), Error> {
     if actor.kind != ActorKind::Worker {
         return Ok(());
@@ -108,7 +108,7 @@ pub(crate) fn may_link(actor: &Actor, child: &Task) -> Result<(), Error> {
     }
 }
 
-/// Limits what a new task may have, by the run and the task of the worker that makes it, and marks where it comes from.
+/// Limits a new task by the run and the task of the worker that makes it, and records its origin.
 pub(crate) fn bound_new_task(
     actor: &Actor,
     own: Option<(&Run, &Task)>,
@@ -141,9 +141,10 @@ pub(crate) fn bound_new_task(
             "leave the workspace out",
         ));
     }
-    // The policy that the run really has, not only one that its task names: another lane's default may be wider. An orchestrator does
-    // not work under its policy, so its tasks have those of their assignees, unless the creator of its own task has named one. What it
-    // reads in a review is another worker's.
+    // The policy of the run counts, not only the policy of its task: the default of another lane may be wider. An
+    // orchestrator does no work under its policy, so its tasks get the policies of their assignees, unless its own task
+    // names a policy. In a review, an orchestrator reads the work of another worker, so its run's policy counts as for
+    // all others.
     let policy = if actor.role == WorkerRole::Orchestrator && run.purpose == Purpose::Work {
         own.policy.clone()
     } else {
@@ -167,6 +168,7 @@ pub(crate) fn bound_new_task(
             "leave the assignee out, and a person assigns it; or create the task that is claimed with `--policy`",
         ));
     }
+    // From here on the task is limited: its policy is the worker's, and it counts in the worker's mission.
     new.policy = policy;
     turns::bound(own, new)?;
     new.lineage.depth = own.lineage.depth.saturating_add(1);

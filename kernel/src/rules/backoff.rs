@@ -1,19 +1,20 @@
-//! The pause before another try: it doubles with each failure, and its jitter keeps tasks apart that failed together.
+//! Pause before the next try. It doubles with each failure, and its jitter separates tasks that failed together.
 
 use std::time::Duration;
 
 use crate::model::entropy::Entropy;
 
-/// The first failure is tried again at once; from the second on the pause doubles from here.
+/// First pause. The first failure is retried at once; the second failure waits this long, and each further failure
+/// doubles it.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// No pause is longer, with its jitter.
+/// Longest pause, jitter included.
 const LONGEST_PAUSE: Duration = Duration::from_mins(5);
-/// A pause is longer by at most its quarter.
+/// Divisor of a pause that gives its largest jitter: a quarter.
 const PART: u32 = 4;
 
-/// Returns the pause before the next attempt after this many counted failures in a row, without its jitter.
+/// Returns the pause after this number of counted failures in a row, without jitter.
 fn pause(failures: u32) -> Duration {
-    // The longest pause has room for its jitter too: 240 s and a quarter of them.
+    // The longest pause includes its jitter: 240 s and a quarter of that.
     let longest = LONGEST_PAUSE * PART / (PART + 1);
     match failures {
         0 | 1 => Duration::ZERO,
@@ -21,7 +22,7 @@ fn pause(failures: u32) -> Duration {
     }
 }
 
-/// By how much one pause is longer. It is drawn once, when the end of a run is recorded; the time that it leads to is stored.
+/// Random part of a pause. It is drawn once, when the end of a run is recorded, and the resulting time is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Jitter(u32);
 
@@ -32,7 +33,7 @@ impl Jitter {
         Self(u32::from_le_bytes(bytes))
     }
 
-    /// The pause after this many failures in a row, and up to a quarter more.
+    /// Returns the pause after this number of failures in a row, with a jitter of up to a quarter.
     pub(crate) fn pause(self, failures: u32) -> Duration {
         let pause = pause(failures);
         pause + (pause / PART).mul_f64(f64::from(self.0) / f64::from(u32::MAX))

@@ -1,36 +1,36 @@
-//! When a budget is spent, and what that is called.
+//! Rules for budgets: their limits, and the message for a spent budget.
 
 use crate::model::budget::{Amount, Budget, Budgets, Consumed, DayUse, Payer, PayerKind};
 use crate::model::figures::Dollars;
 
-/// One run of a shared account counts for at most this part of a budget of its day by what its agent reports.
+/// Divisor of an account's day budget. The reports of a single run of a shared account count for at most this part.
 const PART: u64 = 4;
 
-/// Who has tasks on the board of an account.
+/// Sharing of an account between tenants on a board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sharing {
-    /// One tenant, or nobody but who has none.
+    /// A single tenant, or only tasks without a tenant.
     Nobody,
-    /// Several.
+    /// Several tenants.
     Tenants,
 }
 
-/// A budget of which nothing is left.
+/// Budget with nothing left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpentBudget {
-    /// Whose; none for that of the run itself.
+    /// Payer of the budget; none for the budget of the run itself.
     pub payer: Option<Payer>,
-    /// Which of the amounts is spent.
+    /// Resource that is spent.
     pub amount: Amount,
-    /// The key that sets it, such as `budgets.per_run.requests`.
+    /// Key that sets the limit, such as `budgets.per_run.requests`.
     pub key: String,
-    /// How much was used.
+    /// Amount used.
     pub count: u64,
-    /// How much was allowed.
+    /// Amount allowed, grants included.
     pub allowed: u64,
 }
 
-/// In words, such as `10 requests of 10 (budgets.per_run.requests)`.
+/// Formats the figures, such as `10 requests of 10 (budgets.per_run.requests)`.
 impl std::fmt::Display for SpentBudget {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let SpentBudget { amount, key, count, allowed, .. } = self;
@@ -43,7 +43,7 @@ impl std::fmt::Display for SpentBudget {
 }
 
 impl SpentBudget {
-    /// Returns whose budget it is and how it stands, as a sentence without its end.
+    /// Returns a sentence, without its period, with the owner and the figures of the budget.
     pub fn told(&self) -> String {
         match &self.payer {
             None => format!("the budget of this run is spent: {self}"),
@@ -53,22 +53,24 @@ impl SpentBudget {
 }
 
 impl Budgets {
-    /// Returns the first budget that a run has used up by itself.
+    /// Returns the first budget of its own that a run has used up.
     pub fn spent_by_run(&self, used: &Consumed) -> Option<SpentBudget> {
         spent(used, 0, |amount| Some((self.per_run.limit(amount)?, format!("budgets.per_run.{amount}"))))
             .map(|found| SpentBudget { payer: None, ..found })
     }
 
-    /// Returns the first budget that somebody has used up on a day.
+    /// Returns the first budget that a payer has used up on a day.
     pub fn spent_on_day(&self, day: &DayUse) -> Option<SpentBudget> {
         let limit = |amount| self.limit_of(&day.payer, amount);
         let found = spent(&day.consumed, day.more, limit)?;
         Some(SpentBudget { payer: Some(day.payer.clone()), ..found })
     }
 
-    /// Returns as much of what the agent of a run reports as its account counts. A report is the agent's word, and an account that other
-    /// tenants share would be spent for all of them by one that lies: it counts no more than a run may use, or else a part of what
-    /// the account may use on a day.
+    /// Returns the part of an agent's report that its account counts.
+    ///
+    /// The report is the agent's claim. On an account that several tenants share, a false report would spend the budget
+    /// of all of them. A single run therefore counts at most its own limit, or else a part of the account's budget of a
+    /// day.
     pub(crate) fn believed(&self, reported: Consumed, account: &str, sharing: Sharing) -> Consumed {
         let payer = Payer { scope: PayerKind::Account, name: account.to_owned() };
         let capped = |amount, count: u64| {
@@ -85,7 +87,7 @@ impl Budgets {
         }
     }
 
-    /// The limit of somebody on a day, with the key that sets it.
+    /// Returns a payer's limit for a day, with the key that sets it.
     fn limit_of(&self, payer: &Payer, amount: Amount) -> Option<(u64, String)> {
         let (own, table, every): (Option<&Budget>, &str, &Budget) = match payer.scope {
             PayerKind::Tenant => {

@@ -1,4 +1,4 @@
-//! Checks: what a worker hands over counts when a command has proved it, which is a run of its own.
+//! Checks: a command, run after the worker's run, has to prove the work before it counts.
 
 use crate::model::clock::Timestamp;
 use crate::model::id::RunId;
@@ -9,8 +9,8 @@ use crate::model::verdict::Verdict;
 use crate::rules::reason::{OUT_OF_MEMORY, by_signal, last_line};
 use crate::rules::retry::{self, Checked, Decision, Errand, Tally};
 
-/// What the end of a worker's run comes to where its task has a check: work that is handed over waits for it, and so does work that a
-/// reviewer's run has approved. A reviewer has the workspace as the author had it, and may have changed what the check before has proved.
+/// Sends handed-over work to its check, for a task that has one. Work that a reviewer's run approved is checked again:
+/// the reviewer has the author's workspace, and may have changed the proved files.
 pub(crate) fn unproved(decision: Decision, run: RunId) -> Decision {
     if !matches!(decision.outcome, Outcome::Completed | Outcome::ReviewRequested | Outcome::Approved) {
         return decision;
@@ -23,7 +23,7 @@ pub(crate) fn unproved(decision: Decision, run: RunId) -> Decision {
     Decision { then, ..decision }
 }
 
-/// Decides what the end of a run comes to: as [`retry::decide`] does, and for a check that ran by what it says of the work.
+/// Decides about the end of a run: for a finished check by its result, otherwise as [`retry::decide`] does.
 pub(crate) fn decide(
     verdict: Option<&Verdict>,
     stop: Option<StopReason>,
@@ -40,15 +40,15 @@ pub(crate) fn decide(
     decision.unwrap_or_else(|| retry::decide(verdict, stop, ending, tally, now))
 }
 
-/// What the end of a check says of the work; none where it says nothing: the check did not run, or not to its end, for a reason
-/// that is not its own.
+/// Decides by the result of a check; none when the check proved nothing, because it did not run or was ended from
+/// outside.
 fn by_check(checked: Checked, ending: &Ending, tally: Tally, now: Timestamp) -> Option<Decision> {
     let failure = match &ending.cause {
         EndCause::Exited { code: 0 } => {
             return Some(retry::plain(Outcome::CheckPassed, checked.proved, tally.failures));
         }
         EndCause::Exited { code } => format!("exit code {code}"),
-        // What an exit code means to a lane it does not mean to a check.
+        // The lane gives meanings to exit codes, but a check has no lane: each code is a plain failure.
         EndCause::RateLimited { .. } | EndCause::NotLoggedIn { .. } | EndCause::OwnLimit(_) => {
             format!("exit code {}", ending.exit_code.unwrap_or(-1))
         }

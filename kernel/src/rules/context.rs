@@ -1,4 +1,4 @@
-//! The context of a task's worker: one function for the prompt, the tools and the command line.
+//! Context of a worker about its task: the same text for the prompt, the tools and the command line.
 
 mod news;
 mod page;
@@ -18,18 +18,18 @@ use crate::model::proposal::Proposal;
 use crate::model::run::{Purpose, Run};
 use crate::model::task::Task;
 
-/// The byte caps of a context.
+/// Size limits of a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContextLimits {
-    /// Of the body of the task, in bytes.
+    /// Largest body, in bytes.
     pub body: usize,
-    /// Of each comment, in bytes.
+    /// Largest comment, in bytes.
     pub comment: usize,
-    /// Of each summary, error and piece of metadata.
+    /// Largest summary, error or metadata, in bytes.
     pub field: usize,
-    /// How many earlier attempts are told; the latest ones.
+    /// Number of earlier attempts, the latest ones.
     pub attempts: usize,
-    /// Of the whole context, in bytes.
+    /// Largest context, in bytes.
     pub total: usize,
 }
 
@@ -39,57 +39,56 @@ impl Default for ContextLimits {
     }
 }
 
-/// The context of a task's worker.
+/// Context of a worker about its task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Context {
-    /// The text, in Markdown.
+    /// Text in Markdown.
     pub text: String,
-    /// What was left out, one line each.
+    /// List of the parts that were left out.
     pub omitted: Vec<String>,
 }
 
-/// Tells where a reader finds a file; none where it does not.
+/// Returns the path at which a reader finds a file; none for a file that the reader cannot reach.
 pub type PlaceOf<'a> = dyn Fn(&Attachment) -> Option<String> + 'a;
 
-/// The latest comments that come before the parents' results: an answer that somebody waited for is
-/// among them.
+/// Number of latest comments that rank before the parents' results. The answer to a worker's question is among them.
 const LATEST: usize = 5;
 
-/// What a context is made of.
+/// Source data of a context.
 pub(crate) struct Material {
     pub(crate) task: Task,
-    /// What its open run is for.
+    /// Purpose of the open run.
     pub(crate) purpose: Option<Purpose>,
-    /// The latest ones, oldest first.
+    /// Latest comments, oldest first.
     pub(crate) comments: Vec<Comment>,
     pub(crate) parents: Vec<Parent>,
     pub(crate) files: Vec<Attachment>,
-    /// Oldest first.
+    /// Runs, oldest first.
     pub(crate) runs: Vec<Run>,
     pub(crate) now: Timestamp,
-    /// The proposal that it makes.
+    /// Proposal that the task makes.
     pub(crate) proposal: Option<Brief>,
 }
 
-/// What the context of a proposal's worker has beyond its task.
+/// Additional data for the worker of a proposal.
 pub(crate) struct Brief {
     pub(crate) proposal: Proposal,
-    /// The task that it is for.
+    /// Task that the proposal is for.
     pub(crate) subject: Task,
-    /// What is known of it, a line each.
+    /// Known facts about the subject, a line each.
     pub(crate) facts: Vec<String>,
 }
 
-/// A parent, and what it has handed over.
+/// Parent with its handoff.
 pub(crate) struct Parent {
     pub(crate) task: Task,
-    /// The run that completed it last.
+    /// Latest run that completed the parent.
     pub(crate) completed: Option<Run>,
-    /// Each declared path, and the file that was kept of it.
+    /// Declared paths, each with the attachment that was stored for it.
     pub(crate) artifacts: Vec<(String, Option<Attachment>)>,
 }
 
-/// Writes the context.
+/// Builds the context. A part that does not fit is left out by its rank.
 pub(crate) fn context(material: &Material, limits: ContextLimits, place: &PlaceOf<'_>) -> Context {
     let task = &material.task;
     let mut page = Page::default();
@@ -134,7 +133,7 @@ pub(crate) fn context(material: &Material, limits: ContextLimits, place: &PlaceO
     page.finish(limits.total)
 }
 
-/// What an earlier run has written down for this one.
+/// Adds the notes of an earlier run.
 fn notes(task: &Task, limits: ContextLimits, page: &mut Page) {
     let Some(notes) = &task.notes else { return };
     let notes = page.cut(notes, limits.body, "the notes");
@@ -142,11 +141,11 @@ fn notes(task: &Task, limits: ContextLimits, page: &mut Page) {
     page.part(Rank::Task, "the notes", quote(&notes));
 }
 
-/// Tells a worker that it continues turn by turn.
+/// Tells the worker that it continues turn by turn.
 fn goal(task: &Task, purpose: Option<Purpose>, page: &mut Page) {
     let Some(turns) = task.goal.turns().filter(|_| purpose != Some(Purpose::Review)) else { return };
     let proof = if task.check.command.is_some() { "its check passes" } else { "you complete it" };
-    // With a check each turn ends with that.
+    // With a check, each failed check ends a turn.
     let over = if task.check.command.is_some() { task.failed_checks } else { task.goal_turns };
     let text = format!(
         "The task is a goal: you work on it turn by turn until {proof}. When a turn ends before that, another one follows. There are at most {}, \
@@ -158,7 +157,7 @@ fn goal(task: &Task, purpose: Option<Purpose>, page: &mut Page) {
     page.part(Rank::Task, "the goal", text);
 }
 
-/// Tells a reviewer what its run is for.
+/// Adds the instructions for a review.
 fn review(task: &Task, purpose: Option<Purpose>, page: &mut Page) {
     if purpose != Some(Purpose::Review) {
         return;
@@ -174,7 +173,7 @@ fn review(task: &Task, purpose: Option<Purpose>, page: &mut Page) {
     page.part(Rank::Task, "what a review is", text);
 }
 
-/// Tells a worker what its work is proved by.
+/// Adds the command that proves the work.
 fn check(task: &Task, page: &mut Page) {
     let Some(command) = &task.check.command else { return };
     let text = format!(
@@ -206,7 +205,7 @@ fn heading(comment: &Comment, now: Timestamp) -> String {
     format!("{} `{}`{run}, {}:\n", comment.author_kind, inline(&comment.author), age(now, comment.created_at))
 }
 
-/// A path as it is written, or that there is none.
+/// Formats a path, or a note that the file is out of reach.
 fn placed(path: Option<&str>) -> String {
     path.map_or_else(|| "not in reach of this run".to_owned(), |path| format!("`{}`", inline(path)))
 }
@@ -232,7 +231,7 @@ fn parents(material: &Material, limits: ContextLimits, place: &PlaceOf<'_>, page
     }
 }
 
-/// The attempts that are over, from a run on.
+/// Adds the finished attempts, from the given run on.
 fn attempts(material: &Material, from: RunId, limits: ContextLimits, page: &mut Page) {
     let runs: Vec<&Run> = material.runs.iter().filter(|run| run.ended_at.is_some()).collect();
     page.section("\n## Earlier attempts on this task\n");
@@ -264,14 +263,14 @@ fn handoff(run: &Run, limits: ContextLimits, what: &str, page: &mut Page) -> Str
     let head = if run.outcome == Some(Outcome::Unreported) { "what it said last:\n" } else { "" };
     field(head, "summary", run.summary.as_deref());
     field("error:\n", "error", run.error.as_deref());
-    // The output of a check is what its next attempt needs to know.
+    // The next attempt needs the output of a failed check.
     let output = run.stderr_tail.as_deref().filter(|_| run.outcome == Some(Outcome::CheckFailed));
     field("the end of its output:\n", "output", output);
     field("metadata:\n", "metadata", run.metadata.as_ref().map(ToString::to_string).as_deref());
     text
 }
 
-/// Frames other authors' text, so that it cannot pass for a part of this document.
+/// Quotes foreign text line by line, so that it cannot pass for a part of this document.
 fn quote(text: &str) -> String {
     text.strip_suffix('\n').unwrap_or(text).split(ends_line).fold(String::new(), |mut quoted, line| {
         quoted.push_str("> ");
@@ -281,7 +280,7 @@ fn quote(text: &str) -> String {
     })
 }
 
-/// Keeps other authors' words on the line and in the code span they stand in.
+/// Keeps foreign text on its line and inside its code span.
 fn inline(text: &str) -> String {
     text.chars()
         .map(|c| {
@@ -296,7 +295,7 @@ fn inline(text: &str) -> String {
         .collect()
 }
 
-/// Whether some reader takes the character for the end of a line.
+/// True if some reader treats the character as a line end.
 fn ends_line(c: char) -> bool {
     matches!(c, '\n' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }

@@ -1,4 +1,4 @@
-//! What is wrong on a board, since when, and what to do about it.
+//! Diagnosis: finds the problems of a board's tasks, with their age and remedies.
 
 use std::time::Duration;
 
@@ -19,94 +19,94 @@ use crate::model::suspect::Suspect;
 use crate::model::words::words;
 use crate::rules::remedy::Remedy;
 
-/// A ready task that nobody has claimed for so long is stranded; twice that is an error, six times is critical.
+/// Time after which an unclaimed ready task is stranded. Twice this time is an error, six times is critical.
 const STRANDED: Duration = Duration::from_mins(30);
-/// A task that is blocked for so long was forgotten.
+/// Time after which a blocked task counts as forgotten.
 const FORGOTTEN: Duration = Duration::from_hours(24);
-/// A task that was unblocked so often is not helped by it.
+/// Number of unblocks after which unblocking does not help.
 const CYCLES: usize = 3;
-/// Failures, or crashes, in a row that are reported.
+/// Number of failures or crashes in a row that are reported.
 const REPEATED: u32 = 2;
-/// A task whose time came so long ago was not woken.
+/// Delay after which a task with a past start time counts as missed by the daemon.
 const OVERDUE: Duration = Duration::from_mins(5);
 
-/// The events of runs that failed.
+/// Events of failed runs.
 pub(crate) const ENDINGS: [EventKind; 3] =
     [EventKind::Crashed, EventKind::SpawnFailed, EventKind::ProtocolViolation];
 
 words! {
-    /// How bad it is.
+    /// Severity of a problem.
     "severity"
     Severity {
-        /// Look at it.
+        /// An operator should look at it.
         Warning => "warning",
-        /// It does not get better by itself.
+        /// The problem does not go away by itself.
         Error => "error",
-        /// It has gone on for long.
+        /// The problem has lasted for a long time.
         Critical => "critical",
     }
 }
 
-/// One thing that is wrong.
+/// Problem of a task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Diagnostic {
-    /// What, as a word.
+    /// Kind of the problem, as a word.
     pub kind: String,
-    /// How bad it is.
+    /// Severity of the problem.
     pub severity: Severity,
-    /// What, in a line.
+    /// Description in one line.
     pub title: String,
-    /// More of it.
+    /// Details in words.
     pub detail: String,
-    /// What to do about it.
+    /// Commands that help.
     pub actions: Vec<Remedy>,
-    /// Since when.
+    /// Time at which the problem began.
     pub first_seen_at: Timestamp,
-    /// When it last showed.
+    /// Time at which the problem last showed.
     pub last_seen_at: Timestamp,
-    /// How often it showed.
+    /// Number of times that the problem showed.
     pub count: u32,
-    /// The run in which it last showed.
+    /// Run in which the problem last showed.
     pub run_id: Option<RunId>,
-    /// Figures.
+    /// Figures of the problem.
     pub data: Value,
 }
 
-/// A task with what is wrong about it.
+/// Task with its problems.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Diagnosed {
-    /// The task.
+    /// Id of the task.
     pub task_id: TaskId,
-    /// Its title.
+    /// Title of the task.
     pub title: String,
-    /// Where it stands.
+    /// Status of the task.
     pub status: Status,
-    /// Who is to do it.
+    /// Assignee of the task.
     pub assignee: Option<Profile>,
-    /// What is wrong, the worst first.
+    /// Problems, the most severe first.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// What the board knows of a suspect.
+/// Facts about a task that the rules examine.
 pub(crate) struct Facts<'a> {
     pub(crate) suspect: &'a Suspect,
-    /// The last end of a run of it that failed; read where it has failed.
+    /// Event of the latest failed run; read only for a task with failures.
     pub(crate) ending: Option<Event>,
-    /// Its runs, oldest first; read where [`is_failing`].
+    /// Runs, oldest first; read only for [`is_failing`].
     pub(crate) runs: Vec<Run>,
-    /// The events that unblocked it; read where it was blocked.
+    /// Events that unblocked the task; read only for a task that was blocked.
     pub(crate) unblocked: Vec<Event>,
-    /// The holds that have not ended.
+    /// Holds that have not ended.
     pub(crate) holds: &'a [Hold],
     pub(crate) now: Timestamp,
 }
 
-/// Returns whether a task has failed often enough for its runs to be looked at; one that gave up has, however few there were.
+/// True if the runs of the task have to be read: it failed repeatedly, or it gave up after any number of failures.
 pub(crate) fn is_failing(suspect: &Suspect) -> bool {
     suspect.failures >= REPEATED || suspect.gave_up()
 }
 
-/// Says after what a task gave up: after how many failed checks where those used up its attempts, else after how many failures.
+/// Returns a phrase with the number of failed checks, if those used up the attempts, else with the number of failures.
 pub(crate) fn gave_up(failures: u32, checks: Option<u32>) -> String {
     match checks {
         Some(checks) => format!("gave up after {}", Counted(checks, "failed check")),
@@ -115,7 +115,7 @@ pub(crate) fn gave_up(failures: u32, checks: Option<u32>) -> String {
 }
 
 impl Facts<'_> {
-    /// Returns what is wrong about the task, the worst first.
+    /// Returns the problems of the task, the most severe first.
     pub(crate) fn diagnostics(&self) -> Vec<Diagnostic> {
         let found = [
             self.denied(),
@@ -132,7 +132,7 @@ impl Facts<'_> {
         found
     }
 
-    /// The first failure tells: what a sandbox denies once it denies again.
+    /// Reports a sandbox denial. A single failure is enough, because the sandbox will deny the same act again.
     fn denied(&self) -> Option<Diagnostic> {
         let suspect = self.suspect;
         if suspect.failures == 0 {
@@ -176,7 +176,7 @@ impl Facts<'_> {
         if has_given_up {
             actions.push(Remedy::command("try it again", format!("unblock {id}")));
         }
-        // One failure is no repetition, also where it is as many as the task is allowed.
+        // A single failure is no repetition, even if the task allows only one.
         let kind = if suspect.failures >= REPEATED { "repeated_failures" } else { "gave_up" };
         let data = json!({ "consecutive_failures": suspect.failures, "gave_up": has_given_up });
         Some(Diagnostic {
@@ -264,7 +264,7 @@ impl Facts<'_> {
         })
     }
 
-    /// Its mission waits for a person.
+    /// Reports that the task's mission waits for a person.
     fn paused(&self) -> Option<Diagnostic> {
         let suspect = self.suspect;
         let is_of_mission = |hold: &&Hold| hold.kind == HoldKind::Limit && hold.name == suspect.mission();
@@ -287,7 +287,7 @@ impl Facts<'_> {
         if suspect.status != Status::Ready || age < STRANDED {
             return None;
         }
-        // What somebody holds back on purpose is not stranded.
+        // A task under a person's hold is not stranded.
         let held = self.holds.iter().any(|hold| {
             let profile = suspect.assignee.as_ref().map(Profile::as_str);
             (hold.scope == HoldScope::Task && hold.name == suspect.id.as_str())
@@ -338,7 +338,7 @@ impl Facts<'_> {
         })
     }
 
-    /// A state of a task that lasts since its last transition.
+    /// Returns a problem that lasts since the task's last transition.
     fn lasting(&self, kind: &str, data: Value) -> Diagnostic {
         let suspect = self.suspect;
         Diagnostic {

@@ -1,5 +1,7 @@
-//! The verdict that the end of a run stands for where its worker gave none: a limit of its lane is a question, and so is the last turn toward
-//! a goal; a clean exit in a lane whose work is reviewed is a request for that. A turn toward a goal that a check proves is work for that check.
+//! Verdicts that the end of a run implies when its worker gave none.
+//!
+//! A limit of the lane becomes a question, and so does the last turn toward a goal. A clean exit in a lane with reviews
+//! becomes a request for a review. A turn toward a goal with a check becomes work for that check.
 
 use crate::model::actor::ActorKind;
 use crate::model::outcome::{BlockKind, EndCause, Ending, OnCleanExit, OwnLimit};
@@ -8,23 +10,23 @@ use crate::model::task::Goal;
 use crate::model::verdict::{Blocking, Handoff, Question, ReviewRequest, Verdict};
 use crate::rules::turns::GoalTurns;
 
-/// How a goal is proved.
+/// Proof that a goal is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Proof {
-    /// By the check of the task, after each turn.
+    /// The check of the task, after each turn.
     Check,
-    /// By the verdict of the worker.
+    /// The verdict of the worker.
     Verdict(GoalTurns),
 }
 
-/// How the goal of a task is proved; none where its worker has none.
+/// Returns the kind of proof of a task's goal; none for a task without a goal.
 pub(crate) fn proof(goal: &Goal, has_check: Option<()>, taken: u32) -> Option<Proof> {
     let limit = goal.turns()?;
     Some(has_check.map_or(Proof::Verdict(GoalTurns { taken, limit }), |()| Proof::Check))
 }
 
-/// The run with the verdict that counts: its own, or else the one that its end stands for. A run that was ended on request has
-/// none but its own.
+/// Returns the run with the verdict that counts: its own, else the implied verdict. A run that was ended on request has
+/// only its own.
 pub(crate) fn with_verdict(run: Run, ending: &Ending, goal: Option<Proof>) -> Run {
     if run.verdict.is_some() || run.stop_reason.is_some() {
         return run;
@@ -36,7 +38,7 @@ pub(crate) fn with_verdict(run: Run, ending: &Ending, goal: Option<Proof>) -> Ru
             let handoff = Handoff { summary: summary.clone(), ..Handoff::default() };
             let name = run.profile.as_ref().map_or("worker", |profile| profile.as_str());
             let work_by = format!("{}:{name}", ActorKind::Worker);
-            // Nobody reviews their own work.
+            // A profile does not review its own work.
             let reviewer = ending.reviewer.clone().filter(|reviewer| Some(reviewer) != run.profile.as_ref());
             Some(Verdict::RequestReview(ReviewRequest { handoff, reviewer, work_by }))
         }

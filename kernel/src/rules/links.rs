@@ -1,4 +1,4 @@
-//! Who may wait for whom.
+//! Rules for links between tasks.
 
 use std::time::Duration;
 
@@ -13,16 +13,16 @@ use crate::model::status::Status;
 use crate::model::task::Task;
 use crate::model::verdict::VerdictKind;
 
-/// What becomes of a child that somebody works on already when it gets a parent that is not done.
+/// Treatment of a child that is at work when it gets a parent that is not done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtWork {
-    /// A run that is no older than this is taken back; an older one is not, and the link is refused.
+    /// A run up to this age is taken back. With an older run the link is refused.
     TakeBackWithin(Duration),
-    /// Its run is taken back, and a child that is done goes back into the queue. A person may say so.
+    /// The run is taken back, and a finished child goes back into the queue. Only a person may ask for this.
     TakeBack,
 }
 
-/// Refuses a pair that no link joins: tasks of different tenants, and a task with itself.
+/// Refuses a link between tasks of different tenants, and a link from a task to itself.
 pub(crate) fn together(above: &Task, below: &Task) -> Result<(), Error> {
     let (parent, child) = (&above.id, &below.id);
     if above.tenant != below.tenant {
@@ -41,7 +41,7 @@ pub(crate) fn together(above: &Task, below: &Task) -> Result<(), Error> {
     Ok(())
 }
 
-/// The refusal of a parent of another tenant than that of the task that is made.
+/// Returns the error for a parent of another tenant.
 pub(crate) fn other_tenant(parent: &TaskId) -> Error {
     Error::invalid(
         "parents",
@@ -50,7 +50,7 @@ pub(crate) fn other_tenant(parent: &TaskId) -> Error {
     )
 }
 
-/// The refusal of a link that would close a circle.
+/// Returns the error for a link that would close a cycle.
 pub(crate) fn circle(parent: &TaskId, child: &TaskId) -> Error {
     Error::conflict(
         format!("{child} is already above {parent}: the link would close a cycle"),
@@ -58,13 +58,13 @@ pub(crate) fn circle(parent: &TaskId, child: &TaskId) -> Error {
     )
 }
 
-/// The refusal of more parents than a task may have.
+/// Returns the error for too many parents.
 pub(crate) fn too_many_parents(count: usize) -> Error {
     let limit = limits::PARENTS;
     Error::invalid("parents", format!("{count} parents, the limit is {limit}"), "link them in stages")
 }
 
-/// The refusal of more children than a task may have: as many as are promoted at once.
+/// Returns the error for too many children. All children are promoted in one transaction.
 pub(crate) fn too_many_children(parent: &TaskId) -> Error {
     let message = format!("{parent} has {} children, which is the limit", limits::CHILDREN);
     Error::invalid(
@@ -74,7 +74,7 @@ pub(crate) fn too_many_children(parent: &TaskId) -> Error {
     )
 }
 
-/// Refuses a parent that will never be done: one that was archived unfinished, or whose open run leads there.
+/// Refuses a parent that will never be done: a task archived unfinished, or a task whose open run leads there.
 pub(crate) fn awaitable(parent: &Task, run: Option<&Run>) -> Result<(), Error> {
     let verdict = run.and_then(|run| run.verdict.as_ref()).map(|verdict| verdict.kind());
     let is_over = parent.status == Status::Archived || verdict == Some(VerdictKind::Archive);
@@ -87,8 +87,8 @@ pub(crate) fn awaitable(parent: &Task, run: Option<&Run>) -> Result<(), Error> {
     ))
 }
 
-/// Refuses a child that cannot wait for this parent any more. `run` is its open run. Returns the run that has to be taken
-/// back for it.
+/// Refuses a child that cannot wait for this parent any more. `run` is the open run of the child. Returns the run that
+/// has to be taken back for the link.
 pub(crate) fn may_wait<'a>(
     above: &Task,
     below: &Task,
@@ -127,6 +127,7 @@ pub(crate) fn may_wait<'a>(
         | Status::Review
         | Status::Blocked => {}
     }
+    // A worker may let its own task wait, so its own run is not taken back.
     let own = actor.run.as_ref().is_some_and(|own| own.task == *child);
     let Some(run) = run.filter(|_| !above.is_done() && !own) else { return Ok(None) };
     if let Some(verdict) = &run.verdict {

@@ -1,14 +1,14 @@
-//! Which profiles a comment mentions: `@name` in its own words, and not in what it quotes or shows as code.
+//! Finds the profiles that a comment mentions as `@name`, outside of quotations and code.
 
 use crate::model::id::Profile;
 
-/// The most profiles that one comment mentions.
+/// Largest number of profiles that a comment mentions.
 pub(crate) const MENTIONS: usize = 8;
 
-/// Returns the names after `@` in a text, each once, in their order, at most `MENTIONS` of them: those for which `known` is true.
+/// Returns the names after `@` in a text for which `known` is true: each once, in their order, at most `MENTIONS`.
 ///
-/// Names in lines that begin with `>`, in fences and indented blocks of code, in code spans, in e-mail addresses and in paths are
-/// none. The time it takes grows with the length of the text.
+/// Names do not count in lines that begin with `>`, in fenced or indented code blocks, in code spans, in e-mail addresses
+/// and in paths. The running time is linear in the length of the text.
 pub fn mentioned(text: &str, known: impl Fn(&Profile) -> bool) -> Vec<Profile> {
     let mut found = Vec::new();
     for paragraph in own_words(text) {
@@ -27,7 +27,7 @@ pub fn mentioned(text: &str, known: impl Fn(&Profile) -> bool) -> Vec<Profile> {
     found
 }
 
-/// The paragraphs of a text without quotations and blocks of code.
+/// Returns the paragraphs of a text without quotations and code blocks.
 fn own_words(text: &str) -> Vec<String> {
     let mut paragraphs = vec![String::new()];
     let mut fence: Option<(char, usize)> = None;
@@ -51,7 +51,7 @@ fn own_words(text: &str) -> Vec<String> {
         fence = opened;
         if is_break {
             paragraphs.push(String::new());
-            // After an empty line, a fence or more code, an indented line is code.
+            // After an empty line or more code, an indented line is code.
             is_apart = start.is_empty() || is_code;
         } else if let Some(paragraph) = paragraphs.last_mut() {
             paragraph.push_str(line);
@@ -63,10 +63,10 @@ fn own_words(text: &str) -> Vec<String> {
     paragraphs
 }
 
-/// A paragraph with its code spans replaced by spaces. A run of backticks that none of its length closes is text.
+/// Replaces the code spans of a paragraph by spaces. A run of backticks without a closing run of the same length is text.
 fn without_spans(paragraph: &str) -> String {
     let pieces: Vec<&str> = split_runs(paragraph);
-    // Where the next run of each length is, from the end on, so that no run is looked for twice.
+    // The next run of each length is found from the end on, so that no run is searched for twice.
     let mut next: Vec<Option<usize>> = vec![None; pieces.len()];
     let mut last = std::collections::HashMap::new();
     for (at, piece) in pieces.iter().enumerate().rev().filter(|(_, piece)| piece.starts_with('`')) {
@@ -87,7 +87,7 @@ fn without_spans(paragraph: &str) -> String {
     out
 }
 
-/// A text in pieces: runs of backticks, and what is between them.
+/// Splits a text into runs of backticks and the texts between them.
 fn split_runs(text: &str) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut rest = text;
@@ -101,12 +101,12 @@ fn split_runs(text: &str) -> Vec<&str> {
     pieces
 }
 
-/// The words after `@` that stand by themselves.
+/// Returns the words after an `@` that are not part of a longer word.
 fn names(text: &str) -> impl Iterator<Item = &str> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || ['.', '_', '-'].contains(&c);
     text.match_indices('@').filter_map(move |(at, _)| {
         let before = text[..at].chars().next_back();
-        // An address, a path, or an `@` that is meant as one.
+        // An address, a path, or an escaped `@`.
         if before.is_some_and(|c| c.is_alphanumeric() || "._-+/\\@:=".contains(c)) {
             return None;
         }

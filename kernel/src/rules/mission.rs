@@ -1,4 +1,5 @@
-//! How far a mission goes before a person has to say that it may go on, and whom its workers may delegate to.
+//! Limits of missions and of delegation: the point at which a person has to decide, and the profiles that workers may
+//! use.
 
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use crate::model::id::Profile;
 use crate::model::mission::{MissionLimit, MissionLimits, MissionUse, Share, Used};
 use crate::model::verdict::Question;
 
-/// A limit of a mission, with what it counts now and what it allows.
+/// Limit of a mission that is reached, with its figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reached {
     pub(crate) limit: MissionLimit,
@@ -17,7 +18,7 @@ pub(crate) struct Reached {
     allowed: u64,
 }
 
-/// In words, such as `20 tasks of 20 (missions.tasks)`.
+/// Formats the figures, such as `20 tasks of 20 (missions.tasks)`.
 impl std::fmt::Display for Reached {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Reached { limit, count, allowed } = self;
@@ -34,7 +35,7 @@ fn time(micros: u64) -> String {
     brief(Duration::from_micros(micros))
 }
 
-/// One row of what is limited: what is used, the limit, and how often it was granted as much again.
+/// Returns the use, the limit and the number of grants of a resource.
 fn row(limit: MissionLimit, used: &Used, limits: &MissionLimits) -> (u64, u64, u64) {
     let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     let limits = used.caps.over(limits);
@@ -45,26 +46,26 @@ fn row(limit: MissionLimit, used: &Used, limits: &MissionLimits) -> (u64, u64, u
     }
 }
 
-/// Returns a limit with its figures where nothing is left of it.
+/// Returns a limit with its figures if it is reached.
 pub(crate) fn reached(limit: MissionLimit, used: &Used, limits: &MissionLimits) -> Option<Reached> {
     let (count, base, more) = row(limit, used, limits);
     let allowed = base.saturating_mul(more.saturating_add(1));
     (count >= allowed).then_some(Reached { limit, count, allowed })
 }
 
-/// Returns the first limit of which nothing is left, of those that runs use up.
+/// Returns the first limit reached among the resources that runs use up.
 pub(crate) fn spent(used: &Used, limits: &MissionLimits) -> Option<Reached> {
     [MissionLimit::Runtime, MissionLimit::Cost].into_iter().find_map(|limit| reached(limit, used, limits))
 }
 
-/// Returns how long it takes this many runs to use up what is left of the time of their mission.
+/// Returns the time that this number of parallel runs may still take together.
 pub(crate) fn time_left(used: &Used, limits: &MissionLimits, runs: u64) -> Duration {
     let (count, base, more) = row(MissionLimit::Runtime, used, limits);
     let left = base.saturating_mul(more.saturating_add(1)).saturating_sub(count);
     Duration::from_micros(left.div_ceil(runs.max(1)))
 }
 
-/// Returns how much of each limit is used, and how deep workers may make tasks.
+/// Returns the use of each limit, and the depth that workers may use.
 pub(crate) fn balance(used: &Used, limits: &MissionLimits) -> MissionUse {
     let share = |limit| {
         let (count, base, more) = row(limit, used, limits);
@@ -79,7 +80,7 @@ pub(crate) fn balance(used: &Used, limits: &MissionLimits) -> MissionUse {
     }
 }
 
-/// Returns what the creator of a mission at a limit is asked.
+/// Returns the question to the creator of a mission at a limit.
 pub(crate) fn question(title: &str, reached: &str) -> Question {
     Question {
         text: format!("The mission `{title}` has reached a limit: {reached}. Continue?"),
@@ -88,12 +89,12 @@ pub(crate) fn question(title: &str, reached: &str) -> Question {
     }
 }
 
-/// The answer that grants a mission as much again.
+/// Answer that grants the limit once more.
 pub(crate) const RAISE: &str = "raise the limit: as much again";
-/// The answer that ends a mission.
+/// Answer that ends the mission.
 pub(crate) const STOP: &str = "stop the mission";
 
-/// Returns why a mission has no room for the tasks of a proposal, where it has none.
+/// Returns the reason why a proposal has too many tasks for its mission, if that is so.
 pub(crate) fn beyond(wanted: u64, used: &Used, limits: &MissionLimits) -> Option<String> {
     let (count, base, more) = row(MissionLimit::Tasks, used, limits);
     let allowed = base.saturating_mul(more.saturating_add(1));
@@ -106,13 +107,14 @@ pub(crate) fn beyond(wanted: u64, used: &Used, limits: &MissionLimits) -> Option
     })
 }
 
-/// Returns why a mission does not go as deep as a worker wants, where that is so.
+/// Returns the reason why a task is too deep for its mission, if that is so.
 pub(crate) fn too_deep(wanted: u32, used: &Used, limits: &MissionLimits) -> Option<String> {
     let allowed = used.caps.over(limits).depth;
     (wanted > allowed).then(|| format!("a task {wanted} deep, where {allowed} are allowed (missions.depth)"))
 }
 
-/// Returns the same mission with as much again of whatever nothing is left of, and room for the proposal that it had none for.
+/// Returns the mission's figures after a grant: the limit once more for each resource that is used up, and enough for the
+/// proposal or the depth that exceeded it.
 pub(crate) fn granted(mut used: Used, limits: &MissionLimits) -> Used {
     for limit in MissionLimit::ALL {
         let (count, base, more) = row(*limit, &used, limits);
@@ -121,7 +123,7 @@ pub(crate) fn granted(mut used: Used, limits: &MissionLimits) -> Used {
             MissionLimit::Runtime | MissionLimit::Cost => 0,
         };
         let of_use = if reached(*limit, &used, limits).is_some() { count / base.max(1) } else { 0 };
-        // Without a proposal this is what there is room for already, or `of_use`.
+        // Without a proposal this is the current number of grants, or `of_use`.
         let of_proposal = count.saturating_add(wanted).saturating_sub(1) / base.max(1);
         let more = more.max(of_use).max(of_proposal);
         match limit {
@@ -139,7 +141,7 @@ pub(crate) fn granted(mut used: Used, limits: &MissionLimits) -> Used {
     used
 }
 
-/// Refuses another task of a mission that has as many as it may.
+/// Refuses another task for a mission that has reached its number of tasks.
 pub(crate) fn room_for_task(mission: &str, used: &Used, limits: &MissionLimits) -> Result<(), Error> {
     let Some(Reached { count, allowed, .. }) = reached(MissionLimit::Tasks, used, limits) else {
         return Ok(());
@@ -156,7 +158,7 @@ pub(crate) fn room_for_task(mission: &str, used: &Used, limits: &MissionLimits) 
     })
 }
 
-/// Refuses a task that is too deep below the one that a person made.
+/// Refuses a task that is too deep below the first task.
 pub(crate) fn depth(deep: u32, limits: &MissionLimits) -> Result<(), Error> {
     if deep <= limits.depth {
         return Ok(());
@@ -172,10 +174,10 @@ pub(crate) fn depth(deep: u32, limits: &MissionLimits) -> Result<(), Error> {
     })
 }
 
-/// How many questions deep questions are asked.
+/// Largest depth of a chain of consults.
 const CONSULT_DEPTH: u32 = 2;
 
-/// Refuses a question that is too deep below others.
+/// Refuses a consult that is too deep below others.
 pub(crate) fn consult_depth(deep: u32) -> Result<(), Error> {
     if deep <= CONSULT_DEPTH {
         return Ok(());
@@ -186,8 +188,8 @@ pub(crate) fn consult_depth(deep: u32) -> Result<(), Error> {
     })
 }
 
-/// Refuses to delegate back to a profile that the work came from, through another one. `makers` are the profiles whose runs made the
-/// task of the caller and those above it, the caller's own first.
+/// Refuses to delegate back to a profile that the work came from, through another profile. `makers` are the profiles
+/// whose runs made the caller's task and the tasks above it, the caller's own first.
 pub(crate) fn delegates_onward(makers: &[Profile], assignee: Option<&Profile>) -> Result<(), Error> {
     let Some(assignee) = assignee else { return Ok(()) };
     let own = makers.first();

@@ -1,4 +1,4 @@
-//! The rules that every new task must meet, of a person, of a worker and of a schedule.
+//! Rules that every new task must meet, from a person, a worker or a schedule.
 
 use std::collections::BTreeSet;
 
@@ -9,11 +9,11 @@ use crate::model::limits;
 use crate::model::task::{Approval, Check, NewTask};
 use crate::rules::{links, turns};
 
-/// What a check looks like.
+/// Hint with an example of a check.
 pub(crate) const CHECK_HINT: &str =
     "name a command that exits with 0 when the work is done: `--check 'cargo test'`";
 
-/// Refuses a task that no board takes.
+/// Refuses a task that no board accepts.
 pub(crate) fn validate(new: &NewTask) -> Result<(), Error> {
     if let Some(number) = new.goal.max_turns {
         turns::require_number("goal_max_turns", number, "20 is the default")?;
@@ -48,7 +48,8 @@ pub(crate) fn validate(new: &NewTask) -> Result<(), Error> {
     Ok(())
 }
 
-/// Refuses an approval that would be none. A class has its gate decide first whether there is one.
+/// Refuses an approver without an approval, and an approver who is the assignee. For a task with a class, the class's
+/// gate decides first if the task needs an approval.
 pub(crate) fn approval(new: &NewTask) -> Result<(), Error> {
     let Approval { state, approver, .. } = &new.approval;
     if state.is_none() && approver.is_some() {
@@ -65,14 +66,14 @@ pub(crate) fn approval(new: &NewTask) -> Result<(), Error> {
     Ok(())
 }
 
-/// Refuses a check that proves nothing, and a limit that means nothing.
+/// Refuses an empty check, and a limit on checks without a check.
 fn check(check: &Check) -> Result<(), Error> {
     check.command.as_deref().map_or(Ok(()), |command| limits::filled("check", command, CHECK_HINT))?;
     let present = check.command.as_ref().map(|_| ());
     check.max_checks.map_or(Ok(()), |limit| require_limit(limit, present))
 }
 
-/// Refuses a limit of checks for a task without one.
+/// Refuses a limit on checks for a task without a check.
 pub(crate) fn require_limit(limit: u32, check: Option<()>) -> Result<(), Error> {
     if check.is_none() {
         return Err(Error::invalid("max_checks", "the task has no check", CHECK_HINT));
@@ -89,7 +90,7 @@ pub(crate) fn pools(pools: &BTreeSet<Pool>) -> Result<(), Error> {
     Err(Error::invalid("pools", format!("{count} pools, the limit is {most}"), "name fewer"))
 }
 
-/// Refuses a list that is too long, or whose entries are.
+/// Refuses a list with too many entries, and an entry that is too long.
 pub(crate) fn list(field: &'static str, entries: &[String]) -> Result<(), Error> {
     if entries.len() > 100 {
         let count = entries.len();

@@ -1,4 +1,4 @@
-//! Which events people get a message about, and what it says.
+//! Messages to people: the events that cause them, and their texts.
 
 use serde_json::Value;
 
@@ -9,17 +9,18 @@ use crate::model::state::State;
 use crate::model::task::Task;
 use crate::model::verdict::Question;
 
-/// The longest text of a message, in characters: the shortest limit of a service is 2000 (Discord), title and choices included.
+/// Longest text of a message, in characters. The shortest limit of a service is 2000 (Discord), title and choices
+/// included.
 const TEXT: usize = 600;
-/// The longest title of a message, in characters.
+/// Longest title of a message, in characters.
 const TITLE: usize = 200;
-/// The longest answer to choose from, in characters.
+/// Longest answer to choose from, in characters.
 const CHOICE: usize = 120;
 
-/// The answers to a request for an approval, in the order of their numbers.
+/// Answers to a request for an approval, in the order of their numbers.
 pub const APPROVAL_CHOICES: [&str; 2] = ["approve", "deny"];
 
-/// Returns the kind of message that an event becomes, given where it took its task; none for most events.
+/// Returns the kind of message for an event and the task's new state; none for most events.
 pub(crate) fn kind_of(kind: EventKind, to: Option<State>) -> Option<NoticeKind> {
     if kind == EventKind::ApprovalRequested {
         return Some(NoticeKind::Approval);
@@ -43,7 +44,7 @@ pub(crate) fn kind_of(kind: EventKind, to: Option<State>) -> Option<NoticeKind> 
     }
 }
 
-/// A run that failed and is followed by another one.
+/// Returns the kind of message for a failed run that is followed by another run.
 fn of_failure(kind: EventKind) -> Option<NoticeKind> {
     [
         (EventKind::Crashed, NoticeKind::Crashed),
@@ -54,13 +55,13 @@ fn of_failure(kind: EventKind) -> Option<NoticeKind> {
     .find_map(|(event, notice)| (event == kind).then_some(notice))
 }
 
-/// Returns what the payload of an event says went wrong.
+/// Returns the error in the payload of an event.
 pub(crate) fn error(payload: &Value) -> Option<String> {
     payload["error"].as_str().map(|error| line(error, TEXT))
 }
 
-/// Returns the message about a task as it stands. `error` is what went wrong with its last run, `asked` what its mission asks
-/// where the message is about that.
+/// Returns the message about a task in its current state. `error` is the error of the last run; `asked` is the mission's
+/// question, for a message about the mission.
 pub(crate) fn notice(
     kind: NoticeKind,
     task: &Task,
@@ -68,7 +69,7 @@ pub(crate) fn notice(
     asked: Option<&Question>,
 ) -> (NoticeKind, Notice) {
     let question = asked.or(task.question.as_ref());
-    // A worker that needs something to be said asks for it, also without answers to choose from.
+    // A task that waits for input asks a question, even without answers to choose from.
     let is_asked = question.is_some() || task.block_kind == Some(BlockKind::NeedsInput);
     let kind = if kind == NoticeKind::Blocked && is_asked { NoticeKind::Question } else { kind };
     let text = match kind {
@@ -97,7 +98,7 @@ pub(crate) fn notice(
     (kind, notice)
 }
 
-/// The first line that is not empty, without control characters, cut.
+/// Returns the first line that is not empty, without control characters, cut to a length.
 fn line(text: &str, most: usize) -> String {
     let first = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     let mut shown = first.chars().filter(|c| !c.is_control()).take(most + 1).collect::<String>();

@@ -1,4 +1,4 @@
-//! What a proposal may say: read from what its run returns, within bounds, or refused with the reason.
+//! Proposals: parses the result of a proposal's run, or refuses it with a reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,9 +19,9 @@ use crate::model::status::Status;
 use crate::model::task::{NewTask, Task};
 use crate::model::verdict::Handoff;
 
-/// The most tasks of one proposal.
+/// Largest number of tasks in a proposal.
 const TASKS: usize = 50;
-/// The field by which a refusal names what was returned.
+/// Name of the refused field in an error.
 const FIELD: &str = "metadata";
 
 #[derive(Deserialize)]
@@ -81,7 +81,7 @@ struct Routing {
 }
 
 impl ProposalKind {
-    /// What a run of this kind returns, as an example.
+    /// Returns an example of the JSON that a run of this kind returns.
     pub(crate) fn shape(self) -> &'static str {
         match self {
             ProposalKind::Specify => {
@@ -100,7 +100,7 @@ impl ProposalKind {
         }
     }
 
-    /// What a run of this kind is to do.
+    /// Returns the instructions for a run of this kind.
     pub(crate) fn order(self) -> &'static str {
         match self {
             ProposalKind::Specify => {
@@ -124,7 +124,7 @@ impl ProposalKind {
         }
     }
 
-    /// The verb of its title.
+    /// Returns the verb in the title of the task.
     pub(crate) fn heading(self) -> &'static str {
         match self {
             ProposalKind::Specify => "Specify",
@@ -135,7 +135,7 @@ impl ProposalKind {
         }
     }
 
-    /// Whether a task stands where a proposal of this kind can be applied to it.
+    /// True if a proposal of this kind can be applied to a task in this status.
     pub(crate) fn applies_to(self, subject: &Task) -> bool {
         let is_queued = matches!(subject.status, Status::Todo | Status::Scheduled | Status::Ready);
         match self {
@@ -147,7 +147,7 @@ impl ProposalKind {
     }
 }
 
-/// What a task with an approval says to who would have its worker do something else.
+/// Returns the refusal to change the work of a task that was approved.
 pub(crate) fn approved_as_it_is(id: &TaskId) -> Error {
     Error::conflict(format!("{id} was approved as it is"), "create a new task that asks for another approval")
 }
@@ -160,7 +160,7 @@ pub(crate) fn may_ask(kind: ProposalKind, subject: &Task) -> Result<(), Error> {
     {
         return Err(approved_as_it_is(id));
     }
-    // What it is divided into would do without approval what it asks for.
+    // The parts would do without approval what the task needs an approval for.
     if subject.approval.state.is_some() && matches!(kind, ProposalKind::Decompose | ProposalKind::Plan) {
         return Err(Error::conflict(
             format!("{id} asks for an approval, which applies to it alone"),
@@ -194,7 +194,7 @@ pub(crate) fn may_ask(kind: ProposalKind, subject: &Task) -> Result<(), Error> {
     Err(Error::conflict(why, hint))
 }
 
-/// Reads what a run returned, or refuses it with the reason.
+/// Parses the result of a run, or refuses it with a reason.
 pub(crate) fn read(proposal: &Proposal, handoff: &Handoff) -> Result<Proposed, Error> {
     let kind = proposal.kind;
     let refuse = |why: String| refused(kind, why);
@@ -227,7 +227,7 @@ pub(crate) fn read(proposal: &Proposal, handoff: &Handoff) -> Result<Proposed, E
     Ok(proposed)
 }
 
-/// A refusal of what a run returned.
+/// Returns the refusal of a run's result.
 pub(crate) fn refused(kind: ProposalKind, why: impl std::fmt::Display) -> Error {
     let hint = format!(
         "nothing was recorded and the run goes on: complete it again with this shape of metadata: {}",
@@ -241,7 +241,7 @@ fn parse<T: DeserializeOwned>(kind: ProposalKind, value: Value) -> Result<T, Err
         .map_err(|error| refused(kind, format!("this is not a valid {kind}: {error}")))
 }
 
-/// Reads a review: only another plan drops and makes tasks.
+/// Parses a review. Only `replan` may drop and make tasks.
 fn reviewed(said: Reviewed) -> Result<Proposed, Error> {
     let kind = ProposalKind::Progress;
     let Reviewed { answer, reason, drop, tasks } = said;
@@ -279,7 +279,7 @@ fn parts(kind: ProposalKind, parts: Vec<ProposedTask>) -> Result<Vec<TemplateTas
         .into_iter()
         .map(|ProposedTask { name, title, body, assignee, after }| {
             let after: BTreeSet<String> = after.into_iter().collect();
-            // Another plan of a mission goes on from tasks that are there.
+            // A new plan may name existing tasks of the mission as parents, by their ids.
             let known = |name: &String| kind == ProposalKind::Progress && TaskId::in_full(name).is_ok();
             let (known, after): (Vec<String>, Vec<String>) = after.into_iter().partition(known);
             let parents = known.iter().filter_map(|id| id.parse().ok()).collect();
@@ -291,7 +291,7 @@ fn parts(kind: ProposalKind, parts: Vec<ProposedTask>) -> Result<Vec<TemplateTas
     Ok(ordered.into_iter().cloned().collect())
 }
 
-/// Refuses texts that no task may have, and profiles that are not offered.
+/// Refuses texts that no task may have, and profiles that were not offered.
 fn within(proposed: &Proposed, staff: &BTreeMap<Profile, String>) -> Result<(), Error> {
     let own = (proposed.title.as_deref(), proposed.body.as_deref(), proposed.assignee.as_ref());
     let of_task = |part: &TemplateTask| -> Result<(), Error> {
@@ -310,7 +310,7 @@ fn text(
     title.map_or(Ok(()), limits::title)?;
     if let Some(body) = body {
         limits::filled("body", body, "say what to do")?;
-        // As much as the context of a worker shows of it.
+        // The context of a worker shows no more than this.
         limits::bytes("body", body, limits::SUMMARY)?;
     }
     let Some(stranger) = assignee.filter(|name| !staff.contains_key(*name)) else { return Ok(()) };
@@ -319,13 +319,13 @@ fn text(
     Err(Error::invalid("assignee", why, "name one of them"))
 }
 
-/// The JSON object that a run returned: its metadata, or what its words hold.
+/// Returns the JSON object of a handoff: its metadata, else an object inside its texts.
 fn returned(handoff: &Handoff) -> Option<Value> {
     let words = [handoff.result.as_deref(), handoff.summary.as_deref()];
     handoff.metadata.clone().or_else(|| words.into_iter().flatten().find_map(object))
 }
 
-/// The JSON object in a text: all of it, or from its first brace to its last one.
+/// Returns the JSON object in a text, from the first brace to the last.
 fn object(text: &str) -> Option<Value> {
     let text = text.get(text.find('{')?..=text.rfind('}')?)?;
     serde_json::from_str(text).ok().filter(Value::is_object)

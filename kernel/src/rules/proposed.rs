@@ -1,33 +1,33 @@
-//! What a proposal comes to once it was read.
+//! Parsed result of a proposal.
 
 use crate::model::id::{Profile, TaskId};
 use crate::model::proposal::{ProposedProfile, ReviewAnswer};
 use crate::model::schedule::TemplateTask;
 
-/// The most profiles that a proposal may name, and the most characters of what each is for.
+/// Largest number of profiles that a proposal may name, and largest length of a profile's description, in characters.
 pub(crate) const STAFF: (usize, usize) = (100, 300);
-/// What a proposal comes to.
+/// Parsed result of a proposal.
 #[derive(Debug, Default)]
 pub(crate) struct Proposed {
-    /// The new title of its task.
+    /// New title of the subject.
     pub(crate) title: Option<String>,
-    /// The new text of its task.
+    /// New text of the subject.
     pub(crate) body: Option<String>,
-    /// The assignee of its task.
+    /// New assignee of the subject.
     pub(crate) assignee: Option<Profile>,
-    /// New tasks, each behind those that it waits for.
+    /// New tasks, each after its parents.
     pub(crate) tasks: Vec<TemplateTask>,
-    /// What a review of a mission answers.
+    /// Answer of a review.
     pub(crate) review: Option<Review>,
     /// New profiles that a plan asks for.
     pub(crate) profiles: Vec<ProposedProfile>,
 }
 
-/// What a review of a mission's progress answers.
+/// Answer of a review of a mission's progress.
 #[derive(Debug)]
 pub(crate) struct Review {
     pub(crate) answer: ReviewAnswer,
     pub(crate) reason: String,
-    /// Tasks of the mission that are not needed any more.
+    /// Tasks of the mission to drop.
     pub(crate) drop: Vec<TaskId>,
 }

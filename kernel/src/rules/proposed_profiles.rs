@@ -1,4 +1,4 @@
-//! The new profiles that a plan may ask for. A person makes each of them; until then, its tasks wait.
+//! New profiles that a plan may ask for. A person creates each of them; until then its tasks wait.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use crate::model::id::Profile;
 use crate::model::limits;
 use crate::model::proposal::{Proposal, ProposedProfile};
 
-/// The most profiles that a plan asks for, and the most bytes of what the workers of one read.
+/// Largest number of new profiles in a plan, and largest prompt of each, in bytes.
 const PROFILES: usize = 10;
 const PROMPT: usize = 16 << 10;
 
-/// Returns the profiles that tasks may name with those that are asked for, or refuses these: a name that somebody has would give their
-/// tasks to another one than a person has made for them.
+/// Returns the existing and the new profiles that tasks may name, or refuses the new ones. A new profile with a used name
+/// is refused, because its tasks would go to the profile that already has the name.
 pub(super) fn with_proposed(
     proposal: &Proposal,
     proposed: &Proposed,
@@ -34,6 +34,7 @@ pub(super) fn with_proposed(
         limits::bytes("prompt", prompt, PROMPT)?;
         let is_used = |assignee: Option<&Profile>| assignee == Some(name);
         let mut tasks = proposed.tasks.iter().map(|part| part.task.assignee.as_ref());
+        // An empty list of taken names is no proof that the name is free.
         if proposal.taken.is_empty() || proposal.taken.contains(name) {
             return wrong(format!("{name} is there already"), "give the new profile another name");
         }

@@ -1,20 +1,20 @@
-//! What a task waits for before it is ready: open parents, else a missing approval, else its time.
+//! Gate of a task that is not started: open parents, else a missing approval, else its time.
 
 use crate::model::clock::Timestamp;
 use crate::model::outcome::ApprovalState;
 use crate::model::state::Gate;
 
-/// What the gate of a task depends on.
+/// Facts that the gate of a task depends on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waits {
-    /// How many of its parents are not done.
+    /// Number of parents that are not done.
     pub(crate) open_parents: usize,
-    /// Whether its approval is missing or given, where it needs one.
+    /// State of the approval; none for a task that needs no approval.
     pub(crate) approval: Option<ApprovalState>,
     pub(crate) not_before: Option<Timestamp>,
 }
 
-/// Returns what a task waits for.
+/// Returns the gate of a task.
 pub(crate) fn gate(waits: Waits, now: Timestamp) -> Gate {
     if waits.open_parents > 0 {
         return Gate::Parents;

@@ -1,21 +1,21 @@
-//! What went wrong with a run, in words: how its process ended, with the most telling line of what it wrote or what its agent said.
+//! Error texts for failed runs: the end of the process, and the most useful line of its output or of its agent's words.
 
 use crate::model::outcome::Ending;
 
-/// The longest line that is kept of what a worker wrote, in characters.
+/// Longest line of a worker's output in an error, in characters.
 const LINE: usize = 300;
 
-/// What is known of a worker that the kernel's out-of-memory killer ended.
+/// Text for a worker that the kernel's out-of-memory killer ended.
 pub(crate) const OUT_OF_MEMORY: &str =
     "the kernel ended it for lack of memory: it reached its limit, or the host had none left";
 
-/// What a signal did to a worker.
+/// Returns the text for a worker that a signal ended.
 pub(crate) fn by_signal(signal: i32, ending: &Ending) -> String {
     let core = if ending.core_dumped == Some(true) { " and dumped its core" } else { "" };
     format!("ended by signal {signal}{core}")
 }
 
-/// An error with what the agent itself said about it.
+/// Appends the agent's own words to an error.
 pub(crate) fn with_trouble(error: &str, ending: &Ending) -> String {
     match &ending.trouble {
         Some(trouble) => format!("{error}: {trouble}"),
@@ -23,7 +23,7 @@ pub(crate) fn with_trouble(error: &str, ending: &Ending) -> String {
     }
 }
 
-/// The same; where its agent said nothing, with the last line of its standard error.
+/// Appends the agent's own words to an error, else the last line of standard error.
 pub(crate) fn with_tail(error: String, ending: &Ending) -> String {
     if ending.trouble.is_some() {
         return with_trouble(&error, ending);
@@ -34,7 +34,8 @@ pub(crate) fn with_tail(error: String, ending: &Ending) -> String {
     }
 }
 
-/// The last error that the worker wrote to its standard error, in a line; else the last thing. A program may say what to do after it.
+/// Returns the last line of standard error that begins with `error:`, else the last line. A program may print advice
+/// after its error.
 pub(crate) fn last_line(ending: &Ending) -> Option<String> {
     let tail = ending.stderr_tail.as_deref()?;
     let lines = || tail.lines().rev().map(str::trim).filter(|line| !line.is_empty());

@@ -1,40 +1,40 @@
-//! A task that is blocked for the same kind of reason again and again goes to triage: somebody has to change it.
+//! Block loops: a task that is blocked repeatedly for the same kind of reason goes to triage, where a person changes it.
 
 use serde_json::{Value, json};
 
 use crate::model::outcome::BlockKind;
 use crate::model::verdict::Blocking;
 
-/// How often a task may be blocked for the same kind; the next time it goes to triage.
+/// Number of blocks for the same kind after which the next block sends the task to triage.
 const LIMIT: u32 = 2;
 
-/// How often in a row a task was blocked for one kind of reason.
+/// Number of consecutive blocks of a task for the same kind of reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Recurrence {
-    /// The kind of the last block.
+    /// Kind of the last block.
     pub(crate) kind: Option<BlockKind>,
-    /// How often it came in a row.
+    /// Number of consecutive blocks of this kind.
     pub(crate) count: u32,
 }
 
 impl Recurrence {
-    /// Counts another block.
+    /// Adds a block.
     pub(crate) fn with(self, kind: BlockKind) -> Self {
         let count = if self.kind == Some(kind) { self.count.saturating_add(1) } else { 1 };
         Self { kind: Some(kind), count }
     }
 
-    /// Returns whether to let it go on once more would help no more than before.
+    /// True if the blocks form a loop, so that another unblock would not help.
     pub(crate) fn is_loop(self) -> bool {
         self.count > LIMIT
     }
 
-    /// Returns what is kept of it where the task goes to triage: the kind, counted anew.
+    /// Returns the value for a task that goes to triage: the same kind, counted anew.
     pub(crate) fn in_triage(self) -> Self {
         Self { count: 0, ..self }
     }
 
-    /// Returns what the event of a block carries. One that leads to triage carries the limit.
+    /// Returns the payload of the event of a block. It has the limit if the block leads to triage.
     pub(crate) fn payload(self, blocking: &Blocking, limited: Limited) -> Value {
         let mut payload =
             json!({ "reason": blocking.reason, "kind": blocking.kind, "recurrences": self.count });
@@ -45,7 +45,7 @@ impl Recurrence {
     }
 }
 
-/// Whether a block led to triage.
+/// Tells if a block led to triage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Limited {
     Yes,

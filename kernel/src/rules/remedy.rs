@@ -1,4 +1,4 @@
-//! What to do about something that is wrong: a command of this program, as it is typed.
+//! Remedies of problems: commands of this program, ready to be typed.
 
 use std::fmt;
 
@@ -7,30 +7,30 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::id::BoardName;
 
-/// What a command is typed after.
+/// Name of the program, with the space before a command.
 const PROGRAM: &str = "supervisor ";
 
-/// Something to do about it.
+/// Remedy of a problem.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Remedy {
-    /// What kind of thing: `cli_hint`, a command.
+    /// Kind of the remedy: `cli_hint`, a command.
     pub kind: String,
-    /// What it does.
+    /// Description of the command's effect.
     pub label: String,
-    /// Its details.
+    /// Details of the remedy.
     pub payload: Payload,
-    /// Whether it is the first thing to try.
+    /// True if this remedy is the first to try.
     pub suggested: bool,
 }
 
-/// The details of a remedy.
+/// Details of a remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Payload {
     /// The command.
     pub command: CommandLine,
 }
 
-/// A command of this program. Its text works as it is pasted, whichever board is the default.
+/// Command of this program. Its text works when pasted, with any default board.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(into = "String", from = "String")]
 #[schemars(with = "String")]
@@ -40,20 +40,20 @@ pub struct CommandLine {
 }
 
 impl Remedy {
-    /// Makes a command out of its arguments: the verb, and what follows it.
+    /// Creates a remedy from the arguments of a command: the verb and its operands.
     pub fn command(label: &str, arguments: impl Into<String>) -> Self {
         let command = CommandLine { board: None, arguments: arguments.into() };
         let (kind, label) = ("cli_hint".to_owned(), label.to_owned());
         Remedy { kind, label, payload: Payload { command }, suggested: false }
     }
 
-    /// Marks it as the first thing to try.
+    /// Marks the remedy as the first to try.
     #[must_use]
     pub fn suggested(self) -> Self {
         Remedy { suggested: true, ..self }
     }
 
-    /// Says which board it is for. The default one is not named.
+    /// Sets the board of the command. The default board is not named.
     pub fn aim(&mut self, board: &BoardName) {
         self.payload.command.board = Some(board.clone()).filter(|board| *board != BoardName::default());
     }

@@ -1,4 +1,4 @@
-//! What each ending costs and when the task is tried again: the one table of it.
+//! Decides what the end of a run costs its task, and when the task is tried again.
 
 use std::time::Duration;
 
@@ -15,35 +15,35 @@ use crate::rules::reason::{OUT_OF_MEMORY, by_signal, with_tail, with_trouble};
 use crate::rules::recurrence::Recurrence;
 use crate::rules::turns::{GoalTurns, Pace};
 
-/// Why a run has come to nothing whose worker has exited with 0.
+/// Error of a run whose worker exited with 0 and without a verdict.
 const UNREPORTED: &str = "the worker exited without complete, block or request-review \
     (a lane whose program does not report says `on_clean_exit = \"complete\"`)";
 
-/// What is known about a task when its run ends.
+/// Facts about a task at the end of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tally {
-    /// Counted failures in a row before this one.
+    /// Number of counted failures in a row before this end.
     pub(crate) failures: u32,
     pub(crate) max_retries: Option<u32>,
-    /// How often in a row it was blocked for one kind of reason.
+    /// Number of consecutive blocks for the same kind of reason.
     pub(crate) blocks: Recurrence,
-    /// What the task waits for apart from this ending.
+    /// Gate of the task, apart from this end.
     pub(crate) gate: Gate,
-    /// Whether a parent is open, or was while the run went on: only then there is a task to wait for.
+    /// True if a parent is open, or was open during the run. Only then a dependency block can wait for a task.
     pub(crate) awaits: bool,
-    /// What the run was for: its task goes back there.
+    /// Purpose of the run. A retry has the same purpose.
     pub(crate) errand: Errand,
-    /// When nothing of the run was left: the pause before another try counts from then.
+    /// Time at which nothing of the run was left. The pause before the next try counts from it.
     pub(crate) ended_at: Timestamp,
-    /// The goal of its worker, if it has one.
+    /// Turns of the worker toward its goal, if it has one.
     pub(crate) goal: Option<GoalTurns>,
-    /// How its turns go, with this one.
+    /// Pace of its turns, this turn included.
     pub(crate) pace: Pace,
-    /// By how much the pause before another try is longer.
+    /// Random part of the pause before the next try.
     pub(crate) jitter: Jitter,
 }
 
-/// What a run was for, with what its end needs to know of that.
+/// Purpose of a run, with the data that its end needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Errand {
     Work,
@@ -51,50 +51,50 @@ pub(crate) enum Errand {
     Check(Checked),
 }
 
-/// A check at its end.
+/// Data of a check at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Checked {
-    /// The run whose work it is about.
+    /// Run whose work was checked.
     pub(crate) of: RunId,
-    /// Where work goes that is proved: what its run has asked for.
+    /// Destination of proved work, as the run asked for it.
     pub(crate) proved: Then,
-    /// Failed checks in a row before this one.
+    /// Number of failed checks in a row before this check.
     pub(crate) failed: u32,
-    /// How many of them block the task.
+    /// Number of failed checks in a row that block the task.
     pub(crate) limit: u32,
 }
 
-/// What the end of a run comes to.
+/// Decision about the end of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Decision {
     pub(crate) outcome: Outcome,
     pub(crate) then: Then,
-    /// Counted failures in a row from now on.
+    /// Number of counted failures in a row from now on.
     pub(crate) failures: u32,
-    /// The pause before the next try, which counts from the end of this one.
+    /// Pause before the next try, counted from the end of this run.
     pub(crate) pause: Duration,
-    /// When a task that goes back to review or to its check is looked at again, if later than now.
+    /// Time of the next try for a task in review or before its check, if it is later than now.
     pub(crate) review_at: Option<Timestamp>,
-    /// What went wrong, if anything did.
+    /// Error of the run, if it failed.
     pub(crate) error: Option<String>,
     pub(crate) handoff: Option<Handoff>,
-    /// The number of the turn that it was, where another one follows it.
+    /// Number of the turn, when another turn follows.
     pub(crate) turn: Option<u32>,
 }
 
 impl Decision {
-    /// Returns whether the breaker opened.
+    /// True if the task gave up after too many failures.
     pub(crate) fn gave_up(&self) -> bool {
         self.then == Then::Blocked(BlockKind::GaveUp)
     }
 
-    /// Returns whether the work that its run hands over waits for its check.
+    /// True if the handed-over work waits for its check.
     pub(crate) fn handed_to_check(&self) -> bool {
         matches!(self.outcome, Outcome::Completed | Outcome::ReviewRequested | Outcome::Approved)
             && matches!(self.then, Then::Again(Gate::Check(_)))
     }
 
-    /// Returns when the task is tried again, if it waits for that.
+    /// Returns the time of the next try, if the task waits for it.
     pub(crate) fn retry_at(&self) -> Option<Timestamp> {
         if let Then::Again(Gate::Until(at)) = self.then {
             return Some(at);
@@ -103,7 +103,7 @@ impl Decision {
     }
 }
 
-/// Returns whether an ending with this outcome counts toward the breaker; `lost` depends on its cause.
+/// True if an end with this outcome counts as a failure; `lost` depends on its cause.
 pub fn counts(outcome: Outcome) -> bool {
     match outcome {
         Outcome::Crashed
@@ -127,7 +127,7 @@ pub fn counts(outcome: Outcome) -> bool {
     }
 }
 
-/// Decides what the end of a run comes to: its verdict first, then why it was stopped, then what ended it.
+/// Decides about the end of a run: by its verdict, else by the reason of its stop, else by its cause.
 pub(crate) fn decide(
     verdict: Option<&Verdict>,
     stop: Option<StopReason>,
@@ -157,7 +157,7 @@ pub(crate) fn plain(outcome: Outcome, then: Then, failures: u32) -> Decision {
     }
 }
 
-/// An end that counts as no failure.
+/// Returns the decision for an end that counts as no failure.
 fn uncounted(outcome: Outcome, then: Then, error: impl Into<String>, tally: Tally) -> Decision {
     Decision { error: Some(error.into()), ..plain(outcome, then, tally.failures) }
 }
@@ -195,7 +195,7 @@ fn by_verdict(verdict: &Verdict, tally: Tally) -> Decision {
     }
 }
 
-/// Where a task goes that is tried again without a pause.
+/// Returns the destination of a task that is tried again without a pause.
 fn again(tally: Tally) -> Then {
     match tally.errand {
         Errand::Work => Then::Again(tally.gate),
@@ -204,8 +204,8 @@ fn again(tally: Tally) -> Then {
     }
 }
 
-/// What a run comes to that has met a rate limit. The time that its worker reported counts before that of its lane. Where it reported none, the
-/// exit code of a script that is not tried again is a failure, and no limit.
+/// Returns the ending of a run that met a rate limit. The time that the worker reported comes before the time of the
+/// lane. Without a report, the exit code of a script that is tried only once is a plain failure and no limit.
 pub(crate) fn rate_limited(ending: Ending, reported: Option<Timestamp>, max_retries: Option<u32>) -> Ending {
     if let Some(until) = reported {
         return Ending { cause: EndCause::RateLimited { until }, ..ending };
@@ -244,7 +244,7 @@ fn by_cause(ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
                 handoff: Some(Handoff { summary: summary.clone(), ..Handoff::default() }),
                 ..plain(Outcome::Completed, Then::Done, 0)
             },
-            // What a run with this policy comes to is a verdict: `implied`.
+            // `implied` has turned an exit with this policy into a verdict.
             OnCleanExit::Review { .. } | OnCleanExit::TurnEnded { .. } | OnCleanExit::Unreported => {
                 match tally.goal.filter(|_| matches!(ending.result_policy, OnCleanExit::TurnEnded { .. })) {
                     Some(goal) => next_turn(tally, goal, now),
@@ -269,7 +269,7 @@ fn by_cause(ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
             then: Then::Blocked(BlockKind::GaveUp),
             ..failed(Outcome::SpawnFailed, &format!("{step}: {error}"))
         },
-        // Every such run fails like this one, so the environment counts it, and the dispatcher waits for it.
+        // Every such run fails in the same way, so the environment counts the failure, and the dispatcher waits for it.
         EndCause::SpawnFailed { step, error, fault: Fault::Environment } => {
             uncounted(Outcome::SpawnFailed, again(tally), format!("{step}: {error}"), tally)
         }
@@ -286,7 +286,7 @@ fn by_cause(ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
             review_at: Some(*until).filter(|_| tally.errand == Errand::Review),
             ..plain(Outcome::RateLimited, later(tally, *until, now), tally.failures)
         },
-        // A hold keeps it and its siblings until the next try, or until a person releases it.
+        // A hold keeps the task and its siblings until the next try, or until a person releases it.
         EndCause::NotLoggedIn { .. } => {
             let error = with_trouble("its service did not accept its login", ending);
             uncounted(Outcome::SpawnFailed, again(tally), error, tally)
@@ -295,14 +295,14 @@ fn by_cause(ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
             let error = with_trouble("its session is gone, so the next run begins a new one", ending);
             uncounted(Outcome::SpawnFailed, again(tally), error, tally)
         }
-        // A verdict: `implied`.
+        // `implied` has turned this cause into a verdict.
         EndCause::OwnLimit(limit) => failed(Outcome::Unreported, &format!("it reached its limit on {limit}")),
         EndCause::Stopped(reason) => by_stop(*reason, ending, tally, now),
     }
 }
 
-/// What follows a turn that has not reached the goal: another one. It is no failure, and failures before it count on, unless it took so
-/// long that it has done something.
+/// Decides about a turn that has not reached the goal: another turn follows. The turn is no failure. It resets earlier
+/// failures only if it took long enough to have done some work.
 fn next_turn(tally: Tally, goal: GoalTurns, now: Timestamp) -> Decision {
     let error =
         format!("turn {} of {} ended without a verdict: the next turn follows", goal.turn(), goal.limit);
@@ -316,17 +316,17 @@ fn next_turn(tally: Tally, goal: GoalTurns, now: Timestamp) -> Decision {
     }
 }
 
-/// The pause after a turn that has proved nothing, and where its task goes.
+/// Returns the pause after a turn that has proved nothing, and the destination of its task.
 pub(crate) fn after_turn(tally: Tally, now: Timestamp) -> (Duration, Then) {
     after_pause(tally.jitter.pause(tally.pace.hasty), tally, now)
 }
 
-/// A pause before the work goes on, and where its task goes.
+/// Returns the pause before the work goes on, and the destination of the task.
 pub(crate) fn after_pause(pause: Duration, tally: Tally, now: Timestamp) -> (Duration, Then) {
     (pause, later(Tally { errand: Errand::Work, ..tally }, tally.ended_at.after(pause), now))
 }
 
-/// The end of a run whose result is refused: as one that has reported nothing.
+/// Decides about a run whose result is refused: as for a run without a report.
 pub(crate) fn refused(error: &str, ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
     failed(Outcome::Unreported, error, ending, tally, now)
 }
@@ -346,7 +346,7 @@ fn failed(outcome: Outcome, error: &str, ending: &Ending, tally: Tally, now: Tim
     Decision { error: Some(error), pause, review_at, ..plain(outcome, then, failures) }
 }
 
-/// Tries again at `at`, unless parents are open: then they decide. A review is tried again from review, and a check as one.
+/// Returns the destination for a try at `at`. Open parents take precedence. A review or a check keeps its purpose.
 fn later(tally: Tally, at: Timestamp, now: Timestamp) -> Then {
     if tally.errand != Errand::Work {
         return again(tally);

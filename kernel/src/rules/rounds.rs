@@ -1,4 +1,4 @@
-//! Rounds of review: work that runs of reviewers send back again and again waits longer each time, and then for a person.
+//! Review rounds: repeated requests of changes delay the work more and more, and finally block the task for a person.
 
 use crate::model::clock::Timestamp;
 use crate::model::counted::Counted;
@@ -6,10 +6,10 @@ use crate::model::outcome::{BlockKind, Outcome};
 use crate::model::state::Then;
 use crate::rules::retry::{self, Decision, Tally};
 
-/// How many requests of changes in a row block a task: as many as failures do.
+/// Number of consecutive requests of changes that block a task, equal to the default limit on failures.
 const LIMIT: u32 = 5;
 
-/// What a run comes to that has requested changes, after this many requests in a row of such runs, this one included.
+/// Decides about a run that has requested changes. `rounds` is the number of consecutive requests, this one included.
 pub(crate) fn bounded(
     decision: Decision,
     rounds: u32,

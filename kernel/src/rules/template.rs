@@ -1,4 +1,4 @@
-//! What a tick makes: the tasks of a template in the order in which they are made, and their titles.
+//! Templates of schedules: validation, the order of a tick's tasks, and placeholders in titles.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -12,14 +12,14 @@ use crate::model::limits;
 use crate::model::schedule::{Overlap, ScheduleSpec, TemplateTask};
 use crate::model::task::NewTask;
 
-/// How many tasks a tick makes at most.
+/// Largest number of tasks of a tick.
 const TASKS: usize = 100;
-/// How many words the command of a tick has at most.
+/// Largest number of words in a tick's command.
 const WORDS: usize = 64;
-/// The longest jitter: a week.
+/// Longest jitter: a week.
 const JITTER: Duration = Duration::from_hours(7 * 24);
 
-/// Refuses a schedule that could not tick.
+/// Refuses a schedule that could not tick; returns its ticks otherwise.
 pub(crate) fn validate(name: &ScheduleName, spec: &ScheduleSpec) -> Result<Ticks, Error> {
     let ticks = Ticks::parse(&spec.timing)?;
     if spec.jitter.is_some_and(|jitter| jitter > JITTER) {
@@ -60,10 +60,10 @@ pub fn check_schedule(name: &ScheduleName, spec: &ScheduleSpec) -> Result<(), Er
     validate(name, spec).map(drop)
 }
 
-/// Returns the ticks of a schedule after a moment, this many at most; also of one that is paused.
+/// Returns up to `count` ticks of a schedule after a moment, even if the schedule is paused.
 ///
 /// # Errors
-/// Those of [`check_schedule`].
+/// The errors of [`check_schedule`].
 pub fn ticks_ahead(
     name: &ScheduleName,
     spec: &ScheduleSpec,
@@ -74,10 +74,10 @@ pub fn ticks_ahead(
     Ok(std::iter::successors(ticks.after(from), |at| ticks.after(*at)).take(count).collect())
 }
 
-/// Returns the tasks of a template, each behind those that it waits for.
+/// Returns the tasks of a template, each after its parents.
 ///
 /// # Errors
-/// [`Error::Invalid`] where a name is missing, is given twice, is not there, or waits for itself through others.
+/// [`Error::Invalid`] for a name that is missing, given twice or unknown, and for tasks that wait for each other.
 pub(crate) fn in_order(tasks: &[TemplateTask]) -> Result<Vec<&TemplateTask>, Error> {
     if tasks.is_empty() || tasks.len() > TASKS {
         let why = format!("{} of them: a tick makes 1 to {TASKS}", tasks.len());
@@ -119,10 +119,10 @@ pub(crate) fn in_order(tasks: &[TemplateTask]) -> Result<Vec<&TemplateTask>, Err
     Ok(ordered)
 }
 
-/// The words in braces that a tick fills in.
+/// Placeholders that a tick replaces.
 const PLACEHOLDERS: [&str; 4] = ["date", "time", "tick", "schedule"];
 
-/// Returns the words in braces of a title or of a command that no tick fills in, such as a misspelt one.
+/// Returns the unknown placeholders of a title or a command, such as misspelt ones.
 pub fn unknown_placeholders(text: &str) -> Vec<&str> {
     let parts = text.split('{').skip(1).filter_map(|rest| rest.split_once('}'));
     let words = parts.map(|(word, _)| word);
@@ -130,7 +130,7 @@ pub fn unknown_placeholders(text: &str) -> Vec<&str> {
     words.filter(is_word).filter(|word| !PLACEHOLDERS.contains(word)).collect()
 }
 
-/// Returns a title or a word at a tick. What stands in braces and is none of the four words stays.
+/// Replaces the placeholders of a title or a word at a tick. Other words in braces stay.
 pub(crate) fn title(text: &str, schedule: &ScheduleName, ticks: &Ticks, tick: Timestamp) -> String {
     let at = ticks.zoned(tick);
     text.replace("{date}", &at.strftime("%Y-%m-%d").to_string())

@@ -1,8 +1,9 @@
-//! When schedules tick: the times of one, and which of them are to be made at one time.
+//! Ticks of schedules: computes the times of a schedule, and selects the due ticks.
 //!
-//! Times of the calendar are those of the schedule's zone. A time that a change of clocks leaves out is the first time after the
-//! change for `at` and for a pattern with a fixed hour and minute, and none for any other pattern; a time that a change repeats is
-//! the first of both for the former, and both for the latter (croner, as Vixie cron).
+//! Calendar times are in the schedule's time zone. A change of clocks can skip a time or repeat it. For `at`, and for a
+//! pattern with a fixed hour and minute, a skipped time moves to the first time after the change, and a repeated time
+//! ticks once, at the first occurrence. Any other pattern leaves out a skipped time and ticks at both occurrences of a
+//! repeated time (croner, as Vixie cron).
 
 use std::time::Duration;
 
@@ -17,20 +18,20 @@ use crate::model::error::Error;
 use crate::model::id::ScheduleName;
 use crate::model::schedule::{Missed, Timing};
 
-/// A tick is on time until the next one, and for this long at most; then it is missed.
+/// Time for which a tick is on time, unless the next tick comes first. Later it counts as missed.
 const GRACE: Duration = Duration::from_mins(1);
-/// How many missed ticks are made up for at most.
+/// Largest number of missed ticks that are made up for.
 pub(crate) const MADE_UP: usize = 1000;
-/// How many ticks are counted at most: to count more would hold up the board.
+/// Largest number of ticks that are counted at once. More would block the board's writer for too long.
 const COUNTED: u64 = 10_000;
-/// How many times of the calendar one schedule may have.
+/// Largest number of calendar times of a schedule.
 const TIMES: usize = 100;
-/// The longest period, in seconds: ten years.
+/// Longest period, in seconds: ten years.
 const LONGEST: u64 = 10 * 366 * 86_400;
-/// The first time after another one.
+/// Smallest difference between two times.
 const NEXT: Duration = Duration::from_micros(1);
 
-/// The times at which a schedule ticks.
+/// Ticks of a schedule.
 #[derive(Debug)]
 pub(crate) struct Ticks {
     zone: TimeZone,
@@ -39,11 +40,11 @@ pub(crate) struct Ticks {
     end: Option<Timestamp>,
 }
 
-/// One reason to tick.
+/// Source of ticks.
 #[derive(Debug)]
 enum Source {
     Cron(Box<Cron>),
-    /// At a fixed interval in microseconds, from a start time on.
+    /// Fixed interval in microseconds, from a start time on.
     Every {
         from: i64,
         period: i64,
@@ -51,21 +52,21 @@ enum Source {
     Once(Timestamp),
 }
 
-/// What is to become of the ticks that are not decided yet.
+/// Due ticks of a schedule.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Due {
-    /// The ticks that are to be made, oldest first.
+    /// Ticks to make, oldest first.
     pub(crate) make: Vec<Timestamp>,
-    /// How many others are missed.
+    /// Number of missed ticks.
     pub(crate) missed: u64,
-    /// Whether more are missed than were counted.
+    /// True if more ticks were missed than were counted.
     pub(crate) more: bool,
-    /// The latest of all; none where nothing is due.
+    /// Latest due tick; none when no tick is due.
     pub(crate) through: Option<Timestamp>,
 }
 
 impl Ticks {
-    /// Reads when a schedule ticks.
+    /// Parses the timing of a schedule.
     ///
     /// # Errors
     /// [`Error::Invalid`] names the key.
@@ -108,17 +109,18 @@ impl Ticks {
         self.end.is_none_or(|end| next <= end).then_some(next)
     }
 
-    /// Returns the latest tick that is not after a time.
+    /// Returns the latest tick at or before a time.
     pub(crate) fn latest(&self, time: Timestamp) -> Option<Timestamp> {
         let time = self.end.map_or(time, |end| time.min(end));
         let last = self.sources.iter().filter_map(|source| source.latest(time, &self.zone)).max()?;
         self.start.is_none_or(|start| last >= start).then_some(last)
     }
 
-    /// Decides about the ticks after `decided`, at `now`.
+    /// Selects the ticks after `decided`, up to `now`.
     pub(crate) fn due(&self, missed: Missed, decided: Timestamp, now: Timestamp) -> Due {
         let most = if missed == Missed::All { MADE_UP } else { 1 };
         let mut due = Due::default();
+        // Walk backwards from now: the latest ticks matter most, and counting stops at a limit.
         let (mut count, mut until) = (0, now);
         while let Some(tick) = self.latest(until).filter(|tick| *tick > decided) {
             if count == COUNTED {
@@ -177,12 +179,12 @@ impl Source {
     }
 }
 
-/// Returns how much later than its tick the tasks of a tick may start: the same whenever it is asked.
+/// Returns the delay of a tick's tasks. It is the same whenever it is computed.
 pub(crate) fn jitter(most: Option<Duration>, schedule: &ScheduleName, tick: Timestamp) -> Duration {
     most.map(|most| spread(most, &format!("{schedule}\0{}", tick.as_micros()))).unwrap_or_default()
 }
 
-/// Returns a duration of whole seconds, `most` at most: the same for the same name, and spread evenly over many names.
+/// Returns a duration in whole seconds, up to `most`: the same for the same name, and evenly spread over many names.
 pub fn spread(most: Duration, name: &str) -> Duration {
     let digest = sha2::Sha256::digest(name);
     let drawn = digest.first_chunk().map_or(0, |first| u64::from_be_bytes(*first));
@@ -190,7 +192,7 @@ pub fn spread(most: Duration, name: &str) -> Duration {
 }
 
 fn zoned(at: Timestamp, zone: &TimeZone) -> Zoned {
-    // Whole seconds: no tick is between two.
+    // Whole seconds: no tick is between two seconds.
     jiff::Timestamp::from_second(at.as_secs()).unwrap_or_default().to_zoned(zone.clone())
 }
 
@@ -206,7 +208,7 @@ fn zone(name: Option<&str>) -> Result<TimeZone, Error> {
     })
 }
 
-/// How far ahead the first time of a pattern is looked for.
+/// Start of the search that proves that a pattern has any match.
 const EXAMPLE: Timestamp = Timestamp::from_secs(1_700_000_000);
 
 fn cron(pattern: &str) -> Result<Cron, Error> {
@@ -224,7 +226,7 @@ fn cron(pattern: &str) -> Result<Cron, Error> {
     Ok(cron)
 }
 
-/// Reads a time of the calendar.
+/// Parses a calendar time.
 fn time(text: &str, zone: &TimeZone) -> Result<Source, Error> {
     let refuse = || {
         let hint = "write 07:00 for each day, mon 07:00 for each week, or 2026-12-24 18:00 for one day";

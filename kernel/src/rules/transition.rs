@@ -6,17 +6,18 @@ use crate::model::state::{Change, Gate, InitialState, State, Then};
 use crate::model::status::WasDone;
 use crate::model::verdict::VerdictKind;
 
-/// A transition that does not exist.
+/// Transition that the state machine does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cannot {} a task whose status is {}", change.verb(), from.map_or("nothing", |state| state.status().as_str()))]
 pub struct IllegalChange {
-    /// Where the task stood; none when it did not exist.
+    /// State of the task; none for a task that does not exist.
     pub from: Option<State>,
-    /// What was asked for.
+    /// Requested change.
     pub change: Change,
 }
 
-/// Decides every transition: where `change` takes a task that stands at `from` (none: it does not exist yet).
+/// Decides every transition: returns the state after `change` in the state `from`; none means that the task does not
+/// exist yet.
 ///
 /// # Errors
 /// [`IllegalChange`] when the state machine has no such transition.
@@ -28,7 +29,7 @@ pub fn next(from: Option<State>, change: Change) -> Result<State, IllegalChange>
     to.ok_or(IllegalChange { from, change })
 }
 
-/// How a task comes to be.
+/// Returns the first state of a new task.
 fn enter(change: Change) -> Option<State> {
     let Change::Created { initial, gate } = change else { return None };
     Some(match initial {
@@ -67,7 +68,7 @@ fn step(state: State, change: Change) -> Option<State> {
     }
 }
 
-/// Where a task goes that waits for nothing but its gate.
+/// Returns the state of a task that waits only for its gate.
 fn at(gate: Gate) -> State {
     match gate {
         Gate::Open => State::Ready,
@@ -94,7 +95,7 @@ fn end(state: State, run: RunId, outcome: Outcome, then: Then) -> Option<State> 
     (open == run && then.follows(outcome)).then(|| reached(then))
 }
 
-/// Where a task is that goes there.
+/// Returns the state at a destination.
 fn reached(then: Then) -> State {
     match then {
         Then::Done => State::Done,
@@ -114,7 +115,7 @@ fn archive(state: State) -> Option<State> {
     }
 }
 
-/// What had been done is done again, and nothing else is.
+/// Allows a return to `done` for finished work only, and to any other state for unfinished work only.
 fn unarchive(state: State, then: Then) -> Option<State> {
     let State::Archived { finished } = state else { return None };
     let is_allowed = match then {
@@ -133,17 +134,17 @@ fn blocked(state: State) -> Option<BlockKind> {
     if let State::Blocked { kind } = state { Some(kind) } else { None }
 }
 
-/// Returns whether only an approval, a triage or the archive gets the task out of where it stands.
+/// True if only an approval, triage or the archive takes the task out of its state.
 fn awaits_approval(state: State) -> bool {
     blocked(state) == Some(BlockKind::Approval)
 }
 
-/// Returns whether a person may let a blocked task go on without being its approver.
+/// True if the task is blocked and a person who is not its approver may let it go on.
 fn released(state: State) -> bool {
     blocked(state).is_some_and(|kind| kind != BlockKind::Approval)
 }
 
-/// Returns whether nobody runs the task, it is not over, and nobody's approval is missing.
+/// True if the task is not over, has no open run, and lacks no approval.
 fn free(state: State) -> bool {
     unfinished(state) && !awaits_approval(state)
 }
@@ -152,17 +153,17 @@ fn scheduled(state: State) -> bool {
     matches!(state, State::Scheduled { .. })
 }
 
-/// Returns whether only parents or time decide where the task stands.
+/// True if only the parents or the time decide about the state.
 pub(crate) fn in_queue(state: State) -> bool {
     matches!(state, State::Todo | State::Scheduled { .. } | State::Ready)
 }
 
-/// Returns whether the task has handed over work that nobody has looked at.
+/// True if the handed-over work waits for a reviewer or a check.
 fn in_review(state: State) -> bool {
     matches!(state, State::Review | State::Checking { .. })
 }
 
-/// Returns whether nobody runs the task and it is not over.
+/// True if the task is not over and has no open run.
 fn unfinished(state: State) -> bool {
     in_queue(state) || in_review(state) || matches!(state, State::Triage | State::Blocked { .. })
 }
@@ -194,7 +195,7 @@ mod tests {
         ]
     }
 
-    /// Each change, the states that it is possible in, and where it leads from there.
+    /// Table of all changes: the states in which each is possible, and the status that it leads to.
     fn table() -> Vec<(Change, Vec<&'static str>, Status)> {
         let gate = Gate::Open;
         let check = Gate::Check(RUN);
@@ -297,7 +298,7 @@ mod tests {
         ]
     }
 
-    /// Every pair that is not in the row's list has to be refused.
+    /// A change is refused in every state that its row does not list.
     #[test]
     fn every_pair_of_status_and_change_is_decided_as_the_table_says() {
         for (change, from, to) in table() {

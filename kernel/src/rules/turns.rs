@@ -1,4 +1,4 @@
-//! Turns toward a goal: how many there are, and which are over so soon that the next one waits.
+//! Turns toward a goal: their number, and the pace at which quick turns are delayed.
 
 use std::time::Duration;
 
@@ -6,33 +6,33 @@ use crate::model::error::Error;
 use crate::model::limits;
 use crate::model::task::{NewTask, Task};
 
-/// A turn that is over sooner has hardly begun.
+/// Length below which a turn counts as hasty.
 const HASTY: Duration = Duration::from_secs(10);
-/// A turn that took longer has done something: those before it do not count.
+/// Length above which a turn counts as earnest work, so that hasty turns before it are forgotten.
 const EARNEST: Duration = Duration::from_mins(1);
 
-/// How far a worker has come toward a goal that nothing but its own verdict proves.
+/// Progress toward a goal that only the worker's verdict proves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GoalTurns {
-    /// The turns before this one.
+    /// Number of turns before this turn.
     pub(crate) taken: u32,
-    /// How many there may be before somebody is asked.
+    /// Number of turns after which a person is asked.
     pub(crate) limit: u32,
 }
 
 impl GoalTurns {
-    /// The number of this turn.
+    /// Returns the number of this turn, from 1 on.
     pub(crate) fn turn(self) -> u32 {
         self.taken.saturating_add(1)
     }
 
-    /// Whether no more follows this one.
+    /// True if no turn follows this turn.
     pub(crate) fn is_last(self) -> bool {
         self.turn() >= self.limit
     }
 }
 
-/// Refuses a number of turns, or of failed checks, that means nothing or has no end. `usual` says what counts without one.
+/// Refuses a number of turns or failed checks that is zero or too large. `usual` names the default in the hint.
 pub(crate) fn require_number(field: &'static str, number: u32, usual: &str) -> Result<(), Error> {
     if number == 0 {
         return Err(Error::invalid(field, "it is zero", format!("give 1 or more; {usual}")));
@@ -51,7 +51,7 @@ fn require_at_most(field: &'static str, number: u32, most: u32, usual: &str) -> 
     ))
 }
 
-/// Limits how often the worker of a task tries that a worker makes: no more often than the maker itself, where that has a goal.
+/// Limits the turns and checks of a task that a worker makes: no more than the worker's own task has, if that has a goal.
 pub(crate) fn bound(own: &Task, new: &mut NewTask) -> Result<(), Error> {
     let most = own.goal.turns().map_or(limits::TURNS_BY_WORKER, |own| own.min(limits::TURNS_BY_WORKER));
     if let Some(number) = new.check.max_checks {
@@ -66,17 +66,17 @@ pub(crate) fn bound(own: &Task, new: &mut NewTask) -> Result<(), Error> {
     Ok(())
 }
 
-/// How the turns of a task go.
+/// Pace of a task's turns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pace {
-    /// Turns in a row that were over at once, with the last one; none where that one was not.
+    /// Number of hasty turns in a row up to the last turn; zero if the last turn was not hasty.
     pub(crate) hasty: u32,
-    /// Whether the last one took so long that it has done something.
+    /// True if the last turn took long enough to have done some work.
     pub(crate) is_earnest: bool,
 }
 
 impl Pace {
-    /// That of turns of these lengths, the last one first.
+    /// Computes the pace from the lengths of turns, the last turn first.
     pub(crate) fn of(lengths: impl IntoIterator<Item = Duration>) -> Self {
         let mut lengths = lengths.into_iter().peekable();
         let last = lengths.peek().copied().unwrap_or_default();

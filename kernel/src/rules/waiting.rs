@@ -1,4 +1,4 @@
-//! What a task waits for, as far as the board knows.
+//! Reasons why tasks wait, as far as the board knows them.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::model::status::Status;
 use crate::model::task::Task;
 use crate::model::waiting::{OpenParent, Waiting, WaitingCode};
 
-/// The parents of one task that are not done.
+/// Parents of a task that are not done.
 #[derive(Default)]
 pub(crate) struct Open {
     named: Vec<OpenParent>,
@@ -21,9 +21,9 @@ pub(crate) struct Open {
 }
 
 impl Open {
-    /// How many parents are named.
+    /// Number of parents that are named.
     const NAMED: usize = 3;
-    /// How much of a parent's title is shown, in characters.
+    /// Longest shown title of a parent, in characters.
     const TITLE: usize = 40;
 
     pub(crate) fn add(&mut self, parent: &TaskId, status: Status, title: &str) {
@@ -38,7 +38,7 @@ impl Open {
         self.named.push(OpenParent { id: parent.clone(), status, title });
     }
 
-    /// What their child waits for.
+    /// Returns the reason for the child.
     fn waiting(&self) -> Waiting {
         let named =
             self.named.iter().map(|OpenParent { id, status, title }| format!("{id} ({status}: {title})"));
@@ -52,24 +52,24 @@ impl Open {
     }
 }
 
-/// What the board knows of several tasks beside their rows, read for all of them at once.
+/// Facts about several tasks beside their rows, read for all of them at once.
 pub(crate) struct Known<'a> {
     pub(crate) parents: BTreeMap<TaskId, Open>,
     pub(crate) nonspawnable: BTreeMap<TaskId, String>,
     pub(crate) ending: BTreeMap<TaskId, RunId>,
-    /// Those whose last run met a limit of its service, with the exit code that said so.
+    /// Tasks whose last run met a limit of its service, with the exit code that reported it.
     pub(crate) limited: BTreeMap<TaskId, Option<i32>>,
     pub(crate) holds: Vec<Hold>,
     pub(crate) accounts: &'a Accounts,
 }
 
 impl Known<'_> {
-    /// The hold that keeps a task from starting, if one does: that which lasts longest.
+    /// Returns the longest hold that keeps a task from starting.
     fn hold(&self, task: &Task, now: Timestamp) -> Option<&Hold> {
         let profile = if task.status != Status::Review {
             &task.assignee
         } else if task.unchecked_run.is_some() {
-            // As whom a check runs, the board does not know.
+            // The board does not know the profile that runs a check.
             &None
         } else {
             &task.reviewer
@@ -83,7 +83,7 @@ impl Known<'_> {
     }
 }
 
-/// Returns what a task waits for; none when it could run or is over.
+/// Returns the reason why a task waits; none when it could run or is over.
 pub(crate) fn of_task(task: &Task, known: &Known<'_>, now: Timestamp) -> Option<Waiting> {
     let on_hold = || known.hold(task, now).map(|hold| hold.waiting(now));
     match task.status {
@@ -174,7 +174,7 @@ fn in_review(task: &Task, nonspawnable: Option<&String>, now: Timestamp) -> Wait
     Waiting::new(WaitingCode::Review, text)
 }
 
-/// How the reason of a block begins where somebody is to look at the work, by a convention of workers.
+/// Prefix of a block's reason that asks for a review, by a convention of workers.
 const REVIEW_REQUIRED: &str = "review-required:";
 
 fn blocked(task: &Task) -> Waiting {
@@ -201,7 +201,7 @@ fn blocked(task: &Task) -> Waiting {
     if task.is_cancelled() {
         return Waiting::new(WaitingCode::Cancelled, reason);
     }
-    // The reasons of the first two are the board's own, and need no kind before them.
+    // The board itself wrote the reasons of the first two kinds, so they need no kind as a prefix.
     let (code, text) = match task.block_kind {
         Some(BlockKind::Approval) => (WaitingCode::Approval, reason.to_owned()),
         Some(BlockKind::GaveUp) => (WaitingCode::GaveUp, reason.to_owned()),
@@ -253,12 +253,12 @@ mod tests {
         }
     }
 
-    /// What a task waits for where these holds stand.
+    /// Returns the reason why a task waits under these holds.
     fn waiting(task: &Task, holds: &[Hold]) -> Option<Waiting> {
         limited(task, holds, BTreeMap::new())
     }
 
-    /// The same, where the last runs of these tasks met a limit.
+    /// Returns the reason why a task waits, when the last runs of these tasks met a limit.
     fn limited(task: &Task, holds: &[Hold], limited: BTreeMap<TaskId, Option<i32>>) -> Option<Waiting> {
         let accounts = Accounts::new();
         let (parents, nonspawnable, ending) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());

@@ -1,4 +1,4 @@
-//! What a worker has to know whose session goes on: what has happened on its task meanwhile.
+//! News for a worker whose session continues: the changes of its task since its last run.
 
 use super::page::{Page, Rank};
 use super::{
@@ -7,7 +7,7 @@ use super::{
 use crate::model::outcome::Outcome;
 use crate::model::run::Run;
 
-/// Writes what is new since the run `last` began. A body that the material has is one that was changed.
+/// Builds the news since the run `last` began. The material has a body only if the body was changed.
 pub(crate) fn news(
     mut material: Material,
     last: &Run,
@@ -40,13 +40,13 @@ pub(crate) fn news(
         page.section("\n## The task was changed\n\n");
         page.part(Rank::Task, "the body", body + "\n");
     }
-    // Notes come with a block.
+    // A worker writes notes when it blocks its task.
     if material.runs.iter().any(|run| run.id >= last.id && run.outcome == Some(Outcome::Blocked)) {
         notes(task, limits, &mut page);
     }
     thread(&material, limits, &mut page);
     parents(&material, limits, place, &mut page);
-    // The last run, and what was found out about its work since: a check that failed, a review.
+    // The last run, and later findings about its work: a failed check, a review.
     attempts(&material, last.id, limits, &mut page);
     page.finish(limits.total)
 }

@@ -1,31 +1,32 @@
-//! A text of sections within a budget of bytes: what matters most gets its room first, and what has none is named.
+//! Page builder: a text of sections within a size limit. The most important parts get space first, and omitted parts are
+//! listed.
 
 use std::collections::BTreeSet;
 
 use super::Context;
 use crate::model::counted::Counted;
 
-/// The list of what was left out has this much room of its own.
+/// Space that is reserved for the list of omitted parts, in bytes.
 const NOTICE: usize = 1024;
 
-/// What is given room before what, the most important first.
+/// Importance of a part, the most important first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rank {
     Task,
-    /// The last word of people and other workers, and how the last attempt ended.
+    /// The latest words of people and other workers, and the end of the last attempt.
     Latest,
-    /// What the tasks before this one have left.
+    /// The results of the parents.
     Parents,
-    /// The files at hand.
+    /// The attached files.
     Files,
-    /// What was said earlier.
+    /// Earlier comments.
     Comments,
-    /// The attempts before the last one.
+    /// The attempts before the last.
     Attempts,
 }
 
 impl Rank {
-    /// Whether parts of this rank follow one another in time.
+    /// True if the parts of this rank form a series in time.
     fn is_of_series(self) -> bool {
         match self {
             Rank::Latest | Rank::Comments | Rank::Attempts => true,
@@ -34,44 +35,44 @@ impl Rank {
     }
 }
 
-/// A piece that is on the page whole or not at all.
+/// Part of the page, which is on it whole or not at all.
 #[derive(Debug)]
 struct Passage {
-    /// The section it stands in.
+    /// Index of its section.
     section: usize,
     rank: Rank,
-    /// What it is called where it is left out.
+    /// Name of the part in the list of omitted parts.
     name: String,
     text: String,
 }
 
-/// Sections in the order in which they are read, each with its parts.
+/// Sections in reading order, each with its parts.
 #[derive(Debug, Default)]
 pub(super) struct Page {
     heads: Vec<String>,
     parts: Vec<Passage>,
-    /// What was left out so far.
+    /// List of omitted parts so far.
     omitted: Vec<String>,
 }
 
 impl Page {
-    /// Begins a section; its head is written with its first part.
+    /// Begins a section. Its head is written with its first part.
     pub(super) fn section(&mut self, head: impl Into<String>) {
         self.heads.push(head.into());
     }
 
-    /// Adds a part to the section that was begun last.
+    /// Adds a part to the latest section.
     pub(super) fn part(&mut self, rank: Rank, name: impl Into<String>, text: String) {
         let section = self.heads.len().saturating_sub(1);
         self.parts.push(Passage { section, rank, name: name.into(), text });
     }
 
-    /// Notes something that is not told.
+    /// Adds an entry to the list of omitted parts.
     pub(super) fn leave_out(&mut self, what: String) {
         self.omitted.push(what);
     }
 
-    /// Cuts text to `limit` bytes, at a character's boundary, with a note that it is cut.
+    /// Cuts a text to `limit` bytes at a character boundary, with a note about the cut.
     pub(super) fn cut(&mut self, text: &str, limit: usize, what: &str) -> String {
         if text.len() <= limit {
             return text.to_owned();
@@ -82,8 +83,8 @@ impl Page {
         format!("{}\n[{} left out]", &text[..end], Counted(left_out, "byte"))
     }
 
-    /// Writes what fits into `total` bytes. Among parts of one rank the later ones go first; where one of them finds no
-    /// room, neither do those before it, so that no series has a hole.
+    /// Writes the parts that fit into `total` bytes. Within a rank, later parts go first. In a series, a part that does
+    /// not fit excludes all parts before it, so that no series has a gap.
     pub(super) fn finish(mut self, total: usize) -> Context {
         let mut room = total.saturating_sub(NOTICE);
         let mut told = BTreeSet::new();
@@ -91,6 +92,7 @@ impl Page {
         let mut full = BTreeSet::new();
         let mut order: Vec<usize> = (0..self.parts.len()).collect();
         order.sort_by_key(|at| (self.parts[*at].rank, std::cmp::Reverse(*at)));
+        // First pass, by rank: choose the parts that fit.
         for at in order {
             let part = &self.parts[at];
             let head = if heads.contains(&part.section) { 0 } else { self.heads[part.section].len() };
@@ -102,6 +104,7 @@ impl Page {
             heads.insert(part.section);
             told.insert(at);
         }
+        // Second pass, in reading order: write the chosen parts, and join neighbouring omitted parts into one entry.
         let mut text = String::new();
         let mut section = None;
         let mut gap: Vec<&Passage> = Vec::new();
@@ -130,7 +133,7 @@ impl Page {
     }
 }
 
-/// Names parts that follow one another.
+/// Returns the name of a group of neighbouring omitted parts.
 fn named(gap: &[&Passage]) -> String {
     let bytes: usize = gap.iter().map(|part| part.text.len()).sum();
     match gap {
@@ -140,7 +143,7 @@ fn named(gap: &[&Passage]) -> String {
     }
 }
 
-/// Names what was left out, in at most `room` bytes.
+/// Returns the list of omitted parts, in at most `room` bytes.
 fn notice(omitted: &[String], room: usize) -> String {
     if omitted.is_empty() {
         return String::new();

@@ -1,9 +1,10 @@
-//! What the context of a proposal's worker has: the task that it is for, what to return, and whom it may name.
+//! Part of a context for the worker of a proposal: the subject, the form of the result, and the profiles that it may
+//! name.
 
 use super::page::{Page, Rank};
 use super::{Brief, ContextLimits, inline, quote};
 
-/// Tells a worker what it is to propose.
+/// Adds the instructions for a proposal.
 pub(super) fn told(brief: &Brief, limits: ContextLimits, page: &mut Page) {
     let Brief { proposal, subject, facts } = brief;
     let kind = proposal.kind;
