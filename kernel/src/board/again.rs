@@ -1,4 +1,4 @@
-//! `retry` and `cancel`: a person starts a task once more, or ends it where it stands.
+//! The verbs `retry` and `cancel`: a person starts a task once more, or ends its work.
 
 use super::verdict::Settled;
 use super::{Board, Reopened};
@@ -12,8 +12,8 @@ use crate::model::verdict::{Blocking, cancelled_by};
 use crate::rules::recurrence::Recurrence;
 
 impl Board<'_> {
-    /// Puts a task into the queue that gave up, was cancelled or blocked, waits for another attempt, or is done. Its failures
-    /// and its times of being blocked are forgotten. The reason is kept as a comment, which its next worker reads.
+    /// Puts a task back into the queue: a task that gave up, was cancelled, is blocked or done, or waits for its next
+    /// try. Its counts of failures and blocks are reset. A comment keeps the reason for the next worker.
     pub fn retry(&mut self, id: &TaskId, reason: Option<&str>, actor: &Actor) -> Result<Reopened, Error> {
         let task = self.for_person(id, actor, "retry a task")?;
         if let (Some(question), None) = (task.open_question(), reason) {
@@ -34,8 +34,8 @@ impl Board<'_> {
         Ok(Reopened { task, begun: Vec::new() })
     }
 
-    /// Ends the run of a task, or its wait for one; it then is blocked until a person retries or archives it. The reason is
-    /// kept as a comment.
+    /// Ends the run of a task, or its wait for a run. The task is then blocked until a person retries or archives it. A
+    /// comment keeps the reason.
     pub fn cancel(&mut self, id: &TaskId, reason: Option<&str>, actor: &Actor) -> Result<Settled, Error> {
         let task = self.for_person(id, actor, "cancel a task")?;
         let Some(run) = task.current_run_id else {
@@ -56,7 +56,7 @@ impl Board<'_> {
     }
 }
 
-/// The refusal to end what does not go on anyway.
+/// Returns the refusal to cancel a task that does not run.
 fn not_cancelled(error: Error) -> Error {
     let error = named(error, "cancel");
     let Error::Illegal { task, status: status @ (Status::Blocked | Status::Triage), change, .. } = error
@@ -67,7 +67,7 @@ fn not_cancelled(error: Error) -> Error {
     Error::Illegal { task, status, change, hint }
 }
 
-/// The same refusal, of the change that was asked for.
+/// Returns the same refusal with the name of the requested change.
 fn named(error: Error, change: &'static str) -> Error {
     if let Error::Illegal { task, status, hint, .. } = error {
         Error::Illegal { task, status, change, hint }

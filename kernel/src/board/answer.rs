@@ -1,4 +1,4 @@
-//! Answers to what a worker asked.
+//! Answers to the questions of workers and missions.
 
 use serde_json::json;
 
@@ -12,20 +12,21 @@ use crate::model::outcome::BlockKind;
 use crate::model::task::Task;
 use crate::model::verdict::Question;
 
-/// An answer that was given.
+/// Result of an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answered {
-    /// The task as it stands.
+    /// The task after the answer.
     pub task: Task,
-    /// The answer, in words.
+    /// Answer that the reply means.
     pub answer: String,
 }
 
 impl Board<'_> {
-    /// Answers the question of a blocked task and lets it go on. The answer is kept as a comment, for its next worker.
+    /// Answers the question of a blocked task and unblocks it. A comment keeps the answer for the next worker.
     pub fn answer(&mut self, id: &TaskId, reply: &str, actor: &Actor) -> Result<Answered, Error> {
         let task = self.for_person(id, actor, "answer a question")?;
         limits::bytes("answer", reply, limits::SUMMARY)?;
+        // A task without a question of its own may stand for a mission that asks.
         if (task.block_kind != Some(BlockKind::NeedsInput) || task.is_cancelled())
             && let Some(answered) = self.answer_mission(&task, reply, actor)?
         {

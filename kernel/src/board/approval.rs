@@ -1,4 +1,4 @@
-//! Approvals: a task that needs one parks when its parents are done, and only its approver lets it go on.
+//! Approvals: a task that needs an approval is blocked when its parents are done, and only its approver lets it go on.
 
 use serde_json::json;
 
@@ -20,11 +20,11 @@ use crate::model::verdict::{Blocking, Finding, Question, Verdict};
 use crate::rules::{authority, new_task};
 use crate::store::fields::Field;
 
-/// The most parents that a request describes; `show` names the others.
+/// Largest number of parents that a request describes; `show` lists the others.
 const FINDINGS: usize = 20;
 
 impl Board<'_> {
-    /// Puts what the tasks before have come to into the request, and says that it waits.
+    /// Puts the results of the parents into the request, and announces it.
     pub(super) fn ask_for_approval(&self, id: &TaskId, actor: &str) -> Result<(), Error> {
         let task = self.expect_task(id)?;
         let mut results = Vec::new();
@@ -44,7 +44,7 @@ impl Board<'_> {
         self.tell_requested(&task, actor)
     }
 
-    /// Starts the time that a request has, and says that it waits.
+    /// Starts the time limit of a request, and announces it.
     fn tell_requested(&self, task: &Task, actor: &str) -> Result<(), Error> {
         let until = self.rule(task).expires.map(|time| self.now().after(time));
         self.tx.set_approval_end(&task.id, until)?;
@@ -57,13 +57,14 @@ impl Board<'_> {
         self.append(task, None, EventKind::ApprovalRequested, payload, actor)
     }
 
-    /// What the configuration says of the class of a task's approval. A class that it does not have any more asks any person.
+    /// Returns the rule of the task's approval class. A class that the configuration no longer has may be approved by any
+    /// person.
     fn rule(&self, task: &Task) -> ApprovalRule {
         let class = task.approval.class.as_ref();
         class.and_then(|class| self.quotas.approvals.of(class).ok()).unwrap_or_default()
     }
 
-    /// Applies the gate of its class to a new task. Returns the class where the configuration allows it without an approval.
+    /// Applies the gate of its class to a new task. Returns the class if the configuration allows it without an approval.
     pub(super) fn apply_gate(&self, new: &mut NewTask) -> Result<Option<ApprovalClass>, Error> {
         let Some(class) = new.approval.class.clone() else { return Ok(None) };
         match self.quotas.approvals.of(&class)?.gate {
@@ -79,7 +80,7 @@ impl Board<'_> {
         }
     }
 
-    /// Says that the configuration allows what a task does.
+    /// Records that the configuration allows an action.
     pub(super) fn tell_allowed(
         &self,
         task: &Task,
@@ -90,8 +91,8 @@ impl Board<'_> {
         self.append(task, run, EventKind::ApprovalGranted, payload, SYSTEM)
     }
 
-    /// Asks for the approval of what a worker is about to do. Its run ends with it; the next one of the task reads what was decided.
-    /// What the configuration allows goes on at once.
+    /// Asks for the approval of a worker's next act. The run ends with the request, and the next run reads the decision.
+    /// An act that the configuration allows goes on at once.
     pub fn ask_approval(
         &mut self,
         id: &TaskId,
@@ -128,7 +129,7 @@ impl Board<'_> {
         self.decide(id, Verdict::Block(blocking), None, actor)
     }
 
-    /// Has a task need the approval that its run has asked for, where it stands blocked for it.
+    /// Gives a task the approval that its run has asked for, when the end of the run blocks the task for it.
     pub(super) fn keep_asked_approval(&self, run: &Run, to: State) -> Result<(), Error> {
         let Some(Verdict::Block(Blocking { question: Some(question), .. })) = &run.verdict else {
             return Ok(());
@@ -140,7 +141,7 @@ impl Board<'_> {
         Ok(())
     }
 
-    /// Lets a task go on that waits for an approval.
+    /// Grants the approval that a task waits for.
     pub(super) fn grant(
         &mut self,
         task: &Task,
@@ -151,8 +152,8 @@ impl Board<'_> {
         self.let_go_on(task, comment, None, actor)
     }
 
-    /// Lets a task go on in place of the approver that it names: somebody who cannot be reached, or is nobody. The log
-    /// tells whom it overrode.
+    /// Grants an approval in place of the approver that the task names, who cannot be reached or does not exist. The
+    /// event names the overridden approver.
     pub fn override_approval(
         &mut self,
         id: &TaskId,
@@ -189,6 +190,7 @@ impl Board<'_> {
         if task.approval.state == Some(ApprovalState::Required) {
             self.set(id, &Field::Approval(ApprovalState::Granted))?;
         }
+        // Work that was handed over before goes back to its review.
         let from = self.standing(id)?;
         let gate = match task.work_by {
             Some(_) => Gate::Review,
@@ -206,8 +208,8 @@ impl Board<'_> {
         self.settled(id, None)
     }
 
-    /// Refuses to let a task go on that waits for an approval: it goes to triage, where a person changes it or archives
-    /// it. The tasks that wait for it go on waiting.
+    /// Denies the approval that a task waits for. The task goes to triage, where a person changes or archives it. Its
+    /// children go on waiting.
     pub fn deny(&mut self, id: &TaskId, reason: &str, actor: &Actor) -> Result<Settled, Error> {
         limits::filled("reason", reason, "say why not")?;
         limits::bytes("reason", reason, limits::SUMMARY)?;
@@ -226,13 +228,13 @@ impl Board<'_> {
         self.turn_down(&task, reason, actor)
     }
 
-    /// Denies a request that nobody has decided in its time.
+    /// Denies a request that was not decided in time.
     pub(super) fn deny_expired(&mut self, id: &TaskId) -> Result<(), Error> {
         let task = self.expect_task(id)?;
         self.turn_down(&task, "nobody approved it in time", &Actor::system()).map(drop)
     }
 
-    /// What a worker has asked for is answered, and its task goes on without it; another task goes to triage.
+    /// Denies a request. A task whose worker has asked goes on without the act; any other task goes to triage.
     fn turn_down(&mut self, task: &Task, reason: &str, actor: &Actor) -> Result<Settled, Error> {
         let id = &task.id;
         let from = self.standing(id)?;
@@ -257,7 +259,7 @@ impl Board<'_> {
         self.settled(id, None)
     }
 
-    /// What a task that waits for an approval says.
+    /// Returns the block reason of a task that waits for an approval.
     pub(super) fn approval_reason(&self, task: &Task) -> String {
         let approvers = self.rule(task).approvers.join(" or ");
         let others = if approvers.is_empty() { "a person" } else { approvers.as_str() };
@@ -266,8 +268,8 @@ impl Board<'_> {
         format!("waits for the approval of {whom}{class}")
     }
 
-    /// Refuses an actor that is not the approver: the one that the task names, else one of those of its class, else any person, but
-    /// never the assignee.
+    /// Refuses an actor who may not approve. Allowed is the approver that the task names, else an approver of the class,
+    /// else any person. The assignee is never allowed.
     fn may_decide(&self, task: &Task, actor: &Actor) -> Result<(), Error> {
         let hint = format!("{}; see `supervisor show {}`", self.approval_reason(task), task.id);
         if task.assignee.as_ref().is_some_and(|assignee| actor.works_as(assignee)) {
@@ -276,7 +278,7 @@ impl Board<'_> {
         let named = self.rule(task).approvers;
         let is_one = |approver: &String| actor.is_approver(approver);
         let allowed = match &task.approval.approver {
-            // What a worker asks for, no worker approves.
+            // No worker approves the request of a worker.
             Some(approver) if asked(task).is_none() => actor.is_approver(approver),
             Some(approver) => actor.kind != ActorKind::Worker && actor.is_approver(approver),
             None => actor.kind != ActorKind::Worker && (named.is_empty() || named.iter().any(is_one)),
@@ -294,7 +296,7 @@ impl Board<'_> {
     }
 }
 
-/// The class and the text of what a worker has asked for; none where a task waits since it was made.
+/// Returns the class and the text of a worker's request; none for a task that needed the approval from the start.
 fn asked(task: &Task) -> Option<(&ApprovalClass, &str)> {
     let question = task.question.as_ref()?;
     Some((question.approval.as_ref()?, question.text.as_str()))
@@ -307,7 +309,7 @@ fn denied_by_rule(class: &ApprovalClass) -> Error {
     )
 }
 
-/// Refuses a new task whose approval would be none, or its maker's own.
+/// Refuses a new task with a meaningless approval, or with its maker as the approver.
 pub(super) fn validate(new: &NewTask, actor: &Actor) -> Result<(), Error> {
     new_task::approval(new)?;
     let Some(approver) = &new.approval.approver else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! Out of sight, and out of existence.
+//! Archives tasks, and deletes archived tasks.
 
 use std::collections::BTreeSet;
 
@@ -19,18 +19,18 @@ use crate::model::words::words;
 use crate::rules::authority;
 
 words! {
-    /// What happens to the children of a task that is archived without being done.
+    /// Treatment of the children of a task that is archived without being done.
     "detach"
     Detach {
-        /// Open children refuse it.
+        /// The archive is refused while children wait.
         Refuse => "refuse",
-        /// Open children no longer wait for it.
+        /// The waiting children are unlinked.
         Unlink => "unlink",
     }
 }
 
 impl Board<'_> {
-    /// Archives a task; its open run is ended first.
+    /// Archives a task. An open run is ended first.
     pub fn archive(&mut self, id: &TaskId, detach: Detach, actor: &Actor) -> Result<Settled, Error> {
         let task = self.for_person(id, actor, "archive a task")?;
         let children = self.tx.open_children(id)?;
@@ -57,9 +57,9 @@ impl Board<'_> {
         Ok(settled)
     }
 
-    /// Deletes an archived task with its runs, links, comments and attachments; its events stay, and its id is never
-    /// given out again. Children that waited for it go on. Returns what its attachments held: what no other one holds is
-    /// for the caller to sweep.
+    /// Deletes an archived task with its runs, links, comments and attachments. Its events stay, and its id is never used
+    /// again. Children that waited for it go on. Returns the digests of its attachments; the caller removes the files
+    /// that no other attachment uses.
     pub fn delete(&mut self, id: &TaskId, actor: &Actor) -> Result<BTreeSet<Digest>, Error> {
         authority::person(actor, "delete a task")?;
         let task = self.deletable(id, actor)?;
@@ -97,7 +97,7 @@ impl View<'_> {
     /// Returns a task that may be deleted.
     ///
     /// # Errors
-    /// [`Error::Conflict`] for one that is not archived: it may have a worker.
+    /// [`Error::Conflict`] for a task that is not archived, because it may have a worker.
     pub fn deletable(&self, id: &TaskId, actor: &Actor) -> Result<Task, Error> {
         let task = self.task_for(id, actor)?;
         if task.status == Status::Archived {

@@ -1,4 +1,4 @@
-//! Files that belong to tasks. The board knows what they hold by name; [`Blobs`](crate::Blobs) keep the bytes.
+//! Attachments of tasks. The board stores names and digests; [`Blobs`](crate::Blobs) store the bytes.
 
 use serde_json::json;
 
@@ -17,7 +17,7 @@ use crate::rules::authority;
 use crate::store::attachments::Origin;
 
 impl Board<'_> {
-    /// Notes a file on a task. A worker attaches to its own task only.
+    /// Adds an attachment to a task. A worker attaches files to its own task only.
     pub fn attach(&mut self, id: &TaskId, file: &NewAttachment, actor: &Actor) -> Result<Attachment, Error> {
         let task = self.task_for(id, actor)?;
         attachable(id, &file.filename, actor)?;
@@ -32,11 +32,11 @@ impl Board<'_> {
         self.add_file(&task, file, &Origin { by, run, artifact: None }, &actor.label())
     }
 
-    /// Forgets a file of a task. Returns what it was: what no other one holds is for the caller to sweep.
+    /// Removes an attachment from its task and returns it. The caller removes the file if no other attachment uses it.
     pub fn detach_file(&mut self, number: AttachmentId, actor: &Actor) -> Result<Attachment, Error> {
         authority::person(actor, "remove an attachment")?;
         let file = self.attachment(number)?.ok_or_else(|| Error::missing(Missing::Attachment, number))?;
-        // A file of a task that the caller does not see is not there for it either.
+        // An attachment of a task that the caller may not see does not exist for the caller.
         let task = self.task_for(&file.task_id, actor).map_err(|error| {
             if matches!(error, Error::NotFound { .. }) {
                 Error::missing(Missing::Attachment, number)
@@ -77,7 +77,7 @@ impl Board<'_> {
 }
 
 impl crate::board::view::View<'_> {
-    /// Refuses an attachment before its bytes are taken.
+    /// Refuses an attachment before its bytes are transferred.
     pub fn may_attach(&self, id: &TaskId, filename: &str, actor: &Actor) -> Result<(), Error> {
         self.task_for(id, actor)?;
         attachable(id, filename, actor)
@@ -89,7 +89,7 @@ fn attachable(id: &TaskId, name: &str, actor: &Actor) -> Result<(), Error> {
     plain(name)
 }
 
-/// Refuses what is not the name of a file.
+/// Refuses a text that is not a plain file name.
 pub(super) fn plain(name: &str) -> Result<(), Error> {
     let refuse = |why: &str| {
         let hint = "give it a plain name of up to 255 bytes with --name";

@@ -1,11 +1,11 @@
-//! A step that may fail without its neighbours: one task of a bulk verb.
+//! Savepoints: a step that can fail or be undone inside a larger job, such as one task of a bulk verb.
 
 use super::Board;
 use crate::model::error::Error;
 use crate::store::tx::Savepoint;
 
 impl Board<'_> {
-    /// Runs `step` to see what it would come to: whatever it did is undone.
+    /// Runs `step` and undoes all its changes, to show its result.
     pub fn rehearse<T>(&mut self, step: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
         self.tx.savepoint(Savepoint::Attempt)?;
         let outcome = step(self);
@@ -13,9 +13,9 @@ impl Board<'_> {
         outcome
     }
 
-    /// Runs `step` in a savepoint of its own: what it did is undone when it fails, and the job goes on.
+    /// Runs `step` in a savepoint. A failed step is undone, and the job goes on.
     ///
-    /// An error of the store itself is returned like any other; the job should then fail as a whole.
+    /// The caller should let the whole job fail on an error of the store itself.
     pub fn attempt<T>(&mut self, step: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
         self.tx.savepoint(Savepoint::Attempt)?;
         match step(self) {

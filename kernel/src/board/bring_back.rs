@@ -1,4 +1,4 @@
-//! Tasks that are over, brought back: what was done into the queue, what was archived to where it stood.
+//! Reopens finished tasks into the queue, and returns archived tasks to their former states.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -18,16 +18,16 @@ use crate::rules::recurrence::Recurrence;
 use crate::store::fields::Field;
 use crate::store::tasks::Standing;
 
-/// A task that was done and is to be done again.
+/// Result of reopening a task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reopened {
     /// The task after the step.
     pub task: Task,
-    /// Its children that have begun: they go on with the result that it had.
+    /// Children that have already started. They go on with the earlier result.
     pub begun: Vec<TaskId>,
 }
 
-/// Where an unfinished task stood when it was archived, as its event keeps it.
+/// State of an unfinished task before it was archived, as its event stores it.
 #[derive(Debug, Deserialize)]
 struct Former {
     from: State,
@@ -42,8 +42,8 @@ struct Former {
 }
 
 impl Board<'_> {
-    /// Puts a task that is done back into the queue. Its result, files and attempts stay; children that wait for it wait
-    /// again, and those that have begun go on. The reason is kept as a comment, which its next worker reads.
+    /// Puts a finished task back into the queue. Its result, files and attempts stay. Children that have not started wait
+    /// again, and started children go on. A comment keeps the reason for the next worker.
     pub fn reopen(&mut self, id: &TaskId, reason: Option<&str>, actor: &Actor) -> Result<Reopened, Error> {
         let task = self.for_person(id, actor, "reopen a task")?;
         let from = self.standing(id)?;
@@ -66,8 +66,8 @@ impl Board<'_> {
         Ok(Reopened { task: self.expect_task(id)?, begun })
     }
 
-    /// Brings an archived task back: done where it was, else where it stood. One that was at work waits for another run; one of
-    /// which the log does not know any more where it stood waits for a person.
+    /// Brings a task back from the archive: a finished task as done, any other task to its former state. A task that was
+    /// running waits for another run. A task whose former state is no longer in the log waits for a person.
     pub fn unarchive(&mut self, id: &TaskId, actor: &Actor) -> Result<Task, Error> {
         let task = self.for_person(id, actor, "unarchive a task")?;
         let from = self.standing(id)?;
@@ -83,7 +83,7 @@ impl Board<'_> {
         let to = super::legal(id, from.state, change)?;
         let record = Record::new(EventKind::Unarchived, json!({ "status": to.status() }), &label)
             .blocking(blocking.as_ref());
-        // Before the move, which keeps it where it has a meaning.
+        // This comes before the move, because the move clears the author unless the new state has a use for it.
         if let Some(author) = former.and_then(|former| former.work_by) {
             self.set(id, &Field::WorkBy(&author))?;
         }
@@ -91,7 +91,7 @@ impl Board<'_> {
         self.expect_task(id)
     }
 
-    /// What the event of an archived task keeps of where it stood.
+    /// Returns the former state for the event of an archived task.
     pub(super) fn standing_kept(task: &Task, from: &Standing) -> Value {
         let mut kept = json!({
             "from": from.state, "reason": task.block_reason, "question": task.question, "work_by": task.work_by,
@@ -102,7 +102,7 @@ impl Board<'_> {
         kept
     }
 
-    /// Unlinks parents that were archived unfinished: nobody will ever do them.
+    /// Unlinks parents that were archived unfinished, because they will never be done.
     pub(super) fn leave_archived_parents(&self, task: &Task, label: &str) -> Result<(), Error> {
         for parent in self.open_parents(&task.id)? {
             if self.expect_task(&parent)?.status == Status::Archived {
@@ -112,7 +112,7 @@ impl Board<'_> {
         Ok(())
     }
 
-    /// Where an archived task stood; none where its event is folded, or is that of a run's end.
+    /// Returns the former state of an archived task; none for a finished task, and for a task whose event was folded.
     fn former(&self, from: &Standing, id: &TaskId) -> Result<Option<Former>, Error> {
         if !matches!(from.state, State::Archived { finished: WasDone::No }) {
             return Ok(None);
@@ -126,6 +126,7 @@ impl Board<'_> {
         };
         let event = self.events(&last)?.pop();
         let Some(event) = event else { return Ok(None) };
+        // A run's end archived the task, so it had been running.
         if let Some(run) = event.run_id {
             return Ok(Some(Former {
                 from: State::Running { run, verdict: None },
@@ -138,7 +139,7 @@ impl Board<'_> {
         Ok(event.payload.and_then(|payload| serde_json::from_value(payload).ok()))
     }
 
-    /// Where an unfinished task goes that stood somewhere.
+    /// Returns the destination of an unfinished task, by its former state.
     fn stood(
         &self,
         id: &TaskId,

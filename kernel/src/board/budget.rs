@@ -1,4 +1,4 @@
-//! What runs use of their budgets, and the hold on a tenant or an account that has none left for today.
+//! Use of budgets by runs, and holds on tenants and accounts whose budget of the day is spent.
 
 use std::time::Duration;
 
@@ -20,12 +20,13 @@ use crate::model::verdict::{Blocking, Verdict};
 use crate::rules::budget::{Sharing, SpentBudget};
 use crate::store::holds::By;
 
-/// When a task whose run met the budget of a day is ready again; a hold keeps it from starting as long as that is spent.
+/// Pause before a task whose run met a day's budget is ready again. As long as the budget is spent, a hold keeps the task
+/// from starting.
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl Board<'_> {
-    /// Records what went through the proxy of a run so far, and how the run and those that pay for it stand then. A run that has
-    /// ended is left as it is.
+    /// Records the traffic through the proxy of a run so far, and returns the use of the run and of its payers. Does
+    /// nothing to the record of a run that has ended.
     pub fn record_egress(&mut self, id: RunId, egress: &Egress) -> Result<Balance, Error> {
         let run = self.expect_run(id)?;
         if run.ended_at.is_none() {
@@ -37,7 +38,7 @@ impl Board<'_> {
         self.balance(id)
     }
 
-    /// Notes that an open run was refused a request because a budget is spent. Does nothing for a run that has ended.
+    /// Records that a request of an open run was refused for a spent budget. Does nothing for a run that has ended.
     pub fn note_budget_spent(&mut self, run: RunId, spent: &SpentBudget) -> Result<(), Error> {
         let payload = json!({
             "key": spent.key, "of": spent.payer.as_ref().map(|payer| payer.scope), "name": spent.payer.as_ref().map(|payer| &payer.name),
@@ -46,7 +47,7 @@ impl Board<'_> {
         self.note_of_run(run, EventKind::BudgetSpent, payload)
     }
 
-    /// Keeps what the agent of a run says that it has used, and charges what is new of it to all that have a budget or a limit on it.
+    /// Stores the use that an agent reports, and charges its growth to the mission and to all payers.
     pub(super) fn keep_spent(&self, run: &Run, spent: &Spent) -> Result<(), Error> {
         let before = self.tx.spent_of(run.id)?.unwrap_or_default();
         let used = self.tx.used_by(run, spent)?;
@@ -64,8 +65,8 @@ impl Board<'_> {
         self.charge_days(run, more, believed(&now).since(believed(&before)))
     }
 
-    /// Ends a run that has used up its own budget by what its agent reports, and has no proxy that would refuse it anything: its task asks
-    /// a person.
+    /// Ends a run that has spent its own budget by its agent's reports. With a proxy, the proxy refuses the next request
+    /// instead. The task then asks a person.
     pub(super) fn end_over_budget(&mut self, run: &Run) -> Result<(), Error> {
         if run.verdict.is_some() || run.stop_reason.is_some() || self.tx.egress_of(run.id)?.is_some() {
             return Ok(());
@@ -77,7 +78,7 @@ impl Board<'_> {
         self.decide(&run.task_id, Verdict::Block(blocking), Some(run.id), &Actor::system()).map(drop)
     }
 
-    /// Adds what a run has used to this day of those that pay for it; `of_account` is what its account counts of that.
+    /// Adds use to this day of the run's payers. `of_account` is the part that the account counts.
     fn charge_days(&self, run: &Run, more: Consumed, of_account: Consumed) -> Result<(), Error> {
         if more == Consumed::default() {
             return Ok(());
@@ -96,7 +97,7 @@ impl Board<'_> {
         Ok(())
     }
 
-    /// Holds the tasks of who has used up a budget of today.
+    /// Places a hold on a payer that has spent a budget of today.
     fn hold_where_spent(&self, used: &DayUse, run: Option<&Run>) -> Result<(), Error> {
         let Some(spent) = self.quotas.budgets.spent_on_day(used) else { return Ok(()) };
         let on = HoldOn { scope: used.payer.scope.hold_scope(), name: used.payer.name.clone() };
@@ -109,8 +110,8 @@ impl Board<'_> {
         self.place(&on, &new, By { label: SYSTEM, within: &Within::Board, run }).map(drop)
     }
 
-    /// Brings the holds for spent budgets in line with the budgets as they are now, which somebody may have changed: those ends that are
-    /// spent no more, and those begin that are.
+    /// Adjusts the holds for spent budgets after a change of the budgets: removes holds that have lost their reason, and
+    /// places new ones.
     pub fn apply_budgets(&mut self) -> Result<(), Error> {
         let day = self.clock.day();
         for hold in self.holds()?.into_iter().filter(|hold| hold.kind == HoldKind::Budget) {
@@ -125,7 +126,7 @@ impl Board<'_> {
         Ok(())
     }
 
-    /// Grants who is held for a spent budget as much again, as often as it takes, for today.
+    /// Grants a payer its budget again for today, as many times as needed.
     pub(super) fn grant_budget(&self, hold: &Hold) -> Result<(), Error> {
         let Some(payer) = payer_of(hold) else { return Ok(()) };
         let day = self.clock.day().date;
@@ -134,7 +135,7 @@ impl Board<'_> {
         while let Some(spent) = self.quotas.budgets.spent_on_day(&used) {
             let base = spent.allowed / used.more.saturating_add(1);
             if base == 0 {
-                // Nothing is allowed at all, and as much again is nothing.
+                // A budget of zero stays spent, however often it is granted.
                 break;
             }
             more = more.max(spent.count / base);
@@ -143,8 +144,8 @@ impl Board<'_> {
         self.tx.grant_day(&payer, &day, more)
     }
 
-    /// What the end of a run means that was refused because of a budget: its own is a question to a person; that of a day is over on
-    /// the next one.
+    /// Changes the ending of a run that a spent budget refused. Its own budget becomes a question to a person. A budget
+    /// of a day becomes a retry, which the hold delays to the next day.
     pub(super) fn as_budget_says(&self, run: &Run, ending: Ending) -> Result<Ending, Error> {
         let refused = self.tx.egress_of(run.id)?.is_some_and(|egress| egress.over_budget > 0);
         let gave_up = match &ending.cause {
@@ -176,7 +177,7 @@ impl Board<'_> {
 }
 
 impl View<'_> {
-    /// Returns how a run and those that pay for it stand.
+    /// Returns the use of a run and of its payers.
     pub fn balance(&self, id: RunId) -> Result<Balance, Error> {
         let (run, day) = (self.expect_run(id)?, self.clock.day());
         let payers =
@@ -184,14 +185,14 @@ impl View<'_> {
         Ok(Balance { run: self.consumed_by(id)?, payers })
     }
 
-    /// What a run has used so far.
+    /// Returns the use of a run so far.
     fn consumed_by(&self, run: RunId) -> Result<Consumed, Error> {
         let through = self.tx.egress_of(run)?.as_ref().map(through).unwrap_or_default();
         let reported = self.tx.spent_of(run)?.as_ref().map(reported).unwrap_or_default();
         Ok(through.plus(reported))
     }
 
-    /// Returns what a caller may see of the ledger since a day, added up.
+    /// Returns the sums of the ledger since a day, as far as the caller may see them.
     pub fn spend(
         &self,
         by: SpendBy,
@@ -203,14 +204,14 @@ impl View<'_> {
         self.tx.ledger(by, since.unwrap_or_default(), only, limits::REPLY_ROWS)
     }
 
-    /// Returns what was used today, and on all days together: by each tenant, profile and account.
+    /// Returns the use of today, and of all days together: by each tenant, profile and account.
     pub fn day_uses(&self) -> Result<(Vec<DayUse>, Vec<DayUse>), Error> {
         let today = self.tx.uses_on(&self.clock.day().date)?;
         Ok((today, self.tx.uses_of_all_days(limits::REPLY_ROWS)?))
     }
 }
 
-/// What went through a proxy, as a budget counts it.
+/// Returns the traffic through a proxy, as budgets count it.
 fn through(egress: &Egress) -> Consumed {
     Consumed {
         requests: egress.requests,
@@ -219,7 +220,7 @@ fn through(egress: &Egress) -> Consumed {
     }
 }
 
-/// What an agent reports, as a budget counts it.
+/// Returns the use that an agent reports, as budgets count it.
 fn reported(spent: &Spent) -> Consumed {
     Consumed {
         tokens: spent.all_tokens(),
@@ -228,7 +229,7 @@ fn reported(spent: &Spent) -> Consumed {
     }
 }
 
-/// Who pays for a run.
+/// Returns the payers of a run.
 fn payers(run: &Run) -> Vec<Payer> {
     let payer = |scope, name: Option<&str>| Some(Payer { scope, name: name?.to_owned() });
     let (tenant, profile) = (run.tenant.as_ref(), run.profile.as_ref());

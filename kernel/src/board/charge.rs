@@ -1,11 +1,11 @@
-//! What a worker's write costs, and the refusal of what goes beyond its bounds.
+//! Charges for the writes of workers, and refusal of writes beyond a quota.
 
 use super::Board;
 use crate::model::actor::Actor;
 use crate::model::error::Error;
 use crate::model::quota::Bound;
 
-/// What one write adds.
+/// Cost of one write.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cost {
     bound: Bound,
@@ -15,34 +15,34 @@ pub(super) struct Cost {
 }
 
 impl Cost {
-    /// One of what a bound counts.
+    /// Returns the cost of one resource that a bound limits.
     pub(super) fn one(bound: Bound) -> Self {
         Self { bound, text: 0, file: 0, links: 0 }
     }
 
-    /// The same with texts.
+    /// Adds the lengths of texts.
     pub(super) fn text<'t>(self, texts: impl IntoIterator<Item = &'t str>) -> Self {
         let length: usize = texts.into_iter().map(str::len).sum();
         Self { text: self.text.saturating_add(u64::try_from(length).unwrap_or(u64::MAX)), ..self }
     }
 
-    /// The same with links.
+    /// Sets the number of links.
     pub(super) fn links(self, count: usize) -> Self {
         Self { links: u64::try_from(count).unwrap_or(u64::MAX), ..self }
     }
 
-    /// The same with a file.
+    /// Sets the size of a file.
     pub(super) fn file(self, size: u64) -> Self {
         Self { file: size, ..self }
     }
 }
 
 impl Board<'_> {
-    /// Counts a write of a worker and refuses it beyond a bound. People are not bound, but those who see one tenant alone: they
-    /// may not go beyond what it keeps.
+    /// Charges a worker's write, and refuses it beyond a quota. People have no quota, except callers that see a single
+    /// tenant: the quotas of that tenant apply to them.
     ///
-    /// A verdict is never charged: a run that has used up everything can still say how it went. The files that it hands over are,
-    /// and one that does not fit is left out.
+    /// A verdict is never charged, so that a run without any quota left can still report. The files that it hands over
+    /// are charged, and a file beyond the quota is left out.
     pub(super) fn charge(&self, actor: &Actor, cost: Cost) -> Result<(), Error> {
         let tenant = actor.tenant.as_ref();
         if cost.bound != Bound::Notes {

@@ -1,4 +1,4 @@
-//! Chats: which task a reply is about, in which directory the tasks of a thread work, and what a message mentions.
+//! Chats: finds the tasks that a reply is about, sets the directory of a thread's tasks, and makes tasks for mentions.
 
 use super::Board;
 use crate::board::view::View;
@@ -11,15 +11,15 @@ use crate::model::note::Mention;
 use crate::model::task::NewTask;
 use crate::rules::{authority, mention};
 
-/// How many tasks one message can be about: those of a digest.
+/// Largest number of tasks that a message can be about: the tasks of a digest.
 const TASKS: u32 = 32;
-/// How many threads of a channel may have a directory.
+/// Largest number of threads of a channel that have a directory.
 const PLACES: u32 = 1000;
-/// The most characters of a message that the title of its task has.
+/// Longest title of a task that a message makes, in characters.
 const SUBJECT: usize = 120;
 
 impl View<'_> {
-    /// Returns the tasks whose latest message in a chat has this id, as far as a caller may see them.
+    /// Returns the tasks whose latest message in a chat has this id, as far as the caller may see them.
     pub fn tasks_of_message(
         &self,
         (channel, chat): (&str, &str),
@@ -30,7 +30,7 @@ impl View<'_> {
         self.tx.tasks_of_message((channel, chat), message, actor.tenant.as_ref(), TASKS)
     }
 
-    /// Returns the tasks with an open question that was sent to an address, as far as a caller may see them.
+    /// Returns the tasks with an open question that was sent to an address, as far as the caller may see them.
     pub fn questions_at(&self, address: &Address, actor: &Actor) -> Result<Vec<TaskId>, Error> {
         authority::person(actor, "look for the questions of a chat")?;
         self.tx.questions_at(address, actor.tenant.as_ref(), TASKS)
@@ -43,7 +43,8 @@ impl View<'_> {
 }
 
 impl Board<'_> {
-    /// Has the tasks of a thread work in a directory; without one, in scratch directories. Returns whether that is a change.
+    /// Sets the directory in which the tasks of a thread work; none means scratch directories. Returns true if this is a
+    /// change.
     pub fn place_chat(
         &mut self,
         address: &Address,
@@ -70,8 +71,8 @@ impl Board<'_> {
         Ok(before.as_deref() != Some(path))
     }
 
-    /// Makes a task for each known profile that a message mentions, once for each, as `task` says it otherwise. The reply names the reason
-    /// for a task that may not be made.
+    /// Makes a task for each known profile that a message mentions, from the fields of `task`. For a task that may not be
+    /// made, the result has the reason.
     pub fn mention_in_message(
         &mut self,
         text: &str,
@@ -111,7 +112,7 @@ mod tests {
         Address { channel: "tg".to_owned(), chat_id: chat.to_owned(), thread_id: String::new() }
     }
 
-    /// Subscribes a chat to a task and delivers what waits under an id.
+    /// Subscribes a chat to a task and delivers the waiting messages under a message id.
     fn asked(bench: &Bench, task: &TaskId, chat: &str, message: &str) {
         let key = SubscriptionKey {
             task_id: task.clone(),

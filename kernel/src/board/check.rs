@@ -1,4 +1,4 @@
-//! Checks of work that was handed over: what they are about, and what their ends leave on the task.
+//! Checks of handed-over work: their preparation, their results, and changes of the check itself.
 
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ use crate::store::fields::Field;
 use crate::store::tasks::Standing;
 
 impl Board<'_> {
-    /// What a run is for, with what its end needs to know of that.
+    /// Returns the purpose of a run, with the data that its end needs.
     pub(super) fn errand(&self, run: &Run, from: &Standing) -> Result<Errand, Error> {
         Ok(match run.purpose {
             Purpose::Work => Errand::Work,
@@ -45,7 +45,7 @@ impl Board<'_> {
         })
     }
 
-    /// What the end of a run comes to where its task has a check. What a person decides needs no proof.
+    /// Sends the work of a run to its task's check. The decision of a person needs no proof.
     pub(super) fn proved(&self, run: &Run, from: &Standing, decision: Decision) -> Result<Decision, Error> {
         if from.check.command.is_none() || run.purpose == Purpose::Check {
             return Ok(decision);
@@ -55,19 +55,19 @@ impl Board<'_> {
         Ok(if is_persons { decision } else { check::unproved(decision, run.id) })
     }
 
-    /// Keeps what a task has to have whose work waits for its check.
+    /// Stores the author of work that waits for its check.
     pub(super) fn keep_unchecked(&self, run: &Run) -> Result<(), Error> {
         let name = run.profile.as_ref().map_or("worker", Profile::as_str);
         self.set(&run.task_id, &Field::WorkBy(&format!("{}:{name}", ActorKind::Worker)))?;
         self.set(&run.task_id, &Field::NotBefore(None))
     }
 
-    /// The event of a task whose work its check has proved: that which the work asked for.
+    /// Returns the event of a task whose work has passed its check: the event that the work's own verdict asked for.
     pub(super) fn proved_event(&self, run: &Run, proved: Then) -> Result<(EventKind, Value), Error> {
         let task = self.expect_task(&run.task_id)?;
         let payload = json!({ "check": command(&task) });
         self.append(&task, Some(run.id), EventKind::CheckPassed, payload, SYSTEM)?;
-        // A reviewer's run hands nothing over: what counts is that of the work.
+        // A reviewer's run hands nothing over, so the summary of the work's own run counts.
         let of = task.unchecked_run.map(|of| self.expect_run(of)).transpose()?;
         let of = match of {
             Some(of) if of.purpose == Purpose::Review => self.last_completed_run(&task.id)?,
@@ -88,7 +88,7 @@ impl Board<'_> {
         Ok((EventKind::ReviewRequested, payload))
     }
 
-    /// Keeps what the end of a check or of a review leaves on its task. Work that was sent back waits for nobody any more.
+    /// Counts the result of a check on its task. Work that was sent back no longer waits for a check.
     pub(super) fn count_check(&self, id: &TaskId, from: &Standing, outcome: Outcome) -> Result<(), Error> {
         if outcome == Outcome::CheckFailed {
             self.set(id, &Field::FailedChecks(from.failed_checks.saturating_add(1)))?;
@@ -103,7 +103,7 @@ impl Board<'_> {
         Ok(())
     }
 
-    /// How the turns of a task go where this run ends one: the work, and its check where it has one.
+    /// Returns the pace of a task's turns, for a run that ends a turn. A turn is the work, and its check if there is one.
     pub(super) fn pace(&self, run: &Run, ended_at: Timestamp) -> Result<Pace, Error> {
         let own = ended_at.since(run.started_at);
         let mut before = self.tx.lengths_of_turns(&run.task_id, run.id)?.into_iter();
@@ -115,7 +115,8 @@ impl Board<'_> {
         Ok(Pace::of(std::iter::once(last).chain(before)))
     }
 
-    /// Keeps how many turns toward its goal a task has taken, the last one as well. Somebody who lets it go on grants as many again.
+    /// Stores the number of turns toward the goal, the last turn included. A person who lets the task go on grants as
+    /// many again.
     pub(super) fn count_turn(
         &self,
         run: &Run,
@@ -134,7 +135,7 @@ impl Board<'_> {
         }
     }
 
-    /// Changes what proves a task done: not while work waits for that.
+    /// Changes the check of a task, unless work waits for it.
     pub(super) fn edit_check(
         &self,
         task: &Task,
@@ -176,7 +177,7 @@ impl Board<'_> {
         Ok(())
     }
 
-    /// Forgets the failures of a task that somebody lets go on.
+    /// Resets the failure counts of a task that a person lets go on.
     pub(super) fn forget_failures(&self, id: &TaskId) -> Result<(), Error> {
         self.set(id, &Field::Failures(0))?;
         self.set(id, &Field::FailedChecks(0))?;
@@ -185,12 +186,12 @@ impl Board<'_> {
 }
 
 impl Standing {
-    /// How the goal of its worker is proved, if it has one.
+    /// Returns the kind of proof of the task's goal, if it has one.
     pub(super) fn proof_of_goal(&self) -> Option<Proof> {
         implied::proof(&self.goal, self.check.command.as_ref().map(drop), self.goal_turns)
     }
 
-    /// How far it has come toward a goal that its verdict proves.
+    /// Returns the turns toward a goal that only the worker's verdict proves.
     pub(super) fn goal_by_verdict(&self) -> Option<GoalTurns> {
         match self.proof_of_goal()? {
             Proof::Check => None,
@@ -199,7 +200,7 @@ impl Standing {
     }
 }
 
-/// The details of the event of a failed check.
+/// Returns the payload of the event of a failed check.
 pub(super) fn failed(ending: &Ending, decision: &Decision, from: &Standing) -> Value {
     json!({
         "check": preview(from.check.command.as_deref()), "error": decision.error,
@@ -208,7 +209,7 @@ pub(super) fn failed(ending: &Ending, decision: &Decision, from: &Standing) -> V
     })
 }
 
-/// The command, as far as an event tells it.
+/// Returns the command, shortened for an event.
 fn command(task: &Task) -> Option<String> {
     preview(task.check.command.as_deref())
 }

@@ -1,4 +1,4 @@
-//! External claims, for workers that are not our processes.
+//! External claims, for workers that the supervisor did not start.
 
 use std::time::Duration;
 
@@ -17,56 +17,57 @@ use crate::model::task::Task;
 use crate::rules::authority;
 use crate::store::runs::{Lease, NewRun};
 
-/// A task and the run that was opened on it.
+/// Task with the run that was opened on it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claimed {
     /// The task, which is `running`.
     pub task: Task,
-    /// The run that was opened for it.
+    /// The new run.
     pub run: Run,
 }
 
-/// An external claim that was just made: what it is of.
+/// New external claim.
 #[derive(Clone, Debug)]
 pub struct OpenClaim {
-    /// The task.
+    /// Claimed task.
     pub task: TaskId,
-    /// The workspace that the task names.
+    /// Workspace that the task names.
     pub workspace: String,
-    /// The run that was opened on it.
+    /// The new run.
     pub run: RunId,
 }
 
 impl OpenClaim {
-    /// Returns the task and the run as they are by now.
+    /// Returns the task and the run in their current state.
     pub fn read(&self, board: &Board<'_>) -> Result<Claimed, Error> {
         Ok(Claimed { task: board.expect_task(&self.task)?, run: board.expect_run(self.run)? })
     }
 }
 
-/// What an external claim is given.
+/// Terms of an external claim.
 #[derive(Clone, Copy, Debug)]
 pub struct ClaimTerms<'a> {
-    /// How long it lasts without a heartbeat.
+    /// Lifetime without a heartbeat.
     pub ttl: Duration,
-    /// The SHA-256 hash of the token with which its worker reports.
+    /// SHA-256 hash of the token with which the worker reports.
     pub token_hash: Option<&'a [u8; 32]>,
 }
 
 impl ClaimTerms<'_> {
-    /// Those of a claim without a token.
+    /// Returns the terms of a claim without a token.
     pub fn lasting(ttl: Duration) -> Self {
         ClaimTerms { ttl, token_hash: None }
     }
 }
 
 impl Board<'_> {
-    /// Claims a task for an external worker: the claim expires after its time unless [`Board::heartbeat`] renews it.
+    /// Claims a task for an external worker. The claim expires after its lifetime unless [`Board::heartbeat`] renews it.
     pub fn claim(&mut self, id: &TaskId, terms: &ClaimTerms<'_>, actor: &Actor) -> Result<Claimed, Error> {
         self.open_claim(id, terms, actor)?.read(self)
     }
 
-    /// Claims a task as [`Board::claim`] does. What the claim has made of it can be read when all that goes with it is recorded.
+    /// Claims a task as [`Board::claim`] does. The caller reads the result later, when all that belongs to the claim is
+    /// recorded.
     pub fn open_claim(
         &mut self,
         id: &TaskId,
@@ -85,6 +86,7 @@ impl Board<'_> {
                 "name one such as 90s, 15m or 30d",
             ));
         }
+        // A claim in the wrong state is refused before anything is written. The id of the run does not exist yet.
         let placeholder = Change::Started { run: RunId(0) };
         crate::rules::transition::next(Some(from.state), placeholder)
             .map_err(|_| claim_refused(&task, &from.state))?;
@@ -101,6 +103,7 @@ impl Board<'_> {
         let profile = task.performer(purpose);
         let (tenant, mission) = (task.tenant.as_ref(), task.mission());
         let target = Target { task: id, profile, tenant, account: None, mission };
+        // A hold that is due for a probe lets this run through and takes it as its probe.
         let probes = self.pass_holds(target)?;
         let now = self.now();
         let lock = format!("hand:{}:{}", actor.name, self.draw_mark());
@@ -120,7 +123,7 @@ impl Board<'_> {
         Ok(OpenClaim { task: task.id, workspace: task.workspace, run })
     }
 
-    /// Claims the task that a profile should start first, as [`Board::open_claim`] does. None where there is none.
+    /// Claims the task that a profile should start first, as [`Board::open_claim`] does; none when there is no such task.
     pub fn open_next_claim(
         &mut self,
         profile: &Profile,
@@ -139,7 +142,7 @@ impl Board<'_> {
         next.map(|id| self.open_claim(&id, terms, actor)).transpose()
     }
 
-    /// Gives the run of an external claim a token, with which its worker reports. It replaces one that was given before.
+    /// Sets the token with which the worker of an external claim reports. It replaces an earlier token.
     pub fn give_token(&mut self, run: RunId, hash: &[u8; 32], actor: &Actor) -> Result<(), Error> {
         authority::person(actor, "give a run a token")?;
         if self.tx.set_token(run, hash)? {

@@ -1,4 +1,4 @@
-//! Questions to another profile, whose answer somebody waits for: tasks that start beside the run that asks.
+//! Consults: questions of a worker to another profile. Their tasks start while the asking run waits.
 
 use super::Board;
 use super::archive::Detach;
@@ -13,12 +13,12 @@ use crate::model::task::{NewTask, Task};
 use crate::model::verdict::Verdict;
 use crate::rules::{admission, mission};
 
-/// How many questions are read at once.
+/// Number of consults that are read at once.
 const PAGE: usize = 64;
 
 impl Board<'_> {
-    /// Makes the task of a question. A run that asks again what it has asked before gets the task that there is: it waits on. Another
-    /// question takes the place of the one before: a run asks one at a time. Questions are asked two deep.
+    /// Makes the task of a consult. A run that repeats its question gets the existing task and waits on. A run asks one
+    /// question at a time, so another question replaces the earlier one. Consults are at most two deep.
     pub fn consult(&mut self, mut new: NewTask, actor: &Actor) -> Result<Created, Error> {
         let above = match self.live_run(actor)? {
             Some(run) => {
@@ -41,7 +41,7 @@ impl Board<'_> {
         self.create(new, actor)
     }
 
-    /// Archives the task of a question that its asker no longer waits for; its run is ended first.
+    /// Archives the task of a consult that its asker no longer waits for. Its run is ended first.
     pub fn drop_consult(&mut self, id: &TaskId, actor: &Actor) -> Result<(), Error> {
         let task = self.task_for(id, actor)?;
         let is_own = task.lineage.consult.is_some()
@@ -58,21 +58,21 @@ impl Board<'_> {
         self.archive(id, Detach::Unlink, &Actor::system()).map(drop)
     }
 
-    /// Archives the questions of a run that is over: nobody waits for their answers.
+    /// Archives the consults of a finished run, because their answers have no reader.
     pub(super) fn drop_consults_of(&mut self, run: RunId) -> Result<(), Error> {
         self.tx.open_consults(run)?.iter().try_for_each(|id| self.give_up(id))
     }
 
-    /// Archives the task of a question; its run is ended first.
+    /// Archives the task of a consult. Its run is ended first.
     fn give_up(&mut self, id: &TaskId) -> Result<(), Error> {
         match self.attempt(|board| board.archive(id, Detach::Unlink, &Actor::system()).map(drop)) {
-            // One that is being decided about ends by itself.
+            // A consult whose verdict is recorded ends without help.
             Ok(()) | Err(Error::Conflict { .. } | Error::Illegal { .. }) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    /// Whether a question will have no answer: it is blocked, or being archived.
+    /// True if a consult will have no answer: it is blocked, or being archived.
     fn is_given_up(&self, task: &Task) -> Result<bool, Error> {
         let run = task.current_run_id.map(|run| self.expect_run(run)).transpose()?;
         let is_archived = run.is_some_and(|run| matches!(run.verdict, Some(Verdict::Archive { .. })));
@@ -81,8 +81,9 @@ impl Board<'_> {
 }
 
 impl View<'_> {
-    /// Offers the tasks of questions that may start, oldest first: they are started before all others, for somebody waits for
-    /// each. Those that somebody holds are not among them. All are offered: one that nothing here starts keeps no other from it.
+    /// Offers the consults that may start, oldest first. The daemon starts them before all other tasks, because a worker
+    /// waits for each. Consults under a hold are left out. All others are offered, so that a consult without a lane here
+    /// keeps no other from its start.
     pub fn consults(&self, accounts: &Accounts, mut offer: impl FnMut(Candidate)) -> Result<(), Error> {
         let mut after = None;
         loop {

@@ -1,4 +1,4 @@
-//! The context of a task's worker, read from the board.
+//! Reads the context of a worker from the board.
 
 use super::view::View;
 use crate::model::clock::Timestamp;
@@ -11,22 +11,22 @@ use crate::model::note::Event;
 use crate::model::run::Run;
 use crate::rules::context::{Context, ContextLimits, Material, Parent, PlaceOf, context, news};
 
-/// How many changes of a task are looked at for one of what it says.
+/// Limit on the edits that are searched for the last change of the body.
 const EDITS: u32 = 100;
 
 impl View<'_> {
-    /// Returns the context of a task's worker, with its files at the paths that `place` returns.
+    /// Returns the context of a worker, with the files at the paths that `place` returns.
     pub fn context(&self, id: &TaskId, limits: ContextLimits, place: &PlaceOf<'_>) -> Result<Context, Error> {
         Ok(context(&self.material(id)?, limits, place))
     }
 
-    /// Returns the session in which a run can go on, and the run before it there: the last one of its task that was executed, by
-    /// the same profile and for the same purpose. None where that has named no session.
+    /// Returns the session in which a run can continue, and the earlier run that used it: the latest executed run of the
+    /// task with the same profile and purpose. None if that run named no session.
     pub fn session_before(&self, run: &Run) -> Result<Option<(RunId, String)>, Error> {
         self.tx.session_before(run)
     }
 
-    /// Returns what a worker has to know whose session goes on: what has happened on its task since the run `last` began.
+    /// Returns the news for a worker whose session continues: the changes of the task since the run `last` began.
     pub fn news(
         &self,
         id: &TaskId,
@@ -41,7 +41,7 @@ impl View<'_> {
         Ok(news(material, &last, limits, place))
     }
 
-    /// Whether somebody has changed what a task says, or a proposal was applied to it.
+    /// True if the body of a task has changed since a time, by an edit or by a proposal.
     fn is_body_changed(&self, id: &TaskId, since: Timestamp) -> Result<bool, Error> {
         let kinds = [EventKind::Edited, EventKind::Specified, EventKind::Decomposed, EventKind::Planned];
         let kinds = kinds.map(|kind| kind.as_str().to_owned()).to_vec();

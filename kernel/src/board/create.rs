@@ -1,4 +1,4 @@
-//! New tasks.
+//! Creates tasks.
 
 use serde_json::json;
 
@@ -22,17 +22,17 @@ use crate::rules::transition::next;
 use crate::store::events::NewEvent;
 use crate::store::tasks::Birth;
 
-/// A task, new or known by its idempotency key.
+/// Result of creating a task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Created {
-    /// The task that was created, or the one that the idempotency key had created before.
+    /// The new task, or the task that the idempotency key already names.
     pub task: Task,
-    /// Whether its idempotency key had named it before; then nothing was made.
+    /// True if the idempotency key already named the task, so that nothing was made.
     pub existing: bool,
 }
 
 impl Board<'_> {
-    /// Makes a task. A known idempotency key returns the task that it names instead.
+    /// Creates a task. For a known idempotency key, returns the existing task.
     pub fn create(&mut self, new: NewTask, actor: &Actor) -> Result<Created, Error> {
         refuse_key(
             &new,
@@ -44,10 +44,11 @@ impl Board<'_> {
         self.make(new, actor)
     }
 
-    /// Makes a task, also with a key of a fleet or of a tick.
+    /// Creates a task, also with a key of a fleet or a schedule.
     pub(super) fn make(&mut self, mut new: NewTask, actor: &Actor) -> Result<Created, Error> {
         let run = self.live_run(actor)?;
         let own = run.as_ref().map(|run| self.expect_task(&run.task_id)).transpose()?;
+        // The rules come first: they limit the task by its maker and fill in its tenant. Only then is the key looked up.
         let maker = run.as_ref().zip(own.as_ref());
         let missions = own.as_ref().map_or(Ok(self.quotas.mission), |own| self.limits_of(own))?;
         let creator_task = authority::bound_new_task(actor, maker, &mut new, &missions)?;
@@ -60,6 +61,7 @@ impl Board<'_> {
         {
             return Ok(Created { task, existing: true });
         }
+        // A repeat with a known key costs nothing, so limits and charges come after the lookup.
         match maker {
             Some((run, own)) => self.join_mission(own, run, new.assignee.as_ref())?,
             None => self.join_named_mission(&mut new, actor)?,
@@ -119,7 +121,7 @@ impl Board<'_> {
         Ok(Created { task, existing: false })
     }
 
-    /// Returns the tenant of a new task: its own, else that of its parents. All have to agree.
+    /// Returns the tenant of a new task: its own, else the tenant of its parents. All must be equal.
     fn tenant_of(&self, new: &NewTask, actor: &Actor) -> Result<Option<Tenant>, Error> {
         let mut tenant: Option<Option<Tenant>> = new.tenant.clone().map(Some);
         let limited = actor.kind == crate::model::actor::ActorKind::Worker || actor.tenant.is_some();
@@ -174,7 +176,8 @@ fn cost(new: &NewTask) -> Cost {
         .links(new.parents.len())
 }
 
-/// Refuses a key that only the board gives: a task that has it already would stand in the place of another one.
+/// Refuses a key with a prefix that only the board may use: such a task would be taken for a task of a fleet or a
+/// schedule.
 fn refuse_key(new: &NewTask, keys: &str, whose: &str, instead: &str) -> Result<(), Error> {
     if !new.idempotency_key.as_ref().is_some_and(|key| key.starts_with(keys)) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! What is wrong on a board, read from it.
+//! Reads the facts for the diagnosis of a board.
 
 use super::view::View;
 use crate::model::error::Error;
@@ -11,7 +11,7 @@ use crate::model::suspect::Suspect;
 use crate::rules::diagnose::{Diagnosed, ENDINGS, Facts, is_failing};
 
 impl View<'_> {
-    /// Returns the tasks that something is wrong about, the worst first, by id among equals: of one task, or of all.
+    /// Returns the tasks with problems: one task or all, the most severe first, and by id among equals.
     pub fn diagnose(&self, task: Option<&TaskId>) -> Result<Vec<Diagnosed>, Error> {
         let holds = self.holds()?;
         let mut found = Vec::new();

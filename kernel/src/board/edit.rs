@@ -1,4 +1,4 @@
-//! Changes of what a task says and who it is for.
+//! Edits of tasks, and their assignment.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,49 +17,49 @@ use crate::model::task::Task;
 use crate::rules::new_task;
 use crate::store::fields::Field;
 
-/// What to change; what is none stays.
+/// Changes of a task; an absent field stays as it is.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Edit {
-    /// What to do, in one line.
+    /// New title, on one line.
     pub title: Option<String>,
-    /// What to do, at length.
+    /// New text.
     pub body: Option<String>,
-    /// The highest starts first.
+    /// New priority; the highest starts first.
     pub priority: Option<i64>,
-    /// The failures in a row that block it.
+    /// New number of failures in a row that block the task.
     pub max_retries: Option<u32>,
-    /// The result of a task that is done.
+    /// New result, for a finished task.
     pub result: Option<String>,
-    /// The summary of its last completed run.
+    /// New summary of the last completed run.
     pub summary: Option<String>,
-    /// The metadata of its last completed run.
+    /// New metadata of the last completed run.
     pub metadata: Option<Value>,
-    /// The tenant that it is to belong to.
+    /// New tenant.
     pub tenant: Option<Tenant>,
-    /// How long a run may take.
+    /// New time limit of a run.
     pub max_runtime: Option<Duration>,
-    /// What its workers may touch.
+    /// New policy of the runs.
     pub policy: Option<String>,
-    /// Where its workers work.
+    /// New workspace.
     pub workspace: Option<String>,
-    /// What its workers load; an empty list for nothing.
+    /// New skills of the workers; empty for none.
     pub skills: Option<Vec<String>>,
-    /// The command that proves it done; an empty one for none.
+    /// New check; empty for none.
     pub check: Option<String>,
-    /// How many failed checks in a row block it.
+    /// New number of failed checks in a row that block the task.
     pub max_checks: Option<u32>,
-    /// The pools of which its runs take places.
+    /// Change of the pools in which its runs take places.
     pub pools: PoolChange,
 }
 
-/// A change of the pools that a task names. What is added is there afterwards, whatever is removed.
+/// Change of the pools that a task names. Additions come after removals.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PoolChange {
-    /// Those that come to it.
+    /// Pools to add.
     pub added: BTreeSet<Pool>,
-    /// Those that it has to name now.
+    /// Pools to remove, which the task must name now.
     pub removed: BTreeSet<Pool>,
-    /// Whether all that it names now go.
+    /// True to remove all pools that the task names now.
     pub cleared: bool,
 }
 
@@ -68,7 +68,7 @@ impl PoolChange {
         *self == PoolChange::default()
     }
 
-    /// What the task names afterwards.
+    /// Returns the pools of the task after the change.
     fn of(&self, task: &Task) -> Result<BTreeSet<Pool>, Error> {
         if let Some(stranger) = self.removed.difference(&task.pools).next() {
             let named: Vec<&str> = task.pools.iter().map(Pool::as_str).collect();
@@ -88,12 +88,12 @@ impl Edit {
         *self == Edit::default()
     }
 
-    /// Whether it changes what proves the task done.
+    /// True if the edit changes the check.
     fn changes_check(&self) -> bool {
         self.check.is_some() || self.max_checks.is_some()
     }
 
-    /// Whether it changes what the next run is given.
+    /// True if the edit changes the settings of the next run.
     fn changes_runs(&self) -> bool {
         let places = self.tenant.is_some() || self.workspace.is_some();
         let given = self.max_runtime.is_some() || self.policy.is_some() || self.skills.is_some();
@@ -102,7 +102,7 @@ impl Edit {
 }
 
 impl Board<'_> {
-    /// Gives a task to a profile, or to nobody. A running task is taken back first.
+    /// Assigns a task to a profile, or to none. A running task is refused: it has to be taken back first.
     #[expect(clippy::needless_pass_by_value, reason = "a caller builds it for this call only")]
     pub fn assign(&mut self, id: &TaskId, assignee: Option<Profile>, actor: &Actor) -> Result<Task, Error> {
         let task = self.for_director(id, actor, "assign a task")?;
@@ -139,7 +139,7 @@ impl Board<'_> {
         self.expect_task(id)
     }
 
-    /// Changes what a task says.
+    /// Changes the fields of a task.
     pub fn edit(&mut self, id: &TaskId, edit: &Edit, actor: &Actor) -> Result<Task, Error> {
         let task = self.for_person(id, actor, "edit a task")?;
         if edit.is_empty() {
@@ -150,6 +150,7 @@ impl Board<'_> {
             ));
         }
         let fields: &mut Vec<&'static str> = &mut Vec::new();
+        // An approval covers the task as it was approved, so its work must not change afterwards.
         if (edit.title.is_some() || edit.body.is_some() || edit.changes_runs() || edit.changes_check())
             && task.approval.state == Some(ApprovalState::Granted)
             && !matches!(task.status, Status::Done | Status::Archived)
@@ -157,7 +158,7 @@ impl Board<'_> {
             return Err(crate::rules::proposal::approved_as_it_is(id));
         }
         if edit.changes_check() && self.tx.proposal(id)?.is_some() {
-            // What it returns would be applied before a check has run, and again after one that failed.
+            // The result of a proposal would be applied before its check has run, and again after a failed check.
             return Err(Error::conflict(
                 format!("{id} makes a proposal, which is validated when it is returned"),
                 "leave out the check: the tasks that come of it can have one",
@@ -178,7 +179,7 @@ impl Board<'_> {
         }
         if let Some(result) = &edit.result {
             limits::bytes("result", result, limits::SUMMARY)?;
-            // An archived task that was done keeps the time at which it was.
+            // An archived task that was done keeps its completion time.
             if task.completed_at.is_none() {
                 return Err(Error::conflict(
                     format!("{id} is {}: only a task that is done has a result", task.status),
@@ -214,7 +215,7 @@ impl Board<'_> {
         self.expect_task(id)
     }
 
-    /// Changes what a run is given: before one begins.
+    /// Changes the settings of future runs. Refused while a run is open, and for a finished task.
     fn edit_run_settings(
         &self,
         task: &Task,
@@ -275,7 +276,7 @@ impl Board<'_> {
         Ok(())
     }
 
-    /// Sets a field and notes its name for the event.
+    /// Sets a field and adds its name to the list for the event.
     pub(super) fn change(
         &self,
         id: &TaskId,
@@ -287,7 +288,7 @@ impl Board<'_> {
         self.set(id, field)
     }
 
-    /// Refuses another tenant for a task that is tied to its own.
+    /// Refuses another tenant for a task that is tied to its own tenant.
     fn may_move(&self, task: &Task, tenant: &Tenant) -> Result<(), Error> {
         let id = &task.id;
         if task.tenant.as_ref() == Some(tenant) {

@@ -1,5 +1,5 @@
-//! The end of a run as its supervisor has it: what the run hands over, and the end itself. Nothing that a worker wrote
-//! fails it.
+//! End of a run, as its supervisor reports it, with the files that the run hands over. Nothing that a worker wrote can
+//! make it fail.
 
 use serde_json::json;
 
@@ -19,36 +19,38 @@ use crate::model::verdict::Blocking;
 use crate::rules::retry::{self, Decision};
 use crate::store::attachments::Origin;
 
-/// How many lost artifacts a comment names one by one. The events name all of them.
+/// Number of lost artifacts that a comment lists. The events list all of them.
 const NAMED: usize = 20;
 
-/// A declared artifact of which nothing could be kept.
+/// Declared artifact that could not be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostArtifact {
-    /// The path that was declared.
+    /// Declared path.
     pub path: String,
-    /// Why not, in words.
+    /// Reason, in words.
     pub reason: String,
 }
 
-/// What was taken out of the workspace of a run that is over.
+/// Files that were taken out of the workspace of a finished run.
 #[derive(Clone, Debug, Default)]
 pub struct Handed {
-    /// The files that were kept, each under the path that was declared.
+    /// Stored files, each with its declared path.
     pub kept: Vec<(String, NewAttachment)>,
-    /// What could not be kept.
+    /// Artifacts that could not be stored.
     pub lost: Vec<LostArtifact>,
 }
 
 impl Board<'_> {
-    /// Closes a run whose end is proven, with what it hands over, and moves its task on as [`Board::finish_run`] does.
+    /// Closes a run whose end is proven, stores the files that it hands over, and moves its task on as
+    /// [`Board::finish_run`] does.
     ///
-    /// What does not fit is left out and said: in an `artifact_lost` event for each file and one comment; where the end
-    /// itself breaks a rule of the board, in the run's error and on its task, which is blocked then. A second call for
-    /// the same run returns what the first did.
+    /// A file that the board refuses is left out, with an `artifact_lost` event for each and one comment. An end that
+    /// breaks a rule of the board is recorded in a bare form: the run gets the error, and its task is blocked. A second
+    /// call for the same run returns the result of the first.
     ///
     /// # Errors
-    /// Only what a later call may not meet: the store failed. [`Error::NotFound`] for a run that does not exist.
+    /// Only errors that a later call may not meet: failures of the store. [`Error::NotFound`] for a run that does not
+    /// exist.
     pub fn end_run(&mut self, id: RunId, ending: &Ending, handed: &Handed) -> Result<Finished, Error> {
         let run = self.expect_run(id)?;
         if run.ended_at.is_none() {
@@ -96,8 +98,8 @@ impl Board<'_> {
         self.comment(&task.id, &told(&lost), None, &system).map(drop)
     }
 
-    /// Ends a run whose end the board refuses as it is: with what is known about its process alone, and its task waits
-    /// for a person. Its verdict stays on the run.
+    /// Records the end of a run in a bare form, after the board refused the reported end: only with facts about the
+    /// process. The task is blocked for a person. The verdict stays on the run.
     fn end_bare(&mut self, id: RunId, ending: &Ending, refusal: &Error) -> Result<Finished, Error> {
         let run = self.expect_run(id)?;
         let from = self.standing(&run.task_id)?;
@@ -126,7 +128,7 @@ impl Board<'_> {
     }
 }
 
-/// Whether an error is about what was to be written, and not about the store: the same write fails the same way again.
+/// True if the error concerns the written data and not the store: the same write would fail again in the same way.
 fn is_refusal(error: &Error) -> bool {
     match error {
         Error::Conflict { .. }
@@ -139,7 +141,7 @@ fn is_refusal(error: &Error) -> bool {
     }
 }
 
-/// What a person reads of lost artifacts: short, however many there are and however long their paths.
+/// Returns the comment about lost artifacts, short for any number of artifacts and any length of their paths.
 fn told(lost: &[LostArtifact]) -> String {
     let short = |text: &str| {
         let mut cut: String = text.chars().take(200).collect();
@@ -228,7 +230,7 @@ mod tests {
         bench.check();
     }
 
-    /// What a run hands over counts like what it attaches, for the run and for its tenant.
+    /// Files that a run hands over are charged like attachments, to the run and to its tenant.
     #[test]
     fn artifacts_are_charged_and_those_beyond_a_bound_are_lost_and_said_and_the_run_ends() {
         for (bound, limit) in [

@@ -1,6 +1,6 @@
-//! What each kind of event carries: the keys and values of its payload, and whether it names a run.
+//! Snapshots of the events: the keys and values of each kind's payload, and the presence of a run.
 //!
-//! Scripts and other programs read these; a change of a snapshot is a change of the contract.
+//! Scripts and other programs read these. A changed snapshot is a changed contract.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ mod returns;
 mod schedules;
 mod tools;
 
-/// One event as a snapshot shows it: ids and moments as words.
+/// Formats an event for a snapshot, with words in place of ids and times.
 pub(crate) fn told(bench: &Bench, kind: &str) -> String {
     let filter = EventFilter { kinds: vec![kind.to_owned()], limit: 1, ..EventFilter::default() };
     let event = bench.readers.with(|view| view.events(&filter)).unwrap().remove(0);
@@ -47,7 +47,8 @@ fn words(value: &serde_json::Value) -> serde_json::Value {
     }
 }
 
-/// `KIND_tells_of_…` is the snapshot of each kind. That of an import carries what another program said.
+/// The snapshot of each kind is called `KIND_tells_of_…`. An imported event has the payload of another program, so it has
+/// none.
 #[test]
 fn each_kind_has_a_snapshot() {
     const FILES: [&str; 15] = [
@@ -86,7 +87,7 @@ fn worker(name: &str, run: RunId, id: &TaskId) -> Actor {
     Actor::worker(name, run, id.clone(), None)
 }
 
-/// Ends a run of a fresh task in some way, and tells of the event.
+/// Ends a run of a new task, and formats the event.
 fn ended(cause: EndCause, kind: &str) -> String {
     let bench = Bench::new();
     let run = bench.start(&bench.ready());
@@ -94,7 +95,7 @@ fn ended(cause: EndCause, kind: &str) -> String {
     told(&bench, kind)
 }
 
-/// Does something to a fresh task, and tells of the event.
+/// Does an act on a new task, and formats the event.
 fn done(
     kind: &str,
     deed: impl FnOnce(&mut crate::Board<'_>, &TaskId) -> Result<(), crate::Error> + Send + 'static,
@@ -105,7 +106,7 @@ fn done(
     told(&bench, kind)
 }
 
-/// Ends a run of a fresh task with its worker's verdict.
+/// Ends a run of a new task with its worker's verdict, and formats the event.
 fn reported(
     kind: &str,
     deed: impl FnOnce(&mut crate::Board<'_>, &TaskId, &Actor) -> Result<(), crate::Error> + Send + 'static,

@@ -1,4 +1,4 @@
-//! The end of a run: where its verdict, or the way it ended, takes effect.
+//! End of a run: applies its verdict, or the cause of its end, to the task.
 
 use serde_json::{Value, json};
 
@@ -26,12 +26,12 @@ use crate::store::fields::Field;
 use crate::store::runs::Close;
 use crate::store::tasks::Standing;
 
-/// The signal that nothing outlives (signal(7)).
+/// The signal that no process survives (signal(7)).
 const SIGKILL: i32 = 9;
 
 impl Board<'_> {
-    /// Closes a run whose end is proven, and moves its task on: the recorded verdict wins, then the reason it was
-    /// stopped, then what ended it. A second call for the same run returns what the first did.
+    /// Closes a run whose end is proven, and moves its task on. The recorded verdict decides first, then the reason of a
+    /// stop, then the cause of the end. A second call for the same run returns the result of the first.
     pub fn finish_run(&mut self, id: RunId, ending: Ending) -> Result<Finished, Error> {
         let run = self.expect_run(id)?;
         if run.ended_at.is_some() {
@@ -39,7 +39,7 @@ impl Board<'_> {
             return Ok(Finished { already_finished: true, ..first });
         }
         let from = self.standing(&run.task_id)?;
-        // Between the claim and now, whatever the clocks did meanwhile.
+        // The end lies between the claim and now, even if a clock was set in the meantime.
         let ended_at =
             ending.ended_at.unwrap_or(self.now()).clamp(run.started_at.min(self.now()), self.now());
         let tally = Tally {
@@ -54,6 +54,8 @@ impl Board<'_> {
             jitter: Jitter::draw(self.entropy),
             ended_at,
         };
+        // Each step may change the ending, the verdict or the decision; the later steps see the changes of the earlier
+        // ones.
         let ending = self.as_reported(&run, from.max_retries, ending)?;
         let ending = self.as_budget_says(&run, ending)?;
         let is_outside = run.verdict.is_none() && run.stop_reason.is_none() && ending.cause.is_outside();
@@ -73,10 +75,13 @@ impl Board<'_> {
             (kind, payload) = self.proved_event(&run, decision.then)?;
         }
         let record = Record::new(kind, payload, SYSTEM).of(id).blocking(blocking.as_ref());
+        // The fields of the task come before the move: the message about the move reads them.
         self.prepare(&run, &decision)?;
         let to = self.shift(&run.task_id, &from, change, record)?;
         self.keep_asked_approval(&run, to)?;
         self.count(&run, &from, &decision, &ending)?;
+        // A run that never worked takes the place of the same kind of run before it, so that a broken environment leaves
+        // one row.
         let replaces = if is_outside { self.tx.gather_tries(&run.task_id, id)? } else { None };
         let finished = Finished {
             retry_at: decision.retry_at(),
@@ -101,7 +106,7 @@ impl Board<'_> {
         Ok(finished)
     }
 
-    /// Says who cancelled a run, and why.
+    /// Adds the canceller and the reason to the error of a cancelled run.
     fn by_whom(&self, run: &Run, decision: Decision) -> Result<Decision, Error> {
         if decision.outcome != Outcome::Cancelled || decision.error.is_none() {
             return Ok(decision);
@@ -119,7 +124,7 @@ impl Board<'_> {
         Ok(Decision { error: Some(cancelled_by(by, payload["reason"].as_str())), ..decision })
     }
 
-    /// Keeps what a task has to have before it moves: the message that tells of it reads the result.
+    /// Stores the fields that the task needs before it moves: the message about the move reads the result.
     fn prepare(&self, run: &Run, decision: &Decision) -> Result<(), Error> {
         if let (Outcome::ReviewRequested, Some(Verdict::RequestReview(request))) =
             (decision.outcome, &run.verdict)
@@ -142,7 +147,7 @@ impl Board<'_> {
         Ok(())
     }
 
-    /// Keeps the task's counters.
+    /// Updates the counters of the task.
     fn count(&self, run: &Run, from: &Standing, decision: &Decision, ending: &Ending) -> Result<(), Error> {
         let id = &run.task_id;
         if decision.failures != from.failures {
@@ -196,7 +201,7 @@ impl Board<'_> {
         }
     }
 
-    /// Keeps the end of the pause before another try on the clock since boot, which nobody sets.
+    /// Stores the end of the pause on the clock since boot too, because no administrator can set that clock.
     fn delay(&self, run: &Run, decision: &Decision, tally: Tally) -> Result<(), Error> {
         let pause_ends = tally.ended_at.after(decision.pause);
         let Some(at) = decision.retry_at().filter(|at| *at == pause_ends && !decision.pause.is_zero()) else {
@@ -209,7 +214,7 @@ impl Board<'_> {
         self.tx.put_delay(&Delay { task: &run.task_id, not_before: at, boot_id: &boot_id, due_us })
     }
 
-    /// What follows from where the task went.
+    /// Records the consequences of the task's move: the event of giving up, and the moves of the children.
     fn follow(&self, run: &Run, from: &Standing, decision: &Decision) -> Result<(), Error> {
         if decision.gave_up() {
             let task = self.expect_task(&run.task_id)?;
@@ -244,7 +249,7 @@ impl Board<'_> {
     }
 }
 
-/// What a person reads on the task that this end blocks.
+/// Returns the block reason of a task that this end blocks.
 fn blocking(run: &Run, decision: &Decision, from: &Standing) -> Option<Blocking> {
     let Then::Blocked(kind) = decision.then else { return None };
     if let Some(Verdict::Block(blocking)) = &run.verdict {
@@ -260,7 +265,7 @@ fn blocking(run: &Run, decision: &Decision, from: &Standing) -> Option<Blocking>
     Some(Blocking { kind, reason, is_cancel, ..Blocking::default() })
 }
 
-/// What a worker said last that ended without a verdict. It is kept with its run, and hands nothing over.
+/// Returns the last words of a worker that ended without a verdict. The run keeps them, but they are no handoff.
 fn last_words<'e>(decision: &Decision, ending: &'e Ending) -> Option<&'e str> {
     let text = match &ending.result_policy {
         OnCleanExit::Complete { summary }
@@ -272,7 +277,7 @@ fn last_words<'e>(decision: &Decision, ending: &'e Ending) -> Option<&'e str> {
     Some(&text[..text.floor_char_boundary(limits::SUMMARY)])
 }
 
-/// Names the event of an ending and its details.
+/// Returns the event of an end, with its payload.
 fn record(
     run: &Run,
     decision: &Decision,
@@ -291,7 +296,7 @@ fn record(
         payload[Denied::KEY] = json!(denied);
     }
     let kind = match decision.outcome {
-        // Work that no check has proved is archived as what was not done.
+        // Unproved work is archived as unfinished.
         Outcome::Cancelled | Outcome::Completed if decision.then == Then::Archived(WasDone::No) => {
             EventKind::Archived
         }
@@ -317,7 +322,7 @@ fn record(
             };
             EventKind::ReviewRequested
         }
-        // Told by what the work has asked for.
+        // The caller replaces this by the event that the work's own verdict asked for.
         Outcome::Approved | Outcome::CheckPassed => {
             payload = json!({});
             EventKind::Completed
@@ -336,7 +341,7 @@ fn record(
             }
             EventKind::ChangesRequested
         }
-        // The keys of these three are those that the established board's readers know.
+        // Readers of Hermes Kanban know the keys of the next three kinds.
         Outcome::Reclaimed => {
             payload["stale_lock"] = json!(run.claim_lock);
             EventKind::Reclaimed

@@ -1,4 +1,4 @@
-//! The tasks of a fleet: one for each directory and tick, made once.
+//! Creates the tasks of a fleet: one for each directory and tick.
 
 use super::Board;
 use super::create::Created;
@@ -8,15 +8,15 @@ use crate::model::fleet::{FleetId, NewFleetTask};
 use crate::model::id::Tick;
 use crate::rules::authority;
 
-/// How many tasks of a fleet one transaction makes: others wait for its end.
+/// Largest number of fleet tasks that one transaction creates, because other writers wait for its end.
 pub const FLEET_BATCH: usize = 250;
 
 impl Board<'_> {
-    /// Makes the tasks of directories at a tick. The task that a directory has at this tick is returned instead, whatever became of
-    /// it. A task that is refused keeps no other from being made; what is returned has the order of what is given.
+    /// Creates the tasks of directories at a tick. For a directory that already has a task at this tick, returns that
+    /// task, in any status. A refused task does not affect the others. The results have the order of the input.
     ///
     /// # Errors
-    /// An error of the store fails all of them, and more than [`FLEET_BATCH`] are refused.
+    /// An error of the store fails the whole call, and so do more than [`FLEET_BATCH`] tasks.
     pub fn dispatch_fleet(
         &mut self,
         fleet: &FleetId,

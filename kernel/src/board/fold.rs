@@ -1,4 +1,5 @@
-//! Old events folded into a snapshot: the log then starts later, and replays from there to the same board.
+//! Folds old events into snapshots of the states. The log then starts later, and a replay from there gives the same
+//! board.
 
 use std::collections::BTreeMap;
 
@@ -13,12 +14,12 @@ use crate::rules::transition::next;
 use crate::store::events::Logged;
 
 impl Board<'_> {
-    /// Folds the oldest events, at most `limit` of those before a moment, and removes them. Nothing folded means that
-    /// there are none. What is left replays to the same board ([`View::replay`]), also after a crash: a step is all or
-    /// nothing.
-    ///
+    /// Folds the oldest events before a moment, at most `limit`, and removes them. A result of zero events means that
+    /// none are left. The remaining log replays to the same board ([`View::replay`]). A step is atomic, so this holds
+    /// after a crash as well.
     /// # Errors
-    /// [`Error::Conflict`] for an event that the state machine does not allow: it is evidence, and stays.
+    /// [`Error::Conflict`] for an event that the state machine does not allow. The event is evidence of a fault and
+    /// stays.
     pub fn fold_events(&mut self, before: Timestamp, limit: u32) -> Result<Folded, Error> {
         let old = self.tx.oldest_events(before, limit)?;
         let Some(last) = old.last().map(|event| event.id) else { return Ok(Folded::default()) };
@@ -52,12 +53,12 @@ impl Board<'_> {
 }
 
 impl View<'_> {
-    /// Returns where the log starts, if older events were folded.
+    /// Returns the start of the log, if older events were folded.
     pub fn horizon(&self) -> Result<Option<Horizon>, Error> {
         self.tx.log_horizon()
     }
 
-    /// Returns what folding every event before a moment would do.
+    /// Returns the figures of folding all events before a moment.
     pub fn foldable(&self, before: Timestamp) -> Result<Folded, Error> {
         let (events, bytes) = self.tx.count_events_before(before)?;
         Ok(Folded { events, bytes })

@@ -1,4 +1,5 @@
-//! `fork`: a new task whose first run begins from the session of another task's run, which goes on as it was.
+//! The verb `fork`: a new task whose first run starts from the session of another task's run. The other session stays
+//! unchanged.
 
 use super::Board;
 use super::create::Created;
@@ -12,33 +13,34 @@ use crate::model::state::InitialState;
 use crate::model::task::{Approval, Check, Client, Goal, Limits, Lineage, NewTask, Origin};
 use crate::rules::authority;
 
-/// What a fork is to do, and where.
+/// Definition of a fork.
 #[derive(Clone, Debug)]
 pub struct Fork {
-    /// The run whose session it begins from; the last one that has named a session where none is named.
+    /// Run whose session is forked; none means the latest run with a session.
     pub run: Option<RunId>,
-    /// The title of the new task.
+    /// Title of the new task.
     pub title: String,
-    /// What its agent is to do.
+    /// Text of the new task.
     pub body: String,
-    /// The branch that its worktree begins from, where it works in one.
+    /// Branch from which the new worktree starts, if the task works in a worktree.
     pub branch: Option<String>,
 }
 
-/// The run whose session another one begins from.
+/// Run whose session another run starts from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ForkedFrom {
-    /// It, over.
+    /// The run, which is over.
     pub run: Run,
-    /// The name of its session.
+    /// Name of its session.
     pub session: String,
 }
 
 impl View<'_> {
-    /// Returns the run of a task from whose session another task can begin.
+    /// Returns the run of a task whose session can be forked.
     ///
     /// # Errors
-    /// Refuses a worker, a task that the caller does not see, one without a session, and one whose agent is still in it.
+    /// Refuses a worker, a task that the caller does not see, a task without a session, and a task whose agent is still
+    /// in it.
     pub fn to_fork(&self, id: &TaskId, run: Option<RunId>, actor: &Actor) -> Result<ForkedFrom, Error> {
         let task = self.task_for(id, actor)?;
         authority::person(actor, "fork a session")?;
@@ -67,8 +69,8 @@ impl View<'_> {
         ))
     }
 
-    /// Returns the session from which a run begins: that of its task's origin, as long as no run of the task, by the profile of that
-    /// session, has named one of its own or has found it gone.
+    /// Returns the session from which a run starts, as the origin of its task names it. None once a run of the task with
+    /// the same profile has its own session, or has found the forked session gone.
     pub fn forked_by(&self, run: &Run) -> Result<Option<ForkedFrom>, Error> {
         let task = self.expect_task(&run.task_id)?;
         let (Some(from), Some(session)) = (task.origin.forked_run, task.origin.forked_session) else {
@@ -90,11 +92,11 @@ impl View<'_> {
 }
 
 impl Board<'_> {
-    /// Makes a task that begins from the session of another one's run. It has the assignee of that run, and the tenant, the place, the
-    /// policy and the limits of its task.
+    /// Creates a task that starts from the session of another task's run. It has the assignee of that run, and the
+    /// tenant, the workspace, the policy and the time limit of that task.
     ///
     /// # Errors
-    /// Those of [`View::to_fork`] and of [`Board::create`].
+    /// The errors of [`View::to_fork`] and of [`Board::create`].
     pub fn fork(&mut self, id: &TaskId, fork: Fork, actor: &Actor) -> Result<Created, Error> {
         let ForkedFrom { run, session } = self.to_fork(id, fork.run, actor)?;
         let task = self.expect_task(id)?;
@@ -121,8 +123,8 @@ impl Board<'_> {
                 forked_session: Some(session),
                 ..Origin::default()
             },
-            // What the other task waits for, promises and has to prove is not asked of this one. All fields are named here, so that a
-            // new one is decided on.
+            // Parents, approvals, checks and the like of the other task do not apply to the fork. All fields are listed,
+            // so that a new field needs a decision here.
             parents: Vec::new(),
             initial_state: InitialState::default(),
             idempotency_key: None,
@@ -149,7 +151,7 @@ mod tests {
         "coder".parse().unwrap()
     }
 
-    /// A run of a task by `coder`, which ends with a session or without one.
+    /// Opens and ends a run of a task as `coder`, with or without a session.
     fn run(bench: &Bench, id: &TaskId, session: Option<&'static str>) -> RunId {
         let begin = Start { profile: Some(profile()), ..start(&*bench.clock) };
         let task = id.clone();

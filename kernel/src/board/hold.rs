@@ -1,4 +1,4 @@
-//! Placing, probing and ending holds.
+//! Places, probes and ends holds.
 
 use std::time::Duration;
 
@@ -25,11 +25,11 @@ use crate::rules::retry::rate_limited;
 use crate::store::events::NewEvent;
 use crate::store::holds::By;
 
-/// A run that tries whether a limit is over and is not refused for so long is served.
+/// Time without a refusal after which a probing run counts as served.
 const SERVED: Duration = Duration::from_mins(1);
 
 impl Board<'_> {
-    /// Keeps a task, or the tasks of a profile, a tenant or an account, from starting. What runs goes on.
+    /// Keeps a task, or the tasks of a profile, a tenant or an account, from starting. Open runs go on.
     pub fn hold(&mut self, on: &HoldOn, new: &NewHold, actor: &Actor) -> Result<Hold, Error> {
         authority::person(actor, "hold tasks")?;
         self.check_hold(on, new)?;
@@ -44,9 +44,9 @@ impl Board<'_> {
         self.place(&named, new, by)
     }
 
-    /// Tells of a limit that the service of a worker's account has met it with. That holds the tasks of the account
-    /// within the worker's own tenant; where the lane has no account, the task alone. The worker should end then; its
-    /// task is tried again when the limit is over.
+    /// Reports a limit that the service of a worker's account has set. The hold is on the tasks of the account within the
+    /// worker's own tenant; without an account, on the task alone. The worker should then end. Its task is tried again
+    /// when the limit is over.
     pub fn hold_own(&mut self, reason: &str, until: Timestamp, actor: &Actor) -> Result<Hold, Error> {
         let Some(run) = self.live_run(actor)? else {
             return Err(Error::invalid(
@@ -65,12 +65,12 @@ impl Board<'_> {
         self.place(&on, &new, By { label: &actor.label(), within: &within, run: Some(&run) })
     }
 
-    /// Returns until when a limit that a run has met is believed at most.
+    /// Returns the latest end of a limit that is accepted from a run.
     fn longest_hold(&self) -> Timestamp {
         self.now().after(self.quotas.longest_hold)
     }
 
-    /// Ends the holds on something. A mission that was paused at its limits may have as much again. Returns the holds.
+    /// Ends the holds on a target and returns them. A mission at a limit gets the limit once more.
     pub fn release(&mut self, on: &HoldOn, reason: Option<&str>, actor: &Actor) -> Result<Vec<Hold>, Error> {
         authority::person(actor, "release what is held")?;
         if on.scope == HoldScope::Task {
@@ -84,7 +84,8 @@ impl Board<'_> {
         self.end_all(live, reason, actor)
     }
 
-    /// Releases what is held because a login was not accepted, in one tenant or for all; nothing may be. Durable when it returns.
+    /// Ends the holds that a failed login placed, in one tenant or for all. There may be none. Durable when the call
+    /// returns.
     pub fn release_login(
         &mut self,
         on: &HoldOn,
@@ -142,7 +143,7 @@ impl Board<'_> {
         Ok(hold)
     }
 
-    /// Refuses a start that a hold is on. Returns the limits that it is to probe.
+    /// Refuses a start that a hold is on. Returns the holds that the start has to probe.
     pub(super) fn pass_holds(&self, target: Target<'_>) -> Result<Vec<Hold>, Error> {
         let now = self.now();
         let mut probes = Vec::new();
@@ -161,7 +162,7 @@ impl Board<'_> {
         Ok(probes)
     }
 
-    /// Notes which run tries whether these limits are over.
+    /// Records the run that probes these holds.
     pub(super) fn begin_probes(&self, task: &Task, run: RunId, probes: Vec<Hold>) -> Result<(), Error> {
         for hold in probes {
             self.tx.set_probe(hold.id, Some(run), self.now().after(SERVED))?;
@@ -171,7 +172,7 @@ impl Board<'_> {
         Ok(())
     }
 
-    /// Takes the end of a rate limit from the worker's report, where it has made one.
+    /// Sets the end of a rate limit from the worker's report, if there is one.
     pub(super) fn as_reported(
         &self,
         run: &Run,
@@ -185,7 +186,7 @@ impl Board<'_> {
         Ok(rate_limited(ending, placed.and_then(|hold| hold.until), max_retries))
     }
 
-    /// What the end of a run means for limits: it has met one, or has found one to be over.
+    /// Applies the end of a run to holds: the run has met a limit, or its probe has a result.
     pub(super) fn settle_holds(&self, run: &Run, outcome: Outcome, ending: &Ending) -> Result<(), Error> {
         let now = self.now();
         let met = match (outcome, &ending.cause) {
@@ -194,16 +195,18 @@ impl Board<'_> {
             _ => None,
         };
         let met = met.map(|(kind, until)| (kind, until.min(self.longest_hold())));
+        // First the holds that this run probed: it met the same limit, it was served, or it says nothing about the
+        // service.
         for hold in self.holds()?.into_iter().filter(|hold| hold.probe_run == Some(run.id)) {
             match (met, outcome) {
                 (Some((kind, until)), _) if kind == hold.kind => {
                     self.tx.set_probe(hold.id, None, until.max(now))?;
                 }
-                // A service that refuses more knows who asks.
+                // A service that refuses requests by a rate limit has accepted the login.
                 (Some((HoldKind::RateLimit, _)), _) => {
                     self.end_hold(&hold, "a run was logged in again", Some(run), SYSTEM)?;
                 }
-                // It did not come far enough to say anything, or asks no service: another one tries.
+                // The run ended too early, or uses no service: another run probes.
                 (
                     _,
                     Outcome::Reclaimed
@@ -230,10 +233,11 @@ impl Board<'_> {
                 ) => self.end_hold(&hold, "a run was served again", Some(run), SYSTEM)?,
             }
         }
+        // Then a new hold for a limit that the run met and did not report itself.
         let Some((kind, until)) = met.filter(|(_, until)| *until > now) else { return Ok(()) };
         let told = self.holds()?.into_iter().any(|hold| hold.run_id == Some(run.id) && hold.kind == kind);
         let (is_shared, reason) = match kind {
-            // Without an account the task alone waits, and it has its time already.
+            // Without an account the task alone waits, and its own retry time covers that.
             HoldKind::RateLimit
             | HoldKind::Manual
             | HoldKind::Limit
@@ -241,7 +245,7 @@ impl Board<'_> {
             | HoldKind::Breaker => {
                 (ending.siblings == Siblings::Hold && run.account.is_some(), "was refused")
             }
-            // A login is that of the account, or of all the lane's workers.
+            // A login belongs to the account, or to all workers of the lane.
             HoldKind::Login => (run.account.is_some() || run.profile.is_some(), "could not log in"),
         };
         if !told && is_shared {
@@ -254,7 +258,7 @@ impl Board<'_> {
         Ok(())
     }
 
-    /// Ends the holds whose time has come; a limit only where a run has been served meanwhile.
+    /// Ends the holds whose time has come. The hold of a limit ends only if a run was served in the meantime.
     pub(super) fn end_holds(&self) -> Result<(), Error> {
         let now = self.now();
         for hold in self.holds()?.into_iter().filter(|hold| hold.stance(now) == Stance::Open) {
@@ -267,7 +271,7 @@ impl Board<'_> {
         Ok(())
     }
 
-    /// Ends the holds on a task that is over, and those on its mission if nothing of that is to be done any more.
+    /// Ends the holds on a finished task, and the holds on its mission if the mission is over.
     pub(super) fn end_holds_of(&self, id: &TaskId) -> Result<(), Error> {
         let live = self.holds()?;
         if live.is_empty() {
@@ -297,7 +301,8 @@ impl Board<'_> {
         self.tell_hold(EventKind::Released, hold, run, json!({ "ended": reason }), by)
     }
 
-    /// Tells of a hold: on the task it is on, or that of the run which met or tried the limit; else of the board.
+    /// Appends the event of a hold: on the held task, else on the task of the run that met or probed the limit, else on
+    /// the board.
     fn tell_hold(
         &self,
         kind: EventKind,
@@ -353,8 +358,8 @@ fn facts(hold: &Hold, more: Value) -> Value {
     facts
 }
 
-/// What waits for a service that has refused a run: its account's tasks; without an account, its task for a limit, and its
-/// profile's for a login.
+/// Returns the target of a hold after a refused run: its account. Without an account, the profile for a failed login, and
+/// the task for a rate limit.
 fn held_by(run: &Run, kind: HoldKind) -> HoldOn {
     match (&run.account, &run.profile, kind) {
         (Some(account), _, _) => HoldOn { scope: HoldScope::Account, name: account.clone() },

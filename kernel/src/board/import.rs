@@ -1,4 +1,4 @@
-//! Boards that come from elsewhere: an export of this program, or the database of the established one.
+//! Imports boards: an export of this program, or the database of Hermes Kanban.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -15,8 +15,8 @@ use crate::transfer::export::{self, Imported};
 use crate::transfer::peer::{Adopted, PeerBoard};
 
 impl Board<'_> {
-    /// Reads an exported board into this one, which has to be empty, and its files into `blobs`. The caller keeps sweeps
-    /// away until it is committed, and sweeps if it is not.
+    /// Imports an exported board into this board, which has to be empty, and its files into `blobs`. The caller prevents
+    /// sweeps of blobs until the commit, and sweeps if the commit fails.
     pub fn import(
         &mut self,
         lines: &mut dyn BufRead,
@@ -29,8 +29,8 @@ impl Board<'_> {
         Ok(imported)
     }
 
-    /// Takes over the board of the established program into this one, which has to be empty. `files` are those of its
-    /// attachments whose bytes are stored here; the others are not taken. Returns what was taken and what was not.
+    /// Imports a board of Hermes Kanban into this board, which has to be empty. `files` are the attachments whose bytes
+    /// are already stored; other attachments are left out. Returns the lists of imported and omitted rows.
     pub fn adopt(
         &mut self,
         peer: &PeerBoard,
@@ -43,7 +43,7 @@ impl Board<'_> {
         Ok(adopted)
     }
 
-    /// Refuses values that satisfy the schema and mean nothing: each task is read as everyone will.
+    /// Refuses values that satisfy the schema but have no meaning: reads each row as every later reader will.
     fn require_readable(&self) -> Result<(), Error> {
         let readable = |error: Error| match error {
             Error::Storage { source, .. } => {

@@ -1,4 +1,4 @@
-//! Links between parents and children.
+//! Links between parents and children: creation, removal, and their effect on the child.
 
 use serde_json::json;
 
@@ -20,8 +20,8 @@ use crate::rules::authority;
 use crate::rules::links::{self, AtWork};
 
 impl Board<'_> {
-    /// Makes `child` wait for `parent`. A link that exists is left as it is. A child that somebody works on is taken
-    /// back, which counts as no failure, and waits when its run has ended; or the link is refused.
+    /// Makes `child` wait for `parent`. An existing link stays. A running child is taken back, without a counted failure,
+    /// and waits once its run has ended; or the link is refused.
     pub fn link(
         &mut self,
         parent: &TaskId,
@@ -62,7 +62,7 @@ impl Board<'_> {
         Ok(Settled { task: self.expect_task(child)?, run: Some(run.id), effect })
     }
 
-    /// Removes a link; a child that waits for nothing else goes on.
+    /// Removes a link. A child without another open parent goes on.
     pub fn unlink(&mut self, parent: &TaskId, child: &TaskId, actor: &Actor) -> Result<(), Error> {
         self.task_for(parent, actor)?;
         let below = self.task_for(child, actor)?;
@@ -76,9 +76,9 @@ impl Board<'_> {
         self.reevaluate(child, &actor.label())
     }
 
-    /// Makes a task wait for what its runs have made and what is not finished, but for tasks that wait for it. What the present run
-    /// has made and what is done already is a parent, too: the next run has its result. A part of a verdict: what has no room is
-    /// left out, and nothing is charged.
+    /// Makes a task wait for the unfinished tasks that its runs have made, except tasks that wait for it. Finished tasks
+    /// of the present run become parents as well, so that the next run gets their results. This is part of a verdict:
+    /// links beyond a limit are left out, and nothing is charged.
     pub(super) fn await_parts(&self, task: &Task, label: &str) -> Result<(), Error> {
         for part in self.tx.parts(&task.id, limits::PARENTS)? {
             let is_in_the_way = self.tx.is_above(&task.id, &part)?
@@ -98,7 +98,7 @@ impl Board<'_> {
         Ok(())
     }
 
-    /// Whether a parent of a run's task is open, or was done while the run went on.
+    /// True if a parent of a run's task is open, or was done during the run.
     pub(super) fn awaited(&self, run: &Run) -> Result<bool, Error> {
         for parent in self.parents(&run.task_id)? {
             if self.expect_task(&parent)?.completed_at.is_none_or(|done| done >= run.started_at) {
@@ -108,11 +108,11 @@ impl Board<'_> {
         Ok(false)
     }
 
-    /// Returns whether a task that is blocked for a dependency goes on without a person: a parent is open, or was done while its
-    /// present run went on.
+    /// True if a task that is blocked for a dependency goes on without a person: a parent is open, or was done during the
+    /// present run.
     ///
     /// # Errors
-    /// When there is no such task, and when the store cannot be read.
+    /// For a task that does not exist, and for a failure of the store.
     pub fn goes_on_by_itself(&self, id: &TaskId) -> Result<bool, Error> {
         match self.open_run_of(&self.expect_task(id)?)? {
             Some(run) => self.awaited(&run),
@@ -125,7 +125,7 @@ impl Board<'_> {
         links::awaitable(parent, self.open_run_of(parent)?.as_ref())
     }
 
-    /// Refuses another child of a task that has as many as are promoted at once.
+    /// Refuses another child for a task that has the largest number of children.
     pub(super) fn require_room_beneath(&self, parent: &TaskId) -> Result<(), Error> {
         if self.tx.has_children(parent, limits::CHILDREN)? {
             Err(links::too_many_children(parent))
@@ -267,7 +267,7 @@ mod tests {
         let linked = link(&bench, &one, &child, MOMENTS).unwrap();
         assert_eq!((linked.effect, linked.run), (Effect::WhenRunEnds, Some(run)));
         bench.clock.advance(Duration::from_mins(1));
-        // The run is on its way out: another link finds it so, however long that takes.
+        // The run is already ending. Another link accepts that, at any age of the run.
         link(&bench, &two, &child, MOMENTS).unwrap();
         assert_eq!(bench.runs_to_stop().len(), 1);
         let finished = bench.finish(run, EndCause::Exited { code: 0 });

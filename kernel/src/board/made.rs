@@ -1,4 +1,4 @@
-//! What a worker says that it has made: tasks that do not exist are no result.
+//! Verifies the tasks that a worker says it has made, so that invented tasks are no result.
 
 use super::Board;
 use crate::model::actor::{Actor, ActorKind};
@@ -7,11 +7,11 @@ use crate::model::id::TaskId;
 use crate::model::limits;
 use crate::model::verdict::Handoff;
 
-/// Where a handoff names the tasks that its worker has made.
+/// Key of a handoff's metadata that lists the tasks made by the worker.
 const KEY: &str = "created_cards";
 
 impl Board<'_> {
-    /// Refuses a handoff of a worker that names tasks which its task has not made.
+    /// Refuses a worker's handoff that lists tasks which its task has not made.
     pub(super) fn require_made(&self, handoff: &Handoff, actor: &Actor) -> Result<(), Error> {
         let Some(own) = actor.run.as_ref().filter(|_| actor.kind == ActorKind::Worker) else { return Ok(()) };
         let Some(named) = handoff.metadata.as_ref().and_then(|metadata| metadata.get(KEY)) else {

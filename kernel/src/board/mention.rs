@@ -1,4 +1,4 @@
-//! Mentions: a comment that names a profile makes a task for it.
+//! Mentions: creates a task for each profile that a comment names.
 
 use serde_json::json;
 
@@ -11,12 +11,12 @@ use crate::model::note::{Comment, Mention};
 use crate::model::task::{Lineage, NewTask};
 use crate::rules::mention;
 
-/// The most characters of a comment that the title of its task has.
+/// Longest part of a comment in the title of a task, in characters.
 const SUBJECT: usize = 120;
 
 impl Board<'_> {
-    /// Makes a task for each known profile that a comment mentions, once for each. The reply names the reason for
-    /// a task that may not be made, and the comment stays.
+    /// Creates a task for each known profile that a comment mentions, once per profile. For a task that may not be made,
+    /// the reply has the reason, and the comment stays.
     pub fn mention(
         &mut self,
         comment: &Comment,
@@ -62,7 +62,7 @@ impl Board<'_> {
         let on = self.task_for(&comment.task_id, actor)?;
         let subject = comment.body.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
         let subject = subject.chars().filter(|c| !c.is_control()).take(SUBJECT).collect::<String>();
-        // A worker's task is one of its own mission.
+        // A worker's task belongs to the worker's own mission.
         let mission = (actor.kind != ActorKind::Worker).then(|| on.mission().to_owned());
         let new = NewTask {
             title: format!("{} mentions {profile} on {}: {subject}", comment.author, on.id),

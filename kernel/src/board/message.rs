@@ -1,4 +1,4 @@
-//! Messages to the agents of live runs: what is sent is a row before anything is done with it, and each row ends in one state.
+//! Messages to the agents of live runs. A message becomes a row before it is sent, and each row ends in one final state.
 
 use serde_json::json;
 
@@ -15,14 +15,14 @@ use crate::model::status::Status;
 use crate::model::task::Task;
 use crate::rules::authority;
 
-/// Why a message that its agent has not got by the end of the run will not be delivered.
+/// Reason for a message that was not delivered before the end of its run.
 const RUN_ENDED: &str = "the run ended before its agent had read it";
 
 impl Board<'_> {
     /// Queues a message to the agent of a task's open run.
     ///
     /// # Errors
-    /// Refuses where no agent takes it; nothing is sent then.
+    /// Refuses the message if no agent can take it. Nothing is sent then.
     pub fn steer(&mut self, id: &TaskId, body: &str, actor: &Actor) -> Result<Message, Error> {
         let task = self.task_for(id, actor)?;
         authority::person(actor, "send messages to the agent of a run")?;
@@ -47,7 +47,7 @@ impl Board<'_> {
         self.queue_message(&task, &run, body, None, actor)
     }
 
-    /// Lets the agent of the open run hear a comment of a person, where it takes messages.
+    /// Sends a person's comment to the agent of the open run, if the agent takes messages.
     pub(super) fn tell_agent(&self, task: &Task, comment: &Comment) -> Result<(), Error> {
         if comment.author_kind != ActorKind::Person {
             return Ok(());
@@ -58,12 +58,12 @@ impl Board<'_> {
                 let person = Actor::person(comment.author.clone());
                 self.queue_message(task, &run, &text, Some(comment.id), &person).map(drop)
             }
-            // The next run reads it in its context.
+            // The next run reads the comment in its context.
             Err(_) => Ok(()),
         }
     }
 
-    /// The open run of a task whose agent takes messages, or why there is none.
+    /// Returns the open run of a task if its agent takes messages, else the reason.
     fn listener(&self, task: &Task) -> Result<Result<Run, String>, Error> {
         let Some(id) = task.current_run_id else {
             return Ok(Err(format!("it has no agent at work, its status is {}", task.status)));
@@ -111,7 +111,7 @@ impl Board<'_> {
         Ok(message)
     }
 
-    /// Keeps what has become of messages to a run, as its processes report it. What is known already, and what would go back, changes
+    /// Records the states of messages to a run, as its processes report them. A known state, and a step backwards, change
     /// nothing.
     pub fn record_messages(&mut self, run: RunId, news: &[MessageNews]) -> Result<(), Error> {
         let run = self.expect_run(run)?;
@@ -144,7 +144,7 @@ impl Board<'_> {
         self.append(&task, Some(run.id), kind, payload, SYSTEM)
     }
 
-    /// Says of the messages that the agent of a run has not got that it will not get them: the run is over.
+    /// Marks the messages that the agent has not received as not delivered, because the run is over.
     pub(super) fn drop_messages(&self, run: &Run) -> Result<(), Error> {
         for message in self.tx.queued_messages(run.id)? {
             let (state, reason) = (MessageState::NotDelivered, Some(RUN_ENDED.to_owned()));
@@ -160,7 +160,7 @@ mod tests {
     use crate::testing::{Bench, alice, start};
     use crate::{EndCause, Start};
 
-    /// A task whose open run takes messages.
+    /// Returns a task whose open run takes messages.
     fn listening(bench: &Bench) -> (TaskId, RunId) {
         let id = bench.ready();
         let start = Start { takes_messages: true, ..start(&*bench.clock) };

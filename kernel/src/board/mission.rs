@@ -1,4 +1,4 @@
-//! What a mission uses, and the question to a person when one of its limits is reached: a hold on all that it has.
+//! Use and limits of missions. A mission at a limit is held as a whole, and a question goes to a person.
 
 use std::time::Duration;
 
@@ -24,8 +24,8 @@ use crate::rules::proposal;
 use crate::store::holds::By;
 
 impl Board<'_> {
-    /// Refuses a worker's task that its mission has no room for, or whose work would go back to where it came from, and
-    /// counts one that is made.
+    /// Refuses a worker's task beyond the limits of its mission, or whose work would go back to where it came from.
+    /// Counts the task otherwise.
     pub(super) fn join_mission(
         &self,
         own: &Task,
@@ -38,7 +38,7 @@ impl Board<'_> {
         self.count_task(name)
     }
 
-    /// Counts another task of a mission, or refuses it where there is no room.
+    /// Counts another task of a mission, or refuses it at the limit.
     pub(super) fn count_task(&self, name: &str) -> Result<(), Error> {
         let used = self.tx.mission(name)?.unwrap_or_default();
         mission::room_for_task(name, &used, &self.quotas.mission)?;
@@ -46,7 +46,7 @@ impl Board<'_> {
         self.pause_where_spent(name, &used, None)
     }
 
-    /// Pauses the mission of a task that is to be done again, where nothing is left for that.
+    /// Pauses the mission of a task that is to be done again, if a limit of the mission is used up.
     pub(super) fn pause_again(&self, id: &TaskId) -> Result<(), Error> {
         let name = self.tx.mission_of(id)?.unwrap_or_default();
         match self.tx.mission(&name)? {
@@ -62,7 +62,7 @@ impl Board<'_> {
         }
     }
 
-    /// Refuses to give work of a run back to a profile that it came from, through another one.
+    /// Refuses to give the work of a run back to a profile that it came from, through another profile.
     pub(super) fn delegates_onward(
         &self,
         own: &TaskId,
@@ -74,14 +74,15 @@ impl Board<'_> {
         mission::delegates_onward(&makers, assignee)
     }
 
-    /// Counts what a run has used since that was counted last, and pauses its mission where nothing is left for another one.
+    /// Adds the use of a run since the last count, and pauses its mission if a limit is used up.
     pub(super) fn charge_mission(&self, run: &Run, time: Duration, cost_micros: u64) -> Result<(), Error> {
         let Some(name) = self.tx.mission_of(&run.task_id)? else {
             return Err(Error::missing(Missing::Task, &run.task_id));
         };
         let used = match self.tx.add_to_mission(&name, time, cost_micros)? {
             Some(used) => used,
-            // No worker has divided it. One whose agent reports what it uses is a mission all the same when a limit is reached.
+            // The task has made no tasks. With an agent that reports its use, it becomes a mission when it reaches a
+            // limit.
             None => match self.tx.use_of_undivided(&name, self.now())? {
                 (used, true) => used,
                 (_, false) => return Ok(()),
@@ -91,14 +92,14 @@ impl Board<'_> {
             return Ok(());
         }
         self.tx.open_mission(&name)?;
-        // What is over asks for nothing, until there is more to do.
+        // A finished mission asks nothing until it has more work.
         if self.tx.is_mission_over(&name)? {
             return Ok(());
         }
         self.pause_where_spent(&name, &used, Some(run))
     }
 
-    /// Pauses the missions whose runs under way have used up what was left of their time.
+    /// Pauses the missions whose open runs have used up the remaining run time.
     pub(super) fn pause_missions_at_work(&self) -> Result<(), Error> {
         for (name, used, _) in self.tx.missions_at_work(self.now())? {
             if let Some(reached) = mission::reached(MissionLimit::Runtime, &used, &self.quotas.mission) {
@@ -108,15 +109,15 @@ impl Board<'_> {
         Ok(())
     }
 
-    /// Pauses the mission of a worker that asked for a task more than it may have, and asks a person. A mission that has
-    /// room left, or is paused already, is left as it is.
+    /// Pauses the mission of a worker that asked for one task too many, and asks a person. Does nothing for a mission
+    /// below its limit, or already paused.
     pub fn ask_for_more_tasks(&mut self, actor: &Actor) -> Result<(), Error> {
         let Some(run) = self.live_run(actor)? else { return Ok(()) };
         let task = self.expect_task(&run.task_id)?;
         self.ask_for_tasks(task.mission(), Some(&run))
     }
 
-    /// The same of a person who asked for a task more in the mission of a task.
+    /// Pauses the mission of a task in the same way, after a person asked for one task too many.
     pub fn ask_for_more_tasks_in(&mut self, id: &TaskId, actor: &Actor) -> Result<(), Error> {
         authority::person(actor, "ask for more tasks of a mission")?;
         let task = self.task_for(id, actor)?;
@@ -134,7 +135,7 @@ impl Board<'_> {
         }
     }
 
-    /// The same of a worker that asked for a task deeper than its mission goes.
+    /// Pauses the mission of a worker in the same way, after the worker asked for a task that is too deep.
     pub fn ask_for_more_depth(&mut self, actor: &Actor) -> Result<(), Error> {
         let Some(run) = self.live_run(actor)? else { return Ok(()) };
         let task = self.expect_task(&run.task_id)?;
@@ -146,8 +147,8 @@ impl Board<'_> {
         self.pause_mission_for(name, &reason, Some(&run))
     }
 
-    /// Pauses the mission of a worker whose proposal has more tasks than that has room for, and asks a person. One that has room, or is
-    /// paused already, is left as it is.
+    /// Pauses the mission of a worker whose proposal has too many tasks, and asks a person. Does nothing for a mission
+    /// with enough tasks left, or already paused.
     pub fn ask_for_proposed_tasks(
         &mut self,
         id: &TaskId,
@@ -159,7 +160,7 @@ impl Board<'_> {
         self.ask_for_room(&proposal, handoff, &run)
     }
 
-    /// The same of a run that has ended.
+    /// Does the same for the proposal of a finished run.
     pub(super) fn ask_for_room(
         &self,
         proposal: &Proposal,
@@ -176,7 +177,7 @@ impl Board<'_> {
         self.pause_mission_for(name, &reason, Some(run))
     }
 
-    /// Returns how far the mission of a task may go.
+    /// Returns the limits of a task's mission.
     pub(super) fn limits_of(&self, task: &Task) -> Result<MissionLimits, Error> {
         let used = self.tx.mission(task.mission())?.unwrap_or_default();
         Ok(used.caps.over(&self.quotas.mission))
@@ -186,7 +187,7 @@ impl Board<'_> {
         self.pause_mission_for(name, &reached.to_string(), run)
     }
 
-    /// Pauses a mission and asks a person whether it goes on.
+    /// Pauses a mission and asks a person about it.
     pub(super) fn pause_mission_for(&self, name: &str, reason: &str, run: Option<&Run>) -> Result<(), Error> {
         let on = HoldOn { scope: HoldScope::Mission, name: name.to_owned() };
         let is_paused = |hold: &Hold| hold.on() == on && hold.kind == HoldKind::Limit;
@@ -201,13 +202,13 @@ impl Board<'_> {
         self.append(&first, None, EventKind::MissionAsked, payload, SYSTEM)
     }
 
-    /// Lets a mission that was paused at its limits have as much again.
+    /// Grants a mission at its limits the same limits once more.
     pub(super) fn grant_mission(&self, name: &str) -> Result<(), Error> {
         let Some(used) = self.tx.mission_now(name, self.now())? else { return Ok(()) };
         self.tx.grant_mission(name, &mission::granted(used, &self.quotas.mission))
     }
 
-    /// Names what a hold is on: the mission of a task, where a task of it is named.
+    /// Resolves the name of a mission's hold: any task of the mission stands for the mission.
     pub(super) fn named_on_board(&self, on: &HoldOn) -> Result<HoldOn, Error> {
         let task: Option<TaskId> = on.name.parse().ok().filter(|_| on.scope == HoldScope::Mission);
         let task = task.map(|id| self.task(&id)).transpose()?.flatten();
@@ -222,8 +223,8 @@ impl View<'_> {
         name.parse().ok().map(|id: TaskId| self.task(&id)).transpose().map(Option::flatten)
     }
 
-    /// Returns when the runs under way of a mission will have used up its time, for the first mission of which that is so; none
-    /// for a mission that is paused.
+    /// Returns the earliest time at which the open runs of a mission use up its run time, over all missions; paused
+    /// missions do not count.
     pub fn next_mission_limit(&self, limits: &MissionLimits) -> Result<Option<Timestamp>, Error> {
         let now = self.now();
         let at_work = self.tx.missions_at_work(now)?;

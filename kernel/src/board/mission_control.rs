@@ -1,4 +1,4 @@
-//! What people do with missions: create, pause, resume and cancel them, and answer what they ask.
+//! Verbs for missions: create, pause, resume and cancel them, and answer their questions.
 
 use serde_json::json;
 
@@ -20,27 +20,28 @@ use crate::model::words::words;
 use crate::rules::{authority, mission};
 
 words! {
-    /// What happens to the open runs of a mission that is paused.
+    /// Treatment of the open runs of a mission that is paused.
     "pause"
     Pause {
-        /// They go on to their ends.
+        /// The runs go on to their ends.
         Starts => "starts",
-        /// They are ended, and their tasks are ready again.
+        /// The runs are ended, and their tasks are ready again.
         Runs => "runs",
     }
 }
 
-/// What became of the tasks of a mission.
+/// Result of an act on the tasks of a mission.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MissionEnds {
-    /// Those that are over, or whose runs are no longer to go on.
+    /// Tasks that are over, or whose runs are being ended.
     pub ended: Vec<TaskId>,
-    /// Those of them whose runs are being ended.
+    /// Tasks among them whose runs are being ended.
     pub ending: Vec<TaskId>,
 }
 
 impl Board<'_> {
-    /// Makes a task that is a mission from the start, with limits of its own. A known idempotency key returns the task that it names.
+    /// Creates a task that is a mission from the start, with limits of its own. For a known idempotency key, returns the
+    /// existing task.
     pub fn create_mission(
         &mut self,
         new: NewTask,
@@ -60,7 +61,7 @@ impl Board<'_> {
         Ok(created)
     }
 
-    /// Puts a person's task into the mission that it names by any task of it, and counts it there.
+    /// Puts a person's task into the mission that it names by any of its tasks, and counts it there.
     pub(super) fn join_named_mission(&self, new: &mut NewTask, actor: &Actor) -> Result<(), Error> {
         let Some(named) = &new.lineage.mission else { return Ok(()) };
         let first =
@@ -114,7 +115,7 @@ impl Board<'_> {
             for (_, task) in self.tx.open_runs_of_mission(first.id.as_str())? {
                 match self.attempt(|board| board.reclaim(&task, Some(&reason), actor)) {
                     Ok(_) => ends.ending.push(task),
-                    // One whose end was decided meanwhile.
+                    // The end of this run was decided in the meantime.
                     Err(Error::Conflict { .. } | Error::Illegal { .. }) => {}
                     Err(error) => return Err(error),
                 }
@@ -123,7 +124,8 @@ impl Board<'_> {
         Ok(ends)
     }
 
-    /// Lets the tasks of a mission start again. One that was at a limit may have as much again: returns whether it was.
+    /// Lets the tasks of a mission start again. A mission at a limit gets the limit once more. Returns true if it was at
+    /// a limit.
     pub fn resume_mission(
         &mut self,
         id: &TaskId,
@@ -142,8 +144,8 @@ impl Board<'_> {
         Ok(ended.iter().any(|hold| hold.kind == HoldKind::Limit))
     }
 
-    /// Ends a mission: its runs are ended, and its tasks that are not done go off the board. One that a task outside of the mission
-    /// waits for is blocked instead, so that nothing goes on without it.
+    /// Cancels a mission: ends its runs and archives its unfinished tasks. A task with a child outside of the mission is
+    /// blocked instead, so that the child does not go on without it.
     pub fn cancel_mission(
         &mut self,
         id: &TaskId,
@@ -157,7 +159,7 @@ impl Board<'_> {
             self.end_hold(&hold, "the mission is cancelled", None, &actor.label())?;
         }
         let mut ends = MissionEnds::default();
-        // Those made last wait for the others, as a rule.
+        // The latest tasks usually wait for the others, so they go first.
         for task in self.tx.tasks_of_mission(&name, u32::MAX)?.into_iter().rev() {
             if matches!(task.status, Status::Done | Status::Archived) {
                 continue;
@@ -166,7 +168,7 @@ impl Board<'_> {
             let ended = self.attempt(|board| board.end_within(&task.id, &name, reason, actor));
             match ended {
                 Ok(()) => {}
-                // One whose end was decided meanwhile.
+                // The end of this task was decided in the meantime.
                 Err(Error::Conflict { .. } | Error::Illegal { .. }) => continue,
                 Err(error) => return Err(error),
             }
@@ -195,7 +197,8 @@ impl Board<'_> {
         self.archive(id, Detach::Unlink, actor).map(drop)
     }
 
-    /// Answers what a mission at a limit asks, where it asks: it goes on with as much again, or is cancelled.
+    /// Answers the question of a mission at a limit, if there is one: the mission gets the limit once more, or is
+    /// cancelled.
     pub(super) fn answer_mission(
         &mut self,
         task: &Task,
@@ -212,7 +215,7 @@ impl Board<'_> {
         if answer == mission::STOP {
             self.cancel_mission(&task.id, Some(&answer), actor)?;
         } else {
-            // A pause by hand is not what was asked about: it stays.
+            // The question was about the limit, so a pause by hand stays.
             let at_limit = |hold: &Hold| hold.kind == HoldKind::Limit && hold.on() == on(&task.id);
             let asked = self.holds()?.into_iter().filter(at_limit).collect();
             self.end_all(asked, Some(&answer), actor)?;
@@ -222,12 +225,12 @@ impl Board<'_> {
 }
 
 impl super::view::View<'_> {
-    /// Returns what the mission of a first task asks; none of any other task, and where the mission is at no limit.
+    /// Returns the question of a mission, by its first task; none for any other task, and for a mission at no limit.
     pub(super) fn mission_question(&self, task: &Task) -> Result<Option<Question>, Error> {
         Ok(question_of(task, &self.holds()?))
     }
 
-    /// Returns the command that answers what the mission of a task asks, where it asks.
+    /// Returns the command that answers the question of a task's mission, if it asks.
     pub(super) fn asking_mission_of(&self, task: &Task) -> Result<Option<String>, Error> {
         let Some(first) = self.first_task(task.mission())?.filter(|first| first.tenant == task.tenant) else {
             return Ok(None);
@@ -235,18 +238,18 @@ impl super::view::View<'_> {
         Ok(self.mission_question(&first)?.map(|question| question.command(&first.id)))
     }
 
-    /// Returns whether a task waits for an approval: `approve` and `deny` decide about it.
+    /// True if a task waits for an approval, about which `approve` and `deny` decide.
     pub fn is_requesting(&self, task: &Task) -> bool {
         task.block_kind == Some(BlockKind::Approval) && !task.is_cancelled()
     }
 
-    /// Returns whether `answer` answers something of a task: its own question, or that of its mission.
+    /// True if `answer` can answer a question of the task: its own, or its mission's.
     pub fn is_asking(&self, task: &Task) -> Result<bool, Error> {
         let own = task.block_kind == Some(BlockKind::NeedsInput) && !task.is_cancelled();
         Ok(own || self.mission_question(task)?.is_some())
     }
 
-    /// Returns the first task of the mission that a task belongs to, to a caller who may see it.
+    /// Returns the first task of the mission that a task belongs to, for a caller who may see it.
     pub(super) fn mission_of(&self, id: &TaskId, actor: &Actor) -> Result<Task, Error> {
         let task = self.task_for(id, actor)?;
         match self.first_task(task.mission())? {
@@ -259,13 +262,13 @@ impl super::view::View<'_> {
     }
 }
 
-/// Returns what the creator of a mission is asked, by its first task; none where it is at no limit.
+/// Returns the question of a mission to its creator, by the first task; none for a mission at no limit.
 pub(super) fn question_of(first: &Task, holds: &[Hold]) -> Option<Question> {
     let is_its = |hold: &&Hold| hold.kind == HoldKind::Limit && hold.on() == on(&first.id);
     holds.iter().find(is_its).map(|hold| mission::question(&first.title, &hold.reason))
 }
 
-/// The mission of a first task, as a hold names it.
+/// Returns the hold target of a mission.
 pub(super) fn on(first: &TaskId) -> HoldOn {
     HoldOn { scope: HoldScope::Mission, name: first.to_string() }
 }

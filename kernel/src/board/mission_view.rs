@@ -1,4 +1,4 @@
-//! How missions stand: their progress, what they have used and handed over, and what of them waits for a person.
+//! Reads missions: their progress, use and files, and the tasks that wait for a person.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,11 +18,11 @@ use crate::model::task::Task;
 use crate::model::verdict::Question;
 use crate::rules::mission;
 
-/// The most characters of a summary or of notes that a mission shows of each task.
+/// Longest summary or notes of each task that a mission shows, in characters.
 const TEXT: usize = 400;
 
 impl View<'_> {
-    /// Lists the missions that a caller may see, the newest first, and whether there are more.
+    /// Returns the missions that a caller may see, newest first, and true if there are more.
     pub fn missions(
         &self,
         tenant: Option<&Tenant>,
@@ -39,8 +39,8 @@ impl View<'_> {
         Ok((missions.collect::<Result<_, _>>()?, more))
     }
 
-    /// Returns the missions at a limit that a caller may see, each with what it asks: up to `limit`, the latest question first.
-    /// `assignee` is who works on the first task.
+    /// Returns up to `limit` missions at a limit with their questions, the latest question first, as far as the caller
+    /// may see them. `assignee` selects by the assignee of the first task.
     pub fn asking_missions(
         &self,
         (tenant, assignee): (Option<&Tenant>, Option<&Profile>),
@@ -96,7 +96,7 @@ impl View<'_> {
         let by_status: BTreeMap<Status, u64> =
             counts.iter().map(|(status, count, _)| (*status, *count)).collect();
         let done: u64 = counts.iter().map(|(.., done)| done).sum();
-        // What was archived before it was done is not to be done any more.
+        // Tasks that were archived unfinished are not to be done any more.
         let given_up = |(status, count, done): &(Status, u64, u64)| {
             if *status == Status::Archived { count.saturating_sub(*done) } else { 0 }
         };
@@ -164,13 +164,13 @@ impl View<'_> {
     }
 }
 
-/// What a task asks of a person.
+/// Returns the question of a task to a person.
 fn asked(task: &Task) -> Question {
     let reason = task.block_reason.clone().unwrap_or_else(|| task.title.clone());
     task.question.clone().unwrap_or_else(|| Question { text: reason, ..Question::default() })
 }
 
-/// The command by which a person lets a task go on; none where it waits for nobody.
+/// Returns the command by which a person lets a task go on; none for a task that waits for no person.
 fn command_for(task: &Task) -> Option<String> {
     let id = &task.id;
     if !task.waits_for_a_person() {

@@ -1,4 +1,4 @@
-//! The writes: every rule of the board, each with its event in the same transaction.
+//! Writes of a board: applies the rules, and records each change with its event in the same transaction.
 
 use std::fmt;
 use std::ops::Deref;
@@ -97,7 +97,7 @@ pub use release::Force;
 pub use start::{Placement, Start};
 pub use verdict::{Effect, Settled};
 
-/// The writes of one transaction. Reads see what was written before in it.
+/// Writes of one transaction. Its reads see its earlier writes.
 pub struct Board<'a> {
     view: View<'a>,
     entropy: &'a dyn Entropy,
@@ -118,10 +118,10 @@ impl<'a> Deref for Board<'a> {
     }
 }
 
-/// How events name the supervisor itself.
+/// Label of the supervisor in events.
 const SYSTEM: &str = "system:supervisor";
 
-/// The event of a transition, and what a block says.
+/// Event of a transition, with the block that the transition makes.
 struct Record<'a> {
     kind: EventKind,
     payload: Option<Value>,
@@ -135,12 +135,12 @@ impl<'a> Record<'a> {
         Self { kind, payload: payload.into(), run: None, blocking: None, actor }
     }
 
-    /// The same as an event of a run.
+    /// Sets the run of the event.
     fn of(self, run: impl Into<Option<RunId>>) -> Self {
         Self { run: run.into(), ..self }
     }
 
-    /// The same with what a block says.
+    /// Sets the block.
     fn blocking(self, blocking: impl Into<Option<&'a Blocking>>) -> Self {
         Self { blocking: blocking.into(), ..self }
     }
@@ -160,18 +160,18 @@ impl<'a> Board<'a> {
         self.tx.standing(id)?.ok_or_else(|| Error::missing(Missing::Task, id))
     }
 
-    /// Returns a task and where it stands, in one read.
+    /// Returns a task and its standing, in one read.
     fn stands(&self, id: &TaskId) -> Result<(Task, Standing), Error> {
         self.tx.find_task_standing(id)?.ok_or_else(|| Error::missing(Missing::Task, id))
     }
 
-    /// Returns a task to a person who may see it; `what` is what a worker may not do.
+    /// Returns a task to a person who may see it. `what` is the forbidden act, for the refusal of a worker.
     fn for_person(&self, id: &TaskId, actor: &Actor, what: &str) -> Result<Task, Error> {
         authority::person(actor, what)?;
         self.task_for(id, actor)
     }
 
-    /// Returns a task to who may direct it; `what` is what another worker may not do.
+    /// Returns a task to a caller who may direct it. `what` is the forbidden act, for the refusal of another worker.
     fn for_director(&self, id: &TaskId, actor: &Actor, what: &str) -> Result<Task, Error> {
         if actor.role == WorkerRole::Worker {
             authority::person(actor, what)?;
@@ -181,7 +181,7 @@ impl<'a> Board<'a> {
         Ok(task)
     }
 
-    /// Moves a task and appends the event that tells of it. The only way a status changes.
+    /// Moves a task and appends the event of the move. All changes of status go through this function.
     fn shift(
         &self,
         id: &TaskId,
@@ -216,7 +216,7 @@ impl<'a> Board<'a> {
             self.pause_again(id)?;
         }
         let question = record.blocking.and_then(|blocking| blocking.question.as_ref());
-        // The request for an approval is an event of its own, and that is the one message about it.
+        // A request for an approval has an event of its own, which is the only message about it.
         let is_told_by_request = question.is_some_and(|question| question.approval.is_some());
         let waits = to == (State::Blocked { kind: BlockKind::Approval });
         if waits && record.blocking.is_none() {
@@ -227,14 +227,14 @@ impl<'a> Board<'a> {
         Ok(to)
     }
 
-    /// Removes a link, and says why where nobody asked for that.
+    /// Removes a link for a reason other than a caller's request, and records the reason.
     fn drop_link(&self, parent: &TaskId, child: &Task, reason: &str, label: &str) -> Result<(), Error> {
         self.tx.delete_link(parent, &child.id)?;
         let payload = json!({ "parent": parent, "child": child.id, "reason": reason });
         self.append(child, None, EventKind::Unlinked, payload, label)
     }
 
-    /// Appends an event that tells of something else than a transition.
+    /// Appends an event that is no transition.
     fn append(
         &self,
         task: &Task,
@@ -254,12 +254,12 @@ impl<'a> Board<'a> {
         self.tx.set_task_field(id, field, self.now())
     }
 
-    /// Keeps how often a task was blocked in a row.
+    /// Stores the number of consecutive blocks of a task.
     fn set_blocks(&self, id: &TaskId, blocks: Recurrence) -> Result<(), Error> {
         self.tx.set_recurrence(id, blocks.kind, blocks.count, self.now())
     }
 
-    /// Lets the children of a task continue, or wait again, after it was done or undone.
+    /// Lets the children of a task go on, or wait again, after the task was done or reopened.
     fn reevaluate_children(&self, parent: &TaskId, actor: &str) -> Result<(), Error> {
         for child in self.tx.children(parent)? {
             self.reevaluate(&child, actor)?;
@@ -267,7 +267,7 @@ impl<'a> Board<'a> {
         Ok(())
     }
 
-    /// Puts a waiting task where its parents and its time want it.
+    /// Moves a task in the queue to the status that its parents and its time require.
     fn reevaluate(&self, id: &TaskId, actor: &str) -> Result<(), Error> {
         let from = self.standing(id)?;
         if !in_queue(from.state) {
@@ -299,18 +299,18 @@ impl<'a> Board<'a> {
 }
 
 impl Standing {
-    /// Returns how often the task was blocked in a row.
+    /// Returns the consecutive blocks of the task.
     fn blocks(&self) -> Recurrence {
         Recurrence { kind: self.last_block_kind, count: self.block_recurrences }
     }
 }
 
-/// Returns where a change takes a task; refuses one that the state machine does not have.
+/// Returns the state after a change; refuses a change that the state machine does not have.
 fn legal(id: &TaskId, from: State, change: Change) -> Result<State, Error> {
     next(Some(from), change).map_err(|_| illegal(id, from, change))
 }
 
-/// What is said to who would have something of the open run of a task that has none.
+/// Returns the refusal for a task without an open run.
 fn no_open_run(task: &Task, hint: impl Into<String>) -> Error {
     Error::conflict(format!("{} has no open run: its status is {}", task.id, task.status), hint)
 }
@@ -329,7 +329,7 @@ fn illegal(id: &TaskId, from: State, change: Change) -> Error {
     Error::Illegal { task: id.clone(), status, change: change.verb(), hint: Some(hint) }
 }
 
-/// What leads on from a status in which something is refused.
+/// Returns the hint for a refusal: the command that leads on from a status.
 fn way_on(id: &TaskId, status: Status, block: Option<BlockKind>) -> String {
     match status {
         Status::Blocked if block == Some(BlockKind::Approval) => {
@@ -356,12 +356,12 @@ fn way_on(id: &TaskId, status: Status, block: Option<BlockKind>) -> String {
     }
 }
 
-/// Shortens text for an event's payload.
+/// Shortens a text for the payload of an event.
 fn preview(text: Option<&str>) -> Option<String> {
     text.map(|text| text.chars().take(400).collect())
 }
 
-/// The time so far, for messages.
+/// Returns the seconds from `now` to `at`, for messages.
 fn seconds_until(now: Timestamp, at: Timestamp) -> u64 {
     at.since(now).as_secs()
 }

@@ -1,4 +1,4 @@
-//! Comments and heartbeats.
+//! Comments, heartbeats, notes, and events that the supervisor itself observes.
 
 use std::time::Duration;
 
@@ -20,11 +20,11 @@ use crate::model::straggler::Straggler;
 use crate::rules::authority;
 use crate::store::fields::Field;
 
-/// Heartbeats without a note leave an event at most this often.
+/// Smallest interval between the events of heartbeats without a note.
 const HEARTBEAT_EVENTS: Duration = Duration::from_mins(1);
 
 impl Board<'_> {
-    /// Adds a comment. A worker's author is its own name, whatever it says.
+    /// Adds a comment. The author of a worker's comment is always the worker's own name.
     pub fn comment(
         &mut self,
         id: &TaskId,
@@ -39,7 +39,7 @@ impl Board<'_> {
         Ok(comment)
     }
 
-    /// Adds a comment that goes with a verdict or a decision, and is charged to nobody.
+    /// Adds a comment that belongs to a verdict or a decision, without a charge.
     pub(super) fn add_comment(
         &mut self,
         id: &TaskId,
@@ -80,13 +80,13 @@ impl Board<'_> {
         })
     }
 
-    /// Notes that the worker of an open run met a bound of the API. Does nothing for a run that has ended.
+    /// Records that the worker of an open run met a limit of the API. Does nothing for a run that has ended.
     pub fn note_throttled(&mut self, run: RunId, bound: &str) -> Result<(), Error> {
         self.note_of_run(run, EventKind::Throttled, json!({ "bound": bound }))
     }
 
-    /// Notes that SIGKILL does not end processes of an open run, once for each run. Does nothing for a run that has ended. Returns whether
-    /// it is noted now.
+    /// Records, once per run, that SIGKILL does not end processes of an open run. Returns true if it is recorded now.
+    /// Does nothing for a run that has ended.
     pub fn note_unkillable(&mut self, run: RunId, processes: &[Straggler]) -> Result<bool, Error> {
         if self.expect_run(run)?.ended_at.is_some() || self.is_unkillable(run)? {
             return Ok(false);
@@ -95,19 +95,19 @@ impl Board<'_> {
         Ok(true)
     }
 
-    /// Notes a host that the proxy of an open run refused to its worker. Does nothing for a run that has ended.
+    /// Records a host that the proxy of an open run refused to its worker. Does nothing for a run that has ended.
     pub fn note_egress_denied(&mut self, run: RunId, denied: &Denied, host: &str) -> Result<(), Error> {
         let Denied { policy, line, text, .. } = denied;
         let payload = json!({ "host": host, "policy": policy, "line": line, "text": text });
         self.note_of_run(run, EventKind::EgressDenied, payload)
     }
 
-    /// Notes what went through the proxy of an open run. Does nothing for a run that has ended.
+    /// Records the traffic through the proxy of an open run. Does nothing for a run that has ended.
     pub fn note_egress(&mut self, run: RunId, egress: &Egress) -> Result<(), Error> {
         self.note_of_run(run, EventKind::Egress, json!(egress))
     }
 
-    /// Appends an event of an open run that the supervisor itself has seen.
+    /// Appends an event that the supervisor observed on an open run.
     pub(super) fn note_of_run(&mut self, run: RunId, kind: EventKind, payload: Value) -> Result<(), Error> {
         let run = self.expect_run(run)?;
         if run.ended_at.is_some() {
@@ -117,7 +117,7 @@ impl Board<'_> {
         self.append(&task, Some(run.id), kind, payload, &Actor::system().label())
     }
 
-    /// Keeps the reason of a move as a comment, in the words that readers of such threads know.
+    /// Adds the reason of a move as a comment, in the form that readers of Hermes Kanban know.
     pub(super) fn keep_reason(
         &mut self,
         id: &TaskId,
@@ -131,7 +131,8 @@ impl Board<'_> {
         }
     }
 
-    /// Keeps notes with a task for its next run, in the place of those before. They go with a verdict, and are charged to nobody.
+    /// Stores notes with a task for its next run, in place of earlier notes. They belong to a verdict, so there is no
+    /// charge.
     pub fn keep_notes(&mut self, id: &TaskId, notes: &str, actor: &Actor) -> Result<(), Error> {
         let task = self.task_for(id, actor)?;
         authority::own_task(actor, id, task.current_run_id)?;
@@ -140,7 +141,7 @@ impl Board<'_> {
         self.set(id, &Field::Notes(notes))
     }
 
-    /// Notes a sign of life of the open run; renews an external claim.
+    /// Records a heartbeat of the open run; renews an external claim.
     pub fn heartbeat(&mut self, id: &TaskId, note: Option<&str>, actor: &Actor) -> Result<Run, Error> {
         let task = self.task_for(id, actor)?;
         authority::own_task(actor, id, task.current_run_id)?;

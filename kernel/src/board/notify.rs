@@ -1,8 +1,8 @@
 //! Subscriptions of chats to tasks, each with a cursor in the task's events.
 //!
-//! What a task waits for when it is subscribed to, or that it is done, is sent at once, so that what happens between `create` and
-//! `notify-subscribe` is not missed. A subscription stays with its task, and is not listed while nothing can come of it: the task is over, and so is
-//! the mission of which it is the first one. A task that is brought back is news again.
+//! A new subscription sends the current wait or the result of the task at once, so that no event between `create` and
+//! `notify-subscribe` is missed. A subscription stays with its task. It is not listed while it can bring no message: the
+//! task is over, and so is the mission of which it is the first task. A task that is brought back sends messages again.
 
 use serde_json::json;
 
@@ -32,7 +32,7 @@ impl View<'_> {
 }
 
 impl Board<'_> {
-    /// Subscribes a chat to a task. A known key keeps its cursor, and takes a user and a profile that are named anew.
+    /// Subscribes a chat to a task. A known key keeps its cursor, and takes over a newly named user and profile.
     pub fn subscribe(
         &mut self,
         key: &SubscriptionKey,
@@ -74,14 +74,14 @@ impl Board<'_> {
         } else {
             self.tx.update_subscription(key, user, notifier)?;
         }
-        // Who asks for a task that is over wants its result, also for the second time.
+        // A caller who subscribes to a finished task wants its result, even for the second time.
         if is_new || matches!(task.status, Status::Done | Status::Archived) {
             self.catch_up(task, &key.address())?;
         }
         self.tx.find_subscription(key)?.ok_or_else(|| unknown(key))
     }
 
-    /// Ends a subscription.
+    /// Removes a subscription.
     pub fn unsubscribe(&mut self, key: &SubscriptionKey, actor: &Actor) -> Result<Subscription, Error> {
         let task = self.for_person(&key.task_id, actor, "unsubscribe a chat from a task")?;
         let subscription = self.tx.find_subscription(key)?.ok_or_else(|| unknown(key))?;
@@ -92,14 +92,14 @@ impl Board<'_> {
 }
 
 impl SubscriptionKey {
-    /// Reads `CHANNEL`, `CHANNEL:CHAT` or `CHANNEL:CHAT:THREAD`.
+    /// Parses `CHANNEL`, `CHANNEL:CHAT` or `CHANNEL:CHAT:THREAD`.
     fn of_channel(task: &TaskId, channel: &str) -> Self {
         let mut parts = channel.splitn(3, ':').map(str::to_owned);
         let mut part = || parts.next().unwrap_or_default();
         SubscriptionKey { task_id: task.clone(), platform: part(), chat_id: part(), thread_id: part() }
     }
 
-    /// Where its messages go.
+    /// Returns the address of its messages.
     pub(super) fn address(&self) -> Address {
         Address {
             channel: self.platform.clone(),

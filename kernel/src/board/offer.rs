@@ -1,4 +1,4 @@
-//! What may start, in the order in which it should.
+//! Offers the tasks that may start, in the order in which they should.
 
 use super::view::View;
 use crate::model::candidate::{Accounts, Answer, Candidate, Group};
@@ -7,13 +7,14 @@ use crate::model::id::Profile;
 use crate::rules::admission::{self, Offer};
 
 impl View<'_> {
-    /// Offers the tasks that may start, one after the other, until `answer` says that nothing more can or nothing is
-    /// left. The order is that in which they should start: fair turns between tenants (the one with the fewest open runs
-    /// first), then priority, then age. A task in review is among them where a profile is to review it, which then is
-    /// the candidate's assignee; so is one whose work waits for its check, with `checker` as the assignee. Unassigned tasks and those that somebody holds are not.
+    /// Offers the tasks that may start, one after the other, until `answer` ends the pass or no task is left.
     ///
-    /// What an answer closes is not read: the cost is that of the groups there are (pairs of tenant and assignee) and of
-    /// the answers, however many tasks wait.
+    /// The order is fair between tenants (the tenant with the fewest open runs first), then by priority, then by age. A
+    /// task in review is offered if a profile has to review it, with the reviewer as the assignee. Work that waits for
+    /// its check is offered with `checker` as the assignee. Unassigned tasks and tasks under a hold are left out.
+    ///
+    /// Queues that an answer closes are not read. The cost is in the number of groups (pairs of tenant and assignee) and
+    /// of answers, however many tasks wait.
     pub fn offer(
         &self,
         accounts: &Accounts,
@@ -23,7 +24,7 @@ impl View<'_> {
         self.offer_with(self.check_groups(checker)?, accounts, answer)
     }
 
-    /// Offers the same but for checks, which the supervisor alone runs.
+    /// Offers the same tasks without checks, which the supervisor alone runs.
     pub(super) fn offer_outside(
         &self,
         accounts: &Accounts,
@@ -41,7 +42,8 @@ impl View<'_> {
         let ready = groups(|after| self.tx.next_ready_group(after))?;
         let reviews = groups(|after| self.tx.next_review_group(after))?;
         if ready.is_empty() && reviews.is_empty() && checks.is_empty() {
-            // Nothing waits: how many runs are open, which may be many that others hold, decides nothing.
+            // Without waiting tasks, the number of open runs is not needed, and counting many runs of external workers
+            // is saved.
             return Ok(());
         }
         let on = Offer {
@@ -60,7 +62,7 @@ impl View<'_> {
         admission::offer(on, &mut read, answer)
     }
 
-    /// The tenants with work that waits for its check, each with who runs checks.
+    /// Returns the tenants with work that waits for its check, each with the profile that runs checks.
     fn check_groups(&self, checker: &Profile) -> Result<Vec<Group>, Error> {
         let tenants = self.tx.tenants_with_checks()?;
         Ok(tenants.into_iter().map(|tenant| Group { tenant, profile: checker.clone() }).collect())

@@ -1,7 +1,8 @@
-//! Messages to people: written in the transaction of the event that they tell of, and gone when they were delivered.
+//! Outbox: messages to people. A message is written in the transaction of its event, and removed when it was delivered.
 //!
-//! A message of a tenant beyond [`WAITING`] for a channel is left out and counted in one that says how many. Of one task, beyond
-//! [`OF_TASK`], messages of one kind are put together. So nothing that a worker does grows the outbox beyond a bound.
+//! Beyond [`WAITING`] messages of a tenant for a channel, further messages are left out, and a single message has their
+//! number. Beyond [`OF_TASK`] messages about one task, messages of one kind are merged. No worker can grow the outbox
+//! beyond these bounds.
 
 use super::Board;
 use crate::board::view::View;
@@ -20,31 +21,31 @@ use crate::rules::authority;
 use crate::rules::notice;
 use crate::store::outbox::NewLetter;
 
-/// How many messages of one tenant wait for one channel.
+/// Largest number of waiting messages of one tenant for one channel.
 const WAITING: u32 = 500;
-/// How many messages about one task wait for one address before those of one kind are put together.
+/// Number of waiting messages about one task to one address, beyond which messages of one kind are merged.
 const OF_TASK: usize = 16;
-/// How many dead messages are kept.
+/// Largest number of dead messages.
 const DEAD: u32 = 1000;
-/// The longest text of a failure, in characters.
+/// Longest stored error, in characters.
 const ERROR: usize = 300;
 
-/// What a message says beside how its task stands.
+/// Parts of a message beside the state of the task.
 #[derive(Clone, Copy)]
 struct Told<'a> {
     kind: NoticeKind,
-    /// What went wrong.
+    /// Error of the last run.
     error: Option<&'a str>,
-    /// What the mission of the task asks, where the message is about that.
+    /// Question of the task's mission, for a message about the mission.
     asked: Option<&'a Question>,
 }
 
-/// Returns whether people get a message of a kind about a task.
+/// True if people get a message of this kind about a task.
 fn is_news(kind: NoticeKind, task: &Task) -> bool {
     match kind {
-        // A worker that is to review it is started, and no person has to act.
+        // A profile that reviews the work is started without a person.
         NoticeKind::Review => task.reviewer.is_none(),
-        // A person has ended it.
+        // A person cancelled the task and knows it.
         NoticeKind::Blocked => !task.is_cancelled(),
         NoticeKind::Completed
         | NoticeKind::Question
@@ -59,36 +60,37 @@ fn is_news(kind: NoticeKind, task: &Task) -> bool {
 }
 
 impl View<'_> {
-    /// Returns what waits to be delivered: by where it goes and whose it is.
+    /// Returns the waiting messages, counted by address and tenant.
     pub fn outbox_heads(&self) -> Result<Heads, Error> {
         self.tx.crowds()
     }
 
-    /// Returns the first messages of a tenant to an address, at most `limit`, in the order in which they are delivered.
+    /// Returns the first messages of a tenant to an address, at most `limit`, in the order of delivery.
     pub fn outbox_of(&self, crowd: &Crowd, limit: u32) -> Result<Vec<Letter>, Error> {
         self.tx.letters_of(crowd, limit)
     }
 
-    /// Returns the messages that are meant, oldest first, as far as a caller may see them.
+    /// Returns the selected messages, oldest first, as far as the caller may see them.
     pub fn outbox(&self, which: &Letters, actor: &Actor) -> Result<Vec<Letter>, Error> {
         authority::person(actor, "look into the outbox")?;
         let limit = which.limit.min(limits::REPLY_ROWS);
         self.tx.list_letters(&Letters { limit, ..seen_by(which, actor) })
     }
 
-    /// Returns the channels that are in trouble, as [`Mail::is_in_trouble`] has it, without a look at those that wait their turn.
+    /// Returns the channels in trouble, as [`Mail::is_in_trouble`] defines it, without reading the messages that only
+    /// wait.
     pub fn troubled_channels(&self) -> Result<Vec<String>, Error> {
         self.tx.troubled_channels(Mail::trouble_since(self.now()))
     }
 
-    /// Returns what there is for each channel, as far as a caller may see it.
+    /// Returns the state of each channel, as far as the caller may see it.
     pub fn mail(&self, actor: &Actor) -> Result<Vec<Mail>, Error> {
         self.tx.mail(actor.tenant.as_ref())
     }
 }
 
 impl Board<'_> {
-    /// Writes the messages about an event. `error` is what went wrong.
+    /// Writes the messages about an event. `error` is the error of the run.
     pub(super) fn tell_subscribers(
         &self,
         id: &TaskId,
@@ -105,7 +107,7 @@ impl Board<'_> {
         let task = self.expect_task(id)?;
         let asked = if of_mission { self.mission_question(&task)? } else { None };
         let addresses = if of_mission {
-            // Nothing of a mission at a limit starts: the subscribers of all its tasks wait for the answer.
+            // A mission at a limit starts no task, so the subscribers of all its tasks wait for the answer.
             self.tx.addresses_of_mission(id)?
         } else {
             let mission = task.lineage.mission.as_deref().filter(|_| kind.needs_somebody());
@@ -118,7 +120,8 @@ impl Board<'_> {
         Ok(())
     }
 
-    /// Writes what a task waits for to somebody who has just subscribed: it may have happened before.
+    /// Writes the current wait or result of a task to a new subscriber, because its event may have come before the
+    /// subscription.
     pub(super) fn catch_up(&self, task: &Task, address: &Address) -> Result<(), Error> {
         let event = self.tx.last_event()?;
         if let Some(asked) = self.mission_question(task)? {
@@ -148,7 +151,7 @@ impl Board<'_> {
         self.write_once(task, event, Told { kind, error: None, asked: None }, address)
     }
 
-    /// Writes a message unless one that says the same waits already: the address may be that of the mission as well.
+    /// Writes a message unless an equal message already waits: the same address may be subscribed to the mission as well.
     fn write_once(
         &self,
         task: &Task,
@@ -192,8 +195,8 @@ impl Board<'_> {
         self.replace(same, letter)
     }
 
-    /// Writes a message in place of one that says the same of an earlier event. It has a number of its own, so that the delivery of
-    /// the other one, which may be under way, does not remove it.
+    /// Replaces a waiting message by a newer one. The newer message has another number, so that a delivery of the old
+    /// message in progress does not remove it.
     fn replace(&self, before: Option<&Letter>, letter: NewLetter<'_>) -> Result<(), Error> {
         let mut events = letter.events;
         if let Some(before) = before {
@@ -203,13 +206,13 @@ impl Board<'_> {
         self.tx.insert_letter(&NewLetter { events, ..letter }).map(drop)
     }
 
-    /// Binds messages to one digest: until it is delivered it is sent as it was, whatever comes meanwhile.
+    /// Binds messages to one digest. Until the digest is delivered, a retry sends exactly the same messages.
     pub fn bind_letters(&mut self, ids: &[LetterId]) -> Result<(), Error> {
         let Some(first) = ids.first() else { return Ok(()) };
         ids.iter().try_for_each(|id| self.tx.bind_letter(*id, *first))
     }
 
-    /// Removes messages that their channel has taken, and keeps how its service names what they were sent as.
+    /// Removes delivered messages, and stores the id under which their service knows them.
     pub fn letters_delivered(&mut self, ids: &[LetterId], message: Option<&str>) -> Result<(), Error> {
         for id in ids {
             let Some(letter) = self.tx.find_letter(*id)? else { continue };
@@ -222,7 +225,7 @@ impl Board<'_> {
         Ok(())
     }
 
-    /// Keeps that a channel did not take messages, and when they are tried next; without a time they are dead.
+    /// Records that a channel refused messages, with the time of the next try; without a time the messages are dead.
     pub fn letters_failed(
         &mut self,
         ids: &[LetterId],
@@ -243,7 +246,7 @@ impl Board<'_> {
         Ok(())
     }
 
-    /// Lets messages be tried again at once, dead ones and those that wait for their next try. Returns how many.
+    /// Lets messages be tried again at once, dead and waiting ones. Returns their number.
     pub fn retry_letters(&mut self, which: &Letters, actor: &Actor) -> Result<usize, Error> {
         authority::person(actor, "retry messages")?;
         let which = seen_by(which, actor);
@@ -251,7 +254,7 @@ impl Board<'_> {
         self.tx.revive_letters(&which, self.now())
     }
 
-    /// Drops messages: one, or the dead ones. Returns how many.
+    /// Drops messages: a single one, or the dead ones. Returns their number.
     pub fn drop_letters(&mut self, which: &Letters, actor: &Actor) -> Result<usize, Error> {
         authority::person(actor, "drop messages")?;
         let mut which = seen_by(which, actor);
@@ -269,7 +272,7 @@ impl Board<'_> {
     }
 }
 
-/// The same, as far as a caller may see it.
+/// Narrows a selection to the messages that the caller may see.
 fn seen_by(which: &Letters, actor: &Actor) -> Letters {
     let tenant = actor.tenant.clone().or_else(|| which.tenant.clone());
     Letters { tenant, ..which.clone() }

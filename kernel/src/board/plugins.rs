@@ -1,4 +1,4 @@
-//! The events of plugins: each plugin has a cursor in the log of the board, so what waits for it is the log itself.
+//! Events for plugins: each plugin has a cursor in the log of the board, and the log itself is its queue.
 
 use std::collections::BTreeSet;
 
@@ -12,18 +12,19 @@ use crate::model::missing::Missing;
 use crate::model::plugin::PluginCursor;
 use crate::rules::authority;
 
-/// How many characters of an error are kept.
+/// Longest stored error, in characters.
 const ERROR: usize = 500;
 
 impl View<'_> {
-    /// Returns how far the plugins have taken the events of the board, by name.
+    /// Returns the positions of all plugins in the events of the board, by name.
     pub fn plugin_cursors(&self) -> Result<Vec<PluginCursor>, Error> {
         self.tx.plugin_cursors()
     }
 }
 
 impl Board<'_> {
-    /// Says which plugins take events: those of one that is new begin now, and the others that are not in `kept` are forgotten.
+    /// Sets the plugins that take events. A new plugin starts at the end of the log. Plugins that neither listen nor are
+    /// in `kept` are forgotten.
     pub fn define_plugins(
         &mut self,
         listening: &BTreeSet<PluginName>,
@@ -38,12 +39,12 @@ impl Board<'_> {
         listening.iter().try_for_each(|plugin| self.tx.begin_plugin(plugin, last))
     }
 
-    /// Notes that a plugin has taken every event up to this one.
+    /// Records that a plugin has handled all events up to this one.
     pub fn plugin_handled(&mut self, plugin: &PluginName, through: EventId) -> Result<(), Error> {
         self.tx.advance_plugin(plugin, through).map(drop)
     }
 
-    /// Keeps that a plugin did not take an event, and when it is tried next; without a time the plugin is paused.
+    /// Records a failed try of a plugin, with the time of the next try; none pauses the plugin.
     pub fn plugin_failed(
         &mut self,
         plugin: &PluginName,
@@ -54,7 +55,7 @@ impl Board<'_> {
         self.tx.fail_plugin(plugin, &error, next, self.now())
     }
 
-    /// Lets a plugin that fails or is paused try at once, after leaving out what stands up to `past` where that is named.
+    /// Lets a failing or paused plugin try at once. If `past` is given, the events up to it are skipped.
     pub fn resume_plugin(
         &mut self,
         plugin: &PluginName,

@@ -1,4 +1,4 @@
-//! Reviews of how missions go: when one is due, what its reviewer reads, and what its answer does.
+//! Progress reviews of missions: when a review is due, the reviewer's facts, and the effect of the answer.
 
 use std::fmt::Write as _;
 
@@ -19,12 +19,12 @@ use crate::model::status::Status;
 use crate::model::task::Task;
 use crate::rules::proposed::{Proposed, Review};
 
-/// The most tasks of a mission that its reviewer reads, and the most characters of what each says.
+/// Largest number of tasks that a reviewer reads, and longest text of each, in characters.
 const FACTS: (u32, usize) = (200, 200);
 
 impl Board<'_> {
-    /// Asks for a review of a mission that is due for one. Returns why not, where it is refused: the next one is due when the mission
-    /// moves again.
+    /// Asks for a due review of a mission. Returns the reason if the review is refused; the next review is due when the
+    /// mission moves again.
     pub fn ask_for_review(&mut self, new: NewProposal) -> Result<Option<String>, Error> {
         self.tx.note_review(new.subject.as_str())?;
         match self.attempt(|board| board.propose(new, &Actor::system())) {
@@ -34,7 +34,7 @@ impl Board<'_> {
         }
     }
 
-    /// Does what a review answers.
+    /// Applies the answer of a review.
     pub(super) fn put_review(
         &mut self,
         proposal: &Proposal,
@@ -72,7 +72,7 @@ impl Board<'_> {
         self.append(subject, None, EventKind::MissionReviewed, payload, SYSTEM)
     }
 
-    /// Takes a task of a mission off the board that has not started.
+    /// Archives a task of a mission that has not started.
     fn drop_part(&mut self, id: &TaskId, subject: &Task, reason: &str) -> Result<(), Error> {
         let part = self.part_of(id, subject)?;
         if part.id == subject.id || self.tx.proposal(id)?.is_some() {
@@ -88,7 +88,7 @@ impl Board<'_> {
         self.end_within(id, subject.id.as_str(), Some(reason), &actor)
     }
 
-    /// Returns a task of a mission.
+    /// Returns a task of the mission.
     fn part_of(&self, id: &TaskId, subject: &Task) -> Result<Task, Error> {
         // To a reviewer, a task of another mission does not exist.
         let part = self.task(id)?.filter(|part| part.mission() == subject.mission());
@@ -97,19 +97,19 @@ impl Board<'_> {
 }
 
 impl View<'_> {
-    /// Lists at most `limit` missions whose progress is to be reviewed now, by their first tasks.
+    /// Returns at most `limit` missions that are due for a review now, by their first tasks.
     pub fn due_reviews(&self, terms: &ReviewTerms, limit: u32) -> Result<Vec<Task>, Error> {
         let since = terms.idle.map(|idle| self.now().before(idle));
         self.tx.due_reviews(terms.moves, since, limit)
     }
 
-    /// Returns when the next mission has stood still long enough for a review.
+    /// Returns the time at which the next mission will have been idle long enough for a review.
     pub fn next_review(&self, terms: &ReviewTerms) -> Result<Option<Timestamp>, Error> {
         let Some(idle) = terms.idle else { return Ok(None) };
         Ok(self.tx.first_unmoved()?.map(|moved| moved.after(idle)))
     }
 
-    /// What the reviewer of a mission reads of it, a line each.
+    /// Returns the facts about a mission for its reviewer, a line each.
     pub(super) fn progress_of(&self, subject: &Task) -> Result<Vec<String>, Error> {
         let mut facts = Vec::new();
         if let Some(used) = self.tx.mission_now(subject.id.as_str(), self.now())? {
@@ -137,7 +137,7 @@ impl View<'_> {
     }
 }
 
-/// Refuses other tasks for a mission whose first task would not wait for them, or which an approval is asked for.
+/// Refuses a new plan for a mission whose first task is running or needs an approval.
 fn may_plan_anew(subject: &Task) -> Result<(), Error> {
     let id = &subject.id;
     if subject.status == Status::Running {

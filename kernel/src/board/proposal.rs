@@ -1,5 +1,5 @@
-//! Proposals: a task is asked to specify, divide, plan or route another one. What its run returns is applied in the transaction in which
-//! that counts as done, or refused with the reason.
+//! Proposals: tasks that specify, divide, plan or route another task, or review a mission. A result is applied in the
+//! transaction that records it as done, or refused with a reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,20 +30,20 @@ use crate::store::fields::Field;
 
 use super::create::Created;
 
-/// The most characters of its subject's title that the title of a proposal has.
+/// Longest part of the subject's title in the title of a proposal, in characters.
 const SUBJECT: usize = 300;
 
-/// What the worker of a proposal can do that its mission, or its tenant, has no room for.
+/// Hint for a proposal beyond the limits of its mission or tenant.
 const NO_ROOM: &str = "nothing was recorded and the run goes on: return fewer tasks, or try again later; where its mission lacks tasks, that \
     is paused, and a person is asked whether it may have more";
 
 impl Board<'_> {
-    /// Makes the task of a proposal. Where one of the same kind is open for the task already, that is returned.
+    /// Creates the task of a proposal. Returns an open proposal of the same kind for the same task, if there is one.
     pub fn propose(&mut self, new: NewProposal, actor: &Actor) -> Result<Created, Error> {
         let kind = new.kind;
         authority::person(actor, "ask for a proposal")?;
         let subject = match kind {
-            // Any task of a mission names it.
+            // Any task of a mission stands for the mission.
             ProposalKind::Plan | ProposalKind::Progress => self.mission_of(&new.subject, actor)?,
             ProposalKind::Specify | ProposalKind::Decompose | ProposalKind::Route => {
                 self.task_for(&new.subject, actor)?
@@ -60,7 +60,8 @@ impl Board<'_> {
         }
         proposal::may_ask(kind, &subject)?;
         let title: String = subject.title.chars().take(SUBJECT).collect();
-        // What is divided is a mission, with its limits; a task that is only specified or routed is one where it was one before.
+        // Dividing a task makes it a mission with limits. Specifying or routing does not, so the mission is named only
+        // if there is one.
         let divides = matches!(kind, ProposalKind::Decompose | ProposalKind::Plan | ProposalKind::Progress);
         let is_part = subject.lineage.mission.is_some() || self.tx.mission(subject.mission())?.is_some();
         let mission = (divides || is_part).then(|| subject.mission().to_owned());
@@ -88,19 +89,19 @@ impl Board<'_> {
         let proposal = Proposal { task: own, kind, subject: subject.id.clone(), staff, taken };
         self.tx.put_proposal(&proposal)?;
         if kind == ProposalKind::Progress {
-            // To make its task was no move either.
+            // Creating the review's task is no move of the mission.
             self.tx.note_review(subject.mission())?;
         }
         let payload = json!({ "kind": kind, "task": task.id, "assignee": new.assignee });
         self.append(&subject, None, EventKind::ProposalAsked, payload, &actor.label())?;
         if kind == ProposalKind::Plan {
-            // Nothing of the mission starts before its plan.
+            // The plan comes before everything else of the mission.
             self.link(&task.id, &subject.id, AtWork::TakeBack, actor)?;
         }
         Ok(Created { task: self.expect_task(&task.id)?, existing: false })
     }
 
-    /// Has no open proposal name these profiles any more: they were removed.
+    /// Removes deleted profiles from the open proposals.
     pub fn withdraw_profiles(&mut self, gone: &BTreeSet<Profile>) -> Result<(), Error> {
         for mut proposal in self.tx.open_proposals()? {
             let before = proposal.staff.len();
@@ -112,8 +113,8 @@ impl Board<'_> {
         Ok(())
     }
 
-    /// Refuses a verdict that the task of a proposal cannot have, and a result that could not be applied. Applies that of a task which
-    /// nobody runs.
+    /// Refuses a verdict that a proposal's task cannot have, and a result that cannot be applied. For a task without an
+    /// open run, applies the result at once.
     pub(super) fn fits_proposal(
         &mut self,
         id: &TaskId,
@@ -139,7 +140,7 @@ impl Board<'_> {
         }
     }
 
-    /// Refuses a worker that makes a proposal and would change anything by itself.
+    /// Refuses a write of a worker that makes a proposal.
     pub(super) fn only_proposes(&self, actor: &Actor) -> Result<(), Error> {
         let Some(own) = actor.run.as_ref().filter(|_| actor.kind == ActorKind::Worker) else { return Ok(()) };
         if self.tx.proposal(&own.task)?.is_none() {
@@ -151,7 +152,8 @@ impl Board<'_> {
         ))
     }
 
-    /// The run with what its end returns, where its task makes a proposal: the words of a clean end may hold it, and nobody reviews it.
+    /// Returns the run with the result of its clean exit, for a proposal's task: the last words of the agent may hold it.
+    /// Such a result needs no review.
     pub(super) fn as_returned(&self, run: Run, ending: &Ending) -> Result<Run, Error> {
         let is_silent = run.verdict.is_none() && run.stop_reason.is_none() && run.purpose == Purpose::Work;
         if !is_silent || !matches!(ending.cause, EndCause::Exited { code: 0 }) {
@@ -170,7 +172,8 @@ impl Board<'_> {
         Ok(Run { verdict: Some(Verdict::Complete(handoff)), ..run })
     }
 
-    /// Applies what a run proposes that is done. One whose proposal is refused has failed, and the next attempt reads the reason.
+    /// Applies the proposal of a finished run. If the proposal is refused, the run has failed, and the next run reads the
+    /// reason.
     pub(super) fn proposed(
         &mut self,
         run: &Run,
@@ -185,7 +188,7 @@ impl Board<'_> {
         match self.attempt(|board| board.apply(&proposal, handoff)) {
             Ok(()) => Ok(decision),
             Err(error @ (Error::Storage { .. } | Error::Writer { .. })) => Err(error),
-            // Somebody took it off the board meanwhile: nothing of it is tried again.
+            // The task was archived in the meantime, so nothing is tried again.
             Err(_) if decision.then == Then::Archived(WasDone::Yes) => Ok(decision),
             Err(error) => {
                 if error.code() == ErrorCode::Exhausted {
@@ -197,7 +200,7 @@ impl Board<'_> {
         }
     }
 
-    /// Applies a proposal, all of it or none. One whose task has gone on without it changes nothing.
+    /// Applies a proposal as a whole. A proposal changes nothing if its subject has gone on without it.
     fn apply(&mut self, proposal: &Proposal, handoff: &Handoff) -> Result<(), Error> {
         let own = self.expect_task(&proposal.task)?;
         let subject = self.task(&proposal.subject)?;
@@ -224,7 +227,7 @@ impl Board<'_> {
         })
     }
 
-    /// Makes the tasks of a proposal and says what their task says from now on, which waits for them.
+    /// Creates the tasks of a proposal, and gives their parent task its new fields. The parent then waits for them.
     fn put(
         &mut self,
         proposal: &Proposal,
@@ -264,7 +267,7 @@ impl Board<'_> {
         self.let_go(subject, kind, payload)
     }
 
-    /// Makes tasks that are proposed, in the mission of their subject and with what that has. Returns them.
+    /// Creates proposed tasks in the mission of their subject, with the subject's settings. Returns their ids.
     pub(super) fn put_tasks(
         &mut self,
         proposal: &Proposal,
@@ -274,9 +277,9 @@ impl Board<'_> {
     ) -> Result<Vec<TaskId>, Error> {
         let depth = subject.lineage.depth.saturating_add(1);
         mission::depth(depth, &self.limits_of(subject)?)?;
-        // It acts for the creator of the subject, within what its tenant may keep.
+        // The board acts for the creator of the subject, within the quotas of its tenant.
         let actor = Actor { uid: subject.creator_uid, tenant: subject.tenant.clone(), ..Actor::system() };
-        // Another plan of a mission names what it goes on from.
+        // The tasks of a new plan name their parents themselves.
         let before: Vec<TaskId> = match proposal.kind {
             ProposalKind::Progress => Vec::new(),
             ProposalKind::Specify | ProposalKind::Decompose | ProposalKind::Plan | ProposalKind::Route => {
@@ -301,6 +304,7 @@ impl Board<'_> {
             let task = self.create(new, &actor)?.task;
             made.insert(&part.name, task.id);
         }
+        // The subject waits for the tasks that no other new task waits for.
         let awaited = |part: &&TemplateTask| !parts.iter().any(|other| other.after.contains(&part.name));
         for last in parts.iter().filter(awaited) {
             self.link(&made[last.name.as_str()], &subject.id, AtWork::TakeBack, &actor)?;
@@ -308,7 +312,7 @@ impl Board<'_> {
         Ok(parts.iter().map(|part| made[part.name.as_str()].clone()).collect())
     }
 
-    /// Lets the task of a proposal that was applied leave triage; one that waits goes on to wait.
+    /// Lets the subject of an applied proposal leave triage. A subject in the queue stays there.
     fn let_go(&self, subject: &Task, kind: EventKind, payload: Value) -> Result<(), Error> {
         let from = self.standing(&subject.id)?;
         if from.state != State::Triage {
@@ -325,8 +329,8 @@ impl View<'_> {
         Ok(self.tx.open_proposals()?.into_iter().flat_map(|proposal| proposal.staff.into_keys()).collect())
     }
 
-    /// Lists tasks that are ready, that have no assignee, and for which nobody was asked to find one: at most `limit` of missions
-    /// that have room for another task. Those of others hide none.
+    /// Returns ready tasks without an assignee for which no routing was asked, at most `limit`. Tasks of missions without
+    /// another free task are skipped, and do not hide others.
     pub fn unrouted(&self, limits: &MissionLimits, limit: u32) -> Result<Vec<Task>, Error> {
         let mut full = BTreeSet::new();
         loop {
@@ -344,7 +348,7 @@ impl View<'_> {
         }
     }
 
-    /// Returns what the context of a proposal's worker has beyond its task; none for any other task.
+    /// Returns the additional context for the worker of a proposal; none for any other task.
     pub(super) fn proposal_of(&self, id: &TaskId) -> Result<Option<Brief>, Error> {
         let Some(proposal) = self.tx.proposal(id)? else { return Ok(None) };
         let Some(subject) = self.task(&proposal.subject)? else { return Ok(None) };

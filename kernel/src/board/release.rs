@@ -1,4 +1,4 @@
-//! Letting tasks go on: unblock, reclaim, promote, schedule, move.
+//! Verbs that let tasks go on: unblock, reclaim, promote, schedule, move.
 
 use serde_json::json;
 
@@ -20,29 +20,29 @@ use crate::store::fields::Field;
 use crate::store::tasks::Standing;
 
 words! {
-    /// Whether parents that are not done stand in the way.
+    /// Treatment of parents that are not done.
     "force"
     Force {
-        /// They do.
+        /// Open parents refuse the promotion.
         No => "no",
-        /// They are unlinked.
+        /// Open parents are unlinked.
         Yes => "yes",
     }
 }
 
 impl Board<'_> {
-    /// Lets a blocked or scheduled task go on; its failures are forgotten. The reason is kept as a comment, so that the
-    /// next worker sees the answer. What waits for an approval is refused.
+    /// Unblocks a blocked or scheduled task and resets its failures. A comment keeps the reason as the answer for the
+    /// next worker. Refuses a task that waits for an approval.
     pub fn unblock(&mut self, id: &TaskId, reason: Option<&str>, actor: &Actor) -> Result<Task, Error> {
         let task = self.for_director(id, actor, "unblock a task")?;
         let from = self.standing(id)?;
         if from.state == (State::Blocked { kind: BlockKind::Approval }) {
-            // Letting it go on would be an approval, which not all who may unblock a task may give.
+            // Unblocking would be an approval, which not every caller may give.
             return Err(super::illegal(id, from.state, Change::Unblocked { gate: Gate::Open }));
         }
         let is_scheduled = matches!(from.state, State::Scheduled { .. });
         let not_before = from.not_before.filter(|_| !is_scheduled);
-        // What was under review when somebody blocked it still is.
+        // Work that was under review or check before the block goes back there.
         let gate = match (&task.work_by, task.unchecked_run) {
             (_, Some(of)) => Gate::Check(of),
             (Some(_), None) => Gate::Review,
@@ -53,14 +53,14 @@ impl Board<'_> {
         self.shift(id, &from, change, Record::new(EventKind::Unblocked, payload, &actor.label()))?;
         self.forget_failures(id)?;
         if is_scheduled {
-            // Otherwise the next attempt would wait for the time that was just set aside.
+            // Otherwise the next try would wait for the time that was just set aside.
             self.set(id, &Field::NotBefore(None))?;
         }
         self.keep_reason(id, "UNBLOCK", reason, actor)?;
         self.expect_task(id)
     }
 
-    /// Takes a running task back: its run is ended and closes `reclaimed`.
+    /// Takes a running task back: its run is ended with the outcome `reclaimed`.
     pub fn reclaim(&mut self, id: &TaskId, reason: Option<&str>, actor: &Actor) -> Result<Settled, Error> {
         let task = self.for_person(id, actor, "reclaim a task")?;
         let Some(run) = task.current_run_id else {
@@ -69,7 +69,7 @@ impl Board<'_> {
         self.stop_run(run, StopReason::Reclaimed, reason, actor)
     }
 
-    /// Asks for the end of an open run without a verdict; a verdict that was recorded before stands.
+    /// Asks for the end of an open run without a verdict. A verdict that was recorded before stays.
     pub fn stop_run(
         &mut self,
         id: RunId,
@@ -89,7 +89,7 @@ impl Board<'_> {
         Ok(Settled { task: self.expect_task(&run.task_id)?, run: Some(id), effect })
     }
 
-    /// Ends the run of an external worker at once: there is no process to wait for.
+    /// Ends the run of an external worker at once, because it has no process to wait for.
     pub(super) fn end_if_external(&mut self, run: &Run, reason: StopReason) -> Result<Effect, Error> {
         match run.holder {
             Holder::External => {
@@ -100,7 +100,7 @@ impl Board<'_> {
         }
     }
 
-    /// Lets a task leave triage, or one that waits go on at once. `force` unlinks the parents that are not done, for
+    /// Lets a task leave triage, or a waiting task start at once. `force` unlinks the parents that are not done, because
     /// nothing starts before its parents.
     pub fn promote(
         &mut self,
@@ -147,8 +147,8 @@ impl Board<'_> {
         self.expect_task(id)
     }
 
-    /// Gives a task another time; [`Timestamp::OPEN_END`] is that of somebody who lets it go on. The reason is kept as a
-    /// comment. The open run of a task is ended first.
+    /// Sets the time of a task; [`Timestamp::OPEN_END`] means until a person lets it go on. An open run is ended first. A
+    /// comment keeps the reason.
     pub fn schedule(
         &mut self,
         id: &TaskId,
@@ -188,7 +188,7 @@ impl Board<'_> {
         self.settled(id, None)
     }
 
-    /// Moves a task back to triage or into the queue; its open run is ended first.
+    /// Moves a task back to triage or into the queue. An open run is ended first.
     pub fn move_task(&mut self, id: &TaskId, to: Destination, actor: &Actor) -> Result<Settled, Error> {
         authority::person(actor, "move a task")?;
         self.decide(id, Verdict::Move { to }, None, actor)

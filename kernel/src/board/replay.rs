@@ -1,4 +1,4 @@
-//! The event log, played again through the state machine.
+//! Replays the event log through the state machine, and compares the result with the board.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,38 +9,39 @@ use crate::model::state::State;
 use crate::rules::transition::{IllegalChange, next};
 use crate::store::events::Logged;
 
-/// Where the log and the board disagree.
+/// Difference between the log and the board.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// The log has a transition that does not exist.
+    /// The log has a transition that the state machine does not allow.
     Illegal { event: EventId, task: TaskId, error: IllegalChange },
-    /// The log knows a task that the board does not, and says nothing of its deletion.
+    /// The log has a task that the board does not have, and no event of its deletion.
     Missing { task: TaskId, replayed: State },
-    /// The log leads somewhere else.
+    /// The log leads to another state.
     State {
         task: TaskId,
-        /// Where the log leads; none when it does not know the task.
+        /// State in the log; none if the log does not know the task.
         replayed: Option<State>,
         live: State,
     },
 }
 
-/// Where the log has led so far, for a replay that goes on as the log grows.
+/// States of a replay so far. A replay can continue as the log grows.
 #[derive(Clone, Debug, Default)]
 pub struct Replay {
     states: BTreeMap<TaskId, State>,
-    /// The last event that was played, where anything was.
+    /// Last replayed event; none before the first.
     through: Option<EventId>,
 }
 
 impl View<'_> {
-    /// Plays the whole log again, from where folded events have left it, and compares where it leads with the board. Returns every difference.
+    /// Replays the whole log, from the snapshot of folded events on, and compares the states with the board. Returns all
+    /// differences.
     pub fn replay(&self) -> Result<Vec<Difference>, Error> {
         self.replay_on(&mut Replay::default())
     }
 
-    /// Plays what was logged since the last call with the same replay, and compares where the log leads with the whole board. Returns
-    /// every difference. What was folded since then and not played begins it anew.
+    /// Replays the events since the last call with the same replay, and compares the states with the whole board. Returns
+    /// all differences. The replay starts again if events were folded that it had not seen.
     pub fn replay_on(&self, replay: &mut Replay) -> Result<Vec<Difference>, Error> {
         let folded = self.tx.log_horizon()?.map(|horizon| horizon.through);
         if replay.through.is_none() || replay.through < folded {

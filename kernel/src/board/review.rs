@@ -1,4 +1,4 @@
-//! Reviews: somebody else than whose work it is has to look before a task is done.
+//! Reviews: a person or a profile other than the author has to approve the work before the task is done.
 
 use serde_json::json;
 
@@ -21,7 +21,7 @@ use crate::store::fields::Field;
 use crate::store::tasks::Standing;
 
 impl Board<'_> {
-    /// Hands the work on a task to a reviewer: to a profile, or to a person where none is named.
+    /// Hands the work on a task to a reviewer: a profile, or any person if none is named.
     pub fn request_review(
         &mut self,
         id: &TaskId,
@@ -53,7 +53,8 @@ impl Board<'_> {
         self.decide(id, Verdict::RequestReview(request), expected_run, actor)
     }
 
-    /// Approves the work of a task in review: it is done. Approves that a task goes on that waits for an approval.
+    /// Approves the work of a task in review, which is done then. For a task that waits for an approval, grants the
+    /// approval.
     pub fn approve(
         &mut self,
         id: &TaskId,
@@ -70,7 +71,7 @@ impl Board<'_> {
         self.decide(id, Verdict::Approve, expected_run, actor)
     }
 
-    /// Sends the work of a task in review back; the reason is kept as a comment for the next worker.
+    /// Sends the work of a task in review back. A comment keeps the reason for the next worker.
     pub fn request_changes(
         &mut self,
         id: &TaskId,
@@ -84,7 +85,7 @@ impl Board<'_> {
         self.decide(id, Verdict::RequestChanges { reason: reason.to_owned() }, expected_run, actor)
     }
 
-    /// What the end of a run comes to that requests changes. A person may do so as often as they like.
+    /// Limits the rounds in which reviewers send work back. A person may send work back any number of times.
     pub(super) fn in_rounds(&self, run: &Run, decision: Decision, tally: Tally) -> Result<Decision, Error> {
         let Some(Verdict::RequestChanges { reason }) = &run.verdict else { return Ok(decision) };
         let by = self.tx.verdict_by(run.id)?.unwrap_or_default();
@@ -103,11 +104,11 @@ impl Board<'_> {
         }
     }
 
-    /// Whose work it is that is handed over now.
+    /// Returns the author of the work that is handed over now.
     fn author(&self, task: &Task, actor: &Actor) -> Result<String, Error> {
         let run = task.current_run_id.map(|run| self.expect_run(run)).transpose()?;
         Ok(match run {
-            // A person may say it for a worker; the work is the worker's all the same.
+            // A person may report for a worker, but the work stays the worker's.
             Some(run) if run.holder == Holder::Supervisor => {
                 format!(
                     "{}:{}",
@@ -119,7 +120,7 @@ impl Board<'_> {
         })
     }
 
-    /// Refuses a verdict that does not fit what the open run is for, or that its own author gives about the work.
+    /// Refuses a verdict that does not fit the purpose of the open run, and a verdict of the author about the own work.
     pub(super) fn fits_purpose(&self, task: &Task, verdict: &Verdict, actor: &Actor) -> Result<(), Error> {
         let run = task.current_run_id.map(|run| self.expect_run(run)).transpose()?;
         let reviewed =
@@ -155,7 +156,7 @@ impl Board<'_> {
                 format!("{} is in review already", task.id),
                 format!("send it back first: `supervisor request-changes {} '…'`", task.id),
             )),
-            // To complete it would be to approve it.
+            // Completing work in review means approving it.
             VerdictKind::Complete if reviewed => distinct(task, actor),
             VerdictKind::Complete
             | VerdictKind::RequestReview
@@ -165,7 +166,7 @@ impl Board<'_> {
         }
     }
 
-    /// Keeps who reviews, and whose work it is.
+    /// Stores the reviewer and the author of the work.
     pub(super) fn keep_review(&self, id: &TaskId, request: &ReviewRequest) -> Result<(), Error> {
         self.set(id, &Field::Reviewer(request.reviewer.as_ref()))?;
         self.set(id, &Field::WorkBy(&request.work_by))
@@ -213,7 +214,7 @@ impl Board<'_> {
         self.append(&task, run, EventKind::Approved, Some(json!({ "work_by": task.work_by })), label)
     }
 
-    /// The payload of the `completed` event of a task whose work was approved.
+    /// Returns the payload of the `completed` event of approved work.
     pub(super) fn completed_by_review(&self, id: &TaskId) -> Result<serde_json::Value, Error> {
         let task = self.expect_task(id)?;
         let summary = self.last_completed_run(id)?.and_then(|run| run.summary);
@@ -226,7 +227,7 @@ impl Board<'_> {
     }
 }
 
-/// What a run that starts from a state is for.
+/// Returns the purpose of a run that starts from a state.
 pub(super) fn purpose(state: State) -> Purpose {
     match state {
         State::Review => Purpose::Review,
@@ -242,7 +243,7 @@ pub(super) fn purpose(state: State) -> Purpose {
     }
 }
 
-/// Refuses whose own work is under review.
+/// Refuses a verdict of the author about the own work.
 pub(super) fn distinct(task: &Task, actor: &Actor) -> Result<(), Error> {
     if task.work_by.as_deref().is_some_and(|author| actor.is_called(author)) {
         return Err(Error::forbidden(
@@ -256,7 +257,7 @@ pub(super) fn distinct(task: &Task, actor: &Actor) -> Result<(), Error> {
     Ok(())
 }
 
-/// The payload of a `review_requested` event.
+/// Returns the payload of a `review_requested` event.
 pub(super) fn requested(request: &ReviewRequest) -> serde_json::Value {
     let mut payload = verdict::completed(&request.handoff);
     payload["reviewer"] = json!(request.reviewer);

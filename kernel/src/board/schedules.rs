@@ -1,4 +1,4 @@
-//! Schedules: their definition, and what becomes of their ticks. A tick and its tasks are one transaction.
+//! Schedules: their definitions and their ticks. A tick and its tasks are created in one transaction.
 
 use std::collections::BTreeSet;
 
@@ -20,20 +20,20 @@ use crate::rules::template::{in_order, title, validate};
 use crate::rules::ticks::{Ticks, jitter};
 use crate::store::events::NewEvent;
 
-/// The most schedules of one board that are decided in one transaction; the rest is due again at once.
+/// Largest number of schedules decided in one transaction. The others stay due.
 const AT_ONCE: u32 = 100;
-/// After this many tasks of ticks, the transaction ends; the rest is due again at once.
+/// Number of new tasks after which the transaction ends. The other ticks stay due.
 const TASKS_AT_ONCE: usize = 1000;
-/// The most ticks of one schedule that wait.
+/// Largest number of waiting ticks of one schedule.
 const QUEUED: u64 = 1000;
-/// The most open tasks of a schedule that one tick replaces.
+/// Largest number of open tasks that a tick replaces.
 const REPLACED: u32 = 1000;
-/// What the idempotency keys of ticks begin with.
+/// Prefix of the idempotency keys of ticks.
 pub(super) const KEYS: &str = "schedule:";
 
 impl Board<'_> {
-    /// Defines the schedules of the board: those that are not named and not in `kept` are forgotten. The ticks of one whose timing
-    /// has changed, or that is no longer paused, begin now.
+    /// Sets the schedules of the board. Schedules that are neither defined here nor in `kept` are removed. A schedule
+    /// with a new timing, or that is no longer paused, starts its ticks now.
     pub fn define_schedules(
         &mut self,
         defined: &[(ScheduleName, ScheduleSpec)],
@@ -44,7 +44,7 @@ impl Board<'_> {
             self.tx.delete_schedule(&gone.name)?;
         }
         for (name, spec) in defined {
-            // One that is refused, as for a zone that is known no more, stays as it was, and the others do not suffer.
+            // A refused schedule, for example with an unknown time zone, stays as it was and does not affect the others.
             if let Err(error @ Error::Storage { .. }) = self.define_schedule(name, spec) {
                 return Err(error);
             }
@@ -63,7 +63,7 @@ impl Board<'_> {
         let goes_on = |before: &&Schedule| before.spec.timing == spec.timing && !before.spec.paused;
         let decided = match before.as_ref() {
             Some(before) if goes_on(&before) => before.decided,
-            // Nothing is made twice, whatever the clock says.
+            // No tick is made twice, even if the clock was set back.
             Some(before) => before.decided.max(now),
             None => now,
         };
@@ -78,7 +78,7 @@ impl Board<'_> {
         })
     }
 
-    /// Notes that the command of a tick was carried out, or why it failed. One that is noted already stays as it is.
+    /// Records the result of a tick's command. A recorded result stays.
     pub fn settle_command(&mut self, command: &DueCommand, failure: Option<&str>) -> Result<(), Error> {
         let Some(schedule) = self.tx.find_schedule(&command.schedule)? else { return Ok(()) };
         let Some(tick) = self.tx.find_tick(&command.schedule, command.tick)? else { return Ok(()) };
@@ -92,7 +92,7 @@ impl Board<'_> {
         self.tell_tick(&schedule, &tick, SYSTEM)
     }
 
-    /// Makes the tasks of a schedule now, whatever is open of it. The ticks of its own stay as they are.
+    /// Makes the tasks of a schedule now, even if earlier tasks are open. The regular ticks are not affected.
     pub fn run_schedule(&mut self, name: &ScheduleName, actor: &Actor) -> Result<ScheduleTick, Error> {
         authority::person(actor, "run a schedule")?;
         let schedule = self.tx.find_schedule(name)?.ok_or_else(|| Error::missing(Missing::Schedule, name))?;
@@ -109,7 +109,7 @@ impl Board<'_> {
         Ok(tick)
     }
 
-    /// Decides about the ticks whose time has come, and makes those that have waited for their turn. Returns the new tasks.
+    /// Decides about the due ticks, and makes the queued ticks whose turn has come. Returns the new tasks.
     pub(super) fn tick_schedules(&mut self) -> Result<Vec<TaskId>, Error> {
         let mut made = Vec::new();
         for schedule in self.tx.due_schedules(self.now(), AT_ONCE)? {
@@ -132,13 +132,13 @@ impl Board<'_> {
         Ok(made)
     }
 
-    /// Decides about the ticks of one schedule that are due.
+    /// Decides about the due ticks of one schedule.
     fn decide_schedule(&mut self, schedule: &Schedule, made: &mut Vec<TaskId>) -> Result<(), Error> {
         let (name, now) = (&schedule.name, self.now());
         let ticks = match Ticks::parse(&schedule.spec.timing) {
             Ok(ticks) => ticks,
             Err(error) => {
-                // Its zone is known no more: it rests until it is defined anew.
+                // The time zone is no longer known. The schedule rests until it is defined again.
                 let note = Some(error.to_string());
                 let tick = ScheduleTick { note, ..self.tick(now, TickOutcome::Failed) };
                 self.tx.insert_tick(name, &tick)?;
@@ -172,13 +172,14 @@ impl Board<'_> {
         self.tx.set_decided(name, decided, ticks.after(decided))
     }
 
-    /// Decides about one tick of a schedule with a command. Those that are due are carried out one after the other.
+    /// Decides about a tick of a schedule with a command. Due commands are carried out one after the other.
     fn decide_command(&self, schedule: &Schedule, tick: ScheduleTick) -> Result<ScheduleTick, Error> {
         let waiting = self.tx.count_due(&schedule.name)?;
         let (outcome, note) = match schedule.spec.overlap {
             _ if waiting == 0 => (TickOutcome::Due, None),
             Overlap::Queue if waiting < QUEUED => (TickOutcome::Due, None),
-            // The earlier one may be over: a daemon that dies before it has noted that would lose this tick as well.
+            // The earlier command may be over already. Without this exception, a daemon that dies before it records the
+            // end would lose this tick as well.
             Overlap::Skip if waiting == 1 => (TickOutcome::Due, None),
             Overlap::Queue => (TickOutcome::Skipped, Some(format!("{waiting} ticks wait already"))),
             Overlap::Skip | Overlap::Replace => {
@@ -214,7 +215,8 @@ impl Board<'_> {
         }
     }
 
-    /// Decides about a tick that replaces the earlier ones. A run that is being ended is waited for, so that never two work at once.
+    /// Decides about a tick that replaces earlier ticks. The tick waits for runs that are being ended, so that the tasks
+    /// of two ticks never run at once.
     fn decide_replacing(
         &mut self,
         schedule: &Schedule,
@@ -244,7 +246,7 @@ impl Board<'_> {
     /// Archives a task of an earlier tick; its run is ended.
     fn replace_task(&mut self, task: &TaskId, schedule: &Schedule, at: Timestamp) -> Result<(), Error> {
         let run = self.expect_task(task)?.current_run_id.map(|run| self.expect_run(run)).transpose()?;
-        // An earlier tick has asked for its end.
+        // An earlier tick has asked for the end already.
         if run.and_then(|run| run.verdict).is_some_and(|verdict| verdict.kind() == VerdictKind::Archive) {
             return Ok(());
         }
@@ -257,12 +259,12 @@ impl Board<'_> {
         });
         match archived {
             Err(error @ Error::Storage { .. }) => Err(error),
-            // It is ending by itself.
+            // The task is ending on its own.
             Ok(()) | Err(_) => Ok(()),
         }
     }
 
-    /// Makes the tasks of a tick, or notes why they were refused.
+    /// Makes the tasks of a tick, or records the reason why they were refused.
     fn attempted(&mut self, schedule: &Schedule, tick: ScheduleTick) -> Result<ScheduleTick, Error> {
         let made = self.attempt(|board| {
             let ticks = validate(&schedule.name, &schedule.spec)?;
@@ -337,32 +339,32 @@ impl Board<'_> {
 }
 
 impl View<'_> {
-    /// Lists the schedules of the board by name.
+    /// Returns the schedules of the board, by name.
     pub fn schedules(&self) -> Result<Vec<Schedule>, Error> {
         self.tx.schedules()
     }
 
-    /// Lists the latest ticks of a schedule, the newest first.
+    /// Returns the latest ticks of a schedule, the newest first.
     pub fn ticks(&self, name: &ScheduleName, limit: u32) -> Result<Vec<ScheduleTick>, Error> {
         self.tx.ticks_of(name, limit)
     }
 
-    /// Lists schedules that are not paused and whose latest tick that was carried out failed, each with that tick.
+    /// Returns the active schedules whose latest executed tick failed, each with that tick.
     pub fn failed_schedules(&self) -> Result<Vec<(ScheduleName, ScheduleTick)>, Error> {
         self.tx.failed_schedules()
     }
 
-    /// Counts the ticks of a schedule that wait for tasks of earlier ones.
+    /// Returns the number of ticks of a schedule that wait for tasks of earlier ticks.
     pub fn queued_ticks(&self, name: &ScheduleName) -> Result<u64, Error> {
         self.tx.count_queued(name)
     }
 
-    /// Returns the schedule of this name, as it was defined last.
+    /// Returns the current definition of a schedule.
     pub fn find_schedule(&self, name: &ScheduleName) -> Result<Option<Schedule>, Error> {
         self.tx.find_schedule(name)
     }
 
-    /// Lists commands that are to be carried out, the oldest tick first.
+    /// Returns the commands that are to be carried out, the oldest tick first.
     pub fn due_commands(&self, limit: u32) -> Result<Vec<DueCommand>, Error> {
         let mut due = Vec::new();
         for (name, tick) in self.tx.due_ticks(limit)? {
@@ -381,7 +383,7 @@ impl View<'_> {
         Ok(due)
     }
 
-    /// Returns when the next tick is to be decided.
+    /// Returns the time at which the next tick has to be decided.
     pub(crate) fn next_tick(&self) -> Result<Option<Timestamp>, Error> {
         if !self.tx.released_schedules(1)?.is_empty() {
             return Ok(Some(self.now()));

@@ -1,4 +1,4 @@
-//! What one caller may see, and what waits on a board.
+//! Visibility: the tasks that a caller may see, and the waiting tasks of a board.
 
 use std::collections::BTreeMap;
 
@@ -12,19 +12,19 @@ use crate::model::status::Status;
 use crate::model::task::Task;
 use crate::rules::authority;
 
-/// The statuses in which a task waits, the most pressing first.
+/// Statuses of waiting tasks, the most urgent first.
 const WAITING: [Status; 6] =
     [Status::Blocked, Status::Review, Status::Scheduled, Status::Todo, Status::Triage, Status::Ready];
 
 impl View<'_> {
-    /// Refuses a worker whose run has ended. Returns the run of a worker.
+    /// Refuses a worker whose run has ended; returns the run of any other worker.
     pub(crate) fn live_run(&self, actor: &Actor) -> Result<Option<Run>, Error> {
         let Some(reference) = authority::spoken_for(actor)? else { return Ok(None) };
         authority::live(reference, self.run(reference.run)?).map(Some)
     }
 
-    /// Returns a task as a caller may see it: to a worker whose run has ended, and to one of another tenant, it does
-    /// not exist.
+    /// Returns a task that the caller may see. A worker whose run has ended is refused, and a task of another tenant does
+    /// not exist for the caller.
     pub fn task_for(&self, id: &TaskId, actor: &Actor) -> Result<Task, Error> {
         self.live_run(actor)?;
         let task = self.expect_task(id)?;
@@ -32,8 +32,8 @@ impl View<'_> {
         Ok(task)
     }
 
-    /// Returns the first tasks whose ids begin with this one, as [`View::tasks_beginning_with`] does; those of one tenant alone where
-    /// one is named.
+    /// Returns the first tasks whose ids begin with `beginning`, as [`View::tasks_beginning_with`] does; of one tenant
+    /// only, if one is named.
     pub fn tasks_beginning(
         &self,
         beginning: &TaskId,
@@ -79,7 +79,7 @@ impl View<'_> {
     }
 }
 
-/// Returns how many of these tasks are neither running nor over.
+/// Returns the number of tasks that are neither running nor over.
 pub fn waiting_count(counts: &BTreeMap<Status, i64>) -> i64 {
     WAITING.iter().filter_map(|status| counts.get(status)).sum()
 }

@@ -1,4 +1,4 @@
-//! Runs of the supervisor's own, from the claim to the first instruction.
+//! Runs that the supervisor starts, from the claim to the start of the command.
 
 use std::time::Duration;
 
@@ -15,46 +15,46 @@ use crate::model::state::{Change, State};
 use crate::model::time_limit::TimeLimit;
 use crate::store::runs::NewRun;
 
-/// What a run of the supervisor's starts with.
+/// Settings of a run that the supervisor starts.
 #[derive(Clone, Debug)]
 pub struct Start {
-    /// The profile that can run it; refused if the task is for another one. None accepts any.
+    /// Profile that can run it. The start is refused if the task is for another profile. None accepts any.
     pub profile: Option<Profile>,
-    /// `<host>:<pid>:<uuid>`.
+    /// Claim: `<host>:<pid>:<uuid>`.
     pub claim_lock: String,
-    /// The SHA-256 hash of the run's token.
+    /// SHA-256 hash of the run's token.
     pub token_hash: [u8; 32],
-    /// What ties the run to its directory.
+    /// Random mark that ties the run to its directory.
     pub nonce: String,
-    /// The policy that it runs under, which bounds the tasks that its worker makes.
+    /// Policy of the run, which also limits the tasks that its worker makes.
     pub policy: Option<String>,
-    /// The account whose limits it counts against.
+    /// Account whose limits the run counts against.
     pub account: Option<String>,
-    /// Where its output is kept.
+    /// Path of the log.
     pub log_path: Option<String>,
-    /// How long it may take.
+    /// Time limit of the run.
     pub max_runtime: Option<TimeLimit>,
-    /// The boot that `deadline_boottime` belongs to.
+    /// Boot that `deadline_boottime` belongs to.
     pub boot_id: String,
-    /// When it has to end, on the clock since boot.
+    /// Deadline of the run, on the clock since boot.
     pub deadline_boottime: Option<Duration>,
-    /// Whether its agent takes messages while it works.
+    /// True if the agent takes messages during its work.
     pub takes_messages: bool,
 }
 
-/// Where a run works.
+/// Place in which a run works.
 #[derive(Clone, Debug, Default)]
 pub struct Placement {
-    /// The directory.
+    /// Directory of the workspace.
     pub path: String,
-    /// The branch of a worktree, by its short name.
+    /// Branch of a worktree, by its short name.
     pub branch: Option<String>,
-    /// The user its worker runs as.
+    /// User id of the worker.
     pub worker_uid: Option<u32>,
 }
 
 impl Board<'_> {
-    /// Opens a run of the supervisor's: the task must be ready (or in review) and have no open run.
+    /// Opens a run of the supervisor. The task must be ready, in review or before its check, and have no open run.
     #[expect(clippy::needless_pass_by_value, reason = "a caller builds it for this call only")]
     pub fn start_run(&mut self, id: &TaskId, start: Start) -> Result<Run, Error> {
         let (task, from) = self.stands(id)?;
@@ -68,7 +68,7 @@ impl Board<'_> {
         let purpose = super::review::purpose(from.state);
         let profile = match purpose {
             Purpose::Work | Purpose::Review => task.performer(purpose),
-            // A check is nobody's: it is run as what the supervisor says.
+            // A check has no profile of its own. The supervisor chooses one.
             Purpose::Check => start.profile.as_ref(),
         };
         if start.profile.is_some() && start.profile.as_ref() != profile {
@@ -86,7 +86,7 @@ impl Board<'_> {
         let run = self.tx.insert_run(&NewRun {
             profile,
             claim_lock: Some(&start.claim_lock),
-            // What proves the work has no say about it.
+            // A check gets no token: the command that proves the work must not change the board.
             token_hash: Some(start.token_hash).filter(|_| purpose != Purpose::Check),
             nonce: Some(&start.nonce),
             policy: start.policy.as_deref(),
@@ -96,7 +96,7 @@ impl Board<'_> {
             deadline_boottime: start.deadline_boottime,
             ..NewRun::of(&task, purpose, &start.boot_id, self.now())
         });
-        // The index of open runs refuses a second one; the state machine says it better.
+        // The index of open runs refuses a second run; the state machine has the better message.
         let run = match run {
             Err(_) if matches!(from.state, State::Running { .. }) => {
                 return Err(super::illegal(id, from.state, Change::Started { run: RunId(0) }));
@@ -113,24 +113,25 @@ impl Board<'_> {
         self.expect_run(run)
     }
 
-    /// Records where an open run's output is kept. The path may depend on the run's id, which only its start tells.
+    /// Records the path of an open run's log. The path may depend on the run's id, which only the start determines.
     pub fn record_log_path(&mut self, run: RunId, path: &str) -> Result<(), Error> {
         fence(self.tx.set_log_path(run, path)?, run)
     }
 
-    /// Records where an open run works.
+    /// Records the workspace of an open run.
     pub fn record_workspace(&mut self, run: RunId, place: &Placement) -> Result<(), Error> {
         let Some(task) =
             self.tx.set_run_workspace(run, &place.path, place.branch.as_deref(), place.worker_uid)?
         else {
-            // It has ended, or was never there.
+            // The run has ended, or never existed.
             return self.open_run(run).map(drop);
         };
-        // A branch that was named is where the worktree starts from, in each run.
+        // A branch that the task names is the start of the worktree, for each run.
         self.tx.set_task_place(&task, &place.path, place.branch.as_deref())
     }
 
-    /// Records that an open run's command started, and what was really enforced on it.
+    /// Records that an open run's command started, with the sandbox that was really enforced. Returns true for the first
+    /// record.
     pub fn record_spawned(&mut self, run: RunId, pid: i32, sandbox: &Value) -> Result<bool, Error> {
         let open = self.open_run(run)?;
         fence(self.tx.set_spawned(run, pid, sandbox, self.now())?, run)?;
@@ -142,8 +143,8 @@ impl Board<'_> {
         Ok(is_news)
     }
 
-    /// Records what the agent of an open run says that it has used so far. Ends the run where that is its whole budget, and no proxy
-    /// refuses its requests.
+    /// Records the use that the agent of an open run reports. Ends the run if its budget is used up and no proxy refuses
+    /// its requests.
     pub fn record_spent(&mut self, run: RunId, spent: &Spent) -> Result<(), Error> {
         let open = self.open_run(run)?;
         self.keep_spent(&open, spent)?;

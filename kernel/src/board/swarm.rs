@@ -1,4 +1,4 @@
-//! New swarms: a small graph of tasks, all of it or none.
+//! Creates swarms: small graphs of tasks, each as a whole or not at all.
 
 use serde_json::json;
 
@@ -12,18 +12,18 @@ use crate::model::task::{NewTask, Origin};
 use crate::model::verdict::Handoff;
 use crate::rules::authority;
 
-/// How many workers one swarm may have.
+/// Largest number of workers of a swarm.
 const WORKERS: usize = 100;
-/// How much of the goal a title shows, in characters.
+/// Longest part of the goal in a title, in characters.
 const SHOWN: usize = 80;
 
 impl Board<'_> {
-    /// Makes a swarm in one piece: a root that is done at once and whose comments are the blackboard, the workers behind
-    /// it, the verifier behind them, the synthesizer behind that. A known idempotency key returns the swarm that it names.
+    /// Creates a swarm as a whole: a root task, done at once, whose comments are the blackboard; then the workers, the
+    /// verifier and the synthesizer. For a known idempotency key, returns the existing swarm.
     pub fn swarm(&mut self, new: &NewSwarm, actor: &Actor) -> Result<Swarm, Error> {
         authority::person(actor, "start a swarm")?;
         limits::filled("goal", &new.goal, "say what the swarm is to achieve")?;
-        // The blackboard's first entry names the goal, and is a comment.
+        // The first entry of the blackboard has the goal, and is a comment.
         limits::bytes("goal", &new.goal, limits::SUMMARY)?;
         if new.workers.is_empty() || new.workers.len() > WORKERS {
             let count = new.workers.len();
@@ -39,7 +39,7 @@ impl Board<'_> {
                     new.goal
                 )),
                 idempotency_key: new.idempotency_key.clone(),
-                // It is done at once, which is no news.
+                // The root is done at once, which is no news for a subscriber.
                 origin: Origin::default(),
                 ..new.common()
             },
@@ -89,7 +89,7 @@ impl Board<'_> {
         Ok(self.create(task, actor)?.task.id)
     }
 
-    /// Reads what a root is the root of. Its first comment was written with it, so nobody can have come before.
+    /// Reads the swarm of an existing root task. The root's first comment was written in the same transaction.
     fn known_swarm(&self, root: &TaskId) -> Result<Swarm, Error> {
         let first = self.comments(root)?.into_iter().next();
         first
@@ -105,7 +105,7 @@ impl Board<'_> {
 }
 
 impl NewSwarm {
-    /// What all its tasks have in common.
+    /// Returns the fields that all tasks of the swarm share.
     fn common(&self) -> NewTask {
         NewTask {
             tenant: self.tenant.clone(),
@@ -133,7 +133,7 @@ impl SwarmWorker {
     }
 }
 
-/// What the context of every member has about the others.
+/// Returns the part of a member's text that describes the swarm.
 fn protocol(root: &TaskId, goal: &str) -> String {
     format!(
         "\n\n## The swarm\n\
@@ -144,7 +144,7 @@ fn protocol(root: &TaskId, goal: &str) -> String {
     )
 }
 
-/// The first line of a text as a title shows it.
+/// Returns the first line of a text, cut for a title.
 fn line(text: &str) -> String {
     let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
     let mut shown: String = line.chars().take(SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect();
@@ -247,7 +247,7 @@ mod tests {
     fn a_swarm_that_cannot_be_made_whole_is_not_made_at_all() {
         let bench = Bench::new();
         let mut broken = new(None);
-        // The root and the first worker are made before this one is refused.
+        // The root and the first worker are created before this worker is refused.
         broken.workers[1].skills = vec!["s".repeat(limits::WORD + 1)];
 
         make(&bench, broken).unwrap_err();

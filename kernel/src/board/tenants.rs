@@ -1,4 +1,4 @@
-//! What there is of one tenant: what it has used, and its export.
+//! Data of one tenant: its use of resources, and its export.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -12,16 +12,16 @@ use crate::model::missing::Missing;
 use crate::model::tenant_use::{RunsUse, TenantUse};
 use crate::transfer::export::{self, Exported, Portion};
 
-/// How many days are told one by one.
+/// Largest number of days in the result.
 const DAYS: usize = 366;
 
 impl View<'_> {
-    /// Returns whether any task has this tenant.
+    /// True if any task belongs to this tenant.
     pub fn has_tenant(&self, tenant: &Tenant) -> Result<bool, Error> {
         self.tx.has_tenant(tenant)
     }
 
-    /// Returns what a tenant has and has used. Reads each of its runs.
+    /// Returns the data and the use of a tenant. Reads all its runs.
     pub fn tenant_use(&self, tenant: &Tenant) -> Result<TenantUse, Error> {
         let (mut total, mut days) = (RunsUse::default(), BTreeMap::<String, RunsUse>::new());
         self.tx.each_use_of(tenant, |at, used| {
@@ -45,10 +45,10 @@ impl View<'_> {
         })
     }
 
-    /// Writes what the board has of one tenant as JSON Lines, with what is attached: an import reads it into an empty board.
+    /// Writes the data of one tenant as JSON Lines, with its attachments. An import reads the lines into an empty board.
     ///
     /// # Errors
-    /// [`Error::NotFound`] where no task has this tenant.
+    /// [`Error::NotFound`] if no task belongs to this tenant.
     pub fn export_tenant(
         &self,
         tenant: &Tenant,

@@ -1,4 +1,4 @@
-//! The terminals of live runs: who may type at one, and what the log keeps of it. The board has no text of what is typed.
+//! Terminals of live runs: permission to type, and the events about it. The board never has the typed text.
 
 use serde_json::json;
 
@@ -12,10 +12,10 @@ use crate::model::run::Run;
 use crate::rules::authority;
 
 impl View<'_> {
-    /// Returns the open run of a task, at whose terminal this caller may type, if it has one.
+    /// Returns the open run of a task if the caller may type at its terminal.
     ///
     /// # Errors
-    /// Refuses a worker, a task that the caller does not see, and one without a run or whose run is ending.
+    /// Refuses a worker, a task that the caller does not see, a task without a run, and a run that is ending.
     pub fn run_to_type_at(&self, id: &TaskId, actor: &Actor) -> Result<Run, Error> {
         let task = self.task_for(id, actor)?;
         authority::person(actor, "type at the terminal of a run")?;
@@ -35,10 +35,10 @@ impl View<'_> {
 }
 
 impl Board<'_> {
-    /// Records that somebody begins to type at the terminal of a task's open run. Returns the run.
+    /// Records that a person begins to type at the terminal of a task's open run. Returns the run.
     ///
     /// # Errors
-    /// Those of [`View::run_to_type_at`].
+    /// The errors of [`View::run_to_type_at`].
     pub fn begin_typing(&mut self, id: &TaskId, actor: &Actor) -> Result<RunId, Error> {
         let run = self.run_to_type_at(id, actor)?;
         let task = self.expect_task(id)?;
@@ -47,7 +47,7 @@ impl Board<'_> {
         Ok(run.id)
     }
 
-    /// Records how many bytes somebody has typed at the terminal of a run, which may be over.
+    /// Records the number of bytes that a person has typed at the terminal of a run, which may be over.
     pub fn record_typed(&mut self, run: RunId, bytes: u64, actor: &Actor) -> Result<(), Error> {
         let run = self.expect_run(run)?;
         let task = self.expect_task(&run.task_id)?;

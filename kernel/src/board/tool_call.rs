@@ -1,4 +1,4 @@
-//! The tools that a script of a worker has called.
+//! Records the tool calls of workers' scripts.
 
 use serde_json::json;
 
@@ -14,7 +14,7 @@ use crate::model::tool_call::ToolCall;
 use crate::rules::authority;
 
 impl Board<'_> {
-    /// Notes a call that the worker of the open run has made from a script. It is charged like a note.
+    /// Records a tool call from a script of the open run's worker. It is charged like a note.
     pub fn note_tool_call(&mut self, id: &TaskId, call: &ToolCall, actor: &Actor) -> Result<(), Error> {
         let task = self.task_for(id, actor)?;
         authority::own_task(actor, id, task.current_run_id)?;

@@ -24,29 +24,29 @@ use crate::store::runs::{Close, NewRun};
 use crate::store::tasks::Standing;
 
 words! {
-    /// When a decision takes effect.
+    /// Time at which a decision takes effect.
     "effect"
     Effect {
-        /// It has.
+        /// The decision has taken effect.
         Now => "now",
-        /// When the open run has ended.
+        /// The decision takes effect when the open run has ended.
         WhenRunEnds => "when_run_ends",
     }
 }
 
-/// What a decision about a task came to.
+/// Result of a decision about a task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settled {
-    /// The task as it stands.
+    /// The task in its current state.
     pub task: Task,
-    /// The run that carries the decision; none where none was needed.
+    /// Run that carries the decision; none when no run was needed.
     pub run: Option<RunId>,
-    /// When it takes effect.
+    /// Time at which the decision takes effect.
     pub effect: Effect,
 }
 
 impl Board<'_> {
-    /// Decides that a task is done. Durable when it returns; the status changes when the open run has ended.
+    /// Decides that a task is done. Durable when the call returns. The status changes when the open run has ended.
     pub fn complete(
         &mut self,
         id: &TaskId,
@@ -59,8 +59,8 @@ impl Board<'_> {
         self.decide(id, Verdict::Complete(handoff), expected_run, actor)
     }
 
-    /// Decides that a task cannot go on. The reason is kept as a comment, too. A worker whose task waits for others has it wait
-    /// for those that its runs have made and that are not finished.
+    /// Decides that a task cannot go on. A comment keeps the reason too. When a worker blocks for a dependency, its task
+    /// waits for the unfinished tasks that its runs have made.
     pub fn block(
         &mut self,
         id: &TaskId,
@@ -82,13 +82,13 @@ impl Board<'_> {
             ));
         }
         if blocking.question.is_none() {
-            // Before the verdict: it may end the run that speaks.
+            // The comment comes before the verdict, which may end the run that speaks.
             self.keep_reason(id, "BLOCKED", blocking.reason.as_deref(), actor)?;
         }
         if blocking.kind == BlockKind::Dependency && actor.kind == ActorKind::Worker {
             let task = self.task_for(id, actor)?;
             authority::own_task(actor, id, task.current_run_id)?;
-            // A reviewer's verdict is about work that is there already.
+            // The verdict of a reviewer is about existing work.
             if task.work_by.is_none() {
                 self.await_parts(&task, &actor.label())?;
             }
@@ -96,7 +96,7 @@ impl Board<'_> {
         self.decide(id, Verdict::Block(blocking), expected_run, actor)
     }
 
-    /// Records a decision about a task: on its open run, or on one of zero length.
+    /// Records a decision about a task: on its open run, or on a run of zero length.
     pub(super) fn decide(
         &mut self,
         id: &TaskId,
@@ -129,13 +129,13 @@ impl Board<'_> {
         let open = self.expect_run(run)?;
         let verdict = match open.holder {
             Holder::Supervisor => artifact::placed(verdict, open.workspace_path.as_deref())?,
-            // Nobody here knows where such a worker has its files.
+            // The directory of an external worker's files is not known here.
             Holder::External => verdict,
         };
         let mut author = actor.label();
         let verdict = match (verdict, open.verdict.clone()) {
             (Verdict::Archive { .. }, Some(Verdict::Complete(handoff))) => {
-                // Who says that it is done stays who said so.
+                // The verdict keeps its author.
                 author = self.tx.verdict_by(run)?.unwrap_or(author);
                 Verdict::Archive { handoff: Some(handoff) }
             }
@@ -150,7 +150,7 @@ impl Board<'_> {
             ));
         }
         let stop = match actor.kind {
-            // A stop that was asked for before is no less urgent now.
+            // An earlier stop stays, because it may be more urgent.
             ActorKind::Worker => open.stop_reason.unwrap_or(StopReason::Verdict),
             ActorKind::Person | ActorKind::System => StopReason::Cancelled,
         };
@@ -165,7 +165,7 @@ impl Board<'_> {
         Ok(Settled { task: self.expect_task(&task.id)?, run: Some(run), effect })
     }
 
-    /// Decides about a task that nobody runs: a run of zero length keeps the handoff.
+    /// Decides about a task without an open run. A run of zero length keeps the handoff.
     fn decide_unclaimed(
         &mut self,
         task: &Task,
@@ -241,7 +241,7 @@ impl Board<'_> {
             && in_queue(standing.state)
             && !self.open_parents(&task.id)?.is_empty()
         {
-            // It waits already, and goes on by itself when they are done.
+            // The task already waits, and goes on when its parents are done.
             let run = self.zero_length(task, Outcome::Blocked, Status::Todo, None, error)?;
             let record = Record::new(EventKind::DependencyWait, payload, label).of(run);
             self.shift(&task.id, standing, Change::Reevaluated { gate: Gate::Parents }, record)?;
@@ -285,12 +285,12 @@ impl Board<'_> {
     }
 }
 
-/// What a chat shows of a summary: its first line that says something.
+/// Returns the first line of a summary that is not blank, for a chat.
 fn first_line(text: &str) -> Option<&str> {
     text.lines().map(str::trim).find(|line| !line.is_empty())
 }
 
-/// Refuses a decision about another run than the open one.
+/// Refuses a decision about another run than the open run.
 pub(super) fn require_run(task: &Task, expected: RunId) -> Result<(), Error> {
     if task.current_run_id == Some(expected) {
         return Ok(());
@@ -303,7 +303,7 @@ pub(super) fn require_run(task: &Task, expected: RunId) -> Result<(), Error> {
     ))
 }
 
-/// The payload of a `completed` event.
+/// Returns the payload of a `completed` event.
 pub(super) fn completed(handoff: &Handoff) -> serde_json::Value {
     json!({
         "result_len": handoff.result.as_ref().map_or(0, String::len),

@@ -1,4 +1,4 @@
-//! Reads of one consistent moment of the board.
+//! Reads of a board, all from one consistent moment.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -32,7 +32,7 @@ use crate::rules::readiness::{Waits, gate};
 use crate::store::tx::Tx;
 use crate::transfer::export::{Exported, Portion};
 
-/// Reads of one consistent moment of the board.
+/// Reads of a board at one consistent moment.
 pub struct View<'a> {
     pub(crate) tx: &'a Tx<'a>,
     pub(crate) clock: &'a dyn Clock,
@@ -44,38 +44,38 @@ impl fmt::Debug for View<'_> {
     }
 }
 
-/// How many tasks there are.
+/// Figures of a board.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stats {
-    /// By status; absent means none.
+    /// Number of tasks in each status; an absent status has none.
     pub by_status: BTreeMap<Status, i64>,
-    /// By assignee and status: the first [`limits::REPLY_ROWS`] names.
+    /// Number of tasks by assignee and status: the first [`limits::REPLY_ROWS`] names.
     pub by_assignee: BTreeMap<String, BTreeMap<Status, i64>>,
-    /// What is not all here.
+    /// Notes about parts that are incomplete.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more: Vec<String>,
-    /// What tenants, profiles and accounts have used on this calendar day of the host.
+    /// Use of tenants, profiles and accounts on this calendar day of the host.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub used_today: Vec<DayUse>,
-    /// What they have used on all days, with the first of these as the day.
+    /// Use of tenants, profiles and accounts on all days; `day` is the first of these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub used: Vec<DayUse>,
-    /// How long the oldest ready task has not changed.
+    /// Time since the oldest ready task changed, in seconds.
     pub oldest_ready_age_seconds: Option<i64>,
-    /// The time of this answer.
+    /// Time of this answer.
     pub now: Timestamp,
 }
 
-/// A name that tasks are assigned to.
+/// Name that tasks are assigned to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Assignee {
     /// The name.
     pub name: String,
-    /// Its tasks by status.
+    /// Number of tasks in each status.
     pub counts: BTreeMap<Status, i64>,
 }
 
-/// Declares reads of which the store knows all: each is named after what it returns, and asks one query.
+/// Declares reads that are single queries of the store. Each is named after its result.
 macro_rules! reads {
     ($($(#[$doc:meta])* $read:ident: $query:ident($($given:ident: $type:ty),*) -> $found:ty;)+) => {
         impl View<'_> {
@@ -93,21 +93,21 @@ reads! {
     board_name: board_name() -> BoardName;
     /// Returns a task, if it exists.
     task: find_task(id: &TaskId) -> Option<Task>;
-    /// Returns the first tasks, at most `limit`, whose ids begin with this one; the task of that very id is among them.
+    /// Returns the first tasks, at most `limit`, whose ids begin with this id. A task with this very id is among them.
     tasks_beginning_with: ids_from(beginning: &TaskId, limit: u32) -> Vec<TaskId>;
-    /// Returns whether a task has this id, or had it before it was deleted.
+    /// True if a task has this id, or had it before it was deleted.
     has_had: is_task_id_reserved(id: &TaskId) -> bool;
-    /// Returns the directories that tasks which are not archived name as their workspace.
+    /// Returns the directories that unarchived tasks name as their workspaces.
     directories_in_use: directories_in_use() -> Vec<String>;
-    /// Returns the workspaces that tasks which are not archived name, each once, but for scratch.
+    /// Returns the workspaces other than scratch that unarchived tasks name, each once.
     workplaces: workspaces_in_use() -> Vec<String>;
-    /// Returns at most `limit` archived tasks with a worktree, in the order of their ids, after one of them.
+    /// Returns at most `limit` archived tasks with a worktree, ordered by id, after a given id.
     archived_worktrees: archived_worktrees(after: &str, limit: u32) -> Vec<Task>;
     /// Returns the rows of at most `limit` replies that were stored before a time, and their bytes.
     old_replies: replies_before(before: Timestamp, limit: u32) -> (Vec<i64>, u64);
-    /// Counts the rows of the ledger of before a calendar day, such as `2026-11-23`.
+    /// Returns the number of ledger rows from before a calendar day, such as `2026-11-23`.
     ledger_before: count_ledger_before(day: &str) -> u64;
-    /// Returns the stored reply to a request, as JSON, where it was answered before.
+    /// Returns the stored reply to a request, as JSON, if the request was answered before.
     ///
     /// # Errors
     /// [`Error::Invalid`] when the caller has used the id for another request.
@@ -118,64 +118,65 @@ reads! {
     open_parents: open_parents(id: &TaskId) -> Vec<TaskId>;
     /// Returns the children of a task.
     children: children(id: &TaskId) -> Vec<TaskId>;
-    /// Returns the titles of these tasks, as far as they are there: one query for all of them.
+    /// Returns the titles of these tasks, as far as they exist, with one query.
     titles: titles(tasks: &[&TaskId]) -> BTreeMap<TaskId, String>;
-    /// Returns what the cards of these tasks show, in their order: one query for all of them.
+    /// Returns the card figures of these tasks, in their order, with one query.
     card_counts: card_counts(tasks: &[&TaskId]) -> Vec<CardCounts>;
     /// Returns the comments of a task, oldest first.
     comments: comments_of(id: &TaskId) -> Vec<Comment>;
-    /// Returns the messages to a run that its agent does not have yet, in the order in which they were sent.
+    /// Returns the messages to a run that its agent has not received, in the order in which they were sent.
     queued_messages: queued_messages(run: RunId) -> Vec<Message>;
     /// Returns a message to a run, if it exists.
     message: find_message(run: RunId, number: u32) -> Option<Message>;
-    /// Returns the latest messages to the runs of a task, oldest first, at most `limit`, each with the beginning of its text.
+    /// Returns the latest messages to the runs of a task, oldest first, at most `limit`, each with the first part of its
+    /// text.
     messages: last_messages(id: &TaskId, limit: u32) -> Vec<Message>;
     /// Returns the attachments of a task, oldest first.
     attachments: attachments_of(id: &TaskId) -> Vec<Attachment>;
     /// Returns an attachment, if it exists.
     attachment: find_attachment(id: AttachmentId) -> Option<Attachment>;
-    /// Returns every attachment of the board.
+    /// Returns all attachments of the board.
     all_attachments: all_attachments() -> Vec<Attachment>;
     /// Returns the runs of a task, oldest first.
     runs: runs_of(id: &TaskId) -> Vec<Run>;
-    /// Returns when a task came to stand where it stands; none where that event was folded.
+    /// Returns the time since which a task has its status; none if the event was folded.
     status_since: last_change(id: &TaskId) -> Option<Timestamp>;
-    /// Returns how many runs a task has had.
+    /// Returns the number of runs of a task.
     attempts: count_runs(id: &TaskId) -> u64;
-    /// Returns when the last run of a task ended; none while it is open, and where there was none.
+    /// Returns the end of a task's latest run; none while the run is open, and for a task without runs.
     last_run_ended: last_run_ended(id: &TaskId) -> Option<Timestamp>;
     /// Returns a run, if it exists.
     run: find_run(id: RunId) -> Option<Run>;
     /// Returns the open run whose token has this SHA-256 hash.
     run_by_token: run_by_token(hash: &[u8; 32]) -> Option<Run>;
-    /// Returns the run whose token has this SHA-256 hash, open or ended: only a stored reply is due to an ended one.
+    /// Returns the run whose token has this SHA-256 hash, open or ended. An ended run may only get a stored reply.
     run_by_past_token: run_by_past_token(hash: &[u8; 32]) -> Option<Run>;
     /// Returns every open run, oldest first.
     open_runs: open_runs() -> Vec<Run>;
-    /// Returns all open runs, each with what its agent says that it has used so far.
+    /// Returns all open runs, each with the use that its agent has reported so far.
     open_runs_with_spent: open_runs_with_spent() -> Vec<Run>;
-    /// Returns the open runs of the supervisor's that are to be ended.
+    /// Returns the open runs of the supervisor that have to be ended.
     runs_to_stop: runs_to_stop() -> Vec<Run>;
-    /// Returns events, oldest first, and whether there are more than the filter lets through at once.
+    /// Returns events, oldest first, and true if there are more than the filter allows at once.
     some_events: list_events(filter: &EventFilter) -> Excerpt<Event>;
-    /// Returns what the worker of a run said last with a heartbeat, as far as that is among the latest events of its task.
+    /// Returns the worker's latest heartbeat note of a run, if it is among the latest events of the task.
     last_note: last_note(task: &TaskId, run: RunId) -> Option<String>;
     /// Returns the first tenants with tasks whose names begin with a text, in their order.
     tenants_from: tenants_from(beginning: &str, limit: u32) -> Vec<String>;
-    /// Returns the id of the last event; zero when there is none.
+    /// Returns the id of the last event; zero if there is none.
     last_event: last_event() -> EventId;
-    /// Returns how many tasks with an assignee are ready.
+    /// Returns the number of ready tasks with an assignee.
     ready_count: count_ready() -> u64;
     /// Returns the holds that have not ended, oldest first.
     holds: live_holds() -> Vec<Hold>;
-    /// Returns what went through the proxy of a run so far, where it has one.
+    /// Returns the traffic through the proxy of a run so far, if it has a proxy.
     egress: egress_of(run: RunId) -> Option<Egress>;
     /// Returns the run that completed a task last.
     last_completed_run: last_completed_run(id: &TaskId) -> Option<Run>;
 }
 
 impl View<'_> {
-    /// Writes the whole board as JSON Lines, with what is attached and with `details`, which is for people.
+    /// Writes the whole board as JSON Lines, with its attachments and with `details` for human readers.
     pub fn export(
         &self,
         blobs: &Blobs,
@@ -188,19 +189,19 @@ impl View<'_> {
     /// Returns a task.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is none.
+    /// [`Error::NotFound`] if it does not exist.
     pub fn expect_task(&self, id: &TaskId) -> Result<Task, Error> {
         self.task(id)?.ok_or_else(|| Error::missing(Missing::Task, id))
     }
 
-    /// Returns the tasks that a filter names, at most one page of them.
+    /// Returns a page of the tasks that a filter selects.
     pub fn tasks(&self, filter: &Filter) -> Result<Page, Error> {
         let (tasks, next) = self.tx.page_of_tasks(filter)?;
         Ok(Page { tasks, next })
     }
 
-    /// Returns the latest comments of a task, or the latest before one of them, oldest first, for somebody who asks: at most
-    /// [`limits::REPLY_ROWS`], the newest whole, as far as a reply has room.
+    /// Returns the latest comments of a task, or the latest before a given comment, oldest first: at most
+    /// [`limits::REPLY_ROWS`]. The newest are whole, as far as the reply to this caller has space.
     pub fn thread(
         &self,
         id: &TaskId,
@@ -210,14 +211,14 @@ impl View<'_> {
         self.tx.some_comments(id, before, Room::of(actor))
     }
 
-    /// Returns the latest runs of a task, oldest first, for somebody who asks: at most [`limits::REPLY_ROWS`], the newest
-    /// whole, as far as a reply has room.
+    /// Returns the latest runs of a task, oldest first: at most [`limits::REPLY_ROWS`]. The newest are whole, as far as
+    /// the reply to this caller has space.
     pub fn history(&self, id: &TaskId, actor: &Actor) -> Result<Excerpt<Run>, Error> {
         self.tx.latest_runs(id, Room::of(actor))
     }
 
-    /// Returns the runs of a task after one of them, oldest first, for somebody who asks: at most `limit` and
-    /// [`limits::REPLY_ROWS`], whole as far as a reply has room.
+    /// Returns the runs of a task after a given run, oldest first: at most `limit` and [`limits::REPLY_ROWS`], whole as
+    /// far as the reply to this caller has space.
     pub fn history_after(
         &self,
         id: &TaskId,
@@ -228,17 +229,17 @@ impl View<'_> {
         self.tx.runs_after(id, after, limit.min(limits::REPLY_ROWS), Room::of(actor))
     }
 
-    /// Returns the parents of a task, as many as a task may have.
+    /// Returns the parents of a task, up to the limit on parents.
     pub fn some_parents(&self, id: &TaskId) -> Result<Excerpt<TaskId>, Error> {
         Ok(Excerpt::of(self.parents(id)?, limits::PARENTS))
     }
 
-    /// Returns the children of a task, as many as a task may have.
+    /// Returns the children of a task, up to the limit on children.
     pub fn some_children(&self, id: &TaskId) -> Result<Excerpt<TaskId>, Error> {
         Ok(Excerpt::of(self.children(id)?, limits::CHILDREN))
     }
 
-    /// Returns what attachments of the board contain: of all there is, or of these.
+    /// Returns the digests that attachments of the board have: of all attachments, or those among the given digests.
     pub fn attached(&self, extent: &Extent) -> Result<BTreeSet<Digest>, Error> {
         match extent {
             Extent::All => self.tx.attached_digests(),
@@ -257,7 +258,7 @@ impl View<'_> {
     /// Returns a run.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is none.
+    /// [`Error::NotFound`] if it does not exist.
     pub fn expect_run(&self, id: RunId) -> Result<Run, Error> {
         self.run(id)?.ok_or_else(|| Error::missing(Missing::Run, id))
     }
@@ -267,7 +268,7 @@ impl View<'_> {
         self.some_events(filter).map(|part| part.rows)
     }
 
-    /// Returns whether it was noted of an open run that SIGKILL does not end processes of it.
+    /// True if it was recorded that SIGKILL does not end processes of this open run.
     pub fn is_unkillable(&self, run: RunId) -> Result<bool, Error> {
         let filter = EventFilter {
             task: Some(self.expect_run(run)?.task_id),
@@ -276,12 +277,12 @@ impl View<'_> {
             limit: 1,
             ..EventFilter::default()
         };
-        // A task has one open run at most, so its newest event of this kind tells.
+        // A task has at most one open run, so its newest event of this kind is enough.
         Ok(self.events(&filter)?.iter().any(|event| event.run_id == Some(run)))
     }
 
-    /// Refuses kinds of events that no board writes. The events of a board that was imported from another program keep
-    /// their own kinds, which are known on that board.
+    /// Refuses unknown kinds of events. A board that was imported from another program has further kinds, which are known
+    /// there.
     pub fn require_event_kinds(&self, kinds: &[String]) -> Result<(), Error> {
         for kind in kinds {
             if kind.parse::<EventKind>().is_ok() || self.tx.has_events_of(kind)? {
@@ -295,8 +296,8 @@ impl View<'_> {
         Ok(())
     }
 
-    /// Returns up to `limit` tasks that are ready, or in review, for a profile that is none of `known`, of those that
-    /// have changed since a time and of which that is not noted yet, with that time.
+    /// Returns up to `limit` tasks, ready or in review, whose profile is not in `known` and was not recorded as unknown
+    /// yet. Only tasks that have changed since a time count; each is returned with the time of its change.
     pub fn unknown_assignees(
         &self,
         known: &[String],
@@ -307,14 +308,14 @@ impl View<'_> {
         self.tx.unknown_assignees(&known, since, limit)
     }
 
-    /// Returns the next moment at which [`crate::Board::wake_due`] has something to do.
+    /// Returns the next time at which [`crate::Board::wake_due`] has work.
     pub fn next_wake(&self) -> Result<Option<Timestamp>, Error> {
         let boot_id = self.clock.boot_id();
         let due = self.tx.next_due_time(&boot_id)?;
         let review = self.tx.next_review_time(self.now())?;
         let hold = self.tx.next_hold_end(self.now())?;
         let boottime = i64::try_from(self.clock.boottime().as_micros()).unwrap_or(i64::MAX);
-        // What is due on the clock since boot has another moment on the other one when somebody sets that.
+        // A due time on the clock since boot moves on the real-time clock when that is set.
         let since_boot =
             |due: i64| Timestamp::from_micros(self.now().as_micros().saturating_add(due - boottime));
         let expiry = self.tx.next_claim_expiry(&boot_id)?.map(since_boot);
@@ -325,7 +326,7 @@ impl View<'_> {
         Ok(moments.into_iter().flatten().min())
     }
 
-    /// Returns how many tasks there are, of a tenant where one is named. Reads each of a tenant's.
+    /// Returns the figures of a board, or of one tenant. For a tenant, reads all its tasks.
     pub fn stats(&self, tenant: Option<&Tenant>) -> Result<Stats, Error> {
         let now = self.clock.now();
         let oldest_ready = match tenant {
@@ -355,7 +356,7 @@ impl View<'_> {
         })
     }
 
-    /// Returns how many tasks there are by status, of a tenant and an assignee where they are named; absent means none.
+    /// Returns the number of tasks in each status, of a tenant and an assignee if named. An absent status has none.
     pub fn tasks_by_status(
         &self,
         tenant: Option<&Tenant>,
@@ -364,7 +365,7 @@ impl View<'_> {
         Ok(self.tx.count_by_status(tenant, assignee)?.into_iter().collect())
     }
 
-    /// Returns up to this many assignee names, in order, that come after a name.
+    /// Returns up to `names` assignee names, in order, after a given name.
     pub fn assignees(&self, after: &str, names: usize) -> Result<Vec<Assignee>, Error> {
         self.assignees_of(None, after, names)
     }
@@ -382,7 +383,7 @@ impl View<'_> {
         Ok(by_name.into_iter().map(|(name, counts)| Assignee { name, counts }).collect())
     }
 
-    /// Returns the files that a run of a task may read: those attached to it, and what its parents have handed over.
+    /// Returns the files that a run of a task may read: attachments of the task, and artifacts of its parents.
     pub fn files_of_run(&self, id: &TaskId) -> Result<Vec<Attachment>, Error> {
         let mut files = self.attachments(id)?;
         for parent in self.parents(id)? {
@@ -392,18 +393,18 @@ impl View<'_> {
         Ok(files)
     }
 
-    /// Returns what a task has handed over: each declared path, and the file that was kept of it.
+    /// Returns the declared artifacts of a task, each with the attachment that was stored for it.
     pub fn artifacts(&self, task: &Task) -> Result<Vec<(String, Option<Attachment>)>, Error> {
         if task.artifacts.is_empty() {
             return Ok(Vec::new());
         }
         let files = self.attachments(&task.id)?;
-        // An earlier attempt may have handed over a file of the same name: the last one counts.
+        // Earlier attempts may have handed over a file of the same path. The last file counts.
         let kept = |path: &String| files.iter().rfind(|file| file.artifact.as_ref() == Some(path)).cloned();
         Ok(task.artifacts.iter().map(|path| (path.clone(), kept(path))).collect())
     }
 
-    /// Returns what a task waits for: its parents, else a missing approval, else its time.
+    /// Returns the gate of a task: open parents, else a missing approval, else its time.
     pub(crate) fn gate(&self, id: &TaskId, not_before: Option<Timestamp>) -> Result<Gate, Error> {
         let waits = Waits {
             open_parents: self.open_parents(id)?.len(),

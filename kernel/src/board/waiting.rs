@@ -1,4 +1,4 @@
-//! What the tasks of a board wait for: a few reads for however many are asked for.
+//! Reads the reasons why tasks wait, with a few queries for any number of tasks.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,13 @@ use crate::model::waiting::Waiting;
 use crate::rules::waiting::{Known, of_task};
 
 impl View<'_> {
-    /// Returns what a task waits for, as far as the board knows; none when it could run or is over.
+    /// Returns the reason why a task waits, as far as the board knows it; none when it could run or is over.
     pub fn waiting(&self, id: &TaskId) -> Result<Option<Waiting>, Error> {
         Ok(self.waiting_all(std::slice::from_ref(&self.expect_task(id)?), &Accounts::new())?.pop().flatten())
     }
 
-    /// Returns what each of these tasks waits for, as far as the board knows, in their order: a few reads for all.
-    /// `accounts` tells which profiles share the limits of an account.
+    /// Returns the reasons why these tasks wait, in their order, with a few queries for all. `accounts` has the profiles
+    /// that share the limits of an account.
     pub fn waiting_all(&self, tasks: &[Task], accounts: &Accounts) -> Result<Vec<Option<Waiting>>, Error> {
         let known = self.known(tasks, accounts)?;
         Ok(tasks.iter().map(|task| of_task(task, &known, self.now())).collect())

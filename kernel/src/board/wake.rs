@@ -1,4 +1,4 @@
-//! What time does by itself, and what the dispatcher notes.
+//! Changes that come with time, and the records of the dispatcher.
 
 use serde_json::json;
 
@@ -13,15 +13,16 @@ use crate::model::status::Status;
 use crate::store::delays::Delay;
 use crate::store::fields::Field;
 
-/// The most tasks woken in one transaction; the rest is due again at once.
+/// Largest number of tasks that one transaction wakes. The others stay due.
 const AT_ONCE: u32 = 1000;
-/// How far the real-time clock may go from the clock since boot before pauses follow it: it is slewed all the time.
+/// Difference between the real-time clock and the clock since boot, in microseconds, beyond which pauses are moved. The
+/// real-time clock is slewed all the time.
 const DRIFT_US: i64 = 1_000_000;
 
 impl Board<'_> {
-    /// Wakes the tasks whose time has come, takes back the external claims that have expired, denies the requests for approvals that
-    /// are over, and decides about the ticks of schedules that are due. Returns the tasks of all these. Missions whose runs have used
-    /// up their time by now are paused.
+    /// Applies all that is due: wakes tasks whose time has come, takes back expired external claims, denies expired
+    /// requests for approvals, decides about ticks, and ends holds. Pauses the missions whose runs have used up their
+    /// time. Returns the tasks.
     pub fn wake_due(&mut self) -> Result<Vec<TaskId>, Error> {
         let boot_id = self.clock.boot_id();
         let boottime = i64::try_from(self.clock.boottime().as_micros()).unwrap_or(i64::MAX);
@@ -31,7 +32,7 @@ impl Board<'_> {
             self.reevaluate(id, SYSTEM)?;
         }
         for id in self.tx.take_due_delays(&boot_id, boottime, AT_ONCE)? {
-            // Its pause is over, whatever the other clock says.
+            // The pause is over on the clock since boot, whatever the real-time clock shows.
             self.set(&id, &Field::NotBefore(Some(self.now())))?;
             if self.expect_task(&id)?.status == Status::Scheduled {
                 self.reevaluate(&id, SYSTEM)?;
@@ -57,7 +58,7 @@ impl Board<'_> {
         Ok(woken)
     }
 
-    /// Gives pauses the moments at which they end on the real-time clock, after somebody has set it.
+    /// Moves the ends of pauses on the real-time clock, after an administrator has set that clock.
     fn follow_the_clock(&self, boot_id: &str, boottime: i64) -> Result<(), Error> {
         let booted = Timestamp::from_micros(self.now().as_micros().saturating_sub(boottime));
         for (id, due_us) in self.tx.displaced_delays(boot_id, booted, DRIFT_US, AT_ONCE)? {
@@ -78,7 +79,7 @@ impl Board<'_> {
         Ok(())
     }
 
-    /// Notes that nothing can spawn a task's assignee: one event until the reason changes.
+    /// Records that nothing can spawn a task's assignee. A repeat with the same reason leaves no event.
     pub fn note_nonspawnable(&mut self, id: &TaskId, why: &str) -> Result<(), Error> {
         let task = self.expect_task(id)?;
         if self.tx.nonspawnable(id)?.as_deref() == Some(why) {
@@ -90,8 +91,8 @@ impl Board<'_> {
         self.append(&task, None, EventKind::SkippedNonspawnable, payload, SYSTEM)
     }
 
-    /// Returns the user id of a task's workers out of `low..=high`: the same for the task as long as it exists, never
-    /// shared with another one, and taken round robin so that an id that was freed rests.
+    /// Returns the user id of a task's workers out of `low..=high`: the same for the task as long as it exists, and never
+    /// shared. Ids are taken round robin, so that a freed id rests.
     pub fn allocate_uid(&mut self, id: &TaskId, low: u32, high: u32) -> Result<u32, Error> {
         if let Some(uid) = self.tx.worker_uid_of(id)?.filter(|uid| (low..=high).contains(uid)) {
             return Ok(uid);
@@ -119,17 +120,17 @@ impl Board<'_> {
         Ok(uid)
     }
 
-    /// Forgets the stored replies of requests before a time. Returns how many.
+    /// Removes the stored replies from before a time. Returns their number.
     pub fn forget_requests(&mut self, before: Timestamp) -> Result<usize, Error> {
         self.tx.forget_replies_before(before)
     }
 
-    /// Forgets what was used before a calendar day, at most `limit` rows of the ledger. Returns how many.
+    /// Removes ledger rows from before a calendar day, at most `limit`. Returns their number.
     pub fn forget_ledger(&mut self, before: &str, limit: u32) -> Result<u64, Error> {
         self.tx.forget_ledger_before(before, limit)
     }
 
-    /// Forgets the stored replies in these rows.
+    /// Removes the stored replies in these rows.
     pub fn forget_replies(&mut self, rows: &[i64]) -> Result<(), Error> {
         rows.iter().try_for_each(|row| self.tx.forget_reply(*row))
     }

@@ -1,4 +1,4 @@
-//! The events of subscriptions.
+//! Events of subscriptions.
 
 use super::done;
 use crate::TaskId;

@@ -1,10 +1,10 @@
-//! Events of work that is checked.
+//! Events of checks.
 
 use super::{handoff, told, worker};
 use crate::EndCause;
 use crate::testing::{Bench, checked};
 
-/// Completes a task with a check, and ends the check in some way.
+/// Completes a task with a check, and ends the check with the given cause.
 fn checks(exit: i32, kind: &str) -> String {
     let bench = Bench::new();
     let id = bench.create(checked("cargo test", Some(2))).id;

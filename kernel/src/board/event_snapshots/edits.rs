@@ -1,4 +1,4 @@
-//! The events of what people change of a task.
+//! Events of edits by people.
 
 use super::done;
 use crate::testing::alice;

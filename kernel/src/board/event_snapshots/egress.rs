@@ -1,4 +1,4 @@
-//! Events of the proxy of a run.
+//! Events of a run's proxy.
 
 use super::told;
 use crate::testing::Bench;

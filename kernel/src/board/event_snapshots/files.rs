@@ -1,4 +1,4 @@
-//! What the log says of attached files.
+//! Events of attachments.
 
 use super::done;
 use crate::testing::{alice, start};

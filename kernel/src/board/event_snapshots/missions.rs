@@ -1,4 +1,4 @@
-//! The events of missions.
+//! Events of missions.
 
 use super::{told, worker};
 use crate::testing::{Bench, alice, titled};

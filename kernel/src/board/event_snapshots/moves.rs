@@ -1,4 +1,4 @@
-//! What a move by hand tells.
+//! Events of moves by hand.
 
 use super::{done, told};
 use crate::testing::{Bench, alice, titled};

@@ -1,4 +1,4 @@
-//! The events of proposals.
+//! Events of proposals.
 
 use serde_json::{Value, json};
 

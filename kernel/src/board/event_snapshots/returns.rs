@@ -1,4 +1,4 @@
-//! The events of tasks that are brought back.
+//! Events of reopened and unarchived tasks.
 
 use super::done;
 use crate::testing::alice;

@@ -1,4 +1,4 @@
-//! Events of tools that scripts of workers call.
+//! Events of tool calls from workers' scripts.
 
 use super::reported;
 use crate::testing::{Bench, alice};
