@@ -1,4 +1,4 @@
-//! Approvals of tasks: which is missing, and when a request is over.
+//! Queries of approvals: requirements of tasks, and deadlines of requests.
 
 use rusqlite::params;
 
@@ -9,26 +9,26 @@ use crate::model::error::Error;
 use crate::model::id::{ApprovalClass, TaskId};
 
 impl Tx<'_> {
-    /// Stores until when a request for an approval waits; none for any time.
+    /// Stores the deadline of a request for an approval; none for no deadline.
     pub(crate) fn set_approval_end(&self, id: &TaskId, until: Option<Timestamp>) -> Result<(), Error> {
         let sql = "UPDATE tasks SET approval_until = ?2 WHERE id = ?1";
         self.conn.run("store the end of the request", sql, params![id, until])
     }
 
-    /// Has a blocked task need an approval of a class.
+    /// Makes a blocked task need an approval of a class.
     pub(crate) fn require_approval(&self, id: &TaskId, class: &ApprovalClass) -> Result<(), Error> {
         let sql = "UPDATE tasks SET approval = 'required', approval_class = ?2 WHERE id = ?1";
         self.conn.run("require the approval", sql, params![id, class])
     }
 
-    /// Has a task need no approval any more.
+    /// Removes the need for an approval from a task.
     pub(crate) fn drop_approval(&self, id: &TaskId) -> Result<(), Error> {
         let sql = "UPDATE tasks SET approval = NULL, approval_class = NULL, approver = NULL, approval_until = NULL \
                    WHERE id = ?1";
         self.conn.run("drop the approval", sql, [id])
     }
 
-    /// Lists at most `limit` tasks whose requests are over.
+    /// Returns at most `limit` tasks whose requests have expired.
     pub(crate) fn expired_approvals(&self, now: Timestamp, limit: u32) -> Result<Vec<TaskId>, Error> {
         self.conn.list(
             "look for requests that are over",
@@ -39,7 +39,7 @@ impl Tx<'_> {
         )
     }
 
-    /// Returns when the next request is over.
+    /// Returns the next deadline of a request.
     pub(crate) fn next_approval_end(&self) -> Result<Option<Timestamp>, Error> {
         self.conn.value(
             "read when the next request is over",

@@ -1,4 +1,4 @@
-//! The files that belong to tasks.
+//! Queries of attachments.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ columns! {
     ;
 }
 
-/// Where an attachment comes from.
+/// Origin of an attachment.
 pub(crate) struct Origin<'a> {
     pub(crate) by: &'a str,
     pub(crate) run: Option<RunId>,
@@ -55,7 +55,7 @@ impl Tx<'_> {
         )
     }
 
-    /// Every attachment of the board.
+    /// Returns all attachments of the board.
     pub(crate) fn all_attachments(&self) -> Result<Vec<Attachment>, Error> {
         all(self.conn)
     }
@@ -88,7 +88,7 @@ impl Tx<'_> {
     }
 }
 
-/// Every attachment of the board.
+/// Returns all attachments of the board.
 pub(crate) fn all(conn: &Connection) -> Result<Vec<Attachment>, Error> {
     conn.list("list attachments", &format!("SELECT {COLUMNS} FROM task_attachments ORDER BY id"), [], read)
 }

@@ -1,6 +1,6 @@
-//! The tables that only a copy of a board has: the bytes of attached files, and what people say of the board.
+//! Tables that only a copy of a board has: the bytes of attached files, and details about the board for human readers.
 //!
-//! They are made in a copy that nobody else knows yet, and gone from a board before it is put in place.
+//! They are created in a copy before it has its final name, and removed before a restored board is put in place.
 
 use std::path::{Path, PathBuf};
 
@@ -17,12 +17,12 @@ const TABLES: &str = "
     CREATE TABLE bundled_details (only INTEGER PRIMARY KEY CHECK (only = 1), details TEXT NOT NULL) STRICT;";
 const NO_TABLES: &str = "DROP TABLE IF EXISTS bundled_files; DROP TABLE IF EXISTS bundled_details;";
 
-/// Whether a table is one of a copy's and none of a board's.
+/// True if a table belongs to a copy and not to a board.
 pub(super) fn is_of_copy(table: &str) -> bool {
     matches!(table, "bundled_files" | "bundled_details")
 }
 
-/// A copy of a board that nobody else knows yet.
+/// Copy of a board under a draft name, which no other process uses.
 pub(crate) struct Copy {
     conn: Connection,
     path: PathBuf,
@@ -33,9 +33,9 @@ impl Copy {
         Ok(Self { conn: open::foreign_writer(path)?, path: path.to_owned() })
     }
 
-    /// Makes the tables, in a transaction that [`Self::close`] commits, and stores what people say of the board.
+    /// Creates the tables, in a transaction that [`Self::close`] commits, and stores the details about the board.
     pub(crate) fn begin(&self, details: &str) -> Result<(), OpenError> {
-        // Until it has its name nobody minds if it is lost, and then it is synced as a whole.
+        // The loss of a draft does no harm, and the finished file is synced as a whole.
         self.conn
             .pragma_update(None, "synchronous", "OFF")
             .and_then(|()| self.conn.execute_batch("BEGIN IMMEDIATE"))
@@ -56,7 +56,7 @@ impl Copy {
             .map_err(|error| self.failed(error))
     }
 
-    /// Returns whether it carries anything but a board.
+    /// True if the copy has more than a board.
     pub(crate) fn is_bundled(&self) -> Result<bool, OpenError> {
         self.conn
             .query_row(
@@ -67,7 +67,7 @@ impl Copy {
             .map_err(|error| self.failed(error))
     }
 
-    /// Returns what people say of the board.
+    /// Returns the details about the board.
     pub(crate) fn details(&self) -> Result<Option<String>, OpenError> {
         self.conn
             .query_row("SELECT details FROM bundled_details", [], |row| row.get(0))
@@ -83,7 +83,7 @@ impl Copy {
             .map_err(|error| self.failed(error))
     }
 
-    /// Returns what the attachments of the board hold.
+    /// Returns the digests of the board's attachments.
     pub(crate) fn digests(&self) -> Result<std::collections::BTreeSet<Digest>, OpenError> {
         attachments::digests(&self.conn).map_err(|error| unreadable(&self.path, &error))
     }
@@ -93,7 +93,7 @@ impl Copy {
         attachments::all(&self.conn).map_err(|error| unreadable(&self.path, &error))
     }
 
-    /// Takes the tables out again, with the room that the files had.
+    /// Removes the tables, and returns the space of the files.
     pub(crate) fn strip(&self) -> Result<(), OpenError> {
         self.conn
             .execute_batch(NO_TABLES)
@@ -101,7 +101,7 @@ impl Copy {
             .map_err(|error| self.failed(error))
     }
 
-    /// Keeps what was put in.
+    /// Commits the tables and closes the copy.
     pub(crate) fn close(self) -> Result<(), OpenError> {
         let Self { conn, path } = self;
         let fail = |error| sqlite("put the files into", &path, error);

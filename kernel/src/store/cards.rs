@@ -1,5 +1,5 @@
-//! What the cards of a board show beside the rows of their tasks: one statement for all of them, whatever their number, and
-//! a bound on the rows that it reads for each.
+//! Figures for the cards of tasks: a single statement for any number of tasks, with a limit on the rows that it reads for
+//! each.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::model::error::Error;
 use crate::model::id::TaskId;
 use crate::model::limits::COUNTED;
 
-/// Every count is of the beginning of an index, `?2` rows at most.
+/// Each count reads at most `?2` rows from the start of an index.
 const COUNTS: &str = "SELECT j.value AS id, \
      (SELECT count(*) FROM (SELECT 1 FROM task_comments c WHERE c.task_id = j.value LIMIT ?2)) AS comments, \
      (SELECT count(*) FROM (SELECT 1 FROM task_links l WHERE l.child_id = j.value LIMIT ?2)) AS parents, \
@@ -25,13 +25,13 @@ const COUNTS: &str = "SELECT j.value AS id, \
      FROM json_each(?1) j ORDER BY j.key";
 
 impl Tx<'_> {
-    /// Counts what the cards of these tasks show, in their order.
+    /// Returns the card figures of these tasks, in their order.
     pub(crate) fn card_counts(&self, tasks: &[&TaskId]) -> Result<Vec<CardCounts>, Error> {
         let params = params![to_json(&tasks)?, COUNTED];
         self.conn.list("count what the cards show", COUNTS, params, read)
     }
 
-    /// Reads the titles of these tasks.
+    /// Returns the titles of these tasks.
     pub(crate) fn titles(&self, tasks: &[&TaskId]) -> Result<BTreeMap<TaskId, String>, Error> {
         let sql = "SELECT t.id, t.title FROM json_each(?1) j JOIN tasks t ON t.id = j.value";
         let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
     use crate::testing::{Bench, alice, titled};
 
-    /// How much work the statement is, in steps of the machine of `SQLite`.
+    /// Returns the work of the statement, in steps of SQLite's virtual machine.
     fn steps(bench: &Bench, tasks: &[TaskId]) -> i32 {
         let conn = Connection::open(&bench.path).unwrap();
         let mut statement = conn.prepare(COUNTS).unwrap();
@@ -111,7 +111,7 @@ mod tests {
         let page: Vec<TaskId> = (0..50).map(|at| format!("t_{at:08x}").parse().unwrap()).collect();
         let few = steps(&bench, &page);
         fill(&bench, 50, 10_000);
-        // The second fill has given each task of the page one comment more.
+        // The second fill has given each task of the page a second comment.
         let many = steps(&bench, &page);
         assert!(many <= few + 50 * 20, "{few} steps among 50 tasks, {many} among 10,050");
     }

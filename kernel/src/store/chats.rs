@@ -1,4 +1,4 @@
-//! What was sent to chats about tasks, and the directories of their threads.
+//! Queries of messages sent to chats, and of the directories of threads.
 
 use rusqlite::params;
 
@@ -10,7 +10,7 @@ use crate::model::id::{TaskId, Tenant};
 use crate::model::letter::{Address, Letter};
 
 impl Tx<'_> {
-    /// Stores how a service names the latest message about a task at an address.
+    /// Stores the id under which a service knows the latest message about a task at an address.
     pub(crate) fn put_chat_message(&self, letter: &Letter, message: &str) -> Result<(), Error> {
         let Address { channel, chat_id, thread_id } = &letter.address;
         let sql = "INSERT INTO chat_messages (task_id, channel, chat_id, thread_id, message_id, event_id) \
@@ -21,7 +21,7 @@ impl Tx<'_> {
         self.conn.run("store the message of a chat", sql, params)
     }
 
-    /// Returns the tasks whose latest message in a chat has an id, at most `limit`.
+    /// Returns at most `limit` tasks whose latest message in a chat has this id.
     pub(crate) fn tasks_of_message(
         &self,
         (channel, chat): (&str, &str),
@@ -36,7 +36,7 @@ impl Tx<'_> {
         self.conn.list("look for the message of a chat", sql, params, |row| row.get(0))
     }
 
-    /// Returns the tasks with an open question, their own or that of their mission, that was sent to an address, at most `limit`.
+    /// Returns at most `limit` tasks with an open question, their own or their mission's, that was sent to an address.
     pub(crate) fn questions_at(
         &self,
         address: &Address,
@@ -79,7 +79,7 @@ impl Tx<'_> {
         self.conn.run("store the directory of a thread", sql, params)
     }
 
-    /// Removes the directory of a thread. Returns whether there was one.
+    /// Removes the directory of a thread. Returns true if there was one.
     pub(crate) fn delete_chat_place(&self, address: &Address) -> Result<bool, Error> {
         let Address { channel, chat_id, thread_id } = address;
         let sql = "DELETE FROM chat_places WHERE channel = ?1 AND chat_id = ?2 AND thread_id = ?3";
@@ -87,7 +87,7 @@ impl Tx<'_> {
         self.conn.alter("remove the directory of a thread", sql, params)
     }
 
-    /// Returns how many threads of a channel have a directory.
+    /// Returns the number of threads of a channel that have a directory.
     pub(crate) fn count_chat_places(&self, channel: &str) -> Result<u32, Error> {
         let sql = "SELECT count(*) FROM chat_places WHERE channel = ?1";
         self.conn

@@ -1,4 +1,4 @@
-//! Whether a board's file is whole: its pages, its indices, its rows and what they refer to.
+//! Integrity check of a board's file: pages, indices, rows and references.
 
 use std::path::Path;
 
@@ -11,25 +11,25 @@ use super::{counts, missions, usage};
 use crate::model::counted::Counted;
 use crate::model::id::{BoardId, EventId};
 
-/// From this size on the pages are checked and the indices are not compared with their tables: that reads everything
-/// twice, in an order that disks do not like.
+/// Size, in bytes, from which only the pages are checked. Comparing the indices with their tables reads everything twice,
+/// in an order that is slow on disks.
 const BIG: u64 = 256 * 1024 * 1024;
-/// The most faults that are reported.
+/// Largest number of reported faults.
 const TOLD: usize = 20;
 
-/// How much of a board is looked at.
+/// Depth of the check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
-    /// Its pages, its indices and what its rows refer to: without these it cannot be served.
+    /// Pages, indices and references of rows. A board with a fault here cannot be served.
     Structure,
-    /// The values of its rows as well. One that makes no sense spoils its own row alone.
+    /// The values of rows as well. A fault here spoils only its own row.
     Values,
 }
 
-/// Returns everything that is wrong with the board at `path`, in words; nothing for a board that is whole.
+/// Returns descriptions of all faults of the board at `path`; an empty list for a sound board.
 ///
 /// # Errors
-/// A file that cannot be opened as a board at all.
+/// Errors of a file that cannot be opened as a board at all.
 pub fn check_board(path: &Path) -> Result<Vec<String>, OpenError> {
     look(path, Depth::Values)
 }
@@ -42,10 +42,10 @@ fn look(path: &Path, depth: Depth) -> Result<Vec<String>, OpenError> {
     faults(&conn, path)
 }
 
-/// Refuses a board that is not whole.
+/// Refuses a board with faults.
 ///
 /// # Errors
-/// [`OpenError::Corrupt`] with the first faults; whatever keeps it from being opened.
+/// [`OpenError::Corrupt`] with the first faults, or the error that keeps the board from being opened.
 pub fn require_whole(path: &Path, depth: Depth) -> Result<(), OpenError> {
     let faults = look(path, depth)?;
     if faults.is_empty() {
@@ -59,7 +59,7 @@ pub fn require_whole(path: &Path, depth: Depth) -> Result<(), OpenError> {
     Err(OpenError::Corrupt { path: path.to_owned(), detail })
 }
 
-/// Whether the file at `path` still holds a board, in one piece and with what was committed to it.
+/// True if the file at `path` still is this board, is sound, and has every commit up to this event.
 pub(crate) fn still_holds(path: &Path, board: BoardId, last_event: EventId) -> bool {
     let held = || -> Result<bool, OpenError> {
         let conn = open::reader(path)?;
@@ -71,13 +71,13 @@ pub(crate) fn still_holds(path: &Path, board: BoardId, last_event: EventId) -> b
     held().unwrap_or(false)
 }
 
-/// Returns what is wrong with an open database.
+/// Returns the faults of an open database.
 pub(super) fn faults(conn: &Connection, path: &Path) -> Result<Vec<String>, OpenError> {
     let size = std::fs::metadata(path).map_or(0, |meta| meta.len());
     let depth = if size > BIG { "quick_check" } else { "integrity_check" };
     let mut faults = integrity(conn, depth).or_else(|error| damaged(path, error))?;
     faults.extend(orphans(conn).or_else(|error| damaged(path, error))?);
-    // Those of an earlier schema are another program's; migrations make of them what is counted here.
+    // The counters of an older schema are not checked: the migrations compute them anew.
     let Schema { found, known } = open::schema(conn, path)?;
     if found == known {
         faults.extend(miscounts(conn).or_else(|error| damaged(path, error))?);
@@ -86,7 +86,7 @@ pub(super) fn faults(conn: &Connection, path: &Path) -> Result<Vec<String>, Open
     Ok(faults)
 }
 
-/// A file so broken that the check itself fails has a fault; any other failure is one of the check.
+/// Returns a fault if the file is so damaged that the check itself fails. Any other failure is an error of the check.
 fn damaged(path: &Path, error: rusqlite::Error) -> Result<Vec<String>, OpenError> {
     let error = sqlite("check", path, error);
     if let OpenError::Corrupt { detail, .. } = error { Ok(vec![detail]) } else { Err(error) }
@@ -98,7 +98,7 @@ fn integrity(conn: &Connection, depth: &str) -> rusqlite::Result<Vec<String>> {
         found.push(row.get::<_, String>(0)?);
         Ok(())
     })?;
-    // SQLite groups its findings under headings of their own.
+    // SQLite groups its findings under headings.
     let lines = found.iter().flat_map(|text| text.lines()).map(str::trim);
     Ok(lines
         .filter(|line| !line.is_empty() && *line != "ok" && !line.starts_with("***"))
@@ -129,7 +129,7 @@ fn orphans(conn: &Connection) -> rusqlite::Result<Vec<String>> {
 
 #[cfg(test)]
 impl super::tx::Tx<'_> {
-    /// Returns how many counters differ from what they count.
+    /// Returns the number of wrong counters.
     pub(crate) fn miscounts(&self) -> i64 {
         counts::wrong(self.conn).unwrap()
             + usage::wrong(self.conn).unwrap()

@@ -1,4 +1,4 @@
-//! The room of the write-ahead log: written ahead of the commits that fill it, and given back when it is done with.
+//! Space of the write-ahead log: allocated ahead of the commits that use it, and truncated after a checkpoint.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -10,16 +10,17 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::files::with_end;
 
-/// How long a statement waits for another program's lock.
+/// Time for which a statement waits for the lock of another program.
 pub(super) const BUSY: Duration = Duration::from_secs(5);
-/// How much the log grows at once, in bytes. The next process that opens the board reads at most this many zeros.
+/// Step in which the log grows, in bytes. The next process that opens the board reads at most this many zeros.
 const ROOM: u64 = 1024 * 1024;
-/// In bytes. The log of a board that takes a few commits is as long as they are.
+/// Length, in bytes, below which the log does not grow ahead. A board with few commits keeps a short log.
 const SHORT: u64 = 128 * 1024;
 
-/// Makes the log longer where the last commit did, up to the next multiple of [`ROOM`]: each commit that makes a file longer waits for
-/// the journal of the file system, with all that others have put there, such as new directories. Where there is no room the log
-/// stays as it is.
+/// Extends the log to the next multiple of [`ROOM`] if the last commit has extended it.
+///
+/// A commit that extends a file waits for the journal of the file system, with all pending changes of others in it, such
+/// as new directories. On a full disk the log stays as it is.
 pub(crate) fn reserve(conn: &Connection) {
     let Some(path) = log(conn) else { return };
     let length = length(&path);
@@ -27,33 +28,35 @@ pub(crate) fn reserve(conn: &Connection) {
         return;
     }
     without_waiting(conn, || {
-        // Nobody else writes to the log until this is dropped, and rolled back.
+        // No other writer adds to the log until this transaction is dropped and rolled back.
         let _alone = Transaction::new_unchecked(conn, TransactionBehavior::Immediate)?;
         drop(OpenOptions::new().write(true).open(path).and_then(|log| lengthen(&log)));
         Ok(())
     });
 }
 
-/// Room that is only allocated would not do: its first use is in the journal too.
+/// Writes zeros. Allocating the space would not be enough: the first use of an allocated block goes through the journal
+/// too.
 fn lengthen(log: &File) -> io::Result<()> {
     let length = log.metadata()?.len();
     let zeros = vec![0; usize::try_from(length.next_multiple_of(ROOM) - length).unwrap_or(0)];
     log.write_all_at(&zeros, length).inspect_err(|_| drop(log.set_len(length)))
 }
 
-/// Empties the log, unless it is short or somebody reads from it at the moment.
+/// Truncates the log, unless it is short or a reader uses it at the moment.
 pub(crate) fn when_long(conn: &Connection) {
     if log(conn).is_some_and(|log| length(&log) > ROOM) {
         empty(conn);
     }
 }
 
-/// Empties the log where no reader uses it. Where this fails, a later commit or the next opening of the board does it.
+/// Truncates the log if no reader uses it. After a failure, a later commit or the next opening of the board does it.
 pub(crate) fn empty(conn: &Connection) {
     without_waiting(conn, || conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())));
 }
 
-/// Does what a later commit can do as well, if nobody else reads or writes: the next commit may be waited for.
+/// Runs a step that a later commit can repeat, and only if it gets the lock at once, because the next commit may be
+/// waiting.
 fn without_waiting(conn: &Connection, attempt: impl FnOnce() -> rusqlite::Result<()>) {
     if conn.busy_timeout(Duration::ZERO).is_ok() {
         drop(attempt());

@@ -1,16 +1,16 @@
-//! One list of columns for each noun: the statement that selects them, the reading of a row, and the row that is put in.
+//! Column lists of records: a single declaration gives the SELECT list, the reader of a row, and the INSERT.
 
 use rusqlite::{Connection, ToSql, params_from_iter};
 
 use super::statement::Statement as _;
 use crate::model::error::Error;
 
-/// Declares which columns a noun is read from: a constant with the list, and a function that reads a row which begins with it.
+/// Declares the columns of a record: a constant with the SELECT list, and a function that reads a row beginning with it.
 ///
-/// The fields stand behind the table that has them, each with the name of its column where that is another one. A column is
-/// read as it is, or as `json`, as a `list` in JSON, as `optional` text whose empty form stands for none, as a `count`, as a
-/// `duration` in microseconds, or as whole `seconds` of one. Groups of fields that a new row has as well follow: they are a
-/// [`Group`] each. What stands after the last semicolon is given and not read.
+/// The fields follow the alias of their table, each with its column name if that differs. A column is read as it is, or
+/// as `json`, as a `list` in JSON, as `optional` text in which the empty text means none, as a `count`, as a `duration`
+/// in microseconds, or as whole `seconds` of a duration. Then come groups of fields that an INSERT uses too: each
+/// implements [`Group`]. The fields after the last semicolon have fixed values and no columns.
 macro_rules! columns {
     (
         $list:ident, $read:ident -> $noun:ident from $first:literal;
@@ -18,7 +18,7 @@ macro_rules! columns {
         $($group:ident: $type:ident { $($part:ident $(= $stored:ident)? $(as $form:ident)?),+ })*;
         $($given:ident: $value:expr),*
     ) => {
-        /// The columns in the order in which they are read.
+        /// Columns in the order in which they are read.
         pub(super) const $list: &str = concat!(
             $first, "id"
             $($(, ", ", $table, super::columns::name!($field $($column)?))+)+
@@ -45,7 +45,7 @@ macro_rules! columns {
     };
 }
 
-/// The name of a field's column.
+/// Returns the column name of a field.
 macro_rules! name {
     ($field:ident) => {
         stringify!($field)
@@ -55,13 +55,13 @@ macro_rules! name {
     };
 }
 
-/// A group of fields that a new row has as well as one that is read.
+/// Group of fields that is both read and inserted.
 pub(super) trait Group {
-    /// Returns its columns, each beside its value.
+    /// Returns the columns of the group with their values.
     fn cells(&self) -> Vec<(&'static str, Value<'_>)>;
 }
 
-/// A value of a group: as it is, or as it is stored.
+/// Value of a group's column: as it is, or in microseconds.
 pub(super) enum Value<'a> {
     Field(&'a dyn ToSql),
     Micros(Option<i64>),
@@ -76,7 +76,7 @@ impl ToSql for Value<'_> {
     }
 }
 
-/// Writes one column of a group.
+/// Writes a column of a group.
 macro_rules! value {
     ($field:expr) => {
         super::columns::Value::Field(&$field)
@@ -86,7 +86,7 @@ macro_rules! value {
     };
 }
 
-/// Reads one column.
+/// Reads a column.
 macro_rules! column {
     ($row:ident, $name:expr) => {
         $row.get($name)?
@@ -101,7 +101,7 @@ macro_rules! column {
 
 pub(super) use {column, columns, name, value};
 
-/// Puts a row into a table: each column beside its value.
+/// Inserts a row, given as pairs of column and value.
 pub(super) fn insert(
     conn: &Connection,
     table: &str,

@@ -1,4 +1,4 @@
-//! The comments of tasks.
+//! Queries of comments.
 
 use rusqlite::{Row, params};
 
@@ -40,8 +40,8 @@ impl Tx<'_> {
         self.conn.value("count the comments", "SELECT count(*) FROM task_comments WHERE task_id = ?1", [task])
     }
 
-    /// Lists the latest comments of a task, or the latest before one of them, oldest first. The newest have their texts, as far
-    /// as there is room.
+    /// Returns the latest comments of a task, or the latest before a given comment, oldest first. The newest have their
+    /// texts, as far as there is space.
     pub(crate) fn some_comments(
         &self,
         task: &TaskId,
@@ -56,7 +56,7 @@ impl Tx<'_> {
             params![task, before, limits::REPLY_ROWS + 1],
             |row| {
                 let size = usize::try_from(row.get::<_, i64>("size")?).unwrap_or(usize::MAX);
-                // A text that has no room is never read.
+                // The text is read from the database only if there is space for it.
                 let body = if room.take(size) { row.get("body")? } else { limits::left_out(size) };
                 read(row, body)
             },
@@ -66,7 +66,7 @@ impl Tx<'_> {
         Ok(part)
     }
 
-    /// Reads every comment, for what cannot be read.
+    /// Reads all comments, to find values that cannot be read.
     pub(crate) fn read_all_comments(&self) -> Result<(), Error> {
         self.conn.scan("read all comments", COMMENT, [], whole, |_| Ok(()))
     }

@@ -1,4 +1,4 @@
-//! How the nouns stand in columns, and what a failing store means.
+//! Conversion between model types and columns, and between errors of `SQLite` and errors of the board.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -108,11 +108,11 @@ impl FromSql for Timestamp {
     }
 }
 
-/// The tenant of a row as it is stored: its name, or the empty text, which is nobody's name, for none. It is read by
-/// [`text_or_none`].
+/// Tenant of a row as it is stored: its name, or the empty text for none, which is no valid name. [`text_or_none`] reads
+/// it.
 ///
-/// No column of a tenant is NULL: NULLs are distinct in an index, so two tasks without a tenant could have one idempotency key,
-/// and compare with nothing, so no page could follow a row without one.
+/// No tenant column is NULL. NULLs are distinct in an index, so two tasks without a tenant could have the same
+/// idempotency key. A comparison with NULL is never true, so a page could not continue after a row without a tenant.
 pub(crate) struct StoredTenant<'a>(pub(crate) Option<&'a Tenant>);
 
 impl StoredTenant<'_> {
@@ -133,34 +133,34 @@ impl From<StoredTenant<'_>> for model::cell::Cell {
     }
 }
 
-/// Reads a row column by column in the order of its statement: to find each one by its name costs more than to read it.
+/// Reader of a row's columns, in the order of the statement. Finding each column by name would cost more than reading it.
 pub(crate) struct Columns<'r, 's> {
     row: &'r Row<'s>,
     next: Cell<usize>,
 }
 
 impl<'r, 's> Columns<'r, 's> {
-    /// Begins with the first column.
+    /// Starts with the first column.
     pub(crate) fn of(row: &'r Row<'s>) -> Self {
         Self { row, next: Cell::new(0) }
     }
 
-    /// Begins behind the columns of a list.
+    /// Starts after the columns of a list.
     pub(crate) fn after(row: &'r Row<'s>, list: &str) -> Self {
         Self { row, next: Cell::new(list.split(',').count()) }
     }
 
-    /// Reads the next column, which has this name.
+    /// Reads the next column. `name` is its name, which debug builds verify.
     pub(crate) fn get<T: FromSql>(&self, name: &'static str) -> rusqlite::Result<T> {
         self.row.get(self.advance(name))
     }
 
-    /// Reads the next column, which has this name, as JSON.
+    /// Reads the next column as JSON.
     pub(crate) fn json<T: DeserializeOwned>(&self, name: &'static str) -> rusqlite::Result<Option<T>> {
         json(self.row, self.advance(name))
     }
 
-    /// Reads the next column, which has this name, where the empty text stands for none.
+    /// Reads the next column; the empty text means none.
     pub(crate) fn optional<T: std::str::FromStr>(&self, name: &'static str) -> rusqlite::Result<Option<T>>
     where
         T::Err: std::error::Error + Send + Sync + 'static,
@@ -168,18 +168,18 @@ impl<'r, 's> Columns<'r, 's> {
         text_or_none(self.row, self.advance(name))
     }
 
-    /// Reads the next column, which has this name, as a number that is not negative.
+    /// Reads the next column as a number that is not negative.
     pub(crate) fn count(&self, name: &'static str) -> rusqlite::Result<u64> {
         Ok(u64::try_from(self.get::<i64>(name)?).unwrap_or(0))
     }
 
-    /// Reads the next column, which has this name, as a duration in microseconds.
+    /// Reads the next column as a duration in microseconds.
     pub(crate) fn duration(&self, name: &'static str) -> rusqlite::Result<Option<Duration>> {
         let micros: Option<i64> = self.get(name)?;
         Ok(micros.and_then(|micros| u64::try_from(micros).ok()).map(Duration::from_micros))
     }
 
-    /// Reads the next column, which has this name, as whole seconds of microseconds.
+    /// Reads the next column, a duration in microseconds, as whole seconds.
     pub(crate) fn seconds(&self, name: &'static str) -> rusqlite::Result<Option<u64>> {
         Ok(self.duration(name)?.map(|time| time.as_secs()))
     }
@@ -196,12 +196,12 @@ impl<'r, 's> Columns<'r, 's> {
     }
 }
 
-/// An amount that somebody has used, as it is stored.
+/// Returns an amount as it is stored, capped at [`MOST`].
 pub(super) fn amount(count: u64) -> i64 {
     i64::try_from(count.min(MOST)).unwrap_or(i64::MAX)
 }
 
-/// Returns a duration as it is stored.
+/// Returns a duration as it is stored, in microseconds.
 pub(crate) fn micros(duration: Duration) -> i64 {
     i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }
@@ -214,7 +214,7 @@ pub(crate) fn json<T: DeserializeOwned>(row: &Row<'_>, column: impl RowIndex) ->
     })
 }
 
-/// Writes a value as a JSON column.
+/// Writes a value for a JSON column.
 pub(crate) fn to_json<T: Serialize>(value: &T) -> Result<String, Error> {
     serde_json::to_string(value).map_err(|error| Error::Storage {
         kind: StorageKind::Other,
@@ -223,12 +223,12 @@ pub(crate) fn to_json<T: Serialize>(value: &T) -> Result<String, Error> {
     })
 }
 
-/// Writes an optional value as a JSON column.
+/// Writes an optional value for a JSON column.
 pub(crate) fn to_json_or_null(value: Option<&Value>) -> Option<String> {
     value.map(Value::to_string)
 }
 
-/// Reads a column where the empty text stands for none.
+/// Reads a column in which the empty text means none.
 pub(crate) fn text_or_none<T: std::str::FromStr>(
     row: &Row<'_>,
     column: impl RowIndex,
@@ -244,9 +244,9 @@ where
     }
 }
 
-/// Names the step that a failing statement belongs to.
+/// Adds the failed step to an error of a statement.
 pub(crate) trait Step<T> {
-    /// Turns the failure into an [`Error::Storage`] that names `step`.
+    /// Converts the error into an [`Error::Storage`] with this step.
     fn step(self, step: &'static str) -> Result<T, Error>;
 }
 
@@ -256,12 +256,12 @@ impl<T> Step<T> for rusqlite::Result<T> {
     }
 }
 
-/// Tells what a failing statement means.
+/// Returns the board's error for a failed statement.
 pub(crate) fn storage(step: &'static str, error: rusqlite::Error) -> Error {
     Error::Storage { kind: kind(&error), step, source: Arc::new(error) }
 }
 
-/// Tells full, broken, locked and damaged stores apart.
+/// Classifies an error of `SQLite`.
 #[expect(clippy::wildcard_enum_match_arm, reason = "a foreign enum that grows")]
 pub(crate) fn kind(error: &rusqlite::Error) -> StorageKind {
     match error {

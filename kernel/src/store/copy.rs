@@ -1,4 +1,4 @@
-//! Copies of a board, and a copy made ready to take a board's place.
+//! Copies of a board, and preparation of a copy that takes the place of a board.
 
 use std::io;
 use std::path::Path;
@@ -14,19 +14,19 @@ use super::{check, create, identity, migrate};
 use crate::model::id::{BoardId, BoardName, RunId};
 
 impl Database {
-    /// Copies the board page by page into a new file; what comes out is that one file.
+    /// Copies the board page by page into a new single file.
     pub(crate) fn copy(&self, draft: &Path) -> Result<(), OpenError> {
         copy(&self.conn, draft)
     }
 }
 
-/// Copies a board that may be any one: a backup, whose directory says nothing of it.
+/// Copies a board without comparing it with the marker beside it: a backup, whose directory does not belong to it.
 pub(crate) fn copy_foreign(from: &Path, draft: &Path) -> Result<(), OpenError> {
     open::look(from)?;
     copy(&open::foreign(from)?, draft)
 }
 
-/// Returns the name of a board that may be any one.
+/// Returns the name of a board without comparing it with the marker beside it.
 pub(crate) fn name_of(path: &Path) -> Result<BoardName, OpenError> {
     identity::board_name(&open::foreign(path)?).map_err(|error| unreadable(path, &error))
 }
@@ -38,13 +38,13 @@ fn copy(source: &Connection, draft: &Path) -> Result<(), OpenError> {
     let mut target = Connection::open_with_flags(draft, flags).map_err(fail)?;
     {
         let backup = Backup::new(source, &mut target).map_err(fail)?;
-        // All at once: a copy in parts begins anew whenever somebody writes in between.
+        // A single step: a copy in steps starts again after every write of another connection.
         if backup.step(-1).map_err(fail)? != StepResult::Done {
             let source = io::ErrorKind::WouldBlock.into();
             return Err(OpenError::Io { step: "copy", path: draft.to_owned(), source });
         }
     }
-    // Without a log of its own the copy is complete in one file.
+    // Without write-ahead logging, the copy is complete in one file.
     target.pragma_update(None, "journal_mode", "DELETE").map_err(fail)?;
     let faults = check::faults(&target, draft)?;
     target.close().map_err(|(_, error)| fail(error))?;
@@ -54,25 +54,25 @@ fn copy(source: &Connection, draft: &Path) -> Result<(), OpenError> {
     }
 }
 
-/// Puts what is in the log of a board into its file, as far as that can be done. Returns whether the file is all of it.
+/// Moves the content of a board's log into its file, as far as possible. Returns true if the file alone is complete.
 pub(crate) fn stands_alone(path: &Path) -> bool {
     let logs = || ["-wal", "-journal"].iter().any(|end| with_end(path, end).symlink_metadata().is_ok());
     if logs()
         && let Ok(conn) = open::foreign_writer(path)
     {
-        // What cannot be done leaves the log there, which is looked at next.
+        // After a failure the log is still there, which the last line finds.
         drop(conn.pragma_update(None, "journal_mode", "DELETE"));
         drop(conn.close());
     }
     !logs()
 }
 
-/// Brings a copied board up to date, and its counters past what is in use around it.
+/// Migrates a copied board, and moves its counters past all ids in use around it.
 pub(crate) fn advance(draft: &Path, path: &Path, runs: RunId) -> Result<BoardId, OpenError> {
     let fail = |error| sqlite("prepare", draft, error);
     let mut conn = open::foreign_writer(draft)?;
     migrate::to_latest(&mut conn, "migrate", draft)?;
-    // A board that cannot be read any more has no counters to respect.
+    // A board that cannot be read has no counters to respect.
     let former = open::foreign(path).ok();
     for table in ["task_runs", "task_events", "task_comments", "task_attachments", "holds"] {
         let known = former.as_ref().and_then(|conn| counter(conn, table).ok()).unwrap_or(0);

@@ -1,5 +1,5 @@
-//! What triggers keep of the tasks, so that it costs the same however many there are: their numbers, and the first ready
-//! task of each line.
+//! Derived tables that triggers maintain: numbers of tasks, and the first ready task of each line. With them, a count
+//! costs the same for any number of tasks.
 
 use rusqlite::{Connection, Row, ToSql, params_from_iter};
 
@@ -9,16 +9,16 @@ use crate::model::error::Error;
 use crate::model::id::{Profile, Tenant};
 use crate::model::status::Status;
 
-/// What the triggers keep, out of the tasks themselves.
+/// Query that computes the counters from the tasks.
 const COUNTED: &str =
     "SELECT ifnull(assignee, '') AS assignee, status, count(*) AS tasks FROM tasks GROUP BY 1, 2";
 
-/// The first ready task of each line, out of the tasks themselves.
+/// Query that computes the first ready task of each line from the tasks.
 const HEADS: &str = "SELECT tenant, assignee, line, priority, created_at, id FROM (SELECT *, row_number() OVER (\
      PARTITION BY tenant, assignee, line ORDER BY priority DESC, created_at, id) AS place FROM tasks \
      WHERE status = 'ready' AND assignee IS NOT NULL AND line <> '') WHERE place = 1";
 
-/// The tables that follow from the tasks: no copy of a board carries them.
+/// Derived tables, which no export of a board contains.
 pub(super) const DERIVED: [&str; 3] = ["task_counts", "tenant_counts", "line_heads"];
 
 impl Tx<'_> {
@@ -30,7 +30,8 @@ impl Tx<'_> {
             .map(|count: i64| u64::try_from(count).unwrap_or_default())
     }
 
-    /// Returns the number of tasks by status, of all or of one tenant and assignee. Reads each of a tenant's.
+    /// Returns the number of tasks in each status, of all or of one tenant and assignee. For a tenant, reads all its
+    /// tasks.
     pub(crate) fn count_by_status(
         &self,
         tenant: Option<&Tenant>,
@@ -58,8 +59,8 @@ impl Tx<'_> {
         self.conn.list("list tenants", sql, (beginning, limit), |row| row.get(0))
     }
 
-    /// Returns the number of tasks by assignee and status, for at most `names` assignees whose names come after a name. For a
-    /// tenant it reads each of its tasks.
+    /// Returns the number of tasks by assignee and status, for at most `names` assignees after a given name. For a
+    /// tenant, reads all its tasks.
     pub(crate) fn count_by_assignee(
         &self,
         tenant: Option<&Tenant>,
@@ -86,7 +87,7 @@ impl Tx<'_> {
     }
 }
 
-/// Returns how many rows differ from the tasks. Reads every task.
+/// Returns the number of derived rows that differ from the tasks. Reads all tasks.
 pub(crate) fn wrong(conn: &Connection) -> rusqlite::Result<i64> {
     let counted = "SELECT assignee, status, tasks FROM task_counts WHERE tasks <> 0";
     let heads = "SELECT tenant, assignee, line, priority, created_at, task FROM line_heads";
@@ -99,7 +100,7 @@ pub(crate) fn wrong(conn: &Connection) -> rusqlite::Result<i64> {
     conn.query_row(&format!("SELECT {counts} + {heads}"), [], |row| row.get(0))
 }
 
-/// Derives all of it anew.
+/// Computes the derived tables anew.
 pub(super) fn recount(conn: &Connection) -> rusqlite::Result<()> {
     conn.execute("DELETE FROM task_counts", [])?;
     conn.execute(&format!("INSERT INTO task_counts (assignee, status, tasks) {COUNTED}"), [])?;

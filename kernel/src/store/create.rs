@@ -1,4 +1,4 @@
-//! Making a board: complete under another name first, then put in its place, then marked as having existed.
+//! Creates a board: complete under a draft name first, then linked into place, then recorded in the marker.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -15,10 +15,10 @@ use crate::model::clock::{Clock, Timestamp};
 use crate::model::entropy::Entropy;
 use crate::model::id::{BoardId, BoardName};
 
-/// Makes a new board. Its directory has to exist.
+/// Creates a new board. Its directory must exist.
 ///
 /// # Errors
-/// [`OpenError::Exists`] when there is one; [`OpenError::Missing`] when there was one and its file is gone.
+/// [`OpenError::Exists`] if the board exists; [`OpenError::Missing`] if it has existed and its file is gone.
 pub fn create_board(
     path: &Path,
     name: &BoardName,
@@ -36,7 +36,7 @@ pub fn create_board(
     let id = BoardId(uuid::Builder::from_random_bytes(bytes).into_uuid());
     let draft = draft_beside(path);
     let made = build(&draft, id, name, clock.now()).and_then(|()| {
-        // A link, not a rename: it never replaces a board that somebody else has just made.
+        // A link, not a rename: it never replaces a board that another process has just created.
         fs::hard_link(&draft, path).map_err(|source| {
             if source.kind() == io::ErrorKind::AlreadyExists {
                 OpenError::Exists { path: path.to_owned() }
@@ -52,10 +52,10 @@ pub fn create_board(
     Ok(id)
 }
 
-/// Returns the board at `path`, made now if none ever was there.
+/// Returns the board at `path`, and creates it if none ever existed there.
 ///
 /// # Errors
-/// Anything that is wrong with a board that has existed; it is never replaced.
+/// Any fault of a board that has existed. Such a board is never replaced.
 pub fn ensure_board(
     path: &Path,
     name: &BoardName,
@@ -88,7 +88,7 @@ fn existing(path: &Path) -> Result<BoardId, OpenError> {
     Ok(id)
 }
 
-/// Removes the draft and its companions.
+/// Removes the draft and the files that belong to it.
 pub(crate) fn clear(draft: &Path) -> Result<(), OpenError> {
     for end in ["", "-wal", "-shm", "-journal"] {
         let leftover = with_end(draft, end);
@@ -102,7 +102,8 @@ pub(crate) fn clear(draft: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Makes an empty file for a database. The mode is set before `SQLite` opens the file; its companions inherit it.
+/// Creates an empty file for a database. The mode is set before `SQLite` opens the file, and its log and index inherit
+/// it.
 pub(super) fn reserve(draft: &Path) -> Result<(), OpenError> {
     OpenOptions::new()
         .write(true)

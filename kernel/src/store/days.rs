@@ -1,4 +1,4 @@
-//! What runs have used through their proxies, and what tenants, profiles and accounts have used on each day.
+//! Traffic of runs through their proxies, and use of tenants, profiles and accounts on each day.
 
 use rusqlite::{Row, params};
 
@@ -29,7 +29,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<DayUse> {
 }
 
 impl Tx<'_> {
-    /// Keeps what went through the proxy of a run so far.
+    /// Stores the traffic through the proxy of a run so far.
     pub(crate) fn put_egress(&self, run: RunId, egress: &Egress) -> Result<(), Error> {
         self.conn.run(
             "record what went through the proxy",
@@ -39,16 +39,16 @@ impl Tx<'_> {
         )
     }
 
-    /// Returns what went through the proxy of a run; none where it has had none.
+    /// Returns the traffic through the proxy of a run; none for a run without a proxy.
     pub(crate) fn egress_of(&self, run: RunId) -> Result<Option<Egress>, Error> {
         let sql = "SELECT egress FROM run_egress WHERE run_id = ?1";
         let text =
             self.conn.find("read what went through the proxy", sql, [run], |row| row.get::<_, String>(0))?;
-        // A later program may have written what this one does not know.
+        // A later release may have written a form that this release does not know.
         Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
     }
 
-    /// Adds to what somebody has used on a day. Returns how much that is now.
+    /// Adds to the use of a payer on a day. Returns the new sum.
     pub(crate) fn add_to_day(&self, payer: &Payer, day: &str, more: Consumed) -> Result<DayUse, Error> {
         let sql = format!(
             "INSERT INTO day_usage (scope, name, day, requests, bytes, tokens, cost_micros) \
@@ -63,7 +63,7 @@ impl Tx<'_> {
         self.conn.fetch("count what is used", &sql, row, read)
     }
 
-    /// Returns what somebody has used on a day.
+    /// Returns the use of a payer on a day.
     pub(crate) fn day_of(&self, payer: &Payer, day: &str) -> Result<DayUse, Error> {
         let sql = format!("SELECT {COLUMNS} FROM day_usage WHERE scope = ?1 AND name = ?2 AND day = ?3");
         let found =
@@ -76,13 +76,13 @@ impl Tx<'_> {
         }))
     }
 
-    /// Lists what everybody has used on a day.
+    /// Returns the use of all payers on a day.
     pub(crate) fn uses_on(&self, day: &str) -> Result<Vec<DayUse>, Error> {
         let sql = format!("SELECT {COLUMNS} FROM day_usage WHERE day = ?1 ORDER BY scope, name");
         self.conn.list("read what was used", &sql, [day], read)
     }
 
-    /// Lists what everybody has used on all days together, with the first of them as the day: at most `limit` rows.
+    /// Returns the use of all payers on all days together, at most `limit` rows; `day` is the first day.
     pub(crate) fn uses_of_all_days(&self, limit: u32) -> Result<Vec<DayUse>, Error> {
         self.conn.list(
             "add up what was used",
@@ -93,7 +93,7 @@ impl Tx<'_> {
         )
     }
 
-    /// Stores how often somebody was granted as much again on a day.
+    /// Stores the number of times that a payer was granted its budget again on a day.
     pub(crate) fn grant_day(&self, payer: &Payer, day: &str, more: u64) -> Result<(), Error> {
         self.conn.run(
             "grant as much again",

@@ -1,4 +1,4 @@
-//! Pauses before another try, on the clock since boot: somebody who sets the other clock makes none longer or shorter.
+//! Pauses before another try, measured on the clock since boot, so that setting the real-time clock does not change them.
 
 use rusqlite::params;
 
@@ -8,28 +8,29 @@ use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::TaskId;
 
-/// Whether a row of `tasks` waits for the end of a pause of the boot `?2`.
+/// Condition: a row of `tasks` waits for the end of a pause under the boot `?2`.
 pub(super) const PAUSES: &str = "EXISTS (SELECT 1 FROM delays d WHERE d.task_id = tasks.id \
      AND d.not_before = tasks.not_before AND d.boot_id = ?2)";
 
-/// The end of a task's pause.
+/// End of a task's pause.
 pub(crate) struct Delay<'a> {
     pub(crate) task: &'a TaskId,
-    /// The same moment as the task has it: a task that has another one by now waits for something else.
+    /// End on the real-time clock, equal to the task's `not_before`. A task with another value waits for something else
+    /// by now.
     pub(crate) not_before: Timestamp,
     pub(crate) boot_id: &'a str,
-    /// In microseconds since that boot.
+    /// End in microseconds since that boot.
     pub(crate) due_us: i64,
 }
 
 impl Tx<'_> {
-    /// Keeps the end of a pause, in the place of an earlier one.
+    /// Stores the end of a pause, in place of an earlier one.
     pub(crate) fn put_delay(&self, delay: &Delay<'_>) -> Result<(), Error> {
         let Delay { task, not_before, boot_id, due_us } = delay;
         self.conn.run("keep the end of a pause", "INSERT OR REPLACE INTO delays (task_id, not_before, boot_id, due_boottime_us) VALUES (?1, ?2, ?3, ?4)", params![task, not_before, boot_id, due_us])
     }
 
-    /// Takes the pauses that are over on this boot's clock, and returns the tasks that still wait for them.
+    /// Removes the pauses that are over on this boot's clock, and returns the tasks that still wait for them.
     pub(crate) fn take_due_delays(
         &self,
         boot_id: &str,
@@ -50,8 +51,7 @@ impl Tx<'_> {
         Ok(due.into_iter().filter(|(_, waits)| *waits).map(|(task, _)| task).collect())
     }
 
-    /// Returns when the next pause of this boot is over, in microseconds since boot. A review whose moment has come needs
-    /// nobody to wake it.
+    /// Returns the end of the next pause of this boot, in microseconds since boot. A review that is due needs no wake-up.
     pub(crate) fn next_delay(&self, boot_id: &str, now: Timestamp) -> Result<Option<i64>, Error> {
         self.conn.find(
             "read the next end of a pause",
@@ -64,8 +64,8 @@ impl Tx<'_> {
         )
     }
 
-    /// Lists pauses of this boot whose moment on the real-time clock is off by more than `tolerance_us`, with their ends in
-    /// microseconds since boot. `booted` is when this boot began on that clock, as it goes now.
+    /// Returns pauses of this boot whose end on the real-time clock is off by more than `tolerance_us`, with their ends
+    /// in microseconds since boot. `booted` is the start of this boot on the real-time clock, as it shows now.
     pub(crate) fn displaced_delays(
         &self,
         boot_id: &str,
@@ -83,7 +83,7 @@ impl Tx<'_> {
         )
     }
 
-    /// Forgets the pauses of other boots: their clock is gone, and the moment that the task has counts.
+    /// Removes the pauses of other boots. Their clock is gone, so the time of the task counts.
     pub(crate) fn forget_delays_of_other_boots(&self, boot_id: &str) -> Result<(), Error> {
         self.conn.run(
             "forget the pauses of another boot",

@@ -1,4 +1,4 @@
-//! The event log.
+//! Queries of the event log.
 
 use rusqlite::types::Value as Sql;
 use rusqlite::{Row, Rows, params, params_from_iter};
@@ -18,19 +18,20 @@ use crate::model::limits::Room;
 use crate::model::note::Event;
 use crate::model::state::Change;
 
-/// What one event does to where a task stands.
+/// Effect of an event on the state of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Logged {
-    /// It moves the task.
+    /// The event moves the task.
     Moved(Change),
-    /// The task is no more.
+    /// The event deletes the task.
     Deleted,
 }
 
-/// How far back the last note of a run is looked for: a worker may write any number of other events after it.
+/// Limit on the events that are searched for the last note of a run, because a worker may write any number of other
+/// events.
 const LATEST_EVENTS: i64 = 100;
 
-/// One row to append.
+/// Row to append.
 pub(crate) struct NewEvent<'a> {
     pub(crate) task: Option<&'a TaskId>,
     pub(crate) run: Option<RunId>,
@@ -96,19 +97,19 @@ impl Tx<'_> {
         Ok(part)
     }
 
-    /// Whether any event is of a kind. Reads the whole log where none is.
+    /// True if any event has this kind. Reads the whole log if none has.
     pub(crate) fn has_events_of(&self, kind: &str) -> Result<bool, Error> {
         let sql = "SELECT EXISTS (SELECT 1 FROM task_events WHERE kind = ?1)";
         self.conn.value("look for a kind of events", sql, [kind])
     }
 
-    /// Returns when the last change of a task's status was; none where its event was folded.
+    /// Returns the time of the last change of a task's status; none if its event was folded.
     pub(crate) fn last_change(&self, task: &TaskId) -> Result<Option<Timestamp>, Error> {
         let sql = "SELECT created_at FROM task_events WHERE task_id = ?1 AND change IS NOT NULL ORDER BY id DESC LIMIT 1";
         self.conn.find("find the last change of a task", sql, [task], |row| row.get(0))
     }
 
-    /// What the worker of a run said last with a heartbeat, as far as that is among the latest events of its task.
+    /// Returns the worker's latest heartbeat note of a run, if it is among the latest events of the task.
     pub(crate) fn last_note(&self, task: &TaskId, run: RunId) -> Result<Option<String>, Error> {
         let sql = "SELECT payload ->> 'note' FROM \
                    (SELECT id, run_id, kind, payload FROM task_events WHERE task_id = ?1 ORDER BY id DESC LIMIT ?2) \
@@ -118,7 +119,8 @@ impl Tx<'_> {
         self.conn.find("read the last note of a run", sql, params, |row| row.get(0))
     }
 
-    /// Counts the requests of changes by runs of reviewers since one of them approved the work, or a person let the task go on.
+    /// Returns the number of changes that reviewers' runs have requested since a reviewer's approval or a person's last
+    /// decision.
     pub(crate) fn rounds_of_changes(&self, task: &TaskId) -> Result<u32, Error> {
         let sql = "SELECT count(*) FROM task_events e JOIN task_runs r ON r.id = e.run_id \
                    WHERE e.task_id = ?1 AND e.kind = ?2 AND r.verdict_by LIKE ?3 || ':%' \
@@ -135,7 +137,7 @@ impl Tx<'_> {
         self.conn.value("read the last event", "SELECT max(ifnull((SELECT max(id) FROM task_events), 0), ifnull((SELECT event_id FROM event_horizon), 0))", [])
     }
 
-    /// Hands every step of the log after an event to `each`, oldest first.
+    /// Calls `each` for every step of the log after an event, oldest first.
     pub(crate) fn each_step(
         &self,
         since: EventId,
@@ -153,7 +155,7 @@ impl Tx<'_> {
     }
 }
 
-/// Reads as many events as a list may have; what has no room is never read.
+/// Reads as many events as a list may have. Events beyond the space are not read.
 fn some(rows: &mut Rows<'_>, filter: &EventFilter) -> rusqlite::Result<Excerpt<Event>> {
     let (mut events, mut room) = (Vec::new(), Room::new(filter.bytes));
     let limit = usize::try_from(filter.limit).unwrap_or(usize::MAX);

@@ -1,4 +1,4 @@
-//! Single columns of a task that a rule sets.
+//! Updates of single columns of a task.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,11 +16,10 @@ use crate::model::outcome::{ApprovalState, BlockKind};
 
 const STEP: &str = "change the task";
 
-/// Declares the columns that a rule sets by themselves: each with its type, its name, and how it is stored where that is not as
-/// it is.
+/// Declares the columns that rules set one by one: each with its type, its column, and its stored form if that differs.
 macro_rules! fields {
     ($a:lifetime: $($name:ident($type:ty) => $column:literal $(as $how:ident)?,)+) => {
-        /// A single column of a task that a rule sets by itself.
+        /// Single column of a task, with its new value.
         pub(crate) enum Field<$a> {
             $($name($type),)+
         }
@@ -76,33 +75,33 @@ fields! { 'a:
 }
 
 impl Tx<'_> {
-    /// Records where a task's run works; a branch that was named stays. No change of the task that a reader asks the time of.
+    /// Stores the directory of a run with its task, unless the task names a branch already. `updated_at` does not change.
     pub(crate) fn set_task_place(&self, id: &TaskId, path: &str, branch: Option<&str>) -> Result<(), Error> {
         let sql =
             "UPDATE tasks SET workspace_path = ?2, branch_name = coalesce(branch_name, ?3) WHERE id = ?1";
         self.conn.run(STEP, sql, params![id, path, branch])
     }
 
-    /// Gives a task's workers their user. No change of the task that a reader asks the time of.
+    /// Stores the user id of a task's workers. `updated_at` does not change.
     pub(crate) fn set_worker_uid(&self, id: &TaskId, uid: u32) -> Result<(), Error> {
         self.conn.run(STEP, "UPDATE tasks SET worker_uid = ?2 WHERE id = ?1", params![id, uid])
     }
 
-    /// Sets one of them.
+    /// Sets a field.
     pub(crate) fn set_task_field(&self, id: &TaskId, field: &Field<'_>, now: Timestamp) -> Result<(), Error> {
         let (column, value) = field.stored()?;
         let sql = format!("UPDATE tasks SET {column} = ?2, updated_at = ?3 WHERE id = ?1");
         self.conn.run(STEP, &sql, params![id, value, now])
     }
 
-    /// Forgets the last failure of a task, where it had one.
+    /// Clears the error of a task's last failure.
     pub(crate) fn forget_error(&self, id: &TaskId, now: Timestamp) -> Result<(), Error> {
         let sql = "UPDATE tasks SET last_failure_error = NULL, updated_at = ?2 \
                    WHERE id = ?1 AND last_failure_error IS NOT NULL";
         self.conn.run(STEP, sql, params![id, now])
     }
 
-    /// Sets how often in a row a task was blocked, and for what.
+    /// Stores the number of consecutive blocks of a task, and their kind.
     pub(crate) fn set_recurrence(
         &self,
         id: &TaskId,

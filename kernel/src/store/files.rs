@@ -1,4 +1,4 @@
-//! The names that a board's files have beside it, and how they are moved.
+//! Names and moves of the files beside a board.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use super::open_error::OpenError;
 use crate::model::clock::Timestamp;
 
-/// Moves a board's file away under a name that tells why and when. A crash on the way leaves a board that is refused as
-/// missing, never one without its log.
+/// Moves a board's files away under a name with the reason and the time. A crash in between leaves a board that is
+/// refused as missing, never a board without its log.
 pub(crate) fn put_aside(path: &Path, why: &str, now: Timestamp) -> Result<Option<PathBuf>, OpenError> {
     let fail = |source| OpenError::Io { step: "move away", path: path.to_owned(), source };
     let aside = with_end(path, &format!(".{why}-{}", now.as_micros()));
@@ -26,7 +26,7 @@ pub(crate) fn put_aside(path: &Path, why: &str, now: Timestamp) -> Result<Option
     Ok(moved)
 }
 
-/// Lets a draft take the place of a board's file, and makes that durable.
+/// Renames a draft to a board's file, and makes the rename durable.
 pub(crate) fn put_in_place(draft: &Path, path: &Path, step: &'static str) -> Result<(), OpenError> {
     fs::rename(draft, path).map_err(OpenError::io(step, path))?;
     sync_dir(path)
@@ -49,20 +49,20 @@ pub(crate) fn sync_dir(file: &Path) -> Result<(), OpenError> {
     File::open(dir).and_then(|dir| dir.sync_all()).map_err(OpenError::io("write", dir))
 }
 
-/// Returns a path with more at its end.
+/// Returns the path with a text appended.
 pub(crate) fn with_end(path: &Path, end: &str) -> PathBuf {
     let mut name = path.to_owned().into_os_string();
     name.push(end);
     name.into()
 }
 
-/// Returns a name for a file that is to take the place of another.
+/// Returns a draft name beside a file that the draft will replace.
 pub(crate) fn draft_beside(path: &Path) -> PathBuf {
     with_end(path, &format!(".new-{}", uuid::Uuid::new_v4().simple()))
 }
 
-/// Writes a small file whole: it has its old content or the new one, also after a power loss, and only its owner reads it.
-/// Several processes may write the same file at once: the last one stays.
+/// Writes a small file atomically: it has the old or the new content, even after a power loss, and only its owner can
+/// read it. Several processes may write the same file at once; the last writer wins.
 pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let draft = draft_beside(path);
     let written = OpenOptions::new()
@@ -73,7 +73,7 @@ pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
         .and_then(|mut file| file.write_all(content).and_then(|()| file.sync_all()))
         .and_then(|()| fs::rename(&draft, path));
     if written.is_err() {
-        // The first error is what the caller needs to hear.
+        // The caller needs the first error, not this one.
         drop(fs::remove_file(&draft));
     }
     written?;

@@ -1,4 +1,4 @@
-//! Where the log starts, and where each task stood there.
+//! Start of the log, and the state of each task there.
 
 use rusqlite::{Row, params};
 
@@ -12,12 +12,12 @@ use crate::model::id::{EventId, TaskId};
 use crate::model::log::Horizon;
 use crate::model::state::State;
 
-/// One event that is to be folded.
+/// Event to be folded.
 pub(crate) struct Old {
     pub(crate) id: EventId,
-    /// The task that it moves, if it moves one, and what it does to it.
+    /// Task that the event moves, with the effect; none for an event without an effect on a state.
     pub(crate) step: Option<(TaskId, Logged)>,
-    /// Its length, without what holds it together.
+    /// Length of its texts, in bytes.
     pub(crate) bytes: u64,
 }
 
@@ -31,7 +31,7 @@ impl Tx<'_> {
         )
     }
 
-    /// Removes the events up to and with one, which are folded.
+    /// Removes the events up to `through`, which were folded.
     pub(crate) fn cut_log(&self, through: EventId, now: Timestamp) -> Result<(), Error> {
         self.conn.run("remove folded events", "DELETE FROM task_events WHERE id <= ?1", [through])?;
         self.conn.run(
@@ -53,7 +53,7 @@ impl Tx<'_> {
             .map(Option::flatten)
     }
 
-    /// Stores where a task stood; none for one that is no more.
+    /// Stores the state of a task; none for a deleted task.
     pub(crate) fn store_folded_state(&self, task: &TaskId, state: Option<State>) -> Result<(), Error> {
         let step = "store a folded state";
         match state {
@@ -67,7 +67,7 @@ impl Tx<'_> {
         }
     }
 
-    /// Hands every folded state to `each`.
+    /// Calls `each` for every folded state.
     pub(crate) fn each_folded_state(
         &self,
         mut each: impl FnMut(TaskId, State) -> Result<(), Error>,
@@ -79,8 +79,8 @@ impl Tx<'_> {
         })
     }
 
-    /// Reads the oldest events that are older than a moment, at most `limit`. A younger one ends the list, whatever its
-    /// successors say of their age: a clock may have been set back.
+    /// Returns the oldest events from before a time, at most `limit`. The first younger event ends the list, even if
+    /// later events have older times: a clock may have been set back.
     pub(crate) fn oldest_events(&self, before: Timestamp, limit: u32) -> Result<Vec<Old>, Error> {
         self.conn.with(
             "read the oldest events",
@@ -108,7 +108,7 @@ impl Tx<'_> {
         )
     }
 
-    /// Returns how many events are older than a moment, and their bytes, as `oldest_events` would find them one after the other.
+    /// Returns the number of events before a time and their bytes, as repeated calls of `oldest_events` would find them.
     pub(crate) fn count_events_before(&self, before: Timestamp) -> Result<(u64, u64), Error> {
         self.conn.fetch("count the oldest events", "SELECT count(*) AS events, \
            ifnull(sum(ifnull(length(task_id), 0) + length(kind) + ifnull(length(payload), 0) + ifnull(length(change), 0)), 0) AS bytes \

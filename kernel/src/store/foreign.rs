@@ -1,4 +1,4 @@
-//! The tables of another program's database, read from a copy of it.
+//! Reads the tables of another program's database from a copy.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,21 +9,21 @@ use super::open_error::{OpenError, sqlite};
 use super::rows::{columns, tables};
 use crate::model::cell::Cell;
 
-/// A row by its columns.
+/// Row by its columns.
 pub(crate) type ForeignRow = BTreeMap<String, Cell>;
 
-/// What a database of another program has.
+/// Content of another program's database.
 pub(crate) struct Foreign {
-    /// The rows of each table that was asked for and is there.
+    /// Rows of each wanted table that exists.
     pub(crate) rows: BTreeMap<String, Vec<ForeignRow>>,
-    /// The tables that were not asked for.
+    /// Names of the other tables.
     pub(crate) others: Vec<String>,
 }
 
-/// Reads `wanted` tables of the database whose copy is at `copy`; messages name `path`. It has to have the first of them.
+/// Reads the `wanted` tables of the database copy at `copy`; messages name `path`. The first wanted table must exist.
 pub(crate) fn read(copy: &Path, path: &Path, wanted: &[&str]) -> Result<Foreign, OpenError> {
     let fail = |error| sqlite("read", path, error);
-    // Writable, so that the copied log is taken in.
+    // Writable, so that SQLite applies the copied log.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(copy, flags).map_err(fail)?;
     let sound: String = conn.pragma_query_value(None, "quick_check", |row| row.get(0)).map_err(fail)?;

@@ -1,4 +1,4 @@
-//! The holds. What has ended stays, with its end.
+//! Queries of holds. An ended hold stays in the table, with its end.
 
 use rusqlite::{Row, params};
 
@@ -28,7 +28,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Hold> {
     })
 }
 
-/// The word in the column for every tenant, which is no tenant's name.
+/// Column value that means every tenant. It is no valid name of a tenant.
 const BOARD: &str = "*";
 
 fn within(text: &str) -> rusqlite::Result<Within> {
@@ -41,7 +41,7 @@ fn within(text: &str) -> rusqlite::Result<Within> {
     })
 }
 
-/// Who places a hold.
+/// Caller who places a hold.
 #[derive(Clone, Copy)]
 pub(crate) struct By<'a> {
     pub(crate) label: &'a str,
@@ -50,14 +50,14 @@ pub(crate) struct By<'a> {
 }
 
 impl Tx<'_> {
-    /// Lists the holds that have not ended, oldest first.
+    /// Returns the holds that have not ended, oldest first.
     pub(crate) fn live_holds(&self) -> Result<Vec<Hold>, Error> {
         self.conn.list("list holds", "SELECT id, kind, scope, name, reason, placed_by, within, run_id, met_by_task, met_by_tenant, probe_run, until, \
            created_at \
          FROM holds INDEXED BY holds_live WHERE ended_at IS NULL ORDER BY id", [], read)
     }
 
-    /// Places a hold. One of the same kind on the same thing is renewed.
+    /// Places a hold, or renews the hold of the same kind on the same target.
     pub(crate) fn insert_hold(
         &self,
         on: &HoldOn,
@@ -86,7 +86,7 @@ impl Tx<'_> {
         )
     }
 
-    /// Notes that a run tries whether a limit is over, or none does any more.
+    /// Stores the run that probes a hold; none when no run does.
     pub(crate) fn set_probe(&self, id: i64, run: Option<RunId>, until: Timestamp) -> Result<(), Error> {
         self.conn.run(
             "note the probe",
@@ -103,9 +103,9 @@ impl Tx<'_> {
         )
     }
 
-    /// Returns when the next hold ends, or may be probed.
+    /// Returns the time at which the next hold ends or may be probed.
     pub(crate) fn next_hold_end(&self, now: Timestamp) -> Result<Option<Timestamp>, Error> {
-        // A limit whose time has come and that nobody probes yet waits for a start, not for a time.
+        // The hold of a due limit without a probe waits for a start, not for a time.
         self.conn.value(
             "read the next end of a hold",
             "SELECT min(until) FROM holds INDEXED BY holds_live \

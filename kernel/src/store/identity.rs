@@ -1,4 +1,4 @@
-//! The identity of a board, on any connection.
+//! Id and name of a board, read on any connection.
 
 use rusqlite::{Connection, params};
 

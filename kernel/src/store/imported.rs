@@ -1,4 +1,4 @@
-//! What an import of another program's board asks of rows that are in already.
+//! Queries of an import about rows that are imported already.
 
 use rusqlite::params;
 
@@ -9,7 +9,7 @@ use crate::model::error::Error;
 use crate::model::id::TaskId;
 
 impl Tx<'_> {
-    /// Returns whether a task is assigned to this name, or a run of it was.
+    /// True if a task or one of its runs is assigned to this name.
     pub(crate) fn has_worker(&self, task: &TaskId, name: &str) -> Result<bool, Error> {
         self.conn.value(
             "look for the author",
@@ -19,7 +19,7 @@ impl Tx<'_> {
         )
     }
 
-    /// Keeps a sign of life with the newest run of a task. Returns whether it has one.
+    /// Stores a heartbeat with the newest run of a task. Returns false if the task has no run.
     pub(crate) fn keep_heartbeat(&self, task: &TaskId, at: Timestamp) -> Result<bool, Error> {
         self.conn
             .count(

@@ -1,4 +1,4 @@
-//! The leases of external claims: when they are over, and their renewal.
+//! Leases of external claims: their expiry and renewal.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use crate::model::error::Error;
 use crate::model::id::RunId;
 use crate::model::run::Run;
 
-/// The open external claims.
+/// Condition for open external claims.
 const CLAIMS: &str = "FROM task_runs INDEXED BY task_runs_lease WHERE ended_at IS NULL AND holder = 'hand'";
 
-/// A query of those of another boot than the first parameter names: ranges of the index.
+/// Returns a query for claims of other boots than the first parameter, as ranges of the index.
 fn claims_of_other_boots() -> String {
     ["boot_id IS NULL", "boot_id < ?1", "boot_id > ?1"]
         .map(|other| format!("SELECT id {CLAIMS} AND {other}"))
@@ -24,7 +24,7 @@ fn claims_of_other_boots() -> String {
 }
 
 impl Tx<'_> {
-    /// Lists the external claims that have expired, on the clock of this boot or because of another one.
+    /// Returns the external claims that have expired: on the clock of this boot, or because they belong to another boot.
     pub(crate) fn expired_claims(&self, boottime_us: i64, boot_id: &str) -> Result<Vec<Run>, Error> {
         let others = claims_of_other_boots();
         let rest = format!(
@@ -33,8 +33,8 @@ impl Tx<'_> {
         runs::query(self.conn, &rest, params![boot_id, boottime_us])
     }
 
-    /// Returns when the next external claim expires, in microseconds since boot, by the rule of [`Self::expired_claims`]: one of another boot
-    /// has expired. However many claims there are, it reads the first of them alone.
+    /// Returns the expiry of the next external claim, in microseconds since boot, by the rule of
+    /// [`Self::expired_claims`]; zero for a claim of another boot. Reads a single entry of the index.
     pub(crate) fn next_claim_expiry(&self, boot_id: &str) -> Result<Option<i64>, Error> {
         let others = claims_of_other_boots();
         let sql = format!(
@@ -44,7 +44,7 @@ impl Tx<'_> {
         self.conn.value("read the next expiry", &sql, [boot_id])
     }
 
-    /// Renews an open run's lease and notes a sign of life. Returns whether it was open.
+    /// Renews the lease of an open run and stores the heartbeat. Returns false if the run was not open.
     pub(crate) fn record_heartbeat(
         &self,
         id: RunId,

@@ -1,4 +1,4 @@
-//! The ledger: what was used on each day, by mission, tenant, account and profile.
+//! Ledger: use on each day, by mission, tenant, account and profile.
 
 use rusqlite::{Row, params};
 
@@ -21,7 +21,7 @@ fn column(by: SpendBy) -> &'static str {
 }
 
 impl Tx<'_> {
-    /// Adds what a run has used on a day to the ledger.
+    /// Adds the use of a run on a day to the ledger.
     pub(crate) fn add_to_ledger(
         &self,
         run: &Run,
@@ -52,20 +52,21 @@ impl Tx<'_> {
         )
     }
 
-    /// Counts the rows of before a day.
+    /// Returns the number of rows from before a day.
     pub(crate) fn count_ledger_before(&self, day: &str) -> Result<u64, Error> {
         let sql = "SELECT count(*) FROM spend WHERE day < ?1";
         self.conn.value("count old days of the ledger", sql, [day]).map(i64::unsigned_abs)
     }
 
-    /// Removes at most `limit` rows of before a day. Returns how many.
+    /// Removes at most `limit` rows from before a day. Returns their number.
     pub(crate) fn forget_ledger_before(&self, day: &str, limit: u32) -> Result<u64, Error> {
         let sql = "DELETE FROM spend WHERE (day, mission, tenant, account, profile) IN \
                (SELECT day, mission, tenant, account, profile FROM spend WHERE day < ?1 LIMIT ?2)";
         self.conn.count("forget old days of the ledger", sql, params![day, limit]).map(|count| count as u64)
     }
 
-    /// Adds up the ledger since a day, of one tenant or of all: at most `limit` rows, the dearest first, days in their order.
+    /// Returns sums of the ledger since a day, of one tenant or of all: at most `limit` rows, the most expensive first;
+    /// days in order.
     pub(crate) fn ledger(
         &self,
         by: SpendBy,

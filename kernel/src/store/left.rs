@@ -1,5 +1,4 @@
-//! How a board was left by the daemon that served it last: a mark beside the file, so that the next one knows whether it
-//! may serve at once.
+//! Mark beside a board about its last daemon: tells the next daemon if it may serve the board without a check.
 
 use std::fs;
 use std::io;
@@ -10,14 +9,14 @@ use serde::{Deserialize, Serialize};
 
 use super::open_error::OpenError;
 
-/// How a board was left.
+/// State in which the last daemon left a board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
-    /// Closed, and nobody has touched its file since.
+    /// Closed, and the file has not changed since.
     Closed,
-    /// Open, on this boot: its daemon was killed. What it wrote is in the page cache, whole.
+    /// Open under this boot: the daemon was killed, and the page cache has all its writes.
     Open,
-    /// Open when the host went down, touched by somebody else, or never served.
+    /// Open when the host went down, changed by another program, or never served.
     Unknown,
 }
 
@@ -26,7 +25,7 @@ struct Mark {
     version: u32,
     boot_id: String,
     inode: u64,
-    /// How the file stood when it was closed; none while it is open.
+    /// Length and time of the file when it was closed; none while it is open.
     closed: Option<Closed>,
 }
 
@@ -36,8 +35,8 @@ struct Closed {
     modified: (i64, i64),
 }
 
-/// Says how the board at `path` was left, and marks it as open. A mark that cannot be written is taken away: then the next
-/// daemon looks at the board before it serves it.
+/// Returns the state in which the board at `path` was left, and marks it as open. If the mark cannot be written, it is
+/// removed, so that the next daemon checks the board before it serves it.
 pub fn take_over(path: &Path, boot_id: &str) -> Left {
     let Ok(meta) = fs::metadata(path) else { return Left::Unknown };
     let mark = fs::read(mark_path(path)).ok().and_then(|text| serde_json::from_slice::<Mark>(&text).ok());
@@ -53,10 +52,10 @@ pub fn take_over(path: &Path, boot_id: &str) -> Left {
     left
 }
 
-/// Marks the board at `path` as closed. Nobody writes to it any more.
+/// Marks the board at `path` as closed. The caller has stopped writing to it.
 ///
 /// # Errors
-/// [`OpenError::Io`] where the mark cannot be written; then the next daemon looks at the board before it serves it.
+/// [`OpenError::Io`] if the mark cannot be written. The next daemon then checks the board before it serves it.
 pub fn leave(path: &Path, boot_id: &str) -> Result<(), OpenError> {
     let fail = |source| OpenError::Io { step: "write", path: mark_path(path), source };
     let meta = fs::metadata(path).map_err(fail)?;

@@ -1,4 +1,4 @@
-//! The links between parents and children.
+//! Queries of links between parents and children.
 
 use rusqlite::{Connection, Row, params};
 
@@ -9,7 +9,7 @@ use crate::model::error::Error;
 use crate::model::id::TaskId;
 use crate::model::status::Status;
 
-/// A parent that is not done, of one of several children.
+/// Parent that is not done, with its child.
 pub(crate) struct OpenParent {
     pub(crate) child: TaskId,
     pub(crate) parent: TaskId,
@@ -42,17 +42,17 @@ impl Tx<'_> {
         list(self.conn, "SELECT child_id FROM task_links WHERE parent_id = ?1 ORDER BY child_id", parent)
     }
 
-    /// Returns whether a task has at least `count` parents.
+    /// True if a task has at least `count` parents.
     pub(crate) fn has_parents(&self, child: &TaskId, count: usize) -> Result<bool, Error> {
         has(self.conn, "SELECT 1 FROM task_links WHERE child_id = ?1 LIMIT 1 OFFSET ?2", child, count)
     }
 
-    /// Returns whether a task has at least `count` children.
+    /// True if a task has at least `count` children.
     pub(crate) fn has_children(&self, parent: &TaskId, count: usize) -> Result<bool, Error> {
         has(self.conn, "SELECT 1 FROM task_links WHERE parent_id = ?1 LIMIT 1 OFFSET ?2", parent, count)
     }
 
-    /// Lists the parents that are not done; an archived one that was done is done.
+    /// Returns the parents that are not done. A task that was archived after it was done counts as done.
     pub(crate) fn open_parents(&self, child: &TaskId) -> Result<Vec<TaskId>, Error> {
         list(
             self.conn,
@@ -62,8 +62,8 @@ impl Tx<'_> {
         )
     }
 
-    /// Lists up to `limit` tasks: those that runs of a task have made and that are neither done nor archived, then those that its
-    /// present run has made and that are done, both oldest first.
+    /// Returns up to `limit` tasks: first the unfinished tasks that runs of this task have made, then the finished tasks
+    /// of its present run, each oldest first.
     pub(crate) fn parts(&self, task: &TaskId, limit: usize) -> Result<Vec<TaskId>, Error> {
         self.conn.list(
             "list what the task's runs have made",
@@ -76,7 +76,7 @@ impl Tx<'_> {
         )
     }
 
-    /// Lists the children that are neither done nor archived.
+    /// Returns the children that are neither done nor archived.
     pub(crate) fn open_children(&self, parent: &TaskId) -> Result<Vec<TaskId>, Error> {
         list(
             self.conn,
@@ -86,7 +86,7 @@ impl Tx<'_> {
         )
     }
 
-    /// Hands each parent of these children that is not done to `each`: one read for all of them.
+    /// Calls `each` for every open parent of these children, with one query.
     pub(crate) fn each_open_parent(
         &self,
         children: &[&TaskId],
@@ -110,7 +110,7 @@ impl Tx<'_> {
         )
     }
 
-    /// Returns whether `ancestor` is `task` or stands above it.
+    /// True if `ancestor` is `task` or an ancestor of it.
     pub(crate) fn is_above(&self, ancestor: &TaskId, task: &TaskId) -> Result<bool, Error> {
         self.conn
             .find(
@@ -134,7 +134,7 @@ fn list(conn: &Connection, sql: &str, id: &TaskId) -> Result<Vec<TaskId>, Error>
     conn.list("read the links", sql, [id], |row| row.get(0))
 }
 
-/// Gives a task `count` more children of the tenant `acme` in one statement.
+/// Adds `count` children of the tenant `acme` to a task, with one statement.
 #[cfg(test)]
 pub(crate) fn fill(board: &std::path::Path, parent: &TaskId, count: usize) {
     Connection::open(board)

@@ -1,4 +1,4 @@
-//! The marker beside a board: it says which one is there, and stays when the file is gone.
+//! Marker beside a board: identifies the board, and stays when the board's file is gone.
 
 use std::fs;
 use std::io;
@@ -10,7 +10,7 @@ use super::files::replace;
 use super::open_error::OpenError;
 use crate::model::id::{BoardId, BoardName};
 
-/// What `board.json` beside a board says. Readers ignore unknown fields.
+/// Content of `board.json` beside a board. Readers ignore unknown fields.
 #[derive(Serialize, Deserialize)]
 struct Marker {
     version: u32,
@@ -18,12 +18,12 @@ struct Marker {
     name: Option<BoardName>,
 }
 
-/// Returns where the marker of a board is.
+/// Returns the path of a board's marker.
 pub(crate) fn path(board: &Path) -> PathBuf {
     board.with_file_name("board.json")
 }
 
-/// Reads which board existed here.
+/// Returns the board that has existed here.
 pub(crate) fn read(marker: &Path) -> Result<Option<BoardId>, OpenError> {
     let text = match fs::read_to_string(marker) {
         Ok(text) => text,
@@ -35,7 +35,7 @@ pub(crate) fn read(marker: &Path) -> Result<Option<BoardId>, OpenError> {
     })
 }
 
-/// Says which board is at a path.
+/// Writes the marker of the board at a path.
 pub(crate) fn write(at: &Path, board: BoardId, name: Option<&BoardName>) -> Result<(), OpenError> {
     let marker = path(at);
     let text = serde_json::json!({ "version": 1, "board": board, "name": name }).to_string();

@@ -1,4 +1,4 @@
-//! Which tasks were made because a comment mentions a profile.
+//! Queries of tasks that were made for mentions in comments.
 
 use rusqlite::params;
 

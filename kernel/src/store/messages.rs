@@ -1,4 +1,4 @@
-//! The messages to the agents of runs.
+//! Queries of messages to the agents of runs.
 
 use rusqlite::{Row, params};
 
@@ -28,7 +28,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Message> {
 }
 
 impl Tx<'_> {
-    /// Lets a run take messages.
+    /// Marks a run as taking messages.
     pub(crate) fn open_inbox(&self, run: RunId) -> Result<(), Error> {
         self.conn.run(
             "open the inbox of the run",
@@ -37,13 +37,13 @@ impl Tx<'_> {
         )
     }
 
-    /// Returns whether a run takes messages.
+    /// True if a run takes messages.
     pub(crate) fn takes_messages(&self, run: RunId) -> Result<bool, Error> {
         let sql = "SELECT takes_messages FROM task_runs WHERE id = ?1";
         self.conn.value("read whether the run takes messages", sql, [run])
     }
 
-    /// Returns how many messages were sent to a run.
+    /// Returns the number of messages to a run.
     pub(crate) fn count_messages(&self, run: RunId) -> Result<u32, Error> {
         self.conn.value("count the messages", "SELECT count(*) FROM run_messages WHERE run_id = ?1", [run])
     }
@@ -73,13 +73,13 @@ impl Tx<'_> {
         self.conn.find("read the message", &sql, params![run, number], read)
     }
 
-    /// Lists the messages to a run that its agent does not have, in the order in which they were sent.
+    /// Returns the messages to a run that its agent has not received, in the order in which they were sent.
     pub(crate) fn queued_messages(&self, run: RunId) -> Result<Vec<Message>, Error> {
         let sql = format!("{MESSAGE} WHERE run_id = ?1 AND state = 'queued' ORDER BY number");
         self.conn.list("list the queued messages", &sql, [run], read)
     }
 
-    /// Lists the latest messages to the runs of a task, oldest first, each with the beginning of its text.
+    /// Returns the latest messages to the runs of a task, oldest first, each with the first part of its text.
     pub(crate) fn last_messages(&self, task: &TaskId, limit: u32) -> Result<Vec<Message>, Error> {
         let part = MESSAGE.replace(" body,", " substr(body, 1, 2000) AS body,");
         let sql = format!("{part} WHERE task_id = ?1 ORDER BY run_id DESC, number DESC LIMIT ?2");
@@ -89,7 +89,7 @@ impl Tx<'_> {
         Ok(found)
     }
 
-    /// Keeps what has become of a message.
+    /// Stores the new state of a message.
     pub(crate) fn set_message(&self, run: RunId, news: &MessageNews, now: Timestamp) -> Result<bool, Error> {
         self.conn.alter(
             "keep what has become of the message",

@@ -1,4 +1,4 @@
-//! The one row of `meta`: the board's identity, and the next uid.
+//! Queries of `meta`, a single row with the board's identity and the next user id.
 
 use super::identity;
 use super::statement::Statement as _;

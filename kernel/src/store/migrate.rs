@@ -1,4 +1,4 @@
-//! The schema's history: append-only, numbered by `user_version`.
+//! Migrations of the schema: append-only, numbered by `user_version`.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use rusqlite_migration::{M, Migrations};
 
 use super::open_error::OpenError;
 
-/// Marks the file as a board of this program: `supv` in ASCII.
+/// Application id in the header of a board's file: `supv` in ASCII.
 pub(crate) const APPLICATION_ID: i32 = 0x7375_7076;
 
 const STEPS: &[M<'static>] = &[
@@ -51,18 +51,18 @@ const STEPS: &[M<'static>] = &[
     M::up(include_str!("migrations/0039.sql")),
 ];
 
-/// Returns every migration that there is.
+/// Returns all migrations.
 pub(crate) fn migrations() -> Migrations<'static> {
     Migrations::from_slice(STEPS)
 }
 
-/// Brings the schema of the board at `path` up to date.
+/// Migrates the board at `path` to the latest schema.
 pub(super) fn to_latest(conn: &mut Connection, step: &'static str, path: &Path) -> Result<(), OpenError> {
     let fail = |source| OpenError::Sqlite { step, path: path.to_owned(), source: Box::new(source) };
     migrations().to_latest(conn).map_err(fail)
 }
 
-/// The newest schema that this program knows.
+/// Returns the newest schema that this program knows.
 pub(crate) fn latest() -> i64 {
     i64::try_from(STEPS.len()).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,4 @@
-//! What missions have used, and whose work led to a task.
+//! Use of missions, their tasks and runs, and the profiles that delegated a task.
 
 use std::time::Duration;
 
@@ -15,26 +15,26 @@ use crate::model::mission::{MissionCaps, Used};
 use crate::model::status::Status;
 use crate::model::task::Task;
 
-/// What a mission's row says of its use.
+/// Columns of a mission's use.
 const USED: &str = "tasks, runtime_us, cost_micros, more_tasks, more_runtime, more_cost, wanted_tasks, wanted_depth, max_tasks, max_depth, \
     max_runtime_us, max_cost_micros";
 
-/// The open runs of each mission, out of the runs themselves.
+/// Query that computes the open runs of each mission from the runs.
 const OPEN: &str = "SELECT m.name, count(r.id) AS open_runs, ifnull(sum(r.started_at / 1000), 0) AS open_since_ms \
     FROM missions m LEFT JOIN (tasks t JOIN task_runs r ON r.task_id = t.id AND r.ended_at IS NULL) \
       ON m.name = coalesce(t.mission, t.id) GROUP BY m.name";
 
-/// The tasks of the mission ?1, for what reads its use out of their runs.
+/// Common table expression with the tasks of the mission ?1, for queries that compute its use from runs.
 const WITH_TASKS: &str = "WITH of_it (task) AS (SELECT ?1 UNION ALL SELECT id FROM tasks WHERE mission = ?1)";
 
-/// The time of their runs that have ended.
+/// Time of the ended runs of these tasks.
 const ENDED_US: &str = "(SELECT ifnull(sum(max(ended_at - started_at, 0)), 0) FROM task_runs \
     WHERE ended_at IS NOT NULL AND task_id IN (SELECT task FROM of_it))";
 
-/// What their runs have cost.
+/// Cost of the runs of these tasks.
 const COST: &str = "(SELECT ifnull(sum(min(cost_micros, 1 << 46)), 0) FROM run_usage WHERE task_id IN (SELECT task FROM of_it))";
 
-/// Their open runs.
+/// Open runs of these tasks.
 const OPEN_OF: &str = "FROM task_runs WHERE ended_at IS NULL AND task_id IN (SELECT task FROM of_it)";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Used> {
@@ -66,14 +66,14 @@ fn stored(count: u64) -> i64 {
 }
 
 impl Tx<'_> {
-    /// Returns what a mission has used, where it is one: a worker has made a task of it.
+    /// Returns the use of a mission; none for a task that is no mission, because no worker has made a task below it.
     pub(crate) fn mission(&self, name: &str) -> Result<Option<Used>, Error> {
         let sql = format!("SELECT {USED} FROM missions WHERE name = ?1");
         self.conn.find("read the mission", &sql, [name], read)
     }
 
-    /// Lists the missions that have open runs, each with what it has used, the time of these runs included, and how many these are.
-    /// Reads only those missions, however many runs are open.
+    /// Returns the missions with open runs, each with its use, the time of open runs included, and the number of open
+    /// runs. Reads only these missions' rows, for any number of runs.
     pub(crate) fn missions_at_work(&self, now: Timestamp) -> Result<Vec<(String, Used, u64)>, Error> {
         self.conn.list(
             "read the missions at work",
@@ -90,7 +90,7 @@ impl Tx<'_> {
         )
     }
 
-    /// Returns what a mission has used, the time of its open runs included.
+    /// Returns the use of a mission, the time of its open runs included.
     pub(crate) fn mission_now(&self, name: &str, now: Timestamp) -> Result<Option<Used>, Error> {
         let sql = format!(
             "SELECT max(?2 * open_runs - open_since_ms * 1000, 0) AS open_us, {USED} FROM missions WHERE name = ?1"
@@ -102,13 +102,14 @@ impl Tx<'_> {
         })
     }
 
-    /// Returns the name of the mission that a task is of, or would be the first one of; none where there is no such task.
+    /// Returns the name of a task's mission, which is the task itself outside of a mission; none for a task that does not
+    /// exist.
     pub(crate) fn mission_of(&self, task: &TaskId) -> Result<Option<String>, Error> {
         let sql = "SELECT coalesce(mission, id) FROM tasks WHERE id = ?1";
         self.conn.find("read the mission of the task", sql, [task], |row| row.get(0))
     }
 
-    /// Counts a run that has been opened, where its task is one of a mission.
+    /// Counts a newly opened run in its task's mission.
     pub(super) fn count_opened(&self, task: &TaskId, now: Timestamp) -> Result<(), Error> {
         self.conn.run(
             "count the mission's open runs",
@@ -118,7 +119,7 @@ impl Tx<'_> {
         )
     }
 
-    /// Counts a run that is about to be closed, where its task is one of a mission.
+    /// Counts a run that is about to be closed in its task's mission.
     pub(super) fn count_closed(&self, run: RunId) -> Result<(), Error> {
         self.conn.run(
             "count the mission's open runs",
@@ -130,7 +131,7 @@ impl Tx<'_> {
         )
     }
 
-    /// Notes that a task has become the first one of a mission, with what its runs have used so far.
+    /// Makes a task the first task of a mission, with the use of its runs so far.
     pub(crate) fn open_mission(&self, name: &str) -> Result<(), Error> {
         let sql = format!(
             "{WITH_TASKS} INSERT OR IGNORE INTO missions (name, tasks, runtime_us, cost_micros, open_runs, open_since_ms) \
@@ -139,8 +140,8 @@ impl Tx<'_> {
         self.conn.run("open the mission", &sql, [name])
     }
 
-    /// Returns what a task has used that no worker has divided, the time of its open run included, and whether an agent works on it: one
-    /// that reports what it uses.
+    /// Returns the use of a task that is no mission, the time of its open run included, and true if an agent works on it:
+    /// a worker that reports its use.
     pub(crate) fn use_of_undivided(&self, name: &str, now: Timestamp) -> Result<(Used, bool), Error> {
         let sql = format!(
             "{WITH_TASKS} SELECT {ENDED_US} AS ended_us, {COST} AS cost_micros, \
@@ -155,7 +156,7 @@ impl Tx<'_> {
         })
     }
 
-    /// Returns whether nothing of a mission is to be done any more.
+    /// True if no task of a mission is to be done any more.
     pub(crate) fn is_mission_over(&self, name: &str) -> Result<bool, Error> {
         let sql = format!(
             "{WITH_TASKS} SELECT NOT EXISTS (SELECT 1 FROM tasks WHERE id IN (SELECT task FROM of_it) \
@@ -173,7 +174,7 @@ impl Tx<'_> {
         )
     }
 
-    /// Counts what a run of a mission has used. Returns what that has used by now, where it is one.
+    /// Adds use to a mission. Returns the new sum; none for a task that is no mission.
     pub(crate) fn add_to_mission(
         &self,
         name: &str,
@@ -188,7 +189,7 @@ impl Tx<'_> {
         if counted { self.mission(name) } else { Ok(None) }
     }
 
-    /// Stores how often a mission was granted as much again.
+    /// Stores the grants of a mission.
     pub(crate) fn grant_mission(&self, name: &str, used: &Used) -> Result<(), Error> {
         self.conn.run(
             "let the mission go on",
@@ -204,7 +205,7 @@ impl Tx<'_> {
         )
     }
 
-    /// Notes how many tasks a proposal wants that a mission has no room for.
+    /// Stores the number of tasks of a proposal that exceeded the limit of its mission.
     pub(crate) fn want_tasks(&self, name: &str, wanted: u64) -> Result<(), Error> {
         self.conn.run(
             "note what the proposal wants",
@@ -213,13 +214,13 @@ impl Tx<'_> {
         )
     }
 
-    /// Notes how deep a worker wanted to make a task of a mission.
+    /// Stores the depth of a task that exceeded the limit of its mission.
     pub(crate) fn want_depth(&self, name: &str, deep: u32) -> Result<(), Error> {
         let sql = "UPDATE missions SET wanted_depth = ?2 WHERE name = ?1";
         self.conn.run("note how deep the mission wants to go", sql, params![name, deep])
     }
 
-    /// Stores the limits of a mission's own.
+    /// Stores a mission's own limits.
     pub(crate) fn cap_mission(&self, name: &str, caps: &MissionCaps) -> Result<(), Error> {
         self.conn.run(
             "store the mission's limits",
@@ -234,7 +235,7 @@ impl Tx<'_> {
         )
     }
 
-    /// Lists at most `limit` missions by their first tasks, the newest first: of one tenant, or of all.
+    /// Returns at most `limit` missions by their first tasks, the newest first: of one tenant, or of all.
     pub(crate) fn list_missions(&self, tenant: Option<&Tenant>, limit: u32) -> Result<Vec<Task>, Error> {
         self.conn.list(
             "list the missions",
@@ -249,7 +250,7 @@ impl Tx<'_> {
         )
     }
 
-    /// Lists at most `limit` tasks of a mission, the first one first and the others by their age.
+    /// Returns at most `limit` tasks of a mission, the first task first and the others by age.
     pub(crate) fn tasks_of_mission(&self, name: &str, limit: u32) -> Result<Vec<Task>, Error> {
         let (columns, from) = (tasks::COLUMNS, tasks::FROM);
         self.conn.list(
@@ -262,7 +263,7 @@ impl Tx<'_> {
         )
     }
 
-    /// Returns the number of tasks of a mission by status, and how many of them are done.
+    /// Returns the number of a mission's tasks in each status, in total and done.
     pub(crate) fn count_mission(&self, name: &str) -> Result<Vec<(Status, u64, u64)>, Error> {
         self.conn.list(
             "count the tasks of the mission",
@@ -277,7 +278,7 @@ impl Tx<'_> {
         )
     }
 
-    /// Lists the open runs of a mission.
+    /// Returns the open runs of a mission.
     pub(crate) fn open_runs_of_mission(&self, name: &str) -> Result<Vec<(RunId, TaskId)>, Error> {
         self.conn.list(
             "list the open runs of the mission",
@@ -288,7 +289,7 @@ impl Tx<'_> {
         )
     }
 
-    /// Lists the questions that a run has asked and that are neither answered nor archived.
+    /// Returns the consults of a run that are neither answered nor archived.
     pub(crate) fn open_consults(&self, run: RunId) -> Result<Vec<TaskId>, Error> {
         self.conn.list(
             "list the run's questions",
@@ -299,7 +300,7 @@ impl Tx<'_> {
         )
     }
 
-    /// Lists the profiles whose runs made a task and those above it, the nearest first.
+    /// Returns the profiles whose runs made a task and the tasks above it, the nearest first.
     pub(crate) fn makers_of(&self, task: &TaskId) -> Result<Vec<Profile>, Error> {
         self.conn.list(
             "read who made the task",
@@ -315,14 +316,14 @@ impl Tx<'_> {
     }
 }
 
-/// Returns how many missions count their open runs wrong. Reads every task.
+/// Returns the number of missions with a wrong count of open runs. Reads all tasks.
 pub(crate) fn wrong(conn: &Connection) -> rusqlite::Result<i64> {
     let sql =
         format!("SELECT count(*) FROM (SELECT name, open_runs, open_since_ms FROM missions EXCEPT {OPEN})");
     conn.query_row(&sql, [], |row| row.get(0))
 }
 
-/// Counts the open runs of missions anew.
+/// Counts the open runs of all missions anew.
 pub(super) fn recount(conn: &Connection) -> rusqlite::Result<()> {
     let sql = format!(
         "UPDATE missions SET open_runs = o.open_runs, open_since_ms = o.open_since_ms FROM ({OPEN}) AS o \

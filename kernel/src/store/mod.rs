@@ -1,4 +1,4 @@
-//! The `SQLite` file: the only place that knows SQL, one file per table. Every query is a method of [`tx::Tx`].
+//! Storage in an `SQLite` file: the only module with SQL, one file per table. Every query is a method of [`tx::Tx`].
 
 mod approvals;
 pub(crate) mod attachments;

@@ -1,4 +1,4 @@
-//! The subscriptions of chats to tasks.
+//! Queries of subscriptions of chats to tasks.
 
 use rusqlite::{Row, params};
 
@@ -28,7 +28,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Subscription> {
 }
 
 impl Tx<'_> {
-    /// Adds a subscription where there is none of its key. Returns whether it did.
+    /// Inserts a subscription if its key is new. Returns true if it did.
     pub(crate) fn insert_subscription(
         &self,
         key: &SubscriptionKey,
@@ -44,7 +44,7 @@ impl Tx<'_> {
         )
     }
 
-    /// Sets what a repeated subscription says anew; what it leaves out stays.
+    /// Updates the fields that a repeated subscription names. Other fields stay.
     pub(crate) fn update_subscription(
         &self,
         key: &SubscriptionKey,
@@ -61,8 +61,8 @@ impl Tx<'_> {
     ), params![key.task_id, key.platform, key.chat_id, key.thread_id], read)
     }
 
-    /// Lists subscriptions that messages may still come of: to tasks that are not over, and to the first task of a mission of which one is not;
-    /// those of one task or of one tenant where such is given.
+    /// Returns the subscriptions that can still bring messages: to tasks that are not over, and to first tasks of
+    /// missions with such a task. Of one task or of one tenant, if given.
     pub(crate) fn list_subscriptions(
         &self,
         task: Option<&TaskId>,

@@ -1,4 +1,4 @@
-//! Opening a board: everything that can be wrong with the file has a name and a way out.
+//! Opens a board. Each fault of the file has an error with a hint.
 
 use std::io;
 use std::path::Path;
@@ -10,15 +10,15 @@ use super::checkpoint::BUSY;
 use super::open_error::{OpenError, sqlite, unreadable};
 use super::{identity, marker, migrate};
 
-/// The size of the smallest database that `SQLite` writes.
+/// Size of the smallest database that `SQLite` writes, in bytes.
 const SMALLEST: u64 = 512;
 
-/// KiB of pages that a writer keeps: room for those that a group of writes touches.
+/// Page cache of a writer in KiB: enough for the pages of a group of writes.
 pub(super) const CACHE: i64 = 16 * 1024;
-/// KiB of pages that a writer keeps while it fills a whole board, whose indices it meets in random order.
+/// Page cache in KiB of a writer that fills a whole board, whose indices are filled in random order.
 pub(super) const BULK_CACHE: i64 = 512 * 1024;
 
-/// Looks at the file without opening it: an open and close outside `SQLite` would drop its locks.
+/// Examines the file without opening it: closing a file outside of `SQLite` would drop its POSIX locks.
 #[expect(clippy::wildcard_enum_match_arm, reason = "a foreign enum that grows")]
 pub(crate) fn look(path: &Path) -> Result<(), OpenError> {
     let metadata = std::fs::metadata(path).map_err(|source| match source.kind() {
@@ -36,7 +36,7 @@ pub(crate) fn look(path: &Path) -> Result<(), OpenError> {
     }
 }
 
-/// Opens the writer's connection and brings the schema up to date.
+/// Opens the writer's connection and migrates the schema.
 pub(crate) fn writer(path: &Path) -> Result<Connection, OpenError> {
     look(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -48,7 +48,7 @@ pub(crate) fn writer(path: &Path) -> Result<Connection, OpenError> {
     Ok(conn)
 }
 
-/// Opens a connection that cannot write, to a board whose schema is that of this program.
+/// Opens a read-only connection to a board with the schema of this program.
 pub(crate) fn reader(path: &Path) -> Result<Connection, OpenError> {
     let conn = early_reader(path)?;
     let Schema { found, known } = schema(&conn, path)?;
@@ -58,8 +58,8 @@ pub(crate) fn reader(path: &Path) -> Result<Connection, OpenError> {
     Ok(conn)
 }
 
-/// Opens a connection that cannot write, to a board that is perhaps still to be migrated: some of the tables and columns of this program
-/// may be missing.
+/// Opens a read-only connection to a board that may have an older schema. Some tables and columns of this program may be
+/// missing.
 pub(super) fn early_reader(path: &Path) -> Result<Connection, OpenError> {
     look(path)?;
     let conn = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
@@ -69,8 +69,8 @@ pub(super) fn early_reader(path: &Path) -> Result<Connection, OpenError> {
     Ok(conn)
 }
 
-/// Opens a connection that could write and does not: `SQLite` reads the constraints of a file only where it may write to
-/// it, and what it has not read it does not check.
+/// Opens a writable connection that does not write. `SQLite` reads the constraints of a file only if it may write to it,
+/// and does not check constraints that it has not read.
 pub(super) fn auditor(path: &Path) -> Result<Connection, OpenError> {
     look(path)?;
     let conn = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
@@ -83,7 +83,7 @@ pub(super) fn auditor(path: &Path) -> Result<Connection, OpenError> {
     Ok(conn)
 }
 
-/// Opens a board that may be any one: a backup, whose directory says nothing of it.
+/// Opens a board without comparing it with the marker beside it: a backup, whose directory does not belong to it.
 pub(super) fn foreign(path: &Path) -> Result<Connection, OpenError> {
     look(path)?;
     let conn = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
@@ -91,7 +91,7 @@ pub(super) fn foreign(path: &Path) -> Result<Connection, OpenError> {
     Ok(conn)
 }
 
-/// Opens such a board to write, while nobody else knows of it.
+/// Opens such a board for writing, while no other process uses it.
 pub(super) fn foreign_writer(path: &Path) -> Result<Connection, OpenError> {
     let conn = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     check(&conn, path)?;
@@ -103,44 +103,44 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, OpenError> {
     let conn = Connection::open_with_flags(path, flags).map_err(|error| sqlite("open", path, error))?;
     conn.busy_timeout(BUSY).map_err(|error| sqlite("open", path, error))?;
     conn.set_prepared_statement_cache_capacity(128);
-    // A plan does not depend on the values that are bound: without this a statement with `LIMIT ?` is compiled at each use.
+    // A plan does not depend on bound values. Without this setting, a statement with `LIMIT ?` is compiled at each use.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)
         .map_err(|error| sqlite("open", path, error))?;
     Ok(conn)
 }
 
-/// Sets what every writing connection needs.
+/// Configures a writing connection.
 pub(crate) fn prepare(conn: &Connection) -> rusqlite::Result<()> {
     conn.pragma_update(None, "journal_mode", "WAL")?;
     conn.pragma_update(None, "synchronous", "FULL")?;
     conn.pragma_update(None, "foreign_keys", true)?;
-    // Savepoints keep what they may have to undo; a file for that would be made and removed in each transaction.
+    // In memory, because savepoints would otherwise create and remove a file in each transaction.
     conn.pragma_update(None, "temp_store", "MEMORY")?;
     cache(conn, CACHE)?;
-    // In pages. A page that many commits change goes back into the table once for all of them.
+    // In pages. A page that many commits change is written back into the file once for all of them.
     conn.pragma_update(None, "wal_autocheckpoint", 4096)?;
     conn.pragma_update(None, "cell_size_check", true)?;
     conn.pragma_update(None, "trusted_schema", false)?;
-    // In bytes: what a reader let the log grow to beyond that is given back when it begins anew.
+    // In bytes. If a reader made the log grow beyond this, the excess is returned when the log restarts.
     conn.pragma_update(None, "journal_size_limit", 16 * 1024 * 1024)
 }
 
-/// Sets how many KiB of pages a connection keeps.
+/// Sets the page cache of a connection, in KiB.
 pub(super) fn cache(conn: &Connection, kib: i64) -> rusqlite::Result<()> {
-    // A positive number would count pages.
+    // SQLite takes a negative value as KiB, and a positive value as pages.
     conn.pragma_update(None, "cache_size", -kib)
 }
 
-/// The schema of a board.
+/// Schema versions of a board and of this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Schema {
-    /// That of the file.
+    /// Schema version of the file.
     pub found: i64,
-    /// The newest one that this program knows.
+    /// Newest schema version that this program knows.
     pub known: i64,
 }
 
-/// Reads the schema of the board at `path`, also where a newer program has changed it. Changes nothing.
+/// Returns the schema version of the board at `path`, even if a newer program has migrated it. Changes nothing.
 pub fn schema_of(path: &Path) -> Result<Schema, OpenError> {
     look(path)?;
     let conn = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
@@ -155,7 +155,7 @@ fn check(conn: &Connection, path: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Reads the schema of an open board.
+/// Returns the schema version of an open board.
 pub(super) fn schema(conn: &Connection, path: &Path) -> Result<Schema, OpenError> {
     let application_id: i32 = conn
         .pragma_query_value(None, "application_id", |row| row.get(0))

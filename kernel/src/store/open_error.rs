@@ -1,4 +1,4 @@
-//! Why a board cannot be opened, each with its way out.
+//! Errors of opening a board, each with a hint.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use rusqlite::ErrorCode;
 
 use crate::model::error::Error;
 
-/// Why a board cannot be opened.
+/// Reason why a board cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The board has existed and its file is gone, or it never existed.
@@ -19,19 +19,19 @@ pub enum OpenError {
     /// The file is cut off.
     #[error("the board {} is cut off: {length} bytes are left", path.display())]
     Truncated { path: PathBuf, length: u64 },
-    /// Something else than a file is there.
+    /// The path is no regular file.
     #[error("{} is not a board: it is not a regular file", path.display())]
     NotAFile { path: PathBuf },
-    /// The file is another program's.
+    /// The file belongs to another program.
     #[error("{} is not a board: its application id is {application_id:#x}", path.display())]
     NotABoard { path: PathBuf, application_id: i32 },
     /// The file is damaged.
     #[error("the board {} is damaged: {detail}", path.display())]
     Corrupt { path: PathBuf, detail: String },
-    /// A newer program has changed the schema.
+    /// A newer program has migrated the board.
     #[error("the board {} has schema {found}, this program knows {known}", path.display())]
     NewerSchema { path: PathBuf, found: i64, known: i64 },
-    /// The board was not opened to write since this program is newer than it.
+    /// The board has an older schema, and was opened only to read, without a migration.
     #[error("the board {} has schema {found} of an earlier release, this program reads {known}", path.display())]
     OlderSchema { path: PathBuf, found: i64, known: i64 },
     /// The marker beside the file names another board.
@@ -55,13 +55,13 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// Says which step failed on a path.
+    /// Returns the error of a failed step on a path.
     pub(crate) fn io(step: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { step, path, source }
     }
 
-    /// Returns the way out.
+    /// Returns the hint for the operator.
     pub fn hint(&self) -> Option<String> {
         match self {
             OpenError::Missing { path } | OpenError::Empty { path } | OpenError::Truncated { path, .. } => {
@@ -104,7 +104,7 @@ impl OpenError {
     }
 }
 
-/// What a board is whose own rows cannot be read.
+/// Returns the error for a board whose own rows cannot be read.
 pub(super) fn unreadable(path: &Path, error: &Error) -> OpenError {
     OpenError::Corrupt { path: path.to_owned(), detail: error.to_string() }
 }

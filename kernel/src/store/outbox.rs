@@ -1,4 +1,4 @@
-//! The messages that wait to be delivered, and those that could not be.
+//! Queries of messages that wait for delivery, and of dead messages.
 
 use rusqlite::{Row, params};
 
@@ -13,11 +13,11 @@ use crate::model::letter::{Address, Crowd, Heads, Letter, Letters, Mail, Notice,
 const LETTER: &str = "SELECT id, task_id, event_id, tenant, channel, chat_id, thread_id, kind, notice, events, state, \
     digest, attempts, due_at, failing_since, last_error, created_at FROM notify_outbox";
 
-/// The first condition is that of the index.
+/// The first condition is equal to the condition of the index.
 const TROUBLED_CHANNELS: &str = "SELECT DISTINCT channel FROM notify_outbox \
     WHERE (state = 'dead' OR failing_since IS NOT NULL) AND (state = 'dead' OR failing_since <= ?1) ORDER BY channel";
 
-/// A message to be written.
+/// Message to be written.
 #[derive(Clone, Copy)]
 pub(crate) struct NewLetter<'a> {
     pub(crate) task: &'a TaskId,
@@ -63,24 +63,24 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Letter> {
     })
 }
 
-/// The condition of those that are meant, from the first parameter on.
+/// Condition of a selection of messages, from the first parameter on.
 const MEANT: &str = "(?1 IS NULL OR id = ?1) AND (?2 IS NULL OR channel = ?2) AND (?3 IS NULL OR state = ?3) \
     AND (?4 IS NULL OR tenant = ?4)";
 
 impl Tx<'_> {
-    /// Whether anybody is subscribed to anything.
+    /// True if there is any subscription.
     pub(crate) fn has_subscriptions(&self) -> Result<bool, Error> {
         self.conn.value("look for subscriptions", "SELECT EXISTS (SELECT 1 FROM notify_subs)", [])
     }
 
-    /// Returns the addresses that are subscribed to a task, and those subscribed to its mission where `mission` names one.
+    /// Returns the addresses that are subscribed to a task, or to its mission if `mission` names it.
     pub(crate) fn addresses(&self, task: &TaskId, mission: Option<&str>) -> Result<Vec<Address>, Error> {
         let sql = "SELECT DISTINCT platform AS channel, chat_id, thread_id FROM notify_subs \
                    WHERE task_id = ?1 OR task_id = ?2 ORDER BY 1, 2, 3";
         self.conn.list("read the subscriptions", sql, params![task, mission], address)
     }
 
-    /// Returns the addresses that are subscribed to the first task of a mission, which names it, or to one of its tasks that is not over.
+    /// Returns the addresses that are subscribed to the first task of a mission, or to one of its unfinished tasks.
     pub(crate) fn addresses_of_mission(&self, first: &TaskId) -> Result<Vec<Address>, Error> {
         let sql = "SELECT DISTINCT s.platform AS channel, s.chat_id, s.thread_id FROM notify_subs s \
                    JOIN tasks t ON t.id = s.task_id \
@@ -112,7 +112,7 @@ impl Tx<'_> {
         Ok(LetterId(number))
     }
 
-    /// Returns how many messages of a tenant wait for a channel.
+    /// Returns the number of a tenant's messages that wait for a channel.
     pub(crate) fn count_letters(&self, tenant: Option<&Tenant>, channel: &str) -> Result<u32, Error> {
         let sql =
             "SELECT count(*) FROM notify_outbox WHERE state = 'waiting' AND channel = ?1 AND tenant = ?2";
@@ -129,7 +129,7 @@ impl Tx<'_> {
         self.conn.list("read the messages of the task", &sql, params, read)
     }
 
-    /// Returns the message that counts what was left out, where one waits.
+    /// Returns the waiting message that counts the messages left out.
     pub(crate) fn left_out(
         &self,
         tenant: Option<&Tenant>,
@@ -143,7 +143,7 @@ impl Tx<'_> {
         self.conn.find("read what was left out", &sql, params, read)
     }
 
-    /// Returns the number of the last message; zero where there is none.
+    /// Returns the number of the last message; zero if there is none.
     pub(crate) fn last_letter(&self) -> Result<LetterId, Error> {
         self.conn.value("read the last message", "SELECT ifnull(max(id), 0) FROM notify_outbox", [])
     }
@@ -156,9 +156,9 @@ impl Tx<'_> {
         self.conn.find("read the message", &format!("{LETTER} WHERE id = ?1"), [id], read)
     }
 
-    /// Lists what waits, by where it goes and whose it is, with the time of the first of each.
+    /// Returns the waiting messages by address and tenant, with the time of the first message of each group.
     pub(crate) fn crowds(&self) -> Result<Heads, Error> {
-        // The other columns are those of the row with the least id (sqlite.org/lang_select.html, "Bare columns").
+        // The other columns are from the row with the least id (sqlite.org/lang_select.html, "Bare columns").
         let sql = "SELECT channel, chat_id, thread_id, tenant, due_at, min(id), count(*) AS waiting FROM notify_outbox \
                    WHERE state = 'waiting' GROUP BY channel, chat_id, thread_id, tenant ORDER BY due_at";
         self.conn.list("read what waits to be sent", sql, [], |row| {
@@ -171,7 +171,7 @@ impl Tx<'_> {
         })
     }
 
-    /// Lists the first messages of a tenant to an address, at most `limit`, in the order in which they are sent.
+    /// Returns the first messages of a tenant to an address, at most `limit`, in the order of delivery.
     pub(crate) fn letters_of(&self, crowd: &Crowd, limit: u32) -> Result<Vec<Letter>, Error> {
         let sql = format!(
             "{LETTER} WHERE state = 'waiting' AND channel = ?1 AND chat_id = ?2 AND thread_id = ?3 AND tenant = ?4 \
@@ -195,7 +195,7 @@ impl Tx<'_> {
         self.conn.run("keep the digest", sql, params![id, digest])
     }
 
-    /// Keeps that a channel did not take a message. Returns whether it still was there.
+    /// Stores a failed delivery. Returns false if the message is gone.
     pub(crate) fn fail_letter(
         &self,
         id: LetterId,
@@ -208,20 +208,20 @@ impl Tx<'_> {
         self.conn.alter("keep the failure", sql, params![id, due_at, error, now])
     }
 
-    /// Gives a message up.
+    /// Marks a message as dead.
     pub(crate) fn bury_letter(&self, id: LetterId) -> Result<bool, Error> {
         let sql = "UPDATE notify_outbox SET state = 'dead', digest = NULL WHERE id = ?1";
         self.conn.alter("give the message up", sql, [id])
     }
 
-    /// Removes the oldest dead messages, beyond a number of them.
+    /// Removes the oldest dead messages beyond `keep`.
     pub(crate) fn thin_dead_letters(&self, keep: u32) -> Result<usize, Error> {
         let sql = "DELETE FROM notify_outbox WHERE id IN (SELECT id FROM notify_outbox WHERE state = 'dead' \
                    ORDER BY id DESC LIMIT -1 OFFSET ?1)";
         self.conn.count("remove old messages", sql, [keep])
     }
 
-    /// Lets messages be tried again, from now on.
+    /// Lets messages be tried again now.
     pub(crate) fn revive_letters(&self, which: &Letters, now: Timestamp) -> Result<usize, Error> {
         let sql = format!(
             "UPDATE notify_outbox SET state = 'waiting', attempts = 0, failing_since = NULL, due_at = ?5 WHERE {MEANT}"
@@ -238,7 +238,7 @@ impl Tx<'_> {
         self.conn.count("drop the messages", &sql, params)
     }
 
-    /// Moves the position of a subscription on to an event that was delivered to it.
+    /// Moves the position of a subscription to an event that was delivered.
     pub(crate) fn move_subscription(&self, letter: &Letter) -> Result<(), Error> {
         let Address { channel, chat_id, thread_id } = &letter.address;
         let sql = "UPDATE notify_subs SET last_event_id = max(last_event_id, ?5) \
@@ -247,12 +247,12 @@ impl Tx<'_> {
         self.conn.run("move the subscription on", sql, params)
     }
 
-    /// The channels with messages that are dead, or that they have not taken since a time or longer.
+    /// Returns the channels that have dead messages, or that have refused messages since `since` or longer.
     pub(crate) fn troubled_channels(&self, since: Timestamp) -> Result<Vec<String>, Error> {
         self.conn.list("list the channels in trouble", TROUBLED_CHANNELS, [since], |row| row.get("channel"))
     }
 
-    /// Sums up what there is for each channel, of a tenant where one is named.
+    /// Returns the totals of each channel, of one tenant if named.
     pub(crate) fn mail(&self, tenant: Option<&Tenant>) -> Result<Vec<Mail>, Error> {
         let sql = "SELECT channel, sum(state = 'waiting') AS waiting, sum(state = 'dead') AS dead, \
                    min(failing_since) AS failing_since, (SELECT o.last_error FROM notify_outbox o \

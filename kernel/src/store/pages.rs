@@ -1,4 +1,4 @@
-//! Pages of tasks, by key and not by offset: any page costs what the first does.
+//! Pages of tasks, by keyset and not by offset, so that every page costs as much as the first.
 
 use std::cmp::Ordering;
 
@@ -17,7 +17,7 @@ use crate::model::status::Status;
 use crate::model::task::Task;
 
 impl Tx<'_> {
-    /// Lists tasks, and the cursor of the next page.
+    /// Returns a page of tasks, and the cursor of the next page.
     pub(crate) fn page_of_tasks(&self, filter: &Filter) -> Result<(Vec<Task>, Option<String>), Error> {
         let order = order(filter.sort);
         let limit = filter.limit.clamp(1, 10_000);
@@ -31,12 +31,12 @@ impl Tx<'_> {
             more |= found.more;
             tasks.push(found);
         }
-        // What lies behind the end of a part that goes on is not the next of all.
+        // A task behind the end of an unfinished part may not be next overall, because that part has more rows.
         let ends: Vec<Task> =
             tasks.iter().filter(|part| part.more).filter_map(|part| part.rows.last().cloned()).collect();
         let mut tasks: Vec<Task> = tasks.into_iter().flat_map(|part| part.rows).collect();
         tasks.retain(|task| ends.iter().all(|end| compare(order, task, end).is_le()));
-        // Each part is in order already; merging them is all there is to do.
+        // Each part is in order, so sorting only merges the parts.
         tasks.sort_by(|one, other| compare(order, one, other));
         more |= tasks.len() > limit as usize;
         tasks.truncate(limit as usize);
@@ -48,7 +48,7 @@ impl Tx<'_> {
     }
 }
 
-/// Reads tasks until their texts reach a number of bytes; the task after that is not kept.
+/// Reads tasks until their texts reach a number of bytes. The task that exceeds the limit is left out.
 fn within(rows: &mut Rows<'_>, bytes: usize) -> rusqlite::Result<Found<Task>> {
     let (mut found, mut room) = (Vec::new(), Room::new(bytes));
     while let Some(row) = rows.next()? {
@@ -69,10 +69,10 @@ fn size_of_texts(task: &Task) -> usize {
     texts.chain(question.map(|text| text.len())).sum()
 }
 
-/// Statuses whose tasks have an index of their own.
+/// Statuses that share an index.
 #[derive(Clone, Copy)]
 enum Statuses {
-    /// All but the archived.
+    /// All statuses except archived.
     Live,
     In(Status),
 }
@@ -92,13 +92,13 @@ fn is_by_time(sort: Sort) -> bool {
     matches!(sort, Sort::Created | Sort::CreatedDesc | Sort::Updated)
 }
 
-/// Writes the query of a part of a page, and its values.
+/// Returns the query of a part of a page, with its values.
 fn query(part: Statuses, filter: &Filter, limit: u32) -> Result<(String, Vec<Sql>), Error> {
     let order = order(filter.sort);
-    // The words of the index that serves the part.
+    // The condition is written like the condition of the index for this part.
     let (condition, assignee) = match part {
         Statuses::Live => ("t.status <> 'archived'".to_owned(), "ifnull(t.assignee, '')"),
-        // The sign keeps the planner off the index by status, which is in another order.
+        // The plus sign keeps the planner from using the index by status, which is in another order.
         Statuses::In(Status::Archived) if is_by_time(filter.sort) => {
             ("+t.status = 'archived'".to_owned(), "t.assignee")
         }
@@ -138,12 +138,12 @@ fn query(part: Statuses, filter: &Filter, limit: u32) -> Result<(String, Vec<Sql
     Ok((sql, values))
 }
 
-/// A text as a pattern that means itself.
+/// Escapes a text as a pattern that matches itself.
 fn literal(text: &str) -> String {
     text.replace('\\', r"\\").replace('%', r"\%").replace('_', r"\_")
 }
 
-/// Compares two tasks as the columns of an order do.
+/// Compares two tasks in the order of the columns.
 fn compare(order: &[Key], one: &Task, other: &Task) -> Ordering {
     order
         .iter()
@@ -158,7 +158,7 @@ fn compare(order: &[Key], one: &Task, other: &Task) -> Ordering {
         .unwrap_or(Ordering::Equal)
 }
 
-/// One column of an order.
+/// Column of an order.
 struct Key {
     column: &'static str,
     descending: bool,
@@ -200,7 +200,7 @@ fn order(sort: Sort) -> &'static [Key] {
     }
 }
 
-/// Continues after the row that the cursor names.
+/// Adds the condition for rows after the cursor.
 fn keyset(sql: &mut String, values: &mut Vec<Sql>, order: &[Key], cursor: &str) -> Result<(), Error> {
     let bad = || Error::invalid("cursor", "it is not valid", "start again without a cursor");
     let last: Vec<Value> = serde_json::from_str(cursor).map_err(|_| bad())?;

@@ -1,4 +1,4 @@
-//! How far each plugin has taken the events of the board.
+//! Queries of the positions of plugins in the events.
 
 use rusqlite::{Row, params};
 
@@ -34,20 +34,20 @@ impl Tx<'_> {
         self.conn.find("read the cursor of the plugin", &sql, [plugin], read)
     }
 
-    /// Lets the events of a plugin that has no cursor begin after one.
+    /// Inserts the cursor of a plugin that has none: its events start after the given event.
     pub(crate) fn begin_plugin(&self, plugin: &PluginName, after: EventId) -> Result<(), Error> {
         let sql = "INSERT INTO plugin_cursors (plugin, event_id) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
         self.conn.run("begin the events of the plugin", sql, params![plugin, after])
     }
 
-    /// Moves the cursor of a plugin, never back, and forgets its failures.
+    /// Moves the cursor of a plugin, never back, and resets its failures.
     pub(crate) fn advance_plugin(&self, plugin: &PluginName, through: EventId) -> Result<bool, Error> {
         let sql = "UPDATE plugin_cursors SET event_id = max(event_id, ?2), attempts = 0, due_at = 0, \
                    failing_since = NULL, paused_at = NULL, last_error = NULL WHERE plugin = ?1";
         self.conn.alter("move the cursor of the plugin", sql, params![plugin, through])
     }
 
-    /// Keeps that a try failed. Without a time of the next one the plugin is paused.
+    /// Stores a failed try. Without a time of the next try, the plugin is paused.
     pub(crate) fn fail_plugin(
         &self,
         plugin: &PluginName,

@@ -1,5 +1,5 @@
-//! Whether the files of a board are still the ones that its path names, with what its writer has put there: what is written to
-//! a file that was removed, replaced or overwritten is lost with it.
+//! Verifies that the open files of a board are still the files that its path names, with all that its writer wrote.
+//! Writes to a removed, replaced or overwritten file would be lost with it.
 
 use std::fmt;
 use std::io;
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::files::with_end;
 use crate::model::error::{Error, StorageKind};
 
-/// What has become of a board's file.
+/// Fault of a board's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Removed,
@@ -20,7 +20,7 @@ enum Fate {
     Overwritten,
 }
 
-/// A file of a board is not the one that is open any more.
+/// Error for a file of a board that is no longer the open file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Displaced {
     path: PathBuf,
@@ -41,37 +41,37 @@ impl fmt::Display for Displaced {
 
 impl std::error::Error for Displaced {}
 
-/// A file by what it is, whatever its name.
+/// Identity of a file, independent of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Identity {
     device: u64,
     inode: u64,
 }
 
-/// The files of an open board: the database, its log and the log's index.
+/// Files of an open board: the database, its log and the index of the log.
 #[derive(Debug)]
 pub(crate) struct Presence {
     files: [(PathBuf, Option<Identity>); 3],
-    /// The longest that the database has been. Nothing here makes it shorter.
+    /// Largest length of the database so far, in bytes. This program never shortens it.
     length: AtomicU64,
     written: Mutex<Written>,
 }
 
-/// When a file was last written to, as its file system says it.
+/// Time of a file's last write, from its file system (seconds, then nanoseconds).
 type Moment = (i64, i64);
 
-/// Who has written to the database. Its writer does so at commits and when it gives the log back; who else does is another
+/// Last writers of the database file. Its own writer writes at commits and checkpoints. Any other writer is another
 /// program, such as a person's `sqlite3`, or `cp`.
 #[derive(Debug, Default)]
 struct Written {
-    /// When its writer last had.
+    /// Time of the last write by its own writer.
     by_writer: Option<Moment>,
-    /// When somebody else had who left another board there, or none.
+    /// Time of the last write by another program that left another board, or none at all.
     by_stranger: Option<Moment>,
 }
 
 impl Presence {
-    /// Notes which files a path names, right after they were opened.
+    /// Records the files that a path names, right after they were opened.
     pub(crate) fn of(path: &Path) -> io::Result<Self> {
         let files = ["", "-wal", "-shm"].map(|end| {
             let file = with_end(path, end);
@@ -83,7 +83,8 @@ impl Presence {
         Ok(Self { files, length: AtomicU64::new(meta.len()), written: Mutex::new(written) })
     }
 
-    /// Refuses where one of the files is not the one that is open; else notes that the writer may have written to the database.
+    /// Refuses to go on if one of the files is no longer the open file. Otherwise records that the last write may be the
+    /// writer's.
     pub(crate) fn require_written(&self) -> Result<(), Error> {
         if let Some(now) = self.look(self.files.len()).map_err(displaced)? {
             self.written().by_writer = Some(now);
@@ -91,10 +92,10 @@ impl Presence {
         Ok(())
     }
 
-    /// Refuses where the database is not the one that is open, and where somebody else has written to it, unless `is_own` finds that it
-    /// still holds this board. It is looked at once for each time that it was written to.
+    /// Refuses to go on if the database is no longer the open file, or if another program wrote to it, unless `is_own`
+    /// finds that the file still has this board. `is_own` runs once for each write time.
     ///
-    /// The files beside it are looked at when something was written: nothing is acknowledged before that.
+    /// The other files are examined when something was written, because nothing is acknowledged before that.
     pub(crate) fn require_own(&self, is_own: impl FnOnce() -> bool) -> Result<(), Error> {
         let now = self.look(1).map_err(displaced)?;
         let mut written = self.written();
@@ -113,7 +114,7 @@ impl Presence {
         self.require_known()
     }
 
-    /// Refuses where somebody else is known to have written to the database.
+    /// Refuses to go on if another program is known to have written to the database.
     pub(crate) fn require_known(&self) -> Result<(), Error> {
         match self.written().by_stranger {
             None => Ok(()),
@@ -125,12 +126,12 @@ impl Presence {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Refuses where one of them is gone, another one, or cut off.
+    /// Refuses to go on if one of the files was removed, replaced or cut off.
     pub(crate) fn require(&self) -> Result<(), Error> {
         self.look(self.files.len()).map(drop).map_err(displaced)
     }
 
-    /// Looks at the first of the files, each once. Returns when the database was last written to, where that can be seen.
+    /// Examines the first `count` files. Returns the time of the last write to the database, if the file can be examined.
     fn look(&self, count: usize) -> Result<Option<Moment>, Displaced> {
         let mut written = None;
         for (at, (path, known)) in self.files.iter().enumerate().take(count) {
@@ -138,14 +139,14 @@ impl Presence {
             let lost = |fate| Displaced { path: path.clone(), fate };
             let meta = match std::fs::metadata(path) {
                 Ok(meta) => meta,
-                // Whatever else keeps it from being seen keeps nobody from finding what is written.
+                // Another error, such as a missing permission on a directory, does not endanger the open file.
                 Err(error) if error.kind() != io::ErrorKind::NotFound => continue,
                 Err(_) => return Err(lost(Fate::Removed)),
             };
             if identity(&meta) != *known {
                 return Err(lost(Fate::Replaced));
             }
-            // The log is given back when it is done with; the database grows and no more.
+            // Only the log is ever shortened; the database only grows.
             if at == 0 {
                 if meta.len() < self.length.fetch_max(meta.len(), Ordering::Relaxed) {
                     return Err(lost(Fate::CutOff));

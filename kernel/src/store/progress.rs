@@ -1,4 +1,4 @@
-//! How often the tasks of missions have moved, and which missions are due for a review of that.
+//! Moves of missions, and missions that are due for a progress review.
 
 use rusqlite::params;
 
@@ -10,14 +10,14 @@ use crate::model::error::Error;
 use crate::model::id::TaskId;
 use crate::model::task::Task;
 
-/// The missions that may be reviewed: under way, not paused, and without an open review.
+/// Condition for missions that may be reviewed: under way, not paused, and without an open review.
 const REVIEWABLE: &str = "t.status NOT IN ('done', 'archived') AND m.moved_at IS NOT NULL \
      AND NOT EXISTS (SELECT 1 FROM holds h WHERE h.scope = 'mission' AND h.name = m.name AND h.ended_at IS NULL) \
      AND NOT EXISTS (SELECT 1 FROM proposals p JOIN tasks r ON r.id = p.task_id \
                      WHERE p.subject = m.name AND p.kind = 'progress' AND r.status NOT IN ('done', 'archived'))";
 
 impl Tx<'_> {
-    /// Counts a move of a task, where that is one of a mission. The task of a review counts as none.
+    /// Counts a move of a task in its mission. The task of a review does not count.
     pub(crate) fn note_move(&self, task: &TaskId, now: Timestamp) -> Result<(), Error> {
         self.conn.run(
             "count the mission's moves",
@@ -29,13 +29,14 @@ impl Tx<'_> {
         )
     }
 
-    /// Notes that a mission is reviewed as it stands.
+    /// Records that a review of a mission begins.
     pub(crate) fn note_review(&self, name: &str) -> Result<(), Error> {
         let sql = "UPDATE missions SET reviewed_moves = moves, moved_at = NULL WHERE name = ?1";
         self.conn.run("note the review of the mission", sql, [name])
     }
 
-    /// Lists the first tasks of at most `limit` missions that have moved this often since their last review, or not since this time.
+    /// Returns the first tasks of at most `limit` missions that have moved `moves` times since their last review, or not
+    /// since `since`.
     pub(crate) fn due_reviews(
         &self,
         moves: Option<u64>,
@@ -51,7 +52,7 @@ impl Tx<'_> {
         self.conn.list("list the missions to review", &sql, params![moves, since, limit], tasks::read)
     }
 
-    /// Returns when the mission moved last that has stood still for the longest time.
+    /// Returns the time of the last move of the mission that has been idle longest.
     pub(crate) fn first_unmoved(&self) -> Result<Option<Timestamp>, Error> {
         let sql = format!(
             "SELECT min(m.moved_at) FROM missions m JOIN tasks t ON t.id = m.name WHERE {REVIEWABLE}"

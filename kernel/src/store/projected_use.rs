@@ -1,4 +1,4 @@
-//! The database in which the established program keeps its conversations (0.19): what they have used.
+//! Use of a model in the database in which Hermes keeps its conversations (0.19).
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use super::projection::{number, prepare, text};
 use crate::model::projected_use::ProjectedUse;
 use crate::model::spent::Spent;
 
-/// How many conversations are counted: one of a task has few.
+/// Largest number of counted conversations. A task has only a few.
 const CONVERSATIONS: i64 = 10_000;
 
 pub(crate) fn read(path: &Path) -> Result<ProjectedUse, OpenError> {
@@ -22,9 +22,9 @@ pub(crate) fn read(path: &Path) -> Result<ProjectedUse, OpenError> {
 }
 
 fn sums(conn: &Connection) -> rusqlite::Result<ProjectedUse> {
-    // One state of the file, whatever its worker does meanwhile.
+    // One consistent state of the file, while the worker goes on writing.
     let tx = conn.unchecked_transaction()?;
-    // A cost whose status is `unknown` is 0 and none.
+    // With the status `unknown`, the cost is 0 and means none.
     let spent = tx.query_row(
         "SELECT sum(input_tokens + cache_read_tokens + cache_write_tokens), sum(cache_read_tokens), sum(output_tokens),
                 cast(round(sum(coalesce(actual_cost_usd, iif(cost_status = 'unknown', NULL, estimated_cost_usd)))
@@ -43,7 +43,7 @@ fn sums(conn: &Connection) -> rusqlite::Result<ProjectedUse> {
             })
         },
     )?;
-    // A helper of the agent has a conversation of its own, and the agent has the last word.
+    // A helper of the agent has a conversation of its own, but the agent writes the last message.
     let last =
         "SELECT session.id, session.model, role FROM messages JOIN sessions AS session ON session.id = session_id
                  ORDER BY messages.id DESC LIMIT 1";
@@ -64,7 +64,7 @@ fn counted(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<u64>> {
 mod tests {
     use super::*;
 
-    /// The columns of that program which are read, and more of them.
+    /// Columns of that program that are read, and more of them.
     const SCHEMA: &str = "
         CREATE TABLE sessions (
             id TEXT PRIMARY KEY, source TEXT NOT NULL, model TEXT, parent_session_id TEXT, started_at REAL NOT NULL,

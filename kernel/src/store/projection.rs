@@ -1,4 +1,4 @@
-//! The database of a worker that brings its own board, in the schema of the established program: one task, and what is known about it.
+//! Database of a worker that brings its own board, in the schema of Hermes Kanban: a single task with its context.
 
 use std::path::Path;
 use std::time::SystemTime;
@@ -13,17 +13,17 @@ use crate::model::projection::{
     Stamp,
 };
 
-/// How many rows of a table are read at all, and how many of them at one look.
+/// Largest number of rows of a table that are read in total, and per look.
 const ROWS: i64 = 200;
 const AT_ONCE: i64 = 100;
-/// How many characters of a text are read. The board takes fewer of each, so that a text that was cut is refused there.
+/// Longest text that is read, in characters. The board's own limits are lower, so it refuses a cut text.
 const TEXT: usize = 1 << 20;
-/// How long a look waits for a worker that is writing, in milliseconds.
+/// Time for which a look waits for a writing worker, in milliseconds.
 const BUSY_MS: u64 = 2000;
-/// Who answers a worker on its own board.
+/// Author of the answers to a worker on its own board.
 const OWN_NAME: &str = "supervisor";
 
-/// What that program makes itself where it finds no database (0.19). It adds columns that it lacks.
+/// Schema that the program creates itself when it finds no database (0.19). It adds missing columns on its own.
 const SCHEMA: &str = "
 CREATE TABLE tasks (
     id TEXT PRIMARY KEY, title TEXT NOT NULL, body TEXT, assignee TEXT, status TEXT NOT NULL, priority INTEGER DEFAULT 0,
@@ -60,10 +60,10 @@ CREATE TABLE kanban_notify_subs (
 );
 ";
 
-/// The tables that are read. What else has such a name is not looked into.
+/// Tables that are read. Other tables are ignored.
 const READ: [&str; 5] = ["tasks", "task_links", "task_comments", "task_events", "task_runs"];
 
-/// How long the claim of the run is valid there, in seconds. Nobody but the worker looks at it.
+/// Validity of the run's claim on the worker's board, in seconds. Only the worker reads it.
 const CLAIM: i64 = 400 * 24 * 3600;
 
 pub(crate) fn make(path: &Path, task: &Projected) -> Result<Projection, OpenError> {
@@ -89,13 +89,13 @@ fn write(conn: &mut Connection, task: &Projected) -> rusqlite::Result<()> {
          VALUES (?1, ?2, ?3, 'running', ?4, ?5, ?6)",
         params![run, own.id, own.assignee, claim, now + CLAIM, now],
     )?;
-    // The kind of a directory: the program copies what a scratch directory has when its task is done.
+    // A `dir` workspace: of a scratch directory, the program would copy the content when the task is done.
     tx.execute(
         "UPDATE tasks SET workspace_kind = 'dir', workspace_path = ?2, claim_lock = ?3, claim_expires = ?4,
                 current_run_id = ?5, started_at = ?6, last_heartbeat_at = ?6 WHERE id = ?1",
         params![own.id, workspace.to_string_lossy(), claim, now + CLAIM, run, now],
     )?;
-    // Their runs get greater numbers than its own.
+    // The parents' runs come after the task's own run, so their ids are greater.
     for parent in parents {
         insert(&tx, parent, "done")?;
         let ProjectedTask { id, assignee, summary, metadata, created_at, .. } = parent;
@@ -151,21 +151,22 @@ pub(crate) fn look(projection: &mut Projection) -> Result<ProjectedWork, OpenErr
         return Err(OpenError::Corrupt { path: path.clone(), detail: format!("it has no table {missing}") });
     }
     let done = read(&conn, projection).map_err(fail)?;
-    // Only where nothing is left to be read, and where each further write shows.
+    // The files are at rest only if there was nothing left to read, and if every later write changes the stamp.
     if done == ProjectedWork::default() && stamp.is_settled(SystemTime::now()) {
         projection.rest = Some(stamp);
     }
     Ok(done)
 }
 
-/// Nothing of the file's own is run: no function that its schema names, and no trigger, because nothing is written.
+/// Configures a connection so that it runs no code of the file: no function that its schema names. Nothing is written, so
+/// no trigger runs either.
 pub(super) fn prepare(conn: &Connection) -> rusqlite::Result<()> {
     conn.busy_timeout(std::time::Duration::from_millis(BUSY_MS))?;
     conn.pragma_update(None, "trusted_schema", false)
 }
 
 fn read(conn: &Connection, projection: &mut Projection) -> rusqlite::Result<ProjectedWork> {
-    // One state of the file, whatever its worker does meanwhile.
+    // One consistent state of the file, while the worker goes on writing.
     let tx = conn.unchecked_transaction()?;
     let Projection { own, run, seen, .. } = projection;
     let mut done = ProjectedWork::default();
@@ -173,7 +174,7 @@ fn read(conn: &Connection, projection: &mut Projection) -> rusqlite::Result<Proj
     linked(&tx, seen, &mut done)?;
     said(&tx, seen, &mut done)?;
     alive(&tx, (own, *run), seen, &mut done)?;
-    // What came before it goes first.
+    // Comments that came before the verdict are delivered first.
     let is_all = done.said.len() < usize::try_from(AT_ONCE).unwrap_or(usize::MAX);
     if is_all && !seen.has_ended {
         done.verdict = verdict(&tx, own, *run)?;
@@ -251,7 +252,7 @@ fn said(conn: &Connection, seen: &mut Seen, done: &mut ProjectedWork) -> rusqlit
     Ok(())
 }
 
-/// Says once that a table has more rows than are read.
+/// Reports once that a table has more rows than are read.
 fn full(seen: &mut Seen, count: i64, done: &mut ProjectedWork) {
     if count >= ROWS && !seen.is_full {
         (seen.is_full, done.more) = (true, true);
@@ -264,7 +265,8 @@ fn alive(
     seen: &mut Seen,
     done: &mut ProjectedWork,
 ) -> rusqlite::Result<()> {
-    // The program writes one without a note by itself, also while its service does not answer: that is no progress.
+    // The program writes heartbeats without a note on its own, even while its service does not answer. Those are no
+    // progress.
     let mut statement = conn.prepare(
         "SELECT id, json_extract(payload, '$.note') FROM task_events
           WHERE id > ?1 AND kind = 'heartbeat' AND task_id = ?2 AND run_id IS ?3
@@ -345,7 +347,7 @@ fn writable(path: &Path) -> rusqlite::Result<Connection> {
     Ok(conn)
 }
 
-/// A text of a row, bounded.
+/// Reads a text of a row, up to a limit.
 pub(super) fn text(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<String>> {
     let text = match row.get_ref(at)? {
         ValueRef::Text(bytes) => {
@@ -370,7 +372,7 @@ mod tests {
     use super::*;
     use crate::model::projection::ProjectedComment;
 
-    /// The board of a worker, and its file.
+    /// Creates the board of a worker, and opens its file.
     fn board(dir: &Path) -> (Projection, Connection) {
         let named =
             |id: &str| ProjectedTask { id: id.to_owned(), title: id.to_owned(), ..Default::default() };
@@ -467,7 +469,7 @@ mod tests {
         assert!(board.rest.is_none(), "it was written a moment ago");
         let link = "INSERT INTO task_links VALUES (?1, 't_own')";
         conn.execute(link, ["t_1"]).unwrap();
-        // As if the times of its files were those of the last look.
+        // Pretend that the times of the files are those of the last look.
         board.rest = Some(Stamp::of(&board.path));
         assert_eq!(board.look().unwrap(), ProjectedWork::default());
         conn.execute(link, ["t_2"]).unwrap();

@@ -1,4 +1,4 @@
-//! Which tasks make proposals, and for which tasks.
+//! Queries of proposals: the tasks that make them, and their subjects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,7 +31,7 @@ impl Tx<'_> {
         self.conn.find("read the proposal", sql, [task], read)
     }
 
-    /// Returns the task that makes a proposal of a kind for a task, if one is open.
+    /// Returns the open task that makes a proposal of a kind for a subject, if there is one.
     pub(crate) fn open_proposal(
         &self,
         subject: &TaskId,
@@ -42,8 +42,8 @@ impl Tx<'_> {
         self.conn.find("look for the proposal", sql, params![subject, kind], |row| row.get(0))
     }
 
-    /// Lists at most `limit` tasks that are ready, that have no assignee, and for which nobody was asked to find one,
-    /// leaving out the missions `without`.
+    /// Returns at most `limit` ready tasks without an assignee for which no routing was asked, except tasks of the
+    /// missions in `without`.
     pub(crate) fn unrouted(&self, without: &BTreeSet<String>, limit: u32) -> Result<Vec<Task>, Error> {
         let (columns, from) = (tasks::COLUMNS, tasks::FROM);
         let sql = format!(
@@ -56,7 +56,7 @@ impl Tx<'_> {
         self.conn.list("list the tasks without assignee", &sql, params![limit, without], tasks::read)
     }
 
-    /// Notes that a task makes a proposal.
+    /// Stores the proposal that a task makes.
     pub(crate) fn put_proposal(&self, new: &Proposal) -> Result<(), Error> {
         let Proposal { task, kind, subject, staff, taken } = new;
         let sql = "INSERT INTO proposals (task_id, kind, subject, staff, taken) VALUES (?1, ?2, ?3, ?4, ?5)";
@@ -64,20 +64,20 @@ impl Tx<'_> {
         self.conn.run("store the proposal", sql, params)
     }
 
-    /// Lists the proposals that are not over.
+    /// Returns the proposals whose tasks are not over.
     pub(crate) fn open_proposals(&self) -> Result<Vec<Proposal>, Error> {
         let sql = "SELECT p.task_id, p.kind, p.subject, p.staff, p.taken FROM proposals p JOIN tasks t ON t.id = p.task_id \
                    WHERE t.status NOT IN ('done', 'archived') ORDER BY p.task_id";
         self.conn.list("list the open proposals", sql, [], read)
     }
 
-    /// Stores whom a proposal may name.
+    /// Stores the profiles that a proposal may name.
     pub(crate) fn set_staff(&self, task: &TaskId, staff: &BTreeMap<Profile, String>) -> Result<(), Error> {
         let sql = "UPDATE proposals SET staff = ?2 WHERE task_id = ?1";
         self.conn.run("store whom the proposal may name", sql, params![task, to_json(staff)?])
     }
 
-    /// Stores the profiles that the task of a proposal asks for.
+    /// Stores the profiles that a proposal asks for.
     pub(crate) fn put_proposed_profiles(
         &self,
         task: &TaskId,
@@ -87,7 +87,7 @@ impl Tx<'_> {
         self.conn.run("store the proposed profiles", sql, params![task, to_json(&profiles)?])
     }
 
-    /// Lists the profiles that were asked for on behalf of a task.
+    /// Returns the profiles that proposals for a subject ask for.
     pub(crate) fn proposed_profiles(&self, subject: &TaskId) -> Result<Vec<ProposedProfile>, Error> {
         let sql = "SELECT p.profiles FROM proposals p WHERE p.subject = ?1 AND p.profiles <> '[]' ORDER BY p.task_id";
         let read = |row: &Row<'_>| json::<Vec<ProposedProfile>>(row, "profiles");

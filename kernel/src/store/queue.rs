@@ -1,6 +1,6 @@
-//! What may run next: reads that stay flat however many tasks there are.
+//! Queries of startable tasks, whose cost does not grow with the number of tasks.
 //!
-//! `INDEXED BY` names the index that keeps a read flat; without statistics the planner would prefer a wider one.
+//! `INDEXED BY` names the index that makes this so. Without statistics, the planner would prefer a wider index.
 
 use rusqlite::{Row, params};
 
@@ -21,21 +21,22 @@ const HEADS: &str = "SELECT t.id, t.assignee, t.tenant, t.priority, t.created_at
      FROM line_heads h INDEXED BY line_heads_order CROSS JOIN tasks t ON t.id = h.task \
      WHERE h.tenant = ?1 AND h.assignee = ?2 AND ?3 NOT NULL";
 
-/// Under the policy of the work: a worker that names its reviewer must not widen what runs on its files.
+/// Reviews run under the policy of the work, so that a worker cannot widen the permissions on its files by naming a
+/// reviewer.
 const REVIEWS: &str = "SELECT t.id, t.reviewer AS assignee, t.tenant, t.priority, t.created_at, t.workspace, t.line, t.pools, t.mission, t.consult, \
      coalesce(t.policy, (SELECT r.policy FROM task_runs r WHERE r.task_id = t.id AND r.purpose = 'work' \
        ORDER BY r.id DESC LIMIT 1)) AS policy \
      FROM tasks t INDEXED BY tasks_review WHERE t.status = 'review' AND t.reviewer IS NOT NULL \
      AND t.tenant = ?1 AND t.reviewer = ?2 AND ifnull(t.not_before, 0) <= ?3 AND t.unchecked_run IS NULL";
 
-/// Under the policy of the work as well: what the work may not touch, its proof may not either.
+/// Checks run under the policy of the work as well: the proof has no more permissions than the work.
 const CHECKS: &str = "SELECT t.id, ?2 AS assignee, t.tenant, t.priority, t.created_at, t.workspace, t.line, t.pools, t.mission, t.consult, \
      coalesce(t.policy, (SELECT r.policy FROM task_runs r WHERE r.id = t.unchecked_run)) AS policy \
      FROM tasks t INDEXED BY tasks_check WHERE t.status = 'review' AND t.unchecked_run IS NOT NULL \
      AND t.tenant = ?1 AND ifnull(t.not_before, 0) <= ?3";
 
 impl Tx<'_> {
-    /// Lists up to `limit` tasks of questions that are ready and follow one of them, oldest first.
+    /// Returns up to `limit` ready consults after a given consult, oldest first.
     pub(crate) fn ready_consults(
         &self,
         after: Option<&Candidate>,
@@ -53,7 +54,7 @@ impl Tx<'_> {
         )
     }
 
-    /// Returns the group with ready tasks that follows `after`, or the first one.
+    /// Returns the next group with ready tasks after `after`, or the first group.
     pub(crate) fn next_ready_group(&self, after: Option<&Group>) -> Result<Option<Group>, Error> {
         self.conn.find(
             "look for ready tasks",
@@ -64,7 +65,7 @@ impl Tx<'_> {
         )
     }
 
-    /// Lists up to `limit` candidates of a group that follow `after`.
+    /// Returns up to `limit` candidates of a group after `after`.
     pub(crate) fn page_of_candidates(
         &self,
         group: &Group,
@@ -80,7 +81,7 @@ impl Tx<'_> {
             Source::Checks => (CHECKS, ["t.priority", "t.created_at", "t.id"], ""),
         };
         let [priority, created, id] = order;
-        // Two ranges of the index, for it descends in one column and ascends in the others.
+        // Two ranges of the index, because the order descends in the first column and ascends in the others.
         let ranges: &[&str] = match after {
             None => &["?4 IS NULL AND ?5 IS NULL AND ?6 IS NULL"],
             Some(_) => &["{p} = ?4 AND ({c}, {i}) > (?5, ?6)", "{p} < ?4 AND ?5 NOT NULL AND ?6 NOT NULL"],
@@ -94,7 +95,7 @@ impl Tx<'_> {
             let range = range.replace("{p}", priority).replace("{c}", created).replace("{i}", id);
             let sql = format!("{from} AND {range} ORDER BY {priority} DESC, {created}, {id} LIMIT ?7");
             let after = (after.map(|a| a.priority), after.map(|a| a.created_at), after.map(|a| &a.task));
-            // Reviews and checks wait until a time; a line has a name.
+            // The third parameter is the time for reviews and checks, and the name for a line.
             let third: &dyn rusqlite::ToSql = match source {
                 Source::Reviews | Source::Checks => &now,
                 Source::Line(_) | Source::Heads => &place,
@@ -106,8 +107,8 @@ impl Tx<'_> {
         Ok(found)
     }
 
-    /// Lists tasks that changed since `since` and whose assignee, or reviewer, is none of `known`, as far as that is not
-    /// noted of them.
+    /// Returns tasks that changed since `since` and whose assignee or reviewer is not in `known`, unless that is already
+    /// recorded on them.
     pub(crate) fn unknown_assignees(
         &self,
         known: &str,
@@ -122,7 +123,7 @@ impl Tx<'_> {
             })
     }
 
-    /// Returns the group of a reviewer with tasks in review that follows `after`, or the first one.
+    /// Returns the next group of a reviewer with tasks in review after `after`, or the first group.
     pub(crate) fn next_review_group(&self, after: Option<&Group>) -> Result<Option<Group>, Error> {
         self.conn.find(
             "look for tasks in review",
@@ -133,7 +134,7 @@ impl Tx<'_> {
         )
     }
 
-    /// Lists the tenants with work that waits for its check.
+    /// Returns the tenants with work that waits for its check.
     pub(crate) fn tenants_with_checks(&self) -> Result<Vec<Option<Tenant>>, Error> {
         self.conn.list(
             "look for work to check",
@@ -144,7 +145,7 @@ impl Tx<'_> {
         )
     }
 
-    /// Returns when the next review or check that waits for a time may be tried again.
+    /// Returns the time of the next review or check that waits for a time.
     pub(crate) fn next_review_time(&self, now: Timestamp) -> Result<Option<Timestamp>, Error> {
         let reviews = "SELECT min(not_before) FROM tasks INDEXED BY tasks_review \
              WHERE status = 'review' AND reviewer IS NOT NULL AND not_before > ?1";
@@ -154,7 +155,7 @@ impl Tx<'_> {
         Ok(read(reviews)?.into_iter().chain(read(checks)?).min())
     }
 
-    /// Counts the open runs of each tenant.
+    /// Returns the number of open runs of each tenant.
     pub(crate) fn open_runs_by_tenant(&self) -> Result<Vec<(Option<Tenant>, u32)>, Error> {
         self.conn.list(
             "count open runs",
@@ -164,8 +165,8 @@ impl Tx<'_> {
         )
     }
 
-    /// Lists scheduled tasks whose moment has come on the real-time clock. Those that pause on the clock of this boot wait
-    /// for that one alone.
+    /// Returns scheduled tasks that are due on the real-time clock. A task that pauses on the clock of this boot waits
+    /// for that clock alone.
     pub(crate) fn due_tasks(&self, now: Timestamp, boot_id: &str, limit: u32) -> Result<Vec<TaskId>, Error> {
         let sql = format!(
             "SELECT id FROM tasks INDEXED BY tasks_due WHERE status = 'scheduled' AND not_before <= ?1 \
@@ -174,7 +175,7 @@ impl Tx<'_> {
         self.conn.list("list due tasks", &sql, params![now, boot_id, limit], |row| row.get(0))
     }
 
-    /// Returns the moment of the next of them.
+    /// Returns the time of the next such task.
     pub(crate) fn next_due_time(&self, boot_id: &str) -> Result<Option<Timestamp>, Error> {
         let sql = format!(
             "SELECT not_before FROM tasks INDEXED BY tasks_due WHERE status = 'scheduled' AND ?1 NOT NULL \
@@ -200,7 +201,8 @@ impl Tx<'_> {
     }
 }
 
-/// What a group is compared by; before the first one stands nobody, for no profile has an empty name.
+/// Returns the position of a group in the order. No profile has an empty name, so the empty position is before the first
+/// group.
 fn place_of(after: Option<&Group>) -> (StoredTenant<'_>, &str) {
     let tenant = after.and_then(|group| group.tenant.as_ref());
     (StoredTenant(tenant), after.map_or("", |group| group.profile.as_str()))

@@ -1,6 +1,6 @@
-//! A damaged board made whole: its indices anew, or every row that can still be read in a new file.
+//! Repairs a damaged board: rebuilds its indices, or copies every readable row into a new file.
 //!
-//! The damaged file is copied away before anything is touched, and stays.
+//! The damaged file is copied before anything is changed, and the copy stays.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,39 +19,39 @@ use crate::model::clock::Timestamp;
 use crate::model::counted::Counted;
 use crate::model::id::{BoardId, BoardName};
 
-/// What a repair has done.
+/// Result of a repair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Repair {
-    /// Nothing was wrong, and nothing was done.
+    /// The board was sound, and nothing was changed.
     Whole,
-    /// The indices were made anew; no row was touched.
+    /// The indices were rebuilt. No row was changed.
     Reindexed {
-        /// Where the board is as it was before.
+        /// Copy of the board before the repair.
         evidence: PathBuf,
     },
-    /// The rows that can be read are in a new file.
+    /// The readable rows are in a new file.
     Rebuilt {
-        /// Where the board is as it was before.
+        /// Copy of the board before the repair.
         evidence: PathBuf,
-        /// What is not in the new file.
+        /// Rows that the new file lacks.
         losses: Vec<Loss>,
     },
 }
 
-/// What a rebuilt board lacks.
+/// Rows that a rebuilt board lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// The table in which rows were lost.
+    /// Table of the lost rows.
     pub table: String,
-    /// What of it, in words.
+    /// Description of the lost rows.
     pub what: String,
 }
 
-/// Mends the board at `path`. No process may have it open.
+/// Repairs the board at `path`. No process may have it open.
 ///
 /// # Errors
-/// A file that is not a board of this program, or of which nothing can be read. It is as it was then, or beside its
-/// place under the name in the message.
+/// An error for a file that is no board of this program, or of which nothing can be read. The file is then unchanged, or
+/// beside its place under the name in the message.
 pub fn repair_board(path: &Path, name: &BoardName, now: Timestamp) -> Result<Repair, OpenError> {
     open::look(path)?;
     if let Ok(faults) = check::check_board(path)
@@ -67,16 +67,16 @@ pub fn repair_board(path: &Path, name: &BoardName, now: Timestamp) -> Result<Rep
     let losses = match rebuild(path, &draft, name, now) {
         Ok(losses) => losses,
         Err(error) => {
-            // The first failure is what the caller needs to hear.
+            // The caller needs the first error, not one of the cleanup.
             drop(create::clear(&draft));
             return Err(error);
         }
     };
-    // The evidence is a copy; the damaged file goes where a second look can find it too.
+    // The evidence is a copy. The damaged file itself is moved away under a name that a crash leaves to be found.
     put_aside(path, "rebuilt", now)?;
     put_in_place(&draft, path, "put the rebuilt board in the place of")?;
     for end in ["", "-wal", "-shm"] {
-        // The same bytes are in the evidence.
+        // The evidence has the same bytes.
         drop(fs::remove_file(with_end(path, &format!(".rebuilt-{}{end}", now.as_micros()))));
     }
     Ok(Repair::Rebuilt { evidence, losses })
@@ -96,12 +96,12 @@ fn keep_evidence(path: &Path, now: Timestamp) -> Result<PathBuf, OpenError> {
     Ok(evidence)
 }
 
-/// Makes the indices anew. Returns whether the board is whole now.
+/// Rebuilds the indices. Returns true if the board is sound then.
 fn reindexed(path: &Path) -> bool {
     let done = open::foreign_writer(path).and_then(|conn| {
         conn.execute_batch("REINDEX").map_err(|error| sqlite("reindex", path, error))?;
         let Schema { found, known } = open::schema(&conn, path)?;
-        // What an earlier schema has of them is migrated.
+        // The migrations compute the counters of an older schema.
         if found == known {
             counts::recount(&conn)
                 .and_then(|()| usage::recount(&conn))
@@ -113,7 +113,7 @@ fn reindexed(path: &Path) -> bool {
     done.is_ok_and(|faults| faults.is_empty())
 }
 
-/// Reads what can be read into a new board.
+/// Copies the readable rows into a new board.
 fn rebuild(path: &Path, draft: &Path, name: &BoardName, now: Timestamp) -> Result<Vec<Loss>, OpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let source = Connection::open_with_flags(path, flags).map_err(|e| sqlite("open", path, e))?;
@@ -137,7 +137,7 @@ fn rebuild(path: &Path, draft: &Path, name: &BoardName, now: Timestamp) -> Resul
         }
     }
     losses.extend(reconcile(&target).map_err(fail)?);
-    // Counters that cannot be read are those of the rows that can.
+    // If the counters cannot be read, the ids of the copied rows are the counters.
     sequence::raise(&target, &sequence::all(&source).unwrap_or_default()).map_err(fail)?;
     target.execute_batch("COMMIT").map_err(fail)?;
     let faults = check::faults(&target, draft)?;
@@ -148,7 +148,7 @@ fn rebuild(path: &Path, draft: &Path, name: &BoardName, now: Timestamp) -> Resul
     }
 }
 
-/// Copies the rows of a table from both ends, as far as they can be read. Returns what is lost, in words.
+/// Copies the readable rows of a table, from both ends. Returns a description of the lost rows.
 fn salvage(source: &Connection, target: &Connection, table: &str) -> rusqlite::Result<Option<String>> {
     let known = columns(source, table).unwrap_or_default();
     let shared: Vec<String> =
@@ -157,7 +157,7 @@ fn salvage(source: &Connection, target: &Connection, table: &str) -> rusqlite::R
         return Ok(Some("the whole table: its definition cannot be read".to_owned()));
     }
     if table == "meta" {
-        // Made anew from the marker; only the counter of uids is worth its row.
+        // The new row of `meta` comes from the marker; only the counter of user ids is copied.
         let uid = source.query_row("SELECT next_uid FROM meta", [], |row| row.get::<_, i64>(0));
         return match uid {
             Ok(uid) => target.execute("UPDATE meta SET next_uid = ?1", [uid]).map(|_| None),
@@ -174,7 +174,8 @@ fn salvage(source: &Connection, target: &Connection, table: &str) -> rusqlite::R
         let scan =
             format!("SELECT {names} FROM \"{table}\" NOT INDEXED ORDER BY {} {order}", key(source, table));
         match read_rows(source, &scan, shared.len(), |row| {
-            // What breaks a constraint is ignored; so are, on the way back, the rows that are there already.
+            // Rows that break a constraint are ignored, and so are, in the second direction, rows that were already
+            // copied.
             if !insert.execute(params_from_iter(row)).is_ok_and(|inserted| inserted == 1) {
                 refused += 1;
             }
@@ -213,7 +214,7 @@ fn read_rows(
     Ok(())
 }
 
-/// Removes what refers to rows that are lost, and gives running tasks whose run is lost a run that recovery can end.
+/// Removes rows that refer to lost rows. A running task whose run is lost gets a new run, which the recovery can end.
 fn reconcile(conn: &Connection) -> rusqlite::Result<Vec<Loss>> {
     let mut losses = Vec::new();
     let mut children: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -246,7 +247,7 @@ fn reconcile(conn: &Connection) -> rusqlite::Result<Vec<Loss>> {
         let what = format!("all about {made} open runs but their numbers; recovery ends them as lost");
         losses.push(Loss { table: "task_runs".to_owned(), what });
     }
-    // A task id is never used again, whatever became of the list of those that were.
+    // A task id is never used again, even if the list of used ids was lost.
     conn.execute("INSERT OR IGNORE INTO task_ids (id) SELECT id FROM tasks", [])?;
     Ok(losses)
 }

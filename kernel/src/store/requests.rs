@@ -1,4 +1,4 @@
-//! Stored replies: a repeated request gets the first one.
+//! Stored replies, which a repeated request gets again.
 
 use rusqlite::{Connection, params};
 
@@ -8,14 +8,14 @@ use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::request::{Caller, Request};
 
-/// How many replies of a run are kept, the latest ones. A client repeats a request before it sends this many others.
+/// Number of latest replies that are kept for a run. A client repeats a request before it sends this many others.
 const OF_A_RUN: u32 = 1000;
 
 impl Tx<'_> {
-    /// Returns the reply to a request, as JSON, where it was answered before.
+    /// Returns the reply to a request, as JSON, if the request was answered before.
     ///
     /// # Errors
-    /// [`Error::Invalid`] when the caller has used the id for another request of the same verb.
+    /// [`Error::Invalid`] if the caller has used the id for another request of the same verb.
     pub(crate) fn stored_reply(&self, request: &Request) -> Result<Option<String>, Error> {
         let Request { caller, verb, id, body } = request;
         let found: Option<(String, String)> = self.conn.find(
@@ -45,7 +45,7 @@ impl Tx<'_> {
         self.conn.count("forget old requests", "DELETE FROM requests WHERE created_at < ?1", [time])
     }
 
-    /// Returns the rows of at most `limit` requests of before a time, and the bytes of their replies.
+    /// Returns the rows of at most `limit` requests from before a time, and the bytes of their replies.
     pub(crate) fn replies_before(&self, time: Timestamp, limit: u32) -> Result<(Vec<i64>, u64), Error> {
         let rows: Vec<(i64, i64)> = self.conn.list(
             "list old requests",

@@ -1,4 +1,4 @@
-//! Rows of any table, as exports and imports see them: columns by name, values as they are stored.
+//! Rows of any table for exports and imports: columns by name, values as they are stored.
 
 use rusqlite::types::{ToSql, ToSqlOutput, Value, ValueRef};
 use rusqlite::{Connection, Row, params_from_iter};
@@ -10,7 +10,7 @@ use super::{bundled, counts, open, usage};
 use crate::model::cell::Cell;
 use crate::model::error::Error;
 
-/// The numbers that were given out last, so that none is given out twice.
+/// Table with the last ids that were used, so that no id is used twice.
 const SEQUENCES: &str = "sqlite_sequence";
 
 impl ToSql for Cell {
@@ -26,7 +26,7 @@ impl ToSql for Cell {
 }
 
 impl From<ValueRef<'_>> for Cell {
-    /// Text that is not UTF-8 is made so: another program may have written it.
+    /// Converts a value. Text that is not UTF-8 is replaced where needed, because another program may have written it.
     fn from(value: ValueRef<'_>) -> Self {
         match value {
             ValueRef::Null => Cell::Null,
@@ -38,7 +38,7 @@ impl From<ValueRef<'_>> for Cell {
     }
 }
 
-/// The tables with a board's rows. What triggers count is none: it follows from the rows.
+/// Returns the tables with a board's rows, without the tables that triggers derive.
 pub(super) fn tables(conn: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut statement = conn.prepare(
         "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' \
@@ -55,13 +55,13 @@ pub(super) fn columns(conn: &Connection, table: &str) -> rusqlite::Result<Vec<St
     rows.collect()
 }
 
-/// The order of an export's rows: their key comes first.
+/// Returns the order of an export's rows: the key columns come first.
 pub(super) fn key(columns: &[String]) -> &'static str {
     if columns.len() > 1 { "1, 2" } else { "1" }
 }
 
 impl Tx<'_> {
-    /// Lists the tables of an export, each with its columns: all but the identity of the file.
+    /// Returns the tables of an export with their columns: all tables but the identity of the file.
     pub(crate) fn tables(&self) -> Result<Vec<(String, Vec<String>)>, Error> {
         let mut names = tables(self.conn).step("read the schema")?;
         names.retain(|name| name != "meta" && !bundled::is_of_copy(name));
@@ -73,7 +73,7 @@ impl Tx<'_> {
         names.into_iter().map(with_columns).collect()
     }
 
-    /// Hands each row of a table to `each`, in the order of its key.
+    /// Calls `each` for each row of a table, in the order of its key.
     pub(crate) fn each_row(
         &self,
         table: &str,
@@ -87,10 +87,10 @@ impl Tx<'_> {
         self.conn.scan("export a table", &sql, [], read, each)
     }
 
-    /// Puts a row into a table.
+    /// Inserts a row into a table.
     pub(crate) fn insert_row(&self, table: &str, columns: &[&str], cells: &[Cell]) -> Result<(), Error> {
         if table == SEQUENCES {
-            // The rows that were put in have left theirs.
+            // The inserted rows have created an entry already.
             self.conn.run(
                 "import a row",
                 "DELETE FROM sqlite_sequence WHERE name = ?1",
@@ -100,7 +100,7 @@ impl Tx<'_> {
         self.put_row("INSERT", table, columns, cells).map(|_| ())
     }
 
-    /// Puts a row into a table unless one with its key is there. Returns whether it did.
+    /// Inserts a row unless its key exists. Returns true if it was inserted.
     pub(crate) fn insert_new_row(
         &self,
         table: &str,
@@ -120,22 +120,22 @@ impl Tx<'_> {
         )
     }
 
-    /// Keeps more pages, for an import of many rows.
+    /// Enlarges the page cache for an import of many rows.
     pub(crate) fn begin_import(&self) -> Result<(), Error> {
         open::cache(self.conn, open::BULK_CACHE).step("begin the import")
     }
 
-    /// Checks references when the transaction is committed, and not at each row.
+    /// Defers the check of references to the commit of the transaction.
     pub(crate) fn defer_references(&self) -> Result<(), Error> {
         self.conn.pragma_update(None, "defer_foreign_keys", true).step("begin the import")
     }
 
-    /// Gives back what an import was given.
+    /// Restores the normal page cache.
     pub(crate) fn end_import(&self) -> Result<(), Error> {
         open::cache(self.conn, open::CACHE).step("end the import")
     }
 
-    /// Returns whether nothing was ever done on the board.
+    /// True if nothing was ever done on the board.
     pub(crate) fn is_empty(&self) -> Result<bool, Error> {
         self.conn.value(
             "look at the board",
@@ -144,12 +144,13 @@ impl Tx<'_> {
         )
     }
 
-    /// Counts the rows that refer to others which are not there.
+    /// Returns the number of rows that refer to missing rows.
     pub(crate) fn count_orphans(&self) -> Result<i64, Error> {
         self.conn.value("check the references", "SELECT count(*) FROM pragma_foreign_key_check", [])
     }
 
-    /// Forgets what belongs to a host: users that were allocated to workers, and the tokens of runs.
+    /// Removes the data of a host: user ids of workers, and tokens of runs. Waiting messages become dead, because the
+    /// former host may have sent them.
     pub(crate) fn forget_host(&self) -> Result<(), Error> {
         self.conn
             .execute_batch(
@@ -161,7 +162,7 @@ impl Tx<'_> {
             .step("forget the former host")
     }
 
-    /// Counts anew what tenants keep.
+    /// Recounts the data of tenants.
     pub(crate) fn recount_usage(&self) -> Result<(), Error> {
         usage::recount(self.conn).step("count what tenants keep")
     }

@@ -1,4 +1,4 @@
-//! The runs.
+//! Queries of runs.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ fn one(conn: &Connection, rest: &str, params: impl rusqlite::Params) -> Result<O
     conn.find("read the run", &format!("SELECT {COLUMNS} FROM task_runs {rest}"), params, read)
 }
 
-/// A run to open.
+/// Run to open.
 pub(crate) struct NewRun<'a> {
     pub(crate) task: &'a TaskId,
     pub(crate) tenant: Option<&'a Tenant>,
@@ -61,7 +61,7 @@ pub(crate) struct NewRun<'a> {
 }
 
 impl<'a> NewRun<'a> {
-    /// A run of the supervisor's, with neither a claim nor a process.
+    /// Returns a run of the supervisor with neither a claim nor a process.
     pub(crate) fn of(task: &'a Task, purpose: Purpose, boot_id: &'a str, now: Timestamp) -> Self {
         NewRun {
             task: &task.id,
@@ -85,7 +85,7 @@ impl<'a> NewRun<'a> {
     }
 }
 
-/// How long an external claim lasts.
+/// Lifetime of an external claim.
 #[derive(Clone, Copy)]
 pub(crate) struct Lease {
     pub(crate) ttl: Duration,
@@ -93,7 +93,7 @@ pub(crate) struct Lease {
     pub(crate) expires_boottime: Duration,
 }
 
-/// What a run's end leaves on it.
+/// Fields of a run that its end sets.
 pub(crate) struct Close<'a> {
     pub(crate) summary: Option<&'a str>,
     pub(crate) error: Option<&'a str>,
@@ -109,7 +109,7 @@ pub(crate) struct Close<'a> {
 }
 
 impl<'a> Close<'a> {
-    /// The end of a run of which no process is known.
+    /// Returns the end of a run without a known process.
     pub(crate) fn of(
         finished: &'a Finished,
         handoff: Option<&'a Handoff>,
@@ -141,20 +141,20 @@ impl Tx<'_> {
         query(self.conn, "WHERE task_id = ?1 ORDER BY id", [task])
     }
 
-    /// Counts the runs of a task.
+    /// Returns the number of a task's runs.
     pub(crate) fn count_runs(&self, task: &TaskId) -> Result<u64, Error> {
         let count: i64 =
             self.conn.value("count runs", "SELECT count(*) FROM task_runs WHERE task_id = ?1", [task])?;
         Ok(count.unsigned_abs())
     }
 
-    /// Returns when the last run of a task ended.
+    /// Returns the end of a task's last run.
     pub(crate) fn last_run_ended(&self, task: &TaskId) -> Result<Option<Timestamp>, Error> {
         let sql = "SELECT ended_at FROM task_runs WHERE task_id = ?1 ORDER BY id DESC LIMIT 1";
         self.conn.find("read the end of the last run", sql, [task], |row| row.get(0)).map(Option::flatten)
     }
 
-    /// Lists the latest runs of a task, oldest first. The newest have their texts, as far as there is room.
+    /// Returns the latest runs of a task, oldest first. The newest have their texts, as far as there is space.
     pub(crate) fn latest_runs(&self, task: &TaskId, room: Room) -> Result<Excerpt<Run>, Error> {
         let limit = limits::REPLY_ROWS;
         let mut part = within(self.conn, "ORDER BY id DESC LIMIT ?2", params![task, limit + 1], room, limit)?;
@@ -162,7 +162,8 @@ impl Tx<'_> {
         self.with_spent(part)
     }
 
-    /// Lists the runs of a task after one of them, oldest first, at most `limit`. They have their texts, as far as there is room.
+    /// Returns up to `limit` runs of a task after a given run, oldest first. They have their texts, as far as there is
+    /// space.
     pub(crate) fn runs_after(
         &self,
         task: &TaskId,
@@ -180,7 +181,7 @@ impl Tx<'_> {
         self.with_spent(part)
     }
 
-    /// Returns the open runs of the supervisor's and of others, with what they have used so far.
+    /// Returns all open runs, of the supervisor and of others, with their use so far.
     pub(crate) fn open_runs_with_spent(&self) -> Result<Vec<Run>, Error> {
         let rows = self.open_runs()?;
         self.with_spent(Excerpt { rows, more: false }).map(|part| part.rows)
@@ -194,7 +195,7 @@ impl Tx<'_> {
         Ok(part)
     }
 
-    /// Reads every run, for what cannot be read.
+    /// Reads all runs, to find values that cannot be read.
     pub(crate) fn read_all_runs(&self) -> Result<(), Error> {
         self.conn.scan("read all runs", &format!("SELECT {COLUMNS} FROM task_runs"), [], read, |_| Ok(()))
     }
@@ -229,8 +230,8 @@ impl Tx<'_> {
         )
     }
 
-    /// How long the latest turns of a task before this run took, the last one first, up to one that came to anything else. There
-    /// are more of them than make the longest pause.
+    /// Returns the lengths of a task's latest turns before a run, the last turn first, up to the first run that was no
+    /// turn. The limit is above the number of turns that leads to the longest pause.
     pub(crate) fn lengths_of_turns(&self, task: &TaskId, before: RunId) -> Result<Vec<Duration>, Error> {
         let turns: Vec<(bool, Timestamp, Timestamp)> = self.conn.list(
             "read the lengths of turns",
@@ -243,7 +244,7 @@ impl Tx<'_> {
         Ok(turns.map(|(_, from, to)| to.since(from)).collect())
     }
 
-    /// Lists the open runs of these tasks that were asked to end.
+    /// Returns the open runs of these tasks that were asked to end.
     pub(crate) fn ending_runs_of(&self, tasks: &[&TaskId]) -> Result<Vec<(TaskId, RunId)>, Error> {
         let tasks = to_json(&tasks)?;
         self.conn.list(
@@ -255,7 +256,7 @@ impl Tx<'_> {
         )
     }
 
-    /// Lists those of these tasks whose last run met a limit of its service, each with the exit code that said so.
+    /// Returns the tasks among these whose last run met a limit of its service, each with the exit code that reported it.
     pub(crate) fn limited_of(&self, tasks: &[&TaskId]) -> Result<Vec<(TaskId, Option<i32>)>, Error> {
         let tasks = to_json(&tasks)?;
         self.conn.list(
@@ -296,7 +297,7 @@ impl Tx<'_> {
         Ok(id)
     }
 
-    /// Records what was decided about an open run. Returns whether it was open.
+    /// Stores the verdict about an open run. Returns false if the run was not open.
     pub(crate) fn record_verdict(
         &self,
         id: RunId,
@@ -313,18 +314,18 @@ impl Tx<'_> {
         )
     }
 
-    /// Returns who decided about a run.
+    /// Returns the author of a run's verdict.
     pub(crate) fn verdict_by(&self, id: RunId) -> Result<Option<String>, Error> {
         self.conn.value("read the run", "SELECT verdict_by FROM task_runs WHERE id = ?1", [id])
     }
 
-    /// Records why an open run is to be ended. Returns whether it was open.
+    /// Stores the reason for which an open run has to end. Returns false if the run was not open.
     pub(crate) fn record_stop(&self, id: RunId, reason: StopReason, now: Timestamp) -> Result<bool, Error> {
         self.conn.alter("record the stop", "UPDATE task_runs SET status = 'ending', stop_reason = ?2, ending_since = coalesce(ending_since, ?3) \
          WHERE id = ?1 AND ended_at IS NULL", params![id, reason, now])
     }
 
-    /// Records where an open run works. Returns its task; none where it is not open.
+    /// Stores the workspace of an open run. Returns its task; none if the run is not open.
     pub(crate) fn set_run_workspace(
         &self,
         id: RunId,
@@ -364,7 +365,7 @@ impl Tx<'_> {
         )
     }
 
-    /// Gives an open external run a token, in the place of one that it had. Returns whether it was open.
+    /// Stores the token of an open external run, in place of an earlier token. Returns false if there is no such run.
     pub(crate) fn set_token(&self, id: RunId, hash: &[u8; 32]) -> Result<bool, Error> {
         self.conn.alter(
             "store the token",
@@ -373,7 +374,7 @@ impl Tx<'_> {
         )
     }
 
-    /// Closes an open run. Returns whether it was open.
+    /// Closes an open run. Returns false if the run was not open.
     pub(crate) fn close_run(&self, id: RunId, end: &Close<'_>) -> Result<bool, Error> {
         self.count_closed(id)?;
         self.conn.alter(
@@ -409,8 +410,8 @@ impl Tx<'_> {
             .map(Option::flatten)
     }
 
-    /// Lets a run that came to nothing stand for the one before it too, if that came to nothing as well. Returns the run whose
-    /// place it takes.
+    /// Merges a run that came to nothing with the run before it, if that came to nothing as well: the earlier row is
+    /// removed, and the later counts the tries. Returns the removed run.
     pub(crate) fn gather_tries(&self, task: &TaskId, id: RunId) -> Result<Option<RunId>, Error> {
         let before: Option<(RunId, Option<u32>)> = self.conn.find(
             "read the run before",
@@ -430,7 +431,7 @@ impl Tx<'_> {
         Ok(Some(before))
     }
 
-    /// Replaces what a completed run handed over.
+    /// Replaces the handoff of a completed run.
     pub(crate) fn edit_handoff(
         &self,
         id: RunId,

@@ -1,4 +1,4 @@
-//! The schedules, and what became of their ticks.
+//! Queries of schedules and their ticks.
 
 use rusqlite::{Row, params};
 
@@ -10,7 +10,7 @@ use crate::model::error::Error;
 use crate::model::id::{ScheduleName, TaskId};
 use crate::model::schedule::{Schedule, ScheduleSpec, ScheduleTick};
 
-/// How many ticks of a schedule are kept, beside those that wait.
+/// Number of ticks of a schedule that are kept, beside the waiting ones.
 const KEPT: u32 = 100;
 
 const COLUMNS: &str = "name, spec, decided, next, defined_at";
@@ -39,7 +39,7 @@ fn read_tick(row: &Row<'_>) -> rusqlite::Result<ScheduleTick> {
 }
 
 impl Tx<'_> {
-    /// Lists the schedules by name.
+    /// Returns the schedules by name.
     pub(crate) fn schedules(&self) -> Result<Vec<Schedule>, Error> {
         let sql = format!("SELECT {COLUMNS} FROM schedules ORDER BY name");
         self.conn.list("list the schedules", &sql, [], read)
@@ -50,7 +50,7 @@ impl Tx<'_> {
         self.conn.find("read the schedule", &sql, [name], read)
     }
 
-    /// Lists schedules whose next tick has come, the longest due first.
+    /// Returns schedules with a due tick, the longest due first.
     pub(crate) fn due_schedules(&self, now: Timestamp, limit: u32) -> Result<Vec<Schedule>, Error> {
         let sql = format!(
             "SELECT {COLUMNS} FROM schedules INDEXED BY schedules_next WHERE next <= ?1 ORDER BY next LIMIT ?2"
@@ -58,13 +58,13 @@ impl Tx<'_> {
         self.conn.list("list due schedules", &sql, params![now, limit], read)
     }
 
-    /// Returns the time of the next tick of all.
+    /// Returns the time of the next tick of all schedules.
     pub(crate) fn next_tick(&self) -> Result<Option<Timestamp>, Error> {
         let sql = "SELECT min(next) FROM schedules INDEXED BY schedules_next WHERE next IS NOT NULL";
         self.conn.value("read the next tick", sql, [])
     }
 
-    /// Stores a schedule in the place of one of its name.
+    /// Stores a schedule, in place of a schedule with its name.
     pub(crate) fn store_schedule(&self, schedule: &Schedule) -> Result<(), Error> {
         let Schedule { name, spec, decided, next, defined_at } = schedule;
         self.conn.run(
@@ -75,7 +75,7 @@ impl Tx<'_> {
         )
     }
 
-    /// Notes up to which time the ticks of a schedule are decided, and the next one.
+    /// Stores the time up to which the ticks of a schedule are decided, and the next tick.
     pub(crate) fn set_decided(
         &self,
         name: &ScheduleName,
@@ -91,7 +91,7 @@ impl Tx<'_> {
         self.conn.run("forget the schedule", "DELETE FROM schedules WHERE name = ?1", [name])
     }
 
-    /// Stores what became of a tick, once, and forgets the oldest.
+    /// Stores a new tick, and removes the oldest.
     pub(crate) fn insert_tick(&self, name: &ScheduleName, tick: &ScheduleTick) -> Result<(), Error> {
         let missed = i64::try_from(tick.missed).unwrap_or(i64::MAX);
         self.conn.run(
@@ -117,7 +117,7 @@ impl Tx<'_> {
         )
     }
 
-    /// Stores what became of a tick that has waited.
+    /// Stores the result of a tick that has waited.
     pub(crate) fn settle_tick(&self, name: &ScheduleName, tick: &ScheduleTick) -> Result<(), Error> {
         self.conn.run(
             "store the tick",
@@ -126,14 +126,14 @@ impl Tx<'_> {
         )
     }
 
-    /// Lists the latest ticks of a schedule, the newest first.
+    /// Returns the latest ticks of a schedule, the newest first.
     pub(crate) fn ticks_of(&self, name: &ScheduleName, limit: u32) -> Result<Vec<ScheduleTick>, Error> {
         let sql =
             format!("SELECT {TICKS} FROM schedule_ticks WHERE schedule = ?1 ORDER BY tick DESC LIMIT ?2");
         self.conn.list("list the ticks", &sql, params![name, limit], read_tick)
     }
 
-    /// Lists schedules that are not paused and whose latest tick that was carried out failed, each with that tick.
+    /// Returns the active schedules whose latest executed tick failed, each with that tick.
     pub(crate) fn failed_schedules(&self) -> Result<Vec<(ScheduleName, ScheduleTick)>, Error> {
         let sql = format!(
             "SELECT schedule, {TICKS} FROM schedule_ticks WHERE outcome = 'failed' AND id IN (SELECT \
@@ -153,7 +153,7 @@ impl Tx<'_> {
         self.conn.find("read the tick", &sql, params![name, at], read_tick)
     }
 
-    /// Lists ticks whose command is to be carried out, oldest first.
+    /// Returns ticks whose command is to be carried out, oldest first.
     pub(crate) fn due_ticks(&self, limit: u32) -> Result<Vec<(ScheduleName, Timestamp)>, Error> {
         let sql = "SELECT schedule, min(tick) FROM schedule_ticks INDEXED BY schedule_ticks_due \
              WHERE outcome = 'due' GROUP BY schedule ORDER BY min(tick) LIMIT ?1";
@@ -166,7 +166,7 @@ impl Tx<'_> {
         self.conn.value::<i64>("count the due commands", sql, [name]).map(i64::unsigned_abs)
     }
 
-    /// Returns the oldest tick of a schedule that waits.
+    /// Returns the oldest waiting tick of a schedule.
     pub(crate) fn oldest_queued(&self, name: &ScheduleName) -> Result<Option<ScheduleTick>, Error> {
         let sql = format!(
             "SELECT {TICKS} FROM schedule_ticks INDEXED BY schedule_ticks_queued \
@@ -181,7 +181,7 @@ impl Tx<'_> {
         self.conn.value::<i64>("count the waiting ticks", sql, [name]).map(i64::unsigned_abs)
     }
 
-    /// Lists the schedules with a tick that waits and no task that is open.
+    /// Returns the schedules with a waiting tick and without an open task.
     pub(crate) fn released_schedules(&self, limit: u32) -> Result<Vec<ScheduleName>, Error> {
         self.conn.list(
             "look for waiting ticks",
@@ -194,7 +194,7 @@ impl Tx<'_> {
         )
     }
 
-    /// Lists the tasks of a schedule that are open, oldest tick first.
+    /// Returns the open tasks of a schedule, oldest tick first.
     pub(crate) fn open_of_schedule(&self, name: &ScheduleName, limit: u32) -> Result<Vec<TaskId>, Error> {
         self.conn.list(
             "list the open tasks of the schedule",

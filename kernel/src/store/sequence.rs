@@ -1,10 +1,10 @@
-//! The counters behind ids that are never given out twice, also when the rows that had them are gone.
+//! Counters of ids that are never used twice, even after their rows are gone.
 
 use std::collections::BTreeMap;
 
 use rusqlite::Connection;
 
-/// The highest id that each table has given out.
+/// Highest id that each table has used.
 pub(super) type Counters = BTreeMap<String, i64>;
 
 /// Returns the counters of all tables that have one.
@@ -17,7 +17,7 @@ pub(super) fn all(conn: &Connection) -> rusqlite::Result<Counters> {
     rows.collect()
 }
 
-/// Lets no id up to these be given out any more, nor that of an event which was folded.
+/// Raises the counters, so that no id up to these floors is used again, nor the id of a folded event.
 pub(super) fn raise(conn: &Connection, floors: &Counters) -> rusqlite::Result<()> {
     let folded: i64 =
         conn.query_row("SELECT ifnull(max(event_id), 0) FROM event_horizon", [], |row| row.get(0))?;

@@ -1,4 +1,4 @@
-//! What the agents of runs say that they have used.
+//! Queries of the use that agents report.
 
 use rusqlite::{Row, params};
 
@@ -33,7 +33,8 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Spent> {
 }
 
 impl Tx<'_> {
-    /// Returns the tokens that a run itself has used: where its agent counts by session, the difference to the run of its task before it there.
+    /// Returns the tokens that a run itself has used. If its agent counts by session, this is the growth since the
+    /// earlier run.
     pub(crate) fn used_by(&self, run: &Run, spent: &Spent) -> Result<Tokens, Error> {
         let told = spent.tokens();
         let before = match (spent.counters, &spent.session) {
@@ -43,7 +44,7 @@ impl Tx<'_> {
         Ok(before.map_or(told, |before| told.since(before)))
     }
 
-    /// Keeps what a run has used, in the place of what was known of it before; `used` are its own tokens.
+    /// Stores the use of a run, in place of earlier values. `used` are the run's own tokens.
     pub(crate) fn put_spent(&self, run: &Run, spent: &Spent, used: Tokens) -> Result<(), Error> {
         let session = match spent.counters {
             Counters::OfRun => None,
@@ -73,7 +74,7 @@ impl Tx<'_> {
         )
     }
 
-    /// The counters of a session at the end of the last run of the same task in it.
+    /// Returns the counters of a session at the end of the task's previous run in it.
     fn session_counters(&self, run: &Run, session: &str) -> Result<Option<Tokens>, Error> {
         let read = |row: &Row<'_>| {
             let (input, cached) = (count(row, "session_input")?, count(row, "session_cached")?);
@@ -89,8 +90,8 @@ impl Tx<'_> {
         )
     }
 
-    /// Returns the last run that was executed for the task of a run, by the same profile and for the same purpose, with the
-    /// session that its agent has named; none where it has named none.
+    /// Returns the last executed run of the same task with the same profile and purpose, with its session; none if its
+    /// agent named no session.
     pub(crate) fn session_before(&self, run: &Run) -> Result<Option<(RunId, String)>, Error> {
         let found = self.conn.find(
             "read the session of the run before",
@@ -104,7 +105,7 @@ impl Tx<'_> {
         Ok(found.and_then(|(run, session)| Some((run, session?))))
     }
 
-    /// Returns what a run has used, where its agent has said it.
+    /// Returns the use of a run, if its agent has reported any.
     pub(crate) fn spent_of(&self, run: RunId) -> Result<Option<Spent>, Error> {
         self.conn.find(
             "read what the run used",

@@ -1,4 +1,5 @@
-//! Whether a database that another program writes is as it was: told by the times of its files, so that a look at one which rests reads nothing.
+//! Detects changes of a database that another program writes, by the times of its files, so that nothing is read from an
+//! idle file.
 
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt as _;
@@ -7,12 +8,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::model::projection::{FileStamp, Stamp};
 
-/// For how long after a write the times of a file may stay the same though it is written again: they advance by a tick of the kernel, on some file
-/// systems by two seconds (FAT).
+/// Time after a write during which a further write may leave the file's times unchanged. They advance with a tick of the
+/// kernel, on some file systems in steps of two seconds (FAT).
 const TICK: Duration = Duration::from_secs(2);
 
 impl Stamp {
-    /// Looks at the file and its log.
+    /// Reads the stamp of the file and its log.
     pub(crate) fn of(path: &Path) -> Self {
         let log: OsString = [path.as_os_str(), "-wal".as_ref()].into_iter().collect();
         Self([path, log.as_ref()].map(|path| {
@@ -27,7 +28,7 @@ impl Stamp {
         }))
     }
 
-    /// Whether each write after now changes it.
+    /// True if every write after `now` changes the stamp.
     pub(crate) fn is_settled(&self, now: SystemTime) -> bool {
         let settled = now.checked_sub(TICK).and_then(|at| at.duration_since(UNIX_EPOCH).ok());
         let settled = settled.map_or(0, |at| i64::try_from(at.as_secs()).unwrap_or(i64::MAX));

@@ -1,4 +1,4 @@
-//! The forms that a statement of the board has. Each is prepared once for a connection, and its failure names the step.
+//! Forms of SQL statements. Each statement is prepared once per connection, and its failure names the step.
 
 use rusqlite::types::FromSql;
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Params, Row};
@@ -6,9 +6,9 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Params, Row}
 use super::convert::Step as _;
 use crate::model::error::Error;
 
-/// Statements by what comes of them.
+/// Statements by the form of their result.
 pub(super) trait Statement {
-    /// Does something with a prepared statement.
+    /// Runs an act on a prepared statement.
     fn with<T>(
         &self,
         step: &'static str,
@@ -16,22 +16,22 @@ pub(super) trait Statement {
         act: impl FnOnce(&mut CachedStatement<'_>) -> rusqlite::Result<T>,
     ) -> Result<T, Error>;
 
-    /// Changes rows. Returns how many.
+    /// Changes rows. Returns their number.
     fn count(&self, step: &'static str, sql: &str, params: impl Params) -> Result<usize, Error> {
         self.with(step, sql, |statement| statement.execute(params))
     }
 
-    /// Changes whatever rows there are.
+    /// Changes any number of rows.
     fn run(&self, step: &'static str, sql: &str, params: impl Params) -> Result<(), Error> {
         self.count(step, sql, params).map(drop)
     }
 
-    /// Changes a row. Returns whether there was one.
+    /// Changes a row. Returns true if it exists.
     fn alter(&self, step: &'static str, sql: &str, params: impl Params) -> Result<bool, Error> {
         self.count(step, sql, params).map(|rows| rows == 1)
     }
 
-    /// Puts a row in. Returns its number.
+    /// Inserts a row. Returns its number.
     fn insert(&self, step: &'static str, sql: &str, params: impl Params) -> Result<i64, Error> {
         self.with(step, sql, |statement| statement.insert(params))
     }
@@ -47,7 +47,7 @@ pub(super) trait Statement {
         self.with(step, sql, |statement| statement.query_map(params, read)?.collect())
     }
 
-    /// Hands each row to `each`, which may fail in its own way.
+    /// Calls `each` for each row; its failure is returned as it is.
     fn scan<T>(
         &self,
         step: &'static str,
@@ -78,7 +78,7 @@ pub(super) trait Statement {
         self.with(step, sql, |statement| statement.query_row(params, read).optional())
     }
 
-    /// Reads the first row; it is an error that there is none.
+    /// Reads the first row. Its absence is an error.
     fn fetch<T>(
         &self,
         step: &'static str,

@@ -1,4 +1,4 @@
-//! The tasks that something may be wrong about.
+//! Query of the tasks that the diagnosis examines.
 
 use rusqlite::params;
 
@@ -9,13 +9,14 @@ use crate::model::error::Error;
 use crate::model::id::TaskId;
 use crate::model::suspect::Suspect;
 
-/// The most that are examined.
+/// Largest number of examined tasks.
 const MOST: u32 = 10_000;
 
 impl Tx<'_> {
-    /// Lists them: one, or all.
+    /// Returns the tasks to examine: one, or all.
     pub(crate) fn suspects(&self, task: Option<&TaskId>, now: Timestamp) -> Result<Vec<Suspect>, Error> {
-        // The last transition says since when; where it was folded, the last change of the row is the best there is.
+        // `since` is the time of the last transition. If its event was folded, the last change of the row is the best
+        // estimate.
         self.conn.list("look for what is wrong", "SELECT t.id, t.title, t.status, t.assignee, t.consecutive_failures, t.failed_checks, t.last_failure_error, t.block_kind, t.block_reason, \
            t.nonspawnable, t.not_before, t.mission, \
            t.last_block_kind IS NOT NULL OR t.status IN ('blocked', 'ready', 'triage') AS was_blocked, \

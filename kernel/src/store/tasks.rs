@@ -1,4 +1,4 @@
-//! The tasks.
+//! Queries of tasks.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ columns! {
     workspace_kind: String::new(), why: None, status_since: None, attempts: None, last_run_ended_at: None
 }
 
-/// Where the columns come from.
+/// Tables of the columns.
 pub(super) const FROM: &str = "FROM tasks t LEFT JOIN task_runs r ON r.id = t.current_run_id";
 
 /// Reads a row that begins with the columns of a task.
@@ -49,12 +49,12 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Task> {
     Ok(task)
 }
 
-/// The directory that a workspace names itself, which is known before anything runs in it.
+/// Returns the directory that a workspace itself names, which is known before the first run.
 fn named_directory(workspace: &str) -> Option<String> {
     workspace.strip_prefix("dir:").map(str::to_owned)
 }
 
-/// What the state machine and the rules need of a task.
+/// Fields of a task that the state machine and the rules need.
 pub(crate) struct Standing {
     pub(crate) state: State,
     pub(crate) tenant: Option<Tenant>,
@@ -69,14 +69,14 @@ pub(crate) struct Standing {
     pub(crate) goal_turns: u32,
 }
 
-/// What a state is read from.
+/// Columns that determine a state.
 const STATE: &str =
     "t.status, t.not_before, t.completed_at, t.current_run_id, t.block_kind, t.unchecked_run, r.verdict";
-/// What a standing is read from beside its state.
+/// Columns of a standing beside its state.
 const STANDING: &str = "t.tenant, t.consecutive_failures, t.max_retries, t.last_block_kind, t.block_recurrences, \
     t.check_command, t.max_checks, t.failed_checks, t.goal_mode, t.goal_max_turns, t.goal_turns";
 
-/// Who makes a task, and how it starts.
+/// Fields of a new task that the board determines.
 pub(crate) struct Birth<'a> {
     pub(crate) id: &'a TaskId,
     pub(crate) state: State,
@@ -88,7 +88,7 @@ pub(crate) struct Birth<'a> {
     pub(crate) now: Timestamp,
 }
 
-/// Where an imported task stands.
+/// State of an imported task.
 pub(crate) struct Place<'a> {
     pub(crate) state: State,
     pub(crate) why: Option<&'a str>,
@@ -110,7 +110,7 @@ impl Tx<'_> {
         )
     }
 
-    /// Reads where a task stands.
+    /// Returns the standing of a task.
     pub(crate) fn standing(&self, id: &TaskId) -> Result<Option<Standing>, Error> {
         self.conn.find(
             "read where the task stands",
@@ -120,7 +120,7 @@ impl Tx<'_> {
         )
     }
 
-    /// Reads a task and where it stands.
+    /// Returns a task and its standing.
     pub(crate) fn find_task_standing(&self, id: &TaskId) -> Result<Option<(Task, Standing)>, Error> {
         self.conn.find(
             "read the task",
@@ -130,12 +130,12 @@ impl Tx<'_> {
         )
     }
 
-    /// Reads every task, for what cannot be read.
+    /// Reads all tasks, to find values that cannot be read.
     pub(crate) fn read_all_tasks(&self) -> Result<(), Error> {
         self.conn.scan("read all tasks", &format!("SELECT {COLUMNS} {FROM}"), [], read, |_| Ok(()))
     }
 
-    /// Hands every task's state to `each`.
+    /// Calls `each` for the state of every task.
     pub(crate) fn each_task_state(
         &self,
         mut each: impl FnMut(TaskId, State) -> Result<(), Error>,
@@ -196,14 +196,15 @@ impl Tx<'_> {
         columns::insert(self.conn, "tasks", &row, "store the task").map(drop)
     }
 
-    /// Puts an imported task where it stands.
+    /// Sets the state of an imported task.
     pub(crate) fn place_task(&self, id: &TaskId, place: &Place<'_>) -> Result<(), Error> {
         let (kind, _) = columns_of(place.state);
         self.conn.run("place the task", "UPDATE tasks SET status = ?2, block_kind = ?3, block_reason = ?4, completed_at = ?5, work_by = ?6 \
                  WHERE id = ?1", params![id, place.state.status(), kind, place.why, place.completed_at, place.work_by])
     }
 
-    /// Moves a task to a new state, fenced by the status and the run it is expected to have. Returns whether it did.
+    /// Moves a task to a new state. The condition on its status and run is a fence: returns false if the task has
+    /// changed.
     pub(crate) fn set_task_state(
         &self,
         id: &TaskId,
@@ -240,19 +241,19 @@ impl Tx<'_> {
         ])
     }
 
-    /// Forgets the work that a task has handed over: it is to be done again.
+    /// Removes the handed-over work of a task that is to be done again.
     pub(crate) fn forget_unchecked_work(&self, id: &TaskId) -> Result<(), Error> {
         let sql = "UPDATE tasks SET unchecked_run = NULL, work_by = NULL WHERE id = ?1";
         self.conn.run("forget the unchecked work", sql, [id])
     }
 
-    /// Replaces what a person reads on a blocked task.
+    /// Replaces the block reason and the question of a blocked task.
     pub(crate) fn set_request(&self, id: &TaskId, reason: &str, question: &Question) -> Result<(), Error> {
         let sql = "UPDATE tasks SET block_reason = ?2, question = ?3 WHERE id = ?1";
         self.conn.run("store the request", sql, params![id, reason, to_json(question)?])
     }
 
-    /// Returns whether a task's approval is missing or given; none where it needs none.
+    /// Returns the state of a task's approval; none for a task that needs no approval.
     pub(crate) fn approval_of(&self, id: &TaskId) -> Result<Option<ApprovalState>, Error> {
         self.conn.value("read the task", "SELECT approval FROM tasks WHERE id = ?1", [id])
     }
@@ -261,15 +262,15 @@ impl Tx<'_> {
         self.conn.value("read the task", "SELECT nonspawnable FROM tasks WHERE id = ?1", [id])
     }
 
-    /// Returns the first tasks, at most `limit`, whose ids begin with this one, itself included.
+    /// Returns the first tasks, at most `limit`, whose ids begin with this id, which is included.
     pub(crate) fn ids_from(&self, beginning: &TaskId, limit: u32) -> Result<Vec<TaskId>, Error> {
-        // No character of an id comes after this one.
+        // `~` sorts after every character of an id.
         let end = format!("{beginning}~");
         let sql = "SELECT id FROM tasks WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3";
         self.conn.list("read the ids", sql, params![beginning, end, limit], |row| row.get(0))
     }
 
-    /// Returns which of these tasks nothing can spawn, and why.
+    /// Returns the tasks among these that nothing can spawn, with the reasons.
     pub(crate) fn nonspawnable_of(&self, ids: &[&TaskId]) -> Result<BTreeMap<TaskId, String>, Error> {
         self.conn.list(
             "read the tasks",
@@ -284,8 +285,8 @@ impl Tx<'_> {
         self.conn.list("list the directories in use", "SELECT DISTINCT substr(workspace, 5) FROM tasks WHERE status <> 'archived' AND workspace GLOB 'dir:*'", [], |row| row.get(0))
     }
 
-    /// Returns each workspace once that tasks which are not archived name, but for scratch: a walk from one value to the next
-    /// through their index.
+    /// Returns the workspaces other than scratch that unarchived tasks name, each once. The query steps through the index
+    /// from value to value.
     pub(crate) fn workspaces_in_use(&self) -> Result<Vec<String>, Error> {
         self.conn.list(
             "list the workspaces in use",
@@ -307,10 +308,10 @@ impl Tx<'_> {
     ), params![after, limit], read)
     }
 
-    /// Returns the user of a task's workers, where it has one.
+    /// Returns the user id of a task's workers, if it has one.
     ///
     /// # Errors
-    /// When there is no such task, and when the store cannot be read.
+    /// For a task that does not exist, and for a failure of the store.
     pub(crate) fn worker_uid_of(&self, id: &TaskId) -> Result<Option<u32>, Error> {
         let sql = "SELECT worker_uid FROM tasks WHERE id = ?1";
         self.conn
@@ -348,7 +349,7 @@ fn read_standing(row: &Columns<'_, '_>) -> rusqlite::Result<Standing> {
     })
 }
 
-/// The columns of a state.
+/// Columns of a state.
 struct Found {
     status: Status,
     not_before: Option<Timestamp>,
@@ -392,7 +393,7 @@ impl Found {
     }
 }
 
-/// A value that the status of its task requires.
+/// Returns a value that the task's status requires, or an error if the column has none.
 fn known<T>(value: Option<T>, column: &str) -> rusqlite::Result<T> {
     value.ok_or_else(|| rusqlite::Error::InvalidColumnType(0, column.to_owned(), Type::Null))
 }

@@ -1,4 +1,4 @@
-//! The rows of one tenant, as its export has them: what belongs to its tasks, and nothing that names another tenant's.
+//! Rows of one tenant for its export: the rows that belong to its tasks, without references to other tenants.
 
 use std::collections::BTreeSet;
 
@@ -14,12 +14,12 @@ use crate::model::id::{Digest, Tenant};
 
 const TASKS: &str = "(SELECT id FROM tasks WHERE tenant = ?1)";
 const RUNS: &str = "(SELECT r.id FROM task_runs r JOIN tasks t ON t.id = r.task_id WHERE t.tenant = ?1)";
-/// The missions of its tasks, which are named after the tasks that they began with.
+/// Missions of the tenant's tasks, named after their first tasks.
 const MISSIONS: &str = "(SELECT id FROM tasks WHERE tenant = ?1 UNION \
      SELECT mission FROM tasks WHERE tenant = ?1 AND mission NOT IN (SELECT id FROM tasks WHERE tenant <> ?1))";
 
-/// Which rows of a table are a tenant's, as a condition; none where a table is of the board or of the host. A table that is not
-/// named here is left out.
+/// Returns the condition for a tenant's rows of a table; none for a table of the board or the host. A table that is not
+/// listed is left out.
 fn condition(table: &str) -> Option<String> {
     Some(match table {
         "tasks" => "tenant = ?1".to_owned(),
@@ -41,13 +41,13 @@ fn condition(table: &str) -> Option<String> {
         "proposals" => format!("task_id IN {TASKS} AND subject IN {TASKS}"),
         "spend" => format!("tenant = ?1 AND (mission = '' OR mission IN {MISSIONS})"),
         "day_usage" => "scope = 'tenant' AND name = ?1".to_owned(),
-        // Up to where the log was folded: without it the states of folded tasks mean nothing.
+        // The start of the log, without which the states of folded tasks have no meaning.
         "event_horizon" => "?1 IS NOT NULL".to_owned(),
         _ => return None,
     })
 }
 
-/// How a column is read: what it names of another tenant is nothing, and secrets stay here.
+/// Returns the expression for a column: a reference to another tenant becomes NULL, and so does a secret.
 fn column(table: &str, name: &str) -> String {
     let only = |of: &str| format!("CASE WHEN \"{name}\" IN {of} THEN \"{name}\" END");
     match (table, name) {
@@ -62,13 +62,14 @@ fn column(table: &str, name: &str) -> String {
 }
 
 impl Tx<'_> {
-    /// Returns whether any task has this tenant.
+    /// True if any task belongs to this tenant.
     pub(crate) fn has_tenant(&self, tenant: &Tenant) -> Result<bool, Error> {
         let sql = "SELECT EXISTS (SELECT 1 FROM tasks WHERE tenant = ?1)";
         self.conn.value("look for the tenant", sql, [StoredTenant(Some(tenant))])
     }
 
-    /// Hands each row of a table that is a tenant's to `each`, in the order of its key. Returns whether the table can have any.
+    /// Calls `each` for each of a tenant's rows of a table, in the order of its key. Returns false for a table without
+    /// tenant rows.
     pub(crate) fn each_row_of(
         &self,
         tenant: &Tenant,
@@ -84,7 +85,7 @@ impl Tx<'_> {
         Ok(true)
     }
 
-    /// Returns the digests of what is attached to the tasks of a tenant.
+    /// Returns the digests of the attachments of a tenant's tasks.
     pub(crate) fn digests_of(&self, tenant: &Tenant) -> Result<BTreeSet<Digest>, Error> {
         let sql = format!("SELECT DISTINCT sha256 FROM task_attachments WHERE task_id IN {TASKS}");
         let found: Vec<Digest> =

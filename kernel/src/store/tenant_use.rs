@@ -1,4 +1,4 @@
-//! What the runs of a tenant have used, added up from their rows.
+//! Use of resources by the runs of a tenant, computed from their rows.
 
 use rusqlite::Row;
 use serde_json::Value;
@@ -33,7 +33,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<(Timestamp, RunsUse)> {
 }
 
 impl Tx<'_> {
-    /// Hands what each run of a tenant's tasks has used to `each`, with when it began. Reads each of them.
+    /// Calls `each` for each run of a tenant's tasks, with its start and its use. Reads all these runs.
     pub(crate) fn each_use_of(
         &self,
         tenant: &Tenant,
@@ -54,7 +54,7 @@ impl Tx<'_> {
         )
     }
 
-    /// Returns how many files are attached to the tasks of a tenant, and their bytes.
+    /// Returns the number of attachments of a tenant's tasks, and their bytes.
     pub(crate) fn attached_by(&self, tenant: &Tenant) -> Result<(u64, u64), Error> {
         let sql = "SELECT count(*), ifnull(sum(a.size), 0) FROM tasks t JOIN task_attachments a ON a.task_id = t.id \
                WHERE t.tenant = ?1";

@@ -1,4 +1,4 @@
-//! A database and its transactions. Every query of the board is a method of [`Tx`], in the file of its table.
+//! Database connections and transactions. Every query of the board is a method of [`Tx`], in the file of its table.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,21 +13,22 @@ use super::open_error::OpenError;
 use super::statement::Statement as _;
 use crate::model::error::{COMMIT, Error};
 
-/// How many operations of the virtual machine of `SQLite` are one step: fewer would cost time, and more would not show short statements.
+/// Operations of SQLite's virtual machine per counted step. A smaller step would cost time; with a larger step, short
+/// statements would not show.
 const STEP: i32 = 1000;
 
-/// An open board. One transaction at a time.
+/// Open board, with one transaction at a time.
 pub(crate) struct Database {
     pub(super) conn: Connection,
 }
 
 impl Database {
-    /// Opens a board to write.
+    /// Opens a board for writing.
     pub(crate) fn writer(path: &Path) -> Result<Self, OpenError> {
         Ok(Self { conn: open::writer(path)? })
     }
 
-    /// Opens a board that cannot be written through what is returned.
+    /// Opens a board for reading only.
     pub(crate) fn reader(path: &Path) -> Result<Self, OpenError> {
         Ok(Self { conn: open::reader(path)? })
     }
@@ -38,17 +39,17 @@ impl Database {
             steps.fetch_add(1, Ordering::Relaxed);
             false
         };
-        // It fails for a connection of another program alone, and this one is our own.
+        // The call fails only for a connection that another program owns, and this connection is our own.
         drop(self.conn.progress_handler(STEP, Some(count)));
     }
 
-    /// Begins to write: nobody else can until the transaction is over.
+    /// Begins to write. No other connection can write until the transaction is over.
     pub(crate) fn write(&self) -> Result<Tx<'_>, Error> {
         begin_to_write(&self.conn)?;
         Ok(Tx { conn: &self.conn })
     }
 
-    /// Begins to read one consistent moment of the board.
+    /// Begins to read the board at one consistent moment.
     pub(crate) fn read(&self) -> Result<Tx<'_>, Error> {
         self.conn.run("begin to read", "BEGIN", [])?;
         Ok(Tx { conn: &self.conn })
@@ -59,7 +60,7 @@ impl Database {
         self.conn.pragma_query_value(None, "data_version", |row| row.get(0)).step("read the data version")
     }
 
-    /// Makes room in the write-ahead log for the next commits.
+    /// Allocates space in the write-ahead log for the next commits.
     pub(crate) fn reserve_log(&self) {
         checkpoint::reserve(&self.conn);
     }
@@ -75,7 +76,7 @@ impl Database {
     }
 }
 
-/// One transaction. What is not committed is undone when it is dropped.
+/// Transaction. Uncommitted changes are undone when it is dropped.
 pub(crate) struct Tx<'c> {
     pub(super) conn: &'c Connection,
 }
@@ -90,12 +91,12 @@ fn begin_to_write(conn: &Connection) -> Result<(), Error> {
     conn.run("begin a transaction", "BEGIN IMMEDIATE", [])
 }
 
-/// A step of a transaction that can be undone by itself. Each kind stands within the one before it.
+/// Savepoint of a transaction. Each kind is nested in the previous one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Savepoint {
-    /// One job of a group.
+    /// A job of a group.
     Job,
-    /// The attempt at one task of a job.
+    /// An attempt at one task of a job.
     Attempt,
 }
 
@@ -109,17 +110,17 @@ impl Savepoint {
 }
 
 impl Tx<'_> {
-    /// Makes what was written durable.
+    /// Makes the changes durable.
     pub(crate) fn commit(self) -> Result<(), Error> {
         self.conn.run(COMMIT, "COMMIT", [])
     }
 
-    /// Undoes what was written. A transaction that `SQLite` has ended itself is fine too.
+    /// Undoes the changes. A transaction that `SQLite` has ended itself is accepted.
     pub(crate) fn roll_back(self) -> Result<(), Error> {
         self.undo()
     }
 
-    /// Undoes what was written, and begins to write again.
+    /// Undoes the changes and begins to write again.
     pub(crate) fn begin_anew(&self) -> Result<(), Error> {
         self.undo()?;
         begin_to_write(self.conn)
@@ -129,27 +130,27 @@ impl Tx<'_> {
         if self.is_over() { Ok(()) } else { self.conn.run("roll back", "ROLLBACK", []) }
     }
 
-    /// Returns whether `SQLite` has ended the transaction itself, as it does when the disk is full.
+    /// True if `SQLite` has ended the transaction itself, as it does when the disk is full.
     pub(crate) fn is_over(&self) -> bool {
         self.conn.is_autocommit()
     }
 
-    /// Returns how many rows the connection has changed since it was opened.
+    /// Returns the number of rows that the connection has changed since it was opened.
     pub(crate) fn changes(&self) -> u64 {
         self.conn.total_changes()
     }
 
-    /// Begins a step.
+    /// Sets a savepoint.
     pub(crate) fn savepoint(&self, savepoint: Savepoint) -> Result<(), Error> {
         self.conn.run("begin a step", savepoint.of("SAVEPOINT job", "SAVEPOINT attempt"), [])
     }
 
-    /// Keeps what was written since the step began.
+    /// Keeps the changes since the savepoint, and removes it.
     pub(crate) fn release(&self, savepoint: Savepoint) -> Result<(), Error> {
         self.conn.run("end a step", savepoint.of("RELEASE job", "RELEASE attempt"), [])
     }
 
-    /// Undoes what was written since the step began, and ends it.
+    /// Undoes the changes since the savepoint, and removes it.
     pub(crate) fn undo_to(&self, savepoint: Savepoint) -> Result<(), Error> {
         self.conn.run("undo a step", savepoint.of("ROLLBACK TO job", "ROLLBACK TO attempt"), [])?;
         self.release(savepoint)

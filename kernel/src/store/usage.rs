@@ -1,4 +1,4 @@
-//! What runs have written and tenants keep: counters that cost the same however much there is.
+//! Counters of the writes of runs and of the data of tenants, whose cost does not grow with the amount of data.
 
 use rusqlite::{Connection, Row, params};
 
@@ -9,24 +9,24 @@ use crate::model::error::Error;
 use crate::model::id::{RunId, Tenant};
 use crate::model::quota::Bound;
 
-/// What the tenants' triggers keep, out of the rows themselves.
+/// Query that computes the counters of tenants from the rows.
 const KEPT: &str = "SELECT tenant, sum(entries) AS entries, sum(bytes) AS bytes, sum(events) AS events FROM (\
      SELECT tenant, 1 AS entries, octet_length(title) + ifnull(octet_length(body), 0) AS bytes, 0 AS events FROM tasks \
      UNION ALL SELECT t.tenant, 1, octet_length(c.body), 0 FROM task_comments c JOIN tasks t ON t.id = c.task_id \
      UNION ALL SELECT t.tenant, 1, a.size, 0 FROM task_attachments a JOIN tasks t ON t.id = a.task_id \
      UNION ALL SELECT tenant, 0, 0, count(*) FROM task_events GROUP BY tenant) GROUP BY tenant";
 
-/// What a tenant keeps.
+/// Data of a tenant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Kept {
-    /// Tasks, comments and files.
+    /// Number of tasks, comments and files.
     pub(crate) entries: u64,
     pub(crate) bytes: u64,
     pub(crate) events: u64,
 }
 
 impl Tx<'_> {
-    /// Adds to what a run has used. Returns how much that is now.
+    /// Adds to a counter of a run. Returns the new value.
     pub(crate) fn add_usage(&self, run: RunId, bound: Bound, more: u64) -> Result<u64, Error> {
         let more = i64::try_from(more).unwrap_or(i64::MAX);
         let used: i64 = self.conn.fetch(
@@ -39,12 +39,12 @@ impl Tx<'_> {
         Ok(used.unsigned_abs())
     }
 
-    /// Forgets what a run has used: it is over.
+    /// Removes the counters of a finished run.
     pub(crate) fn forget_usage(&self, run: RunId) -> Result<(), Error> {
         self.conn.run("forget the run's counts", "DELETE FROM run_counts WHERE run_id = ?1", [run])
     }
 
-    /// Returns what a tenant keeps.
+    /// Returns the data of a tenant.
     pub(crate) fn kept_by_tenant(&self, tenant: Option<&Tenant>) -> Result<Kept, Error> {
         let count = |row: &Row<'_>, at| row.get::<_, i64>(at).map(|count: i64| count.max(0).unsigned_abs());
         let sql = "SELECT entries, bytes, events FROM tenant_counts WHERE tenant = ?1";
@@ -54,14 +54,14 @@ impl Tx<'_> {
         Ok(kept?.unwrap_or_default())
     }
 
-    /// Returns whether others have tasks on the board than this tenant, or than who has none.
+    /// True if tenants other than this one have tasks on the board.
     pub(crate) fn has_other_tenants(&self, tenant: Option<&Tenant>) -> Result<bool, Error> {
         let sql = "SELECT EXISTS (SELECT 1 FROM tenant_counts WHERE tenant <> ?1 AND entries > 0)";
         self.conn.value("look for other tenants", sql, [StoredTenant(tenant)])
     }
 }
 
-/// Returns how many counts of tenants differ from the rows. Reads every row.
+/// Returns the number of wrong counters of tenants. Reads all rows.
 pub(crate) fn wrong(conn: &Connection) -> rusqlite::Result<i64> {
     let told = "SELECT tenant, entries, bytes, events FROM tenant_counts \
                 WHERE entries <> 0 OR bytes <> 0 OR events <> 0";
@@ -74,21 +74,21 @@ pub(crate) fn wrong(conn: &Connection) -> rusqlite::Result<i64> {
     )
 }
 
-/// Counts what tenants keep anew.
+/// Recounts the data of all tenants.
 pub(super) fn recount(conn: &Connection) -> rusqlite::Result<()> {
     conn.execute("DELETE FROM tenant_counts", [])?;
     conn.execute(&format!("INSERT INTO tenant_counts (tenant, entries, bytes, events) {KEPT}"), [])?;
     Ok(())
 }
 
-/// How many counts of runs a board has.
+/// Returns the number of run counters of a board.
 #[cfg(test)]
 pub(crate) fn counted(board: &std::path::Path) -> i64 {
     let conn = Connection::open(board).unwrap();
     conn.query_row("SELECT count(*) FROM run_counts", [], |row| row.get(0)).unwrap()
 }
 
-/// Loses all counts of runs.
+/// Removes all counters of runs.
 #[cfg(test)]
 pub(crate) fn lose(board: &std::path::Path) {
     Connection::open(board).unwrap().execute("DELETE FROM run_counts", []).unwrap();

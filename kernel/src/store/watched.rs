@@ -1,4 +1,4 @@
-//! The file of a board as its writer has left it: what somebody else writes there is noticed before more is acknowledged.
+//! Watches the file of a board, so that writes of another program are detected before anything more is acknowledged.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use super::tx::Database;
 use crate::model::error::Error;
 use crate::model::id::{BoardId, EventId};
 
-/// The file of a board, and what it held when it was last written.
+/// File of a board, with the state after its last write.
 pub(crate) struct Watched {
     path: PathBuf,
     presence: Arc<Presence>,
@@ -20,7 +20,7 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// Notes what a board that was just opened holds.
+    /// Records the state of a board that was just opened.
     pub(crate) fn of(path: &Path, database: &Database) -> Result<Self, OpenError> {
         let io = |step, source| OpenError::Io { step, path: path.to_owned(), source };
         let presence = Presence::of(path).map_err(|source| io("look at", source))?;
@@ -34,26 +34,27 @@ impl Watched {
         Ok(Self { path, presence, board, last_event: Cell::new(last_event) })
     }
 
-    /// What others may ask of the file.
+    /// Returns the observer of the file, for other threads.
     pub(crate) fn presence(&self) -> Arc<Presence> {
         Arc::clone(&self.presence)
     }
 
-    /// Refuses where another file, or another board, is where this one was.
+    /// Refuses to go on if another file or another board is in the place of this board.
     pub(crate) fn require(&self) -> Result<(), Error> {
         self.presence.require_own(|| still_holds(&self.path, self.board, self.last_event.get()))
     }
 
-    /// Notes a commit, which may have moved the log into the database; refuses one to a file that nobody can find.
+    /// Records a commit, which may have moved the log into the database. Refuses a commit to a file that its path no
+    /// longer names.
     pub(crate) fn committed(&self, last_event: EventId) -> Result<(), Error> {
         self.presence.require_written()?;
         self.last_event.set(last_event);
         Ok(())
     }
 
-    /// Notes that the log was moved into the database.
+    /// Records that the log was moved into the database.
     pub(crate) fn note_written(&self) {
-        // A file that is gone meanwhile is noticed by the next write.
+        // The next write notices a file that is gone in the meantime.
         drop(self.presence.require_written());
     }
 }
