@@ -1,4 +1,4 @@
-//! Read-only connections beside the writer.
+//! Read-only connections to a board, used at the same time as its writer.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use crate::store::open_error::OpenError;
 use crate::store::presence::Presence;
 use crate::store::tx::Database;
 
-/// The most idle connections that are kept.
+/// Largest number of idle connections.
 const IDLE: usize = 8;
 
-/// A pool of connections that cannot write. Clones share it.
+/// Pool of read-only connections, shared by its clones.
 #[derive(Clone)]
 pub struct Readers {
     shared: Arc<Shared>,
@@ -25,7 +25,7 @@ struct Shared {
     clock: Arc<dyn Clock>,
     idle: Mutex<Vec<Database>>,
     presence: Presence,
-    /// `data_version` tells of commits that other connections made, so it needs one of its own.
+    /// Connection of its own, because `data_version` shows only commits of other connections.
     watch: Mutex<Database>,
 }
 
@@ -36,7 +36,7 @@ impl fmt::Debug for Readers {
 }
 
 impl Readers {
-    /// Opens the board at `path` to read.
+    /// Opens the board at `path` for reading.
     pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
         let watch = Mutex::new(Database::reader(path)?);
         let idle = Mutex::new(Vec::new());
@@ -68,7 +68,8 @@ impl Readers {
         }
     }
 
-    /// A connection to the same file as the others; one that has taken its place may be another board.
+    /// Opens a connection to the same file as the others. A file that has replaced it may be another board, and is
+    /// refused.
     fn open_another(&self) -> Result<Database, Error> {
         self.shared.presence.require()?;
         Database::reader(&self.shared.path).map_err(|source| Error::Storage {
@@ -78,7 +79,7 @@ impl Readers {
         })
     }
 
-    /// Refuses where the board's file was removed, replaced or cut off while it is open.
+    /// Refuses to go on if the board's file was removed, replaced or cut off while it is open.
     pub fn require_present(&self) -> Result<(), Error> {
         self.shared.presence.require()
     }

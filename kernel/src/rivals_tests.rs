@@ -1,4 +1,4 @@
-//! Several writers of one board, as threads, connections and processes: no acknowledged write is lost, none is done twice.
+//! Several writers of one board, as threads, connections and processes: no acknowledged write is lost or done twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
@@ -19,18 +19,18 @@ use crate::{
     Caller, Error, ManualClock, NewTask, Readers, Request, StorageKind, TaskId, WriterOptions, check_board,
 };
 
-/// Whether another writer held the lock for too long: a busy host's refusal, and nothing was written.
+/// True if another writer held the lock for too long. That is the refusal of a busy host, and nothing was written.
 fn was_busy(error: &Error) -> bool {
     matches!(error, Error::Storage { kind: StorageKind::Busy, .. })
 }
 
-/// The tasks of the histories, and one that no act knows and that takes every writer's comments.
+/// Tasks of the histories, and a task that no act touches, which takes the comments of all writers.
 struct Tasks {
     ids: Vec<TaskId>,
     ledger: TaskId,
 }
 
-/// Does a history, and after each act of it comments on the ledger. Tells what was acknowledged.
+/// Performs a history, and comments on the ledger task after each act. Reports each acknowledged comment to `told`.
 fn live(bench: &Bench, name: &str, tasks: &Tasks, acts: &[Act], mut told: impl FnMut(&str)) {
     let mut ids = tasks.ids.clone();
     for (at, act) in acts.iter().enumerate() {
@@ -46,7 +46,7 @@ fn live(bench: &Bench, name: &str, tasks: &Tasks, acts: &[Act], mut told: impl F
     }
 }
 
-/// Asserts that the board is whole and has everything that was acknowledged, once.
+/// Asserts that the board is sound and has each acknowledged comment once.
 fn check(bench: &Bench, ledger: &TaskId, told: impl IntoIterator<Item = String>) {
     bench.check();
     assert_eq!(check_board(&bench.path).unwrap(), Vec::<String>::new());
@@ -66,7 +66,7 @@ fn some_tasks(bench: &Bench) -> Tasks {
 const LEDGER: &str = "ledger";
 
 proptest! {
-    // The same histories meet in another order the next time, so a seed would be no witness.
+    // The same histories meet in another order the next time, so a seed would prove nothing.
     #![proptest_config(ProptestConfig {
         cases: 12,
         max_shrink_iters: 50,
@@ -159,7 +159,7 @@ fn a_request_that_is_repeated_at_once_is_done_once_and_answered_alike() {
     assert_eq!(bench.stats().by_status.values().sum::<i64>(), 1);
 }
 
-/// `<board> <file for the report> <number> <acts> <acts before it dies>`
+/// Value: `<board> <file for the report> <number> <acts> <acts before it dies>`.
 const VARIABLE: &str = "KERNEL_RIVAL";
 const ACTS: usize = 40;
 
@@ -175,7 +175,7 @@ fn a_process_that_writes() {
         .unwrap()
         .with(|view| Ok(view.tasks(&crate::Filter::default())?.tasks))
         .unwrap();
-    // Others are at work already, and may have made some of these, or deleted some.
+    // The other processes are at work already, and may have made or deleted some of these tasks.
     let (ledger, others): (Vec<_>, Vec<_>) = tasks.into_iter().partition(|task| task.title == LEDGER);
     let tasks = Tasks {
         ids: others.into_iter().map(|task| task.id).collect(),
@@ -198,7 +198,7 @@ fn a_process_that_writes() {
                 kill_process(getpid(), Signal::KILL).unwrap();
             }
         });
-        // One of them is a new program for each of its acts: it opens the board and closes it again.
+        // Process 2 acts like a new program for each of its acts: it opens the board and closes it again.
         if number == 2 {
             drop(bench);
             bench = open();

@@ -1,4 +1,4 @@
-//! A board in a temporary directory, with time and randomness that tests control.
+//! Test bench: a board in a temporary directory, with time and randomness under the test's control.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::{
     NewTask, Readers, RunId, SeededEntropy, Start, Task, TaskId, Writer, WriterOptions, create_board,
 };
 
-/// What some file holds.
+/// Returns the digest of some content.
 pub(crate) fn digest() -> crate::Digest {
     "ab".repeat(32).parse().unwrap()
 }
@@ -38,7 +38,7 @@ impl Bench {
         Self::over(directory, clock, change(options))
     }
 
-    /// Opens the board that is in a directory already.
+    /// Opens the existing board in a directory.
     pub(crate) fn over(directory: TempDir, clock: Arc<ManualClock>, options: WriterOptions) -> Self {
         let path = directory.path().join("board.db");
         let writer = Writer::open(&path, options).unwrap();
@@ -46,21 +46,21 @@ impl Bench {
         Self { directory, path, clock, writer, readers }
     }
 
-    /// Opens a board that is another bench's as well.
+    /// Opens a board that another bench has open as well.
     pub(crate) fn at(path: &Path, clock: Arc<ManualClock>, options: WriterOptions) -> Self {
         let writer = Writer::open(path, options).unwrap();
         let readers = Readers::open(path, clock.clone()).unwrap();
         Self { directory: tempfile::tempdir().unwrap(), path: path.to_owned(), clock, writer, readers }
     }
 
-    /// Another writer of the same board, as a second program has it.
+    /// Opens another writer of the same board, like a second program.
     pub(crate) fn beside(&self) -> Self {
         let entropy = Arc::new(SeededEntropy::new(8));
         let options = WriterOptions { clock: self.clock.clone(), entropy, ..WriterOptions::default() };
         Self::at(&self.path, self.clock.clone(), options)
     }
 
-    /// Everything in the board's tables, as text.
+    /// Returns the content of the board's tables as text.
     pub(crate) fn dump(&self) -> String {
         let mut out = Vec::new();
         self.readers.with(|view| view.export(&crate::Blobs::beside(&self.path), None, &mut out)).unwrap();
@@ -79,7 +79,7 @@ impl Bench {
         self.call(move |board| board.create(new, &alice())).unwrap().task
     }
 
-    /// Makes a task that is ready for the profile `bob`.
+    /// Creates a task that is ready for the profile `bob`.
     pub(crate) fn ready(&self) -> TaskId {
         self.create(titled("work")).id
     }
@@ -131,7 +131,7 @@ impl Bench {
         self.readers.with(|view| view.stats(None)).unwrap()
     }
 
-    /// The candidates that are offered first, where each is taken.
+    /// Returns the first candidates, up to `most`, when each is taken.
     pub(crate) fn offered(&self, most: usize, accounts: &crate::Accounts) -> Vec<crate::Candidate> {
         let mut found = Vec::new();
         let offer = |view: &crate::View<'_>| {
@@ -147,7 +147,7 @@ impl Bench {
         found
     }
 
-    /// Asserts what always holds.
+    /// Asserts the invariants of a board.
     pub(crate) fn check(&self) {
         self.readers
             .with(|view| {
@@ -189,12 +189,12 @@ pub(crate) fn alice() -> Actor {
     Actor::person("alice")
 }
 
-/// Who runs checks.
+/// Returns the profile that runs checks.
 pub(crate) fn checker() -> crate::Profile {
     "sh".parse().unwrap()
 }
 
-/// A task that is done when a command proves it.
+/// Returns a task with a check.
 pub(crate) fn checked(command: &str, max_checks: Option<u32>) -> NewTask {
     NewTask { check: crate::Check { command: Some(command.to_owned()), max_checks }, ..titled("proved") }
 }

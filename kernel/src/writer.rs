@@ -1,4 +1,4 @@
-//! The one writer: a thread that commits what is queued as one group.
+//! Writer of a board: a single thread that commits queued jobs as groups.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,17 +24,17 @@ use crate::store::presence::Presence;
 use crate::store::tx::{Database, Savepoint, Tx};
 use crate::store::watched::Watched;
 
-/// The most jobs that share one commit: enough to hide the disk's latency, few enough to answer the first soon.
+/// Largest number of jobs in a commit: enough to hide the disk's latency, few enough to answer the first soon.
 const BATCH: usize = 256;
-/// So long after the last commit the log is given back.
+/// Idle time after the last commit before the log is truncated.
 const REST: Duration = Duration::from_secs(2);
 
-/// Tells of a commit that changed the board.
+/// News of a commit that changed the board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Committed {
-    /// The last event there is now.
+    /// Id of the last event.
     pub last_event: EventId,
-    /// The last message that waits in the outbox; zero where there is none.
+    /// Number of the last message that waits in the outbox; zero if there is none.
     pub last_letter: LetterId,
 }
 
@@ -43,7 +43,7 @@ pub struct Committed {
 pub struct FailPoints(Arc<dyn Fn(&'static str) -> Option<StorageKind> + Send + Sync>);
 
 impl FailPoints {
-    /// Calls `at` at every point, to end the process there.
+    /// Calls `at` at every point, so that a test can end the process there.
     pub fn new(at: impl Fn(&'static str) + Send + Sync + 'static) -> Self {
         Self(Arc::new(move |point| {
             at(point);
@@ -51,7 +51,7 @@ impl FailPoints {
         }))
     }
 
-    /// Calls `at` at every point; what it returns fails the step.
+    /// Calls `at` at every point. A returned kind fails the step.
     pub fn failing(at: impl Fn(&'static str) -> Option<StorageKind> + Send + Sync + 'static) -> Self {
         Self(Arc::new(at))
     }
@@ -79,18 +79,18 @@ impl fmt::Debug for FailPoints {
     }
 }
 
-/// What a writer is made with.
+/// Options of a writer.
 #[derive(Clone)]
 pub struct WriterOptions {
-    /// Where time comes from.
+    /// Source of time.
     pub clock: Arc<dyn Clock>,
-    /// Where randomness comes from.
+    /// Source of randomness.
     pub entropy: Arc<dyn Entropy>,
-    /// Called on the writer's thread after each commit that changed the board, before the replies.
+    /// Callback on the writer's thread, after each commit that changed the board and before the replies.
     pub on_commit: Arc<dyn Fn(Committed) + Send + Sync>,
-    /// What runs and tenants may write.
+    /// Quotas of runs and tenants.
     pub quotas: SharedQuotas,
-    /// Where tests make it fail.
+    /// Points at which tests make it fail.
     pub fail_point: FailPoints,
 }
 
@@ -112,14 +112,15 @@ impl fmt::Debug for WriterOptions {
     }
 }
 
-/// A handle of the writer thread. Clones share it; the last one to go waits for what is queued.
+/// Handle of the writer thread, shared by its clones. Dropping the last handle waits for the queued jobs.
 #[derive(Clone)]
 pub struct Writer {
     shared: Arc<Shared>,
 }
 
 struct Shared {
-    /// Not bounded by itself: what is queued waits for a reply that its caller bounds, or is one of the few notes that a run may leave.
+    /// Unbounded. A queued job waits for a reply, whose number the caller bounds, or is one of the few notes that a run
+    /// may leave.
     queue: Mutex<Option<Sender<Box<dyn Job>>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     presence: Arc<Presence>,
@@ -133,11 +134,11 @@ impl fmt::Debug for Writer {
 }
 
 impl Shared {
-    /// Lets the thread end when it has done what is queued, and waits for that.
+    /// Ends the thread after the queued jobs, and waits for it.
     fn close(&self) {
         drop(self.queue.lock().unwrap_or_else(PoisonError::into_inner).take());
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // The last handle may be dropped by a reply on the writer's own thread, which cannot wait for itself.
+        // A reply on the writer's own thread may drop the last handle, and the thread cannot wait for itself.
         if let Some(thread) = thread.filter(|thread| thread.thread().id() != std::thread::current().id()) {
             drop(thread.join());
         }
@@ -151,7 +152,7 @@ impl Drop for Shared {
 }
 
 impl Writer {
-    /// Opens the board at `path` to write and starts the thread.
+    /// Opens the board at `path` for writing, and starts the thread.
     pub fn open(path: &Path, options: WriterOptions) -> Result<Self, OpenError> {
         let database = Database::writer(path)?;
         let watched = Watched::of(path, &database)?;
@@ -168,22 +169,22 @@ impl Writer {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// Refuses where the board's file is known to have been overwritten while it is open; a write finds that out.
+    /// Refuses to go on if the board's file is known to have been overwritten while it is open. A write detects that.
     pub fn require_own(&self) -> Result<(), Error> {
         self.shared.presence.require_known()
     }
 
-    /// A count that grows while statements are executed: by it a job that takes long can be told from one that hangs.
+    /// Returns a count that grows while statements are executed. It tells a slow job from a job that hangs.
     pub fn steps(&self) -> u64 {
         self.shared.steps.load(Ordering::Relaxed)
     }
 
-    /// Commits what is queued and closes the board, even if others have a handle: later jobs fail.
+    /// Commits the queued jobs and closes the board, even if other handles exist. Later jobs fail.
     pub fn close(&self) {
         self.shared.close();
     }
 
-    /// Queues a job. `done` is called on the writer's thread after the commit, or with what failed.
+    /// Queues a job. `done` is called on the writer's thread after the commit, or with the error.
     pub fn submit<T: Send + 'static>(
         &self,
         job: impl FnOnce(&mut Board<'_>) -> Result<T, Error> + Send + 'static,
@@ -200,24 +201,24 @@ impl Writer {
         }
     }
 
-    /// Runs a job and waits for its commit. Not to be called on the writer's own thread.
+    /// Runs a job and waits for its commit. Must not be called on the writer's own thread.
     pub fn call<T: Send + 'static>(
         &self,
         job: impl FnOnce(&mut Board<'_>) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let (reply, answer) = mpsc::sync_channel(1);
         self.submit(job, move |result| {
-            // A caller that is gone wants no reply.
+            // The caller may be gone.
             drop(reply.send(result));
         });
         answer.recv().unwrap_or_else(|_| Err(gone()))
     }
 
-    /// Queues a job that is done once per request: its reply is stored with what it did, and a repeat gets that
+    /// Queues a job that is done once per request. The reply is stored in the same transaction, and a repeat gets that
     /// reply. Only successes are stored.
     ///
     /// # Errors
-    /// `done` gets [`Error::Invalid`] when the caller has used the id for another request.
+    /// `done` gets [`Error::Invalid`] if the caller has used the id for another request.
     pub fn submit_once<T: Serialize + DeserializeOwned + Send + 'static>(
         &self,
         request: Request,
@@ -247,15 +248,15 @@ fn gone() -> Error {
     Error::Writer { message: "its thread is gone".to_owned() }
 }
 
-/// A job without its types.
+/// Job without its type parameters.
 trait Job: Send {
-    /// Does the work; returns whether it is to be kept.
+    /// Runs the job. An error means that its changes are undone.
     fn run(&mut self, board: &mut Board<'_>) -> Result<(), ()>;
-    /// Returns how the store failed the job, if it did.
+    /// Returns the error of the store that failed the job, if one did.
     fn storage_error(&self) -> Option<Error>;
     /// Replaces the result by an error.
     fn fail(&mut self, error: Error);
-    /// Tells the result, or why the whole group was lost.
+    /// Calls back with the result, or with the error that lost the whole group.
     fn finish(self: Box<Self>, lost: Option<&Error>);
 }
 
@@ -293,20 +294,20 @@ where
 
     fn finish(mut self: Box<Self>, lost: Option<&Error>) {
         let result = match (lost, self.result.take()) {
-            // A refusal may rest on what others of the lost group had done, so it is lost too.
+            // A refusal may depend on other jobs of the lost group, so it is lost too.
             (Some(error), _) => Err(error.clone()),
             (None, Some(result)) => result,
             (None, None) => Err(gone()),
         };
         if let Some(done) = self.done.take() {
-            // A reply that panics must not end the writer.
+            // A panic in a callback must not end the writer.
             drop(catch_unwind(AssertUnwindSafe(|| done(result))));
         }
     }
 }
 
-/// Serves the queue until its last sender is gone. The log is given back when nothing is written for a while, and at the
-/// end: the connections that read cannot do it.
+/// Serves the queue until its last sender is gone. The log is truncated after some idle time and at the end, because
+/// reading connections cannot do it.
 fn serve(database: &Database, watched: &Watched, options: &WriterOptions, jobs: &Receiver<Box<dyn Job>>) {
     let mut written = false;
     loop {
@@ -364,14 +365,14 @@ fn commit(
 ) -> Result<Option<Committed>, Error> {
     watched.require()?;
     options.fail_point.pass("begin")?;
-    // Undone when it is dropped: the first failure is what the callers need to hear.
+    // Dropping the transaction undoes it. The callers need the first error, not an error of the rollback.
     let tx = database.write()?;
     let mut changed = false;
     for job in batch.iter_mut() {
         changed |= if changed {
             step(&tx, options, job.as_mut())?
         } else {
-            // Until something was written all of it can be undone.
+            // Without earlier writes of the group, a failed job is undone by rolling back the whole transaction.
             alone(&tx, options, job.as_mut())?
         };
     }
@@ -379,14 +380,14 @@ fn commit(
     let last_letter = tx.last_letter()?;
     options.fail_point.pass("commit")?;
     tx.commit()?;
-    // Too late to fail: the point only serves to end the process here.
+    // After the commit nothing can fail. At this point a test can only end the process.
     drop(options.fail_point.pass("committed"));
-    // What was committed to a file that nobody can find is not acknowledged.
+    // A commit to a file that its path no longer names is not acknowledged.
     watched.committed(last_event)?;
     Ok(changed.then_some(Committed { last_event, last_letter }))
 }
 
-/// Runs one job in its savepoint. Returns whether it changed the board; an error loses the group.
+/// Runs a job in its savepoint. Returns true if it changed the board. An error loses the whole group.
 fn step(tx: &Tx<'_>, options: &WriterOptions, job: &mut dyn Job) -> Result<bool, Error> {
     tx.savepoint(Savepoint::Job)?;
     match attempt(tx, options, job)? {
@@ -401,8 +402,8 @@ fn step(tx: &Tx<'_>, options: &WriterOptions, job: &mut dyn Job) -> Result<bool,
     }
 }
 
-/// Runs one job before which nothing was written. A savepoint would keep a copy of each page that the job changes; to undo this one
-/// the transaction is begun anew.
+/// Runs a job without earlier writes in its group, without a savepoint, which would keep a copy of each changed page. A
+/// failed job is undone by starting the transaction again.
 fn alone(tx: &Tx<'_>, options: &WriterOptions, job: &mut dyn Job) -> Result<bool, Error> {
     match attempt(tx, options, job)? {
         Attempt::Refused => {
@@ -413,7 +414,7 @@ fn alone(tx: &Tx<'_>, options: &WriterOptions, job: &mut dyn Job) -> Result<bool
     }
 }
 
-/// What came of a job.
+/// Result of a job.
 enum Attempt {
     Refused,
     Kept { changed: bool },

@@ -1,4 +1,4 @@
-//! What the writer and its readers promise.
+//! Writer and readers of a board.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
@@ -111,7 +111,7 @@ fn a_refused_job_does_not_touch_its_neighbours() {
     bench.check();
 }
 
-/// Does a job once for one caller, verb and body, under the same id as all others.
+/// Performs a job once for one caller, verb and body, under the same id as all others.
 fn once<T: serde::Serialize + serde::de::DeserializeOwned + Send + 'static>(
     bench: &Bench,
     (actor, verb, body): (&Actor, &'static str, &str),
@@ -185,7 +185,7 @@ fn two_tenants_runs_of_one_profile_with_one_request_id_both_have_their_verdict_k
         let run = bench.readers.with(|view| view.expect_run(own.run)).unwrap();
         assert!(run.verdict.is_some(), "the verdict of {} is lost", own.task);
         bench.finish(own.run, EndCause::Stopped(crate::StopReason::Verdict));
-        // The worker's token is dead now: its own stored reply is all that it gets.
+        // The worker's token is no longer valid. The worker only gets its own stored reply.
         let request = Request::new(Caller::run(own.run), "complete", "r-1".parse().unwrap(), b"{}");
         let stored = bench.readers.with(|view| view.stored_reply(&request)).unwrap().unwrap();
         assert_eq!(stored, format!("{:?}", own.task.as_str()));

@@ -1,4 +1,4 @@
-//! Writing a blob: a draft that is gone when it is dropped, sealed when it is durable, and published when its row is.
+//! Writes a blob: a draft, removed when dropped; then sealed, when durable; then published, when its row is accepted.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write as _};
@@ -12,12 +12,12 @@ use crate::model::id::Digest;
 use crate::model::limits;
 
 impl Blobs {
-    /// Begins a new blob.
+    /// Creates a draft.
     pub fn draft(&self) -> Result<Draft, BlobError> {
         self.make_directory()?;
         let path = self.dir.join(format!("{DRAFT}{}", uuid::Uuid::new_v4().simple()));
         let fail = |step, source| BlobError::Io { step, path: path.clone(), source };
-        // A sweep that ran between the making and the locking would take the draft for a dead one.
+        // A sweep between the creation and the lock would take the draft for an abandoned one.
         let guard = self.share()?;
         let mut options = OpenOptions::new();
         options.write(true).create_new(true).mode(0o600);
@@ -27,7 +27,7 @@ impl Blobs {
         Ok(Draft { blobs: self.clone(), file, path, hash: Sha256::new(), size: 0 })
     }
 
-    /// Stores all that a reader gives.
+    /// Stores all bytes of a reader.
     pub fn store(&self, source: &mut dyn Read) -> Result<Published, BlobError> {
         let mut draft = self.draft()?;
         let mut buffer = vec![0_u8; 64 * 1024];
@@ -42,7 +42,7 @@ impl Blobs {
     }
 }
 
-/// A blob that is being written. It is gone when it is dropped.
+/// Blob that is being written. Dropping it removes it.
 #[derive(Debug)]
 pub struct Draft {
     blobs: Blobs,
@@ -53,7 +53,7 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Adds bytes.
+    /// Appends bytes.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), BlobError> {
         let size = self.size + u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         if size > limits::ATTACHMENT {
@@ -65,19 +65,19 @@ impl Draft {
         Ok(())
     }
 
-    /// Returns the name of what has been written so far.
+    /// Returns the digest of the bytes so far.
     pub fn digest(&self) -> Digest {
         Digest::of(self.hash.clone())
     }
 
-    /// Makes what was written durable. Nothing has its name yet; dropped, it is gone.
+    /// Makes the bytes durable, still without their final name. Dropping the result removes them.
     pub fn seal(self) -> Result<Sealed, BlobError> {
         self.file.sync_all().map_err(|source| self.failed("write", source))?;
         let guard = self.blobs.share()?;
         Ok(Sealed { digest: self.digest(), size: self.size, draft: self, guard })
     }
 
-    /// Makes the blob durable and gives it its name. It is safe from sweeps until the return value is dropped.
+    /// Makes the blob durable under its name. No sweep removes it until the return value is dropped.
     pub fn publish(self) -> Result<Published, BlobError> {
         self.seal()?.publish()
     }
@@ -89,27 +89,27 @@ impl Draft {
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        // Once it is published, nothing has this name any more.
+        // A published blob no longer has this name.
         drop(std::fs::remove_file(&self.path));
     }
 }
 
-/// A blob that is durable and has no name yet. As long as it is there no sweep begins, so it is published without a wait.
+/// Durable blob without its final name. It holds off sweeps, so that publishing it never waits.
 #[derive(Debug)]
 pub struct Sealed {
-    /// The name that it will have.
+    /// Digest, which becomes its name.
     pub digest: Digest,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub size: u64,
     draft: Draft,
     guard: File,
 }
 
 impl Sealed {
-    /// Gives the blob its name: to be called when its row is accepted, in the row's transaction.
+    /// Gives the blob its name. The caller does this in the transaction that accepts its row.
     pub fn publish(self) -> Result<Published, BlobError> {
         let Sealed { digest, size, draft, guard } = self;
-        // A blob of the same name has the same bytes, unless they were spoiled: then they are whole again now.
+        // A file of the same name has the same bytes, unless it was damaged: then it is replaced by a sound one.
         std::fs::rename(&draft.path, draft.blobs.path(&digest))
             .map_err(|source| draft.failed("name", source))?;
         guard.sync_all().map_err(|source| draft.blobs.failed("write", source))?;
@@ -117,12 +117,12 @@ impl Sealed {
     }
 }
 
-/// A blob that is durable. Keep it until the row that names it is committed.
+/// Durable blob. The caller keeps this value until the row that names the blob is committed.
 #[derive(Debug)]
 pub struct Published {
-    /// Its name.
+    /// Digest of the blob.
     pub digest: Digest,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub size: u64,
     _guard: File,
 }

@@ -1,8 +1,8 @@
-//! The bytes of attachments: files in a directory beside the board, each named by the SHA-256 of what is in it.
+//! Bytes of attachments: files in a directory beside the board, each named by the SHA-256 digest of its content.
 //!
-//! A blob is durable before a row may name it, so an acknowledged attachment has its bytes, and a crash leaves at most
-//! a blob that no row names. A publisher of a blob owns the directory's lock, shared, until its row is committed; a
-//! [sweep](Blobs::sweep) takes the lock for itself, so it never sees a blob whose row is still on its way.
+//! A blob is durable before a row may name it. An acknowledged attachment therefore has its bytes, and a crash leaves at
+//! most a blob without a row. A publisher holds the directory's lock, shared, until its row is committed. A
+//! [sweep](Blobs::sweep) takes the lock exclusively, so it never sees a blob whose row is not committed yet.
 
 mod draft;
 
@@ -22,18 +22,18 @@ use crate::model::id::Digest;
 use crate::model::limits;
 use crate::model::note::Attachment;
 
-/// The name of the directory beside the board's file.
+/// Name of the directory beside the board's file.
 const DIRECTORY: &str = "attachments";
-/// What the name of a blob begins with as long as it is being written.
+/// Prefix of a file that is being written.
 const DRAFT: &str = ".new-";
 
-/// A step on the files of attachments that failed.
+/// Error of a step on the files of attachments.
 #[derive(Debug, thiserror::Error)]
 pub enum BlobError {
-    /// There is more than an attachment may have.
+    /// The file is larger than an attachment may be.
     #[error("it has more than {} bytes ({} MiB), the limit of an attachment", limits::ATTACHMENT, limits::ATTACHMENT >> 20)]
     TooLarge,
-    /// What was to be stored could not be read.
+    /// The source could not be read.
     #[error("failed to read what is to be stored: {0}")]
     Source(#[source] io::Error),
     /// The file system failed.
@@ -58,18 +58,18 @@ impl From<BlobError> for Error {
     }
 }
 
-/// The blobs of one board.
+/// Blobs of one board.
 #[derive(Clone, Debug)]
 pub struct Blobs {
     dir: PathBuf,
 }
 
-/// What is wrong with a blob that a row names.
+/// Flaw of a blob that a row names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {
-    /// There is no such file.
+    /// The file does not exist.
     Missing,
-    /// Its bytes are not those that its name promises.
+    /// The bytes do not match the digest in the name.
     Altered,
 }
 
@@ -82,12 +82,12 @@ impl fmt::Display for Flaw {
     }
 }
 
-/// An attachment that is not whole.
+/// Attachment without its bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lack {
-    /// As the board knows it.
+    /// Row of the attachment.
     pub file: Attachment,
-    /// What is wrong with its bytes.
+    /// Flaw of its bytes.
     pub flaw: Flaw,
 }
 
@@ -98,54 +98,54 @@ impl fmt::Display for Lack {
     }
 }
 
-/// Keeps sweeps away until it is dropped.
+/// Guard that prevents sweeps until it is dropped.
 #[derive(Debug)]
 pub struct Unswept {
     _guard: Option<File>,
 }
 
-/// Which blobs a sweep looks at.
+/// Extent of a sweep.
 #[derive(Clone, Debug)]
 pub enum Extent {
-    /// All, and drafts that nobody writes any more.
+    /// All blobs, and abandoned drafts.
     All,
-    /// Those with one of these digests.
+    /// The blobs with these digests.
     Only(BTreeSet<Digest>),
 }
 
-/// Whether a sweep removes what it finds.
+/// Effect of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sweep {
-    /// Removes what no row names.
+    /// Files without a row are removed.
     Remove,
-    /// It only says what it would remove.
+    /// Files without a row are only reported.
     Look,
 }
 
-/// What a sweep has found.
+/// Result of a sweep.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// The files that no row names, each with its length in bytes.
+    /// Files without a row, each with its length in bytes.
     pub files: Vec<(PathBuf, u64)>,
 }
 
 impl Blobs {
-    /// Returns the blobs of the board at `path`. Nothing is touched; the directory is made with the first blob.
+    /// Returns the blobs of the board at `path`, without touching any file. The directory is created with the first blob.
     pub fn beside(path: &Path) -> Self {
         Self { dir: path.with_file_name(DIRECTORY) }
     }
 
-    /// Where the files lie, beneath the directory of the board.
+    /// Returns the directory of the files, in the directory of the board.
     pub fn directory(&self) -> &Path {
         &self.dir
     }
 
-    /// Returns where a blob is kept.
+    /// Returns the path of a blob.
     pub fn path(&self, digest: &Digest) -> PathBuf {
         self.dir.join(digest.as_str())
     }
 
-    /// Opens a blob to read.
+    /// Opens a blob for reading.
     pub fn open(&self, digest: &Digest) -> Result<File, BlobError> {
         let path = self.path(digest);
         let flags = (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::CLOEXEC).bits();
@@ -154,13 +154,13 @@ impl Blobs {
         open.map_err(|source| BlobError::Io { step: "open", path, source })
     }
 
-    /// Returns the directory, made if it is not there: a place for files that nobody else may see.
+    /// Returns the directory, and creates it if needed. Only its owner may access it.
     pub fn private(&self) -> Result<&Path, BlobError> {
         self.make_directory()?;
         Ok(&self.dir)
     }
 
-    /// Reads a blob and compares it with its name; none where all is well.
+    /// Reads a blob and compares it with its name. Returns none for a sound blob.
     pub fn examine(&self, digest: &Digest) -> Result<Option<Flaw>, BlobError> {
         let Some(mut file) = found(self.open(digest))? else { return Ok(Some(Flaw::Missing)) };
         let mut hash = Sha256::new();
@@ -176,23 +176,23 @@ impl Blobs {
         Ok((Digest::of(hash) != *digest).then_some(Flaw::Altered))
     }
 
-    /// Reads a blob whole; what is wrong with it where it is not what its name promises.
+    /// Reads a whole blob; returns its flaw if it does not match its name.
     pub fn read(&self, digest: &Digest) -> Result<Result<Vec<u8>, Flaw>, BlobError> {
         let Some(file) = found(self.open(digest))? else { return Ok(Err(Flaw::Missing)) };
         let mut bytes = Vec::new();
-        // What is longer is no attachment, whatever became of the file.
+        // A longer file cannot be an attachment.
         let read = file.take(limits::ATTACHMENT + 1).read_to_end(&mut bytes);
         read.map_err(|source| self.unread(digest, source))?;
         let is_whole = Digest::of(Sha256::new_with_prefix(&bytes)) == *digest;
         Ok(if is_whole { Ok(bytes) } else { Err(Flaw::Altered) })
     }
 
-    /// Keeps sweeps away while many blobs are read or stored. Where there is no directory yet, there is nothing to keep.
+    /// Prevents sweeps while many blobs are read or stored. Without a directory there is nothing to protect.
     pub fn unswept(&self) -> Result<Unswept, BlobError> {
         Ok(Unswept { _guard: found(self.share())? })
     }
 
-    /// Finds the blobs that no row names. `named` tells, once nothing is on its way, which ones rows do name.
+    /// Finds the blobs that no row names. `named` returns the named ones; it is called when no publisher is active.
     pub fn sweep<E: From<BlobError>>(
         &self,
         extent: &Extent,
@@ -213,7 +213,7 @@ impl Blobs {
                 Ok(digest) => !named.contains(&digest),
                 Err(_) => name.starts_with(DRAFT) && is_abandoned(&path),
             };
-            // A name of neither kind is not ours.
+            // Other files in the directory do not belong to the board.
             let Some(meta) = unwanted.then(|| path.symlink_metadata().ok()).flatten() else { continue };
             if sweep == Sweep::Remove {
                 let fail = |source| BlobError::Io { step: "remove", path: path.clone(), source };
@@ -267,7 +267,7 @@ impl Blobs {
     }
 }
 
-/// What was opened, if it is there.
+/// Returns the opened file; none if it does not exist.
 fn found(opened: Result<File, BlobError>) -> Result<Option<File>, BlobError> {
     match opened {
         Ok(file) => Ok(Some(file)),
@@ -276,7 +276,7 @@ fn found(opened: Result<File, BlobError>) -> Result<Option<File>, BlobError> {
     }
 }
 
-/// Whether nobody writes a draft any more: its writer owns its lock for as long as it lives.
+/// True if a draft has no living writer: a writer holds the lock of its draft as long as it lives.
 fn is_abandoned(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| file.try_lock().is_ok())
 }

@@ -1,4 +1,4 @@
-//! What is offered for a start: every task that can start, in a fair order, and nothing twice.
+//! Admission: every task that can start is offered, in a fair order, and never twice.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,13 +10,13 @@ use crate::{Accounts, Answer, Candidate, HoldKind, HoldOn, HoldScope, NewHold, N
 
 const WORKSPACES: [&str; 6] = ["scratch", "scratch", "dir:/a", "dir:/b", "worktree:/r", "worktree:/s"];
 
-/// A caller with limits, as the daemon is one.
+/// Caller with limits, like the daemon.
 #[derive(Clone, Debug)]
 struct Caps {
     total: usize,
     tenant: usize,
     profile: usize,
-    /// The places of a pool that the runs of two of the profiles need.
+    /// Number of places in a pool that the runs of two of the profiles need.
     pool: usize,
     broken: Option<&'static str>,
 }
@@ -137,7 +137,7 @@ proptest! {
             if let Some(reach) = taken.refusal(candidate, &caps) {
                 return Answer::Left(reach);
             }
-            // What should start next, out of everything: of the tenant with the fewest, the first one.
+            // Expected next start: the first candidate of the tenant with the fewest runs.
             let load = |one: &Candidate| taken.loads.get(&tenant(one)).copied().unwrap_or_default();
             let rest = all.iter().filter(|one| taken.all.iter().all(|known| known.task != one.task));
             let can = rest.filter(|one| taken.refusal(one, &caps).is_none());

@@ -1,4 +1,4 @@
-//! What becomes of tasks that are retried or cancelled.
+//! Retried and cancelled tasks.
 
 use crate::testing::{Bench, alice, gated, limited, titled};
 use crate::{

@@ -1,4 +1,4 @@
-//! Approvals by class: what the configuration says of one, and what a worker asks for.
+//! Approvals by class: rules of the configuration, and requests of workers.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ fn made(bench: &Bench, name: &str) -> Result<Task, crate::Error> {
     bench.call(move |board| board.create(new, &alice())).map(|created| created.task)
 }
 
-/// A worker that asks for an approval, and ends.
+/// Has a worker ask for an approval and end.
 fn asks(bench: &Bench, name: &str) -> (TaskId, RunId) {
     let id = bench.ready();
     let run = bench.start(&id);

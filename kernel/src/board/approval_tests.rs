@@ -1,4 +1,4 @@
-//! What questions and approvals promise.
+//! Questions and approvals.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::{
     Status, Task, TaskId,
 };
 
-/// A way to let a task go on.
+/// Way to let a task go on.
 type Way = fn(&mut crate::Board<'_>, &TaskId) -> Result<(), Error>;
 
 fn ann() -> Actor {

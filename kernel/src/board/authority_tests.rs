@@ -1,4 +1,4 @@
-//! What a worker may see, report, link and make, case by case: the rules of `rules/authority.rs` on rows of a real board.
+//! Permissions of workers to see, report, link and create: the rules of `rules/authority.rs` on rows of a real board.
 
 use crate::model::error::ErrorCode;
 use crate::model::outcome::StopReason;
@@ -13,7 +13,7 @@ fn tenant(name: &str) -> Tenant {
     name.parse().unwrap()
 }
 
-/// A task that runs, its run, and its worker.
+/// Returns a running task, its run and its worker.
 fn working(bench: &Bench, new: NewTask) -> (Task, Run, Actor) {
     let id = bench.create(new).id;
     let run = bench.start(&id);
@@ -109,7 +109,7 @@ fn only_people_and_the_supervisor_do_what_is_for_people() {
     refused(authority::person(&working(&bench, titled("own")).2, "archive a task"), "may not archive a task");
 }
 
-/// Makes a task as the worker of a task does; returns what the board would store.
+/// Creates a task as the worker of a task does; returns the task as the board would store it.
 fn bounded(run: &Run, own: &Task, worker: &Actor, mut new: NewTask) -> Result<NewTask, Error> {
     let limits = MissionLimits { depth: DEPTH, ..MissionLimits::default() };
     let creator = authority::bound_new_task(worker, Some((run, own)), &mut new, &limits)?;
@@ -141,7 +141,7 @@ fn a_workers_task_has_its_tenant_workspace_and_policy_and_no_other() {
     made(NewTask { policy: Some("strict".to_owned()), ..titled("x") }).unwrap();
     refused(made(NewTask { policy: Some("default".to_owned()), ..titled("x") }), "no other policy");
 
-    // Where the run names none, the task's counts; where neither does, none may be named.
+    // Without a policy of the run, the task's policy counts; without either, no policy may be named.
     let silent = Run { policy: None, ..run.clone() };
     let of_task = bounded(&silent, &own, &worker, titled("x")).unwrap();
     assert_eq!(of_task.policy.as_deref(), Some("default"));
@@ -257,7 +257,7 @@ fn the_tasks_of_an_orchestrator_have_the_policies_of_their_assignees_unless_its_
             authority::bound_new_task(&orchestrator, Some((&run, &own)), &mut wider, &limits),
             "no other policy",
         );
-        // What it reviews is another worker's.
+        // A review reads the work of another worker.
         let review = Run { purpose: Purpose::Review, ..run.clone() };
         let mut of_a_review = titled("part");
         authority::bound_new_task(&orchestrator, Some((&review, &own)), &mut of_a_review, &limits).unwrap();

@@ -1,4 +1,4 @@
-//! What becomes of tasks that are reopened or unarchived, and of those around them.
+//! Reopened and unarchived tasks, and the tasks around them.
 
 use crate::testing::{Bench, alice, gated, titled};
 use crate::{

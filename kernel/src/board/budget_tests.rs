@@ -1,4 +1,4 @@
-//! Budgets: what is counted for whom, and what a spent one keeps from starting.
+//! Budgets: the counting of use, and the starts that a spent budget prevents.
 
 use std::time::Duration;
 
@@ -213,7 +213,7 @@ fn a_run_without_a_proxy_that_reports_its_whole_budget_is_ended_and_its_task_ask
     bench.check();
 }
 
-/// A budget of an account, of tokens and of cost.
+/// Returns a budget of an account, of tokens and of cost.
 fn of_account(tokens: u64, micros: u64) -> Budget {
     Budget { tokens: Some(tokens), cost_micros: Some(micros), ..Budget::default() }
 }

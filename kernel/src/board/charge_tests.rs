@@ -1,4 +1,4 @@
-//! What a worker's writes count against, and what they are refused for.
+//! Charges of workers' writes, and their refusal.
 
 use crate::testing::{Bench, alice, digest, titled};
 use crate::{
@@ -24,7 +24,7 @@ fn file(name: &str, size: u64) -> NewAttachment {
     NewAttachment { filename: name.to_owned(), content_type: None, sha256: digest(), size, author: None }
 }
 
-/// Does what a bound counts, once.
+/// Uses the resource of a bound once.
 fn once(bench: &Bench, bound: Bound, actor: &Actor) -> Result<(), Error> {
     let actor = actor.clone();
     let until = crate::Clock::now(&*bench.clock).after(std::time::Duration::from_mins(1));

@@ -1,4 +1,4 @@
-//! What a check promises.
+//! Checks of work.
 
 use crate::testing::{Bench, alice, checked, titled};
 use crate::{
@@ -12,7 +12,7 @@ fn bob(run: RunId, id: &TaskId) -> Actor {
     Actor::worker("bob", run, id.clone(), None)
 }
 
-/// Lets a worker say that a task is complete, and ends its run.
+/// Has a worker complete a task, and ends its run.
 fn handed_over(bench: &Bench, id: &TaskId) -> RunId {
     let run = bench.start(id);
     let (of, bob) = (id.clone(), bob(run, id));
@@ -24,7 +24,7 @@ fn handed_over(bench: &Bench, id: &TaskId) -> RunId {
     run
 }
 
-/// A task with a check whose work was handed over.
+/// Returns a task with a check whose work was handed over.
 fn unchecked(bench: &Bench, max_checks: Option<u32>) -> TaskId {
     let id = bench.create(checked("cargo test", max_checks)).id;
     handed_over(bench, &id);
@@ -155,7 +155,7 @@ fn every_end_of_a_check_that_ran_is_its_answer_and_no_other_end_counts_as_one() 
     }
 }
 
-/// What cannot start is tried again later, a limited number of times.
+/// A check that cannot start is tried again later, a limited number of times.
 #[test]
 fn a_check_that_never_starts_pauses_and_its_task_gives_up_in_the_end() {
     let bench = Bench::new();
@@ -236,7 +236,7 @@ fn a_person_decides_without_a_check_and_a_claim_by_hand_of_a_check_is_refused() 
     bench.check();
 }
 
-/// A worker's word does not become a person's because a person asked for the end of its run.
+/// A worker's verdict stays a worker's, even if a person asked for the end of the run.
 #[test]
 fn what_a_worker_has_completed_is_checked_also_where_a_person_ends_its_run() {
     let bench = Bench::new();
@@ -332,7 +332,7 @@ fn a_check_is_changed_until_work_waits_for_it_and_one_that_says_nothing_is_refus
     bench.check();
 }
 
-/// A reviewer has the files of the work, and could break what was proved.
+/// A reviewer has the files of the work, and could break the proved work.
 #[test]
 fn work_that_a_reviewers_run_approves_is_checked_again_and_that_which_a_person_approves_is_not() {
     for by_person in [false, true] {

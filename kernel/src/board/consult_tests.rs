@@ -1,4 +1,4 @@
-//! Questions that are asked and waited for.
+//! Consults, and the runs that wait for their answers.
 
 use crate::testing::{Bench, alice, titled};
 use crate::{Accounts, Actor, EndCause, ErrorCode, Handoff, RunId, Status, StopReason, Task, TaskId};
@@ -106,7 +106,7 @@ fn another_question_of_a_run_takes_the_place_of_the_one_before_also_while_that_i
     let run = bench.start(&answered);
     let third = ask_what(&bench, &asker, "and that?").unwrap().id;
     assert_eq!(bench.runs_to_stop()[0].id, run);
-    // The one before is still being ended, and is not what is asked now.
+    // The earlier consult is still being ended, and its question differs from the new one.
     let again = ask_what(&bench, &asker, "or this?").unwrap().id;
     assert!(again != answered && again != third);
     assert_eq!(offered(&bench), [again]);

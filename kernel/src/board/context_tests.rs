@@ -1,4 +1,4 @@
-//! The context of a worker.
+//! Contexts of workers.
 
 use std::time::Duration;
 
@@ -294,7 +294,7 @@ fn a_session_goes_on_for_the_same_profile_and_purpose_until_it_is_gone() {
     };
     let before = |run| bench.readers.with(|view| view.session_before(&view.expect_run(run)?)).unwrap();
     let (first, _) = run(Some("s-1"), EndCause::Stopped(crate::StopReason::Preempted));
-    // It was claimed and never executed: it says nothing of a session.
+    // The run was claimed and never executed, so it names no session.
     let never = bench.start(&task);
     assert_eq!(before(never), Some((first, "s-1".to_owned())));
     bench.finish(never, EndCause::NeverStarted);

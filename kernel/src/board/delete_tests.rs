@@ -1,4 +1,4 @@
-//! Deletion: what goes, what stays, and who goes on.
+//! Deletion: removed data, kept data, and tasks that go on.
 
 use std::collections::BTreeSet;
 
@@ -81,7 +81,7 @@ fn a_child_that_was_left_behind_an_unfinished_parent_goes_on_when_that_is_delete
     let bench = Bench::new();
     let parent = bench.ready();
     let child = bench.child_of(&[&parent]);
-    // Completed by hand while its parent was open, so that the archive of the parent had nobody to ask about.
+    // The child was completed by hand while its parent was open, so the parent could be archived without a refusal.
     complete(&bench, &child);
     archived(&bench, &parent);
     let again = child.clone();

@@ -1,4 +1,4 @@
-//! What a task waits for that is blocked for another one.
+//! Tasks that are blocked for a dependency.
 
 use crate::testing::{Bench, alice, titled};
 use crate::{Actor, AtWork, BlockKind, Blocking, EndCause, Handoff, RunId, Status, StopReason, Task, TaskId};
@@ -11,7 +11,7 @@ fn worker(id: &TaskId, run: RunId) -> Actor {
     Actor::worker("bob", run, id.clone(), None)
 }
 
-/// A task whose worker says that it waits for another one.
+/// Returns a task whose worker has blocked it for a dependency.
 fn blocked_by_its_worker(bench: &Bench, parents: &[&TaskId]) -> (TaskId, RunId) {
     let id = bench.ready();
     let run = bench.start(&id);
@@ -156,7 +156,7 @@ fn a_worker_whose_parts_are_all_done_goes_on_at_once_with_their_results() {
     };
     assert!(context(&bench).contains("> found it"), "{}", context(&bench));
 
-    // What an earlier run has made and was done before this one began is no reason to go on: a person is asked.
+    // A task of an earlier run that was done before this run began is no reason to go on: a person is asked.
     let (task, by) = (id.clone(), worker(&id, again));
     bench.call(move |board| board.block(&task, dependency(), None, &by)).unwrap();
     assert_eq!(end(&bench, &id, again).status, Status::Blocked);

@@ -1,4 +1,4 @@
-//! What is found to be wrong, how bad, and since when.
+//! Problems that the diagnosis finds, with their severity and age.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ fn a_ready_task_is_stranded_after_half_an_hour_and_worse_as_time_goes_by() {
         told.push(kinds(&bench, &task).pop().map(|(_, severity)| severity));
     }
     assert_eq!(told, [None, Some(Severity::Warning), Some(Severity::Error), Some(Severity::Critical)]);
-    // A remark changes the task, and not since when it is ready.
+    // A comment changes the task, but not the time since which it is ready.
     let id = task.clone();
     bench.call(move |board| board.comment(&id, "still there", None, &alice())).unwrap();
     let stranded = found(&bench, &task).remove(0);
@@ -195,7 +195,7 @@ fn a_task_whose_checks_made_it_give_up_is_told_with_their_number() {
 fn a_task_that_is_blocked_for_a_day_or_over_and_over_is_told() {
     let bench = Bench::new();
     let task = bench.ready();
-    // Each time for another reason, or the board itself sends it to triage.
+    // Each block has another kind of reason; otherwise the board itself would send the task to triage.
     for kind in [BlockKind::Capability, BlockKind::Transient, BlockKind::Capability] {
         assert_eq!(kinds(&bench, &task), [], "twice is no cycle");
         let id = task.clone();

@@ -1,4 +1,4 @@
-//! What the ending of an agent stands for, where its lane has read it.
+//! Verdicts that the ending of an agent implies, as its lane has read it.
 
 use crate::testing::{Bench, alice};
 use crate::{BlockKind, EndCause, Ending, Handoff, OnCleanExit, Outcome, Status, StopReason};

@@ -1,4 +1,4 @@
-//! The kinds of events that readers of the established board know, each with the keys that its table names.
+//! Events for readers of Hermes Kanban: their kinds, each with the keys that its table documents.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::{
     NewTask, StopReason, TaskId,
 };
 
-/// Kind and keys, as the table has them.
+/// Kinds with their keys, as documented.
 const TABLE: [(&str, &[&str]); 18] = [
     ("created", &["assignee", "status", "parents", "tenant"]),
     ("promoted", &[]),

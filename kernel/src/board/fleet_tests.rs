@@ -1,4 +1,4 @@
-//! What a fleet makes over many ticks: each task once, whoever asks again, and whatever the others come to.
+//! Fleets over many ticks: each task is created once, for any number of dispatches and any end of the other tasks.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -35,7 +35,7 @@ fn a_second_dispatch_of_a_tick_makes_nothing_and_returns_what_there_is() {
     let bench = Bench::new();
     let first: Vec<Created> =
         dispatch(&bench, "2026-11-23", &names(3)).into_iter().map(Result::unwrap).collect();
-    // Whatever became of a task, it was that of its tick.
+    // In any state, the task still is the task of its tick.
     bench
         .call({
             let id = first[0].task.id.clone();
@@ -60,7 +60,7 @@ fn thirty_days_of_ticks_lose_no_task_and_double_none() {
     let (mut day, mut expected) = (bench.clock.now(), 0);
     for number in 1..=30 {
         let tick = format!("2026-11-{number:02}");
-        // A dispatch that was cut off after some directories, and is repeated as a whole.
+        // A dispatch is cut off after some directories, and repeated as a whole.
         let cut = number * 7 % accounts.len();
         dispatch(&bench, &tick, &accounts[..cut]);
         let all = dispatch(&bench, &tick, &accounts);
@@ -69,7 +69,7 @@ fn thirty_days_of_ticks_lose_no_task_and_double_none() {
         expected += accounts.len();
         for made in all {
             let task = made.unwrap().task;
-            // A captcha: this one waits for a person from the first day on, and holds up nobody.
+            // A captcha: this task waits for a person from the first day on, and delays no other task.
             let is_met = task.tenant.as_ref().is_some_and(|tenant| tenant.as_str() == "acct-17");
             let settle = move |board: &mut crate::Board<'_>| {
                 if is_met {

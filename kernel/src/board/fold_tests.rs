@@ -1,4 +1,4 @@
-//! Folding: what readers are told, what is not folded, and that a failure leaves the log as it was.
+//! Folding: replies to readers, events that are not folded, and failures that leave the log unchanged.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +26,7 @@ fn ends(bench: &Bench) -> (Option<EventId>, EventId) {
         .unwrap()
 }
 
-/// Later than everything so far.
+/// Returns a time after all events so far.
 fn soon(bench: &Bench) -> Timestamp {
     bench.clock.now().after(Duration::from_secs(1))
 }

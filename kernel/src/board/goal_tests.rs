@@ -1,4 +1,4 @@
-//! What a goal promises.
+//! Goals of tasks.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn turn_ended(bench: &Bench, run: RunId) -> Finished {
     bench.call(move |board| board.finish_run(run, ending)).unwrap()
 }
 
-/// A turn that takes its time.
+/// Runs a turn that takes long enough to count as work.
 fn turn(bench: &Bench, id: &TaskId) -> Finished {
     let run = bench.start(id);
     bench.clock.advance(Duration::from_secs(30));
@@ -106,7 +106,7 @@ fn what_is_no_end_of_a_turn_counts_as_it_does_without_a_goal() {
     bench.finish(run, EndCause::Exited { code: 1 });
     let task = bench.task(&id);
     assert_eq!((task.goal_turns, task.consecutive_failures), (0, 1));
-    // Nothing says that its agent has come to an end.
+    // Nothing shows that the agent has come to the end of a turn.
     let run = bench.start(&id);
     let ended = bench.finish(run, WELL);
     assert_eq!((ended.outcome, bench.task(&id).goal_turns), (Outcome::Unreported, 0));

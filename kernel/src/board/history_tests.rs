@@ -1,4 +1,4 @@
-//! Random histories: whatever happens, the invariants hold and the log replays to the same board.
+//! Random histories: after any acts the invariants hold, and the log replays to the same board.
 
 use std::time::Duration;
 
@@ -101,10 +101,10 @@ fn cause(number: u8, bench: &Bench) -> EndCause {
     }
 }
 
-/// Does one thing. Returns how the board failed to; that it refused is as good as a success.
+/// Performs an act. Returns the failure of the board; a refusal counts as a success.
 pub(crate) fn perform(bench: &Bench, ids: &mut Vec<TaskId>, act: &Act) -> Result<(), Error> {
     let pick = |ids: &[TaskId], index: usize| ids.get(index % ids.len().max(1)).cloned();
-    // Another writer may have deleted it.
+    // Another writer may have deleted the task.
     let open = |id: &TaskId| {
         let task = bench.readers.with(|view| view.expect_task(id)).ok();
         task.and_then(|task| task.current_run_id)
@@ -205,7 +205,7 @@ pub(crate) fn perform(bench: &Bench, ids: &mut Vec<TaskId>, act: &Act) -> Result
     }
 }
 
-/// Draws a link, or takes one away.
+/// Adds or removes a link.
 fn draw(board: &mut crate::Board<'_>, a: &TaskId, b: &TaskId, link: bool) -> Result<(), Error> {
     if link {
         let moments = crate::AtWork::TakeBackWithin(Duration::from_mins(1));

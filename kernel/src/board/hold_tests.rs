@@ -1,4 +1,4 @@
-//! Holds: what they keep from starting, how limits are probed, and what the log tells of them.
+//! Holds: the starts that they prevent, the probes of limits, and their events.
 
 use std::time::Duration;
 
@@ -245,7 +245,7 @@ fn hold_probed_tells_of_the_run_that_tries() {
     insta::assert_snapshot!(told(&bench, "hold_probed"), @r#"its run: {"hold":1,"kind":"rate_limit","name":"main","reason":"run 1 was refused","scope":"account","until":"moment"}"#);
 }
 
-/// A task of a tenant, started for the account `main` or for none.
+/// Returns a task of a tenant, started for the account `main` or for none.
 fn worker_of(bench: &Bench, tenant: &str, account: Option<&str>) -> (TaskId, Actor) {
     let tenant: crate::Tenant = tenant.parse().unwrap();
     let task = bench.create(NewTask { tenant: Some(tenant.clone()), ..titled("work") }).id;

@@ -1,4 +1,4 @@
-//! Missions as people create, pause, resume, cancel and read them.
+//! Missions: creating, pausing, resuming, cancelling and reading them.
 
 use std::time::Duration;
 
@@ -150,7 +150,7 @@ fn a_person_adds_tasks_that_count_and_only_to_a_mission_that_is_there() {
     let id = mission(&bench, MissionCaps { max_tasks: Some(2), ..MissionCaps::default() });
     let part = make(&bench, &alice(), part_of(&id)).unwrap();
     assert_eq!((part.mission(), part.lineage.depth), (id.as_str(), 1));
-    // Any task of it names it.
+    // Any task of the mission stands for it.
     let refused = make(&bench, &alice(), part_of(&part.id)).unwrap_err();
     assert_eq!(refused.code(), ErrorCode::Exhausted);
     let gone: TaskId = "t_ffffffff".parse().unwrap();

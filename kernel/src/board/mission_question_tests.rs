@@ -1,4 +1,4 @@
-//! A mission at a limit asks: who gets the question, where it is listed, and what answers it.
+//! Questions of missions at a limit: their recipients, their lists and their answers.
 
 use crate::testing::{Bench, alice, titled};
 use crate::{
@@ -29,7 +29,7 @@ fn asking(bench: &Bench, actor: &Actor) -> Vec<AskingMission> {
     bench.readers.with(|view| view.asking_missions((None, None), 10, actor)).unwrap()
 }
 
-/// A mission of two tasks with one task that its worker has made.
+/// Returns a mission limited to two tasks, with a task that its worker has made.
 fn mission(bench: &Bench, tenant: Option<Tenant>) -> (TaskId, TaskId, Actor) {
     let caps = MissionCaps { max_tasks: Some(2), ..MissionCaps::default() };
     let new = NewTask { tenant: tenant.clone(), ..titled("site") };
@@ -40,7 +40,7 @@ fn mission(bench: &Bench, tenant: Option<Tenant>) -> (TaskId, TaskId, Actor) {
     (first, part, worker)
 }
 
-/// Its worker wants a task more.
+/// Has its worker ask for one task too many.
 fn reach(bench: &Bench, worker: Actor) {
     bench.call(move |board| board.ask_for_more_tasks(&worker)).unwrap();
 }

@@ -1,4 +1,4 @@
-//! What missions may have, and how one that is at a limit waits for a person.
+//! Limits of missions, and missions at a limit that wait for a person.
 
 use std::time::Duration;
 
@@ -83,7 +83,7 @@ fn a_mission_at_its_tasks_is_paused_with_all_that_it_has_and_released_has_as_muc
     };
     assert_eq!((told(&parts[0].id), told(&other)), (vec!["mission_paused".to_owned()], vec![]));
 
-    // Any task of it names it.
+    // Any task of the mission stands for it.
     let part = mission(&parts[1].id);
     bench.call(move |board| board.release(&part, None, &alice())).unwrap();
     assert_eq!(offered(&bench).len(), 3);
@@ -129,7 +129,7 @@ fn run_time_and_cost_of_a_mission_are_summed_up_and_pause_it() {
             bench.call(move |board| board.finish_run(run_of(&worker), ending)).unwrap();
             made
         };
-        // What came before the mission was one counts, too.
+        // Use from before the task became a mission counts, too.
         assert!(end(&first, 0).is_empty());
         assert_eq!(offered(&bench).len(), 1);
         let part = end(&first, 1).remove(0);
@@ -160,7 +160,7 @@ fn run_time_and_cost_of_a_mission_are_summed_up_and_pause_it() {
     }
 }
 
-/// A run of a task, which takes ten minutes and whose agent says that it has cost this much.
+/// Runs a task for ten minutes, with an agent that reports this cost.
 fn run_for(bench: &Bench, id: &TaskId, micros: u64, cause: EndCause) {
     let run = bench.start(id);
     bench.clock.advance(Duration::from_mins(10));

@@ -1,4 +1,4 @@
-//! The messages to people about a task, and what becomes of the messages.
+//! Messages to people about a task, and their delivery.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a reply has at most, and that parts put together are the whole.
+//! Limits of replies, and parts that together are the whole.
 
 use serde_json::json;
 

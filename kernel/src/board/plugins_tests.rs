@@ -1,4 +1,4 @@
-//! The cursors of plugins.
+//! Cursors of plugins.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

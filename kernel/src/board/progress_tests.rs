@@ -1,4 +1,4 @@
-//! Reviews of missions: when one is due, and what its answer does.
+//! Progress reviews of missions: their due times, and the effects of answers.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ fn due(bench: &Bench, terms: ReviewTerms) -> usize {
     bench.readers.with(|view| view.due_reviews(&terms, 10)).unwrap().len()
 }
 
-/// Has a mission reviewed, and returns what a person answers for the reviewer.
+/// Asks for a review of a mission, and gives the answer in place of the reviewer.
 fn reviewed(bench: &Bench, mission: &TaskId, answer: Value) -> Result<(), Error> {
     let new = asked(mission, ProposalKind::Progress);
     let made = bench.call(move |board| board.propose(new, &alice())).unwrap().task.id;

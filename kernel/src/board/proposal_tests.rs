@@ -1,4 +1,4 @@
-//! Proposals: applied whole when they are valid, refused with the reason when they are not, and bounded in what their workers may touch.
+//! Proposals: applied as a whole if valid, refused with a reason otherwise, with limits on what their workers may change.
 
 use std::collections::BTreeSet;
 
@@ -36,7 +36,7 @@ fn propose(bench: &Bench, subject: &TaskId, kind: ProposalKind) -> Result<Task, 
     bench.call(move |board| board.propose(new, &alice())).map(|made| made.task)
 }
 
-/// The worker of a run that makes a proposal.
+/// Returns the run of a proposal's task and its worker.
 fn worker(bench: &Bench, task: &Task) -> (RunId, Actor) {
     let run = bench.start(&task.id);
     (run, Actor::worker("specifier", run, task.id.clone(), task.tenant.clone()))
@@ -53,7 +53,7 @@ fn children(bench: &Bench, id: &TaskId) -> Vec<Task> {
     parents.iter().map(|id| bench.task(id)).collect()
 }
 
-/// What a person is asked about a mission.
+/// Returns the question of a mission to a person.
 fn question(bench: &Bench, id: &TaskId) -> Option<Question> {
     let view = bench.readers.with(|view| view.mission(id, &MissionLimits::default(), &alice()));
     view.unwrap().mission.question
@@ -255,7 +255,7 @@ fn a_run_that_ends_with_a_proposal_beyond_its_mission_pauses_it_too() {
     let (run, bob) = worker(&bench, &task);
     let part = |name: &str| json!({ "name": name, "title": name, "body": "b" });
     returns(&bench, &task, &bob, json!({ "tasks": [part("a")] })).unwrap();
-    // Somebody else takes the last place before the run has ended.
+    // Another caller takes the last task of the limit before the run has ended.
     let lineage = Lineage { mission: Some(id.to_string()), ..Lineage::default() };
     bench.create(NewTask { lineage, ..titled("another") });
 
@@ -266,7 +266,7 @@ fn a_run_that_ends_with_a_proposal_beyond_its_mission_pauses_it_too() {
     bench.check();
 }
 
-/// What a worker tries to do to a task.
+/// Act of a worker on a task.
 type Act = fn(&mut crate::Board<'_>, &TaskId, &Actor) -> Result<(), Error>;
 
 #[test]

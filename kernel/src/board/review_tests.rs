@@ -1,4 +1,4 @@
-//! What a review promises.
+//! Reviews.
 
 use std::time::Duration;
 
@@ -204,7 +204,7 @@ fn the_supervisor_skips_a_reviewer_that_nothing_can_spawn_and_says_so() {
     assert_eq!(waiting.text, "waits for a review by ghost: no lane `ghost`");
 }
 
-/// One round: bob hands his work over, and a run of eve's sends it back.
+/// Performs one round: bob hands his work over, and a run of eve's sends it back.
 fn round(bench: &Bench, id: &TaskId) -> crate::Finished {
     let run = bench.start(id);
     let (task, bob) = (id.clone(), worker("bob", run, id));
@@ -217,7 +217,7 @@ fn round(bench: &Bench, id: &TaskId) -> crate::Finished {
     bench.finish(run, EndCause::Exited { code: 0 })
 }
 
-/// What five rounds come to, each begun when the pause before it is over.
+/// Returns the results of five rounds, each started when the pause before it is over.
 fn five_rounds(bench: &Bench, id: &TaskId) -> Vec<(Status, u64)> {
     let began = |_| {
         let finished = round(bench, id);

@@ -1,4 +1,4 @@
-//! When a task may start: at a time that it is given, also while it runs, and after the pause that follows a failure.
+//! Start times of tasks: a given time, also for a running task, and the pause after a failure.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -99,7 +99,7 @@ fn a_task_waits_for_its_time_and_its_parents() {
     bench.check();
 }
 
-/// Lets this many runs fail, one after the other. Returns the pause that the last one leads to.
+/// Lets `times` runs fail, one after the other. Returns the pause after the last.
 fn fails(bench: &Bench, id: &TaskId, times: u32) -> Duration {
     let mut pause = Duration::ZERO;
     for _ in 0..times {
@@ -127,7 +127,7 @@ fn tasks_that_fail_at_one_moment_are_due_at_moments_of_their_own_which_the_log_k
     assert_eq!(due.len(), tasks.len(), "{due:?}");
     let (shortest, longest) = (Duration::from_secs(1), Duration::from_millis(1250));
     assert!(due.iter().all(|at| (shortest..=longest).contains(&at.since(now))), "{due:?}");
-    // A report that comes again draws no other pause, and the log leads to the same rows.
+    // A repeated report draws no other pause, and the log replays to the same rows.
     let run = bench.readers.with(|view| view.runs(&tasks[0])).unwrap().pop().unwrap().id;
     let again = bench.finish(run, EndCause::Exited { code: 1 });
     assert!(again.already_finished);
@@ -224,7 +224,7 @@ fn a_run_that_ended_before_the_board_was_told_has_its_own_end_and_its_pause_coun
     assert_eq!(finished.status, Status::Ready, "its pause was over long ago");
     let run = bench.readers.with(|view| view.expect_run(second)).unwrap();
     assert_eq!(run.ended_at, Some(ended));
-    // What clocks claim that were set meanwhile is kept within what is possible.
+    // A time from a clock that was set in between is limited to the possible range.
     let third = bench.start(&id);
     let ending = Ending { ended_at: Some(began), ..Ending::new(EndCause::Exited { code: 0 }) };
     bench.call(move |board| board.finish_run(third, ending)).unwrap();

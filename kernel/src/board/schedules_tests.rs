@@ -1,4 +1,4 @@
-//! Schedules on a board: each tick once, whatever happens in between.
+//! Schedules on a board: each tick is decided once, for any events in between.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ fn hourly(overlap: Overlap) -> ScheduleSpec {
     ScheduleSpec { timing: every(HOUR), overlap, tasks: one("work of {date}"), ..ScheduleSpec::default() }
 }
 
-/// A board at midnight with one schedule.
+/// Returns a board at midnight with one schedule.
 fn bench(spec: &ScheduleSpec) -> Bench {
     let bench = Bench::new();
     bench.clock.set(MONDAY);
@@ -49,7 +49,7 @@ fn tasks(bench: &Bench) -> Vec<Task> {
     tasks_for(bench, None)
 }
 
-/// The tasks of an assignee: a list has 10,000 at most.
+/// Returns the tasks of an assignee. A list has at most 10,000.
 fn tasks_for(bench: &Bench, assignee: Option<Profile>) -> Vec<Task> {
     let filter = Filter { assignee, limit: 10_000, archived: Archived::Show, ..Filter::default() };
     let mut tasks = bench.readers.with(|view| view.tasks(&filter)).unwrap().tasks;
@@ -380,7 +380,7 @@ fn nobody_takes_the_key_of_a_tick() {
     assert!(refused.to_string().contains("schedules"), "{refused}");
 }
 
-/// Numbers that are the same in each run.
+/// Reproducible random numbers.
 struct Chance(u64);
 
 impl Chance {
@@ -390,7 +390,7 @@ impl Chance {
     }
 }
 
-/// Opens the board again, as the next daemon does. While `failing`, its commits are lost.
+/// Opens the board again, like the next daemon. While `failing` is set, its commits are lost.
 fn reopen(directory: &Bench, clock: &Arc<ManualClock>, failing: &Arc<AtomicBool>, seed: u64) -> Bench {
     let failing = Arc::clone(failing);
     let fail = move |point| (point == "commit" && failing.load(Ordering::SeqCst)).then_some(StorageKind::Io);
@@ -448,7 +448,7 @@ fn ten_thousand_ticks_of_a_month_with_kills_at_random_are_each_made_once() {
         let step = Duration::from_secs(1 + chance.below(longest));
         clock.advance(step.min(left));
         match chance.below(6) {
-            // Killed before the commit, after it, or while nothing happens.
+            // Killed before the commit, after it, or while idle.
             0 => {
                 failing.store(true, Ordering::SeqCst);
                 daemon.writer.call(|board| board.wake_due()).unwrap_err();

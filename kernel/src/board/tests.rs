@@ -1,4 +1,4 @@
-//! What the writes promise.
+//! Writes of a board.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::{
     RunId, Status, StopReason, Task, TaskId,
 };
 
-/// A write whose success says nothing.
+/// Write whose result has no value.
 type Write = Box<dyn FnOnce(&mut Board<'_>) -> Result<(), crate::Error> + Send>;
 
 fn worker(task: &Task, run: RunId) -> Actor {

@@ -1,4 +1,4 @@
-//! How often a task is tried: the failures that it may have, and starts that come to nothing outside of it.
+//! Number of tries of a task: counted failures, and starts that come to nothing for outside reasons.
 
 use crate::testing::{Bench, titled};
 use crate::{BlockKind, EndCause, Fault, Limits, NewTask, Status};

@@ -1,4 +1,4 @@
-//! The times of schedules: zones, changes of clocks, and ticks that are due.
+//! Times of schedules: zones, changes of clocks, and due ticks.
 
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ fn utc(text: &str) -> Timestamp {
     Timestamp::from_micros(text.parse::<jiff::Timestamp>().unwrap().as_microsecond())
 }
 
-/// The next ticks after a moment, in the schedule's zone.
+/// Returns the next ticks after a moment, in the schedule's zone.
 fn next(timing: &Timing, from: &str, count: usize) -> Vec<String> {
     let ticks = Ticks::parse(timing).unwrap();
     std::iter::successors(ticks.after(utc(from)), |at| ticks.after(*at))
@@ -175,7 +175,7 @@ fn timings() -> impl Strategy<Value = Timing> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// However a span is divided into looks, its ticks are found once, in their order, and all of them.
+    /// For any division of a span into looks, its ticks are found once, in order, and all of them.
     #[test]
     fn each_tick_is_due_once(timing in timings(), looks in prop::collection::vec(1_i64..40_000, 1..30)) {
         let ticks = Ticks::parse(&timing).unwrap();
@@ -184,7 +184,7 @@ proptest! {
         for look in looks {
             now = Timestamp::from_secs(now.as_secs() + look);
             let due = ticks.due(Missed::All, decided, now);
-            // A thousand at most are made up for: the rest is counted.
+            // At most a thousand are made up for. The others are counted.
             prop_assert_eq!(due.missed > 0, due.make.len() == MADE_UP && due.missed > 0);
             made.extend(due.make);
             decided = due.through.unwrap_or(decided);
@@ -196,7 +196,7 @@ proptest! {
         }
     }
 
-    /// `once` and `skip` decide as much as `all` does.
+    /// `once` and `skip` decide about as many ticks as `all` does.
     #[test]
     fn every_rule_decides_all_that_is_due(timing in timings(), span in 1_i64..2_000_000) {
         let ticks = Ticks::parse(&timing).unwrap();

@@ -1,4 +1,4 @@
-//! The board of the established program, taken over.
+//! Import of a board of Hermes Kanban.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -87,7 +87,7 @@ fn peer(dir: &Path) -> std::path::PathBuf {
     path
 }
 
-/// Writes a board of the established program into one file, with pages as small as they can be.
+/// Writes a board of Hermes Kanban into one file, with the smallest possible pages.
 pub(crate) fn write_peer(path: &Path) {
     let conn = Connection::open(path).unwrap();
     conn.pragma_update(None, "page_size", 512).unwrap();
@@ -122,7 +122,7 @@ fn the_established_programs_board_is_taken_over_with_its_ids_and_never_written_t
     let bench = Bench::new();
     let dir = tempfile::tempdir().unwrap();
     let path = peer(dir.path());
-    // Rows that are in the log only count as well.
+    // Rows that are only in the log count as well.
     let open = Connection::open(&path).unwrap();
     open.execute_batch(
         "INSERT INTO task_comments (task_id, author, body, created_at) VALUES ('t_00000001', 'x', 'late', 1)",

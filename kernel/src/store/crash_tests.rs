@@ -1,7 +1,8 @@
-//! A process dies before any one of its SQL statements: each write is there whole or not at all, and its repeat is right.
+//! Crash tests: a process dies before any one of its SQL statements. Each write is there whole or not at all, and its
+//! repeat is right.
 //!
-//! The process is this test binary again, with one group of a fixed history to do and the number of a statement in its
-//! environment. Each group begins with the board as the dead process of the group before has left it, log included.
+//! The process is this test binary again. Its environment names a group of a fixed history and the number of a statement.
+//! Each group starts with the board that the dead process of the previous group left, log included.
 
 use std::io::Write as _;
 use std::os::unix::process::ExitStatusExt as _;
@@ -24,10 +25,10 @@ use crate::{
     SeededEntropy, Start, TaskId, Writer, WriterOptions, check_board, create_board,
 };
 
-/// A write of the history, with the number of its group.
+/// Write of the history, with the number of its group.
 type Write = fn(&mut Board<'_>, u8) -> Result<Value, Error>;
 
-/// The groups; the writes of each are one transaction.
+/// Groups of writes. Each group is one transaction.
 const HISTORY: [&[Write]; 14] = [
     &[
         |board, _| create(board, "parent", &[], |new| new.idempotency_key = Some("once".to_owned())),
@@ -159,7 +160,7 @@ fn end(board: &mut Board<'_>, title: &str, cause: EndCause) -> Result<Value, Err
     board.finish_run(open(board, title), ending).map(|finished| json!(finished.status.to_string()))
 }
 
-/// What a write returns, as the reply of its request.
+/// Returns the result of a write, as the reply of its request.
 fn said<T: std::fmt::Debug>(result: Result<T, Error>) -> Result<Value, Error> {
     result.map(|value| json!(format!("{value:?}")))
 }
@@ -178,13 +179,13 @@ fn bob(board: &Board<'_>, title: &str) -> Actor {
     Actor::worker("bob", open(board, title), id(board, title), None)
 }
 
-/// A board in memory: a process that dies loses nothing that it has written, whatever the disk.
+/// Returns a directory in memory. The death of a process loses none of its writes there, on any disk.
 fn directory() -> TempDir {
     let memory = Path::new("/dev/shm");
     if memory.is_dir() { TempDir::new_in(memory).unwrap() } else { TempDir::new().unwrap() }
 }
 
-/// A copy of a board and its log, which nobody has open. The index of the log is made anew, as after a crash.
+/// Copies a board and its log, which no process has open. The index of the log is created anew, as after a crash.
 fn copy(from: &Path) -> TempDir {
     let to = directory();
     for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
@@ -195,7 +196,7 @@ fn copy(from: &Path) -> TempDir {
     to
 }
 
-/// The time and the randomness of a group.
+/// Returns the time and the randomness of a group.
 fn options(group: usize, fail_point: FailPoints) -> (Arc<ManualClock>, WriterOptions) {
     let clock = Arc::new(ManualClock::default());
     clock.advance(Duration::from_mins(group as u64));
@@ -208,14 +209,14 @@ fn request(group: usize, at: usize) -> Request {
     Request::new(Caller::of(&alice()), "write", format!("group-{group}-{at}").parse().unwrap(), b"{}")
 }
 
-/// Does a group as one transaction. `armed` is called before it, `told` with each reply.
+/// Performs a group as one transaction. `armed` is called before it, `told` with each reply.
 fn perform(writer: &Writer, group: usize, armed: impl FnOnce() + Send + 'static, told: fn(usize, &Value)) {
     let (running, has_started) = mpsc::channel();
     let (release, released) = mpsc::channel::<()>();
     writer.submit(
         move |_| {
             running.send(()).unwrap();
-            // Until the group is queued behind this job.
+            // The job waits until the group is queued behind it.
             released.recv().unwrap();
             armed();
             Ok(())
@@ -245,7 +246,7 @@ fn die() {
     kill_process(getpid(), Signal::KILL).unwrap();
 }
 
-/// How many statements may still begin; negative as long as nobody counts.
+/// Number of statements that may still begin; negative as long as they are not counted.
 static LEFT: AtomicI64 = AtomicI64::new(-1);
 
 fn at_statement(_: TraceEvent<'_>) {
@@ -254,14 +255,14 @@ fn at_statement(_: TraceEvent<'_>) {
     }
 }
 
-/// Where a process dies.
+/// Point at which a process dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Death {
     /// Before this statement, counted from the end of the job that holds up the group.
     Statement(i64),
     /// Between the commit and the first reply.
     Committed,
-    /// When everything is acknowledged.
+    /// After all replies.
     Through,
 }
 
@@ -284,7 +285,7 @@ impl Death {
 }
 
 const VARIABLE: &str = "KERNEL_CRASH";
-/// The file of the replies that the process has told.
+/// File of the replies that the process has reported.
 const TOLD: &str = "told";
 
 #[test]
@@ -321,11 +322,11 @@ fn a_process_that_dies() {
         let mut file = fs::File::options().create(true).append(true).open(TOLD).unwrap();
         file.write_all(format!("{at} {value}\n").as_bytes()).unwrap();
     });
-    // Not closed: the log stays as it is.
+    // The board is not closed, so that its log stays as it is.
     die();
 }
 
-/// Has a process do a group over the board in a directory, and returns the replies that it has told.
+/// Runs a process that performs a group over the board in a directory, and returns the replies that it has reported.
 fn run(dir: &Path, group: usize, death: Death) -> Vec<String> {
     let name = concat!(module_path!(), "::a_process_that_dies");
     let name = name.split_once("::").unwrap().1;
@@ -340,7 +341,7 @@ fn run(dir: &Path, group: usize, death: Death) -> Vec<String> {
     told.lines().map(str::to_owned).collect()
 }
 
-/// A group, the board before it and after it, and what it replies.
+/// Group with the board before and after it, and its replies.
 struct Group {
     number: usize,
     before: TempDir,
@@ -349,14 +350,14 @@ struct Group {
     replies: Vec<String>,
 }
 
-/// What is on a board.
+/// Returns the content of a board.
 fn state(dir: &Path, group: usize) -> String {
     let copy = copy(dir);
     let (clock, options) = options(group, FailPoints::default());
     Bench::over(copy, clock, options).dump()
 }
 
-/// Looks at the board that a process has left, and repeats its requests.
+/// Examines the board that a process has left, and repeats its requests.
 fn look(group: &Group, death: Death, dir: TempDir, told: &[String]) {
     let at = format!("group {} {death:?}", group.number);
     let (clock, options) = options(group.number, FailPoints::default());
@@ -372,7 +373,7 @@ fn look(group: &Group, death: Death, dir: TempDir, told: &[String]) {
         Death::Committed => assert!(whole && told.is_empty(), "{at}"),
         Death::Through => assert_eq!(told, group.replies, "{at}"),
     }
-    // What never had its commit goes the way of a first call; what had it must not be done twice.
+    // An uncommitted request is done now for the first time. A committed request must not be done twice.
     let replies = replies(&bench, group.number);
     assert_eq!(replies, group.replies, "{at}");
     assert_eq!(bench.dump(), group.state_after, "{at}: repeated");
@@ -392,7 +393,7 @@ fn replies(bench: &Bench, group: usize) -> Vec<String> {
     (0..HISTORY[group].len()).map(write).collect()
 }
 
-/// Does the whole history in processes that die only when they are through.
+/// Performs the whole history in processes that die only at the end.
 fn groups() -> Vec<Group> {
     let mut current = directory();
     let clock = ManualClock::default();
@@ -439,7 +440,7 @@ fn a_process_that_dies_before_any_statement_leaves_each_write_whole_or_not_at_al
             worker.join().unwrap();
         }
     });
-    // Each write reads, changes and logs: a trace that does not see its statements would step over them.
+    // Each write reads, changes and logs. If the trace missed its statements, the processes would not die between them.
     let writes: usize = HISTORY.iter().map(|group| group.len()).sum();
     let statements = statements.into_inner();
     assert!(statements > 8 * writes, "{statements} statements of {writes} writes");

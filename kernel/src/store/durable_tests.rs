@@ -1,4 +1,4 @@
-//! Boards that are copied while in use, put back, damaged and mended.
+//! Boards that are copied while in use, restored, damaged and repaired.
 
 use std::fs;
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
@@ -19,7 +19,7 @@ fn titles(path: &Path) -> Vec<String> {
     page.tasks.into_iter().map(|task| task.title).collect()
 }
 
-/// Closes a bench and keeps its directory; the board is in one file then.
+/// Closes a bench and keeps its directory. The board is a single file then.
 fn close(bench: Bench) -> (tempfile::TempDir, PathBuf) {
     let Bench { directory, path, writer, readers, .. } = bench;
     drop((writer, readers));
@@ -102,7 +102,7 @@ fn at_no_moment_of_a_restore_is_the_place_of_a_board_empty() {
     let to = bench.directory.path().join("copy.db");
     backup_board(&bench.path, &to, Existing::Keep, "{}").unwrap();
     bench.create(titled("in the log only"));
-    // What a program leaves that is killed.
+    // The files that a killed program leaves.
     let left = tempfile::tempdir().unwrap();
     let path = left.path().join("board.db");
     for end in ["", "-wal"] {
@@ -111,7 +111,7 @@ fn at_no_moment_of_a_restore_is_the_place_of_a_board_empty() {
     }
     let seen = std::cell::RefCell::new(Vec::new());
     let look = |point| {
-        // A look by others would put the log into the file.
+        // Opening the board elsewhere would move the log into the file.
         let file = left.path().join(format!("{point}.db"));
         fs::copy(&path, &file).unwrap();
         fs::copy(left.path().join("board.db-wal"), left.path().join(format!("{point}.db-wal"))).ok();
@@ -151,7 +151,7 @@ fn a_file_of_a_backup_that_was_altered_in_it_is_not_stored() {
         assert_eq!(restored.details.as_deref(), Some("{}"));
         assert_eq!(crate::Blobs::beside(&path).examine(&stored.digest).unwrap(), flaw, "{change}");
     }
-    // One that was made before files were in it.
+    // A backup from before backups had files.
     let conn = rusqlite::Connection::open(&to).unwrap();
     conn.execute_batch("DROP TABLE bundled_files; DROP TABLE bundled_details").unwrap();
     drop(conn);
@@ -280,7 +280,7 @@ fn a_value_that_makes_no_sense_is_found_and_its_row_is_left_out_and_told() {
     require_whole(&path, Depth::Values).unwrap();
 }
 
-/// A board with enough in it for trees of several pages.
+/// Returns a board with enough content for trees of several pages.
 fn grown() -> (tempfile::TempDir, PathBuf) {
     let bench = Bench::new();
     for at in 0..12 {

@@ -1,4 +1,4 @@
-//! What opening refuses.
+//! Boards that are refused when they are opened.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -7,7 +7,7 @@ use crate::{
     ManualClock, OpenError, Readers, SeededEntropy, Writer, WriterOptions, create_board, ensure_board,
 };
 
-/// A closed board whose file the test spoils, and what every way to open it says then.
+/// Damages the file of a closed board, and returns the errors of all ways to open it.
 fn spoiled(spoil: impl FnOnce(&std::path::Path)) -> Vec<OpenError> {
     let bench = Bench::new();
     bench.ready();
@@ -68,7 +68,7 @@ fn a_damaged_or_foreign_file_is_named() {
     }
 }
 
-/// A board of an earlier schema, with a task that waits for its directory.
+/// Creates a board with an earlier schema, with a task that waits for its directory.
 fn of_schema(path: &std::path::Path, schema: usize) {
     let mut conn = rusqlite::Connection::open(path).unwrap();
     super::migrate::migrations().to_version(&mut conn, schema).unwrap();
@@ -88,7 +88,7 @@ fn a_board_of_an_earlier_schema_is_whole_is_read_when_it_is_migrated_and_until_t
         let path = directory.path().join("board.db");
         of_schema(&path, usize::try_from(schema).unwrap());
 
-        // What a daemon does before it opens it to write.
+        // The daemon does this before it opens the board for writing.
         ensure_board(&path, &"test".parse().unwrap(), &*clock, &entropy).unwrap();
         for depth in [crate::Depth::Structure, crate::Depth::Values] {
             crate::require_whole(&path, depth).unwrap_or_else(|error| panic!("schema {schema}: {error}"));
@@ -179,7 +179,7 @@ fn a_bad_value_in_one_row_is_told_and_the_other_rows_can_be_used() {
         let refused = conn.execute(&format!("UPDATE tasks SET {change} WHERE id = ?1"), [bad.as_str()]);
         assert!(refused.is_err(), "a value of another type cannot even be stored: {change}");
     }
-    // What the constraints would not let in either.
+    // The constraints would also refuse this value.
     conn.execute("UPDATE tasks SET skills = '{' WHERE id = ?1", [bad.as_str()]).unwrap();
 
     let error = bench.readers.with(|view| view.expect_task(&bad)).unwrap_err();

@@ -48,7 +48,7 @@ fn nothing_is_acknowledged_by_a_file_that_was_cut_off() {
     assert!(refused(&bench).contains("board.db was cut off"));
 }
 
-/// Writes bytes over a file, which stays the same file.
+/// Overwrites a file, which stays the same file.
 fn overwrite(path: &std::path::Path, bytes: &[u8]) {
     let file = fs::OpenOptions::new().write(true).open(path).unwrap();
     // The clock of a file system may stand still for a few milliseconds.

@@ -1,4 +1,4 @@
-//! The export of a tenant: it has all that is the tenant's, and nothing of another one.
+//! Export of a tenant: it has all data of the tenant, and none of any other.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ fn tenant(name: &str) -> Tenant {
     name.parse().unwrap()
 }
 
-/// Makes two tasks of a tenant with something in every table.
+/// Creates two tasks of a tenant, with content in every table.
 fn fill(bench: &Bench, name: &str) -> (TaskId, TaskId, RunId) {
     let of_tenant =
         |title: &str| NewTask { tenant: Some(tenant(name)), ..titled(&format!("{title} of {name}")) };
@@ -59,7 +59,7 @@ fn export(bench: &Bench, name: &str) -> Result<String, Error> {
     Ok(String::from_utf8(out).unwrap())
 }
 
-/// How many rows of each table are in an export.
+/// Returns the number of rows of each table in an export.
 fn counted(text: &str) -> BTreeMap<String, u64> {
     let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
     serde_json::from_value(last["end"].clone()).unwrap()

@@ -1,4 +1,4 @@
-//! Boards that are written out and read back.
+//! Boards that are exported and imported.
 
 use std::collections::BTreeMap;
 use std::io::BufReader;
@@ -15,41 +15,41 @@ fn import(bench: &Bench, text: &str) -> Result<Imported, Error> {
     bench.call(move |board| board.import(&mut BufReader::new(text.as_bytes()), &blobs, &alice()))
 }
 
-/// A hold that has ended.
+/// Hold that has ended.
 const HOLD: &str = "
     INSERT INTO holds (kind, scope, name, reason, placed_by, created_at, ended_at, ended_by)
         VALUES ('manual', 'tenant', 'other', 'r', 'alice', 1, 2, 'alice')";
 
-/// A pause of a boot that is over.
+/// Pause of an earlier boot.
 const DELAY: &str = "INSERT INTO delays (task_id, not_before, boot_id, due_boottime_us) SELECT id, 1, 'boot-0', 1 FROM tasks LIMIT 1";
 
-/// A message to a run that is over.
+/// Message to a run that is over.
 const MESSAGE: &str = "
     INSERT INTO run_messages (run_id, number, task_id, author, body, state, created_at, changed_at)
         SELECT id, 1, task_id, 'alice', 'b', 'written', 1, 1 FROM task_runs LIMIT 1";
 
-/// A message that nobody took.
+/// Message that was not delivered.
 const LETTER: &str = "
     INSERT INTO notify_outbox (task_id, event_id, channel, kind, notice, state, due_at, created_at)
         SELECT id, 1, 'p', 'completed', '{\"title\":\"t\"}', 'dead', 1, 1 FROM tasks LIMIT 1";
 
-/// How far a plugin has come.
+/// Position of a plugin.
 const PLUGIN: &str = "INSERT INTO plugin_cursors (plugin, event_id) VALUES ('p', 1)";
 
-/// What went through the proxy of a run.
+/// Traffic through the proxy of a run.
 const EGRESS: &str = "INSERT INTO run_egress (run_id, egress) SELECT id, '{}' FROM task_runs LIMIT 1";
 
-/// What was sent to a chat, and the directory of a thread.
+/// Message sent to a chat, and the directory of a thread.
 const CHATS: &str = "INSERT INTO chat_messages SELECT id, 'tg', '7', '', '100', 1 FROM tasks LIMIT 1; \
     INSERT INTO chat_places VALUES ('tg', '7', '', '/srv/a', 'person:ann', 1);";
 
-/// A mention, and what was used on a day.
+/// Mention, and use on a day.
 const MENTION: &str = "
     INSERT INTO mentions (comment_id, profile, task_id) SELECT id, 'bob', task_id FROM task_comments LIMIT 1;
     INSERT INTO proposals (task_id, kind, subject, staff) SELECT id, 'specify', id, '{}' FROM tasks LIMIT 1;
     INSERT INTO spend (day, mission, tenant, account, profile) SELECT '2026-05-01', id, tenant, '', 'bob' FROM tasks LIMIT 1";
 
-/// A board with something in every table.
+/// Returns a board with content in every table.
 fn full() -> Bench {
     let bench = Bench::new();
     let parent = bench.create(NewTask {
@@ -130,10 +130,10 @@ fn an_exported_board_comes_back_the_same() {
     to.create(titled("goes on"));
 }
 
-/// What is no row of a board: it follows from the others, or says which file this is.
+/// Tables that an export leaves out: they are derived from others, or identify the file.
 const NOT_CARRIED: [&str; 4] = ["task_counts", "tenant_counts", "line_heads", "meta"];
 
-/// Every table there is, with its rows.
+/// Returns all tables with their rows.
 fn tables(path: &Path) -> BTreeMap<String, Vec<Vec<rusqlite::types::Value>>> {
     let conn = Connection::open(path).unwrap();
     let mut names = conn.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").unwrap();
@@ -152,7 +152,7 @@ fn tables(path: &Path) -> BTreeMap<String, Vec<Vec<rusqlite::types::Value>>> {
 #[test]
 fn every_table_of_the_schema_comes_through_an_export_and_through_a_backup() {
     let from = full();
-    // What a host has given out does not go to another one.
+    // Data of a host is not exported to another host.
     let forget = "UPDATE tasks SET worker_uid = NULL; UPDATE task_runs SET token_hash = NULL";
     from.call(|board| {
         board.tx.conn.execute_batch(forget).unwrap();
@@ -182,7 +182,7 @@ fn every_table_of_the_schema_comes_through_an_export_and_through_a_backup() {
     to.check();
 }
 
-/// A board with one file, of several pieces, and one that is gone.
+/// Returns a board with a file of several pieces, and with a file that is gone.
 fn with_files() -> (Bench, Vec<u8>) {
     let bench = full();
     let task = bench.ready();
@@ -310,7 +310,7 @@ fn a_number_that_was_given_out_is_not_given_out_again_on_an_imported_board() {
     assert!(next.get() > last.get(), "{next} {last}");
 }
 
-/// The rows without what belongs to a host.
+/// Returns the rows without data of a host.
 fn hostless(text: &str) -> Vec<serde_json::Value> {
     let lines = text.lines().map(|line| {
         let mut value: serde_json::Value = serde_json::from_str(line).unwrap();

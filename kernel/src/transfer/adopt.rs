@@ -1,7 +1,7 @@
-//! Another program's board, row by row in this one's terms. Ids are kept.
+//! Imports a board of Hermes Kanban row by row. Ids are kept.
 //!
-//! What the other one allows and this one does not is put right and told: each kind of change is one line of the report,
-//! with how often it was made and the rows that it was made to. Values that no column takes are reported as well.
+//! Values that the other program allows and this one does not are changed and reported: each kind of change is a line of
+//! the report, with its number and its first rows. Values that no column takes are reported as well.
 
 mod columns;
 mod enter;
@@ -73,7 +73,7 @@ pub(crate) fn adopt(
             rows::heartbeat(tx, &id, row, &mut notes)?;
         }
     }
-    // What is over first: where the others stand depends on it.
+    // Finished tasks come first, because the states of the others depend on them.
     let (over, open): (Vec<_>, Vec<_>) = rows("tasks").iter().partition(|row| enter::is_over(row));
     for row in over.into_iter().chain(open) {
         if let Some(id) = owner(row, "id", &known) {
@@ -84,7 +84,7 @@ pub(crate) fn adopt(
     Ok(Adopted { taken, changed: told(notes.changed), left: told(notes.left) })
 }
 
-/// The columns of words that mean the same in both programs.
+/// Columns of texts that have the same meaning in both programs.
 const WORDS: [&str; 7] = [
     "branch_name",
     "project_id",
@@ -129,7 +129,7 @@ fn task(
     let updated = completed.or(moment(row, "started_at")).unwrap_or(created);
     let priority = number(row, "priority").unwrap_or(0);
     tx.reserve_task_id(&id)?;
-    // It enters as the newest task that nobody has touched; `enter` moves it to where it stands.
+    // The task starts as new and untouched. `enter` moves it to its state.
     let mut cells: Vec<(&str, Cell)> = vec![
         ("id", (&id).into()),
         ("title", title(row, notes).into()),
@@ -156,7 +156,7 @@ fn task(
     Ok(Some((id, tenant)))
 }
 
-/// Puts a row into a table.
+/// Inserts a row into a table.
 fn insert(tx: &Tx<'_>, table: &str, cells: Vec<(&str, Cell)>) -> Result<(), Error> {
     let (columns, cells): (Vec<&str>, Vec<Cell>) = cells.into_iter().unzip();
     tx.insert_row(table, &columns, &cells)

@@ -1,4 +1,4 @@
-//! A consistent copy of a board that is in use, and a board put back from one.
+//! Backups: consistent copies of boards in use, and the restoration of a board from a copy.
 
 use std::fs;
 use std::io;
@@ -15,43 +15,43 @@ use crate::store::marker;
 use crate::store::open_error::OpenError;
 use crate::store::tx::Database;
 
-/// What to do where the file of a backup exists.
+/// Treatment of an existing file with the name of a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
-    /// It is kept, and the backup refused.
+    /// The file is kept, and the backup refused.
     Keep,
-    /// The backup takes its place.
+    /// The backup replaces the file.
     Replace,
 }
 
-/// A backup that is there now.
+/// Result of a backup.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BackedUp {
-    /// The length of its file in bytes.
+    /// Length of the file, in bytes.
     pub bytes: u64,
-    /// How many attached files are in it.
+    /// Number of attached files in it.
     pub files: u64,
-    /// The attachments that it has no bytes for.
+    /// Attachments whose bytes are not in it.
     pub lacks: Vec<Lack>,
 }
 
-/// A board that was put back.
+/// Result of a restoration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
-    /// The board that is there now.
+    /// Id of the restored board.
     pub board: BoardId,
-    /// Where the replaced file is; none where there was no file.
+    /// Path of the replaced file; none if there was no file.
     pub replaced: Option<PathBuf>,
-    /// What people said of it, as it was given to the backup; none where the backup carries nothing of the kind.
+    /// Details that were given to the backup for human readers; none for a backup without them.
     pub details: Option<String>,
 }
 
-/// Copies the board at `path`, as of one moment, into the file `to`, with the bytes of what is attached and with
-/// `details`, which is for people. It may be in use; what is attached is not swept meanwhile. The copy is whole and durable
-/// before it has its name.
+/// Copies the board at `path`, at one consistent moment, into the file `to`, with the attached files and with `details`
+/// for human readers. The board may be in use, and no sweep runs in the meantime. The copy is complete and durable before
+/// it gets its name.
 ///
 /// # Errors
-/// [`OpenError::Exists`] for a file that is to be kept; [`OpenError::Corrupt`] for a board that is damaged.
+/// [`OpenError::Exists`] for a file that has to be kept; [`OpenError::Corrupt`] for a damaged board.
 pub fn backup_board(
     path: &Path,
     to: &Path,
@@ -63,7 +63,7 @@ pub fn backup_board(
         return Err(OpenError::Exists { path: to.to_owned() });
     }
     let blobs = Blobs::beside(path);
-    // From before the moment of the copy on, so that all that it names stays.
+    // Sweeps are prevented before the copy begins, so that all files it names stay.
     let unswept = blobs.unswept().map_err(|error| bundle::unkept(&blobs, error))?;
     let draft = draft_beside(to);
     let copied = source.copy(&draft).and_then(|()| {
@@ -78,13 +78,14 @@ pub fn backup_board(
     Ok(backup)
 }
 
-/// Puts the backup `from` in the place of the board at `path`, after its files, so that a crash on the way leaves the one
-/// board or the other. The replaced file is kept beside it. No process may have
-/// the board open. New runs get numbers above `runs` and above those of the replaced board: directories and logs of
-/// runs that the backup does not know may still be there. `passed` is called after each step.
+/// Replaces the board at `path` by the backup `from`. The attached files come first, so that a crash leaves one of the
+/// two boards complete. The replaced file is kept beside it. No process may have the board open.
+///
+/// New runs get numbers above `runs` and above the numbers of the replaced board, because directories and logs of runs that the
+/// backup does not know may still exist. `passed` is called after each step.
 ///
 /// # Errors
-/// Whatever is wrong with the backup; the board is as it was then.
+/// Any fault of the backup. The board is then unchanged.
 pub fn restore_board(
     path: &Path,
     from: &Path,
@@ -102,7 +103,7 @@ pub fn restore_board(
     let (board, details) = match made {
         Ok(made) => made,
         Err(error) => {
-            // The first failure is what the caller needs to hear.
+            // The caller needs the first error, not one of the cleanup.
             drop(create::clear(&draft));
             return Err(error);
         }
@@ -115,8 +116,8 @@ pub fn restore_board(
     Ok(Restored { board, replaced, details })
 }
 
-/// Gives a board that is about to be replaced by `next` a second name. A file that stands alone stays in its place until
-/// the other takes it; one with a log that cannot be put into it is moved away with the log.
+/// Gives a board that `next` will replace a second name. A file that is complete without a log stays in its place until
+/// then. A file with a log that cannot be merged is moved away with its log.
 fn keep_beside(path: &Path, next: BoardId, now: Timestamp) -> Result<Option<PathBuf>, OpenError> {
     let aside = with_end(path, &format!(".replaced-{}", now.as_micros()));
     if !stands_alone(path) || fs::hard_link(path, &aside).is_err() {
@@ -124,7 +125,7 @@ fn keep_beside(path: &Path, next: BoardId, now: Timestamp) -> Result<Option<Path
     }
     let beside = marker::path(path);
     if marker::read(&beside).is_ok_and(|marked| marked.is_some_and(|board| board != next)) {
-        // Either board is accepted without one; with the other's it would be refused.
+        // Without a marker either board is accepted; with the marker of the other board, it would be refused.
         fs::remove_file(&beside).map_err(|source| OpenError::Io { step: "remove", path: beside, source })?;
     }
     sync_dir(path)?;
@@ -134,7 +135,7 @@ fn keep_beside(path: &Path, next: BoardId, now: Timestamp) -> Result<Option<Path
 fn publish(draft: &Path, to: &Path, existing: Existing) -> Result<u64, OpenError> {
     let size = sync(draft)?;
     let placed = match existing {
-        // A link never replaces what somebody has just made.
+        // A link never replaces a file that another process has just created.
         Existing::Keep => fs::hard_link(draft, to),
         Existing::Replace => fs::rename(draft, to),
     };

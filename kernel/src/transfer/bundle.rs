@@ -1,4 +1,4 @@
-//! What a board has beside its database, in the file of a backup: the bytes of attached files, and what people say of it.
+//! Additional content of a backup's file: the bytes of attached files, and the details for human readers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,7 +9,8 @@ use crate::model::note::Attachment;
 use crate::store::bundled::Copy;
 use crate::store::open_error::OpenError;
 
-/// Puts everything into a copy. Returns how many files are in it, and which attachments it has no bytes for.
+/// Puts the files and the details into a copy. Returns the number of files, and the attachments whose bytes are not in
+/// it.
 pub(super) fn pack(copy: &Path, blobs: &Blobs, details: &str) -> Result<(u64, Vec<Lack>), OpenError> {
     let copy = Copy::open(copy)?;
     copy.begin(details)?;
@@ -20,7 +21,7 @@ pub(super) fn pack(copy: &Path, blobs: &Blobs, details: &str) -> Result<(u64, Ve
     Ok(packed)
 }
 
-/// Puts the bytes of each file that can be read where `put` does. Returns how many those are, and which attachments lack theirs.
+/// Passes the bytes of each readable file to `put`. Returns the number of files, and the attachments without bytes.
 pub(super) fn put_files<E>(
     digests: BTreeSet<Digest>,
     read: impl Fn(&Digest) -> Result<Result<Vec<u8>, Flaw>, E>,
@@ -42,8 +43,9 @@ pub(super) fn put_files<E>(
     Ok((files, lacks))
 }
 
-/// Stores the files of a copy and takes what is no board's out of it. Returns what people say of the board; none in
-/// copies that carry nothing. A file that is not what its name promises is left out: its attachment lacks it then.
+/// Stores the files of a copy, and removes the tables that no board has. Returns the details for human readers; none for
+/// a copy without such tables. A file whose bytes do not match its digest is left out, so its attachment lacks its bytes
+/// then.
 pub(super) fn unpack(copy: &Path, blobs: &Blobs) -> Result<Option<String>, OpenError> {
     let copy = Copy::open(copy)?;
     if !copy.is_bundled()? {
@@ -73,7 +75,7 @@ fn put_back(blobs: &Blobs, digest: &Digest, bytes: &[u8]) -> Result<(), BlobErro
     }
 }
 
-/// The attachments whose bytes have a flaw.
+/// Returns the attachments whose bytes have a flaw.
 fn lacking(all: Vec<Attachment>, flaws: &BTreeMap<Digest, Flaw>) -> Vec<Lack> {
     all.into_iter()
         .filter_map(|file| flaws.get(&file.sha256).map(|flaw| Lack { flaw: *flaw, file }))

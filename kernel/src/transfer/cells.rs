@@ -1,4 +1,4 @@
-//! The cells of another program's rows, as texts and numbers.
+//! Conversions of another program's cells to texts and numbers.
 
 use crate::model::cell::Cell;
 use crate::store::foreign::ForeignRow;
@@ -12,7 +12,7 @@ pub(super) fn text(row: &ForeignRow, column: &str) -> Option<String> {
     }
 }
 
-/// Text that is worth a column.
+/// Returns a text that is not empty.
 pub(super) fn word(row: &ForeignRow, column: &str) -> Option<String> {
     text(row, column).filter(|text| !text.is_empty())
 }

@@ -1,4 +1,4 @@
-//! The bytes of attached files as lines of an export: in pieces, so that no line is long.
+//! Writes the bytes of attached files as lines of an export, in pieces, so that no line is too long.
 //!
 //! ```text
 //! {"file":{"sha256":"…","at":0,"hex":"…"}}
@@ -14,19 +14,19 @@ use crate::model::error::Error;
 use crate::model::id::Digest;
 use crate::store::tx::Tx;
 
-/// The bytes in a line, written as twice as many digits.
+/// Number of bytes in a line, which has twice as many hexadecimal digits.
 const PIECE: usize = 512 * 1024;
 
-/// A piece of a file.
+/// Piece of a file.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Piece {
     sha256: Digest,
-    /// How many bytes of the file come before it.
+    /// Number of bytes of the file before this piece.
     at: u64,
     hex: String,
 }
 
-/// The pieces of a file; an empty file has one.
+/// Returns the pieces of a file. An empty file has a single piece.
 pub(super) fn pieces<'a>(digest: &'a Digest, bytes: &'a [u8]) -> impl Iterator<Item = Piece> + 'a {
     let count = bytes.len().div_ceil(PIECE).max(1);
     (0..count).map(move |number| {
@@ -36,7 +36,7 @@ pub(super) fn pieces<'a>(digest: &'a Digest, bytes: &'a [u8]) -> impl Iterator<I
     })
 }
 
-/// Files that come in pieces, each whole before the next begins.
+/// Receiver of files in pieces. Each file must be complete before the next begins.
 pub(super) struct Incoming<'a> {
     blobs: &'a Blobs,
     open: Option<(Digest, u64, Draft)>,
@@ -73,13 +73,13 @@ impl<'a> Incoming<'a> {
         Ok(())
     }
 
-    /// Ends the file that is under way. Returns how many have come.
+    /// Ends the current file. Returns the number of files so far.
     pub(super) fn end(&mut self) -> Result<u64, Refused> {
         if let Some((digest, _, draft)) = self.open.take() {
             if draft.digest() != digest {
                 return Err(format!("the bytes of the file {digest} are not those that were attached").into());
             }
-            // Sweeps are kept away for the whole import.
+            // The caller prevents sweeps for the whole import.
             drop(draft.publish()?);
             self.stored.insert(digest);
         }
@@ -87,11 +87,11 @@ impl<'a> Incoming<'a> {
     }
 }
 
-/// Why a piece is not taken.
+/// Reason why a piece is refused.
 pub(super) enum Refused {
     /// The line is wrong.
     Line(String),
-    /// It could not be stored, or the board not be read.
+    /// The piece could not be stored, or the board could not be read.
     Failed(Error),
 }
 

@@ -1,4 +1,4 @@
-//! A board as JSON Lines: every row of every table and every attached file, and back again into an empty board.
+//! Exports a board as JSON Lines, with every row and every attached file, and imports such lines into an empty board.
 //!
 //! ```text
 //! {"format":"supervisor-board","version":1,"schema":1,"board":"…","name":"default","details":{…}}
@@ -8,7 +8,7 @@
 //! …
 //! {"end":{"tasks":1,…},"files":1}
 //! ```
-//! A blob is `{"hex":"…"}`. The last line counts the rows and the files, so that a file that was cut off is known as such.
+//! A blob is `{"hex":"…"}`. The last line has the numbers of rows and files, so that a file that was cut off is detected.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
@@ -29,28 +29,28 @@ use crate::store::tx::Tx;
 
 const FORMAT: &str = "supervisor-board";
 const VERSION: u32 = 1;
-/// How many rows went through, by table.
+/// Number of rows, by table.
 pub type Rows = BTreeMap<String, u64>;
 
-/// What was written out.
+/// Result of an export.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exported {
-    /// How many rows of each table.
+    /// Number of rows of each table.
     pub rows: Rows,
-    /// How many attached files.
+    /// Number of attached files.
     pub files: u64,
-    /// The attachments whose bytes are not in it.
+    /// Attachments whose bytes are not in it.
     pub lacks: Vec<Lack>,
 }
 
-/// What was read.
+/// Result of an import.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Imported {
-    /// How many rows of each table.
+    /// Number of rows of each table.
     pub rows: Rows,
-    /// How many attached files.
+    /// Number of attached files.
     pub files: u64,
-    /// What people said of the board, as it was given to the export.
+    /// Details that were given to the export for human readers.
     pub details: Option<Value>,
 }
 
@@ -61,7 +61,7 @@ struct Header {
     schema: i64,
     board: String,
     name: String,
-    /// The tenant that all of it is of; none where it is a whole board.
+    /// Tenant of the rows; none for a whole board.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tenant: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -85,23 +85,23 @@ enum Line {
     },
 }
 
-/// How much of a board is written.
+/// Part of a board to export.
 #[derive(Debug)]
 pub(crate) enum Portion<'a> {
-    /// All of it, with what people say of it.
+    /// The whole board, with details for human readers.
     Board(Option<Value>),
-    /// What belongs to the tasks of one tenant.
+    /// The rows that belong to the tasks of one tenant.
     Tenant(&'a Tenant),
 }
 
-/// Writes a board, or what it has of one tenant.
+/// Writes a board, or the data of one tenant.
 pub(crate) fn export(
     tx: &Tx<'_>,
     blobs: &Blobs,
     portion: &Portion<'_>,
     out: &mut dyn Write,
 ) -> Result<Exported, Error> {
-    // Before the first look at the board, so that all that it names stays.
+    // Sweeps are prevented before the board is read, so that all files it names stay.
     let _unswept = blobs.unswept()?;
     let header = Header {
         format: FORMAT.to_owned(),
@@ -160,11 +160,10 @@ pub(crate) fn export(
     Ok(Exported { rows: counts, files, lacks })
 }
 
-/// Reads a whole board into an empty one. What belongs to a host is forgotten: users that were allocated to workers, and
-/// the tokens of runs.
+/// Imports an export into an empty board. The data of a host is left out: user ids of workers, and tokens of runs.
 ///
-/// Files are stored before the rows are committed: of an import that fails they are nobody's. The caller keeps sweeps away
-/// until then.
+/// Files are stored before the rows are committed, so a failed import leaves files without rows. The caller prevents
+/// sweeps until the end, and sweeps after a failure.
 pub(crate) fn import(tx: &Tx<'_>, blobs: &Blobs, lines: &mut dyn BufRead) -> Result<Imported, Error> {
     tx.begin_import()?;
     let imported = import_lines(tx, blobs, lines);
@@ -212,7 +211,7 @@ fn import_lines(tx: &Tx<'_>, blobs: &Blobs, lines: &mut dyn BufRead) -> Result<I
     let Some((mut told, told_files)) = end else {
         return Err(wrong(number, "the last line is missing: the file was cut off"));
     };
-    // A table that one of both programs does not know has no rows.
+    // A table that only one of the two programs knows has no rows.
     told.retain(|_, count| *count > 0);
     if !told.iter().eq(counts.iter().filter(|(_, count)| **count > 0)) {
         return Err(wrong(number, "its counts are not those of the rows"));
@@ -227,7 +226,7 @@ fn import_lines(tx: &Tx<'_>, blobs: &Blobs, lines: &mut dyn BufRead) -> Result<I
     Ok(Imported { rows: counts, files, details })
 }
 
-/// Refuses a board with anything on it.
+/// Refuses a board that has any content.
 pub(super) fn require_empty(tx: &Tx<'_>) -> Result<(), Error> {
     if !tx.is_empty()? {
         return Err(Error::conflict(
@@ -238,7 +237,7 @@ pub(super) fn require_empty(tx: &Tx<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Refuses rows whose task is not there.
+/// Refuses rows that refer to missing rows.
 pub(super) fn refuse_orphans(tx: &Tx<'_>) -> Result<(), Error> {
     let orphans = tx.count_orphans()?;
     if orphans > 0 {
@@ -251,7 +250,7 @@ pub(super) fn refuse_orphans(tx: &Tx<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns what people say of the board.
+/// Verifies the header. Returns the details for human readers.
 fn check_header(text: &str) -> Result<Option<Value>, Error> {
     let header: Header = serde_json::from_str(text)
         .map_err(|error| wrong(1, format!("this is not an exported board: {error}")))?;

@@ -1,4 +1,4 @@
-//! What boards from elsewhere may hold: changed exports, and changed boards of the established program.
+//! Fuzzed imports: changed exports, and changed boards of Hermes Kanban.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ use crate::store::tx::Database;
 use crate::testing::{Bench, alice, titled};
 use crate::{Adopted, Blobs, EndCause, Error, NewTask, create_board};
 
-/// A board that stays empty.
+/// Board that stays empty.
 struct Empty {
     directory: tempfile::TempDir,
     database: Database,
@@ -33,7 +33,7 @@ impl Empty {
         Empty { directory, database, blobs: Blobs::beside(&path) }
     }
 
-    /// Uses it, and undoes what was written.
+    /// Runs a job and undoes its writes.
     fn with<T>(&self, job: impl FnOnce(&mut Board<'_>) -> Result<T, Error>) -> Result<T, Error> {
         let (clock, entropy) = (ManualClock::default(), SeededEntropy::new(7));
         let tx = self.database.write()?;
@@ -42,7 +42,7 @@ impl Empty {
         done
     }
 
-    /// What an import leaves, written out again.
+    /// Returns the export of an imported board.
     fn imported(&self, mut lines: &[u8]) -> Result<Vec<u8>, Error> {
         self.with(|board| {
             board.import(&mut lines, &self.blobs, &alice())?;
@@ -52,7 +52,7 @@ impl Empty {
         })
     }
 
-    /// What is taken of a board of the established program, which can be written out and taken again.
+    /// Imports a board of Hermes Kanban, and asserts that the result can be exported and imported again.
     fn adopted(&self, peer: &PeerBoard) -> Result<Adopted, Error> {
         let mut lines = Vec::new();
         let adopted = self.with(|board| {
@@ -65,7 +65,7 @@ impl Empty {
     }
 }
 
-/// An export of a board on which something has happened.
+/// Returns the export of a board with some history.
 fn exported() -> String {
     let bench = Bench::new();
     let parent = bench.create(NewTask { body: Some("a \"body\" – ü".to_owned()), ..titled("parent") }).id;
@@ -115,7 +115,7 @@ fn a_database_of_the_established_program_is_read_or_refused() {
     });
 }
 
-/// Rows as another program could have stored them: a column takes a value of any type there.
+/// Returns rows as another program could have stored them: a column takes a value of any type there.
 fn peer(value: &Value) -> Option<PeerBoard> {
     let cell = |value: &Value| match value {
         Value::Number(number) => {

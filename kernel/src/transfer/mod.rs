@@ -1,4 +1,4 @@
-//! Exports, imports and backups of boards, and the import of a board of `hermes kanban`.
+//! Exports, imports and backups of boards, and the import of a board of Hermes Kanban.
 
 pub(crate) mod adopt;
 pub(crate) mod backup;

@@ -1,4 +1,4 @@
-//! The database of `hermes kanban`, read and never changed.
+//! Reads a database of Hermes Kanban without changing it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ use crate::store::foreign::{self, Foreign, ForeignRow};
 use crate::store::open;
 use crate::store::open_error::OpenError;
 
-/// The tables that are read; older databases lack some, but never the first.
+/// Tables that are read. Older databases lack some, but never the first.
 const TABLES: [&str; 7] = [
     "tasks",
     "task_links",
@@ -25,40 +25,40 @@ const TABLES: [&str; 7] = [
     "kanban_notify_subs",
 ];
 
-/// A row by its columns.
+/// Row by its columns.
 pub(super) type PeerRow = ForeignRow;
 
-/// Everything that the other board has.
+/// Content of the other board.
 #[derive(Clone, Debug)]
 pub struct PeerBoard {
     pub(super) rows: BTreeMap<String, Vec<PeerRow>>,
-    /// Tables that are there and mean nothing here.
+    /// Names of tables that have no meaning here.
     pub(super) unknown: Vec<String>,
 }
 
-/// What was taken over, and what was not.
+/// Result of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Adopted {
-    /// How many rows of each of its tables are on this board now.
+    /// Number of imported rows of each of its tables.
     pub taken: BTreeMap<String, u64>,
-    /// What means something else here than it did there, in words.
+    /// Descriptions of values that were changed.
     pub changed: Vec<String>,
-    /// What was not taken, in words.
+    /// Descriptions of values that were left out.
     pub left: Vec<String>,
 }
 
-/// A file that the other program keeps for a task.
+/// File that the other program stores for a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerFile {
-    /// The id that the attachment has on this board.
+    /// Id of the attachment on this board.
     pub id: AttachmentId,
-    /// Its name, as it can be here.
+    /// Name of the file, made valid for this board.
     pub filename: String,
-    /// Its media type.
+    /// Media type of the file.
     pub content_type: Option<String>,
-    /// Who added it.
+    /// Caller who added the file.
     pub author: Option<String>,
-    /// Where the other program says it is: a path from a database that anybody may have written to.
+    /// Path of the file by the other program's database, which anyone may have written to.
     pub stored_path: PathBuf,
 }
 
@@ -83,11 +83,11 @@ impl PeerBoard {
         rows.iter().filter_map(file).collect()
     }
 
-    /// Reads the database at `path`. A copy of it and of its log is made in the private directory `scratch` and read
-    /// there: opening the file itself could write beside it.
+    /// Reads the database at `path`. The file and its log are copied to the private directory `scratch` and read there,
+    /// because opening the file itself could create files beside it.
     ///
     /// # Errors
-    /// A file that is missing, damaged or has no tasks.
+    /// A file that is missing, damaged or has no table of tasks.
     pub fn read(path: &Path, scratch: &Path) -> Result<Self, OpenError> {
         open::look(path)?;
         let copy = scratch.join("peer.db");

@@ -1,22 +1,22 @@
-//! What becomes of each column of the other program's tables: taken, or left out with the reason.
+//! Treatment of each column of the other program's tables: imported, or left out for a reason.
 
 use super::words::Notes;
 use crate::model::cell::Cell;
 use crate::transfer::peer::{PeerBoard, PeerRow};
 
-/// What becomes of the values of a column.
+/// Treatment of a column's values.
 #[derive(Clone, Copy)]
 enum Fate {
-    /// Some column here has them.
+    /// The values are imported into some column.
     Taken,
-    /// None has, for this reason.
+    /// The values are left out, for this reason.
     Left(&'static str),
 }
 
 const CLAIM: Fate = Fate::Left("a claim of the other program is not valid here");
 const PROCESS: Fate = Fate::Left("a process of the other program is not watched here");
 
-/// The columns that some column here has the values of.
+/// Columns that are imported.
 const TAKEN: [(&str, &str); 7] = [
     (
         "tasks",
@@ -40,7 +40,7 @@ const TAKEN: [(&str, &str); 7] = [
     ),
 ];
 
-/// Returns what becomes of a column.
+/// Returns the treatment of a column.
 fn fate(table: &str, column: &str) -> Fate {
     match (table, column) {
         ("tasks" | "task_runs", "claim_lock" | "claim_expires") => CLAIM,
@@ -56,7 +56,7 @@ fn fate(table: &str, column: &str) -> Fate {
     }
 }
 
-/// Tells of every value that no column here takes.
+/// Reports every value that is not imported.
 pub(super) fn tell(peer: &PeerBoard, notes: &mut Notes) {
     for table in &peer.unknown {
         notes.left(&PeerRow::new(), &format!("table {table} is not known to this program"));

@@ -1,4 +1,5 @@
-//! Where a task stands: the changes that lead there, each an event from which its state can be replayed.
+//! States of imported tasks: derives the changes that lead to each state, and logs them, so that the log replays to the
+//! same state.
 
 use serde_json::json;
 
@@ -18,7 +19,7 @@ use crate::store::tx::Tx;
 use crate::transfer::cells::{number, text, word};
 use crate::transfer::peer::PeerRow;
 
-/// The way that leads to where a task stands, in this program's changes, and why it is blocked.
+/// Returns the changes that lead to the state of a task, and the block reason.
 fn way(
     tx: &Tx<'_>,
     id: &TaskId,
@@ -84,12 +85,12 @@ fn way(
     })
 }
 
-/// Whether a task is finished or out of sight.
+/// True if a task is done or archived.
 pub(super) fn is_over(row: &PeerRow) -> bool {
     matches!(text(row, "status").as_deref(), Some("done" | "archived"))
 }
 
-/// Moves a task to where it stands, and tells so in the log, from which its state can be replayed.
+/// Moves a task to its state, with an event for each change.
 pub(super) fn enter(
     tx: &Tx<'_>,
     id: &TaskId,
@@ -123,7 +124,7 @@ pub(super) fn enter(
     }
     let Some(state) = state else { return Ok(()) };
     let work_by = if state == State::Review {
-        // The worker of the last run, else the assignee: the one who may not approve it.
+        // The worker of the last run, else the assignee, is the author and may not approve the work.
         let worker = tx.runs_of(id)?.last().and_then(|run| run.profile.clone()).or(task.assignee);
         let name = worker.as_ref().map_or("unknown", |worker| worker.as_str());
         Some(Label { kind: Some(ActorKind::Worker), name }.to_string())

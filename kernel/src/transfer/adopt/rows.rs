@@ -1,4 +1,4 @@
-//! The rows that belong to tasks: runs, links, comments, events, files, subscriptions.
+//! Imports the rows that belong to tasks: runs, links, comments, events, files, subscriptions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use crate::store::tx::Tx;
 use crate::transfer::cells::{number, text, word};
 use crate::transfer::peer::PeerRow;
 
-/// A row on its way into the board.
+/// Row to be imported.
 pub(super) struct Incoming<'a> {
     pub(super) tx: &'a Tx<'a>,
     pub(super) row: &'a PeerRow,
@@ -26,18 +26,18 @@ pub(super) struct Incoming<'a> {
 }
 
 impl Incoming<'_> {
-    /// The task that it belongs to.
+    /// Returns the imported task that the row belongs to.
     fn owner(&self, column: &str) -> Option<TaskId> {
         owner(self.row, column, self.known)
     }
 
-    /// Leaves it out.
+    /// Leaves the row out, for a reason.
     fn left(&mut self, why: &str) -> bool {
         self.notes.left(self.row, why);
         false
     }
 
-    /// A time, else that of the import.
+    /// Returns a time, else the time of the import.
     fn time(&mut self, column: &str) -> Cell {
         moment_or(self.row, column, self.now, self.notes).into()
     }
@@ -46,13 +46,13 @@ impl Incoming<'_> {
         StoredTenant(self.known.get(task).and_then(Option::as_ref)).into()
     }
 
-    /// Puts it into a table.
+    /// Inserts the row into a table.
     fn put(&self, table: &str, cells: Vec<(&str, Cell)>) -> Result<bool, Error> {
         insert(self.tx, table, cells).map(|()| true)
     }
 }
 
-/// The limit of a task's runs, or of a run.
+/// Returns the time limit of a task's runs, or of a run.
 pub(super) fn runtime(row: &PeerRow, notes: &mut Notes) -> Option<i64> {
     let seconds = number(row, "max_runtime_seconds")?;
     let limit =
@@ -63,7 +63,7 @@ pub(super) fn runtime(row: &PeerRow, notes: &mut Notes) -> Option<i64> {
     limit
 }
 
-/// Keeps the last sign of life of a task with its newest run, where that has none of its own.
+/// Stores the last heartbeat of a task with its newest run, unless that has a later one.
 pub(super) fn heartbeat(tx: &Tx<'_>, task: &TaskId, row: &PeerRow, notes: &mut Notes) -> Result<(), Error> {
     let Some(at) = moment(row, "last_heartbeat_at") else { return Ok(()) };
     if !tx.keep_heartbeat(task, at)? {
@@ -72,7 +72,7 @@ pub(super) fn heartbeat(tx: &Tx<'_>, task: &TaskId, row: &PeerRow, notes: &mut N
     Ok(())
 }
 
-/// How a run ended, in this program's words.
+/// Returns the outcome of a run in this program's words.
 fn outcome(row: &PeerRow, notes: &mut Notes) -> (Outcome, Option<String>) {
     let said = word(row, "outcome").or_else(|| word(row, "status")).unwrap_or_default();
     let outcome = match said.as_str() {
@@ -193,7 +193,7 @@ pub(super) fn attachment(
     let Some(task) = at.owner("task_id") else {
         return Ok(at.left("attachments belong to no task that was taken"));
     };
-    // The caller has already reported why there is no such file.
+    // The caller has already reported the missing file.
     let Some((id, file)) = number(at.row, "id").and_then(|id| files.get_key_value(&AttachmentId(id))) else {
         return Ok(false);
     };

@@ -1,4 +1,4 @@
-//! Single cells of another program's rows in this one's terms, and how often one had to be put right.
+//! Converts single cells of the other program's rows, and counts the changes.
 
 use std::collections::BTreeMap;
 
@@ -11,17 +11,17 @@ use crate::model::limits;
 use crate::transfer::cells::{number, text, word};
 use crate::transfer::peer::PeerRow;
 
-/// How many rows a note names.
+/// Number of rows that a note names.
 const NAMED: usize = 5;
 
-/// How often something was noted, and of which rows.
+/// Number of notes of one kind, with the first rows.
 #[derive(Default)]
 pub(super) struct Note {
     count: u64,
     named: Vec<String>,
 }
 
-/// Counts each kind of change, and names the first rows that it was made to.
+/// Notes about changed and omitted values, counted by kind.
 #[derive(Default)]
 pub(super) struct Notes {
     pub(super) changed: BTreeMap<String, Note>,
@@ -47,7 +47,7 @@ fn note(notes: &mut BTreeMap<String, Note>, row: &PeerRow, what: &str) {
     }
 }
 
-/// What a reader can find a row by.
+/// Returns a name by which a reader can find a row.
 fn name(row: &PeerRow) -> Option<String> {
     let name = match (text(row, "parent_id"), text(row, "child_id"), text(row, "task_id")) {
         (Some(parent), Some(child), _) => format!("{parent} → {child}"),
@@ -57,7 +57,7 @@ fn name(row: &PeerRow) -> Option<String> {
     Some(name.chars().take(NAME).collect())
 }
 
-/// How much of a row's name is shown: an id can be anything there.
+/// Longest name of a row, in characters. An id of the other program can be any text.
 const NAME: usize = 80;
 
 pub(super) fn told(notes: BTreeMap<String, Note>) -> Vec<String> {
@@ -71,7 +71,7 @@ pub(super) fn told(notes: BTreeMap<String, Note>) -> Vec<String> {
     notes.into_iter().map(line).collect()
 }
 
-/// Seconds there, microseconds here.
+/// Converts a time from seconds to microseconds.
 pub(super) fn moment(row: &PeerRow, column: &str) -> Option<Timestamp> {
     let seconds = number(row, column).filter(|seconds| (0..=253_402_300_799).contains(seconds))?;
     Some(Timestamp::from_micros(seconds * 1_000_000))
@@ -96,7 +96,7 @@ pub(super) fn object(row: &PeerRow, column: &str, notes: &mut Notes) -> Option<S
     }
 }
 
-/// A count, where it is one.
+/// Returns a number that is a valid count.
 pub(super) fn small(row: &PeerRow, column: &str, notes: &mut Notes) -> Option<i64> {
     let count = number(row, column).filter(|number| (0..=i64::from(u32::MAX)).contains(number));
     if count.is_none() && row.get(column).is_some_and(|value| *value != Cell::Null) {
@@ -109,7 +109,7 @@ pub(super) fn truth(row: &PeerRow, column: &str) -> bool {
     number(row, column).is_some_and(|number| number != 0)
 }
 
-/// A JSON list of words.
+/// Parses a JSON list of texts.
 pub(super) fn words(row: &PeerRow, column: &str, notes: &mut Notes) -> Vec<String> {
     let Some(text) = word(row, column) else { return Vec::new() };
     if let Ok(words) = serde_json::from_str::<Option<Vec<String>>>(&text) {
@@ -119,10 +119,10 @@ pub(super) fn words(row: &PeerRow, column: &str, notes: &mut Notes) -> Vec<Strin
     Vec::new()
 }
 
-/// The tasks that were taken, each with its tenant.
+/// Imported tasks, each with its tenant.
 pub(super) type Known = BTreeMap<TaskId, Option<Tenant>>;
 
-/// The task of a row that belongs to one.
+/// Returns the imported task that a row belongs to.
 pub(super) fn owner(row: &PeerRow, column: &str, known: &Known) -> Option<TaskId> {
     TaskId::in_full(text(row, column)?.as_ref()).ok().filter(|id| known.contains_key(id))
 }
@@ -138,7 +138,7 @@ pub(super) fn title(row: &PeerRow, notes: &mut Notes) -> String {
     line
 }
 
-/// The workspace in this program's words.
+/// Returns the workspace in this program's form.
 pub(super) fn workspace(row: &PeerRow, notes: &mut Notes) -> String {
     let path = word(row, "workspace_path");
     match (word(row, "workspace_kind").as_deref(), path) {
