@@ -32,7 +32,6 @@ const REST: Duration = Duration::from_secs(2);
 /// News of a commit that changed the board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Committed {
-    /// Id of the last event.
     pub last_event: EventId,
     /// Number of the last message that waits in the outbox; zero if there is none.
     pub last_letter: LetterId,
@@ -174,7 +173,7 @@ impl Writer {
         self.shared.presence.require_known()
     }
 
-    /// Returns a count that grows while statements are executed. It tells a slow job from a job that hangs.
+    /// Returns a count that grows while statements are executed, which tells a slow job from a job that hangs.
     pub fn steps(&self) -> u64 {
         self.shared.steps.load(Ordering::Relaxed)
     }

@@ -12,7 +12,6 @@ use crate::model::id::Digest;
 use crate::model::limits;
 
 impl Blobs {
-    /// Creates a draft.
     pub fn draft(&self) -> Result<Draft, BlobError> {
         self.make_directory()?;
         let path = self.dir.join(format!("{DRAFT}{}", uuid::Uuid::new_v4().simple()));
@@ -94,7 +93,7 @@ impl Drop for Draft {
     }
 }
 
-/// Durable blob without its final name. It holds off sweeps, so that publishing it never waits.
+/// Durable blob without its final name. This value holds off sweeps, so that publishing it never waits.
 #[derive(Debug)]
 pub struct Sealed {
     /// Digest, which becomes its name.
@@ -120,7 +119,6 @@ impl Sealed {
 /// Durable blob. The caller keeps this value until the row that names the blob is committed.
 #[derive(Debug)]
 pub struct Published {
-    /// Digest of the blob.
     pub digest: Digest,
     /// Length in bytes.
     pub size: u64,

@@ -87,7 +87,6 @@ impl fmt::Display for Flaw {
 pub struct Lack {
     /// Row of the attachment.
     pub file: Attachment,
-    /// Flaw of its bytes.
     pub flaw: Flaw,
 }
 

@@ -22,18 +22,15 @@ use crate::store::runs::{Lease, NewRun};
 pub struct Claimed {
     /// The task, which is `running`.
     pub task: Task,
-    /// The new run.
     pub run: Run,
 }
 
 /// New external claim.
 #[derive(Clone, Debug)]
 pub struct OpenClaim {
-    /// Claimed task.
     pub task: TaskId,
     /// Workspace that the task names.
     pub workspace: String,
-    /// The new run.
     pub run: RunId,
 }
 
@@ -142,7 +139,7 @@ impl Board<'_> {
         next.map(|id| self.open_claim(&id, terms, actor)).transpose()
     }
 
-    /// Sets the token with which the worker of an external claim reports. It replaces an earlier token.
+    /// Sets the token with which the worker of an external claim reports. The new token replaces an earlier one.
     pub fn give_token(&mut self, run: RunId, hash: &[u8; 32], actor: &Actor) -> Result<(), Error> {
         authority::person(actor, "give a run a token")?;
         if self.tx.set_token(run, hash)? {

@@ -34,13 +34,11 @@ pub struct Edit {
     pub summary: Option<String>,
     /// New metadata of the last completed run.
     pub metadata: Option<Value>,
-    /// New tenant.
     pub tenant: Option<Tenant>,
     /// New time limit of a run.
     pub max_runtime: Option<Duration>,
     /// New policy of the runs.
     pub policy: Option<String>,
-    /// New workspace.
     pub workspace: Option<String>,
     /// New skills of the workers; empty for none.
     pub skills: Option<Vec<String>>,

@@ -25,9 +25,7 @@ const NAMED: usize = 20;
 /// Declared artifact that could not be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostArtifact {
-    /// Declared path.
     pub path: String,
-    /// Reason, in words.
     pub reason: String,
 }
 

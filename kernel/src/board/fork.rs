@@ -13,7 +13,6 @@ use crate::model::state::InitialState;
 use crate::model::task::{Approval, Check, Client, Goal, Limits, Lineage, NewTask, Origin};
 use crate::rules::authority;
 
-/// Definition of a fork.
 #[derive(Clone, Debug)]
 pub struct Fork {
     /// Run whose session is forked; none means the latest run with a session.
@@ -31,7 +30,6 @@ pub struct Fork {
 pub struct ForkedFrom {
     /// The run, which is over.
     pub run: Run,
-    /// Name of its session.
     pub session: String,
 }
 
@@ -92,7 +90,7 @@ impl View<'_> {
 }
 
 impl Board<'_> {
-    /// Creates a task that starts from the session of another task's run. It has the assignee of that run, and the
+    /// Creates a task that starts from the session of another task's run. The fork has the assignee of that run, and the
     /// tenant, the workspace, the policy and the time limit of that task.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! Subscriptions of chats to tasks, each with a cursor in the task's events.
 //!
 //! A new subscription sends the current wait or the result of the task at once, so that no event between `create` and
-//! `notify-subscribe` is missed. A subscription stays with its task. It is not listed while it can bring no message: the
+//! `notify-subscribe` is missed. A subscription stays with its task, but is not listed while it can bring no message: the
 //! task is over, and so is the mission of which it is the first task. A task that is brought back sends messages again.
 
 use serde_json::json;

@@ -30,7 +30,6 @@ pub struct Start {
     pub policy: Option<String>,
     /// Account whose limits the run counts against.
     pub account: Option<String>,
-    /// Path of the log.
     pub log_path: Option<String>,
     /// Time limit of the run.
     pub max_runtime: Option<TimeLimit>,

@@ -14,7 +14,7 @@ use crate::model::tool_call::ToolCall;
 use crate::rules::authority;
 
 impl Board<'_> {
-    /// Records a tool call from a script of the open run's worker. It is charged like a note.
+    /// Records a tool call from a script of the open run's worker. The record is charged like a note.
     pub fn note_tool_call(&mut self, id: &TaskId, call: &ToolCall, actor: &Actor) -> Result<(), Error> {
         let task = self.task_for(id, actor)?;
         authority::own_task(actor, id, task.current_run_id)?;

@@ -59,7 +59,7 @@ impl Board<'_> {
         self.decide(id, Verdict::Complete(handoff), expected_run, actor)
     }
 
-    /// Decides that a task cannot go on. A comment keeps the reason too. When a worker blocks for a dependency, its task
+    /// Decides that a task cannot go on. A comment keeps the reason too. After a worker's block for a dependency, its task
     /// waits for the unfinished tasks that its runs have made.
     pub fn block(
         &mut self,

@@ -38,7 +38,6 @@ words! {
 pub struct RunRef {
     /// Open run of the worker.
     pub run: RunId,
-    /// Task of that run.
     pub task: TaskId,
 }
 
@@ -54,12 +53,10 @@ pub struct Actor {
     pub run: Option<RunRef>,
     /// The only tenant that the caller sees; none for a caller that sees all.
     pub tenant: Option<Tenant>,
-    /// Role of a worker.
     pub role: WorkerRole,
 }
 
 impl Actor {
-    /// Creates a person.
     pub fn person(name: impl Into<String>) -> Self {
         let (kind, role) = (ActorKind::Person, WorkerRole::Worker);
         Self { kind, name: name.into(), uid: None, run: None, tenant: None, role }

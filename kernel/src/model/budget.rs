@@ -202,7 +202,6 @@ pub struct Budgets {
 /// Use of a run, and of its payers on this day.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Balance {
-    /// Use of the run.
     pub run: Consumed,
     /// Use of its payers today.
     pub payers: Vec<DayUse>,

@@ -10,7 +10,6 @@ pub(crate) const KEYS: &str = "dispatch-fleet:";
 /// Identity of a fleet: a profile that works in the directories beneath one directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FleetId {
-    /// Profile of the workers.
     pub profile: Profile,
     /// Absolute path of the parent directory.
     pub root: String,
@@ -27,7 +26,6 @@ impl FleetId {
 /// Task of a fleet, to be created.
 #[derive(Clone, Debug)]
 pub struct NewFleetTask {
-    /// Name of its directory.
     pub directory: String,
     /// The task. The board sets its idempotency key from the directory and the tick.
     pub task: NewTask,

@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn the_starts_of_each_tenant_have_a_name_of_their_own() {
         let acme: Tenant = "acme".parse().unwrap();
-        // A tenant may have any name, also that of the others' breaker.
+        // A tenant may have any name, also the name of the breaker without a tenant.
         let host: Tenant = "host".parse().unwrap();
         for tenant in [None, Some(acme.clone()), Some(host)] {
             let on = HoldOn::host(tenant.as_ref());

@@ -132,9 +132,7 @@ pub struct Letter {
 /// Messages of one tenant to one address, which are delivered one after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Crowd {
-    /// Address of the messages.
     pub address: Address,
-    /// Tenant of the messages.
     pub tenant: Option<Tenant>,
     /// Time at which the first message is tried.
     pub due_at: Timestamp,

@@ -34,7 +34,7 @@ pub const CARDS: usize = 100;
 pub const PARENTS: usize = 1000;
 /// Number of pools that a task may name.
 pub const POOLS: usize = 16;
-/// Number of children of one task. One transaction promotes all of them.
+/// Number of children of one task. A single transaction promotes all of them.
 pub const CHILDREN: usize = 10_000;
 /// Number of rows of one kind in one reply: comments, runs, tasks. Events are shorter and have a limit of their own.
 pub const REPLY_ROWS: u32 = 1000;

@@ -305,7 +305,7 @@ pub struct Ending {
     pub siblings: Siblings,
     /// Profile that reviews the work, when the worker asks for a review by its exit.
     pub reviewer: Option<Profile>,
-    /// Time at which nothing of the run was left. When unknown, the board takes the time of the report.
+    /// Time at which nothing of the run was left. Without it, the board takes the time of the report.
     pub ended_at: Option<Timestamp>,
     /// Run time of the command; none when it never started, or when the time is unknown. The board does not store it.
     pub lived: Option<Duration>,
@@ -354,11 +354,9 @@ impl Ending {
 /// Result of recording a run's end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finished {
-    /// Task of the run.
     pub task: TaskId,
     /// New status of the task.
     pub status: Status,
-    /// Outcome of the run.
     pub outcome: Outcome,
     /// Time of the next try, if it is later than now.
     #[serde(with = "optional_micros")]

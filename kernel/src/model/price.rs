@@ -15,7 +15,6 @@ pub struct Price {
     pub output: u64,
 }
 
-/// Prices of models.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prices(BTreeMap<String, Price>);
 

@@ -12,11 +12,8 @@ pub struct Projected {
     pub parents: Vec<ProjectedTask>,
     /// Comments of the task, oldest first.
     pub comments: Vec<ProjectedComment>,
-    /// Number of the run.
     pub run: i64,
-    /// Claim of the run.
     pub claim: String,
-    /// Directory of the workspace.
     pub workspace: PathBuf,
     /// Current time, in epoch seconds.
     pub now: i64,
@@ -39,7 +36,6 @@ pub struct ProjectedTask {
     pub created_by: Option<String>,
     /// Creation time.
     pub created_at: i64,
-    /// Result of the task.
     pub result: Option<String>,
     /// Summary of the run that finished it.
     pub summary: Option<String>,
@@ -85,7 +81,6 @@ pub struct ProjectedCard {
     pub body: Option<String>,
     /// Name of the assigned profile.
     pub assignee: Option<String>,
-    /// Tenant of the task.
     pub tenant: Option<String>,
     /// Priority; greater goes first.
     pub priority: i64,
@@ -93,7 +88,6 @@ pub struct ProjectedCard {
     pub status: String,
     /// Kind of the workspace, and its path.
     pub workspace: (Option<String>, Option<String>),
-    /// Branch of a worktree.
     pub branch: Option<String>,
     /// Idempotency key: a second task with this key is the same task.
     pub idempotency_key: Option<String>,
@@ -110,7 +104,6 @@ pub struct ProjectedCard {
 /// Comment that a worker has written on its own board.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProjectedRemark {
-    /// Id of the task.
     pub task: String,
     /// Text of the comment.
     pub body: String,

@@ -51,7 +51,6 @@ pub struct ReviewTerms {
 /// Task to be made for a proposal.
 #[derive(Clone, Debug)]
 pub struct NewProposal {
-    /// Kind of the proposal.
     pub kind: ProposalKind,
     /// Task that the proposal is for.
     pub subject: TaskId,
@@ -72,7 +71,6 @@ pub struct NewProposal {
 pub struct Proposal {
     /// Task that makes the proposal.
     pub task: TaskId,
-    /// Kind of the proposal.
     pub kind: ProposalKind,
     /// Task that the proposal is for.
     pub subject: TaskId,

@@ -74,11 +74,9 @@ pub struct Quotas {
     of_tenants: BTreeMap<Tenant, BTreeMap<&'static str, u64>>,
     /// Longest time for which a worker may hold its account.
     pub longest_hold: Duration,
-    /// Limits of a mission.
     pub mission: MissionLimits,
     /// Budgets of runs, tenants and accounts.
     pub budgets: Budgets,
-    /// Prices of tokens.
     pub prices: Prices,
     /// Rules for the classes of actions that need an approval.
     pub approvals: ApprovalRules,

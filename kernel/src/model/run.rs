@@ -179,7 +179,7 @@ pub struct Run {
     /// Owner of the claim.
     #[serde(rename = "hand")]
     pub holder: Holder,
-    /// Random mark that ties the row to the run directory. It is no secret.
+    /// Random mark that ties the row to the run directory. The mark is no secret.
     pub nonce: Option<String>,
     /// Policy of the run.
     #[serde(default)]

@@ -137,9 +137,7 @@ pub struct Schedule {
 /// Command that a tick has to carry out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DueCommand {
-    /// Schedule of the tick.
     pub schedule: ScheduleName,
-    /// Time of the tick.
     pub tick: Timestamp,
     /// Words of the command, with the placeholders replaced.
     pub words: Vec<String>,

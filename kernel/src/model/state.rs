@@ -196,7 +196,7 @@ impl Then {
     /// True if a run with this outcome may send its task there.
     pub(crate) fn follows(self, outcome: Outcome) -> bool {
         match outcome {
-            // Completed work that waits for a check is not done yet. When such a task is archived, its state decides if
+            // Completed work that waits for a check is not done yet. For such a task in the archive, the state decides if
             // it was done.
             Outcome::Completed => {
                 matches!(self, Then::Done | Then::Archived(_) | Then::Again(Gate::Check(_)))

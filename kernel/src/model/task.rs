@@ -158,7 +158,6 @@ pub struct NewTask {
     /// Workspace; absent means `scratch`. The board interprets the kind before the first `:` and the directory of `dir:`,
     /// and stores the rest as given.
     pub workspace: Option<String>,
-    /// Branch of the workspace.
     pub branch: Option<String>,
     /// State in which the task is created.
     pub initial_state: InitialState,
@@ -174,23 +173,18 @@ pub struct NewTask {
     pub created_by: Option<String>,
     /// Policy of the runs; absent means the profile's.
     pub policy: Option<String>,
-    /// Free notes.
     pub notes: Option<String>,
     /// Files that the task is expected to make.
     pub artifacts: Vec<String>,
-    /// Limits of the task.
     pub limits: Limits,
     /// Check that proves the work done.
     pub check: Check,
     /// Approval that the task needs.
     pub approval: Approval,
-    /// Goal of the worker.
     pub goal: Goal,
     /// Position below other tasks.
     pub lineage: Lineage,
-    /// Fields of the client.
     pub client: Client,
-    /// Origin of the task.
     pub origin: Origin,
 }
 
@@ -198,7 +192,6 @@ pub struct NewTask {
 pub(crate) const SCRATCH: &str = "scratch";
 
 impl NewTask {
-    /// Returns the workspace.
     pub(crate) fn workspace(&self) -> &str {
         self.workspace.as_deref().unwrap_or(SCRATCH)
     }
@@ -253,7 +246,7 @@ pub struct Task {
     pub tenant: Option<Tenant>,
     /// Kind of the workspace: `scratch`, `dir` or `worktree`.
     pub workspace_kind: String,
-    /// Directory of the workspace. It is set from the start if the workspace names it, else once a run or a claim has
+    /// Directory of the workspace, set from the start if the workspace names it, else once a run or a claim has
     /// made it.
     pub workspace_path: Option<String>,
     /// Branch of the workspace.

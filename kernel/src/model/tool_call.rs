@@ -1,4 +1,4 @@
-//! Log record of a tool call from a worker's script, or of the script itself. It never has the arguments.
+//! Log record of a tool call from a worker's script, or of the script itself. The record never has the arguments.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

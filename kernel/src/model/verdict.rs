@@ -179,7 +179,7 @@ impl VerdictKind {
     }
 }
 
-/// Verdict about an open run. It takes effect when the run has ended.
+/// Verdict about an open run, in effect when the run has ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "verdict")]
 pub enum Verdict {

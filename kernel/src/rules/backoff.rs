@@ -1,4 +1,4 @@
-//! Pause before the next try. It doubles with each failure, and its jitter separates tasks that failed together.
+//! Pause before the next try. The pause doubles with each failure, and its jitter separates tasks that failed together.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ fn pause(failures: u32) -> Duration {
     }
 }
 
-/// Random part of a pause. It is drawn once, when the end of a run is recorded, and the resulting time is stored.
+/// Random part of a pause. The board draws it once, when it records the end of a run, and stores the resulting time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Jitter(u32);
 

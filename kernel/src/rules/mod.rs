@@ -1,4 +1,4 @@
-//! The rules of a board, pure: what may follow what, who may do what, what starts first, and what is reported.
+//! Rules of a board as pure functions: transitions, permissions, order of starts, retries and reports.
 
 pub(crate) mod admission;
 pub(crate) mod artifact;

@@ -17,7 +17,6 @@ pub(crate) struct Proposed {
     pub(crate) assignee: Option<Profile>,
     /// New tasks, each after its parents.
     pub(crate) tasks: Vec<TemplateTask>,
-    /// Answer of a review.
     pub(crate) review: Option<Review>,
     /// New profiles that a plan asks for.
     pub(crate) profiles: Vec<ProposedProfile>,

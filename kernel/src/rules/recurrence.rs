@@ -34,7 +34,7 @@ impl Recurrence {
         Self { count: 0, ..self }
     }
 
-    /// Returns the payload of the event of a block. It has the limit if the block leads to triage.
+    /// Returns the payload of the event of a block, with the limit if the block leads to triage.
     pub(crate) fn payload(self, blocking: &Blocking, limited: Limited) -> Value {
         let mut payload =
             json!({ "reason": blocking.reason, "kind": blocking.kind, "recurrences": self.count });

@@ -301,7 +301,7 @@ fn by_cause(ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
     }
 }
 
-/// Decides about a turn that has not reached the goal: another turn follows. The turn is no failure. It resets earlier
+/// Decides about a turn that has not reached the goal: another turn follows. The turn is no failure, and resets earlier
 /// failures only if it took long enough to have done some work.
 fn next_turn(tally: Tally, goal: GoalTurns, now: Timestamp) -> Decision {
     let error =

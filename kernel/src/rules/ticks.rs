@@ -179,7 +179,7 @@ impl Source {
     }
 }
 
-/// Returns the delay of a tick's tasks. It is the same whenever it is computed.
+/// Returns the delay of a tick's tasks, which is the same whenever it is computed.
 pub(crate) fn jitter(most: Option<Duration>, schedule: &ScheduleName, tick: Timestamp) -> Duration {
     most.map(|most| spread(most, &format!("{schedule}\0{}", tick.as_micros()))).unwrap_or_default()
 }

@@ -12,7 +12,6 @@ use crate::model::verdict::VerdictKind;
 pub struct IllegalChange {
     /// State of the task; none for a task that does not exist.
     pub from: Option<State>,
-    /// Requested change.
     pub change: Change,
 }
 

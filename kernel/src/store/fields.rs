@@ -87,7 +87,6 @@ impl Tx<'_> {
         self.conn.run(STEP, "UPDATE tasks SET worker_uid = ?2 WHERE id = ?1", params![id, uid])
     }
 
-    /// Sets a field.
     pub(crate) fn set_task_field(&self, id: &TaskId, field: &Field<'_>, now: Timestamp) -> Result<(), Error> {
         let (column, value) = field.stored()?;
         let sql = format!("UPDATE tasks SET {column} = ?2, updated_at = ?3 WHERE id = ?1");

@@ -28,7 +28,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Hold> {
     })
 }
 
-/// Column value that means every tenant. It is no valid name of a tenant.
+/// Column value that means every tenant and is no valid name of a tenant.
 const BOARD: &str = "*";
 
 fn within(text: &str) -> rusqlite::Result<Within> {

@@ -22,7 +22,7 @@ pub(crate) fn read(path: &Path) -> Result<ProjectedUse, OpenError> {
 }
 
 fn sums(conn: &Connection) -> rusqlite::Result<ProjectedUse> {
-    // One consistent state of the file, while the worker goes on writing.
+    // A single consistent state of the file, while the worker goes on writing.
     let tx = conn.unchecked_transaction()?;
     // With the status `unknown`, the cost is 0 and means none.
     let spent = tx.query_row(

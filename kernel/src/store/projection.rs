@@ -23,7 +23,7 @@ const BUSY_MS: u64 = 2000;
 /// Author of the answers to a worker on its own board.
 const OWN_NAME: &str = "supervisor";
 
-/// Schema that the program creates itself when it finds no database (0.19). It adds missing columns on its own.
+/// Schema that the program creates itself when it finds no database (0.19). The program adds missing columns on its own.
 const SCHEMA: &str = "
 CREATE TABLE tasks (
     id TEXT PRIMARY KEY, title TEXT NOT NULL, body TEXT, assignee TEXT, status TEXT NOT NULL, priority INTEGER DEFAULT 0,
@@ -166,7 +166,7 @@ pub(super) fn prepare(conn: &Connection) -> rusqlite::Result<()> {
 }
 
 fn read(conn: &Connection, projection: &mut Projection) -> rusqlite::Result<ProjectedWork> {
-    // One consistent state of the file, while the worker goes on writing.
+    // A single consistent state of the file, while the worker goes on writing.
     let tx = conn.unchecked_transaction()?;
     let Projection { own, run, seen, .. } = projection;
     let mut done = ProjectedWork::default();
@@ -265,7 +265,7 @@ fn alive(
     seen: &mut Seen,
     done: &mut ProjectedWork,
 ) -> rusqlite::Result<()> {
-    // The program writes heartbeats without a note on its own, even while its service does not answer. Those are no
+    // The program writes heartbeats without a note on its own, even while its service does not answer. Such heartbeats are no
     // progress.
     let mut statement = conn.prepare(
         "SELECT id, json_extract(payload, '$.note') FROM task_events
@@ -469,7 +469,7 @@ mod tests {
         assert!(board.rest.is_none(), "it was written a moment ago");
         let link = "INSERT INTO task_links VALUES (?1, 't_own')";
         conn.execute(link, ["t_1"]).unwrap();
-        // Pretend that the times of the files are those of the last look.
+        // Pretend that the times of the files are equal to the times of the last look.
         board.rest = Some(Stamp::of(&board.path));
         assert_eq!(board.look().unwrap(), ProjectedWork::default());
         conn.execute(link, ["t_2"]).unwrap();

@@ -39,7 +39,6 @@ fn one(conn: &Connection, rest: &str, params: impl rusqlite::Params) -> Result<O
     conn.find("read the run", &format!("SELECT {COLUMNS} FROM task_runs {rest}"), params, read)
 }
 
-/// Run to open.
 pub(crate) struct NewRun<'a> {
     pub(crate) task: &'a TaskId,
     pub(crate) tenant: Option<&'a Tenant>,

@@ -140,7 +140,6 @@ impl Tx<'_> {
         self.conn.total_changes()
     }
 
-    /// Sets a savepoint.
     pub(crate) fn savepoint(&self, savepoint: Savepoint) -> Result<(), Error> {
         self.conn.run("begin a step", savepoint.of("SAVEPOINT job", "SAVEPOINT attempt"), [])
     }

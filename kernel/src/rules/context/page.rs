@@ -38,7 +38,6 @@ impl Rank {
 /// Part of the page, which is on it whole or not at all.
 #[derive(Debug)]
 struct Passage {
-    /// Index of its section.
     section: usize,
     rank: Rank,
     /// Name of the part in the list of omitted parts.
