@@ -58,7 +58,7 @@ mod tests {
     use super::*;
     use crate::testing::{Bench, alice, titled};
 
-    /// Returns the work of the statement, in steps of SQLite's virtual machine.
+    /// Returns the work of the statement, in steps of the virtual machine of `SQLite`.
     fn steps(bench: &Bench, tasks: &[TaskId]) -> i32 {
         let conn = Connection::open(&bench.path).unwrap();
         let mut statement = conn.prepare(COUNTS).unwrap();

@@ -13,7 +13,7 @@ use super::open_error::OpenError;
 use super::statement::Statement as _;
 use crate::model::error::{COMMIT, Error};
 
-/// Operations of SQLite's virtual machine per counted step. A smaller step would cost time; with a larger step, short
+/// Operations of the virtual machine of `SQLite` per counted step. A smaller step would cost time; with a larger step, short
 /// statements would not show.
 const STEP: i32 = 1000;
 
