@@ -36,7 +36,7 @@ impl Board<'_> {
         }
         let text = format!("Approve this task: {}", task.title);
         let text = match &task.approval.class {
-            Some(class) => self.rule(&task).request(class, (id.as_str(), &task.title), &text),
+            Some(class) => self.rule(&task).request(class, id.as_str(), &task.title, &text),
             None => text,
         };
         let question = Question { text, results, ..Question::default() };
@@ -121,7 +121,7 @@ impl Board<'_> {
             }
             ApprovalGate::Ask => {}
         }
-        let text = rule.request(class, (id.as_str(), &task.title), text);
+        let text = rule.request(class, id.as_str(), &task.title, text);
         let question = Question { text, approval: Some(class.clone()), ..Question::default() };
         let reason = Some(format!("asks for an approval ({class}): {}", question.text));
         let blocking =

@@ -22,12 +22,13 @@ impl View<'_> {
     /// Returns the tasks whose latest message in a chat has this id, as far as the caller may see them.
     pub fn tasks_of_message(
         &self,
-        (channel, chat): (&str, &str),
+        channel: &str,
+        chat: &str,
         message: &str,
         actor: &Actor,
     ) -> Result<Vec<TaskId>, Error> {
         authority::person(actor, "look for the message of a chat")?;
-        self.tx.tasks_of_message((channel, chat), message, actor.tenant.as_ref(), TASKS)
+        self.tx.tasks_of_message(channel, chat, message, actor.tenant.as_ref(), TASKS)
     }
 
     /// Returns the tasks with an open question that was sent to an address, as far as the caller may see them.
@@ -155,7 +156,7 @@ mod tests {
         asked(&bench, &of_acme, "7", "101");
         let beta = Actor { tenant: Some("beta".parse().unwrap()), ..alice() };
         let found = |chat: &str, message: &str, actor: &Actor| {
-            bench.readers.with(|view| view.tasks_of_message(("tg", chat), message, actor)).unwrap()
+            bench.readers.with(|view| view.tasks_of_message("tg", chat, message, actor)).unwrap()
         };
         assert_eq!(found("7", "100", &alice()), std::slice::from_ref(&one));
         assert_eq!(found("7", "101", &alice()), std::slice::from_ref(&of_acme));

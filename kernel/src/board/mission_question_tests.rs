@@ -26,7 +26,7 @@ fn letters(bench: &Bench) -> Vec<Letter> {
 }
 
 fn asking(bench: &Bench, actor: &Actor) -> Vec<AskingMission> {
-    bench.readers.with(|view| view.asking_missions((None, None), 10, actor)).unwrap()
+    bench.readers.with(|view| view.asking_missions(None, None, 10, actor)).unwrap()
 }
 
 /// Returns a mission limited to two tasks, with a task that its worker has made.

@@ -43,7 +43,8 @@ impl View<'_> {
     /// may see them. `assignee` selects by the assignee of the first task.
     pub fn asking_missions(
         &self,
-        (tenant, assignee): (Option<&Tenant>, Option<&Profile>),
+        tenant: Option<&Tenant>,
+        assignee: Option<&Profile>,
         limit: usize,
         actor: &Actor,
     ) -> Result<Vec<AskingMission>, Error> {

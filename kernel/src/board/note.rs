@@ -66,7 +66,7 @@ impl Board<'_> {
         };
         let run = actor.run.as_ref().map(|own| own.run);
         let now = self.now();
-        let comment = self.tx.insert_comment(id, (author, actor.kind), body, run, now)?;
+        let comment = self.tx.insert_comment(id, author, actor.kind, body, run, now)?;
         let payload = json!({ "author": author, "len": body.len(), "comment": comment });
         self.append(&task, run, EventKind::Commented, payload, &actor.label())?;
         Ok(Comment {

@@ -41,8 +41,7 @@ impl Default for ApprovalRule {
 
 impl ApprovalRule {
     /// Returns the text that the approver reads.
-    pub(crate) fn request(&self, class: &ApprovalClass, task: (&str, &str), text: &str) -> String {
-        let (id, title) = task;
+    pub(crate) fn request(&self, class: &ApprovalClass, id: &str, title: &str, text: &str) -> String {
         let Some(form) = &self.message else { return text.to_owned() };
         // A single pass: a placeholder in a title or a text is never expanded.
         let mut out = String::with_capacity(form.len() + text.len());
@@ -103,12 +102,12 @@ mod tests {
     fn the_form_of_a_request_names_the_task_and_a_text_is_never_a_form() {
         let spend: ApprovalClass = "spend".parse().unwrap();
         let plain = ApprovalRule::default();
-        assert_eq!(plain.request(&spend, ("t_1", "fly"), "420 USD?"), "420 USD?");
+        assert_eq!(plain.request(&spend, "t_1", "fly", "420 USD?"), "420 USD?");
         let formed = ApprovalRule {
             message: Some("{class} for {title} ({task}): {text} {x}".to_owned()),
             ..ApprovalRule::default()
         };
-        assert_eq!(formed.request(&spend, ("t_1", "{text}"), "{task}"), "spend for {text} (t_1): {task} {x}");
+        assert_eq!(formed.request(&spend, "t_1", "{text}", "{task}"), "spend for {text} (t_1): {task} {x}");
     }
 
     #[test]

@@ -24,7 +24,8 @@ impl Tx<'_> {
     /// Returns at most `limit` tasks whose latest message in a chat has this id.
     pub(crate) fn tasks_of_message(
         &self,
-        (channel, chat): (&str, &str),
+        channel: &str,
+        chat: &str,
         message: &str,
         tenant: Option<&Tenant>,
         limit: u32,

@@ -18,7 +18,8 @@ impl Tx<'_> {
     pub(crate) fn insert_comment(
         &self,
         task: &TaskId,
-        (author, kind): (&str, ActorKind),
+        author: &str,
+        kind: ActorKind,
         body: &str,
         run: Option<RunId>,
         now: Timestamp,

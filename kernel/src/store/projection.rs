@@ -173,7 +173,7 @@ fn read(conn: &Connection, projection: &mut Projection) -> rusqlite::Result<Proj
     created(&tx, seen, &mut done)?;
     linked(&tx, seen, &mut done)?;
     said(&tx, seen, &mut done)?;
-    alive(&tx, (own, *run), seen, &mut done)?;
+    alive(&tx, own, *run, seen, &mut done)?;
     // Comments that came before the verdict are delivered first.
     let is_all = done.said.len() < usize::try_from(AT_ONCE).unwrap_or(usize::MAX);
     if is_all && !seen.has_ended {
@@ -261,7 +261,8 @@ fn full(seen: &mut Seen, count: i64, done: &mut ProjectedWork) {
 
 fn alive(
     conn: &Connection,
-    (own, run): (&str, i64),
+    own: &str,
+    run: i64,
     seen: &mut Seen,
     done: &mut ProjectedWork,
 ) -> rusqlite::Result<()> {

@@ -162,9 +162,9 @@ async fn about(asker: &Asker<'_>, message: &str) -> Result<String, Failure> {
     let (actor, address, message) = (asker.actor(), asker.address(), message.to_owned());
     let is_main = is_main(asker);
     let found = call.read(move |view| {
-        let mut tasks = view.tasks_of_message((&address.channel, &address.chat_id), &message, &actor)?;
+        let mut tasks = view.tasks_of_message(&address.channel, &address.chat_id, &message, &actor)?;
         if is_main {
-            tasks.extend(view.tasks_of_message((&address.channel, ""), &message, &actor)?);
+            tasks.extend(view.tasks_of_message(&address.channel, "", &message, &actor)?);
         }
         tasks.sort();
         tasks.dedup();

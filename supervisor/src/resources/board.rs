@@ -252,7 +252,7 @@ async fn cards(
     let ids: Vec<TaskId> = tasks.iter().map(|task| task.id.clone()).collect();
     let actor = call.actor.clone();
     let read = move |view: &kernel::View<'_>| {
-        let asking = view.asking_missions((None, None), MISSIONS, &actor)?;
+        let asking = view.asking_missions(None, None, MISSIONS, &actor)?;
         Ok((view.card_counts(&ids.iter().collect::<Vec<_>>())?, asking))
     };
     let (counts, asking) = call.read(read).await?;

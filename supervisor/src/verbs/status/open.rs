@@ -67,7 +67,7 @@ impl Open {
             };
             open.failed_schedules = failed.map(told).collect();
         }
-        open.asking = view.asking_missions(of, TOLD as usize, actor)?;
+        open.asking = view.asking_missions(of.0, of.1, TOLD as usize, actor)?;
         Ok(open)
     }
 }
