@@ -47,8 +47,8 @@ mod writer_tests;
 
 pub use blobs::{BlobError, Blobs, Draft, Extent, Flaw, Lack, Published, Sealed, Sweep, Swept, Unswept};
 pub use board::replay::{Difference, Replay};
-pub use board::sight::waiting_count;
 pub use board::view::{Assignee, Stats, View};
+pub use board::visibility::waiting_count;
 pub use board::{
     Answered, Board, ClaimTerms, Claimed, Created, Detach, Edit, Effect, FLEET_BATCH, Force, Fork,
     ForkedFrom, Handed, LostArtifact, MissionEnds, OpenClaim, Pause, Placement, PoolChange, Reopened,
@@ -132,10 +132,10 @@ pub use rules::ticks::spread;
 pub use rules::transition::{IllegalChange, next};
 pub use store::check::{Depth, check_board, require_whole};
 pub use store::create::{create_board, ensure_board};
-pub use store::left::{Left, leave, take_over};
 pub use store::open::{Schema, schema_of};
 pub use store::open_error::OpenError;
 pub use store::repair::{Loss, Repair, repair_board};
+pub use store::snapshot::{Left, leave, take_over};
 pub use transfer::backup::{BackedUp, Existing, Restored, backup_board, restore_board};
 pub use transfer::export::{Exported, Imported, Rows};
 pub use transfer::peer::{Adopted, PeerBoard, PeerFile};

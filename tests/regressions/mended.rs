@@ -237,7 +237,7 @@ const TABLE: &[Row] = &[
     (
         "the log of a board is never given back, and a daemon answers late",
         &[
-            "kernel/src/store/left.rs::a_writer_that_is_closed_gives_the_log_back_and_writes_no_more",
+            "kernel/src/store/snapshot.rs::a_writer_that_is_closed_gives_the_log_back_and_writes_no_more",
             "tests/durable.rs::after_a_clean_stop_a_board_is_served_at_once_and_checked_beside_that",
         ],
     ),

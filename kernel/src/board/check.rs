@@ -16,7 +16,7 @@ use crate::model::status::Status;
 use crate::model::task::Task;
 use crate::model::verdict::Handoff;
 use crate::rules::check;
-use crate::rules::implied::{self, Proof};
+use crate::rules::implied_verdict::{self, Proof};
 use crate::rules::new_task;
 use crate::rules::retry::{Checked, Decision, Errand};
 use crate::rules::turns::{GoalTurns, Pace};
@@ -188,7 +188,7 @@ impl Board<'_> {
 impl Standing {
     /// Returns the kind of proof of the task's goal, if it has one.
     pub(super) fn proof_of_goal(&self) -> Option<Proof> {
-        implied::proof(&self.goal, self.check.command.as_ref().map(drop), self.goal_turns)
+        implied_verdict::proof(&self.goal, self.check.command.as_ref().map(drop), self.goal_turns)
     }
 
     /// Returns the turns toward a goal that only the worker's verdict proves.

@@ -3,11 +3,11 @@
 use super::view::View;
 use crate::model::error::Error;
 use crate::model::event::EventKind;
+use crate::model::examined_task::ExaminedTask;
 use crate::model::filter::EventFilter;
 use crate::model::hold::Hold;
 use crate::model::id::TaskId;
 use crate::model::note::Event;
-use crate::model::suspect::Suspect;
 use crate::rules::diagnose::{Diagnosed, ENDINGS, Facts, is_failing};
 
 impl View<'_> {
@@ -15,10 +15,10 @@ impl View<'_> {
     pub fn diagnose(&self, task: Option<&TaskId>) -> Result<Vec<Diagnosed>, Error> {
         let holds = self.holds()?;
         let mut found = Vec::new();
-        for suspect in self.tx.suspects(task, self.now())? {
-            let diagnostics = self.facts(&suspect, &holds)?.diagnostics();
+        for examined in self.tx.examined_tasks(task, self.now())? {
+            let diagnostics = self.facts(&examined, &holds)?.diagnostics();
             if !diagnostics.is_empty() {
-                let Suspect { id: task_id, title, status, assignee, .. } = suspect;
+                let ExaminedTask { id: task_id, title, status, assignee, .. } = examined;
                 found.push(Diagnosed { task_id, title, status, assignee, diagnostics });
             }
         }
@@ -28,26 +28,26 @@ impl View<'_> {
         Ok(found)
     }
 
-    fn facts<'a>(&self, suspect: &'a Suspect, holds: &'a [Hold]) -> Result<Facts<'a>, Error> {
+    fn facts<'a>(&self, examined: &'a ExaminedTask, holds: &'a [Hold]) -> Result<Facts<'a>, Error> {
         let events = |kinds: &[EventKind]| EventFilter {
-            task: Some(suspect.id.clone()),
+            task: Some(examined.id.clone()),
             kinds: kinds.iter().map(|kind| kind.as_str().to_owned()).collect(),
             ..EventFilter::default()
         };
-        let ending: Option<Event> = if suspect.failures > 0 {
+        let ending: Option<Event> = if examined.failures > 0 {
             self.events(&EventFilter { limit: 1, newest_first: true, ..events(&ENDINGS) })?.pop()
         } else {
             None
         };
         Ok(Facts {
             ending,
-            runs: if is_failing(suspect) { self.runs(&suspect.id)? } else { Vec::new() },
-            unblocked: if suspect.was_blocked {
+            runs: if is_failing(examined) { self.runs(&examined.id)? } else { Vec::new() },
+            unblocked: if examined.was_blocked {
                 self.events(&events(&[EventKind::Unblocked]))?
             } else {
                 Vec::new()
             },
-            suspect,
+            examined,
             holds,
             now: self.now(),
         })

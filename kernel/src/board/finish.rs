@@ -18,7 +18,7 @@ use crate::model::verdict::{Blocking, Verdict, cancelled_by};
 use crate::rules::backoff::Jitter;
 use crate::rules::check;
 use crate::rules::diagnose::gave_up;
-use crate::rules::implied;
+use crate::rules::implied_verdict;
 use crate::rules::recurrence::{Limited, Recurrence};
 use crate::rules::retry::{Decision, Tally};
 use crate::store::delays::Delay;
@@ -60,7 +60,7 @@ impl Board<'_> {
         let ending = self.as_budget_says(&run, ending)?;
         let is_outside = run.verdict.is_none() && run.stop_reason.is_none() && ending.cause.is_outside();
         let run = self.as_returned(run, &ending)?;
-        let run = implied::with_verdict(run, &ending, from.proof_of_goal());
+        let run = implied_verdict::with_verdict(run, &ending, from.proof_of_goal());
         let decision = check::decide(run.verdict.as_ref(), run.stop_reason, &ending, tally, self.now());
         let decision = self.proposed(&run, decision, &ending, tally)?;
         let decision = self.in_rounds(&run, decision, tally)?;

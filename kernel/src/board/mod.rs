@@ -29,14 +29,11 @@ use crate::store::fields::Field;
 use crate::store::tasks::Standing;
 use crate::store::tx::Tx;
 
-mod again;
 mod answer;
 mod approval;
 mod archive;
 mod attach;
-mod attempt;
 mod breaker;
-mod bring_back;
 mod budget;
 mod charge;
 mod chat;
@@ -45,6 +42,7 @@ mod claim;
 mod consult;
 mod context;
 mod create;
+mod created_tasks;
 mod diagnose;
 mod edit;
 mod end;
@@ -55,7 +53,6 @@ mod fork;
 mod hold;
 mod import;
 mod link;
-mod made;
 mod mention;
 mod message;
 mod mission;
@@ -69,23 +66,25 @@ mod plugins;
 mod progress;
 mod proposal;
 mod release;
+mod reopen;
 pub(crate) mod replay;
+mod retry_cancel;
 mod review;
+mod savepoint;
 mod schedules;
-pub(crate) mod sight;
 mod start;
 mod swarm;
 mod tenants;
 mod terminal;
+mod timers;
 mod tool_call;
 mod verdict;
 pub(crate) mod view;
+pub(crate) mod visibility;
 mod waiting;
-mod wake;
 
 pub use answer::Answered;
 pub use archive::Detach;
-pub use bring_back::Reopened;
 pub use claim::{ClaimTerms, Claimed, OpenClaim};
 pub use create::Created;
 pub use edit::{Edit, PoolChange};
@@ -94,6 +93,7 @@ pub use fleet::FLEET_BATCH;
 pub use fork::{Fork, ForkedFrom};
 pub use mission_control::{MissionEnds, Pause};
 pub use release::Force;
+pub use reopen::Reopened;
 pub use start::{Placement, Start};
 pub use verdict::{Effect, Settled};
 
@@ -373,15 +373,11 @@ fn completed_payload(handoff: Option<&crate::model::verdict::Handoff>) -> Value 
 #[cfg(test)]
 mod admission_tests;
 #[cfg(test)]
-mod again_tests;
-#[cfg(test)]
 mod approval_class_tests;
 #[cfg(test)]
 mod approval_tests;
 #[cfg(test)]
 mod authority_tests;
-#[cfg(test)]
-mod bring_back_tests;
 #[cfg(test)]
 mod budget_tests;
 #[cfg(test)]
@@ -425,13 +421,17 @@ mod mission_tests;
 #[cfg(test)]
 mod outbox_tests;
 #[cfg(test)]
-mod part_tests;
-#[cfg(test)]
 mod plugins_tests;
 #[cfg(test)]
 mod progress_tests;
 #[cfg(test)]
 mod proposal_tests;
+#[cfg(test)]
+mod reopen_tests;
+#[cfg(test)]
+mod reply_limit_tests;
+#[cfg(test)]
+mod retry_cancel_tests;
 #[cfg(test)]
 mod review_tests;
 #[cfg(test)]

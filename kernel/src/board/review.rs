@@ -16,7 +16,7 @@ use crate::model::task::Task;
 use crate::model::verdict::{Handoff, ReviewRequest, Verdict, VerdictKind};
 use crate::rules::recurrence::Recurrence;
 use crate::rules::retry::{Decision, Tally};
-use crate::rules::rounds;
+use crate::rules::review_rounds;
 use crate::store::fields::Field;
 use crate::store::tasks::Standing;
 
@@ -94,7 +94,7 @@ impl Board<'_> {
         }
         let rounds = self.tx.rounds_of_changes(&run.task_id)?.saturating_add(1);
         let reason = preview(Some(reason)).unwrap_or_default();
-        Ok(rounds::bounded(decision, rounds, Label::parse(&by).name, &reason, tally, self.now()))
+        Ok(review_rounds::bounded(decision, rounds, Label::parse(&by).name, &reason, tally, self.now()))
     }
 
     pub(super) fn remark(&mut self, id: &TaskId, text: Option<&str>, actor: &Actor) -> Result<(), Error> {

@@ -6,7 +6,7 @@ use crate::model::outcome::{BlockKind, EndCause, Ending, Outcome, StopReason};
 use crate::model::state::{Gate, Then};
 use crate::model::status::WasDone;
 use crate::model::verdict::Verdict;
-use crate::rules::reason::{OUT_OF_MEMORY, by_signal, last_line};
+use crate::rules::failure_text::{OUT_OF_MEMORY, by_signal, last_line};
 use crate::rules::retry::{self, Checked, Decision, Errand, Tally};
 
 /// Sends handed-over work to its check, for a task that has one. Work that a reviewer's run approved is checked again:

@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 use crate::model::clock::Timestamp;
 use crate::model::counted::Counted;
 use crate::model::event::EventKind;
+use crate::model::examined_task::ExaminedTask;
 use crate::model::hold::{Hold, HoldKind, HoldScope};
 use crate::model::id::{Profile, RunId, TaskId};
 use crate::model::note::Event;
 use crate::model::outcome::{Denied, Outcome};
 use crate::model::run::Run;
 use crate::model::status::Status;
-use crate::model::suspect::Suspect;
 use crate::model::words::words;
 use crate::rules::remedy::Remedy;
 
@@ -89,7 +89,7 @@ pub struct Diagnosed {
 
 /// Facts about a task that the rules examine.
 pub(crate) struct Facts<'a> {
-    pub(crate) suspect: &'a Suspect,
+    pub(crate) examined: &'a ExaminedTask,
     /// Event of the latest failed run; read only for a task with failures.
     pub(crate) ending: Option<Event>,
     /// Runs, oldest first; read only for [`is_failing`].
@@ -102,8 +102,8 @@ pub(crate) struct Facts<'a> {
 }
 
 /// True if the runs of the task have to be read: it failed repeatedly, or it gave up after any number of failures.
-pub(crate) fn is_failing(suspect: &Suspect) -> bool {
-    suspect.failures >= REPEATED || suspect.gave_up()
+pub(crate) fn is_failing(examined: &ExaminedTask) -> bool {
+    examined.failures >= REPEATED || examined.gave_up()
 }
 
 /// Returns a phrase with the number of failed checks, if those used up the attempts, else with the number of failures.
@@ -134,8 +134,8 @@ impl Facts<'_> {
 
     /// Reports a sandbox denial. A single failure is enough, because the sandbox will deny the same act again.
     fn denied(&self) -> Option<Diagnostic> {
-        let suspect = self.suspect;
-        if suspect.failures == 0 {
+        let examined = self.examined;
+        if examined.failures == 0 {
             return None;
         }
         let told = |event: &Event| {
@@ -144,7 +144,7 @@ impl Facts<'_> {
         };
         let last = self.ending.as_ref().and_then(|event| Some((event, told(event)?)));
         let (event, Denied { policy, act, line, text }) = last?;
-        let (id, at) = (&suspect.id, event.created_at);
+        let (id, at) = (&examined.id, event.created_at);
         Some(Diagnostic {
             severity: Severity::Error,
             title: format!("its sandbox denied {act}"),
@@ -152,53 +152,53 @@ impl Facts<'_> {
             actions: suggest(vec![Remedy::command("see the output of its last run", format!("logs {id}"))]),
             first_seen_at: at,
             last_seen_at: at,
-            count: suspect.failures,
+            count: examined.failures,
             run_id: event.run_id,
             ..self.lasting("sandbox_denied", json!({ "policy": policy, "act": act, "line": line }))
         })
     }
 
     fn failing(&self) -> Option<Diagnostic> {
-        let suspect = self.suspect;
-        if !is_failing(suspect) {
+        let examined = self.examined;
+        if !is_failing(examined) {
             return None;
         }
         let runs = &self.runs;
         let failed = runs.iter().rev().filter(|run| run.outcome.is_some_and(crate::rules::retry::counts));
-        let failed: Vec<_> = failed.take(usize::try_from(suspect.failures).unwrap_or(usize::MAX)).collect();
+        let failed: Vec<_> = failed.take(usize::try_from(examined.failures).unwrap_or(usize::MAX)).collect();
         let ended = |run: &Run| run.ended_at.unwrap_or(run.started_at);
         let (last, first) = (failed.first(), failed.last());
-        let id = &suspect.id;
-        let has_given_up = suspect.gave_up();
+        let id = &examined.id;
+        let has_given_up = examined.gave_up();
         let by_checks = runs.last().is_some_and(|run| run.outcome == Some(Outcome::CheckFailed));
-        let checks = (has_given_up && by_checks).then_some(suspect.failed_checks);
+        let checks = (has_given_up && by_checks).then_some(examined.failed_checks);
         let mut actions = vec![Remedy::command("see the output of its last run", format!("logs {id}"))];
         if has_given_up {
             actions.push(Remedy::command("try it again", format!("unblock {id}")));
         }
         // A single failure is no repetition, even if the task allows only one.
-        let kind = if suspect.failures >= REPEATED { "repeated_failures" } else { "gave_up" };
-        let data = json!({ "consecutive_failures": suspect.failures, "gave_up": has_given_up });
+        let kind = if examined.failures >= REPEATED { "repeated_failures" } else { "gave_up" };
+        let data = json!({ "consecutive_failures": examined.failures, "gave_up": has_given_up });
         Some(Diagnostic {
             severity: if has_given_up { Severity::Critical } else { Severity::Error },
             title: if has_given_up {
-                gave_up(suspect.failures, checks)
+                gave_up(examined.failures, checks)
             } else {
-                format!("failed {} times in a row", suspect.failures)
+                format!("failed {} times in a row", examined.failures)
             },
-            detail: suspect.error.clone().or_else(|| suspect.block_reason.clone()).unwrap_or_default(),
+            detail: examined.error.clone().or_else(|| examined.block_reason.clone()).unwrap_or_default(),
             actions: suggest(actions),
-            first_seen_at: first.map_or(suspect.since, |run| ended(run)),
-            last_seen_at: last.map_or(suspect.since, |run| ended(run)),
-            count: checks.unwrap_or(suspect.failures),
+            first_seen_at: first.map_or(examined.since, |run| ended(run)),
+            last_seen_at: last.map_or(examined.since, |run| ended(run)),
+            count: checks.unwrap_or(examined.failures),
             run_id: last.map(|run| run.id),
             ..self.lasting(kind, data)
         })
     }
 
     fn crashing(&self) -> Option<Diagnostic> {
-        let suspect = self.suspect;
-        if !is_failing(suspect) {
+        let examined = self.examined;
+        if !is_failing(examined) {
             return None;
         }
         let runs = &self.runs;
@@ -209,7 +209,7 @@ impl Facts<'_> {
         if count < REPEATED {
             return None;
         }
-        let id = &suspect.id;
+        let id = &examined.id;
         Some(Diagnostic {
             severity: Severity::Error,
             title: format!("its worker crashed {count} times in a row"),
@@ -227,15 +227,15 @@ impl Facts<'_> {
     }
 
     fn forgotten(&self) -> Option<Diagnostic> {
-        let suspect = self.suspect;
-        let age = self.now.since(suspect.since);
-        if suspect.status != Status::Blocked || age < FORGOTTEN {
+        let examined = self.examined;
+        let age = self.now.since(examined.since);
+        if examined.status != Status::Blocked || age < FORGOTTEN {
             return None;
         }
-        let id = &suspect.id;
+        let id = &examined.id;
         Some(Diagnostic {
             title: format!("blocked for {} h", age.as_secs() / 3600),
-            detail: suspect.block_reason.clone().unwrap_or_default(),
+            detail: examined.block_reason.clone().unwrap_or_default(),
             actions: suggest(vec![
                 Remedy::command("see what it waits for", format!("show {id}")),
                 Remedy::command("unblock it", format!("unblock {id}")),
@@ -245,13 +245,13 @@ impl Facts<'_> {
     }
 
     fn cycling(&self) -> Option<Diagnostic> {
-        let suspect = self.suspect;
+        let examined = self.examined;
         let events = &self.unblocked;
         let (Some(first), Some(last)) = (events.first(), events.last()) else { return None };
         if events.len() < CYCLES {
             return None;
         }
-        let id = &suspect.id;
+        let id = &examined.id;
         Some(Diagnostic {
             title: format!("unblocked {} times", events.len()),
             detail: "unblocking it does not help; it may need a better description, or another assignee"
@@ -266,9 +266,9 @@ impl Facts<'_> {
 
     /// Reports that the task's mission waits for a person.
     fn paused(&self) -> Option<Diagnostic> {
-        let suspect = self.suspect;
-        let is_of_mission = |hold: &&Hold| hold.kind == HoldKind::Limit && hold.name == suspect.mission();
-        let hold = self.holds.iter().find(is_of_mission).filter(|_| suspect.status == Status::Ready)?;
+        let examined = self.examined;
+        let is_of_mission = |hold: &&Hold| hold.kind == HoldKind::Limit && hold.name == examined.mission();
+        let hold = self.holds.iter().find(is_of_mission).filter(|_| examined.status == Status::Ready)?;
         let action = Remedy::command("grant as much again", format!("answer {} 1", hold.name));
         Some(Diagnostic {
             severity: Severity::Error,
@@ -282,34 +282,34 @@ impl Facts<'_> {
     }
 
     fn stranded(&self) -> Option<Diagnostic> {
-        let suspect = self.suspect;
-        let age = self.now.since(suspect.since);
-        if suspect.status != Status::Ready || age < STRANDED {
+        let examined = self.examined;
+        let age = self.now.since(examined.since);
+        if examined.status != Status::Ready || age < STRANDED {
             return None;
         }
         // A task under a person's hold is not stranded.
         let held = self.holds.iter().any(|hold| {
-            let profile = suspect.assignee.as_ref().map(Profile::as_str);
-            (hold.scope == HoldScope::Task && hold.name == suspect.id.as_str())
-                || (hold.scope == HoldScope::Mission && hold.name == suspect.mission())
+            let profile = examined.assignee.as_ref().map(Profile::as_str);
+            (hold.scope == HoldScope::Task && hold.name == examined.id.as_str())
+                || (hold.scope == HoldScope::Mission && hold.name == examined.mission())
                 || (hold.scope == HoldScope::Profile && Some(hold.name.as_str()) == profile)
         });
         if held {
             return None;
         }
-        let id = &suspect.id;
+        let id = &examined.id;
         let severity = match age {
             age if age >= STRANDED * 6 => Severity::Critical,
             age if age >= STRANDED * 2 => Severity::Error,
             _ => Severity::Warning,
         };
         let mut actions = vec![Remedy::command("see why", format!("show {id}"))];
-        let detail = match (&suspect.assignee, &suspect.nonspawnable) {
+        let detail = match (&examined.assignee, &examined.nonspawnable) {
             (None, _) => "it has no assignee".to_owned(),
             (Some(_), Some(why)) => why.clone(),
             (Some(profile), None) => format!("nobody has claimed it for {profile}"),
         };
-        if suspect.assignee.is_none() || suspect.nonspawnable.is_some() {
+        if examined.assignee.is_none() || examined.nonspawnable.is_some() {
             actions.insert(0, Remedy::command("give it to the lane `shell`", format!("assign {id} shell")));
         }
         Some(Diagnostic {
@@ -322,8 +322,8 @@ impl Facts<'_> {
     }
 
     fn overdue(&self) -> Option<Diagnostic> {
-        let suspect = self.suspect;
-        let at = suspect.not_before.filter(|_| suspect.status == Status::Scheduled)?;
+        let examined = self.examined;
+        let at = examined.not_before.filter(|_| examined.status == Status::Scheduled)?;
         let late = self.now.since(at);
         if late < OVERDUE {
             return None;
@@ -340,14 +340,14 @@ impl Facts<'_> {
 
     /// Returns a problem that lasts since the task's last transition.
     fn lasting(&self, kind: &str, data: Value) -> Diagnostic {
-        let suspect = self.suspect;
+        let examined = self.examined;
         Diagnostic {
             kind: kind.to_owned(),
             severity: Severity::Warning,
             title: String::new(),
             detail: String::new(),
             actions: Vec::new(),
-            first_seen_at: suspect.since,
+            first_seen_at: examined.since,
             last_seen_at: self.now,
             count: 1,
             run_id: None,

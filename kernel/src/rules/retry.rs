@@ -11,7 +11,7 @@ use crate::model::state::{Gate, Then};
 use crate::model::status::WasDone;
 use crate::model::verdict::{Destination, Handoff, Verdict};
 use crate::rules::backoff::Jitter;
-use crate::rules::reason::{OUT_OF_MEMORY, by_signal, with_tail, with_trouble};
+use crate::rules::failure_text::{OUT_OF_MEMORY, by_signal, with_tail, with_trouble};
 use crate::rules::recurrence::Recurrence;
 use crate::rules::turns::{GoalTurns, Pace};
 
@@ -244,7 +244,7 @@ fn by_cause(ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
                 handoff: Some(Handoff { summary: summary.clone(), ..Handoff::default() }),
                 ..plain(Outcome::Completed, Then::Done, 0)
             },
-            // `implied` has turned an exit with this policy into a verdict.
+            // `implied_verdict` has turned an exit with this policy into a verdict.
             OnCleanExit::Review { .. } | OnCleanExit::TurnEnded { .. } | OnCleanExit::Unreported => {
                 match tally.goal.filter(|_| matches!(ending.result_policy, OnCleanExit::TurnEnded { .. })) {
                     Some(goal) => next_turn(tally, goal, now),
@@ -295,7 +295,7 @@ fn by_cause(ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
             let error = with_trouble("its session is gone, so the next run begins a new one", ending);
             uncounted(Outcome::SpawnFailed, again(tally), error, tally)
         }
-        // `implied` has turned this cause into a verdict.
+        // `implied_verdict` has turned this cause into a verdict.
         EndCause::OwnLimit(limit) => failed(Outcome::Unreported, &format!("it reached its limit on {limit}")),
         EndCause::Stopped(reason) => by_stop(*reason, ending, tally, now),
     }

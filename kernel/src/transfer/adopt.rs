@@ -4,18 +4,18 @@
 //! the report, with its number and its first rows. Values that no column takes are reported as well.
 
 mod columns;
-mod enter;
+mod convert;
 mod rows;
-mod words;
+mod states;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 
-use self::rows::Incoming;
-use self::words::{
+use self::convert::{
     Known, Notes, moment, moment_or, owner, profile, small, title, told, truth, words, workspace,
 };
+use self::rows::Incoming;
 use super::cells::{number, text, word};
 use super::export::{refuse_orphans, require_empty};
 use super::peer::{Adopted, PeerBoard, PeerRow};
@@ -74,10 +74,10 @@ pub(crate) fn adopt(
         }
     }
     // Finished tasks come first, because the states of the others depend on them.
-    let (over, open): (Vec<_>, Vec<_>) = rows("tasks").iter().partition(|row| enter::is_over(row));
+    let (over, open): (Vec<_>, Vec<_>) = rows("tasks").iter().partition(|row| states::is_over(row));
     for row in over.into_iter().chain(open) {
         if let Some(id) = owner(row, "id", &known) {
-            enter::enter(tx, &id, row, actor, now, &mut notes)?;
+            states::enter(tx, &id, row, actor, now, &mut notes)?;
         }
     }
     refuse_orphans(tx)?;
@@ -129,7 +129,7 @@ fn task(
     let updated = completed.or(moment(row, "started_at")).unwrap_or(created);
     let priority = number(row, "priority").unwrap_or(0);
     tx.reserve_task_id(&id)?;
-    // The task starts as new and untouched. `enter` moves it to its state.
+    // The task starts as new and untouched. `states::enter` moves it to its state.
     let mut cells: Vec<(&str, Cell)> = vec![
         ("id", (&id).into()),
         ("title", title(row, notes).into()),

@@ -1,6 +1,6 @@
 //! Treatment of each column of the other program's tables: imported, or left out for a reason.
 
-use super::words::Notes;
+use super::convert::Notes;
 use crate::model::cell::Cell;
 use crate::transfer::peer::{PeerBoard, PeerRow};
 

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::convert::{Known, Notes, moment, moment_or, object, owner, profile};
 use super::insert;
-use super::words::{Known, Notes, moment, moment_or, object, owner, profile};
 use crate::model::cell::Cell;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;

@@ -6,15 +6,19 @@ use super::statement::Statement as _;
 use super::tx::Tx;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
+use crate::model::examined_task::ExaminedTask;
 use crate::model::id::TaskId;
-use crate::model::suspect::Suspect;
 
 /// Largest number of examined tasks.
 const MOST: u32 = 10_000;
 
 impl Tx<'_> {
     /// Returns the tasks to examine: one, or all.
-    pub(crate) fn suspects(&self, task: Option<&TaskId>, now: Timestamp) -> Result<Vec<Suspect>, Error> {
+    pub(crate) fn examined_tasks(
+        &self,
+        task: Option<&TaskId>,
+        now: Timestamp,
+    ) -> Result<Vec<ExaminedTask>, Error> {
         // `since` is the time of the last transition. If its event was folded, the last change of the row is the best
         // estimate.
         self.conn.list("look for what is wrong", "SELECT t.id, t.title, t.status, t.assignee, t.consecutive_failures, t.failed_checks, t.last_failure_error, t.block_kind, t.block_reason, \
@@ -27,7 +31,7 @@ impl Tx<'_> {
            AND (t.consecutive_failures > 0 OR t.last_block_kind IS NOT NULL OR t.status IN ('blocked', 'ready') \
              OR (t.status = 'scheduled' AND t.not_before <= ?2)) \
          ORDER BY t.id LIMIT ?3", params![task, now, MOST], |row| {
-                Ok(Suspect {
+                Ok(ExaminedTask {
                     id: row.get("id")?,
                     title: row.get("title")?,
                     status: row.get("status")?,

@@ -6,7 +6,7 @@ use crate::model::outcome::BlockKind;
 use crate::model::status::Status;
 
 /// Task that the diagnosis examines, with the fields that its rules read.
-pub(crate) struct Suspect {
+pub(crate) struct ExaminedTask {
     pub(crate) id: TaskId,
     pub(crate) title: String,
     pub(crate) status: Status,
@@ -25,7 +25,7 @@ pub(crate) struct Suspect {
     pub(crate) since: Timestamp,
 }
 
-impl Suspect {
+impl ExaminedTask {
     /// Returns the mission that the task belongs to, which may be the task itself.
     pub(crate) fn mission(&self) -> &str {
         self.mission.as_deref().unwrap_or(self.id.as_str())

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::words::{Notes, moment};
+use super::convert::{Notes, moment};
 use crate::model::actor::{Actor, ActorKind, Label};
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
