@@ -161,7 +161,7 @@ impl Blobs {
 
     /// Reads a blob and compares it with its name. Returns none for a sound blob.
     pub fn examine(&self, digest: &Digest) -> Result<Option<Flaw>, BlobError> {
-        let Some(mut file) = found(self.open(digest))? else { return Ok(Some(Flaw::Missing)) };
+        let Some(mut file) = existing(self.open(digest))? else { return Ok(Some(Flaw::Missing)) };
         let mut hash = Sha256::new();
         let mut buffer = vec![0_u8; 64 * 1024];
         loop {
@@ -177,7 +177,7 @@ impl Blobs {
 
     /// Reads a whole blob; returns its flaw if it does not match its name.
     pub fn read(&self, digest: &Digest) -> Result<Result<Vec<u8>, Flaw>, BlobError> {
-        let Some(file) = found(self.open(digest))? else { return Ok(Err(Flaw::Missing)) };
+        let Some(file) = existing(self.open(digest))? else { return Ok(Err(Flaw::Missing)) };
         let mut bytes = Vec::new();
         // A longer file cannot be an attachment.
         let read = file.take(limits::ATTACHMENT + 1).read_to_end(&mut bytes);
@@ -188,7 +188,7 @@ impl Blobs {
 
     /// Prevents sweeps while many blobs are read or stored. Without a directory there is nothing to protect.
     pub fn unswept(&self) -> Result<Unswept, BlobError> {
-        Ok(Unswept { _guard: found(self.share())? })
+        Ok(Unswept { _guard: existing(self.share())? })
     }
 
     /// Finds the blobs that no row names. `named` returns the named ones; it is called when no publisher is active.
@@ -267,7 +267,7 @@ impl Blobs {
 }
 
 /// Returns the opened file; none if it does not exist.
-fn found(opened: Result<File, BlobError>) -> Result<Option<File>, BlobError> {
+fn existing(opened: Result<File, BlobError>) -> Result<Option<File>, BlobError> {
     match opened {
         Ok(file) => Ok(Some(file)),
         Err(BlobError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),

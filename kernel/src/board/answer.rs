@@ -51,7 +51,7 @@ impl Board<'_> {
             text: task.block_reason.clone().unwrap_or_default(),
             ..Question::default()
         });
-        let Some(answer) = question.resolve(reply) else { return Err(mistaken(&question, reply)) };
+        let Some(answer) = question.resolve(reply) else { return Err(no_such_choice(&question, reply)) };
         let number = question.choices.iter().position(|choice| *choice == answer).map(|at| at + 1);
         let text = match question.text.trim() {
             "" => answer.clone(),
@@ -64,7 +64,7 @@ impl Board<'_> {
     }
 }
 
-pub(super) fn mistaken(question: &Question, reply: &str) -> Error {
+pub(super) fn no_such_choice(question: &Question, reply: &str) -> Error {
     if reply.trim().is_empty() {
         return Error::invalid("answer", "it is empty", "say something");
     }

@@ -41,11 +41,11 @@ impl Board<'_> {
         };
         let question = Question { text, results, ..Question::default() };
         self.tx.set_request(id, &self.approval_reason(&task), &question)?;
-        self.tell_requested(&task, actor)
+        self.announce_request(&task, actor)
     }
 
     /// Starts the time limit of a request, and announces it.
-    fn tell_requested(&self, task: &Task, actor: &str) -> Result<(), Error> {
+    fn announce_request(&self, task: &Task, actor: &str) -> Result<(), Error> {
         let until = self.rule(task).expires.map(|time| self.now().after(time));
         self.tx.set_approval_end(&task.id, until)?;
         let mut payload = json!({
@@ -81,7 +81,7 @@ impl Board<'_> {
     }
 
     /// Records that the configuration allows an action.
-    pub(super) fn tell_allowed(
+    pub(super) fn record_allowed(
         &self,
         task: &Task,
         run: Option<RunId>,
@@ -116,7 +116,7 @@ impl Board<'_> {
             ApprovalGate::Deny => return Err(denied_by_rule(class)),
             ApprovalGate::Allow => {
                 self.charge(actor, Cost::one(Bound::Notes))?;
-                self.tell_allowed(&task, Some(run.id), class)?;
+                self.record_allowed(&task, Some(run.id), class)?;
                 return self.settled(id, None);
             }
             ApprovalGate::Ask => {}
@@ -130,13 +130,13 @@ impl Board<'_> {
     }
 
     /// Gives a task the approval that its run has asked for, when the end of the run blocks the task for it.
-    pub(super) fn keep_asked_approval(&self, run: &Run, to: State) -> Result<(), Error> {
+    pub(super) fn store_asked_approval(&self, run: &Run, to: State) -> Result<(), Error> {
         let Some(Verdict::Block(Blocking { question: Some(question), .. })) = &run.verdict else {
             return Ok(());
         };
         if let (Some(class), State::Blocked { kind: BlockKind::Approval }) = (&question.approval, to) {
             self.tx.require_approval(&run.task_id, class)?;
-            self.tell_requested(&self.expect_task(&run.task_id)?, SYSTEM)?;
+            self.announce_request(&self.expect_task(&run.task_id)?, SYSTEM)?;
         }
         Ok(())
     }
@@ -149,7 +149,7 @@ impl Board<'_> {
         actor: &Actor,
     ) -> Result<Settled, Error> {
         self.may_decide(task, actor)?;
-        self.let_go_on(task, comment, None, actor)
+        self.grant_approval(task, comment, None, actor)
     }
 
     /// Grants an approval in place of the approver that the task names, who cannot be reached or does not exist. The
@@ -168,10 +168,10 @@ impl Board<'_> {
             ));
         }
         let overridden = task.approval.approver.clone().filter(|approver| !actor.is_approver(approver));
-        self.let_go_on(&task, comment, overridden.as_deref(), actor)
+        self.grant_approval(&task, comment, overridden.as_deref(), actor)
     }
 
-    fn let_go_on(
+    fn grant_approval(
         &mut self,
         task: &Task,
         comment: Option<&str>,
@@ -179,7 +179,7 @@ impl Board<'_> {
         actor: &Actor,
     ) -> Result<Settled, Error> {
         let id = &task.id;
-        match asked(task) {
+        match worker_request(task) {
             Some(asked) => {
                 let said = comment.map(|comment| format!("\n{comment}")).unwrap_or_default();
                 self.add_comment(id, &format!("APPROVED ({}): {}{said}", asked.0, asked.1), None, actor)?;
@@ -225,20 +225,20 @@ impl Board<'_> {
             ));
         }
         self.may_decide(&task, actor)?;
-        self.turn_down(&task, reason, actor)
+        self.deny_approval(&task, reason, actor)
     }
 
     /// Denies a request that was not decided in time.
     pub(super) fn deny_expired(&mut self, id: &TaskId) -> Result<(), Error> {
         let task = self.expect_task(id)?;
-        self.turn_down(&task, "nobody approved it in time", &Actor::system()).map(drop)
+        self.deny_approval(&task, "nobody approved it in time", &Actor::system()).map(drop)
     }
 
     /// Denies a request. A task whose worker has asked goes on without the act; any other task goes to triage.
-    fn turn_down(&mut self, task: &Task, reason: &str, actor: &Actor) -> Result<Settled, Error> {
+    fn deny_approval(&mut self, task: &Task, reason: &str, actor: &Actor) -> Result<Settled, Error> {
         let id = &task.id;
         let from = self.standing(id)?;
-        let change = if let Some((class, text)) = asked(task) {
+        let change = if let Some((class, text)) = worker_request(task) {
             self.add_comment(id, &format!("DENIED ({class}): {text}\n{reason}"), None, actor)?;
             self.tx.drop_approval(id)?;
             let gate = match task.work_by {
@@ -279,7 +279,7 @@ impl Board<'_> {
         let is_one = |approver: &String| actor.is_approver(approver);
         let allowed = match &task.approval.approver {
             // No worker approves the request of a worker.
-            Some(approver) if asked(task).is_none() => actor.is_approver(approver),
+            Some(approver) if worker_request(task).is_none() => actor.is_approver(approver),
             Some(approver) => actor.kind != ActorKind::Worker && actor.is_approver(approver),
             None => actor.kind != ActorKind::Worker && (named.is_empty() || named.iter().any(is_one)),
         };
@@ -297,7 +297,7 @@ impl Board<'_> {
 }
 
 /// Returns the class and the text of a worker's request; none for a task that needed the approval from the start.
-fn asked(task: &Task) -> Option<(&ApprovalClass, &str)> {
+fn worker_request(task: &Task) -> Option<(&ApprovalClass, &str)> {
     let question = task.question.as_ref()?;
     Some((question.approval.as_ref()?, question.text.as_str()))
 }

@@ -146,7 +146,7 @@ impl Board<'_> {
 
     /// Changes the ending of a run that a spent budget refused. Its own budget becomes a question to a person. A budget
     /// of a day becomes a retry, which the hold delays to the next day.
-    pub(super) fn as_budget_says(&self, run: &Run, ending: Ending) -> Result<Ending, Error> {
+    pub(super) fn with_spent_budget(&self, run: &Run, ending: Ending) -> Result<Ending, Error> {
         let refused = self.tx.egress_of(run.id)?.is_some_and(|egress| egress.over_budget > 0);
         let gave_up = match &ending.cause {
             EndCause::Exited { code: 0 } => ending.result_policy == OnCleanExit::Unreported,

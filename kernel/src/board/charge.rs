@@ -46,7 +46,7 @@ impl Board<'_> {
     pub(super) fn charge(&self, actor: &Actor, cost: Cost) -> Result<(), Error> {
         let tenant = actor.tenant.as_ref();
         if cost.bound != Bound::Notes {
-            self.only_proposes(actor)?;
+            self.refuse_proposal_worker(actor)?;
         }
         if actor.run.is_none() && tenant.is_none() {
             return Ok(());

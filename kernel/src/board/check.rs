@@ -46,13 +46,18 @@ impl Board<'_> {
     }
 
     /// Sends the work of a run to its task's check. The decision of a person needs no proof.
-    pub(super) fn proved(&self, run: &Run, from: &Standing, decision: Decision) -> Result<Decision, Error> {
+    pub(super) fn send_to_check(
+        &self,
+        run: &Run,
+        from: &Standing,
+        decision: Decision,
+    ) -> Result<Decision, Error> {
         if from.check.command.is_none() || run.purpose == Purpose::Check {
             return Ok(decision);
         }
         let by = self.tx.verdict_by(run.id)?;
         let is_persons = by.is_some_and(|by| Label::parse(&by).kind == Some(ActorKind::Person));
-        Ok(if is_persons { decision } else { check::unproved(decision, run.id) })
+        Ok(if is_persons { decision } else { check::await_check(decision, run.id) })
     }
 
     /// Stores the author of work that waits for its check.
@@ -63,7 +68,7 @@ impl Board<'_> {
     }
 
     /// Returns the event of a task whose work has passed its check: the event that the work's own verdict asked for.
-    pub(super) fn proved_event(&self, run: &Run, proved: Then) -> Result<(EventKind, Value), Error> {
+    pub(super) fn event_of_passed_check(&self, run: &Run, proved: Then) -> Result<(EventKind, Value), Error> {
         let task = self.expect_task(&run.task_id)?;
         let payload = json!({ "check": command(&task) });
         self.append(&task, Some(run.id), EventKind::CheckPassed, payload, SYSTEM)?;

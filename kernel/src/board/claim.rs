@@ -72,7 +72,7 @@ impl Board<'_> {
         actor: &Actor,
     ) -> Result<OpenClaim, Error> {
         self.live_run(actor)?;
-        let (task, from) = self.stands(id)?;
+        let (task, from) = self.task_and_standing(id)?;
         authority::may_see(actor, &task)?;
         authority::person(actor, "claim a task")?;
         let ttl = terms.ttl;
@@ -89,7 +89,7 @@ impl Board<'_> {
             .map_err(|_| claim_refused(&task, &from.state))?;
         let purpose = super::review::purpose(from.state);
         if purpose == Purpose::Review {
-            super::review::distinct(&task, actor)?;
+            super::review::refuse_author(&task, actor)?;
         }
         if purpose == Purpose::Check {
             return Err(Error::conflict(

@@ -114,7 +114,7 @@ impl Board<'_> {
             self.ask_for_approval(&id, &actor.label())?;
         }
         if let Some(class) = is_allowed {
-            self.tell_allowed(&self.expect_task(&id)?, None, &class)?;
+            self.record_allowed(&self.expect_task(&id)?, None, &class)?;
         }
         let task = self.expect_task(&id)?;
         self.subscribe_channel(&task, &actor.label())?;

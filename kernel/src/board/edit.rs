@@ -257,11 +257,11 @@ impl Board<'_> {
             self.change(id, "max_runtime", &Field::MaxRuntime(limit), fields)?;
         }
         if let Some(policy) = &edit.policy {
-            named("policy", policy)?;
+            require_filled("policy", policy)?;
             self.change(id, "policy", &Field::Policy(policy), fields)?;
         }
         if let Some(workspace) = &edit.workspace {
-            named("workspace", workspace)?;
+            require_filled("workspace", workspace)?;
             self.change(id, "workspace", &Field::Workspace(workspace), fields)?;
         }
         if let Some(skills) = &edit.skills {
@@ -310,7 +310,7 @@ impl Board<'_> {
     }
 }
 
-fn named(field: &'static str, text: &str) -> Result<(), Error> {
+fn require_filled(field: &'static str, text: &str) -> Result<(), Error> {
     if text.is_empty() {
         return Err(Error::invalid(field, "it is empty", "leave it out, and it stays as it is"));
     }

@@ -93,7 +93,7 @@ impl Board<'_> {
             let payload = json!({ "artifact": preview(Some(path)), "reason": preview(Some(reason)) });
             self.append(&task, Some(run.id), EventKind::ArtifactLost, payload, &system.label())?;
         }
-        self.comment(&task.id, &told(&lost), None, &system).map(drop)
+        self.comment(&task.id, &lost_artifacts_text(&lost), None, &system).map(drop)
     }
 
     /// Records the end of a run in a bare form, after the board refused the reported end: only with facts about the
@@ -140,7 +140,7 @@ fn is_refusal(error: &Error) -> bool {
 }
 
 /// Returns the comment about lost artifacts, short for any number of artifacts and any length of their paths.
-fn told(lost: &[LostArtifact]) -> String {
+fn lost_artifacts_text(lost: &[LostArtifact]) -> String {
     let short = |text: &str| {
         let mut cut: String = text.chars().take(200).collect();
         if cut.len() < text.len() {

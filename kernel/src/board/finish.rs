@@ -47,7 +47,7 @@ impl Board<'_> {
             max_retries: from.max_retries,
             blocks: from.blocks(),
             gate: self.gate(&run.task_id, from.not_before)?,
-            awaits: self.awaited(&run)?,
+            awaits: self.has_awaited_parent(&run)?,
             errand: self.errand(&run, &from)?,
             goal: from.goal_by_verdict(),
             pace: self.pace(&run, ended_at)?,
@@ -56,15 +56,15 @@ impl Board<'_> {
         };
         // Each step may change the ending, the verdict or the decision; the later steps see the changes of the earlier
         // ones.
-        let ending = self.as_reported(&run, from.max_retries, ending)?;
-        let ending = self.as_budget_says(&run, ending)?;
+        let ending = self.with_reported_limit(&run, from.max_retries, ending)?;
+        let ending = self.with_spent_budget(&run, ending)?;
         let is_outside = run.verdict.is_none() && run.stop_reason.is_none() && ending.cause.is_outside();
-        let run = self.as_returned(run, &ending)?;
+        let run = self.with_returned_proposal(run, &ending)?;
         let run = implied_verdict::with_verdict(run, &ending, from.proof_of_goal());
         let decision = check::decide(run.verdict.as_ref(), run.stop_reason, &ending, tally, self.now());
         let decision = self.proposed(&run, decision, &ending, tally)?;
-        let decision = self.in_rounds(&run, decision, tally)?;
-        let decision = self.by_whom(&run, self.proved(&run, &from, decision)?)?;
+        let decision = self.with_review_rounds(&run, decision, tally)?;
+        let decision = self.with_canceller(&run, self.send_to_check(&run, &from, decision)?)?;
         let change = Change::Ended { run: id, outcome: decision.outcome, then: decision.then };
         let blocking = blocking(&run, &decision, &from);
         let (mut kind, mut payload) = record(&run, &decision, &ending, &from, tally.ended_at);
@@ -72,13 +72,13 @@ impl Board<'_> {
             payload = self.completed_by_review(&run.task_id)?;
         }
         if decision.outcome == Outcome::CheckPassed {
-            (kind, payload) = self.proved_event(&run, decision.then)?;
+            (kind, payload) = self.event_of_passed_check(&run, decision.then)?;
         }
         let record = Record::new(kind, payload, SYSTEM).of(id).blocking(blocking.as_ref());
         // The fields of the task come before the move: the message about the move reads them.
         self.prepare(&run, &decision)?;
         let to = self.shift(&run.task_id, &from, change, record)?;
-        self.keep_asked_approval(&run, to)?;
+        self.store_asked_approval(&run, to)?;
         self.count(&run, &from, &decision, &ending)?;
         // A run that never worked takes the place of the same kind of run before it, so that a broken environment leaves
         // one row.
@@ -107,7 +107,7 @@ impl Board<'_> {
     }
 
     /// Adds the canceller and the reason to the error of a cancelled run.
-    fn by_whom(&self, run: &Run, decision: Decision) -> Result<Decision, Error> {
+    fn with_canceller(&self, run: &Run, decision: Decision) -> Result<Decision, Error> {
         if decision.outcome != Outcome::Cancelled || decision.error.is_none() {
             return Ok(decision);
         }
@@ -139,7 +139,7 @@ impl Board<'_> {
             self.set(&run.task_id, &Field::NotBefore(decision.review_at))?;
         }
         if decision.outcome == Outcome::Approved {
-            self.tell_approved(&run.task_id, Some(run.id), SYSTEM)?;
+            self.record_approved(&run.task_id, Some(run.id), SYSTEM)?;
         }
         if let Some(handoff) = &decision.handoff {
             self.keep_handoff(&run.task_id, handoff)?;

@@ -56,7 +56,7 @@ impl Board<'_> {
             ));
         };
         self.charge(actor, Cost::one(Bound::Holds).text([reason]))?;
-        let on = held_by(&run, HoldKind::RateLimit);
+        let on = hold_target(&run, HoldKind::RateLimit);
         let new = NewHold { kind: HoldKind::RateLimit, reason: reason.to_owned(), until: Some(until) };
         self.check_hold(&on, &new)?;
         let until = until.max(self.now().after(SHORTEST_LIMIT)).min(self.longest_hold());
@@ -139,7 +139,7 @@ impl Board<'_> {
             .into_iter()
             .find(|hold| hold.on() == *on && hold.kind == new.kind && hold.within == *by.within);
         let hold = placed.ok_or_else(|| Error::missing(Missing::Hold, on))?;
-        self.tell_hold(EventKind::Held, &hold, by.run, json!({}), by.label)?;
+        self.append_hold_event(EventKind::Held, &hold, by.run, json!({}), by.label)?;
         Ok(hold)
     }
 
@@ -173,7 +173,7 @@ impl Board<'_> {
     }
 
     /// Sets the end of a rate limit from the worker's report, if there is one.
-    pub(super) fn as_reported(
+    pub(super) fn with_reported_limit(
         &self,
         run: &Run,
         max_retries: Option<u32>,
@@ -253,7 +253,7 @@ impl Board<'_> {
             let reason = format!("run {} {reason}{trouble}", run.id);
             let new = NewHold { kind, reason, until: Some(until) };
             let within = Within::Tenant(run.tenant.clone());
-            self.place(&held_by(run, kind), &new, By { label: SYSTEM, within: &within, run: Some(run) })?;
+            self.place(&hold_target(run, kind), &new, By { label: SYSTEM, within: &within, run: Some(run) })?;
         }
         Ok(())
     }
@@ -298,12 +298,12 @@ impl Board<'_> {
         by: &str,
     ) -> Result<(), Error> {
         self.tx.end_hold(hold.id, by, self.now())?;
-        self.tell_hold(EventKind::Released, hold, run, json!({ "ended": reason }), by)
+        self.append_hold_event(EventKind::Released, hold, run, json!({ "ended": reason }), by)
     }
 
     /// Appends the event of a hold: on the held task, else on the task of the run that met or probed the limit, else on
     /// the board.
-    fn tell_hold(
+    fn append_hold_event(
         &self,
         kind: EventKind,
         hold: &Hold,
@@ -360,7 +360,7 @@ fn facts(hold: &Hold, more: Value) -> Value {
 
 /// Returns the target of a hold after a refused run: its account. Without an account, the profile for a failed login, and
 /// the task for a rate limit.
-fn held_by(run: &Run, kind: HoldKind) -> HoldOn {
+fn hold_target(run: &Run, kind: HoldKind) -> HoldOn {
     match (&run.account, &run.profile, kind) {
         (Some(account), _, _) => HoldOn { scope: HoldScope::Account, name: account.clone() },
         (None, Some(profile), HoldKind::Login) => {

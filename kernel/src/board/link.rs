@@ -79,7 +79,7 @@ impl Board<'_> {
     /// Makes a task wait for the unfinished tasks that its runs have made, except tasks that wait for it. Finished tasks
     /// of the present run become parents as well, so that the next run gets their results. This is part of a verdict:
     /// links beyond a limit are left out, and nothing is charged.
-    pub(super) fn await_parts(&self, task: &Task, label: &str) -> Result<(), Error> {
+    pub(super) fn wait_for_created_tasks(&self, task: &Task, label: &str) -> Result<(), Error> {
         for part in self.tx.parts(&task.id, limits::PARENTS)? {
             let is_in_the_way = self.tx.is_above(&task.id, &part)?
                 || self.tx.has_children(&part, limits::CHILDREN)?
@@ -99,7 +99,7 @@ impl Board<'_> {
     }
 
     /// True if a parent of a run's task is open, or was done during the run.
-    pub(super) fn awaited(&self, run: &Run) -> Result<bool, Error> {
+    pub(super) fn has_awaited_parent(&self, run: &Run) -> Result<bool, Error> {
         for parent in self.parents(&run.task_id)? {
             if self.expect_task(&parent)?.completed_at.is_none_or(|done| done >= run.started_at) {
                 return Ok(true);
@@ -115,7 +115,7 @@ impl Board<'_> {
     /// For a task that does not exist, and for a failure of the store.
     pub fn goes_on_by_itself(&self, id: &TaskId) -> Result<bool, Error> {
         match self.open_run_of(&self.expect_task(id)?)? {
-            Some(run) => self.awaited(&run),
+            Some(run) => self.has_awaited_parent(&run),
             None => Ok(!self.open_parents(id)?.is_empty()),
         }
     }

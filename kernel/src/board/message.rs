@@ -28,7 +28,7 @@ impl Board<'_> {
         authority::person(actor, "send messages to the agent of a run")?;
         limits::filled("message", body, "say something")?;
         limits::bytes("message", body, limits::COMMENT)?;
-        let run = self.listener(&task)?.map_err(|why| {
+        let run = self.message_receiver(&task)?.map_err(|why| {
             let hint = match task.status {
                 Status::Done => format!("reopen the task with it: `supervisor reopen {id} --reason '…'`"),
                 Status::Archived => format!("bring the task back first: `supervisor unarchive {id}`"),
@@ -48,11 +48,11 @@ impl Board<'_> {
     }
 
     /// Sends a person's comment to the agent of the open run, if the agent takes messages.
-    pub(super) fn tell_agent(&self, task: &Task, comment: &Comment) -> Result<(), Error> {
+    pub(super) fn forward_to_agent(&self, task: &Task, comment: &Comment) -> Result<(), Error> {
         if comment.author_kind != ActorKind::Person {
             return Ok(());
         }
-        match self.listener(task)? {
+        match self.message_receiver(task)? {
             Ok(run) => {
                 let text = format!("A comment by {} on your task:\n\n{}", comment.author, comment.body);
                 let person = Actor::person(comment.author.clone());
@@ -64,7 +64,7 @@ impl Board<'_> {
     }
 
     /// Returns the open run of a task if its agent takes messages, else the reason.
-    fn listener(&self, task: &Task) -> Result<Result<Run, String>, Error> {
+    fn message_receiver(&self, task: &Task) -> Result<Result<Run, String>, Error> {
         let Some(id) = task.current_run_id else {
             return Ok(Err(format!("it has no agent at work, its status is {}", task.status)));
         };

@@ -109,7 +109,7 @@ impl Board<'_> {
         }
         let reason = reason.map_or_else(|| format!("paused by {}", actor.name), str::to_owned);
         let new = NewHold { kind: HoldKind::Manual, reason: reason.clone(), until: None };
-        self.hold(&on(&first.id), &new, actor)?;
+        self.hold(&mission_target(&first.id), &new, actor)?;
         let mut ends = MissionEnds::default();
         if what == Pause::Runs {
             for (_, task) in self.tx.open_runs_of_mission(first.id.as_str())? {
@@ -134,13 +134,13 @@ impl Board<'_> {
     ) -> Result<bool, Error> {
         authority::person(actor, "resume a mission")?;
         let first = self.mission_of(id, actor)?;
-        if !self.holds()?.iter().any(|hold| hold.on() == on(&first.id)) {
+        if !self.holds()?.iter().any(|hold| hold.on() == mission_target(&first.id)) {
             return Err(Error::conflict(
                 format!("the mission {} is not paused", first.id),
                 format!("see how it stands: `supervisor mission show {}`", first.id),
             ));
         }
-        let ended = self.release(&on(&first.id), reason, actor)?;
+        let ended = self.release(&mission_target(&first.id), reason, actor)?;
         Ok(ended.iter().any(|hold| hold.kind == HoldKind::Limit))
     }
 
@@ -155,7 +155,7 @@ impl Board<'_> {
         authority::person(actor, "cancel a mission")?;
         let first = self.mission_of(id, actor)?;
         let name = first.id.to_string();
-        for hold in self.holds()?.into_iter().filter(|hold| hold.on() == on(&first.id)) {
+        for hold in self.holds()?.into_iter().filter(|hold| hold.on() == mission_target(&first.id)) {
             self.end_hold(&hold, "the mission is cancelled", None, &actor.label())?;
         }
         let mut ends = MissionEnds::default();
@@ -207,7 +207,7 @@ impl Board<'_> {
     ) -> Result<Option<Answered>, Error> {
         let Some(question) = question_of(task, &self.holds()?) else { return Ok(None) };
         let Some(answer) = question.resolve(reply) else {
-            return Err(super::answer::mistaken(&question, reply));
+            return Err(super::answer::no_such_choice(&question, reply));
         };
         let number = question.choices.iter().position(|choice| *choice == answer).map(|at| at + 1);
         let payload = json!({ "answer": answer, "choice": number });
@@ -216,7 +216,8 @@ impl Board<'_> {
             self.cancel_mission(&task.id, Some(&answer), actor)?;
         } else {
             // The question was about the limit, so a pause by hand stays.
-            let at_limit = |hold: &Hold| hold.kind == HoldKind::Limit && hold.on() == on(&task.id);
+            let at_limit =
+                |hold: &Hold| hold.kind == HoldKind::Limit && hold.on() == mission_target(&task.id);
             let asked = self.holds()?.into_iter().filter(at_limit).collect();
             self.end_all(asked, Some(&answer), actor)?;
         }
@@ -264,11 +265,11 @@ impl super::view::View<'_> {
 
 /// Returns the question of a mission to its creator, by the first task; none for a mission at no limit.
 pub(super) fn question_of(first: &Task, holds: &[Hold]) -> Option<Question> {
-    let is_its = |hold: &&Hold| hold.kind == HoldKind::Limit && hold.on() == on(&first.id);
+    let is_its = |hold: &&Hold| hold.kind == HoldKind::Limit && hold.on() == mission_target(&first.id);
     holds.iter().find(is_its).map(|hold| mission::question(&first.title, &hold.reason))
 }
 
 /// Returns the hold target of a mission.
-pub(super) fn on(first: &TaskId) -> HoldOn {
+pub(super) fn mission_target(first: &TaskId) -> HoldOn {
     HoldOn { scope: HoldScope::Mission, name: first.to_string() }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::mission_control::{on, question_of};
+use super::mission_control::{mission_target, question_of};
 use super::view::View;
 use crate::model::actor::Actor;
 use crate::model::error::Error;
@@ -102,7 +102,7 @@ impl View<'_> {
             if *status == Status::Archived { count.saturating_sub(*done) } else { 0 }
         };
         let tasks = by_status.values().sum::<u64>().saturating_sub(counts.iter().map(given_up).sum());
-        let on_it = on(&first.id);
+        let on_it = mission_target(&first.id);
         let paused: Vec<&str> =
             holds.iter().filter(|hold| hold.on() == on_it).map(|hold| hold.reason.as_str()).collect();
         let is_over = done == tasks;
@@ -143,7 +143,7 @@ impl View<'_> {
         let under = task.creator_task.clone().filter(|above| known.contains(above));
         let under = under.or_else(|| Some(first.clone())).filter(|_| task.id != *first);
         let command = command_for(&task);
-        let needs = command.is_some().then(|| asked(&task));
+        let needs = command.is_some().then(|| question_to_person(&task));
         let artifacts = self.attachments(&task.id)?.into_iter();
         let artifacts =
             artifacts.map(|file| MissionFile { id: file.id, filename: file.filename, size: file.size });
@@ -166,7 +166,7 @@ impl View<'_> {
 }
 
 /// Returns the question of a task to a person.
-fn asked(task: &Task) -> Question {
+fn question_to_person(task: &Task) -> Question {
     let reason = task.block_reason.clone().unwrap_or_else(|| task.title.clone());
     task.question.clone().unwrap_or_else(|| Question { text: reason, ..Question::default() })
 }
@@ -178,7 +178,7 @@ fn command_for(task: &Task) -> Option<String> {
         return None;
     }
     Some(match (task.status, task.block_kind) {
-        (Status::Blocked, Some(BlockKind::NeedsInput)) => asked(task).command(id),
+        (Status::Blocked, Some(BlockKind::NeedsInput)) => question_to_person(task).command(id),
         (Status::Triage, _) => format!("supervisor promote {id}"),
         (Status::Blocked, Some(BlockKind::Approval)) | (Status::Review, _) => {
             format!("supervisor approve {id}")

@@ -161,7 +161,7 @@ impl<'a> Board<'a> {
     }
 
     /// Returns a task and its standing, in one read.
-    fn stands(&self, id: &TaskId) -> Result<(Task, Standing), Error> {
+    fn task_and_standing(&self, id: &TaskId) -> Result<(Task, Standing), Error> {
         self.tx.find_task_standing(id)?.ok_or_else(|| Error::missing(Missing::Task, id))
     }
 

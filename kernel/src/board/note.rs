@@ -35,7 +35,7 @@ impl Board<'_> {
         self.charge(actor, Cost::one(Bound::Comments).text([body]))?;
         let comment = self.add_comment(id, body, author, actor)?;
         let task = self.expect_task(id)?;
-        self.tell_agent(&task, &comment)?;
+        self.forward_to_agent(&task, &comment)?;
         Ok(comment)
     }
 

@@ -41,16 +41,17 @@ impl Board<'_> {
         actor: &Actor,
     ) -> Result<Subscription, Error> {
         let task = self.for_person(&key.task_id, actor, "subscribe a chat to a task")?;
-        self.enroll(&task, key, user, notifier, &actor.label())
+        self.add_subscription(&task, key, user, notifier, &actor.label())
     }
 
     /// Subscribes the channel that a new task names to it.
     pub(super) fn subscribe_channel(&mut self, task: &Task, actor: &str) -> Result<(), Error> {
         let Some(channel) = &task.origin.channel else { return Ok(()) };
-        self.enroll(task, &SubscriptionKey::of_channel(&task.id, channel), None, None, actor).map(drop)
+        self.add_subscription(task, &SubscriptionKey::of_channel(&task.id, channel), None, None, actor)
+            .map(drop)
     }
 
-    fn enroll(
+    fn add_subscription(
         &mut self,
         task: &Task,
         key: &SubscriptionKey,
@@ -76,7 +77,7 @@ impl Board<'_> {
         }
         // A caller who subscribes to a finished task wants its result, even for the second time.
         if is_new || matches!(task.status, Status::Done | Status::Archived) {
-            self.catch_up(task, &key.address())?;
+            self.send_current_state(task, &key.address())?;
         }
         self.tx.find_subscription(key)?.ok_or_else(|| unknown(key))
     }

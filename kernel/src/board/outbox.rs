@@ -32,7 +32,7 @@ const ERROR: usize = 300;
 
 /// Parts of a message beside the state of the task.
 #[derive(Clone, Copy)]
-struct Told<'a> {
+struct MessageParts<'a> {
     kind: NoticeKind,
     /// Error of the last run.
     error: Option<&'a str>,
@@ -74,7 +74,7 @@ impl View<'_> {
     pub fn outbox(&self, which: &Letters, actor: &Actor) -> Result<Vec<Letter>, Error> {
         authority::person(actor, "look into the outbox")?;
         let limit = which.limit.min(limits::REPLY_ROWS);
-        self.tx.list_letters(&Letters { limit, ..seen_by(which, actor) })
+        self.tx.list_letters(&Letters { limit, ..visible_to(which, actor) })
     }
 
     /// Returns the channels in trouble, as [`Mail::is_in_trouble`] defines it, without reading the messages that only
@@ -113,7 +113,7 @@ impl Board<'_> {
             let mission = task.lineage.mission.as_deref().filter(|_| kind.needs_somebody());
             self.tx.addresses(id, mission)?
         };
-        let told = Told { kind, error, asked: asked.as_ref() };
+        let told = MessageParts { kind, error, asked: asked.as_ref() };
         for address in addresses.iter().filter(|_| is_news(kind, &task)) {
             self.write_letter(&task, event, told, address)?;
         }
@@ -122,10 +122,10 @@ impl Board<'_> {
 
     /// Writes the current wait or result of a task to a new subscriber, because its event may have come before the
     /// subscription.
-    pub(super) fn catch_up(&self, task: &Task, address: &Address) -> Result<(), Error> {
+    pub(super) fn send_current_state(&self, task: &Task, address: &Address) -> Result<(), Error> {
         let event = self.tx.last_event()?;
         if let Some(asked) = self.mission_question(task)? {
-            let told = Told { kind: NoticeKind::Question, error: None, asked: Some(&asked) };
+            let told = MessageParts { kind: NoticeKind::Question, error: None, asked: Some(&asked) };
             self.write_once(task, event, told, address)?;
         }
         let kind = match self.standing(&task.id)?.state {
@@ -148,7 +148,7 @@ impl Board<'_> {
         if !is_news(kind, task) {
             return Ok(());
         }
-        self.write_once(task, event, Told { kind, error: None, asked: None }, address)
+        self.write_once(task, event, MessageParts { kind, error: None, asked: None }, address)
     }
 
     /// Writes a message unless an equal message already waits: the same address may be subscribed to the mission as well.
@@ -156,7 +156,7 @@ impl Board<'_> {
         &self,
         task: &Task,
         event: EventId,
-        told: Told<'_>,
+        told: MessageParts<'_>,
         address: &Address,
     ) -> Result<(), Error> {
         let (kind, notice) = notice::notice(told.kind, task, told.error, told.asked);
@@ -171,7 +171,7 @@ impl Board<'_> {
         &self,
         task: &Task,
         event: EventId,
-        told: Told<'_>,
+        told: MessageParts<'_>,
         address: &Address,
     ) -> Result<(), Error> {
         let (kind, notice) = notice::notice(told.kind, task, told.error, told.asked);
@@ -249,7 +249,7 @@ impl Board<'_> {
     /// Lets messages be tried again at once, dead and waiting ones. Returns their number.
     pub fn retry_letters(&mut self, which: &Letters, actor: &Actor) -> Result<usize, Error> {
         authority::person(actor, "retry messages")?;
-        let which = seen_by(which, actor);
+        let which = visible_to(which, actor);
         self.require_letter(&which)?;
         self.tx.revive_letters(&which, self.now())
     }
@@ -257,7 +257,7 @@ impl Board<'_> {
     /// Drops messages: a single one, or the dead ones. Returns their number.
     pub fn drop_letters(&mut self, which: &Letters, actor: &Actor) -> Result<usize, Error> {
         authority::person(actor, "drop messages")?;
-        let mut which = seen_by(which, actor);
+        let mut which = visible_to(which, actor);
         self.require_letter(&which)?;
         if which.id.is_none() {
             which.state = Some(LetterState::Dead);
@@ -273,7 +273,7 @@ impl Board<'_> {
 }
 
 /// Narrows a selection to the messages that the caller may see.
-fn seen_by(which: &Letters, actor: &Actor) -> Letters {
+fn visible_to(which: &Letters, actor: &Actor) -> Letters {
     let tenant = actor.tenant.clone().or_else(|| which.tenant.clone());
     Letters { tenant, ..which.clone() }
 }

@@ -65,7 +65,8 @@ impl Board<'_> {
                         self.part_of(parent, subject)?;
                     }
                 }
-                payload["child_ids"] = json!(self.put_tasks(proposal, own, subject, &proposed.tasks)?);
+                payload["child_ids"] =
+                    json!(self.create_proposed_tasks(proposal, own, subject, &proposed.tasks)?);
                 payload["dropped"] = json!(drop);
             }
         }

@@ -115,7 +115,7 @@ impl Board<'_> {
 
     /// Refuses a verdict that a proposal's task cannot have, and a result that cannot be applied. For a task without an
     /// open run, applies the result at once.
-    pub(super) fn fits_proposal(
+    pub(super) fn check_proposal_verdict(
         &mut self,
         id: &TaskId,
         verdict: &Verdict,
@@ -141,7 +141,7 @@ impl Board<'_> {
     }
 
     /// Refuses a write of a worker that makes a proposal.
-    pub(super) fn only_proposes(&self, actor: &Actor) -> Result<(), Error> {
+    pub(super) fn refuse_proposal_worker(&self, actor: &Actor) -> Result<(), Error> {
         let Some(own) = actor.run.as_ref().filter(|_| actor.kind == ActorKind::Worker) else { return Ok(()) };
         if self.tx.proposal(&own.task)?.is_none() {
             return Ok(());
@@ -154,7 +154,7 @@ impl Board<'_> {
 
     /// Returns the run with the result of its clean exit, for a proposal's task: the last words of the agent may hold it.
     /// Such a result needs no review.
-    pub(super) fn as_returned(&self, run: Run, ending: &Ending) -> Result<Run, Error> {
+    pub(super) fn with_returned_proposal(&self, run: Run, ending: &Ending) -> Result<Run, Error> {
         let is_silent = run.verdict.is_none() && run.stop_reason.is_none() && run.purpose == Purpose::Work;
         if !is_silent || !matches!(ending.cause, EndCause::Exited { code: 0 }) {
             return Ok(run);
@@ -212,7 +212,7 @@ impl Board<'_> {
         match proposal.kind {
             ProposalKind::Route => self.assign(&subject.id, proposed.assignee, &Actor::system()).map(drop),
             ProposalKind::Specify | ProposalKind::Decompose | ProposalKind::Plan => {
-                self.put(proposal, &own, &subject, &proposed)
+                self.apply_to_subject(proposal, &own, &subject, &proposed)
             }
             ProposalKind::Progress => self.put_review(proposal, &own, &subject, &proposed),
         }
@@ -228,7 +228,7 @@ impl Board<'_> {
     }
 
     /// Creates the tasks of a proposal, and gives their parent task its new fields. The parent then waits for them.
-    fn put(
+    fn apply_to_subject(
         &mut self,
         proposal: &Proposal,
         own: &Task,
@@ -236,7 +236,7 @@ impl Board<'_> {
         proposed: &Proposed,
     ) -> Result<(), Error> {
         let id = &subject.id;
-        let made = self.put_tasks(proposal, own, subject, &proposed.tasks)?;
+        let made = self.create_proposed_tasks(proposal, own, subject, &proposed.tasks)?;
         let fields: &mut Vec<&'static str> = &mut Vec::new();
         if let Some(title) = &proposed.title {
             self.change(id, "title", &Field::Title(title), fields)?;
@@ -264,11 +264,11 @@ impl Board<'_> {
             payload["child_ids"] = json!(made);
             payload["root_assignee"] = json!(proposed.assignee.as_ref().or(subject.assignee.as_ref()));
         }
-        self.let_go(subject, kind, payload)
+        self.promote_subject(subject, kind, payload)
     }
 
     /// Creates proposed tasks in the mission of their subject, with the subject's settings. Returns their ids.
-    pub(super) fn put_tasks(
+    pub(super) fn create_proposed_tasks(
         &mut self,
         proposal: &Proposal,
         own: &Task,
@@ -313,7 +313,7 @@ impl Board<'_> {
     }
 
     /// Lets the subject of an applied proposal leave triage. A subject in the queue stays there.
-    fn let_go(&self, subject: &Task, kind: EventKind, payload: Value) -> Result<(), Error> {
+    fn promote_subject(&self, subject: &Task, kind: EventKind, payload: Value) -> Result<(), Error> {
         let from = self.standing(&subject.id)?;
         if from.state != State::Triage {
             return self.append(subject, None, kind, payload, SYSTEM);

@@ -73,9 +73,9 @@ impl Board<'_> {
         let from = self.standing(id)?;
         let label = actor.label();
         self.leave_archived_parents(&task, &label)?;
-        let former = self.former(&from, id)?;
+        let former = self.former_state(&from, id)?;
         let (then, blocking) = if from.state == (State::Archived { finished: WasDone::No }) {
-            self.stood(id, &from, former.as_ref())?
+            self.former_destination(id, &from, former.as_ref())?
         } else {
             (Then::Done, None)
         };
@@ -92,7 +92,7 @@ impl Board<'_> {
     }
 
     /// Returns the former state for the event of an archived task.
-    pub(super) fn standing_kept(task: &Task, from: &Standing) -> Value {
+    pub(super) fn archived_from(task: &Task, from: &Standing) -> Value {
         let mut kept = json!({
             "from": from.state, "reason": task.block_reason, "question": task.question, "work_by": task.work_by,
         });
@@ -113,7 +113,7 @@ impl Board<'_> {
     }
 
     /// Returns the former state of an archived task; none for a finished task, and for a task whose event was folded.
-    fn former(&self, from: &Standing, id: &TaskId) -> Result<Option<Former>, Error> {
+    fn former_state(&self, from: &Standing, id: &TaskId) -> Result<Option<Former>, Error> {
         if !matches!(from.state, State::Archived { finished: WasDone::No }) {
             return Ok(None);
         }
@@ -140,7 +140,7 @@ impl Board<'_> {
     }
 
     /// Returns the destination of an unfinished task, by its former state.
-    fn stood(
+    fn former_destination(
         &self,
         id: &TaskId,
         standing: &Standing,

@@ -29,7 +29,7 @@ impl Board<'_> {
         if from == State::Done {
             return self.reopen(id, reason, actor);
         }
-        let task = self.unblock(id, reason, actor).map_err(|error| named(error, "retry"))?;
+        let task = self.unblock(id, reason, actor).map_err(|error| for_change(error, "retry"))?;
         self.set_blocks(id, Recurrence::default())?;
         Ok(Reopened { task, begun: Vec::new() })
     }
@@ -58,7 +58,7 @@ impl Board<'_> {
 
 /// Returns the refusal to cancel a task that does not run.
 fn not_cancelled(error: Error) -> Error {
-    let error = named(error, "cancel");
+    let error = for_change(error, "cancel");
     let Error::Illegal { task, status: status @ (Status::Blocked | Status::Triage), change, .. } = error
     else {
         return error;
@@ -68,7 +68,7 @@ fn not_cancelled(error: Error) -> Error {
 }
 
 /// Returns the same refusal with the name of the requested change.
-fn named(error: Error, change: &'static str) -> Error {
+fn for_change(error: Error, change: &'static str) -> Error {
     if let Error::Illegal { task, status, hint, .. } = error {
         Error::Illegal { task, status, change, hint }
     } else {

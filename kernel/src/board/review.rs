@@ -86,7 +86,12 @@ impl Board<'_> {
     }
 
     /// Limits the rounds in which reviewers send work back. A person may send work back any number of times.
-    pub(super) fn in_rounds(&self, run: &Run, decision: Decision, tally: Tally) -> Result<Decision, Error> {
+    pub(super) fn with_review_rounds(
+        &self,
+        run: &Run,
+        decision: Decision,
+        tally: Tally,
+    ) -> Result<Decision, Error> {
         let Some(Verdict::RequestChanges { reason }) = &run.verdict else { return Ok(decision) };
         let by = self.tx.verdict_by(run.id)?.unwrap_or_default();
         if Label::parse(&by).kind != Some(ActorKind::Worker) {
@@ -121,12 +126,12 @@ impl Board<'_> {
     }
 
     /// Refuses a verdict that does not fit the purpose of the open run, and a verdict of the author about the own work.
-    pub(super) fn fits_purpose(&self, task: &Task, verdict: &Verdict, actor: &Actor) -> Result<(), Error> {
+    pub(super) fn check_purpose(&self, task: &Task, verdict: &Verdict, actor: &Actor) -> Result<(), Error> {
         let run = task.current_run_id.map(|run| self.expect_run(run)).transpose()?;
         let reviewed =
             run.as_ref().map_or(task.status == Status::Review, |run| run.purpose == Purpose::Review);
         match verdict.kind() {
-            VerdictKind::Approve | VerdictKind::RequestChanges if reviewed => distinct(task, actor),
+            VerdictKind::Approve | VerdictKind::RequestChanges if reviewed => refuse_author(task, actor),
             VerdictKind::Approve
                 if task.approval.state == Some(ApprovalState::Required) && task.status == Status::Triage =>
             {
@@ -157,7 +162,7 @@ impl Board<'_> {
                 format!("send it back first: `supervisor request-changes {} '…'`", task.id),
             )),
             // Completing work in review means approving it.
-            VerdictKind::Complete if reviewed => distinct(task, actor),
+            VerdictKind::Complete if reviewed => refuse_author(task, actor),
             VerdictKind::Complete
             | VerdictKind::RequestReview
             | VerdictKind::Block
@@ -198,7 +203,7 @@ impl Board<'_> {
         standing: &Standing,
         label: &str,
     ) -> Result<Settled, Error> {
-        self.tell_approved(&task.id, None, label)?;
+        self.record_approved(&task.id, None, label)?;
         self.forget_failures(&task.id)?;
         self.set_blocks(&task.id, Recurrence::default())?;
         let payload = self.completed_by_review(&task.id)?;
@@ -209,7 +214,7 @@ impl Board<'_> {
         self.settled(&task.id, None)
     }
 
-    pub(super) fn tell_approved(&self, id: &TaskId, run: Option<RunId>, label: &str) -> Result<(), Error> {
+    pub(super) fn record_approved(&self, id: &TaskId, run: Option<RunId>, label: &str) -> Result<(), Error> {
         let task = self.expect_task(id)?;
         self.append(&task, run, EventKind::Approved, Some(json!({ "work_by": task.work_by })), label)
     }
@@ -244,7 +249,7 @@ pub(super) fn purpose(state: State) -> Purpose {
 }
 
 /// Refuses a verdict of the author about the own work.
-pub(super) fn distinct(task: &Task, actor: &Actor) -> Result<(), Error> {
+pub(super) fn refuse_author(task: &Task, actor: &Actor) -> Result<(), Error> {
     if task.work_by.as_deref().is_some_and(|author| actor.is_called(author)) {
         return Err(Error::forbidden(
             format!("the work on {} is {}'s own: somebody else has to review it", task.id, actor.name),

@@ -89,7 +89,7 @@ impl Board<'_> {
         let note = failure.map(|text| text.chars().take(1000).collect());
         let tick = ScheduleTick { outcome, note, decided_at: self.now(), ..tick };
         self.tx.settle_tick(&command.schedule, &tick)?;
-        self.tell_tick(&schedule, &tick, SYSTEM)
+        self.append_tick_event(&schedule, &tick, SYSTEM)
     }
 
     /// Makes the tasks of a schedule now, even if earlier tasks are open. The regular ticks are not affected.
@@ -105,7 +105,7 @@ impl Board<'_> {
             ScheduleTick { tasks, ..self.tick(at, TickOutcome::Made) }
         };
         self.tx.insert_tick(name, &tick)?;
-        self.tell_tick(&schedule, &tick, &actor.label())?;
+        self.append_tick_event(&schedule, &tick, &actor.label())?;
         Ok(tick)
     }
 
@@ -124,9 +124,9 @@ impl Board<'_> {
             }
             let Some(schedule) = self.tx.find_schedule(&name)? else { continue };
             let Some(queued) = self.tx.oldest_queued(&name)? else { continue };
-            let tick = ScheduleTick { decided_at: self.now(), ..self.attempted(&schedule, queued)? };
+            let tick = ScheduleTick { decided_at: self.now(), ..self.try_tick(&schedule, queued)? };
             self.tx.settle_tick(&name, &tick)?;
-            self.tell_tick(&schedule, &tick, SYSTEM)?;
+            self.append_tick_event(&schedule, &tick, SYSTEM)?;
             made.extend(tick.tasks);
         }
         Ok(made)
@@ -142,7 +142,7 @@ impl Board<'_> {
                 let note = Some(error.to_string());
                 let tick = ScheduleTick { note, ..self.tick(now, TickOutcome::Failed) };
                 self.tx.insert_tick(name, &tick)?;
-                self.tell_tick(schedule, &tick, SYSTEM)?;
+                self.append_tick_event(schedule, &tick, SYSTEM)?;
                 return self.tx.set_decided(name, schedule.decided, None);
             }
         };
@@ -156,7 +156,7 @@ impl Board<'_> {
             let (missed, more) = std::mem::take(&mut missed);
             let tick = ScheduleTick { missed, more, ..self.decide_tick(schedule, *at)? };
             self.tx.insert_tick(name, &tick)?;
-            self.tell_tick(schedule, &tick, SYSTEM)?;
+            self.append_tick_event(schedule, &tick, SYSTEM)?;
             made.extend(tick.tasks);
             decided = *at;
         }
@@ -167,7 +167,7 @@ impl Board<'_> {
             let tick =
                 ScheduleTick { missed: missed.0, more: missed.1, ..self.tick(decided, TickOutcome::Missed) };
             self.tx.insert_tick(name, &tick)?;
-            self.tell_tick(schedule, &tick, SYSTEM)?;
+            self.append_tick_event(schedule, &tick, SYSTEM)?;
         }
         self.tx.set_decided(name, decided, ticks.after(decided))
     }
@@ -199,7 +199,7 @@ impl Board<'_> {
             return self.decide_command(schedule, tick);
         }
         if open.is_empty() && queued == 0 {
-            return self.attempted(schedule, tick);
+            return self.try_tick(schedule, tick);
         }
         let waits = open.first().map(|task| format!("{task} of an earlier tick is open"));
         match schedule.spec.overlap {
@@ -232,10 +232,10 @@ impl Board<'_> {
             let outcome = TickOutcome::Skipped;
             let replaced = ScheduleTick { outcome, note, decided_at: self.now(), ..queued };
             self.tx.settle_tick(name, &replaced)?;
-            self.tell_tick(schedule, &replaced, SYSTEM)?;
+            self.append_tick_event(schedule, &replaced, SYSTEM)?;
         }
         match self.tx.open_of_schedule(name, 1)?.first() {
-            None => self.attempted(schedule, tick),
+            None => self.try_tick(schedule, tick),
             Some(task) => {
                 let note = Some(format!("waits for the run of {task} to end"));
                 Ok(ScheduleTick { outcome: TickOutcome::Queued, note, ..tick })
@@ -265,7 +265,7 @@ impl Board<'_> {
     }
 
     /// Makes the tasks of a tick, or records the reason why they were refused.
-    fn attempted(&mut self, schedule: &Schedule, tick: ScheduleTick) -> Result<ScheduleTick, Error> {
+    fn try_tick(&mut self, schedule: &Schedule, tick: ScheduleTick) -> Result<ScheduleTick, Error> {
         let made = self.attempt(|board| {
             let ticks = validate(&schedule.name, &schedule.spec)?;
             board.make_tick(schedule, &ticks, tick.tick, &Actor::system())
@@ -317,7 +317,7 @@ impl Board<'_> {
         ScheduleTick { tick: at, outcome, missed: 0, more: false, tasks, note, decided_at }
     }
 
-    fn tell_tick(&self, schedule: &Schedule, tick: &ScheduleTick, actor: &str) -> Result<(), Error> {
+    fn append_tick_event(&self, schedule: &Schedule, tick: &ScheduleTick, actor: &str) -> Result<(), Error> {
         let payload = json!({
             "schedule": schedule.name, "tick": tick.tick, "outcome": tick.outcome, "tasks": tick.tasks,
             "missed": tick.missed, "more": tick.more, "note": tick.note,

@@ -90,7 +90,7 @@ impl Board<'_> {
             authority::own_task(actor, id, task.current_run_id)?;
             // The verdict of a reviewer is about existing work.
             if task.work_by.is_none() {
-                self.await_parts(&task, &actor.label())?;
+                self.wait_for_created_tasks(&task, &actor.label())?;
             }
         }
         self.decide(id, Verdict::Block(blocking), expected_run, actor)
@@ -108,8 +108,8 @@ impl Board<'_> {
         authority::own_task(actor, id, task.current_run_id)?;
         let expected = expected_run.or(actor.run.as_ref().map(|own| own.run));
         expected.map_or(Ok(()), |expected| require_run(&task, expected))?;
-        self.fits_purpose(&task, &verdict, actor)?;
-        self.fits_proposal(id, &verdict, actor)?;
+        self.check_purpose(&task, &verdict, actor)?;
+        self.check_proposal_verdict(id, &verdict, actor)?;
         let standing = self.standing(id)?;
         if let State::Running { run, verdict: before } = standing.state {
             return self.record(&task, &standing, run, before.is_some(), verdict, actor);
@@ -202,7 +202,7 @@ impl Board<'_> {
                 self.settled(&task.id, None)
             }
             Verdict::Archive { .. } => {
-                let kept = Some(Self::standing_kept(task, standing));
+                let kept = Some(Self::archived_from(task, standing));
                 self.shift(
                     &task.id,
                     standing,

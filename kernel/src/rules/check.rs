@@ -11,7 +11,7 @@ use crate::rules::retry::{self, Checked, Decision, Errand, Tally};
 
 /// Sends handed-over work to its check, for a task that has one. Work that a reviewer's run approved is checked again:
 /// the reviewer has the author's workspace, and may have changed the proved files.
-pub(crate) fn unproved(decision: Decision, run: RunId) -> Decision {
+pub(crate) fn await_check(decision: Decision, run: RunId) -> Decision {
     if !matches!(decision.outcome, Outcome::Completed | Outcome::ReviewRequested | Outcome::Approved) {
         return decision;
     }

@@ -111,7 +111,7 @@ pub(crate) fn context(material: &Material, limits: ContextLimits, place: &PlaceO
     check(task, &mut page);
     goal(task, material.purpose, &mut page);
     if let Some(brief) = &material.proposal {
-        proposal::told(brief, limits, &mut page);
+        proposal::instructions(brief, limits, &mut page);
     }
     if let Some(body) = &task.body {
         let body = page.cut(body, limits.body, "the body");

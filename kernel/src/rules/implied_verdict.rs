@@ -64,15 +64,15 @@ fn over_budget(reason: Option<String>) -> Blocking {
 
 fn question(limit: OwnLimit) -> Blocking {
     let reason = format!("the worker met the limit of its lane on {limit}");
-    asked(format!("{reason}, and has not reported. Continue?"), reason)
+    blocking_question(format!("{reason}, and has not reported. Continue?"), reason)
 }
 
 fn no_more(turns: GoalTurns) -> Blocking {
     let reason = format!("the goal was not reached within {} turns", turns.limit);
-    asked(format!("{reason}. Continue for as many again?"), reason)
+    blocking_question(format!("{reason}. Continue for as many again?"), reason)
 }
 
-fn asked(text: String, reason: String) -> Blocking {
+fn blocking_question(text: String, reason: String) -> Blocking {
     Blocking {
         kind: BlockKind::NeedsInput,
         reason: Some(reason),

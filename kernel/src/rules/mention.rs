@@ -11,7 +11,7 @@ pub(crate) const MENTIONS: usize = 8;
 /// and in paths. The running time is linear in the length of the text.
 pub fn mentioned(text: &str, known: impl Fn(&Profile) -> bool) -> Vec<Profile> {
     let mut found = Vec::new();
-    for paragraph in own_words(text) {
+    for paragraph in unquoted_paragraphs(text) {
         for name in names(&without_spans(&paragraph)) {
             if found.len() == MENTIONS {
                 return found;
@@ -28,7 +28,7 @@ pub fn mentioned(text: &str, known: impl Fn(&Profile) -> bool) -> Vec<Profile> {
 }
 
 /// Returns the paragraphs of a text without quotations and code blocks.
-fn own_words(text: &str) -> Vec<String> {
+fn unquoted_paragraphs(text: &str) -> Vec<String> {
     let mut paragraphs = vec![String::new()];
     let mut fence: Option<(char, usize)> = None;
     let mut is_apart = true;

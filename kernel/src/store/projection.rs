@@ -170,10 +170,10 @@ fn read(conn: &Connection, projection: &mut Projection) -> rusqlite::Result<Proj
     let tx = conn.unchecked_transaction()?;
     let Projection { own, run, seen, .. } = projection;
     let mut done = ProjectedWork::default();
-    created(&tx, seen, &mut done)?;
-    linked(&tx, seen, &mut done)?;
-    said(&tx, seen, &mut done)?;
-    alive(&tx, own, *run, seen, &mut done)?;
+    new_tasks(&tx, seen, &mut done)?;
+    new_links(&tx, seen, &mut done)?;
+    new_comments(&tx, seen, &mut done)?;
+    latest_note(&tx, own, *run, seen, &mut done)?;
     // Comments that came before the verdict are delivered first.
     let is_all = done.said.len() < usize::try_from(AT_ONCE).unwrap_or(usize::MAX);
     if is_all && !seen.has_ended {
@@ -184,7 +184,7 @@ fn read(conn: &Connection, projection: &mut Projection) -> rusqlite::Result<Proj
     Ok(done)
 }
 
-fn created(conn: &Connection, seen: &mut Seen, done: &mut ProjectedWork) -> rusqlite::Result<()> {
+fn new_tasks(conn: &Connection, seen: &mut Seen, done: &mut ProjectedWork) -> rusqlite::Result<()> {
     let mut statement = conn.prepare(
         "SELECT id, title, body, assignee, tenant, priority, status, workspace_kind, workspace_path, branch_name,
                 idempotency_key, max_runtime_seconds, skills, goal_mode, goal_max_turns
@@ -215,11 +215,11 @@ fn created(conn: &Connection, seen: &mut Seen, done: &mut ProjectedWork) -> rusq
             goal_turns: number(row, 14)?,
         });
     }
-    full(seen, count, done);
+    report_excess(seen, count, done);
     Ok(())
 }
 
-fn linked(conn: &Connection, seen: &mut Seen, done: &mut ProjectedWork) -> rusqlite::Result<()> {
+fn new_links(conn: &Connection, seen: &mut Seen, done: &mut ProjectedWork) -> rusqlite::Result<()> {
     let mut statement = conn.prepare("SELECT parent_id, child_id FROM task_links ORDER BY rowid LIMIT ?1")?;
     let mut rows = statement.query([ROWS])?;
     let mut count = 0;
@@ -230,11 +230,11 @@ fn linked(conn: &Connection, seen: &mut Seen, done: &mut ProjectedWork) -> rusql
             done.linked.push((parent, child));
         }
     }
-    full(seen, count, done);
+    report_excess(seen, count, done);
     Ok(())
 }
 
-fn said(conn: &Connection, seen: &mut Seen, done: &mut ProjectedWork) -> rusqlite::Result<()> {
+fn new_comments(conn: &Connection, seen: &mut Seen, done: &mut ProjectedWork) -> rusqlite::Result<()> {
     let mut statement =
         conn.prepare("SELECT id, task_id, body FROM task_comments WHERE id > ?1 ORDER BY id LIMIT ?2")?;
     let left = (ROWS - seen.comments).clamp(0, AT_ONCE);
@@ -248,18 +248,18 @@ fn said(conn: &Connection, seen: &mut Seen, done: &mut ProjectedWork) -> rusqlit
             done.said.push(ProjectedRemark { task, body });
         }
     }
-    full(seen, seen.comments, done);
+    report_excess(seen, seen.comments, done);
     Ok(())
 }
 
 /// Reports once that a table has more rows than are read.
-fn full(seen: &mut Seen, count: i64, done: &mut ProjectedWork) {
+fn report_excess(seen: &mut Seen, count: i64, done: &mut ProjectedWork) {
     if count >= ROWS && !seen.is_full {
         (seen.is_full, done.more) = (true, true);
     }
 }
 
-fn alive(
+fn latest_note(
     conn: &Connection,
     own: &str,
     run: i64,

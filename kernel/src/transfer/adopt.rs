@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::json;
 
 use self::convert::{
-    Known, Notes, moment, moment_or, owner, profile, small, title, told, truth, words, workspace,
+    Known, Notes, moment, moment_or, owner, profile, report_lines, small, title, truth, words, workspace,
 };
 use self::rows::Incoming;
 use super::cells::{number, text, word};
@@ -81,7 +81,7 @@ pub(crate) fn adopt(
         }
     }
     refuse_orphans(tx)?;
-    Ok(Adopted { taken, changed: told(notes.changed), left: told(notes.left) })
+    Ok(Adopted { taken, changed: report_lines(notes.changed), left: report_lines(notes.left) })
 }
 
 /// Columns of texts that have the same meaning in both programs.

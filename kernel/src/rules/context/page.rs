@@ -111,7 +111,7 @@ impl Page {
             let goes_on =
                 gap.last().is_some_and(|last| part.rank.is_of_series() && last.section == part.section);
             if !gap.is_empty() && (told.contains(&at) || !goes_on) {
-                self.omitted.push(named(&gap));
+                self.omitted.push(group_name(&gap));
                 gap.clear();
             }
             if !told.contains(&at) {
@@ -125,7 +125,7 @@ impl Page {
             text.push_str(&part.text);
         }
         if !gap.is_empty() {
-            self.omitted.push(named(&gap));
+            self.omitted.push(group_name(&gap));
         }
         text.push_str(&notice(&self.omitted, total.saturating_sub(text.len())));
         Context { text, omitted: self.omitted }
@@ -133,7 +133,7 @@ impl Page {
 }
 
 /// Returns the name of a group of neighbouring omitted parts.
-fn named(gap: &[&Passage]) -> String {
+fn group_name(gap: &[&Passage]) -> String {
     let bytes: usize = gap.iter().map(|part| part.text.len()).sum();
     match gap {
         [first, .., last] => format!("{} to {} ({})", first.name, last.name, Counted(bytes, "byte")),

@@ -5,7 +5,7 @@ use super::page::{Page, Rank};
 use super::{Brief, ContextLimits, inline, quote};
 
 /// Adds the instructions for a proposal.
-pub(super) fn told(brief: &Brief, limits: ContextLimits, page: &mut Page) {
+pub(super) fn instructions(brief: &Brief, limits: ContextLimits, page: &mut Page) {
     let Brief { proposal, subject, facts } = brief;
     let kind = proposal.kind;
     let mut text = format!(

@@ -60,7 +60,7 @@ fn name(row: &PeerRow) -> Option<String> {
 /// Longest name of a row, in characters. An id of the other program can be any text.
 const NAME: usize = 80;
 
-pub(super) fn told(notes: BTreeMap<String, Note>) -> Vec<String> {
+pub(super) fn report_lines(notes: BTreeMap<String, Note>) -> Vec<String> {
     let line = |(what, note): (String, Note)| {
         let more = if note.count > note.named.len() as u64 { ", …" } else { "" };
         match note.named.as_slice() {

@@ -20,7 +20,7 @@ use crate::transfer::cells::{number, text, word};
 use crate::transfer::peer::PeerRow;
 
 /// Returns the changes that lead to the state of a task, and the block reason.
-fn way(
+fn changes_to(
     tx: &Tx<'_>,
     id: &TaskId,
     row: &PeerRow,
@@ -99,7 +99,7 @@ pub(super) fn enter(
     now: Timestamp,
     notes: &mut Notes,
 ) -> Result<(), Error> {
-    let (changes, why) = way(tx, id, row, notes)?;
+    let (changes, why) = changes_to(tx, id, row, notes)?;
     let task = tx.find_task(id)?.ok_or_else(|| Error::missing(Missing::Task, id))?;
     let mut state = None;
     for (at, change) in changes.iter().enumerate() {
