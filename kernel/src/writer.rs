@@ -310,6 +310,7 @@ where
 fn serve(database: &Database, watched: &Watched, options: &WriterOptions, jobs: &Receiver<Box<dyn Job>>) {
     let mut written = false;
     loop {
+        // After a commit, wait only for a while, so that the log is truncated when the board is idle.
         let first = if written {
             match jobs.recv_timeout(REST) {
                 Ok(first) => first,
@@ -327,18 +328,21 @@ fn serve(database: &Database, watched: &Watched, options: &WriterOptions, jobs: 
             let Ok(first) = jobs.recv() else { break };
             first
         };
+        // All jobs that are already queued share the next commit.
         let mut batch = vec![first];
         batch.extend(jobs.try_iter().take(BATCH - 1));
         match commit(database, watched, options, &mut batch) {
             Ok(committed) => {
                 let changed = committed.is_some();
                 written |= changed;
+                // Subscribers see the commit before its callers do. A panic in them must not end the writer.
                 if let Some(committed) = committed {
                     drop(catch_unwind(AssertUnwindSafe(|| (options.on_commit)(committed))));
                 }
                 for job in batch {
                     job.finish(None);
                 }
+                // After the replies, so that no caller waits for the log to grow.
                 if changed {
                     database.reserve_log();
                 }

@@ -152,6 +152,7 @@ impl Board<'_> {
             return Ok(());
         }
         let id = &task.id;
+        // Work that waits for its check keeps the check under which it was handed over.
         if let Some(of) = task.unchecked_run {
             return Err(Error::conflict(
                 format!("the work of run {of} on {id} waits for its check, or is being checked"),
@@ -164,6 +165,7 @@ impl Board<'_> {
                 format!("`supervisor reopen {id}` lets it be done again"),
             ));
         }
+        // An empty command removes the check. A new command starts a new count of failures.
         if let Some(command) = command {
             limits::bytes("check", command, limits::WORD)?;
             let command = Some(command).filter(|command| !command.is_empty());
@@ -172,6 +174,7 @@ impl Board<'_> {
             self.set(id, &Field::FailedChecks(0))?;
         }
         if let Some(limit) = limit {
+            // The check that the task has after this edit.
             let has_check = match command {
                 Some(command) => !command.is_empty(),
                 None => task.check.command.is_some(),

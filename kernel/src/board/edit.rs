@@ -200,6 +200,7 @@ impl Board<'_> {
             self.tx.edit_handoff(run.id, edit.summary.as_deref(), edit.metadata.as_ref())?;
             fields.push("summary");
         }
+        // The priority has an event of its own, so it is not among these fields.
         if !fields.is_empty() {
             let payload =
                 json!({ "fields": fields, "result_len": edit.result.as_ref().map_or(0, String::len) });
@@ -235,6 +236,7 @@ impl Board<'_> {
                 },
             ));
         }
+        // Earlier runs have left files in the workspace, under the tenant's user id.
         let moves = edit.tenant.is_some() || edit.workspace.is_some();
         if moves && !self.runs(id)?.is_empty() {
             return Err(Error::conflict(

@@ -58,6 +58,7 @@ impl Board<'_> {
         // ones.
         let ending = self.with_reported_limit(&run, from.max_retries, ending)?;
         let ending = self.with_spent_budget(&run, ending)?;
+        // Computed from the run's own verdict, before an implied verdict takes its place.
         let is_outside = run.verdict.is_none() && run.stop_reason.is_none() && ending.cause.is_outside();
         let run = self.with_returned_proposal(run, &ending)?;
         let run = implied_verdict::with_verdict(run, &ending, from.proof_of_goal());

@@ -324,6 +324,7 @@ impl Board<'_> {
             | HoldScope::Host => run.map(|run| run.task_id.clone()),
         };
         let known = task.as_ref().map(|id| self.expect_task(id)).transpose()?.and_then(|task| task.tenant);
+        // The event of a tenant's hold belongs to that tenant, any other event to the tenant of its task.
         let tenant = match hold.scope {
             HoldScope::Tenant => hold.name.parse::<Tenant>().ok(),
             HoldScope::Task

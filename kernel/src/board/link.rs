@@ -40,6 +40,7 @@ impl Board<'_> {
             return Err(links::circle(parent, child));
         }
         self.require_awaitable(&above)?;
+        // A child at work is either refused here, or its run has to end, which the last step asks for.
         let run = self.open_run_of(&below)?;
         let run = links::may_wait(&above, &below, run.as_ref(), at_work, actor, self.now())?.cloned();
         let label = actor.label();
@@ -53,6 +54,7 @@ impl Board<'_> {
             self.append(&below, None, EventKind::Linked, payload, &label)?;
             self.reevaluate(child, &label)?;
         }
+        // A finished child only gets here if the caller takes it back: it runs again after the parent.
         if below.status == Status::Done && !above.is_done() {
             let from = self.standing(child)?;
             self.move_unclaimed(child, &from, Destination::Queue, &label)?;

@@ -89,6 +89,7 @@ impl View<'_> {
     }
 
     fn mission_at(&self, first: &Task, limits: &MissionLimits, holds: &[Hold]) -> Result<Mission, Error> {
+        // Without a row, no worker has divided the task, and the use is computed from its own runs.
         let used = match self.tx.mission_now(first.id.as_str(), self.now())? {
             Some(used) => used,
             None => self.tx.use_of_undivided(first.id.as_str(), self.now())?.0,
@@ -105,6 +106,7 @@ impl View<'_> {
         let on_it = mission_target(&first.id);
         let paused: Vec<&str> =
             holds.iter().filter(|hold| hold.on() == on_it).map(|hold| hold.reason.as_str()).collect();
+        // The order matters: a finished mission may still have a hold, and a paused mission may have ready tasks.
         let is_over = done == tasks;
         let moves = [Status::Running, Status::Ready, Status::Scheduled, Status::Review];
         let state = if is_over && first.is_done() {

@@ -111,6 +111,7 @@ impl Board<'_> {
     ) -> Result<Task, Error> {
         let task = self.for_person(id, actor, "promote a task")?;
         let from = self.standing(id)?;
+        // Refuse a task in the wrong status before any link is removed.
         let trial = Change::Promoted { gate: Gate::Open };
         super::legal(id, from.state, trial)?;
         let open = self.open_parents(id)?;
@@ -130,6 +131,7 @@ impl Board<'_> {
                 }
             }
         }
+        // Work that was handed over goes back to its check or its review. Only a task in triage keeps its start time.
         let gate = match (&task.work_by, task.unchecked_run, from.state) {
             (_, Some(of), _) => Gate::Check(of),
             (Some(_), None, _) => Gate::Review,

@@ -44,6 +44,7 @@ impl View<'_> {
     /// all differences. The replay starts again if events were folded that it had not seen.
     pub fn replay_on(&self, replay: &mut Replay) -> Result<Vec<Difference>, Error> {
         let folded = self.tx.log_horizon()?.map(|horizon| horizon.through);
+        // A replay that starts anew, or that folding has overtaken, begins with the states at the start of the log.
         if replay.through.is_none() || replay.through < folded {
             *replay = Replay { states: BTreeMap::new(), through: folded };
             self.tx.each_folded_state(|task, state| {
@@ -77,6 +78,7 @@ impl View<'_> {
             live.insert(task);
             Ok(())
         })?;
+        // States that the log has and no task has.
         let lost = replay.states.iter().filter(|(task, _)| !live.contains(*task));
         differences.extend(
             lost.map(|(task, replayed)| Difference::Missing { task: task.clone(), replayed: *replayed }),

@@ -128,6 +128,7 @@ impl Board<'_> {
     /// Refuses a verdict that does not fit the purpose of the open run, and a verdict of the author about the own work.
     pub(super) fn check_purpose(&self, task: &Task, verdict: &Verdict, actor: &Actor) -> Result<(), Error> {
         let run = task.current_run_id.map(|run| self.expect_run(run)).transpose()?;
+        // Without an open run the status tells if the work is in review.
         let reviewed =
             run.as_ref().map_or(task.status == Status::Review, |run| run.purpose == Purpose::Review);
         match verdict.kind() {
@@ -140,6 +141,7 @@ impl Board<'_> {
                     format!("request it: `supervisor promote {}`", task.id),
                 ))
             }
+            // All other tasks are not in review.
             VerdictKind::Approve | VerdictKind::RequestChanges => Err(Error::conflict(
                 format!("{} is not in review: its status is {}", task.id, task.status),
                 match (task.status, task.block_kind) {

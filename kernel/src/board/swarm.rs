@@ -54,6 +54,7 @@ impl Board<'_> {
             metadata: Some(json!({ "kind": "swarm", "worker_count": new.workers.len() })),
             ..Handoff::default()
         };
+        // The root is done at once, so that the workers wait for nothing.
         self.complete(&root, handoff, None, actor)?;
         let protocol = protocol(&root, &new.goal);
         let mut worker_ids = Vec::with_capacity(new.workers.len());
@@ -77,6 +78,7 @@ impl Board<'_> {
             ..new.task(&new.synthesizer, "Synthesize what the swarm has done")
         };
         let synthesizer_id = self.member(synthesizer, actor)?;
+        // The topology is the first comment of the root, by which a repeat with the same key finds the swarm.
         let swarm = Swarm { root_id: root, worker_ids, verifier_id, synthesizer_id };
         let mut topology = json!(swarm);
         topology["goal"] = new.goal.as_str().into();

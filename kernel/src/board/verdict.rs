@@ -142,6 +142,7 @@ impl Board<'_> {
             (verdict, _) => verdict,
         };
         let change = Change::Recorded { run, verdict: verdict.kind() };
+        // Only archiving may follow an earlier verdict.
         if decided && crate::rules::transition::next(Some(standing.state), change).is_err() {
             let before = open.verdict.as_ref().map_or("", |verdict| verdict.kind().as_str());
             return Err(Error::conflict(
@@ -176,6 +177,7 @@ impl Board<'_> {
         authority::person(actor, "decide about a task without a run")?;
         let label = actor.label();
         match verdict {
+            // The run of zero length comes before the move, because the event of the move names it.
             Verdict::Complete(handoff) => {
                 let run = self.zero_length(task, Outcome::Completed, Status::Done, Some(&handoff), None)?;
                 self.forget_failures(&task.id)?;
@@ -202,6 +204,7 @@ impl Board<'_> {
                 self.settled(&task.id, None)
             }
             Verdict::Archive { .. } => {
+                // The event keeps the former state, from which `unarchive` restores the task.
                 let kept = Some(Self::archived_from(task, standing));
                 self.shift(
                     &task.id,

@@ -107,6 +107,7 @@ pub(crate) fn context(material: &Material, limits: ContextLimits, place: &PlaceO
     line("Max runtime", task.limits.max_runtime.map(|limit| format!("{} s", limit.as_secs())));
     page.section("");
     page.part(Rank::Task, "the head", head);
+    // The order of the sections is the reading order. The rank of a part decides what is left out first.
     review(task, material.purpose, &mut page);
     check(task, &mut page);
     goal(task, material.purpose, &mut page);

@@ -164,6 +164,7 @@ impl Facts<'_> {
             return None;
         }
         let runs = &self.runs;
+        // The latest failed runs, as many as are counted in a row.
         let failed = runs.iter().rev().filter(|run| run.outcome.is_some_and(crate::rules::retry::counts));
         let failed: Vec<_> = failed.take(usize::try_from(examined.failures).unwrap_or(usize::MAX)).collect();
         let ended = |run: &Run| run.ended_at.unwrap_or(run.started_at);

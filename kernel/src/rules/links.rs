@@ -130,6 +130,7 @@ pub(crate) fn may_wait<'a>(
     // A worker may let its own task wait, so its own run is not taken back.
     let own = actor.run.as_ref().is_some_and(|own| own.task == *child);
     let Some(run) = run.filter(|_| !above.is_done() && !own) else { return Ok(None) };
+    // A run that ends for another reason cannot be taken back for a link.
     if let Some(verdict) = &run.verdict {
         let verdict = verdict.kind();
         return Err(Error::conflict(

@@ -84,6 +84,7 @@ pub(crate) fn in_order(tasks: &[TemplateTask]) -> Result<Vec<&TemplateTask>, Err
         return Err(Error::invalid("tasks", why, "describe one with [task], or several with [[tasks]]"));
     }
     let mut left: BTreeMap<&str, &TemplateTask> = BTreeMap::new();
+    // A single task needs no name; several need different names, by which they refer to each other.
     for task in tasks {
         let is_word = !task.name.is_empty() && task.name.len() <= 64;
         if tasks.len() > 1 && !is_word {
@@ -101,6 +102,7 @@ pub(crate) fn in_order(tasks: &[TemplateTask]) -> Result<Vec<&TemplateTask>, Err
             return Err(Error::invalid("parents", why, "name tasks of the same schedule"));
         }
     }
+    // Topological order: repeatedly take the first task whose parents are all taken. A cycle leaves none.
     let (mut ordered, mut done) = (Vec::with_capacity(tasks.len()), BTreeSet::new());
     while !left.is_empty() {
         let ready = tasks.iter().find(|task| {

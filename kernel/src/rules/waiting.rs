@@ -98,6 +98,7 @@ pub(crate) fn of_task(task: &Task, known: &Known<'_>, now: Timestamp) -> Option<
             None => Waiting::new(WaitingCode::Parents, "waits for its parents"),
             Some(open) => open.waiting(),
         }),
+        // A hold is the reason only if it lasts longer than the task's own time.
         Status::Scheduled => Some(match known.hold(task, now) {
             Some(hold) if hold.until.is_none() || hold.until >= task.not_before => hold.waiting(now),
             Some(_) | None => scheduled(task, known.limited.get(&task.id), now),

@@ -43,10 +43,12 @@ pub(crate) fn adopt(
     columns::tell(peer, &mut notes);
     let mut known = Known::new();
     let mut keys = BTreeSet::new();
+    // Tasks come first: all other rows are imported only if their task was.
     for row in rows("tasks") {
         known.extend(task(tx, row, actor, now, &mut keys, &mut notes)?);
     }
     taken.insert("tasks".to_owned(), u64::try_from(known.len()).unwrap_or(0));
+    // Links from these tasks would make their children wait forever.
     let given_up: BTreeSet<TaskId> = rows("tasks")
         .iter()
         .filter(|row| {
@@ -62,6 +64,7 @@ pub(crate) fn adopt(
         taken.insert(table.to_owned(), kept);
         Ok::<(), Error>(())
     };
+    // Runs come before comments, whose authors are recognized by the runs' profiles, and before the states.
     count("task_runs", &rows::run)?;
     count("task_links", &|at| rows::link(at, &given_up))?;
     count("task_comments", &rows::comment)?;

@@ -146,6 +146,7 @@ pub(crate) fn export(
         |digest, bytes| pieces(digest, bytes).try_for_each(|piece| line(out, &json!({ "file": piece }))),
         || tx.all_attachments(),
     )?;
+    // The attachments of other tenants do not concern this export.
     if let Portion::Tenant(tenant) = portion {
         let mut own = Vec::with_capacity(lacks.len());
         for lack in lacks {
@@ -213,6 +214,7 @@ fn import_lines(tx: &Tx<'_>, blobs: &Blobs, lines: &mut dyn BufRead) -> Result<I
     };
     // A table that only one of the two programs knows has no rows.
     told.retain(|_, count| *count > 0);
+    // Both programs may have tables that the other lacks, so only the counts of tables with rows are compared.
     if !told.iter().eq(counts.iter().filter(|(_, count)| **count > 0)) {
         return Err(wrong(number, "its counts are not those of the rows"));
     }

@@ -31,6 +31,7 @@ fn changes_to(
     let status = text(row, "status").unwrap_or_default();
     Ok(match status.as_str() {
         "todo" | "ready" | "running" => {
+            // A running task has no process here, so it returns to the queue.
             if status == "running" {
                 notes.changed(row, "tasks were running: they wait to be started again");
             }
