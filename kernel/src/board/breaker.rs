@@ -8,8 +8,8 @@ use crate::model::limits;
 use crate::store::holds::By;
 
 impl Board<'_> {
-    /// Opens a breaker, or sets the time of an open breaker's next try. The breaker is durable when the call returns. It
-    /// ends with [`Self::close_breaker`] or a person's release.
+    /// Opens a breaker, or sets the time of an open breaker's next try. The breaker is durable when the call returns,
+    /// and ends with [`Self::close_breaker`] or a person's release.
     pub fn open_breaker(&mut self, on: &HoldOn, why: &str, until: Timestamp) -> Result<Hold, Error> {
         let reason = why[..why.floor_char_boundary(limits::WORD)].to_owned();
         let new = NewHold { kind: HoldKind::Breaker, reason, until: Some(until) };

@@ -66,7 +66,7 @@ fn stored(count: u64) -> i64 {
 }
 
 impl Tx<'_> {
-    /// Returns the use of a mission; none for a task that is no mission, because no worker has made a task below it.
+    /// Returns the use of a mission; none for a task that is no mission.
     pub(crate) fn mission(&self, name: &str) -> Result<Option<Used>, Error> {
         let sql = format!("SELECT {USED} FROM missions WHERE name = ?1");
         self.conn.find("read the mission", &sql, [name], read)
