@@ -22,7 +22,6 @@ use crate::way_out::WayOutError;
 /// A step of applying a plan that failed. The process is partly restricted and must end.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum ApplyError {
     /// The process has other threads, which would stay free.
     #[error("begin with a single thread: {0}")]

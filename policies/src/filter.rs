@@ -7,7 +7,6 @@ use seccompiler::{SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule}
 /// The filter could not be compiled.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum FilterError {
     /// This processor architecture is not known.
     #[error("filter system calls: the architecture {arch} is not supported")]

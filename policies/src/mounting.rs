@@ -14,7 +14,6 @@ pub(crate) const OLD: &str = "/.old";
 /// A view cannot be had here.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum ProbeError {
     /// The host's settings do not permit one.
     #[error("make the file system view: {why}")]

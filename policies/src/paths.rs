@@ -12,7 +12,6 @@ const LINKS_MAX: usize = 40;
 /// A path that a policy or a run names and that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum PathError {
     /// The path cannot be opened.
     #[error("open {}: {source}", .path.display())]

@@ -12,7 +12,6 @@ use crate::surroundings::Identity;
 /// A step of giving up privileges that failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum PrivilegeError {
     /// The process has other threads, which would stay free.
     #[error("begin with a single thread: {0}")]

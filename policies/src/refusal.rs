@@ -12,7 +12,6 @@ use crate::way_out::WayOutError;
 /// Why a policy cannot be applied to a run on this host.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum PlanError {
     /// The run would be root.
     #[error("choose the user: a worker is never root; give the run a user of its own")]

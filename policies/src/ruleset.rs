@@ -17,7 +17,6 @@ use crate::support::Support;
 /// A Landlock step that failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum RulesetError {
     /// The process has other threads, which would stay free.
     #[error("begin with a single thread: {0}")]

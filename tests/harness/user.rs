@@ -35,7 +35,7 @@ impl User {
         match User::current() {
             User::Root => vec![User::Root, User::ordinary()],
             own @ User::Ordinary(_) => {
-                skip("workers with uids of their own: needs root");
+                skips::skip("workers with uids of their own: needs root");
                 vec![own]
             }
         }

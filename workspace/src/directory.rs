@@ -14,7 +14,6 @@ use crate::prepared::{Grants, Kind, Made, Owner, Place, Prepared};
 
 /// Why a directory cannot be a workspace.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum DirectoryError {
     /// It could not be opened.
     #[error("a directory workspace is not usable")]

@@ -43,7 +43,6 @@ impl std::fmt::Display for LeaseHolder {
 
 /// Why a lease was not had.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum LeaseError {
     /// Another run has the directory.
     #[error("{workspace} is in use{}", .holder.as_ref().map(|holder| format!(" by {holder}")).unwrap_or_default())]

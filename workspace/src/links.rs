@@ -14,7 +14,6 @@ const LARGEST: u64 = 256 * 1024 * 1024;
 
 /// Why a worktree could not be tied to its repository.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum LinkError {
     /// The directory of the worktree's metadata could not be made.
     #[error("create {path}")]

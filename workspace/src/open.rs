@@ -10,7 +10,6 @@ use crate::code::Code;
 
 /// Why a directory could not be opened.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum OpenError {
     /// The path does not start with a slash.
     #[error("{path} is relative: its meaning would depend on the working directory of the daemon")]

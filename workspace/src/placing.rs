@@ -16,7 +16,6 @@ const DRAFT: &str = ".supervisor-draft";
 
 /// Why a file could not be placed.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum PlacingError {
     /// The directory itself could not be opened.
     #[error("the directory cannot be opened: {0}")]

@@ -15,7 +15,6 @@ use crate::tree;
 
 /// Why a scratch directory could not be prepared.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum ScratchError {
     /// The directory that holds all scratch directories could not be opened.
     #[error("open the directory of scratch workspaces")]

@@ -26,7 +26,6 @@ pub enum WorkspaceSpec {
 
 /// Why a text is no [`WorkspaceSpec`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum SpecError {
     /// The word before the colon is unknown.
     #[error("unknown workspace kind {kind:?}")]

@@ -15,7 +15,6 @@ use crate::removal::Removal;
 
 /// Why a tree could not be removed.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum TreeError {
     /// The directory that holds the tree could not be opened.
     #[error("open the directory that holds the workspace")]

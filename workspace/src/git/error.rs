@@ -7,7 +7,6 @@ use crate::open::OpenError;
 
 /// Why a repository could not be used.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum GitError {
     /// The path could not be opened as a directory.
     #[error("open the repository")]

@@ -7,7 +7,6 @@ use crate::irregular::Irregular;
 
 /// Why a whole repository could not be read, copied or made.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum RepositoryError {
     /// Nothing at the path can be opened as a repository.
     #[error("open the git repository at {path}")]

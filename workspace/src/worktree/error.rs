@@ -12,7 +12,6 @@ use crate::tree::TreeError;
 
 /// Why a worktree could not be prepared, examined or removed.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum WorktreeError {
     /// The repository is missing, unusable or refuses.
     #[error(transparent)]

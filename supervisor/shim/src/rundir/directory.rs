@@ -31,7 +31,6 @@ const HEARTBEAT: &str = "heartbeat";
 
 /// Why a run directory could not be used.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum RunDirError {
     /// The directory could not be made.
     #[error("create the run directory {path}")]

@@ -62,7 +62,6 @@ impl Keyed {
 
 /// Why nothing was passed to the terminal of a run.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum NotKeyed {
     /// More was passed than its worker has read.
     #[error("its worker does not read what is typed")]
