@@ -1,4 +1,4 @@
-//! The life of the daemon: lock, recovery, doors, loop, shutdown.
+//! Life of the daemon: takes the lock, recovers runs, opens listeners, runs the owner loop, shuts down.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -50,12 +50,12 @@ use crate::roster::Roster;
 use crate::service::{Listener as _, Mode, Service};
 use crate::telemetry::Tracer;
 
-/// How long a start waits for a command that owns the root.
+/// Longest wait for a command that owns the root at the start.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long answers that are under way may take at the end.
+/// Time that replies in progress get at the end.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// Runs the daemon of a root. Returns when every task of its own has ended; shims may go on.
+/// Runs the daemon of a root. Returns once all of its own tasks have ended; shims may outlive it.
 pub(crate) async fn run(
     root: Root,
     extent: Extent,
@@ -71,7 +71,7 @@ pub(crate) async fn run(
     go_first(extent);
     let settings = Config::load_for_daemon(&root, extent == Extent::Ending)?;
     install_binary(&root)?;
-    // The probe has ended before the daemon changes its group.
+    // The probe's process ends before the daemon moves itself into another cgroup.
     let support = detect_support().await?;
     let (cgroups, Handed { controllers, gap }) = serve_cgroups(&root, extent);
     let support = support.with_controllers(controllers);
@@ -110,7 +110,7 @@ pub(crate) async fn run(
         tuning,
     });
     let mut dispatcher = Dispatcher::new(boards.clone(), extent, service.config());
-    // Before the look at what runs: what a shim reports after that look is heard.
+    // Listens before it looks at the live runs, so that no report of a shim is missed.
     listen_to_shims(&context, &root, &served, &stop)?;
     let made = sockets::files(&root);
     recover_all(&context, &boards, &mut dispatcher)?;
@@ -134,7 +134,7 @@ pub(crate) async fn run(
     context.refill();
     ready();
     let open = || {
-        // The door that was bound first goes on, and has the bell.
+        // The first listener stays open, and accepts the self-probe.
         let (listeners, _) = Listeners::bind(&root, Sockets::Unix, OperatorSocket::Free)?;
         listeners
             .serve(&doorway, &doors)
@@ -143,12 +143,13 @@ pub(crate) async fn run(
     };
     let outcome = tokio::select! {
         outcome = own((&context, &link), &mut dispatcher, roster, inbox, &mut notices) => outcome,
-        // It is dropped when the loop has ended: then the sockets go.
+        // The future is dropped when the loop has ended, and removes the socket files.
         never = sockets::keep(&root, made, open) => match never {},
         never = doors.keep() => match never {},
     };
+    // Asked before the survivors are ended, because the answer describes the pass itself.
     let waiting = left_waiting(&context, &dispatcher, extent);
-    // The manager waits for the end from now on, and for no sign.
+    // The service manager waits for the end from now on, and expects no more signs of life.
     drop(signs);
     notices.stopping();
     end_survivors(&context, dispatcher.survivors()).await;
@@ -161,7 +162,7 @@ pub(crate) async fn run(
         drop(lock);
         return outcome.map(|()| waiting);
     }
-    // Claims and starts of those runs may still be under way on other threads. They end with the process, and so does
+    // Claims and starts of those runs may still be in progress on other threads. They end with the process, and so must
     // the lock: another daemon must not look at the runs before.
     std::mem::forget(lock);
     match (extent, outcome) {
@@ -170,7 +171,7 @@ pub(crate) async fn run(
     }
 }
 
-/// What the doors of a root lead to. A defect of its settings is remembered, for `status` to name.
+/// Makes the service of a root. Remembers a defect of its settings, so that `status` names it.
 fn serve_root(
     root: &Root,
     (config, defect): (Config, Option<Defect>),
@@ -185,7 +186,7 @@ fn serve_root(
     service
 }
 
-/// Starts what a daemon does beside its boards: messages, plugins, bridges and doors of their own.
+/// Starts the tasks beside the boards: message delivery, plugins, bridges and extra listeners.
 fn serve_beside(link: &OwnerLink, doorway: &Doorway, beside: Vec<Beside>, own_doors: Vec<OwnDoor>) {
     let (service, served, stop) = (&doorway.service, &doorway.tasks, &doorway.stop);
     served.spawn(notify::deliver(Arc::clone(service), link.plugins().clone(), stop.clone()));
@@ -199,7 +200,8 @@ fn serve_beside(link: &OwnerLink, doorway: &Doorway, beside: Vec<Beside>, own_do
     served.spawn(plugins::deliver(Arc::clone(service), link.plugins().clone(), stop.clone()));
 }
 
-/// Who listens on the operator's socket. What ends the rest of a dead daemon needs none, and leaves a service manager its own.
+/// Returns the owner of the operator's socket. A daemon that only ends the runs of a dead one needs no socket, and
+/// leaves a service manager its own.
 fn operator_socket(root: &Root, extent: Extent) -> Result<OperatorSocket, Failure> {
     let path = root.operator_socket();
     match (manager_socket::find(&path)?, extent) {
@@ -208,7 +210,7 @@ fn operator_socket(root: &Root, extent: Extent) -> Result<OperatorSocket, Failur
     }
 }
 
-/// By what the runs reach their board on this host.
+/// Returns the kind of socket by which runs reach their board on this host.
 fn sockets_of_runs(support: &policies::Support) -> Sockets {
     match support.board_access_kind() {
         policies::BoardKind::Socket => Sockets::Unix,
@@ -216,22 +218,23 @@ fn sockets_of_runs(support: &policies::Support) -> Sockets {
     }
 }
 
-/// Gives up what the daemon serves, and closes the boards. `managers` is the file of a socket that the service manager keeps.
+/// Stops serving, and closes the boards. `managers` identifies the socket file that the service manager keeps.
 async fn close(context: &Context, root: &Root, served: &TaskTracker, managers: Option<(u64, u64)>) {
     let begun = context.service.begun();
     served.close();
     begun.close();
-    // Watchers may hang on to their connections; they see them closed when the process ends. A verb whose caller has gone still finishes.
+    // Watchers may keep their connections; they see them closed when the process ends. A verb whose caller has gone
+    // still finishes.
     let all = async { tokio::join!(served.wait(), begun.wait()) };
     drop(tokio::time::timeout(FAREWELL, all).await);
     context.host.leave();
     sockets::remove(root, managers);
     let service = Arc::clone(&context.service);
-    // It says itself what it could not do.
+    // `close` logs its own failures.
     drop(tokio::task::spawn_blocking(move || service.close()).await);
 }
 
-/// The first events: every board is looked at, and who is to end what is left is stopped at once.
+/// Queues the first events: a read of every board, and a stop at once if the daemon is only to end runs.
 async fn begin(link: &OwnerLink, boards: &[BoardName], extent: Extent) {
     for name in boards {
         link.board_changed(name);
@@ -242,7 +245,7 @@ async fn begin(link: &OwnerLink, boards: &[BoardName], extent: Extent) {
     }
 }
 
-/// Without the larger share, the daemon waits for a processor as long as a worker does.
+/// Raises the daemon's CPU share. Without it, the daemon waits for a processor as long as a worker does.
 fn go_first(extent: Extent) {
     if extent != Extent::Forever {
         return;
@@ -252,7 +255,7 @@ fn go_first(extent: Extent) {
     }
 }
 
-/// Ends the runs of boards that are not served, where this daemon ends all its workers.
+/// Ends the runs of boards that are not served, if this daemon ends all its workers.
 async fn end_unserved(context: &Arc<Context>, dispatcher: &Dispatcher) -> Result<(), Failure> {
     let Some(reason) = dispatcher.ends_all() else { return Ok(()) };
     let left = unserved::end_all(context, reason).await;
@@ -273,7 +276,8 @@ fn cut_short() -> Failure {
         .hint("the runs continue; the next daemon or dispatch takes them over")
 }
 
-/// The shims that wait for a run. A pass ends with its last run, and nothing would come for a shim that waits.
+/// Makes the pool of shims that wait for a run. A pass gets none: it ends with its last run, and a waiting shim would
+/// be left without one.
 fn spares_of(extent: Extent, cgroups: Option<&Cgroups>) -> Spares {
     match extent {
         Extent::Forever => Spares::kept(cgroups),
@@ -281,7 +285,7 @@ fn spares_of(extent: Extent, cgroups: Option<&Cgroups>) -> Spares {
     }
 }
 
-/// What the doors lead to.
+/// Makes the state that all listeners share.
 fn doorway(
     service: &Arc<Service>,
     surface: Surface,
@@ -298,7 +302,8 @@ fn doorway(
     })
 }
 
-/// The groups of the root's runs, and what is handed on to them. Who starts no run makes none.
+/// Sets up the cgroups of the root's runs, and the controllers delegated to them. A daemon that starts no run makes
+/// none.
 fn serve_cgroups(root: &Root, extent: Extent) -> (Result<Cgroups, String>, Handed) {
     if extent == Extent::Ending {
         return (Err("no run is started".to_owned()), Handed::default());
@@ -309,7 +314,7 @@ fn serve_cgroups(root: &Root, extent: Extent) -> (Result<Cgroups, String>, Hande
     }
 }
 
-/// What a run needs to know of this host and of its daemon.
+/// Makes the record of this host and its daemon that runs need.
 async fn make_host(
     root: &Root,
     support: policies::Support,
@@ -341,7 +346,7 @@ async fn make_host(
     })
 }
 
-/// Takes the root's lock. Another daemon is refused to at once; a command that works offline is done in a moment.
+/// Takes the root's lock. Fails at once if another daemon has it; waits for an offline command, which is soon done.
 async fn own_root(root: &Root, extent: Extent) -> Result<OwnerLock, Failure> {
     let role = match extent {
         Extent::Forever => Role::Daemon,
@@ -361,12 +366,12 @@ async fn own_root(root: &Root, extent: Extent) -> Result<OwnerLock, Failure> {
             )
             .hint("supervisor status shows it; one root has one daemon"));
         }
-        // Nothing announces a free lock.
+        // The kernel announces no free lock, so this polls.
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
-/// Takes over what runs, and sweeps the cgroups of runs that are over.
+/// Adopts live runs, and sweeps the cgroups of ended ones.
 fn recover_all(
     context: &Arc<Context>,
     boards: &[BoardName],
@@ -387,7 +392,7 @@ fn recover_all(
     if let Ok(cgroups) = &context.host.cgroups
         && !service.refuses_any()
     {
-        // The runs of a board that is not served cannot be told from those that are over.
+        // Live and ended runs of a board that is not served cannot be told apart, so nothing is swept.
         cgroups.sweep(&live);
     }
     if !service.refuses_any() {
@@ -396,8 +401,8 @@ fn recover_all(
     Ok(())
 }
 
-/// Opens every board. One that is damaged is not served, and those that are whole do not suffer from it; a pass that
-/// ends by itself has nobody to read the log, so it is refused as a whole.
+/// Opens every board. A daemon does not serve a damaged board, and serves the others. A pass is refused as a whole,
+/// because its caller does not read the log.
 fn open_boards(service: &Service, extent: Extent) -> Result<Vec<BoardName>, Failure> {
     let mut names = service.board_names()?;
     if !names.contains(&BoardName::default()) {
@@ -426,7 +431,7 @@ fn listen_to_signals(link: &OwnerLink, tasks: &TaskTracker, stop: &CancellationT
     let (link, stop) = (link.clone(), stop.clone());
     tasks.spawn(async move {
         loop {
-            // Cancel-safe: a signal that is not taken is still pending in its stream.
+            // Cancel-safe: an unread signal stays pending in its stream.
             let event = tokio::select! {
                 _ = terminate.recv() => Event::Interrupted,
                 _ = interrupt.recv() => Event::Interrupted,

@@ -7,7 +7,7 @@
 //!   signals ─┘
 //! ```
 //!
-//! It has two rooms, and `owner` names `run` but not the other way round (`tests/house.rs`); `simulation` tests both:
+//! It has two rooms: `owner` names `run`, but not the other way round (`tests/house.rs`). `simulation` tests both:
 //!
 //! ```text
 //!   owner   the owner loop, and the rules by which it decides
@@ -15,8 +15,9 @@
 //!   run     the life of one run, from the claim to the end by proof
 //! ```
 //!
-//! `lifetime` puts them together, and `watchdog` tells the service manager that all of it moves; what they need of the host is `crate::host`. Life is watched with pidfds. A task is claimable again only after `finish_run`, and that is
-//! called only with proof that nothing of the run is left (`run/settle.rs`).
+//! `lifetime` puts them together, and `watchdog` tells the service manager that all of it moves. `crate::host` gives
+//! them access to the host. Processes are watched with pidfds. A task becomes claimable again only after `finish_run`,
+//! which is called only with proof that nothing of the run is left (`run/settle.rs`).
 
 mod lifetime;
 mod owner;

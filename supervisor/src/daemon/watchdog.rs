@@ -1,7 +1,7 @@
-//! The signs of life for the service manager (`WatchdogSec=`): one each time that every component of the daemon has moved since the last.
+//! Sends signs of life to the service manager (`WatchdogSec=`), each after every component of the daemon has moved.
 //!
-//! Each component is asked for a small thing that only a component which moves can do. An idle daemon has no other way to tell that it
-//! is not stuck. Without a manager that waits for signs nothing is asked.
+//! Each component gets a small request that only a moving component can answer. An idle daemon cannot otherwise show
+//! that it is not stuck. Nothing is asked if no service manager expects signs.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -25,21 +25,21 @@ use crate::host::readiness::{noticed, readable};
 use crate::host::service_link::ServiceLink;
 use crate::service::{BoardHandle, Service};
 
-/// How many signs there are in the time in which one must come.
+/// Number of signs per watchdog interval.
 const SIGNS: u32 = 4;
-/// The pause between two looks at a job of a board that takes longer than others.
+/// Interval between two looks at a long job of a board's writer.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What must move for a sign of life.
+/// A component that must move before a sign of life is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Component {
-    /// Decides about events.
+    /// Decides on events.
     OwnerLoop,
-    /// Commit to the boards.
+    /// Commits to the boards.
     Writers,
-    /// Notices that processes have ended, and has threads that settle it.
+    /// Notices ended processes, and has threads to process their end.
     Reaper,
-    /// Answers the operator.
+    /// Responds to the operator.
     Door,
 }
 
@@ -57,16 +57,16 @@ impl Component {
     }
 }
 
-/// What the watchdog finds.
+/// Result of one round of requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Sign {
-    /// Each component has moved since the last one.
+    /// Each component has moved since the last sign.
     Life,
-    /// These have not moved for half the time in which a sign must come.
+    /// These components have not moved for half the watchdog interval.
     Late(BTreeSet<Component>),
 }
 
-/// The ways by which each component is asked.
+/// Access to each component.
 #[derive(Debug)]
 struct Probes {
     link: OwnerLink,
@@ -75,14 +75,14 @@ struct Probes {
     bell: Bell,
 }
 
-/// Sends signs of life until what is returned is dropped; none where the service manager waits for none.
+/// Sends signs of life until the returned handle is dropped. None if the service manager expects no signs.
 pub(super) fn start(
     link: &OwnerLink,
     service: &Arc<Service>,
     bell: Bell,
 ) -> io::Result<Option<AbortOnDropHandle<Infallible>>> {
     let Some(interval) = ServiceLink::watchdog() else { return Ok(None) };
-    // Made once: where descriptors run out, the daemon waits for some and is not stuck.
+    // Made once: a daemon that has run out of descriptors waits for some, and is not stuck.
     let ripple = readable(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?)?;
     let probes = Arc::new(Probes { link: link.clone(), service: Arc::clone(service), ripple, bell });
     let notices = ServiceLink::find();
@@ -119,6 +119,7 @@ async fn watch<F: Future<Output = ()> + Send + 'static>(
             });
         }
         let mut still = BTreeSet::from(Component::ALL);
+        // A late component is reported, then awaited: without it no sign may be sent.
         if tokio::time::timeout(interval / 2, all_moved(&mut asked, &mut still)).await.is_err() {
             tell(Sign::Late(still.clone()));
             all_moved(&mut asked, &mut still).await;
@@ -128,14 +129,14 @@ async fn watch<F: Future<Output = ()> + Send + 'static>(
     }
 }
 
-/// Returns when none is left that has not moved. Cancel-safe: who has moved is no longer in `still`.
+/// Returns when all components have moved. Cancel-safe: a component that has moved is removed from `still` at once.
 async fn all_moved(asked: &mut JoinSet<Component>, still: &mut BTreeSet<Component>) {
     while !still.is_empty() {
         match asked.join_next().await {
             Some(Ok(component)) => {
                 still.remove(&component);
             }
-            // What has panicked has not moved.
+            // A component whose request panicked has not moved.
             Some(Err(_)) => {}
             None => pending().await,
         }
@@ -143,7 +144,7 @@ async fn all_moved(asked: &mut JoinSet<Component>, still: &mut BTreeSet<Componen
 }
 
 impl Probes {
-    /// Returns when a component has moved.
+    /// Returns when a component has moved; never if it cannot.
     async fn moved(&self, component: Component) {
         let moved = match component {
             Component::OwnerLoop => self.link.ask(Event::Beat).await.is_ok(),
@@ -164,8 +165,8 @@ impl Probes {
         }
     }
 
-    /// Returns when the operator's door has answered. Where descriptors run out no connection can be made: the daemon waits
-    /// for some, and to start anew gives it none.
+    /// Returns when the operator's listener has responded. Also returns when no descriptors are left for a connection:
+    /// the daemon waits for some, and a restart would not provide any.
     async fn answers(&self) {
         while let Err(error) = self.bell.ring().await {
             let code = error.raw_os_error().map(Errno::from_raw);
@@ -176,7 +177,7 @@ impl Probes {
         }
     }
 
-    /// Goes the way of the end of a process: a descriptor is noticed, and a thread that may block takes it up.
+    /// Takes the path of a process's end: a descriptor becomes readable, and a blocking thread handles it.
     async fn reaps(&self) -> io::Result<()> {
         rustix::io::write(self.ripple.get_ref(), &1_u64.to_ne_bytes())?;
         let mut ready = noticed(&self.ripple).await?;
@@ -186,8 +187,8 @@ impl Probes {
     }
 }
 
-/// Returns when the writer of a board has taken a turn, or goes on with a job that takes long, such as an import. That a board
-/// cannot be written is an answer too.
+/// Returns when a board's writer has run a job, or makes progress with a long one such as an import. Also returns when
+/// the board cannot be written.
 async fn writer_moved(board: &BoardHandle) {
     let Ok(writer) = board.writer() else { return };
     let before = writer.steps();
@@ -195,7 +196,7 @@ async fn writer_moved(board: &BoardHandle) {
     writer.submit(
         |_| Ok(()),
         move |_| {
-            // Who asked may have had its answer by then.
+            // The caller may already have returned because of the writer's progress.
             done.send(()).ok();
         },
     );
@@ -216,7 +217,7 @@ mod tests {
 
     const INTERVAL: Duration = Duration::from_secs(30);
 
-    /// The signs of ten intervals, in which one component at most is stuck.
+    /// Returns the signs of ten intervals in which at most one component is stuck.
     async fn signs(stuck: Option<Component>) -> Vec<Sign> {
         let signs = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&signs);

@@ -1,4 +1,4 @@
-//! What the owner loop reads of a board, and the actions that it decides on.
+//! Input of the owner loop from a board, and the actions that the loop decides on.
 
 use kernel::{BoardName, Candidate, Hold, Run, TaskId, Timestamp};
 use shim::rundir::StopRequest;
@@ -11,56 +11,56 @@ use crate::daemon::run::key::TaskKey;
 use crate::daemon::run::live::ShimHandle;
 use crate::failure::Failure;
 
-/// What a board has to do.
+/// Pending work of a board, beside its live runs.
 #[derive(Debug)]
 pub(crate) struct BoardWork {
-    /// Tasks that may start, in the order in which they should, each with what it takes.
+    /// Tasks that may start, in order of start, each with its resource claim.
     pub(in crate::daemon) admitted: Vec<(Candidate, Claim)>,
-    /// Whether others could start but for what runs or broke.
+    /// True if more tasks could start without the live runs and the failures.
     pub(in crate::daemon) left: bool,
-    /// Whether something could start but for the memory or the load of the host.
+    /// True if a task waits only for memory, load or pressure of the host.
     pub(in crate::daemon) lacks_headroom: bool,
-    /// How many tasks with an assignee are ready, those that may start included.
+    /// Number of ready tasks with an assignee, including those that may start.
     pub(in crate::daemon) ready: u64,
-    /// Tasks whose assignee names no lane here, with that in words, where it is not noted yet.
+    /// Tasks whose assignee names no lane here, with the reason as text, if not recorded yet.
     pub(in crate::daemon) unknown: Vec<(TaskId, String)>,
-    /// From when on to look for such tasks the next time.
+    /// Time from which the next read searches for such tasks.
     pub(in crate::daemon) noted: Timestamp,
-    /// Runs that are to be ended.
+    /// Runs to be ended.
     pub(in crate::daemon) to_stop: Vec<Run>,
-    /// The breakers that the board keeps.
+    /// Breakers that the board stores.
     pub(in crate::daemon) breakers: Vec<Hold>,
-    /// When the board next wants to be woken.
+    /// Next time at which the board has something to promote.
     pub(in crate::daemon) next_wake: Option<Timestamp>,
 }
 
-/// What the loop is to do.
+/// An action for the loop to carry out.
 #[derive(Debug)]
 pub(in crate::daemon) enum Action {
-    /// Read what a board has to do beside what runs, and send it as an event. The time is from when on tasks are looked
-    /// for whose assignee is no lane.
+    /// Read the pending work of a board, and send it as an event. The time is the start of the search for tasks whose
+    /// assignee is no lane.
     Read(BoardName, Box<Room>, Timestamp),
-    /// Let a board promote what is due.
+    /// Let a board promote the tasks that are due.
     Wake(BoardName),
-    /// Serve a board no more.
+    /// Stop serving a board.
     Withdraw(BoardName, Failure),
     /// Run a task.
     Start(BoardName, Box<Attempt>),
-    /// Give up the start of a run that has no shim yet.
+    /// Give up the start of a run without a shim.
     GiveUp(TaskKey),
     /// Ask a shim to end its run.
     Stop(TaskKey, ShimHandle, StopRequest),
-    /// Record that nothing here can run a task.
+    /// Record on a task that nothing here can run it.
     NoteNonspawnable(TaskKey, String),
-    /// Have a board keep a breaker, or keep it no more.
+    /// Store a breaker on a board, or remove it.
     Keep(BoardName, Kept),
     /// Set the timer.
     Arm(Option<Timestamp>),
-    /// Tell the person at the terminal.
+    /// Print a message on the daemon's terminal.
     Say(String),
-    /// Begin the time limit of a drain.
+    /// Start the time limit of a drain.
     LimitDrain,
-    /// Read the configuration.
+    /// Reload the configuration.
     Reload,
     /// End the loop.
     Finish,

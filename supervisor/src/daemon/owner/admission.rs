@@ -1,4 +1,5 @@
-//! What runs take, and what keeps a task from starting beside them. The only place that counts slots.
+//! Resource claims of runs, and the limits that keep a task from starting beside them. The only place that counts
+//! slots.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -13,15 +14,15 @@ use crate::daemon::run::environment::{Environment, Needs};
 use crate::daemon::run::key::TaskKey;
 use crate::roster::{Roster, Share};
 
-/// How many worktrees of one tenant are made at the same time.
+/// Limit on the worktrees of one tenant that are prepared at the same time.
 const PREPARING: usize = 2;
 
-/// What a task asks for that decides what it takes.
+/// Fields of a task that decide its resource claim.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<'a> {
     pub(crate) policy: Option<&'a str>,
     pub(crate) workspace: &'a str,
-    /// The pools that it names itself.
+    /// Pools that the task itself names.
     pub(crate) pools: &'a BTreeSet<Pool>,
 }
 
@@ -31,40 +32,40 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// What a task takes while it runs.
+/// Resource claim of a task: the limited resources that it takes while it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Claim {
     pub(in crate::daemon) key: TaskKey,
     pub(in crate::daemon) tenant: Option<Tenant>,
     pub(in crate::daemon) profile: Option<Profile>,
-    /// Its lane, the pools of which it takes a place, and how many of its profile and of its lane may run at once by the files
-    /// of these.
+    /// Lane, pools, and the limits on concurrent runs from the files of profile and lane.
     pub(in crate::daemon) share: Share,
-    /// The place that it needs for itself: the directory of a `dir` workspace, as it is named. A name that leads through a
-    /// symbolic link is refused at creation and at the start, and a look at the file system could wait for one that does
-    /// not answer.
+    /// Directory of a `dir` workspace, which the task needs for itself, as named. A name that leads through a symbolic
+    /// link is refused at creation and at the start. A look at the file system could block on one that does not
+    /// respond.
     pub(in crate::daemon) place: Option<PathBuf>,
-    /// What it needs in common with other tasks; none where nothing is known of its profile.
+    /// Environments that it shares with other tasks; none if its profile is not known.
     pub(in crate::daemon) needs: Option<Needs>,
-    /// The repository in which its worktree has still to be made ready.
+    /// Repository in which its worktree must still be prepared.
     pub(in crate::daemon) preparing: Option<PathBuf>,
-    /// How much of what is limited it takes.
+    /// Limited resources that it counts for.
     pub(in crate::daemon) weight: Weight,
 }
 
-/// How much of what is limited a task takes.
+/// Limited resources that a claim counts for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::daemon) enum Weight {
-    /// A slot, and its place.
+    /// A slot, its directory and its pools.
     Slot,
-    /// Its place, and its places of pools: nobody knows whether anything of it still runs.
+    /// Its directory and its pools only, because it is not known whether any of its processes still runs.
     PlaceAlone,
-    /// A slot of questions that are this deep, and its place: the run that waits for its answer has a slot of another depth.
+    /// A slot for questions of this depth, its directory and its pools. The run that waits for its answer has a slot of
+    /// another depth.
     Question(u32),
 }
 
 impl Weight {
-    /// The slots that it takes one of, by depth: 0 are those of tasks, which are no questions.
+    /// Returns the depth of the slots it takes one of; 0 for tasks that are not questions.
     fn depth(self) -> Option<u32> {
         match self {
             Weight::Slot => Some(0),
@@ -74,17 +75,18 @@ impl Weight {
     }
 }
 
-/// The number of slots at each depth, of the number of slots for tasks.
+/// Returns the number of slots at a depth, for `cap` slots for tasks.
 ///
-/// A question takes none of the slots of who waits for it: were it to wait for one, both could wait for each other. Each depth has its
-/// own, half as many as there are for tasks and at least one. Those of the deepest depth ask nobody and come to their end, so those above them
-/// do as well; and what a tenant or a profile may run at once is at most twice its cap, or three where that is 1.
+/// A question takes no slot from the run that waits for it: otherwise both could wait for each other. Each depth has
+/// its own slots: half as many as for tasks, and at least one. Runs of the deepest depth ask no questions and so come
+/// to their end, and with them those above. So a tenant or a profile runs at most twice its cap at once, or three if
+/// the cap is 1.
 fn slots(cap: usize, depth: u32) -> usize {
     if depth == 0 { cap } else { (cap / 2).max(1) }
 }
 
 impl Claim {
-    /// What a candidate takes.
+    /// Makes the claim of a candidate.
     pub(crate) fn of(board: &BoardName, candidate: &Candidate, known: (&Roster, &Config)) -> Self {
         let key = TaskKey { board: board.clone(), task: candidate.task.clone() };
         let who = (candidate.tenant.clone(), Some(candidate.assignee.clone()));
@@ -96,8 +98,8 @@ impl Claim {
         Self::new(key, who, asked, known)
     }
 
-    /// What a task takes: of a tenant and for a profile, with what it asks for. Looks at no
-    /// file: one that does not answer would hold up all others.
+    /// Makes the claim of a task of a tenant and a profile. Looks at no file: a file system that does not respond would
+    /// hold up all other tasks.
     pub(crate) fn new(
         key: TaskKey,
         (tenant, profile): (Option<Tenant>, Option<Profile>),
@@ -110,7 +112,7 @@ impl Claim {
         Self::taking(key, (tenant, profile), workspace, (needs, share))
     }
 
-    /// What a task takes of which it is known what it needs, and what it takes of what is limited.
+    /// Makes the claim of a task with known environments and limits.
     pub(in crate::daemon) fn taking(
         key: TaskKey,
         (tenant, profile): (Option<Tenant>, Option<Profile>),
@@ -125,28 +127,28 @@ impl Claim {
         Claim { key, tenant, profile, share, place, needs, preparing, weight: Weight::Slot }
     }
 
-    /// The environments that it depends on.
+    /// Returns the environments that it depends on.
     pub(in crate::daemon) fn environments(&self) -> impl Iterator<Item = &Environment> {
         self.needs.iter().flat_map(Needs::all)
     }
 
-    /// The same for the task of a question that is so deep; for none where it is no question.
+    /// Turns it into the claim of a question of this depth; unchanged without a depth.
     pub(in crate::daemon) fn for_question(self, depth: Option<u32>) -> Self {
         Claim { weight: depth.map_or(self.weight, Weight::Question), ..self }
     }
 
-    /// What a run takes that has its workspace already.
+    /// Turns it into the claim of a run whose workspace is ready.
     pub(in crate::daemon) fn prepared(self) -> Self {
         Claim { preparing: None, ..self }
     }
 }
 
-/// Why a task may not start now.
+/// Reason why a task may not start now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
-    /// In words.
+    /// Reason as text.
     pub(crate) why: Box<Waiting>,
-    /// What else it keeps from starting.
+    /// Other tasks that have the same reason.
     pub(crate) reach: Reach,
 }
 
@@ -156,17 +158,17 @@ impl Refusal {
     }
 }
 
-/// What is taken.
+/// Resources in use.
 #[derive(Clone, Debug, Default)]
 pub(in crate::daemon) struct Tally {
     keys: BTreeSet<TaskKey>,
-    /// What is taken at each depth: of all, of each tenant, of each profile and of each lane.
+    /// Slots in use at each depth: in all, and by tenant, profile and lane.
     total: BTreeMap<u32, usize>,
     tenants: BTreeMap<(u32, Tenant), usize>,
     profiles: BTreeMap<(u32, Profile), usize>,
     lanes: BTreeMap<(u32, Profile), usize>,
     pools: BTreeMap<Pool, usize>,
-    /// How many places of pools the runs of single tenants have.
+    /// Places of pools in use by tenant.
     pools_of: BTreeMap<(Tenant, Pool), usize>,
     places: BTreeMap<PathBuf, (TaskKey, Option<Tenant>)>,
     preparing: BTreeMap<PathBuf, (TaskKey, Option<Tenant>)>,
@@ -174,7 +176,7 @@ pub(in crate::daemon) struct Tally {
 }
 
 impl Tally {
-    /// What these take together.
+    /// Adds up claims.
     pub(in crate::daemon) fn of<'a>(running: impl IntoIterator<Item = &'a Claim>) -> Self {
         let mut tally = Tally::default();
         for claim in running {
@@ -188,7 +190,7 @@ impl Tally {
         if let Some(place) = &claim.place {
             self.places.insert(place.clone(), (claim.key.clone(), claim.tenant.clone()));
         }
-        // What may still run may still use them.
+        // Pools count for a claim without a slot too, because its processes may still use them.
         for pool in &claim.share.pools {
             *self.pools.entry(pool.clone()).or_default() += 1;
             if let Some(tenant) = &claim.tenant {
@@ -212,12 +214,12 @@ impl Tally {
         }
     }
 
-    /// Whether every slot of tasks is taken.
+    /// True if every slot for tasks is taken.
     pub(in crate::daemon) fn is_full(&self, limits: &Limits) -> bool {
         self.total_at(0) >= limits.total()
     }
 
-    /// How many tasks of a profile run that are no questions.
+    /// Returns the number of running tasks of a profile, without questions.
     pub(in crate::daemon) fn of_profile(&self, profile: &Profile) -> usize {
         self.of_profile_at(0, profile)
     }
@@ -230,7 +232,7 @@ impl Tally {
         self.profiles.get(&(depth, profile.clone())).copied().unwrap_or_default()
     }
 
-    /// How many places of each pool are taken, of those that there are and of those that runs have.
+    /// Returns the use of each pool that is configured or in use.
     pub(in crate::daemon) fn pools(&self, pools: &Pools) -> Vec<PoolUse> {
         let names: BTreeSet<&Pool> = pools.keys().chain(self.pools.keys()).collect();
         let pool_use = |name: &Pool| PoolUse {
@@ -241,7 +243,7 @@ impl Tally {
         names.into_iter().map(pool_use).collect()
     }
 
-    /// Why a task may not start beside what is taken.
+    /// Returns the reason why a task may not start beside the resources in use.
     pub(in crate::daemon) fn refusal(&self, claim: &Claim, config: &Config) -> Option<Refusal> {
         if self.keys.contains(&claim.key) {
             return Some(Refusal::new(Reach::Task, Waiting::new(WaitingCode::Starting, "is being started")));
@@ -263,10 +265,10 @@ impl Tally {
         self.no_place(claim)
     }
 
-    /// Why there is no slot for a task.
+    /// Returns the exhausted limit on slots.
     fn no_slot(&self, claim: &Claim, depth: u32, limits: &Limits) -> Option<Refusal> {
         let of_questions = if depth == 0 { "" } else { " for questions" };
-        // A cap that was lowered can be lower than what runs.
+        // More than the cap may run, because the cap can have been lowered since.
         let full = |taken: usize, cap: usize, of: &str, key: &str| {
             let cap = slots(cap, depth);
             let verb = if taken == 1 { "is" } else { "are" };
@@ -300,8 +302,8 @@ impl Tally {
         None
     }
 
-    /// Why there is no place for a task in a pool of its own, of its profile or of its lane, and in which. A question needs one as every run does: there are no
-    /// more of them than there are.
+    /// Returns the first full pool of a task, its profile or its lane, with the reason. Questions need a place like
+    /// every run, because places stand for a real resource.
     fn no_pool<'a>(&self, claim: &'a Claim, pools: &Pools) -> Option<(&'a Pool, String)> {
         let why = |pool: &Pool| {
             let taken = self.pools.get(pool).copied().unwrap_or_default();
@@ -313,13 +315,13 @@ impl Tally {
                 )),
             }
         };
-        // One of the profile's or the lane's first: it reaches further.
+        // Pools of the profile or the lane first: they affect more tasks.
         let (of_task, shared): (Vec<&Pool>, Vec<&Pool>) =
             claim.share.pools.iter().partition(|pool| claim.share.of_task.contains(*pool));
         shared.into_iter().chain(of_task).find_map(|pool| Some((pool, why(pool)?)))
     }
 
-    /// Why the tenant of a task has as many places of a pool as it may have, and of which.
+    /// Returns the first pool of which the task's tenant uses its full share, with the reason.
     fn no_pool_of_tenant<'a>(&self, claim: &'a Claim, config: &Config) -> Option<(&'a Pool, String)> {
         let tenant = claim.tenant.as_ref()?;
         let caps = &config.tenants.get(tenant)?.pools;
@@ -331,7 +333,7 @@ impl Tally {
         })
     }
 
-    /// Why somebody else has the place of a task.
+    /// Returns the refusal if another run uses the task's directory.
     fn no_place(&self, claim: &Claim) -> Option<Refusal> {
         if let Some(place) = &claim.place
             && let Some((taken, (holder, tenant))) =
@@ -347,8 +349,8 @@ impl Tally {
         None
     }
 
-    /// Why no worktree is made for a task now. A start in a repository that makes git wait holds its slot until it is given
-    /// up, so there is one in each repository at a time, and few of one tenant.
+    /// Returns the reason why no worktree is prepared for a task now. A git process that hangs holds its slot until the
+    /// start is given up. So each repository prepares one worktree at a time, and each tenant only a few.
     fn unprepared(&self, claim: &Claim) -> Option<String> {
         let repository = claim.preparing.as_ref()?;
         if let Some((holder, tenant)) = self.preparing.get(repository) {
@@ -361,12 +363,12 @@ impl Tally {
     }
 }
 
-/// Whether one of two paths is the other, or lies in it.
+/// True if two paths are the same, or one lies within the other.
 fn overlap(one: &Path, other: &Path) -> bool {
     one.starts_with(other) || other.starts_with(one)
 }
 
-/// A task as the owner of another one may know it: one tenant learns nothing of another one's tasks.
+/// Names a task for the owner of another one. A tenant learns nothing of other tenants' tasks.
 fn named<'a>(holder: &'a TaskKey, tenant: Option<&Tenant>, asks: &Claim) -> &'a str {
     if tenant == asks.tenant.as_ref() { holder.task.as_str() } else { "a task of another tenant" }
 }

@@ -1,8 +1,8 @@
-//! What dispatch waits for when nothing will tell that it may go on: it tries again, at growing intervals.
+//! Waits for causes of failure whose end is not announced, and tries again at growing intervals.
 //!
-//! Four things can stop starts: the host or the board (everything waits), an environment (what needs it waits, see
-//! [`Environment`]), starts of a tenant that have died at once (its tasks wait), and a task alone. Each of the first three is tried by one
-//! start at a time, its probe.
+//! Four kinds of failure stop starts: of the host or the board (all tasks wait), of an environment (the tasks that need
+//! it wait, see [`Environment`]), several immediate deaths of a tenant's runs (its tasks wait), and of a single task.
+//! Each of the first three is tested by one start at a time, its probe.
 
 mod host;
 mod kept;
@@ -21,23 +21,23 @@ use crate::daemon::run::attempt::Charge;
 use crate::daemon::run::environment::Environment;
 use crate::daemon::run::key::TaskKey;
 
-/// The failures in a row after which the breaker of an environment is open: its board keeps it, also for the next daemon, and it is tried
-/// seldom.
+/// Number of failures in a row that open the breaker of an environment. Its board then stores it for later daemons, and
+/// probes are rare.
 const OPEN: u32 = 5;
-/// The most suspects that are remembered. A forgotten one trips its environment again, and is suspected again.
+/// Limit on the remembered candidates. A forgotten one trips its environment again, and becomes a candidate again.
 const SUSPECTS: usize = 4096;
 
-/// An environment that has failed to start a worker.
+/// State of an environment that has failed to start a worker.
 #[derive(Clone, Debug)]
 struct Breaker {
     wait: Wait,
-    /// The board that keeps it while it is open: that of the task whose start failed first.
+    /// Board that stores the breaker while it is open: the board of the task whose start failed first.
     board: BoardName,
-    /// Whether that board was seen to have it. A person who releases it there closes it.
+    /// True once a read has shown it on that board. From then on its absence there means that a person has released it.
     is_kept: bool,
-    /// Whose start failed last; none where an earlier daemon has seen it.
+    /// Task whose start failed last; none if an earlier daemon saw it.
     by: Option<TaskKey>,
-    /// Whose start tries it.
+    /// Task whose start is the probe.
     probe: Option<TaskKey>,
 }
 
@@ -46,55 +46,55 @@ impl Breaker {
         self.wait.times >= OPEN
     }
 
-    /// The command that has it tried at once, where it is open.
+    /// Returns the command that triggers a probe at once, if the breaker is open.
     fn release(&self, environment: &Environment) -> Option<String> {
         self.is_open().then(|| kept::release(&self.board, &environment.hold()))
     }
 }
 
-/// How much may be started now.
+/// Number of tasks that may start now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::daemon) enum Allowance {
-    /// Whatever is admitted.
+    /// All that are admitted.
     Everything,
-    /// One task, to see whether it works again.
+    /// One task, as a probe.
     OneProbe,
     Nothing,
 }
 
-/// An environment that is broken, for a person.
+/// A broken environment, for display.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Broken {
     pub(crate) what: String,
-    /// What it said when it was last tried.
+    /// Error of the last try.
     pub(crate) why: String,
-    /// When it is tried again; none while it is tried.
+    /// Time of the next try; none during a probe.
     pub(crate) until: Option<Timestamp>,
-    /// The command that has it tried at once, where its breaker is open.
+    /// Command that triggers a probe at once, if the breaker is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) release: Option<String>,
 }
 
-/// Why nothing, or not everything, is started.
+/// Failures that stop all or some starts.
 #[derive(Clone, Debug)]
 pub(in crate::daemon) struct Backoff {
-    /// A number from 0 to 1 at random.
+    /// Source of random numbers from 0 to 1.
     chance: fn() -> f64,
-    /// What stops every start.
+    /// Wait of all starts.
     pause: Option<Wait>,
-    /// Whether one task tries what the pause is about.
+    /// True while a task is the probe of that wait.
     is_probed: bool,
-    /// Shortages of the host in a row. What fails of one at the same moment is one.
+    /// Number of shortages of the host in a row. Failures at the same moment count once.
     shortages: u32,
-    /// What stops the tasks that need it.
+    /// Broken environments, whose tasks wait.
     broken: BTreeMap<Environment, Breaker>,
-    /// Tasks that failed in an environment which worked for another one after that.
+    /// Tasks that failed in an environment which then worked for another task: the task may be at fault.
     suspects: BTreeSet<TaskKey>,
-    /// What stops single tasks.
+    /// Waits of single tasks.
     deferred: BTreeMap<TaskKey, Wait>,
-    /// What stops the starts of a tenant because too many have died at once.
+    /// Breakers of tenants with several immediate deaths.
     host: HostBreakers,
-    /// Breakers that boards are to keep, or to keep no more.
+    /// Breakers that boards are to store, or to remove.
     kept: Vec<(BoardName, Kept)>,
 }
 
@@ -116,7 +116,7 @@ impl Default for Backoff {
 
 #[cfg(test)]
 impl Backoff {
-    /// The same with its numbers from elsewhere.
+    /// Replaces the source of random numbers.
     pub(in crate::daemon) fn drawing(self, chance: fn() -> f64) -> Self {
         Backoff { chance, ..self }
     }
@@ -127,15 +127,15 @@ impl Backoff {
         Wait::again(why, times, now, (self.chance)())
     }
 
-    /// The board cannot be read or written: this costs a try, so the next one is soon.
+    /// Records that the board cannot be read or written. A try costs little, so the next one is soon.
     pub(in crate::daemon) fn pause(&mut self, why: String, now: Timestamp) {
         self.pause = Some(self.wait(why, 0, now));
         self.is_probed = false;
     }
 
-    /// The host lacked something for a start. This costs a run each time, so the tries become rare.
+    /// Records that the host lacked a resource for a start. Each try costs a run, so they become rare.
     pub(in crate::daemon) fn shortage(&mut self, why: String, now: Timestamp) {
-        // What had begun before the pause has met what the pause is about.
+        // A start that began before the pause reports the same shortage again.
         if self.is_paused() && !self.is_probed {
             return;
         }
@@ -144,13 +144,13 @@ impl Backoff {
         self.shortages = self.shortages.saturating_add(1);
     }
 
-    /// A task could not start for a reason of its own.
+    /// Records that a task could not start for a reason of its own.
     pub(in crate::daemon) fn defer(&mut self, key: TaskKey, why: String, now: Timestamp) {
         let times = self.deferred.get(&key).map_or(0, |wait| wait.times);
         self.deferred.insert(key, self.wait(why, times, now));
     }
 
-    /// A start failed because of an environment.
+    /// Records that a start failed because of an environment.
     pub(in crate::daemon) fn trip(
         &mut self,
         environment: Environment,
@@ -172,8 +172,8 @@ impl Backoff {
         self.broken.insert(environment, Breaker { wait, board, is_kept, by: Some(by), probe: None });
     }
 
-    /// A command runs since `begun`: whatever had kept its start, and those of its environment, from working before is over. True if
-    /// something waited for that.
+    /// Records that a command runs since `begun`. So earlier failures of its start and its environments are over.
+    /// Returns true if a task waited for that.
     pub(in crate::daemon) fn started<'a>(
         &mut self,
         key: &TaskKey,
@@ -197,6 +197,7 @@ impl Backoff {
                 if breaker.is_open() {
                     self.kept.push((breaker.board, Kept::Closed(environment.hold())));
                 }
+                // The environment works for this task, so the fault may lie with the last one that failed in it.
                 if let Some(by) = breaker.by.filter(|by| by != key) {
                     if self.suspects.len() == SUSPECTS {
                         self.suspects.clear();
@@ -208,7 +209,7 @@ impl Backoff {
         freed
     }
 
-    /// A start has ended in whatever way: it tries no environment any more.
+    /// Records that a start has ended, in any way: it is no probe any more.
     pub(in crate::daemon) fn tried(&mut self, key: &TaskKey) {
         for breaker in self.broken.values_mut().filter(|breaker| breaker.probe.as_ref() == Some(key)) {
             breaker.probe = None;
@@ -216,18 +217,18 @@ impl Backoff {
         self.host.tried(key);
     }
 
-    /// To whom a failure of an environment is charged, if a task is started now.
+    /// Returns whom to charge for an environment's failure in a start of this task.
     pub(in crate::daemon) fn charge(&self, key: &TaskKey) -> Charge {
         if self.suspects.contains(key) { Charge::Task } else { Charge::Environment }
     }
 
-    /// Nothing is left to try.
+    /// Ends the pause, because no task is left as a probe.
     pub(in crate::daemon) fn rest(&mut self) {
         self.pause = None;
     }
 
-    /// Forgets what single tasks and environments waited for: the configuration is another one. What is open stays so, and is tried
-    /// at once.
+    /// Forgets the waits of single tasks and environments after a change of the configuration. Open breakers stay, and
+    /// are probed at once.
     pub(in crate::daemon) fn forget(&mut self) {
         self.deferred.clear();
         self.suspects.clear();
@@ -238,7 +239,7 @@ impl Backoff {
         self.host.try_now();
     }
 
-    /// Forgets what the tasks of a board waited for.
+    /// Forgets the waits of a board's tasks.
     pub(in crate::daemon) fn forget_board(&mut self, board: &BoardName) {
         self.deferred.retain(|key, _| &key.board != board);
         self.suspects.retain(|key| &key.board != board);
@@ -246,16 +247,17 @@ impl Backoff {
         self.host.forget_board(board);
     }
 
-    /// What a task waits for by itself, if it does.
+    /// Returns the task's own wait, if any.
     pub(in crate::daemon) fn deferral(&self, key: &TaskKey) -> Option<Waiting> {
         let wait = self.deferred.get(key)?;
         let until = wait.until?;
         Some(Waiting::new(WaitingCode::Retry, format!("waits for another try: {}", wait.why)).until(until))
     }
 
-    /// What a task waits for because something that it needs is broken. `probed` is what others try by now.
+    /// Returns the wait of a task for a broken environment that it needs. `probed` are the environments with a probe in
+    /// progress.
     ///
-    /// After the first failure another task may try at once: it tells a broken environment from a broken task.
+    /// After the first failure another task may try at once, which tells a broken environment from a broken task.
     pub(in crate::daemon) fn breakage<'a>(
         &self,
         key: &TaskKey,
@@ -279,7 +281,7 @@ impl Backoff {
         })
     }
 
-    /// Those of some environments that are broken.
+    /// Returns the broken ones of some environments.
     pub(in crate::daemon) fn broken_of<'a>(
         &self,
         needs: impl IntoIterator<Item = &'a Environment>,
@@ -287,7 +289,7 @@ impl Backoff {
         needs.into_iter().filter(|environment| self.broken.contains_key(environment)).cloned()
     }
 
-    /// A task that needs them is started: it tries what is broken of them.
+    /// Makes a starting task the probe of its broken environments.
     pub(in crate::daemon) fn try_environments<'a>(
         &mut self,
         key: &TaskKey,
@@ -310,7 +312,7 @@ impl Backoff {
         self.broken.iter().map(told).chain(self.host.broken()).collect()
     }
 
-    /// What every task waits for while nothing, or one task alone, is started.
+    /// Returns the wait of all tasks during a pause or a probe.
     pub(in crate::daemon) fn obstacle(&self) -> Option<Waiting> {
         let pause = self.pause.as_ref()?;
         let text = format!("waits for dispatch to resume: {}", pause.why);
@@ -321,7 +323,7 @@ impl Backoff {
         })
     }
 
-    /// How much may be started now.
+    /// Returns the number of tasks that may start now.
     pub(in crate::daemon) fn allowance(&self) -> Allowance {
         match &self.pause {
             None => Allowance::Everything,
@@ -330,12 +332,12 @@ impl Backoff {
         }
     }
 
-    /// Whether nothing is to be tried now.
+    /// True if no task may start now.
     pub(in crate::daemon) fn is_paused(&self) -> bool {
         matches!(self.allowance(), Allowance::Nothing)
     }
 
-    /// A probe is under way: no second one beside it.
+    /// Records a probe in progress, so that there is no second one.
     pub(in crate::daemon) fn probing(&mut self, now: Timestamp) {
         if let Some(pause) = &mut self.pause {
             pause.until = Some(after(now, FIRST));
@@ -343,27 +345,27 @@ impl Backoff {
         }
     }
 
-    /// Why nothing is started for now, where nothing is.
+    /// Returns the reason for a pause.
     pub(in crate::daemon) fn why(&self) -> Option<String> {
         self.pause.as_ref().map(|pause| pause.why.clone())
     }
 
-    /// What every task of a tenant waits for because too many starts of it have died at once; none where one may start to try. One is enough,
-    /// so that none may where `is_tried` says that one is admitted.
+    /// Returns the wait of a tenant's tasks because several of its runs died immediately; none if a probe may start.
+    /// One probe suffices, so `is_tried` says that one has been admitted.
     pub(in crate::daemon) fn deaths(&self, tenant: Option<&Tenant>, is_tried: bool) -> Option<Waiting> {
         self.host.refusal(tenant, is_tried)
     }
 
-    /// Ends the waits whose time has come. True if there was one.
+    /// Ends the waits whose time has come. Returns true if there was any.
     pub(in crate::daemon) fn expire(&mut self, now: Timestamp) -> bool {
         let breakers = self.broken.values_mut().map(|breaker| &mut breaker.wait);
         let waits = self.pause.iter_mut().chain(self.deferred.values_mut()).chain(breakers);
-        // All of them: the first that is over is not the only one.
+        // `count` runs over all of them; `any` would stop at the first.
         let over = waits.filter_map(|wait| wait.expire(now).then_some(())).count() > 0;
         self.expire_host(now) || over
     }
 
-    /// When the next wait ends.
+    /// Returns the end of the next wait.
     pub(in crate::daemon) fn nearest(&self) -> Option<Timestamp> {
         let breakers = self.broken.values().map(|breaker| &breaker.wait);
         let waits = self.pause.iter().chain(self.deferred.values()).chain(breakers);

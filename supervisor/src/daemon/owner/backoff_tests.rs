@@ -1,4 +1,4 @@
-//! What waits for something to work again: pauses, shortages and environments.
+//! Tests of the waits for a failure's end: pauses, shortages and environments.
 
 use super::testing::{at, key as other};
 use super::*;

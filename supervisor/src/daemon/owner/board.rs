@@ -1,4 +1,4 @@
-//! What the owner loop asks of a board: each question a task of its own, whose answer is an event.
+//! Requests of the owner loop to a board, each a task of its own whose result is an event.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use super::link::OwnerLink;
 use crate::daemon::run::context::Context;
 use crate::daemon::run::key::TaskKey;
 
-/// How long the reply of a request is kept for a repeat; a client gives up after a minute.
+/// Time for which the reply to a request is stored for a repeat. A client gives up after a minute.
 pub(crate) const REPLY_AGE: Duration = Duration::from_hours(24);
 
-/// Lets a board promote what is due, and reports that to the owner loop.
+/// Lets a board promote the tasks that are due, and reports the result to the owner loop.
 pub(in crate::daemon) fn wake_board(context: &Arc<Context>, link: &OwnerLink, name: BoardName) {
     let (shared, link) = (Arc::clone(context), link.clone());
     context.tasks.spawn(async move {
@@ -26,7 +26,7 @@ pub(in crate::daemon) fn wake_board(context: &Arc<Context>, link: &OwnerLink, na
     });
 }
 
-/// Records on its board that nothing here can run a task.
+/// Records on a task that nothing here can run it.
 pub(in crate::daemon) fn note_nonspawnable(context: &Arc<Context>, key: TaskKey, why: String) {
     let shared = Arc::clone(context);
     context.tasks.spawn(async move {
@@ -40,7 +40,7 @@ pub(in crate::daemon) fn note_nonspawnable(context: &Arc<Context>, key: TaskKey,
     });
 }
 
-/// Has the boards hold who has spent a budget of today as it is configured now, and nobody else.
+/// Lets each board hold the payers that have spent a budget of today as now configured, and release the others.
 pub(in crate::daemon) fn apply_budgets(context: &Context) {
     for board in context.service.served() {
         let Ok(writer) = board.writer() else { continue };
@@ -53,7 +53,7 @@ pub(in crate::daemon) fn apply_budgets(context: &Context) {
     }
 }
 
-/// Has a board keep a breaker, or keep it no more. The jobs of one board are done in the order in which they are asked for.
+/// Stores a breaker on a board, or removes it. Jobs of one board run in the order of submission.
 pub(in crate::daemon) fn keep_breaker(context: &Context, board: &BoardName, kept: Kept) {
     let Ok(handle) = context.service.board(board) else { return };
     let Ok(writer) = handle.writer() else { return };
@@ -74,7 +74,7 @@ pub(in crate::daemon) fn keep_breaker(context: &Context, board: &BoardName, kept
     }
 }
 
-/// Forgets the stored replies of requests that nobody repeats any more.
+/// Deletes stored replies that are too old to be requested again.
 pub(in crate::daemon) fn forget_old_requests(context: &Arc<Context>, boards: &[BoardName]) {
     let before = kernel::SystemClock.now().before(REPLY_AGE);
     for name in boards {

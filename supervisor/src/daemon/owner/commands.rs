@@ -1,7 +1,7 @@
-//! The commands of schedules: each tick's is carried out by a process of this program, and what became of it is noted on the board.
+//! Runs the commands of schedules, each as a process of this program, and records the results on the board.
 //!
-//! A daemon that dies meanwhile leaves the tick as it was, and the next one carries it out again: the command is given the tick, and
-//! does nothing that it has done for it.
+//! If the daemon dies meanwhile, the tick stays due, and the next daemon runs its command again. The command gets the
+//! tick as an argument, and skips work that it has already done for that tick.
 
 use std::process::Stdio;
 use std::sync::{Arc, PoisonError};
@@ -13,19 +13,19 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use crate::daemon::run::context::Context;
 use crate::failure::Failure;
 
-/// How many commands of one board are begun at once.
+/// Number of commands of one board started per read.
 const AT_ONCE: u32 = 8;
-/// How long a command may take.
+/// Time limit of a command.
 const LONGEST: Duration = Duration::from_mins(10);
-/// How much of what a command says is kept.
+/// Size limit of a command's recorded output, in bytes.
 const SAID: usize = 4096;
 
-/// Reads the first commands that are due on a board.
+/// Reads the first commands of a board that are due.
 pub(super) fn due(view: &View<'_>) -> Result<Vec<DueCommand>, kernel::Error> {
     view.due_commands(AT_ONCE)
 }
 
-/// Carries out those of what is due that are not under way. What is begun goes on by itself.
+/// Starts the due commands that are not running yet. They go on in the background.
 pub(super) fn carry_out(context: &Arc<Context>, name: &BoardName, due: Vec<DueCommand>) {
     for command in due {
         let key = (name.clone(), command.schedule.clone(), command.tick);
@@ -53,7 +53,7 @@ async fn note(
     board.write(move |board| board.settle_command(&command, failure.as_deref())).await
 }
 
-/// Runs one command until it ends. An error says why it failed.
+/// Runs one command until it ends. The error is the reason of its failure.
 async fn execute(context: &Context, name: &BoardName, command: &DueCommand) -> Result<(), String> {
     let root = context.service.root();
     let mut process = tokio::process::Command::new("/proc/self/exe");
@@ -64,13 +64,14 @@ async fn execute(context: &Context, name: &BoardName, command: &DueCommand) -> R
         .arg(name.as_str())
         .args(&command.words);
     process.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    // Inherited settings would override the arguments, and a child must not speak to the service manager.
     for variable in ["SUPERVISOR_BOARD", "HERMES_KANBAN_BOARD", "SUPERVISOR_TENANT", "NOTIFY_SOCKET"] {
         process.env_remove(variable);
     }
     let mut child = process.spawn().map_err(|e| format!("the command cannot be started: {e}"))?;
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let ended = async {
-        // What is refused of a fleet stands in the report, and what ends the whole call in an error.
+        // A fleet reports refused directories on stdout; a failure of the whole call is on stderr.
         let (report, error) = tokio::join!(last_of(stdout), last_of(stderr));
         (child.wait().await, in_a_line(&format!("{error}\n{report}")))
     };
@@ -82,17 +83,17 @@ async fn execute(context: &Context, name: &BoardName, command: &DueCommand) -> R
     }
 }
 
-/// The lines of a text as one: it becomes a note, which a table shows in a cell.
+/// Joins the lines of a text into one, for a note that a table shows in a cell.
 fn in_a_line(text: &str) -> String {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     lines.collect::<Vec<_>>().join("; ")
 }
 
-/// Reads to the end, and returns the last [`SAID`] bytes from the beginning of a line on.
+/// Reads to the end, and returns at most the last [`SAID`] bytes, from the beginning of a line.
 async fn last_of(output: Option<impl AsyncRead + Unpin>) -> String {
     let (mut said, mut part, mut is_cut) = (Vec::new(), vec![0; SAID], false);
     let Some(mut output) = output else { return String::new() };
-    // What cannot be read says nothing; how the command ends is what counts.
+    // A read error only shortens the text; the command's exit status decides.
     while let Ok(count) = output.read(&mut part).await
         && count > 0
     {

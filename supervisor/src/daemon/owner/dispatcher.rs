@@ -1,4 +1,4 @@
-//! The owner's state and its decisions: an event in, actions out. No input or output happens here.
+//! State of the owner loop, and its decisions: an event in, actions out. Does no input or output.
 
 mod boards;
 mod ending;
@@ -27,7 +27,7 @@ use crate::daemon::run::live::{LiveRun, ShimHandle};
 use crate::host::headroom::{self, Gauge};
 use crate::roster::Share;
 
-/// How long a host that has too little memory or too much load is given before it is looked at again.
+/// Interval between measurements of a host with too little memory or too much load.
 const MEASURE: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
@@ -36,22 +36,22 @@ struct Slot {
     live: Option<LiveRun>,
     shim: Option<ShimHandle>,
     stop_sent: Option<StopReason>,
-    /// Whether its end is being recorded: nothing of it is left.
+    /// True while its end is being recorded and nothing of it is left.
     is_finishing: bool,
 }
 
 impl Slot {
-    /// That of a claim of which nothing is heard yet.
+    /// Makes the slot of a claim without any report yet.
     fn of(claim: Claim) -> Self {
         Slot { claim, live: None, shim: None, stop_sent: None, is_finishing: false }
     }
 }
 
-/// The owner of everything that the daemon knows.
+/// State of the owner loop.
 #[derive(Debug)]
 pub(in crate::daemon) struct Dispatcher {
     boards: BTreeMap<BoardName, BoardState>,
-    /// Boards that were found to be damaged while they were served: they are not looked at any more.
+    /// Boards found damaged while they were served; they are not read any more.
     damaged: BTreeSet<BoardName>,
     slots: BTreeMap<TaskKey, Slot>,
     extent: Extent,
@@ -59,9 +59,9 @@ pub(in crate::daemon) struct Dispatcher {
     stopping: Option<StopMode>,
     drain_until: Option<Timestamp>,
     backoff: Backoff,
-    /// How the host is measured.
+    /// Function that measures the host.
     gauge: Gauge,
-    /// When tasks that wait for memory or a lower load are looked at again.
+    /// Time of the next measurement, while tasks wait for memory or a lower load.
     measure_at: Option<Timestamp>,
     armed: Option<Timestamp>,
     wakeups: u64,
@@ -69,7 +69,7 @@ pub(in crate::daemon) struct Dispatcher {
 }
 
 impl Dispatcher {
-    /// An owner of boards without live runs.
+    /// Makes the state for boards without live runs.
     pub(in crate::daemon) fn new(boards: Vec<BoardName>, extent: Extent, config: Arc<Config>) -> Self {
         Dispatcher {
             boards: boards.into_iter().map(|name| (name, BoardState::default())).collect(),
@@ -88,13 +88,13 @@ impl Dispatcher {
         }
     }
 
-    /// The same with its numbers at random from elsewhere.
+    /// Replaces the source of random numbers.
     #[cfg(test)]
     pub(in crate::daemon) fn drawing(self, chance: fn() -> f64) -> Self {
         Dispatcher { backoff: self.backoff.drawing(chance), ..self }
     }
 
-    /// Takes new settings into use.
+    /// Applies a new configuration.
     pub(in crate::daemon) fn reconfigure(&mut self, config: Arc<Config>) -> Vec<Action> {
         self.config = config;
         for state in self.boards.values_mut() {
@@ -113,14 +113,14 @@ impl Dispatcher {
         self.slots.insert(key, Slot { live: Some(live), ..Slot::of(claim) });
     }
 
-    /// Decides what an event means. `now` is the real-time clock.
+    /// Decides on an event. `now` is the real-time clock.
     pub(in crate::daemon) fn decide(&mut self, event: Event, now: Timestamp) -> Vec<Action> {
-        // `status` asks twice, and counts as one.
+        // `status` sends two requests, and counts once. Self-probes do not count.
         self.wakeups += u64::from(!matches!(event, Event::Why(..) | Event::Room(..) | Event::Beat(_)));
         let mut actions = match event {
             Event::BoardChanged(board) => self.read(board).into_iter().collect(),
             Event::Forget(board, reply) => {
-                // An asker that is gone wants no answer.
+                // The caller may have gone; then the result is not needed.
                 drop(reply.send(self.forget(&board)));
                 Vec::new()
             }
@@ -132,14 +132,14 @@ impl Dispatcher {
             Event::Tick => self.tick(now),
             Event::ClockSet => {
                 let mut actions = self.tick(now);
-                // What is due on the clock since boot has another moment on the one that was set.
+                // Times on the boot clock now correspond to other times of day.
                 actions.extend(self.read_all());
                 actions
             }
             Event::Reload => vec![Action::Reload],
             Event::Stop(asked, reply) => {
                 let actions = self.stop(next_mode(self.stopping, asked), now);
-                // The asker may have gone; then nobody needs the answer.
+                // The caller may have gone; then the reply is not needed.
                 drop(reply.send(self.stop_plan(asked)));
                 actions
             }
@@ -149,15 +149,15 @@ impl Dispatcher {
                 actions
             }
             Event::DrainOver if self.stopping == Some(StopMode::Drain) => self.stop(StopMode::Preempt, now),
-            // It stops in another way by now.
+            // A sharper stop has replaced the drain.
             Event::DrainOver => Vec::new(),
             Event::Beat(reply) => {
-                // The asker may have gone; then nobody needs the answer.
+                // The caller may have gone; then the reply is not needed.
                 reply.send(()).ok();
                 Vec::new()
             }
             Event::Look(reply) => {
-                // The asker may have gone; then nobody needs the answer.
+                // The caller may have gone; then the reply is not needed.
                 drop(reply.send(self.snapshot()));
                 Vec::new()
             }
@@ -179,7 +179,7 @@ impl Dispatcher {
         actions
     }
 
-    /// What may start now.
+    /// Returns the current capacity.
     fn room(&self) -> Room {
         Room::beside(self.slots.values().map(|slot| &slot.claim), Arc::clone(&self.config))
             .known(&self.backoff, self.stopping)
@@ -215,7 +215,8 @@ impl Dispatcher {
         actions
     }
 
-    /// Starts what a look has admitted, as far as that still holds: runs may have begun since, on another board as well.
+    /// Starts the tasks that a look has admitted, if they may still start: other runs may have begun since, on other
+    /// boards too.
     fn start_admitted(
         &mut self,
         board: &BoardName,
@@ -243,7 +244,7 @@ impl Dispatcher {
                     if refusal.why.code == WaitingCode::Headroom {
                         self.measure_later(now);
                     }
-                    // Something else may start in its place.
+                    // Another task may start in its place.
                     overtaken |= refusal.reach != Reach::Everything;
                 }
             }
@@ -264,12 +265,13 @@ impl Dispatcher {
         actions
     }
 
-    /// Looks at the host again in a while: something waits for memory or a lower load, and nothing tells when there is.
+    /// Schedules a measurement of the host, because a task waits for memory or a lower load, whose return is not
+    /// announced.
     fn measure_later(&mut self, now: Timestamp) {
         self.measure_at.get_or_insert(now.after(MEASURE));
     }
 
-    /// How many more tasks a pass with a limit may start.
+    /// Returns the number of tasks that a limited pass may still start.
     fn budget(&self) -> Option<usize> {
         match self.extent {
             Extent::Forever | Extent::UntilIdle(None) => None,
@@ -281,7 +283,7 @@ impl Dispatcher {
     fn tick(&mut self, now: Timestamp) -> Vec<Action> {
         self.armed = None;
         let mut actions = Vec::new();
-        // A clock that was set back far has the look come too late.
+        // If the clock was set far back, the time lies too far ahead.
         let measure = self.measure_at.take_if(|at| *at <= now || *at > now.after(MEASURE)).is_some();
         if self.backoff.expire(now) || measure {
             actions.extend(self.read_all());
@@ -295,7 +297,7 @@ impl Dispatcher {
     }
 
     fn arm(&mut self, actions: &mut Vec<Action>) {
-        // A board that cannot be written cannot wake what is due either; the end of the pause looks again.
+        // A board that cannot be written cannot promote tasks either; the end of the pause reads it again.
         let paused = self.backoff.is_paused();
         let wakes = self.boards.values().filter_map(|state| state.next_wake).filter(|_| !paused);
         let nearest = wakes.chain(self.backoff.nearest()).chain(self.measure_at).min();

@@ -14,39 +14,39 @@ use crate::daemon::run::key::TaskKey;
 use crate::daemon::run::report::Report;
 use crate::failure::Failure;
 
-/// Something that has happened, or that is asked.
+/// A change, or a request to the owner loop.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// A board has committed something.
+    /// A board has committed a change.
     BoardChanged(BoardName),
-    /// A board that is served was found to be damaged.
+    /// A served board was found to be damaged.
     BoardDamaged(BoardName, Failure),
-    /// A board was asked to promote what is due, and has done so or failed.
+    /// A board has promoted the tasks that were due, or failed to.
     Woken(BoardName, Result<(), Failure>),
-    /// What a board has to do, read after a change.
+    /// Pending work of a board, read after a change.
     BoardRead(BoardName, Result<Box<BoardWork>, Failure>),
-    /// A run reports something.
+    /// Report of a run.
     Run(TaskKey, Report),
-    /// The timer has gone off.
+    /// The timer has expired.
     Tick,
-    /// Somebody has set the clock of the host.
+    /// The host's clock was set.
     ClockSet,
-    /// The configuration is to be read again.
+    /// Reload the configuration.
     Reload,
-    /// The daemon is to stop; the reply says what that means for its workers.
+    /// Stop the daemon; the reply describes the consequences for its workers.
     Stop(StopMode, oneshot::Sender<StopPlan>),
-    /// A signal asks the daemon to stop: each one is more urgent than the last.
+    /// A signal to stop; each one is more urgent than the last.
     Interrupted,
-    /// The time limit of a drain is over.
+    /// The time limit of a drain has passed.
     DrainOver,
-    /// The watchdog wants to know whether events are decided.
+    /// The watchdog checks that the loop decides on events.
     Beat(oneshot::Sender<()>),
-    /// Somebody wants to see what is going on.
+    /// A request for the state of the daemon.
     Look(oneshot::Sender<Snapshot>),
-    /// Somebody wants to know why tasks do not run.
+    /// A request for the reasons why tasks do not run.
     Why(Vec<Claim>, oneshot::Sender<BTreeMap<TaskId, Waiting>>),
-    /// A board is to be served no more, where none of its runs is live.
+    /// Stop serving a board, unless one of its runs is live.
     Forget(BoardName, oneshot::Sender<Result<(), Failure>>),
-    /// Somebody wants to know what may start, without starting it.
+    /// A request for the current capacity, to see which tasks may start without starting them.
     Room(oneshot::Sender<Room>),
 }

@@ -1,4 +1,4 @@
-//! The owner loop: one event at a time, decisions first, then the actions that they ask for.
+//! Owner loop: takes one event at a time, decides, and carries out the resulting actions.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -37,9 +37,9 @@ pub(in crate::daemon) async fn own(
     let timer = WallTimer::new().map_err(failed)?;
     loop {
         let event = tokio::select! {
-            // Cancel-safe: an event that is not taken stays where it is.
+            // Cancel-safe: an unread event stays in its queue.
             event = inbox.next() => event,
-            // Cancel-safe: an expiry that is not taken stays readable.
+            // Cancel-safe: an unread expiry stays readable.
             expired = timer.expired() => {
                 match expired.map_err(failed)? {
                     Expiry::Due => Event::Tick,
@@ -48,7 +48,7 @@ pub(in crate::daemon) async fn own(
             }
         };
         failpoint::pass("owner-loop");
-        // What one decision returns: a few for each board, and starts for the slots that are free.
+        // A decision returns a few actions for each board, and a start for each free slot.
         let mut actions = VecDeque::from(dispatcher.decide(event, kernel::SystemClock.now()));
         while let Some(action) = actions.pop_front() {
             match action {
@@ -56,7 +56,7 @@ pub(in crate::daemon) async fn own(
                 Action::Wake(board) => wake_board(context, link, board),
                 Action::Withdraw(board, failure) => {
                     tracing::error!(%board, error = %failure, "board_damaged");
-                    // Who has it open keeps it open; nobody waits for that.
+                    // Requests that have the board open keep it open, and the loop does not wait for them.
                     context.service.withdraw(&board, failure.not_served(&board));
                 }
                 Action::Start(board, attempt) => match context.service.board(&board) {
@@ -69,7 +69,7 @@ pub(in crate::daemon) async fn own(
                     }
                     Err(failure) => {
                         let key = TaskKey { board, task: attempt.candidate.task };
-                        // Decided here: the loop would wait for itself if its queue were full.
+                        // Decided here, because the loop would wait for itself if its queue were full.
                         let event = Event::Run(key, Report::ClaimFailed(failure));
                         actions.extend(dispatcher.decide(event, kernel::SystemClock.now()));
                     }
@@ -99,7 +99,7 @@ pub(in crate::daemon) async fn own(
     }
 }
 
-/// What goes on and what is wrong, for the service manager.
+/// Returns the state of the daemon and its problems as one line, for the service manager.
 fn in_a_line(dispatcher: &Dispatcher, service: &Service) -> String {
     let mut line = dispatcher.summary();
     if service.refuses_any() {
@@ -124,14 +124,14 @@ fn in_a_line(dispatcher: &Dispatcher, service: &Service) -> String {
 fn limit_drain(context: &Arc<Context>, link: &OwnerLink) {
     let limit = context.service.config().worker.drain.duration();
     let link = link.clone();
-    // Not tracked: the daemon may end before the limit does.
+    // Not tracked, because the daemon may end before the limit does.
     tokio::spawn(async move {
         tokio::time::sleep(limit).await;
         link.send(Event::DrainOver).await;
     });
 }
 
-/// Reads the configuration again. A definition whose file has become defective is used as it was before, and `status` names the
+/// Reloads the configuration. A definition whose file has become defective stays as it was, and `status` names the
 /// defect.
 fn reload(context: &Context) -> Arc<Roster> {
     let service = &context.service;
@@ -148,7 +148,7 @@ fn reload(context: &Context) -> Arc<Roster> {
     service.roster()
 }
 
-/// Logs what of the configuration cannot be used, and which policies this host cannot enforce.
+/// Logs unusable parts of the configuration, and the policies that this host cannot enforce.
 pub(in crate::daemon) fn report(service: &Service) {
     for loose in service.roster().loose_names(&service.config()) {
         tracing::warn!(problem = %loose, "unknown_name");

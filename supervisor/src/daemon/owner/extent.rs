@@ -1,12 +1,12 @@
-//! How far a daemon goes: the service, one pass, or the end of what another daemon has left.
+//! Modes of a daemon: a service, one pass, or the end of a dead daemon's runs.
 
-/// How far a daemon goes.
+/// Mode of a daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// Until it is stopped.
+    /// Runs until it is stopped.
     Forever,
-    /// Until nothing is left to do; at most this many tasks are started.
+    /// Runs until no task is left to start, and starts at most this many.
     UntilIdle(Option<usize>),
-    /// Until what an earlier daemon left has ended; nothing is started.
+    /// Runs until the runs of a dead daemon have ended; starts none.
     Ending,
 }

@@ -1,4 +1,4 @@
-//! Whether the host has room for one more worker, by the memory, the load and the pressure that the configuration asks for.
+//! Checks that the host has headroom for one more worker: the memory, load and pressure that the configuration demands.
 
 use kernel::{Waiting, WaitingCode};
 use policies::ByteSize;
@@ -6,7 +6,8 @@ use policies::ByteSize;
 use crate::config::admission::DispatchConfig;
 use crate::host::headroom::{Gauge, Pressure};
 
-/// What the host has too little of; none where nothing is asked for. Reads the gauge only where something is.
+/// Returns the resource that the host lacks, as a reason to wait. Reads the gauge only if the configuration sets a
+/// limit.
 pub(super) fn lack(wanted: &DispatchConfig, gauge: Gauge) -> Option<Waiting> {
     if wanted.min_free_memory.is_none() && wanted.max_load.is_none() && wanted.max_pressure.is_empty() {
         return None;
@@ -46,7 +47,7 @@ pub(super) fn lack(wanted: &DispatchConfig, gauge: Gauge) -> Option<Waiting> {
     under_pressure(wanted, reading.pressure).and_then(lack)
 }
 
-/// What the tasks of the host wait for too long.
+/// Returns the first kind of pressure that exceeds its limit, as text.
 fn under_pressure(wanted: &DispatchConfig, pressure: Pressure) -> Option<String> {
     let found = [pressure.memory, pressure.cpu, pressure.io];
     wanted.max_pressure.limits().into_iter().zip(found).find_map(|((name, limit), found)| {

@@ -1,4 +1,4 @@
-//! The ways to the owner loop: a queue for what is asked of it, and the boards that have changed.
+//! Channels to the owner loop: a queue of requests, and the set of changed boards.
 
 use std::any::Any;
 use std::collections::BTreeSet;
@@ -17,11 +17,12 @@ use crate::plugins::Calls;
 use crate::service::{Listener, Service};
 use crate::telemetry::Tracer;
 
-/// How many events wait at most. Nearly each is a request that waits for its answer, of which the doors let in a bounded
-/// number, or the answer to a question that the loop asked a board once; a sender that finds the queue full waits for room.
+/// Capacity of the queue. Nearly each event is a request that waits for its reply, of which the listeners admit a
+/// limited number, or the result of a question that the loop asked a board once. A sender waits while the queue is
+/// full.
 const BOUND: usize = 64;
 
-/// The senders' end.
+/// Sending end.
 #[derive(Clone, Debug)]
 pub(crate) struct OwnerLink {
     events: mpsc::Sender<Event>,
@@ -31,15 +32,15 @@ pub(crate) struct OwnerLink {
     plugins: Calls,
 }
 
-/// The boards that have changed since the loop last heard of it. No more entries than boards, however often they change,
-/// and a writer never waits to make one.
+/// Boards changed since the loop last took them. It has at most one entry per board, and adding one never blocks a
+/// writer.
 #[derive(Debug, Default)]
 struct Changed {
     boards: Mutex<BTreeSet<BoardName>>,
     news: Notify,
 }
 
-/// The loop's end. When it is dropped, what is still asked goes without an answer.
+/// Receiving end. When it is dropped, open requests get no reply.
 #[derive(Debug)]
 pub(in crate::daemon) struct Inbox {
     events: mpsc::Receiver<Event>,
@@ -47,7 +48,7 @@ pub(in crate::daemon) struct Inbox {
     reports: ReportsInbox,
 }
 
-/// Makes the ways to a loop that hears of these runs as well, which leave their traces.
+/// Makes the channels to a loop that also receives these runs' reports. `tracer` records the runs' traces.
 pub(in crate::daemon) fn open(reports: ReportsInbox, tracer: Tracer) -> (OwnerLink, Inbox) {
     let (sender, events) = mpsc::channel(BOUND);
     let changed = Arc::new(Changed::default());
@@ -74,13 +75,13 @@ impl Listener for OwnerLink {
 }
 
 impl OwnerLink {
-    /// The way to the owner loop of the daemon that serves these boards; none outside of it.
+    /// Returns the link to the owner loop of the daemon that serves these boards; none outside of a daemon.
     pub(crate) fn of(service: &Service) -> Option<&Self> {
         let daemon: &dyn Any = service.daemon()?.as_ref();
         daemon.downcast_ref()
     }
 
-    /// The bells of the live runs.
+    /// Returns the wake-ups of the live runs.
     pub(in crate::daemon) fn bells(&self) -> Bells {
         self.bells.clone()
     }
@@ -89,30 +90,30 @@ impl OwnerLink {
         &self.plugins
     }
 
-    /// What becomes of the traces of runs.
+    /// Returns the recorder of the runs' traces.
     pub(crate) fn tracer(&self) -> &Tracer {
         &self.tracer
     }
 
-    /// Says that there is a message for the agent of a task. Waits for nothing.
+    /// Notifies the run of a task of a message for its agent. Does not block.
     pub(crate) fn ring(&self, key: &TaskKey) {
         self.bells.ring(key);
     }
 
-    /// Sends an event that wants no answer. Where the loop has ended, nobody is left for whom it matters.
+    /// Sends an event without a reply. If the loop has ended, the event is dropped.
     pub(crate) async fn send(&self, event: Event) {
         drop(self.events.send(event).await);
     }
 
-    /// The same from a thread that may block.
+    /// Sends an event from a thread that may block.
     pub(crate) fn send_blocking(&self, event: Event) {
         drop(self.events.blocking_send(event));
     }
 
-    /// Asks something, and waits for the answer.
+    /// Sends a request, and waits for the reply.
     ///
     /// # Errors
-    /// Fails where the loop has ended.
+    /// The loop has ended.
     pub(crate) async fn ask<T>(
         &self,
         question: impl FnOnce(oneshot::Sender<T>) -> Event,
@@ -129,7 +130,7 @@ impl OwnerLink {
 
 impl Changed {
     fn boards(&self) -> MutexGuard<'_, BTreeSet<BoardName>> {
-        // A thread that panicked with the lock had changed one entry, which is complete.
+        // A thread that panicked while it held the lock had inserted one entry, which is complete.
         self.boards.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -139,7 +140,7 @@ impl Changed {
         }
     }
 
-    /// Waits for a board that has changed. Cancel-safe: it is taken in the moment in which it is returned.
+    /// Waits for a changed board. Cancel-safe: the entry is removed as the future completes.
     async fn next(&self) -> BoardName {
         loop {
             let first = self.boards().pop_first();
@@ -154,10 +155,10 @@ impl Changed {
 impl Inbox {
     /// Waits for the next event.
     ///
-    /// What runs report comes first: that the host lacks something must be known before a board that has changed for it is
-    /// read. Runs are few and report seldom, so nothing else waits long for that.
+    /// Reports of runs come first: a shortage of the host must be known before the board that changed for it is read.
+    /// Runs are few and report seldom, so other events do not wait long.
     pub(in crate::daemon) async fn next(&mut self) -> Event {
-        // Cancel-safe all three: what is not taken stays where it is.
+        // All three are cancel-safe: an unread event stays in its queue.
         let other = async {
             tokio::select! {
                 Some(event) = self.events.recv() => event,

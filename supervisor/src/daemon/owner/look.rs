@@ -1,4 +1,4 @@
-//! One look at a board: what of it may start beside what runs, read no further than that.
+//! Reads from a board the tasks that may start beside the live runs, and no further than necessary.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,25 +22,25 @@ use crate::failure::Failure;
 use crate::lanes::check_performer;
 use crate::roster::Roster;
 
-/// How many tasks that nothing can run are noted at once; their commit brings the next look.
+/// Limit on the unrunnable tasks recorded at once. Their commit triggers the next read.
 const NOTED: usize = 64;
-/// A change may be committed so long after the time that it carries.
+/// Longest delay between the timestamp of a change and its commit.
 const COMMIT: Duration = Duration::from_secs(2);
 
-/// What a look found.
+/// Result of a look at a board.
 #[derive(Debug, Default)]
 pub(crate) struct Looked {
-    /// What may start, in the order in which it should.
+    /// Tasks that may start, in order of start.
     pub(crate) admitted: Vec<(Candidate, Claim)>,
-    /// Whether something could start but for what runs or broke.
+    /// True if more tasks could start without the live runs and the failures.
     pub(crate) left: bool,
-    /// Whether something could start but for the memory or the load of the host.
+    /// True if a task waits only for memory, load or pressure of the host.
     pub(in crate::daemon) lacks_headroom: bool,
-    /// Whether there are tasks whose assignee is no lane here.
+    /// True if there are tasks whose assignee is no lane here.
     pub(in crate::daemon) foreign: bool,
 }
 
-/// Finds what may start, and gives it its place in the room. Blocking.
+/// Finds the tasks that may start, and admits them. Blocks.
 pub(crate) fn look(
     view: &View<'_>,
     board: &BoardName,
@@ -49,7 +49,7 @@ pub(crate) fn look(
 ) -> Result<Looked, kernel::Error> {
     let mut looked = Looked::default();
     let config = room.config();
-    // Somebody waits for each of these, and they have slots of their own.
+    // Questions first: a run waits for each of them, and they have slots of their own.
     view.consults(&roster.accounts(&config), |candidate| {
         if roster.resolve(&candidate.assignee, candidate.policy.as_deref(), &config).is_err() {
             return;
@@ -87,14 +87,15 @@ pub(crate) fn look(
             }
         }
     })?;
+    // A task that is being started waits for nothing.
     refused.remove(&WaitingCode::Starting);
     looked.lacks_headroom |= refused.contains(&WaitingCode::Headroom);
     looked.left = !refused.is_empty();
     Ok(looked)
 }
 
-/// Reads what a board has to do beside what runs. Blocking. `noted` is from when on tasks are looked for whose assignee is no
-/// lane.
+/// Reads the pending work of a board beside its live runs. Blocks. The search for tasks whose assignee is no lane
+/// starts at `noted`.
 pub(in crate::daemon) fn work(
     view: &View<'_>,
     board: &BoardName,
@@ -104,7 +105,7 @@ pub(in crate::daemon) fn work(
 ) -> Result<BoardWork, kernel::Error> {
     let looked = look(view, board, room, roster)?;
     let missions = room.config().mission_limits();
-    // Without anybody to review it, a mission that stands still wakes nothing.
+    // Without an overseer, a stalled mission wakes nothing.
     let config = room.config();
     let has_overseer = config.triage.assignee(ProposalKind::Progress).is_some_and(|name| roster.knows(&name));
     let reviews = if has_overseer { view.next_review(&config.triage.review_terms())? } else { None };
@@ -128,7 +129,7 @@ pub(in crate::daemon) fn work(
     })
 }
 
-/// Looks at a board on another thread, and sends what there is to do as an event.
+/// Looks at a board on another thread, and sends its pending work as an event.
 pub(in crate::daemon) fn read_board(
     (context, link): (&Arc<Context>, &OwnerLink),
     roster: &Arc<Roster>,
@@ -142,9 +143,9 @@ pub(in crate::daemon) fn read_board(
         routing::ask_router(&shared, &name);
         routing::ask_overseer(&shared, &name);
         let work = shared.service.board(&name).and_then(|board| {
-            // One transaction for all that is read: to begin one costs as much as several reads.
+            // One transaction for all reads: to begin one costs as much as several reads.
             let read = board.readers().with(|view| {
-                // First: what may start next must find them taken.
+                // External leases come first, because the directories that they lock must count as taken.
                 board.external_leases().follow(shared.service.root(), &name, view)?;
                 let (channels, paused) = (view.troubled_channels()?, troubles::paused(view)?);
                 shared.service.set_silent(&name, troubles::of_messages(channels.iter(), paused.iter()));
@@ -158,7 +159,7 @@ pub(in crate::daemon) fn read_board(
     });
 }
 
-/// Lists tasks whose assignee is no lane here and of which that is not noted, and from when on to look the next time.
+/// Lists the tasks whose assignee is no lane here and that have no note of it, and the start of the next search.
 fn unknown(
     view: &View<'_>,
     (roster, config): (&Roster, &Config),
@@ -170,7 +171,7 @@ fn unknown(
     if found.is_empty() {
         return Ok((Vec::new(), now.before(COMMIT)));
     }
-    // Those are noted first, and then the same time is looked at again.
+    // These get their note first; then the search starts at the same time again.
     let told = found.into_iter().filter_map(|(task, profile, _)| {
         Some((task, roster.resolve(&profile, None, config).err()?.to_string()))
     });

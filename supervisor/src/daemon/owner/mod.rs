@@ -1,4 +1,4 @@
-//! The owner loop and what it decides by: an event comes in, actions go out.
+//! The owner loop and its rules: an event comes in, actions go out.
 
 pub(super) mod action;
 pub(super) mod admission;

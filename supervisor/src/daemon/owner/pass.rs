@@ -1,4 +1,4 @@
-//! What a pass leaves: the tasks that are still ready when it ends, and why each was not started.
+//! Result of a pass: the tasks still ready at its end, each with the reason.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +11,16 @@ use crate::daemon::run::context::Context;
 use crate::daemon::run::key::TaskKey;
 use crate::failure::Failure;
 
-/// The most tasks of a board for which a pass gives reasons.
+/// Limit on the tasks of one board for which a pass gives reasons.
 const MOST: u32 = 10_000;
 
-/// Why tasks were not started, as the pass knew it that has ended.
+/// Reasons why tasks were not started, as known to the pass that has ended.
 pub(crate) type LeftWaiting = BTreeMap<TaskKey, Waiting>;
 
-/// Says of each ready task why the pass does not start it: what is broken is known to the pass alone, and goes with it.
+/// Returns for each ready task the reason why the pass does not start it. Only the pass knows of the failures, and they
+/// are lost with it.
 ///
-/// A daemon that goes on until it is stopped is asked while it lives.
+/// A daemon that runs until it is stopped answers such questions while it lives, and returns nothing here.
 pub(in crate::daemon) fn left_waiting(
     context: &Context,
     dispatcher: &Dispatcher,
@@ -42,6 +43,6 @@ pub(in crate::daemon) fn left_waiting(
         let told: BTreeMap<TaskId, Waiting> = dispatcher.why(claims.collect());
         Ok(told.into_iter().map(|(task, why)| (TaskKey { board: name.clone(), task }, why)).collect())
     };
-    // A board that cannot be read has said so before.
+    // An unreadable board was reported before.
     names.into_iter().filter_map(|name| of_board(name).ok()).flatten().collect()
 }

@@ -1,4 +1,4 @@
-//! Whether a task may start now: one answer for the act, the explanation and the dry run.
+//! Capacity for one more task: one answer for the start, the explanation and the dry run.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,29 +14,29 @@ use crate::config::Config;
 use crate::daemon::run::environment::Environment;
 use crate::host::headroom::Gauge;
 
-/// What every task waits for while nothing is to be started.
+/// Reason of every task while dispatch is disabled.
 pub(in crate::daemon) const DISABLED: &str =
     "dispatch.enabled is false in the configuration; set it to true, then `supervisor service reload`";
 
-/// Everything that decides whether a task may start, at one moment. What it admits takes its place in it.
+/// Capacity at one time: all that decides whether a task may start. An admitted task is counted at once.
 #[derive(Clone, Debug)]
 pub(crate) struct Room {
     tally: Tally,
     admitted: usize,
-    /// The tenants of what was admitted.
+    /// Tenants of admitted tasks.
     started: BTreeSet<Option<Tenant>>,
     budget: Option<usize>,
     stopping: Option<StopMode>,
     backoff: Backoff,
-    /// Broken environments that a task admitted before tries.
+    /// Broken environments that an admitted task probes.
     probed: BTreeSet<Environment>,
-    /// What the host has too little of.
+    /// Resource that the host lacks, as a reason to wait.
     lack: Option<Waiting>,
     config: Arc<Config>,
 }
 
 impl Room {
-    /// The room beside what runs, where nothing else is known.
+    /// Makes the capacity beside running tasks, with nothing else known.
     pub(crate) fn beside<'a>(running: impl IntoIterator<Item = &'a Claim>, config: Arc<Config>) -> Self {
         Room {
             tally: Tally::of(running),
@@ -51,41 +51,41 @@ impl Room {
         }
     }
 
-    /// The same room as its owner knows it: what broke, what is tried again later, and whether it stops.
+    /// Adds the owner's state: failures, waits, and a stop in progress.
     pub(in crate::daemon) fn known(self, backoff: &Backoff, stopping: Option<StopMode>) -> Self {
         Room { backoff: backoff.clone(), stopping, ..self }
     }
 
-    /// The same room with the breakers that a board keeps, where no daemon knows them.
+    /// Adds the breakers that a board stores, for a caller outside of the daemon.
     pub(crate) fn keeping(mut self, board: &BoardName, holds: &[Hold], now: Timestamp) -> Self {
         self.backoff.learn(board, holds, now);
         self.backoff.expire(now);
         self
     }
 
-    /// The same room on a host that is measured now, where the configuration asks for that.
+    /// Measures the host, if the configuration asks for it.
     pub(crate) fn measured(self, gauge: Gauge) -> Self {
         let lack = lack(&self.config.dispatch, gauge);
         Room { lack, ..self }
     }
 
-    /// How much of each pool is taken.
+    /// Returns the use of each pool.
     pub(in crate::daemon) fn pools(&self) -> Vec<PoolUse> {
         self.tally.pools(&self.config.pools)
     }
 
-    /// The same room, for at most this many more tasks.
+    /// Limits the number of further tasks.
     pub(crate) fn limited(self, most: Option<usize>) -> Self {
         let budget = self.budget.into_iter().chain(most).min();
         Room { budget, ..self }
     }
 
-    /// The settings that it goes by.
+    /// Returns its configuration.
     pub(in crate::daemon) fn config(&self) -> Arc<Config> {
         Arc::clone(&self.config)
     }
 
-    /// Whether no task at all may start.
+    /// True if no task at all may start.
     pub(in crate::daemon) fn is_closed(&self) -> bool {
         self.stopping.is_some()
             || !self.config.dispatch.enabled
@@ -98,7 +98,7 @@ impl Room {
         self.budget.is_some_and(|budget| self.admitted >= budget)
     }
 
-    /// How many tasks of the profile of a claim run, and may; none where that is not limited, or not reached.
+    /// Returns the number of running tasks of the claim's profile if it has reached its limit.
     pub(crate) fn full_profile(&self, claim: &Claim) -> Option<usize> {
         let profile = claim.profile.as_ref()?;
         let current = self.tally.of_profile(profile);
@@ -106,7 +106,7 @@ impl Room {
         cap.filter(|cap| current >= *cap).map(|_| current)
     }
 
-    /// Why a task may not start now, if it may not.
+    /// Returns the reason why a task may not start now, if any. Reasons that affect more tasks come first.
     pub(crate) fn refusal(&self, claim: &Claim) -> Option<Refusal> {
         if let Some(mode) = self.stopping {
             let text = format!("nothing is started any more: the daemon is {}", mode.word());
@@ -148,7 +148,7 @@ impl Room {
         })
     }
 
-    /// Lets a task start, or says why it may not.
+    /// Admits a task and counts it, or returns the reason against it.
     pub(crate) fn admit(&mut self, claim: &Claim) -> Result<(), Refusal> {
         if let Some(refusal) = self.refusal(claim) {
             return Err(refusal);
@@ -192,14 +192,14 @@ mod tests {
         Room::beside(running, Arc::new(toml::from_str(text).unwrap()))
     }
 
-    /// A claim of a run in a lane that takes a place of these pools.
+    /// Returns the claim of a run in a lane with these pools.
     fn pooled(n: u32, lane: &str, pools: &[&str]) -> Claim {
         let pools = pools.iter().map(|pool| pool.parse().unwrap()).collect();
         let share = Share { lane: Some(lane.parse().unwrap()), pools, ..Share::default() };
         Claim { share, ..claim(n, "a") }
     }
 
-    /// What is admitted of these, and how the others are refused.
+    /// Returns the admitted tasks and the refusals of the others.
     fn decide(mut room: Room, ready: &[Claim]) -> (Vec<String>, Vec<Refusal>) {
         let (mut admitted, mut refused) = (Vec::new(), Vec::new());
         for claim in ready {
@@ -249,7 +249,7 @@ mod tests {
             let (admitted, refused) = decide(room(limits, &running), &asked);
             assert_eq!((admitted.len(), refused.len()), (2, 3), "{limits}");
             assert!(refused[0].why.text.contains("for questions") && refused[0].why.text.contains("2 of 2"));
-            // Those that the ones above wait for have slots of their own, so no wait goes round.
+            // Questions of the next depth have slots of their own, so no circular wait arises.
             let running = [running, vec![at(5, 1, "a"), at(6, 1, "a")]].concat();
             let deeper: Vec<Claim> = (10..=14).map(|n| at(n, 2, "a")).collect();
             assert_eq!(decide(room(limits, &running), &deeper).0.len(), 2, "{limits}");
@@ -327,7 +327,7 @@ mod tests {
         let one = "[pools]\ngpu = 1";
         let question = pooled(2, "a", &["gpu"]).for_question(Some(1));
         assert_eq!(decide(configured(one, &[pooled(1, "a", &["gpu"])]), &[question]).0.len(), 0);
-        // What may still live may still use it.
+        // A process that may still live may still use the pool.
         let unknown = Claim { weight: Weight::PlaceAlone, ..pooled(1, "a", &["gpu"]) };
         assert_eq!(decide(configured(one, &[unknown]), &[pooled(2, "a", &["gpu"])]).0.len(), 0);
     }

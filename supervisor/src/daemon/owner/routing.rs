@@ -1,4 +1,4 @@
-//! What profiles are asked without a person: who does a task that nobody is assigned to, once, and how missions go.
+//! Asks profiles without a person: the router about unassigned tasks, and the overseer about missions.
 
 use std::sync::Arc;
 
@@ -7,17 +7,17 @@ use kernel::{Actor, BoardName, Error, ProposalKind, ReviewTerms};
 use crate::automation::proposals::Maker;
 use crate::daemon::run::context::Context;
 
-/// How many tasks of one board are asked about at once; their commit brings the next look.
+/// Limit on the tasks of one board asked about at once. Their commit triggers the next read.
 const AT_ONCE: u32 = 16;
 
-/// Asks the router about the tasks of a board that are ready, that have no assignee, and about which it was not asked. Blocking.
+/// Asks the router about each ready task without an assignee, once. Blocks.
 pub(super) fn ask_router(context: &Arc<Context>, name: &BoardName) {
     let service = &context.service;
     let config = service.config();
     let Some(maker) = Maker::find(ProposalKind::Route, &service.roster(), &config) else { return };
     let Ok(board) = service.board(name) else { return };
     let limits = config.mission_limits();
-    // The look that follows reports a board that cannot be read.
+    // An unreadable board is reported by the read that follows.
     let unrouted = board.readers().with(|view| view.unrouted(&limits, AT_ONCE)).unwrap_or_default();
     let Ok(writer) = board.writer() else { return };
     if unrouted.is_empty() {
@@ -29,7 +29,7 @@ pub(super) fn ask_router(context: &Arc<Context>, name: &BoardName) {
             match board.attempt(|board| board.propose(new, &Actor::system())) {
                 Ok(_) => {}
                 Err(error @ Error::Storage { .. }) => return Err(error),
-                // It has changed since it was read, and the next look sees that.
+                // The task has changed since it was read; the next read sees that.
                 Err(error) => tracing::debug!(task = %task.id, %error, "not_routed"),
             }
         }
@@ -42,7 +42,7 @@ pub(super) fn ask_router(context: &Arc<Context>, name: &BoardName) {
     });
 }
 
-/// Asks the overseer about the missions of a board that are due for a review. Blocking.
+/// Asks the overseer about the missions of a board that are due for a review. Blocks.
 pub(super) fn ask_overseer(context: &Arc<Context>, name: &BoardName) {
     let service = &context.service;
     let config = service.config();
@@ -58,7 +58,7 @@ pub(super) fn ask_overseer(context: &Arc<Context>, name: &BoardName) {
         return;
     }
     let ask = move |board: &mut kernel::Board<'_>| {
-        // One that was asked about meanwhile, or is over, is not due any more.
+        // Read again in the transaction: a mission that was asked about meanwhile, or has ended, is not due any more.
         for mission in board.due_reviews(&terms, AT_ONCE)? {
             let new = maker.asked(mission.id.clone(), mission.tenant.as_ref(), None, &config);
             if let Some(refused) = board.ask_for_review(new)? {

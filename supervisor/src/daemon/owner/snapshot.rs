@@ -1,4 +1,4 @@
-//! What the owner loop shows of itself: the live runs, what is broken, and why nothing is started.
+//! State of the owner loop, for display: live runs, failures, and the reason for a pause.
 
 use kernel::{BoardName, Pool, TaskId};
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::backoff::Broken;
 use crate::daemon::run::live::LiveRun;
 
-/// A ready task that was not admitted, and why.
+/// A ready task that was not admitted, with the reason.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Waiting {
     pub(crate) board: BoardName,
@@ -14,29 +14,29 @@ pub(crate) struct Waiting {
     pub(crate) why: kernel::Waiting,
 }
 
-/// How much of a pool is taken.
+/// Use of a pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PoolUse {
     pub(crate) name: Pool,
-    /// The places that runs have.
+    /// Number of places in use.
     pub(crate) taken: usize,
-    /// The places that there are; none where the configuration has no such pool.
+    /// Number of places; none if the configuration has no such pool.
     pub(crate) places: Option<usize>,
 }
 
-/// The daemon at one moment.
+/// State of the daemon at one time.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Snapshot {
-    /// The live runs, oldest first.
+    /// Live runs, oldest first.
     pub(crate) live: Vec<LiveRun>,
-    /// Why nothing is started, where nothing is.
+    /// Reason why nothing is started, during a pause.
     pub(crate) paused: Option<String>,
-    /// Whether the daemon is stopping.
+    /// Description of the stop in progress.
     pub(crate) stopping: Option<String>,
-    /// How much of each pool is taken.
+    /// Use of each pool.
     pub(crate) pools: Vec<PoolUse>,
-    /// What several tasks need and what does not work.
+    /// Failures that affect several tasks.
     pub(crate) broken: Vec<Broken>,
-    /// How often the owner loop has woken up since the start.
+    /// Number of wake-ups of the owner loop since its start.
     pub(crate) wakeups: u64,
 }

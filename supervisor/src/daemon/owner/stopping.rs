@@ -1,4 +1,4 @@
-//! The ways in which a daemon stops, and the reason that a shim gets for the end of its run.
+//! Modes of stopping a daemon, and the reason that a shim gets for the end of its run.
 
 use kernel::{BoardName, Counted, RunId, StopReason, TaskId, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ impl StopMode {
         }
     }
 
-    /// What `status` says while it stops this way.
+    /// Returns the description that `status` shows during the stop.
     pub(in crate::daemon) fn word(self) -> &'static str {
         match self {
             StopMode::Leave => "leaving workers to the next daemon",
@@ -40,10 +40,10 @@ impl StopMode {
     }
 }
 
-/// The way in which a daemon stops once this was asked for.
+/// Returns the mode of a stop after a further request.
 ///
-/// `Leave` is possible at any time. A worker that was asked to end goes on ending, so of the other ways the most urgent one
-/// stays.
+/// `Leave` is possible at any time. A worker that was asked to end cannot be called back, so of the other modes the
+/// most urgent one stays.
 pub(in crate::daemon) fn next_mode(before: Option<StopMode>, asked: StopMode) -> StopMode {
     match (before, asked) {
         (None, asked) | (Some(_), asked @ StopMode::Leave) => asked,
@@ -51,7 +51,7 @@ pub(in crate::daemon) fn next_mode(before: Option<StopMode>, asked: StopMode) ->
     }
 }
 
-/// The way in which a daemon stops that is interrupted once more: each time one step sharper.
+/// Returns the mode after a further interrupt, each time one step sharper.
 pub(in crate::daemon) fn sharper_mode(before: Option<StopMode>) -> StopMode {
     match before {
         None => StopMode::Drain,
@@ -61,14 +61,14 @@ pub(in crate::daemon) fn sharper_mode(before: Option<StopMode>) -> StopMode {
     }
 }
 
-/// A run that the daemon can neither end nor wait for: it is left as it is.
+/// A run that the daemon can neither end nor wait for. It is left as it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Left {
     pub(crate) task: TaskId,
     pub(crate) run: RunId,
-    /// What is known of it.
+    /// Known state of its processes.
     pub(crate) note: String,
-    /// Whether SIGKILL does not end it; else nobody knows whether its processes are gone.
+    /// True if SIGKILL does not end its processes; false if it is not known whether they have ended.
     #[serde(default)]
     pub(crate) is_unkillable: bool,
 }
@@ -85,32 +85,32 @@ impl Left {
     }
 }
 
-/// What a stop that was asked for comes to.
+/// Consequences of a stop.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StopPlan {
-    /// The daemon's pid.
+    /// Pid of the daemon.
     pub(crate) pid: u32,
     pub(crate) mode: StopMode,
     pub(crate) asked: StopMode,
-    /// How many workers it has.
+    /// Number of its workers.
     pub(crate) workers: usize,
-    /// How many of them have been asked to end.
+    /// Number of workers already asked to end.
     pub(crate) ending: usize,
-    /// When a drain ends those that are left.
+    /// Time at which a drain ends the remaining workers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) until: Option<Timestamp>,
-    /// How long a worker has between TERM and KILL, in seconds.
+    /// Time between TERM and KILL, in seconds.
     pub(crate) grace_seconds: u64,
     /// Runs that it can neither end nor wait for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) left: Vec<Left>,
-    /// Boards that it does not serve, and that have runs.
+    /// Boards with runs that it does not serve.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) unserved: Vec<BoardName>,
 }
 
 impl StopPlan {
-    /// What happens, and when, in lines for a person.
+    /// Describes in lines of text what happens when.
     pub(crate) fn lines(&self, now: Timestamp) -> Vec<String> {
         let Self { pid, workers, grace_seconds, .. } = self;
         let counted = Counted(*workers, "worker");
@@ -163,7 +163,7 @@ impl StopPlan {
         lines
     }
 
-    /// What one more interrupt does, for a person at the daemon's terminal.
+    /// Describes the effect of one more interrupt, for a person at the daemon's terminal.
     pub(crate) fn next_interrupt(&self) -> Option<&'static str> {
         match self.mode {
             _ if self.workers == 0 => None,
@@ -174,7 +174,7 @@ impl StopPlan {
     }
 }
 
-/// How pressing a stop is: a later one may be sharper than the last, never softer.
+/// Returns the urgency of a reason. A later stop may be sharper than the last, never softer.
 pub(in crate::daemon) fn urgency(reason: StopReason) -> u8 {
     match reason {
         StopReason::Verdict => 0,
@@ -183,7 +183,7 @@ pub(in crate::daemon) fn urgency(reason: StopReason) -> u8 {
     }
 }
 
-/// The shim's word for a reason. A stalled run is ended like one that is taken back; the board knows the difference.
+/// Returns the shim's reason. A stalled run is ended like a reclaimed one; the board records the difference.
 pub(in crate::daemon) fn shim_reason(reason: StopReason) -> shim::rundir::StopReason {
     use shim::rundir::StopReason as Shim;
     match reason {

@@ -1,5 +1,5 @@
-//! Why tasks do not run, as far as the daemon knows: asked of the owner loop, which works it out anew by the rules that
-//! start tasks, so that no answer is ever old.
+//! Reasons why tasks do not run, as far as the daemon knows. The owner loop computes them on request, by the rules that
+//! start tasks, so that no answer is outdated.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,17 +14,17 @@ use crate::daemon::run::key::TaskKey;
 use crate::lanes::check_performer;
 use crate::roster::{CannotRun, Roster};
 
-/// Who would carry a task out; none where nobody is named.
+/// Assignee that would run a task; none if it has none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Performer(pub(crate) Option<Profile>);
 
-/// Says of a task of which the board has said what it waits for whether the daemon is to be asked as well, and about whom: the board
-/// lets it run, or would.
+/// Returns the performer to ask the daemon about, if the board lets the task run or would. None if the board's own
+/// reason is complete.
 pub(crate) fn left_open(task: &Task) -> Option<Performer> {
     let code = task.why.as_ref().map(|why| why.code);
     let held = task.why.as_ref().is_some_and(|why| why.until.is_some());
     let profile = match (task.status, code) {
-        // What nothing could run when the board was told, something may run by now.
+        // A task that could not run when the board recorded the reason may have a lane by now.
         (Status::Ready, None | Some(WaitingCode::Nonspawnable)) | (Status::Running, _) => {
             task.assignee.clone()
         }
@@ -38,8 +38,8 @@ pub(crate) fn left_open(task: &Task) -> Option<Performer> {
     (!is_external).then_some(Performer(profile))
 }
 
-/// What a task waits for that is left open to the daemon: by why nothing can run it, else by the daemon's answer. None where it
-/// waits for nothing beside what the board has said.
+/// Returns the reason of a task that the board leaves to the daemon: from `cannot_run` if given, else from the daemon's
+/// answer. None if the task waits for nothing beside the board's own reason.
 pub(crate) fn merged(
     task: &Task,
     profile: Option<&Profile>,
@@ -53,7 +53,7 @@ pub(crate) fn merged(
         Some(why) => Some(why.waiting()),
         None => answer,
     };
-    // A run that goes on has nothing to wait for.
+    // A run in progress waits for nothing.
     let about_runs = [
         WaitingCode::Ending,
         WaitingCode::Unkillable,
@@ -76,7 +76,7 @@ pub(crate) fn merged(
     })
 }
 
-/// Asks why these tasks do not run, each with who would run it. None where the daemon is gone.
+/// Asks for the reasons why these tasks do not run, each with its performer. None if the daemon has gone.
 pub(crate) async fn ask(
     link: &OwnerLink,
     board: &BoardName,
@@ -84,7 +84,7 @@ pub(crate) async fn ask(
     (roster, config): (Arc<Roster>, Arc<Config>),
 ) -> Option<BTreeMap<TaskId, Waiting>> {
     let board = board.clone();
-    // The place of a task is looked up in the file system.
+    // Off the async threads, as the claims are computed for all tasks at once.
     let claims = tokio::task::spawn_blocking(move || -> Vec<Claim> {
         let claim = |(task, profile): (Task, Option<Profile>)| {
             let key = TaskKey { board: board.clone(), task: task.id.clone() };
@@ -152,7 +152,7 @@ mod tests {
         Timestamp::from_micros(1_000_000)
     }
 
-    /// What a look found that admitted these tasks.
+    /// Returns the result of a look that admitted these tasks.
     fn looked(admitted: &[(u32, &str)]) -> BoardWork {
         BoardWork {
             admitted: admitted.iter().map(|(n, workspace)| candidate(*n, workspace)).collect(),
@@ -167,7 +167,7 @@ mod tests {
         }
     }
 
-    /// A daemon that has started these tasks.
+    /// Returns a daemon that has started these tasks.
     fn running(config: Arc<Config>, extent: Extent, ready: &[(u32, &str)]) -> Dispatcher {
         let mut dispatcher = Dispatcher::new(vec![BoardName::default()], extent, config);
         dispatcher.decide(Event::BoardRead(BoardName::default(), Ok(Box::new(looked(ready)))), now());

@@ -1,6 +1,8 @@
-//! The breakers of the host, one for each tenant: where too many starts of a tenant die at once, in a row, nothing of it is started for a
-//! while, then one task to try. What a tenant starts opens its own alone; where the starts of several die and none lives, the host is what
-//! they have in common, and those of all of them open.
+//! Breakers of the host, one for each tenant. If several runs of a tenant in a row die immediately, its tasks wait for
+//! a while, and then one starts as a probe.
+//!
+//! A tenant's failures open its own breaker alone. If runs of several tenants die and none lives, the host is the
+//! likely cause, and the breakers of all of them open.
 
 #[cfg(test)]
 mod tests;
@@ -16,31 +18,31 @@ use super::{Backoff, Broken};
 use crate::config::admission::DispatchConfig;
 use crate::daemon::run::key::TaskKey;
 
-/// A run that fails so soon after its command was started has died at once.
+/// Time from the start of a command within which a failed run counts as an immediate death.
 const AT_ONCE: Duration = Duration::from_secs(2);
-/// After how many waits in a row the next ones are long.
+/// Number of waits in a row after which the next ones are long.
 const SELDOM_AFTER: u32 = 4;
 
-/// From how many tenants on deaths count together, the tasks without a tenant as one. No tenant has a greater part in the count than if that many died
-/// alike.
+/// Number of tenants from which on deaths count together; tasks without a tenant count as one. Each tenant contributes
+/// at most an equal share to the count.
 const SEVERAL: usize = 3;
 
-/// The breakers of the host: those of the tenants, and that of the tasks without one.
+/// Breakers of the host, by tenant; none stands for the tasks without one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HostBreakers {
     of: BTreeMap<Option<Tenant>, HostBreaker>,
-    /// When a run of whatever tenant lived or ended well at last.
+    /// Time of the last run, of any tenant, that lived or ended well.
     lived: Option<Timestamp>,
 }
 
-/// The breaker of one tenant.
+/// Breaker of one tenant.
 #[derive(Clone, Debug, Default)]
 struct HostBreaker {
-    /// When its starts died in a row; fewer than open it.
+    /// Times of immediate deaths in a row; fewer than open it.
     recent: Vec<Timestamp>,
-    /// The board of the last of them.
+    /// Board of the last death.
     board: Option<BoardName>,
-    /// The last death of those that opened it.
+    /// Last death before it opened.
     opened: Option<Timestamp>,
     open: Option<Open>,
 }
@@ -49,21 +51,21 @@ struct HostBreaker {
 struct Open {
     wait: Wait,
     board: BoardName,
-    /// Whether that board was seen to keep it.
+    /// True once a read has shown it on that board.
     is_kept: bool,
-    /// Who tries it.
+    /// Task that is the probe.
     probe: Option<TaskKey>,
-    /// When it is closed, if the one that tries still lives.
+    /// Time at which it closes if the probe is still alive.
     lives_at: Option<Timestamp>,
 }
 
-/// A run that has failed.
+/// A failed run.
 #[derive(Clone, Debug)]
 pub(in crate::daemon) struct Died {
     pub(in crate::daemon) tenant: Option<Tenant>,
-    /// How long its command ran; none where it was never started.
+    /// Time for which its command ran; none if it was never started.
     pub(in crate::daemon) lived: Option<Duration>,
-    /// When it ended, by its shim: on a slow disk the daemon learns of it later.
+    /// End according to its shim: on a slow disk the daemon learns of it later.
     pub(in crate::daemon) at: Timestamp,
 }
 
@@ -74,7 +76,7 @@ impl Died {
 }
 
 impl HostBreaker {
-    /// Takes in a death on a board. Returns whether there are as many as open it, all within a window.
+    /// Counts a death on a board. Returns true if the deaths within the window suffice to open it.
     fn counts(
         &mut self,
         (at, board): (Timestamp, &BoardName),
@@ -84,15 +86,15 @@ impl HostBreaker {
         self.recent.push(at);
         self.board = Some(board.clone());
         let newest = self.recent.iter().copied().filter(|at| *at <= now).max().unwrap_or(now);
-        // What ended in the future did so before the clock was set back.
+        // A death in the future predates a setting back of the clock.
         self.recent.retain(|at| *at <= newest && after(*at, window) > newest);
         self.recent.len() >= most
     }
 }
 
 impl HostBreakers {
-    /// The tenants that have died at once within a window in which nobody's run has lived, with the board of each; nobody where they are too few, or
-    /// where it is the doing of one or two.
+    /// Returns the tenants with an immediate death within a window in which no run of any tenant has lived, with the
+    /// board of each. Empty if the deaths are too few, or of fewer than [`SEVERAL`] tenants.
     fn common(&self, (most, window): (usize, Duration), at: Timestamp) -> Vec<(Option<Tenant>, BoardName)> {
         let is_in_it =
             |death: Timestamp| after(death, window) > at && self.lived.is_none_or(|lived| lived < death);
@@ -110,7 +112,7 @@ impl HostBreakers {
         closed.filter_map(|(tenant, breaker, _)| Some((tenant.clone(), breaker.board.clone()?))).collect()
     }
 
-    /// What every task of a tenant waits for. `is_tried` says whether one of them tries by now.
+    /// Returns the wait of a tenant's tasks. `is_tried` is true if one of them is already admitted as a probe.
     pub(super) fn refusal(&self, tenant: Option<&Tenant>, is_tried: bool) -> Option<Waiting> {
         let open = self.of.get(&tenant.cloned())?.open.as_ref()?;
         let release = kept::release(&open.board, &HoldOn::host(tenant));
@@ -125,7 +127,7 @@ impl HostBreakers {
         }
     }
 
-    /// The start of a task has ended, whatever came of it.
+    /// Records that the start of a task has ended, in any way.
     pub(super) fn tried(&mut self, key: &TaskKey) {
         if let Some(open) = self.tried_by(key) {
             open.probe = None;
@@ -140,7 +142,7 @@ impl HostBreakers {
             .find(|open| open.probe.as_ref() == Some(key))
     }
 
-    /// Has one task of each try at once.
+    /// Lets one task of each tenant start as a probe at once.
     pub(super) fn try_now(&mut self) {
         for open in self.of.values_mut().filter_map(|breaker| breaker.open.as_mut()) {
             open.wait.until = None;
@@ -151,7 +153,7 @@ impl HostBreakers {
         self.of.retain(|_, breaker| breaker.open.as_ref().is_none_or(|open| open.board != *board));
     }
 
-    /// Takes in one that a board keeps; one that another release has named is left alone.
+    /// Adopts a breaker that a board stores; ignores one with a name of another release.
     pub(super) fn learn(
         &mut self,
         board: &BoardName,
@@ -170,7 +172,7 @@ impl HostBreakers {
         open.is_kept |= open.board == *board;
     }
 
-    /// Closes those that the board which kept them keeps no more. True if there was one.
+    /// Closes breakers that their board no longer stores. Returns true if there was any.
     pub(super) fn release(&mut self, board: &BoardName, is_there: impl Fn(&HoldOn) -> bool) -> bool {
         let before = self.of.len();
         self.of.retain(|tenant, breaker| {
@@ -185,7 +187,7 @@ impl HostBreakers {
         open.flat_map(|open| open.wait.until.into_iter().chain(open.lives_at)).min()
     }
 
-    /// Those that are open, for a person.
+    /// Returns the open breakers, for display.
     pub(super) fn broken(&self) -> impl Iterator<Item = Broken> {
         self.of.iter().filter_map(|(tenant, breaker)| {
             let (open, on) = (breaker.open.as_ref()?, HoldOn::host(tenant.as_ref()));
@@ -194,14 +196,14 @@ impl HostBreakers {
         })
     }
 
-    /// Closes that of a tenant. Returns the board that kept it.
+    /// Closes a tenant's breaker. Returns the board that stored it.
     fn close(&mut self, tenant: Option<&Tenant>) -> Option<BoardName> {
         self.of.remove(&tenant.cloned())?.open.map(|open| open.board)
     }
 }
 
 impl Backoff {
-    /// A task is started. It tries the breaker of its tenant where that is open.
+    /// Records the start of a task. It becomes the probe if its tenant's breaker is open.
     pub(in crate::daemon) fn try_host(&mut self, key: &TaskKey, tenant: Option<&Tenant>) {
         let breaker = self.host.of.get_mut(&tenant.cloned());
         let open = breaker.and_then(|breaker| breaker.open.as_mut()).filter(|open| open.wait.until.is_none());
@@ -211,15 +213,15 @@ impl Backoff {
         }
     }
 
-    /// The command of a task runs. One that tries a breaker has to live for a while.
+    /// Records that a task's command runs. A probe must live for a while.
     pub(in crate::daemon) fn lives(&mut self, key: &TaskKey, now: Timestamp) {
         if let Some(open) = self.host.tried_by(key) {
             open.lives_at = Some(after(now, AT_ONCE));
         }
     }
 
-    /// A run has failed. Opens the breaker of its tenant where too many have died at once. True if something may start for that: the one
-    /// that tried has lived for a while.
+    /// Records a failed run. Opens its tenant's breaker after too many immediate deaths. Returns true if tasks may
+    /// start now because a probe has lived long enough.
     pub(in crate::daemon) fn died(
         &mut self,
         key: &TaskKey,
@@ -231,7 +233,7 @@ impl Backoff {
         if most == 0 || !died.is_at_once() {
             return self.ended_well(key, died.tenant.as_ref(), died.at);
         }
-        // Tenants whose last death is long ago are forgotten, so that their number is bounded by what has just run.
+        // Forgets tenants without a recent death, so that their number is bounded by the recent runs.
         self.host.of.retain(|tenant, breaker| {
             let is_recent = breaker.recent.iter().any(|at| after(*at, window) > died.at);
             *tenant == died.tenant || breaker.open.is_some() || is_recent
@@ -262,7 +264,7 @@ impl Backoff {
         false
     }
 
-    /// Opens the breaker of a tenant, kept by a board, for the first time or once more.
+    /// Opens a tenant's breaker, stored by a board, for the first time or again.
     fn open_host(
         &mut self,
         tenant: Option<&Tenant>,
@@ -270,7 +272,7 @@ impl Backoff {
         (times, board, is_kept): (u32, BoardName, bool),
         (died, now): (Timestamp, Timestamp),
     ) {
-        // The first waits are of a minute: what broke may be mended by then.
+        // The first waits last a minute, because the cause may be mended by then.
         let wait = if times < SELDOM_AFTER {
             Wait::lasting(why, times, now, Duration::from_mins(1))
         } else {
@@ -283,7 +285,8 @@ impl Backoff {
         breaker.open = Some(Open { wait, board, is_kept, probe: None, lives_at: None });
     }
 
-    /// A run has ended otherwise: its tenant's starts work, if it was the one that tried. True if something waited for that.
+    /// Records that a run has ended otherwise. If it was the probe, the breaker closes. Returns true if tasks waited
+    /// for that.
     pub(in crate::daemon) fn ended_well(
         &mut self,
         key: &TaskKey,
@@ -297,7 +300,7 @@ impl Backoff {
         is_probe && self.close_host(tenant)
     }
 
-    /// Ends the waits whose time has come. True if there was one.
+    /// Ends the waits whose time has come. Returns true if there was any.
     pub(super) fn expire_host(&mut self, now: Timestamp) -> bool {
         let lives = |breaker: &HostBreaker| {
             breaker.open.as_ref().is_some_and(|open| open.lives_at.is_some_and(|at| at <= now))

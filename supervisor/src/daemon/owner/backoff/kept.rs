@@ -1,4 +1,4 @@
-//! Breakers that boards keep, so that a daemon that comes later knows them, and a person can release them.
+//! Breakers stored on boards, so that a later daemon knows them and a person can release them.
 
 use kernel::{BoardName, Hold, HoldKind, HoldOn, HoldScope, Timestamp};
 
@@ -6,12 +6,12 @@ use super::super::wait::Wait;
 use super::{Backoff, Breaker, OPEN};
 use crate::daemon::run::environment::Environment;
 
-/// What a board is to do with a breaker.
+/// A change of a breaker on a board.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::daemon) enum Kept {
-    /// Keep it, with the reason and the time of the next try.
+    /// Store it, with the reason and the time of the next try.
     Open(HoldOn, String, Timestamp),
-    /// Keep it no more: what it is on works.
+    /// Remove it, because its environment or host works.
     Closed(HoldOn),
 }
 
@@ -22,13 +22,13 @@ impl Kept {
 }
 
 impl Environment {
-    /// What the breaker of it is on.
+    /// Returns the name of its breaker.
     pub(super) fn hold(&self) -> HoldOn {
         HoldOn { scope: HoldScope::Environment, name: self.name() }
     }
 }
 
-/// The command that releases a breaker.
+/// Returns the command that releases a breaker.
 pub(super) fn release(board: &BoardName, on: &HoldOn) -> String {
     let board = if *board == BoardName::default() { String::new() } else { format!(" --board {board}") };
     let quoted = if on.name.contains(|c: char| c.is_whitespace() || "'\"$&;()<>|`\\*?[#~!{".contains(c)) {
@@ -43,13 +43,13 @@ pub(super) fn release(board: &BoardName, on: &HoldOn) -> String {
 }
 
 impl Backoff {
-    /// What boards are to keep, or to keep no more, since that was asked last.
+    /// Takes the changes that boards have not been asked to store yet.
     pub(in crate::daemon) fn take_changed(&mut self) -> Vec<(BoardName, Kept)> {
         std::mem::take(&mut self.kept)
     }
 
-    /// Takes in which breakers a board keeps: those of an earlier daemon hold, and one that a person has released is closed. True if one
-    /// was.
+    /// Takes over the breakers that a board stores. Those of an earlier daemon stay open; one that a person has
+    /// released closes. Returns true if one closed.
     pub(in crate::daemon) fn learn(&mut self, board: &BoardName, holds: &[Hold], now: Timestamp) -> bool {
         let breakers = || holds.iter().filter(|hold| hold.kind == HoldKind::Breaker);
         for hold in breakers() {
@@ -66,7 +66,7 @@ impl Backoff {
                     });
                     breaker.is_kept |= breaker.board == *board;
                 }
-                // Another release has named it.
+                // A name of another release.
                 _ => {}
             }
         }

@@ -4,12 +4,12 @@ use kernel::{BoardName, Timestamp};
 
 use crate::daemon::run::key::TaskKey;
 
-/// A moment.
+/// Returns a time, in seconds since the epoch.
 pub(super) fn at(seconds: i64) -> Timestamp {
     Timestamp::from_micros(seconds * 1_000_000)
 }
 
-/// A task of the default board.
+/// Returns a task of the default board.
 pub(super) fn key(n: u32) -> TaskKey {
     TaskKey { board: BoardName::default(), task: format!("t_{n:08x}").parse().unwrap() }
 }

@@ -1,4 +1,4 @@
-//! What is known of each board: when to look at it, boards that come and go, and that cannot be read.
+//! State of each board: pending reads, promotions, and boards that come, go or cannot be read.
 
 use kernel::{BoardName, Timestamp};
 
@@ -6,16 +6,16 @@ use super::{Action, Dispatcher};
 use crate::exit::Code;
 use crate::failure::Failure;
 
-/// The look at what a board has to do.
+/// State of the read of a board's pending work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Look {
-    /// There was none yet.
+    /// Not read yet.
     #[default]
     Due,
-    /// It shows the board as it is.
+    /// The last read is up to date.
     Done,
     UnderWay,
-    /// It is under way, and the board has changed since.
+    /// In progress, and the board has changed since it began.
     Overtaken,
 }
 
@@ -24,11 +24,11 @@ pub(super) struct BoardState {
     pub(super) look: Look,
     pub(super) waking: bool,
     pub(super) next_wake: Option<Timestamp>,
-    /// How many ready tasks the last look left.
+    /// Number of ready tasks that the last read left.
     pub(super) waiting: u64,
-    /// Whether it left some that could start but for what runs or broke.
+    /// True if the last read left tasks that could start without the live runs and the failures.
     pub(super) left: bool,
-    /// Until when tasks whose assignee is no lane are noted.
+    /// Time up to which tasks whose assignee is no lane have been recorded.
     pub(super) noted: Timestamp,
 }
 
@@ -46,7 +46,7 @@ impl Default for BoardState {
 }
 
 impl BoardState {
-    /// Lets a board promote what is due, once at a time.
+    /// Lets a board promote the tasks that are due, unless it is doing so.
     pub(super) fn wake_if_due(&mut self, board: &BoardName, now: Timestamp) -> Option<Action> {
         if self.waking || self.next_wake.is_none_or(|at| now < at) {
             return None;
@@ -58,7 +58,7 @@ impl BoardState {
 }
 
 impl Dispatcher {
-    /// Has a board read, unless that is under way: then once more after that.
+    /// Starts a read of a board. If one is in progress, another follows it.
     pub(super) fn read(&mut self, board: BoardName) -> Option<Action> {
         if self.damaged.contains(&board) {
             return None;
@@ -73,21 +73,21 @@ impl Dispatcher {
         Some(Action::Read(board, Box::new(self.room()), noted))
     }
 
-    /// Has every board read.
+    /// Starts a read of every board.
     pub(super) fn read_all(&mut self) -> Vec<Action> {
         let boards: Vec<BoardName> = self.boards.keys().cloned().collect();
         boards.into_iter().filter_map(|board| self.read(board)).collect()
     }
 
-    /// A look is over.
+    /// Ends a read, and starts the next if the board has changed meanwhile.
     pub(super) fn board_done(&mut self, board: BoardName) -> Vec<Action> {
         let state = self.boards.entry(board.clone()).or_default();
         let before = std::mem::replace(&mut state.look, Look::Done);
         if before == Look::Overtaken { self.read(board).into_iter().collect() } else { Vec::new() }
     }
 
-    /// A board was found to be damaged. Runs on it go on, and their ends are recorded as far as that works; nothing new
-    /// is started.
+    /// Stops serving a damaged board. Its runs go on, and their ends are recorded as far as possible; no task is
+    /// started.
     pub(super) fn damaged(&mut self, board: BoardName, failure: Failure) -> Action {
         self.boards.remove(&board);
         self.backoff.forget_board(&board);
@@ -95,7 +95,7 @@ impl Dispatcher {
         Action::Withdraw(board, failure)
     }
 
-    /// A board has promoted what was due, or could not.
+    /// Handles the result of a promotion.
     pub(super) fn woken(
         &mut self,
         board: BoardName,
@@ -109,14 +109,14 @@ impl Dispatcher {
             self.backoff.pause(failure.to_string(), now);
         }
         self.boards.entry(board.clone()).or_default().waking = false;
-        // A wake-up that changed nothing commits nothing, and the next moment must be asked for all the same.
+        // A promotion that changed nothing commits nothing, so the read must be started here.
         self.read(board).into_iter().collect()
     }
 
-    /// A board cannot be read.
+    /// Handles a failed read of a board.
     pub(super) fn unreadable(&mut self, board: BoardName, failure: &Failure, now: Timestamp) -> Vec<Action> {
         if failure.code == Code::NotFound {
-            // It was taken away, and is no trouble of the host's.
+            // The board was removed; the host has no problem.
             self.boards.remove(&board);
             return Vec::new();
         }

@@ -1,4 +1,4 @@
-//! How runs are ended and how the daemon itself stops, and what is still waited for then.
+//! Ends runs, stops the daemon, and decides when the loop has nothing left to wait for.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::{Dispatcher, Look, Slot, TaskKey};
 use crate::daemon::run::live::{LiveRun, Phase};
 
 impl Dispatcher {
-    /// The end of a run is delayed.
+    /// Records that the end of a run is delayed.
     pub(super) fn delayed(&mut self, key: &TaskKey, phase: Phase, why: String) -> Vec<Action> {
         let Some(slot) = self.slots.get_mut(key) else { return Vec::new() };
         if let Some(live) = &mut slot.live {
@@ -23,24 +23,24 @@ impl Dispatcher {
         if !phase.is_out_of_reach() || slot.claim.weight == Weight::PlaceAlone {
             return Vec::new();
         }
-        // Nothing of it is known to work, so that it takes nobody's slot; its place stays its own.
+        // No process of the run is known to work, so it takes no slot; its directory stays taken.
         slot.claim.weight = Weight::PlaceAlone;
         self.read_all()
     }
 
-    /// SIGKILL does not end the processes of a run, unless that is over by now.
+    /// Records that SIGKILL does not end the processes of a run, unless the run has ended meanwhile.
     pub(super) fn unkillable(&mut self, key: &TaskKey, run: RunId, why: String) -> Vec<Action> {
         let slot = self.slots.get(key).filter(|slot| !slot.is_finishing);
         let live = slot.and_then(|slot| slot.live.as_ref());
-        // Its shim may have gone meanwhile: then what is known of its remains is newer.
+        // Its shim may have ended meanwhile; the state of its remains is newer than this report.
         if live.is_none_or(|live| live.run != run || matches!(live.phase, Phase::Settling | Phase::Unknown)) {
             return Vec::new();
         }
         self.delayed(key, Phase::Unkillable, why)
     }
 
-    /// Nothing of a run is left, and its end is being recorded. Until it is, this daemon keeps the lock of its root, whatever kept the run
-    /// from its end before.
+    /// Records that nothing of a run is left and its end is being recorded. Until then this daemon keeps the lock of
+    /// its root, whatever delayed the end before.
     pub(super) fn finishing(&mut self, key: &TaskKey) {
         let Some(slot) = self.slots.get_mut(key) else { return };
         slot.is_finishing = true;
@@ -50,12 +50,12 @@ impl Dispatcher {
         }
     }
 
-    /// Has a shim end its run, unless it was asked as urgently before.
+    /// Asks a shim to end its run, unless it has had an equally urgent request.
     pub(super) fn stop_run(&mut self, key: &TaskKey, reason: StopReason) -> Option<Action> {
         let worker = &self.config.worker;
         let slot = self.slots.get_mut(key)?;
         if slot.is(Phase::Settling) || slot.is_out_of_reach() {
-            // Its shim has gone, or does all that it can do already.
+            // Its shim has ended, or already does all that it can.
             return None;
         }
         let Some(shim) = slot.shim.as_ref() else { return Some(Action::GiveUp(key.clone())) };
@@ -79,7 +79,7 @@ impl Dispatcher {
         Some(Action::Stop(key.clone(), shim, request))
     }
 
-    /// Stops the daemon in this way from now on.
+    /// Stops the daemon in this mode from now on.
     pub(super) fn stop(&mut self, mode: StopMode, now: Timestamp) -> Vec<Action> {
         let before = self.stopping.replace(mode);
         let reason = match mode {
@@ -96,7 +96,7 @@ impl Dispatcher {
         keys.iter().filter_map(|key| self.stop_run(key, reason)).collect()
     }
 
-    /// The runs of which nobody knows whether they live, where this daemon ends all its workers.
+    /// Returns the runs that may still have live processes, if this daemon ends all its workers.
     pub(in crate::daemon) fn survivors(&self) -> Vec<(BoardName, RunId)> {
         if !self.stopping.is_some_and(StopMode::ends_workers) {
             return Vec::new();
@@ -105,7 +105,7 @@ impl Dispatcher {
         unknown.filter_map(|(key, slot)| Some((key.board.clone(), slot.live.as_ref()?.run))).collect()
     }
 
-    /// Why every run is to end, where this daemon ends all its workers.
+    /// Returns the reason for the end of all runs, if this daemon ends all its workers.
     pub(in crate::daemon) fn ends_all(&self) -> Option<shim::rundir::StopReason> {
         match self.stopping? {
             StopMode::Leave => None,
@@ -114,7 +114,7 @@ impl Dispatcher {
         }
     }
 
-    /// What the stop that goes on comes to, for somebody who asked for one.
+    /// Describes the stop in progress, for the caller who asked for one.
     pub(super) fn stop_plan(&self, asked: StopMode) -> StopPlan {
         let mode = self.stopping.unwrap_or(asked);
         let left: Vec<&LiveRun> = self
@@ -137,7 +137,7 @@ impl Dispatcher {
         }
     }
 
-    /// The same for a person at the daemon's terminal.
+    /// Describes the stop in progress for a person at the daemon's terminal.
     pub(super) fn stop_plan_in_words(&self, now: Timestamp) -> String {
         let plan = self.stop_plan(self.stopping.unwrap_or(StopMode::Drain));
         let mut lines = plan.lines(now);
@@ -145,7 +145,7 @@ impl Dispatcher {
         lines.join("\n")
     }
 
-    /// Whether nothing is left that this daemon waits for.
+    /// True if this daemon has nothing left to wait for.
     pub(super) fn is_done(&self) -> bool {
         let quiet = !self.has_runs();
         let settled = || self.slots.values().all(|slot| slot.is_out_of_reach() || slot.is(Phase::Settling));
@@ -153,14 +153,14 @@ impl Dispatcher {
         match (self.stopping, self.extent) {
             (Some(StopMode::Leave), _) => true,
             (Some(StopMode::Drain), _) => quiet,
-            // The next daemon records what only waits for its board: the run directory says how it ended.
+            // Runs whose end only waits for their board are left to the next daemon: the run directory has the record.
             (Some(StopMode::Preempt | StopMode::Kill), _) => settled(),
             (None, Extent::UntilIdle(_)) => quiet && !reading && self.backoff.why().is_none(),
             (None, Extent::Forever | Extent::Ending) => false,
         }
     }
 
-    /// Whether there are runs that this daemon still does something for.
+    /// True if there are runs that this daemon still handles.
     pub(in crate::daemon) fn has_runs(&self) -> bool {
         !self.slots.values().all(Slot::is_out_of_reach)
     }
@@ -193,7 +193,7 @@ mod tests {
         Timestamp::from_micros(1_000_000)
     }
 
-    /// A daemon that has taken over one run, and its task.
+    /// Returns a daemon that has adopted one run, and its task.
     fn adopting() -> (Dispatcher, TaskKey) {
         let board = BoardName::default();
         let live: LiveRun = serde_json::from_value(serde_json::json!({
@@ -221,7 +221,7 @@ mod tests {
             let (known, mut answer) = oneshot::channel();
             report(&mut dispatcher, &key, Report::Finishing(known));
             assert_eq!(answer.try_recv(), Ok(()));
-            // What its shim said before it went.
+            // Report that its shim sent before it ended.
             report(&mut dispatcher, &key, Report::Unkillable(RunId(1), "SIGKILL does not end it".to_owned()));
             for mode in [StopMode::Drain, StopMode::Preempt] {
                 let (reply, _plan) = oneshot::channel();

@@ -1,4 +1,4 @@
-//! What runs report: how far they have come, and what kept them from starting.
+//! Handles the reports of runs: their progress, and failures to start.
 
 use kernel::{Outcome, StopReason, Timestamp};
 use shim::rundir::StartedRecord;
@@ -14,7 +14,7 @@ use crate::exit::Code;
 use crate::failure::Failure;
 
 impl Dispatcher {
-    /// Takes in what a run reports.
+    /// Handles a report of a run.
     pub(super) fn reported(&mut self, key: TaskKey, report: Report, now: Timestamp) -> Vec<Action> {
         match report {
             Report::Claimed(live) => {
@@ -49,7 +49,7 @@ impl Dispatcher {
             Report::Unkillable(run, why) => self.unkillable(&key, run, why),
             Report::Finishing(known) => {
                 self.finishing(&key);
-                // The one that waits may be gone; then nobody needs the answer.
+                // The caller may have gone; then the reply is not needed.
                 known.send(()).ok();
                 Vec::new()
             }
@@ -64,7 +64,7 @@ impl Dispatcher {
             Code::TryAgain | Code::Failed => {
                 self.backoff.pause(with_hint(&failure.message, failure.hint), now);
             }
-            // Somebody was faster, and the next read does not show the task; or it cannot be started as it is.
+            // The task was claimed by another caller, and the next read does not show it; or it cannot start as it is.
             _ => self.backoff.defer(key, failure.to_string(), now),
         }
         // A free slot matters to every board.
@@ -105,16 +105,16 @@ impl Dispatcher {
         }
         slot.shim = Some(shim);
         let prepared = slot.claim.preparing.take();
-        // It may have been asked to end while its shim was being made.
+        // A stop may have been requested while its shim was being made.
         let mut actions = self.stop_if_asked(key);
         if prepared.is_some() {
-            // Others, of any board, may wait for its repository.
+            // Tasks of any board may wait for its repository.
             actions.extend(self.read_all());
         }
         actions
     }
 
-    /// Stops a run again, or late, for whatever reason there is: the board's, which is read, or the daemon's own.
+    /// Stops a run again, or late, for any present reason: the board's, which a read finds, or the daemon's own.
     fn stop_if_asked(&mut self, key: &TaskKey) -> Vec<Action> {
         let mut actions: Vec<Action> = self.read(key.board.clone()).into_iter().collect();
         match self.stopping {
@@ -142,8 +142,8 @@ impl Dispatcher {
         if is_over {
             return self.read_all();
         }
-        // A finished run changes its board, which brings a read; one that never was frees a slot all the same, and a
-        // free slot matters to every board.
+        // A finished run changes its board, which triggers a read. A run that never began frees a slot without a
+        // change, and a free slot matters to every board.
         if ended.is_some() && self.boards.len() == 1 {
             self.read(key.board).into_iter().collect()
         } else {

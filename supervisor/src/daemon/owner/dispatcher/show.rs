@@ -1,4 +1,4 @@
-//! What the owner loop shows: why a task does not run, by the same rules that start tasks, and what is live.
+//! Displays of the owner loop: the reason why a task does not run, by the rules that start tasks, and the live runs.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::Dispatcher;
 use crate::daemon::run::live::{LiveRun, Phase};
 
 impl Dispatcher {
-    /// Says of each task why it does not run, by the rules that start it and as things stand at this moment.
+    /// Returns for each task the reason why it does not run, by the rules that start tasks, as of now.
     pub(in crate::daemon) fn why(&self, asked: Vec<Claim>) -> BTreeMap<TaskId, kernel::Waiting> {
         let room = self.room();
         asked.into_iter().map(|claim| (claim.key.task.clone(), self.why_not(&claim, &room))).collect()
@@ -44,7 +44,7 @@ impl Dispatcher {
         )
     }
 
-    /// The state in a line.
+    /// Returns the state as one line.
     pub(in crate::daemon) fn summary(&self) -> String {
         let waiting: u64 = self.boards.values().map(|state| state.waiting).sum();
         let taken = self.slots.values().filter(|slot| slot.claim.weight == Weight::Slot).count();
@@ -64,12 +64,12 @@ impl Dispatcher {
         line
     }
 
-    /// How far each open run has come.
+    /// Returns the phase of each open run.
     pub(in crate::daemon) fn phases(&self) -> impl Iterator<Item = Phase> {
         self.slots.values().filter_map(|slot| slot.live.as_ref()).map(|live| live.phase)
     }
 
-    /// Why nothing is started, where nothing is.
+    /// Returns the reason why nothing is started, during a pause.
     fn paused(&self) -> Option<String> {
         let disabled = (!self.config.dispatch.enabled).then(|| DISABLED.to_owned());
         disabled.or_else(|| self.backoff.why())

@@ -1,4 +1,4 @@
-//! What opens the breakers of the host, and what closes them.
+//! Tests of the opening and the closing of the host's breakers.
 
 use super::super::testing::{at, key};
 use super::*;
@@ -19,7 +19,7 @@ fn die(backoff: &mut Backoff, n: u32, seconds: i64) {
     backoff.died(&key(n), &died(seconds), &limits(), at(seconds));
 }
 
-/// One run of each of these tenants dies.
+/// Records the death of one run of each tenant.
 fn die_of(backoff: &mut Backoff, tenants: &[Option<&str>], seconds: i64) {
     for tenant in tenants {
         let tenant = tenant.map(|tenant| tenant.parse().unwrap());
@@ -85,7 +85,7 @@ fn what_dies_of_one_tenant_holds_no_other() {
     assert_eq!(told, ("dispatch for tenant acme", Some("supervisor release --host-of acme")));
     assert_eq!(broken.len(), 1);
 
-    // Each is tried by one of its own.
+    // Each breaker has a probe of its own tenant.
     backoff.died(&key(100), &Died { tenant: None, ..died(1) }, &limits(), at(1));
     assert!(backoff.expire(at(61)));
     backoff.try_host(&key(101), Some(&acme()));
@@ -116,7 +116,7 @@ fn where_the_runs_of_several_tenants_die_those_of_all_stop_and_not_by_one_or_two
     assert!(deaths(&backoff).is_some(), "its first death is one more of the same");
     assert_eq!(backoff.take_changed().len(), 4);
 
-    // Each is tried by one of its own, and one that lives says that the host works.
+    // Each breaker has a probe of its own tenant; a probe that lives shows that the host works.
     assert!(backoff.expire(at(63)));
     backoff.try_host(&key(7), Some(&"a".parse().unwrap()));
     backoff.ended_well(&key(7), Some(&"a".parse().unwrap()), at(64));
@@ -174,7 +174,7 @@ fn what_fails_after_a_while_and_what_is_switched_off_opens_nothing() {
 #[test]
 fn no_more_tenants_are_remembered_than_have_just_run() {
     let mut backoff = Backoff::default();
-    // Too many for any to open: what is open is remembered until it is released.
+    // No breaker opens with so few deaths each; open ones would be remembered until their release.
     let limits = toml::from_str("max_deaths = 100\ndeath_window = \"10s\"").unwrap();
     for n in 0..1000 {
         let tenant = Some(format!("tenant-{n}").parse().unwrap());
